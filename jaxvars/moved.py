@@ -16,13 +16,21 @@ _NOW = {
     "_state": "core.state",
     "_module": "core.module",
     "_tensor": "tensors.spec",
-    "_generator": "random",
+    **dict.fromkeys(["_generator", "random.choices", "random.shared"], "random"),
     "_initializer": "initializers",
     "tf._variable": "tf.variables.variable",
     "tf._shapes": "tf.tensors.shapes",
     "tf._dtypes": "tf.tensors.dtypes",
     **dict.fromkeys(
-        ["_loss", "_losses_classification", "_losses_regression", "_losses_structured"], "losses"
+        [
+            "_loss",
+            "_losses_classification",
+            "_losses_regression",
+            "_losses_structured",
+            "losses.binary",
+            "losses.margins",
+        ],
+        "losses",
     ),
     **dict.fromkeys(
         [

@@ -18,8 +18,7 @@ import jaxvars as jv
 from jaxvars import metrics
 from jaxvars.core.module import BORDER
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.metrics.sums import grouped, summed
-from jaxvars.metrics.tally import Tally
+from jaxvars.metrics.sums import Tally, grouped, summed
 
 GOLDENS = json.loads((Path(__file__).parent / "goldens" / "metrics.json").read_text())
 NAMES = {name: getattr(metrics, name) for name in metrics.__all__}

@@ -30,50 +30,46 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxvars.display.lookup import find
-from jaxvars.losses.binary import (
+from jaxvars.losses.classification import (
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
-    binary_crossentropy,
-    binary_focal_crossentropy,
-)
-from jaxvars.losses.classification import (
     CategoricalCrossentropy,
     CategoricalFocalCrossentropy,
     CategoricalGeneralizedCrossEntropy,
     SparseCategoricalCrossentropy,
+    binary_crossentropy,
+    binary_focal_crossentropy,
     categorical_crossentropy,
     categorical_focal_crossentropy,
     categorical_generalized_cross_entropy,
     sparse_categorical_crossentropy,
 )
 from jaxvars.losses.loss import Loss
-from jaxvars.losses.margins import (
-    CategoricalHinge,
-    Hinge,
-    KLDivergence,
-    SquaredHinge,
-    categorical_hinge,
-    hinge,
-    kl_divergence,
-    squared_hinge,
-)
 from jaxvars.losses.regression import (
+    CategoricalHinge,
     CosineSimilarity,
+    Hinge,
     Huber,
+    KLDivergence,
     LogCosh,
     MeanAbsoluteError,
     MeanAbsolutePercentageError,
     MeanSquaredError,
     MeanSquaredLogarithmicError,
     Poisson,
+    SquaredHinge,
+    categorical_hinge,
     cosine_similarity,
+    hinge,
     huber,
+    kl_divergence,
     log_cosh,
     mean_absolute_error,
     mean_absolute_percentage_error,
     mean_squared_error,
     mean_squared_logarithmic_error,
     poisson,
+    squared_hinge,
 )
 from jaxvars.losses.structured import CTC, Circle, Dice, Tversky, circle, ctc, dice, tversky
 from jaxvars.typing import Array

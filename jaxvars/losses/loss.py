@@ -1,7 +1,7 @@
 """`Loss`: a function of labels and predictions, and how its values become one number.
 
 Rules this file keeps:
-- a loss holds no variables;
+- a loss holds no variables; one that is a function of this package is a frozen dataclass;
 - weights go with samples, the first axes, never with the last one that happens to fit;
 - the mean of nothing is 0.
 """
@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
 import jax
 import jax.numpy as jnp
 
+from jaxvars.display.docstrings import complete, described
 from jaxvars.display.text import did_you_mean
 from jaxvars.losses.inputs import divide, float_dtype, leading, tensor, wide
 from jaxvars.tracing import context
@@ -25,6 +27,11 @@ Reduction: TypeAlias = str | None
 
 MEAN = "sum_over_batch_size"
 REDUCTIONS = (MEAN, "mean", "mean_with_sample_weight", "sum", "none")
+_WORDS = {
+    "reduction": "see `Loss`.",
+    "name": "what errors call it.",
+    "dtype": "of the result; see `Loss`.",
+}
 
 
 class Loss(ABC):
@@ -94,9 +101,10 @@ class Loss(ABC):
             ShapeError: when the shapes do not go together.
         """
         refuse_if_forked("A loss is computed")
-        values = self.call(y_true, y_pred)
-        weight = self._weight(jnp.shape(values), sample_weight)
-        loss = _reduced(values, weight, self._counted(y_true, y_pred), self.reduction)
+        values = jnp.asarray(self.call(y_true, y_pred))
+        weight = self._weight(values.shape, sample_weight)
+        counted = self._counted(y_true, y_pred)
+        loss = _reduce(values, weight, counted, reduction=self.reduction or "none")
         return loss if self.dtype is None else loss.astype(float_dtype(self.dtype, "the loss"))
 
     def _weight(self, shape: tuple[int, ...], sample_weight: Any) -> Array | None:
@@ -122,12 +130,6 @@ class Loss(ABC):
         return cls(**config)
 
 
-def _reduced(
-    values: Any, weight: Array | None, counted: Array | None, reduction: Reduction
-) -> Array:
-    return _reduce(jnp.asarray(values), weight, counted, reduction=reduction or "none")
-
-
 @jax.jit(static_argnames="reduction")
 def _reduce(values: Array, weight: Array | None, counted: Array | None, reduction: str) -> Array:
     values = wide(values)
@@ -138,11 +140,37 @@ def _reduce(values: Array, weight: Array | None, counted: Array | None, reductio
         return values
     if reduction == "sum":
         return values.sum()
-    return divide(values.sum(), _divisor(values, weight, counted, reduction))
-
-
-def _divisor(values: Array, weight: Array | None, counted: Array | None, reduction: str) -> Array:
     ones = jnp.ones_like(values) if counted is None else counted.astype(values.dtype)
     if reduction == "mean_with_sample_weight" and weight is not None:
-        return (ones * weight).sum()
-    return jnp.asarray(values.size, values.dtype) if counted is None else ones.sum()
+        return divide(values.sum(), (ones * weight).sum())
+    count = jnp.asarray(values.size, values.dtype) if counted is None else ones.sum()
+    return divide(values.sum(), count)
+
+
+@dataclass_transform(frozen_default=True)
+class FunctionLoss(Loss, ABC):
+    """A loss that is one of the functions: a frozen dataclass of the function's options."""
+
+    fn: ClassVar[Any]
+
+    def __init_subclass__(cls, fn: Callable[..., Array] | None = None, **words: str) -> None:
+        super().__init_subclass__()
+        if fn is not None and "name" not in cls.__annotations__:
+            cls.name, cls.__annotations__["name"] = fn.__name__, "str | None"
+        dataclasses.dataclass(frozen=True)(cls)
+        if fn is not None:
+            cls.fn = staticmethod(fn)
+            complete(cls, {**described(fn), **_WORDS, **words})
+
+    def call(self, y_true: Any, y_pred: Any) -> Array:
+        """Return what the function says."""
+        options = {name: x for name, x in self.get_config().items() if name not in _WORDS}
+        return type(self).fn(y_true, y_pred, **options)
+
+
+class PlainLoss(FunctionLoss, ABC):
+    """A loss that is a function without options, and has its name."""
+
+    reduction: Reduction = MEAN
+    name: str | None = None
+    dtype: DTypeLike | None = None

@@ -1,26 +1,30 @@
-"""Losses of predictions that are numbers: functions with one value for each sample, and classes.
+"""Losses of numbers, distributions and margins: functions with one value for each sample, classes.
 
-Rules this file keeps:
-- the last axis is averaged over, or the one that `axis` names;
-- the formulas are Keras's, by optax where it has them.
+The formulas are Keras's, by optax where it has them.
 """
 
 from __future__ import annotations
 
+from types import new_class
 from typing import Any, final
 
 import jax.numpy as jnp
 
-from jaxvars.losses.function_loss import FunctionLoss, PlainLoss
 from jaxvars.losses.inputs import EPSILON
-from jaxvars.losses.loss import MEAN, Reduction
+from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
 from jaxvars.losses.running import elementwise
 from jaxvars.typing import Array, DTypeLike
 
 _NUMBERS = {
     "y_true": "what should come out, of shape [..., n].",
     "y_pred": "what came out, of the same shape.",
+    "delta": "where one becomes the other.",
     "return": "An array of shape [...].",
+}
+_SIGNED = {
+    "y_true": "-1 or 1; 0 and 1 are taken as these when there are no others.",
+    "y_pred": "scores, of the same shape.",
+    "return": "An array without the last axis.",
 }
 
 
@@ -115,11 +119,6 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Array:
     It is `0.5 * e ** 2` for an error `e` of up to `delta`, and `delta * (abs(e) - 0.5 * delta)`
     for a larger one.
 
-    Args:
-        y_true: what should come out, of shape [..., n].
-        y_pred: what came out, of the same shape.
-        delta: where one becomes the other.
-
     >>> huber([[0.0, 0.0]], [[1.0, 3.0]]).tolist()
     [1.5]
     """
@@ -156,41 +155,144 @@ def poisson(y_true: Any, y_pred: Any) -> Array:
     return (y_pred - y_true * jnp.log(y_pred + EPSILON)).mean(-1)
 
 
+@elementwise()
+def kl_divergence(y_true: Any, y_pred: Any) -> Array:
+    """Return the sum of `y_true * log(y_true / y_pred)` along the last axis.
+
+    Args:
+        y_true: probabilities, of shape [..., n].
+        y_pred: probabilities, of the same shape.
+
+    Returns:
+        An array of shape [...].
+
+    >>> round(kl_divergence([[0.5, 0.5]], [[0.25, 0.75]]).item(), 4)
+    0.1438
+    """
+    import optax
+
+    true, pred = (jnp.clip(y, EPSILON, 1.0) for y in (y_true, y_pred))
+    return optax.kl_divergence(jnp.log(pred), true)
+
+
+# ---------------------------------------------------------------- margins
+@elementwise(_SIGNED)
+def hinge(y_true: Any, y_pred: Any) -> Array:
+    """Return the mean of `max(0, 1 - y_true * y_pred)` along the last axis.
+
+    >>> hinge([[0, 1]], [[0.5, 0.5]]).tolist()
+    [1.0]
+    """
+    return _margins(y_true, y_pred).mean(-1)
+
+
+@elementwise(_SIGNED)
+def squared_hinge(y_true: Any, y_pred: Any) -> Array:
+    """Return the mean of `max(0, 1 - y_true * y_pred) ** 2` along the last axis.
+
+    >>> squared_hinge([[0, 1]], [[0.5, 0.5]]).tolist()
+    [1.25]
+    """
+    return jnp.square(_margins(y_true, y_pred)).mean(-1)
+
+
+def _margins(y_true: Array, y_pred: Array) -> Array:
+    is_binary = ((y_true == 0) | (y_true == 1)).all()
+    return _positive(1.0 - y_pred * jnp.where(is_binary, 2.0 * y_true - 1.0, y_true))
+
+
+def _positive(x: Array) -> Array:
+    """Return the larger of a value and 0, with all of the slope at 0, as in Keras; NaN for NaN."""
+    return jnp.where(x < 0, 0.0, x)
+
+
+@elementwise()
+def categorical_hinge(y_true: Any, y_pred: Any) -> Array:
+    """Return `max(0, 1 + the best wrong score - the right one)`.
+
+    Args:
+        y_true: one-hot labels, of shape [..., n].
+        y_pred: scores, of the same shape.
+
+    Returns:
+        An array of shape [...].
+
+    >>> categorical_hinge([[0.0, 1.0]], [[0.75, 0.5]]).tolist()
+    [1.25]
+    """
+    right = (y_true * y_pred).sum(-1)
+    wrong = ((1.0 - y_true) * y_pred).max(-1)
+    return _positive(wrong - right + 1.0)
+
+
 # ---------------------------------------------------------------- classes
-@final
-class MeanSquaredError(PlainLoss, fn=mean_squared_error):
-    """The mean squared error.
+PLAIN: dict[str, tuple[Any, str, str, float]] = {
+    "MeanSquaredError": (
+        mean_squared_error, "The mean squared error.", "[[0.0], [0.0]], [[1.0], [3.0]]", 5.0,
+    ),
+    "MeanAbsoluteError": (
+        mean_absolute_error, "The mean absolute error.", "[[0.0], [0.0]], [[1.0], [3.0]]", 2.0,
+    ),
+    "MeanAbsolutePercentageError": (
+        mean_absolute_percentage_error, "The mean of the errors in per cent of the labels.",
+        "[[2.0], [4.0]], [[1.0], [4.0]]", 25.0,
+    ),
+    "MeanSquaredLogarithmicError": (
+        mean_squared_logarithmic_error, "The mean squared error of the logarithms of one more.",
+        "[[1.0], [1.0]], [[1.0], [1.0]]", 0.0,
+    ),
+    "LogCosh": (
+        log_cosh, "The mean of the logarithm of the hyperbolic cosine of the errors.",
+        "[[1.0]], [[1.0]]", 0.0,
+    ),
+    "Poisson": (
+        poisson, "What the Poisson distribution of rate `y_pred` says of counts `y_true`.",
+        "[[0.0]], [[2.0]]", 2.0,
+    ),
+    "KLDivergence": (
+        kl_divergence, "The mean Kullback-Leibler divergence of two distributions.",
+        "[[0.5, 0.5]], [[0.5, 0.5]]", 0.0,
+    ),
+    "Hinge": (
+        hinge, "The mean hinge loss of labels -1 and 1, or 0 and 1.", "[[0, 1]], [[0.5, 0.5]]", 1.0,
+    ),
+    "SquaredHinge": (
+        squared_hinge, "The mean squared hinge loss of labels -1 and 1, or 0 and 1.",
+        "[[0, 1]], [[0.5, 0.5]]", 1.25,
+    ),
+    "CategoricalHinge": (
+        categorical_hinge, "The mean hinge loss of one-hot labels.",
+        "[[0.0, 1.0]], [[0.75, 0.5]]", 1.25,
+    ),
+}  # fmt: skip
+"""For each loss, and metric, without options: the function, what it is, an example, its value."""
 
-    >>> float(MeanSquaredError()([[0.0], [0.0]], [[1.0], [3.0]]))
-    5.0
-    """
+
+def make_plain(name: str, base: type, module: str) -> Any:
+    """Return the loss, or metric, of a row of the table."""
+    fn, what, given, value = PLAIN[name]
+
+    def fill(space: dict[str, Any]) -> None:
+        doc = f"{what}\n\n>>> float({name}()({given}))\n{value}\n"
+        space.update(__doc__=doc, __module__=module)
+
+    return final(new_class(name, (base,), {"fn": fn}, fill))
 
 
-@final
-class MeanAbsoluteError(PlainLoss, fn=mean_absolute_error):
-    """The mean absolute error.
-
-    >>> float(MeanAbsoluteError()([[0.0], [0.0]], [[1.0], [3.0]]))
-    2.0
-    """
+def _plain(name: str) -> type[PlainLoss]:
+    return make_plain(name, PlainLoss, __name__)
 
 
-@final
-class MeanAbsolutePercentageError(PlainLoss, fn=mean_absolute_percentage_error):
-    """The mean of the errors in per cent of the labels.
-
-    >>> float(MeanAbsolutePercentageError()([[2.0], [4.0]], [[1.0], [4.0]]))
-    25.0
-    """
-
-
-@final
-class MeanSquaredLogarithmicError(PlainLoss, fn=mean_squared_logarithmic_error):
-    """The mean squared error of the logarithms of one more.
-
-    >>> float(MeanSquaredLogarithmicError()([[1.0], [1.0]], [[1.0], [1.0]]))
-    0.0
-    """
+MeanSquaredError = _plain("MeanSquaredError")
+MeanAbsoluteError = _plain("MeanAbsoluteError")
+MeanAbsolutePercentageError = _plain("MeanAbsolutePercentageError")
+MeanSquaredLogarithmicError = _plain("MeanSquaredLogarithmicError")
+LogCosh = _plain("LogCosh")
+Poisson = _plain("Poisson")
+KLDivergence = _plain("KLDivergence")
+Hinge = _plain("Hinge")
+SquaredHinge = _plain("SquaredHinge")
+CategoricalHinge = _plain("CategoricalHinge")
 
 
 @final
@@ -219,21 +321,3 @@ class Huber(FunctionLoss, fn=huber):
     reduction: Reduction = MEAN
     name: str | None = "huber_loss"
     dtype: DTypeLike | None = None
-
-
-@final
-class LogCosh(PlainLoss, fn=log_cosh):
-    """The logarithm of the hyperbolic cosine of the errors.
-
-    >>> float(LogCosh()([[1.0]], [[1.0]]))
-    0.0
-    """
-
-
-@final
-class Poisson(PlainLoss, fn=poisson):
-    """What the Poisson distribution of rate `y_pred` says of counts `y_true`.
-
-    >>> print(Poisson()([[1.0, 0.0]], [[1.0, 1.0]]).round(4))
-    1.0
-    """

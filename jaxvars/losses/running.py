@@ -16,8 +16,15 @@ import jax
 
 from jaxvars.display.docstrings import complete
 from jaxvars.errors import ShapeError
-from jaxvars.losses.inputs import aligned, check_same_shape, tensor, wide
-from jaxvars.losses.labels import check_labels, class_axis, sparse_labels
+from jaxvars.losses.inputs import (
+    aligned,
+    check_labels,
+    check_same_shape,
+    class_axis,
+    sparse_labels,
+    tensor,
+    wide,
+)
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 

@@ -8,28 +8,27 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.errors import ShapeError
-from jaxvars.losses.function_loss import FunctionLoss, PlainLoss
-from jaxvars.losses.inputs import EPSILON, tensor, wide
-from jaxvars.losses.labels import check_labels
-from jaxvars.losses.loss import MEAN, Reduction
+from jaxvars.losses.inputs import EPSILON, check_labels, tensor, wide
+from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
 from jaxvars.losses.running import elementwise
 from jaxvars.typing import Array, DTypeLike
 
 Axis: TypeAlias = int | tuple[int, ...] | list[int] | None
 
+_MASKS = {
+    "y_true": "masks.",
+    "y_pred": "probabilities, of the same shape.",
+    "alpha": "the weight of what is in `y_true` alone.",
+    "beta": "the weight of what is in `y_pred` alone.",
+    "axis": "what is summed over; all axes when None.",
+    "return": "An array without these axes.",
+}
+
 
 # ---------------------------------------------------------------- overlaps
-@elementwise()
+@elementwise(_MASKS)
 def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Array:
     """Return 1 less the Dice coefficient: `2 * sum(true * pred) / (sum(true) + sum(pred))`.
-
-    Args:
-        y_true: masks.
-        y_pred: probabilities, of the same shape.
-        axis: what is summed over; all axes when None.
-
-    Returns:
-        An array without these axes.
 
     >>> print(dice([1.0, 1.0, 0.0], [1.0, 0.0, 0.0]).round(4))
     0.3333
@@ -38,23 +37,13 @@ def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Array:
     return 1.0 - 2.0 * both / (y_true.sum(axis) + y_pred.sum(axis) + EPSILON)
 
 
-@elementwise()
+@elementwise(_MASKS)
 def tversky(
     y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Axis = None
 ) -> Array:
     """Return 1 less the Tversky index, which is Dice's with two kinds of error weighed apart.
 
     Salehi et al., https://arxiv.org/abs/1706.05721.
-
-    Args:
-        y_true: masks.
-        y_pred: probabilities, of the same shape.
-        alpha: the weight of what is in `y_true` alone.
-        beta: the weight of what is in `y_pred` alone.
-        axis: what is summed over; all axes when None.
-
-    Returns:
-        An array without these axes.
 
     >>> print(tversky([1.0, 1.0, 0.0], [1.0, 0.0, 0.0], alpha=1.0, beta=0.0).round(4))
     0.5
@@ -167,11 +156,8 @@ def _circle(
     positive = same & ~jnp.eye(*same.shape, dtype=bool) if apart else same
     near = -gamma * jnp.maximum(margin + distance, 0.0) * (margin - distance)
     far = gamma * jnp.maximum(1.0 + margin - distance, 0.0) * (1.0 - margin - distance)
-    return jax.nn.softplus(_logsumexp(near, positive) + _logsumexp(far, ~same))
-
-
-def _logsumexp(x: Array, where: Array) -> Array:
-    return jax.nn.logsumexp(x, axis=1, where=where)
+    near, far = (jax.nn.logsumexp(x, 1, where=w) for x, w in ((near, positive), (far, ~same)))
+    return jax.nn.softplus(near + far)
 
 
 # ---------------------------------------------------------------- classes

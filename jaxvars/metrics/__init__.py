@@ -73,14 +73,23 @@ from jaxvars.metrics.confusion import (
     FalseNegatives,
     FalsePositives,
     Precision,
+    PrecisionAtRecall,
     Recall,
+    RecallAtPrecision,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
     TrueNegatives,
     TruePositives,
 )
-from jaxvars.metrics.correlation import concordance_correlation, pearson_correlation
-from jaxvars.metrics.determination import R2Score
-from jaxvars.metrics.iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
-from jaxvars.metrics.matrix import ConfusionMatrix, confusion_matrix
+from jaxvars.metrics.matrix import (
+    BinaryIoU,
+    ConfusionMatrix,
+    IoU,
+    MeanIoU,
+    OneHotIoU,
+    OneHotMeanIoU,
+    confusion_matrix,
+)
 from jaxvars.metrics.mean import Mean, MeanMetricWrapper, Sum
 from jaxvars.metrics.metric import Metric
 from jaxvars.metrics.rows import (
@@ -101,14 +110,10 @@ from jaxvars.metrics.rows import (
     RootMeanSquaredError,
     SparseCategoricalCrossentropy,
     SquaredHinge,
+    concordance_correlation,
+    pearson_correlation,
 )
-from jaxvars.metrics.scores import F1Score, FBetaScore
-from jaxvars.metrics.trade_offs import (
-    PrecisionAtRecall,
-    RecallAtPrecision,
-    SensitivityAtSpecificity,
-    SpecificityAtSensitivity,
-)
+from jaxvars.metrics.scores import F1Score, FBetaScore, R2Score
 
 __all__ = [
     "AUC", "Accuracy", "BinaryAccuracy", "BinaryCrossentropy", "BinaryIoU",

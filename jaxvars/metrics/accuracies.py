@@ -14,8 +14,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.errors import ShapeError
-from jaxvars.losses.inputs import aligned, as_classes, check_same_shape, tensor, wide
-from jaxvars.losses.labels import check_whole, sparse_labels
+from jaxvars.losses.inputs import (
+    aligned,
+    as_classes,
+    check_same_shape,
+    check_whole,
+    sparse_labels,
+    tensor,
+    wide,
+)
 from jaxvars.losses.running import compare, elementwise
 from jaxvars.metrics.mean import MeanOfKnown
 from jaxvars.typing import Array, DTypeLike

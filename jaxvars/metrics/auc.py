@@ -12,8 +12,7 @@ from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import EPSILON, divide, tensor
 from jaxvars.metrics.metric import KnownMetric, unseen
-from jaxvars.metrics.sums import total
-from jaxvars.metrics.tally import Tally, take_all
+from jaxvars.metrics.sums import Tally, take_all, total
 from jaxvars.metrics.thresholds import (
     KINDS,
     checked_thresholds,

@@ -19,8 +19,7 @@ from jaxvars.display.docstrings import described
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import divide, squeezed, tensor, wide
 from jaxvars.metrics.metric import KnownMetric, arguments_of, unseen
-from jaxvars.metrics.sums import parts_of, summed, total
-from jaxvars.metrics.tally import take_all
+from jaxvars.metrics.sums import parts_of, summed, take_all, total
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
 

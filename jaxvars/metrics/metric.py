@@ -30,7 +30,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.display.docstrings import complete
 from jaxvars.initializers import get as initializer
 from jaxvars.losses.inputs import float_dtype
-from jaxvars.metrics.tally import Tally
+from jaxvars.metrics.sums import Tally
 from jaxvars.random.seeds import Shape, as_shape
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
@@ -233,12 +233,9 @@ def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: s
     return Variable(lambda: make(sizes, kind), trainable=False, name=f"{metric.name}/{name}")
 
 
-@context.restoring()
 def unseen(compute: Callable[[], Array]) -> Array:
     """Compute without a tape taking note of it, or differentiating it."""
-    refuse_if_forked("A metric is updated")
-    with context.at(context.strip(context.current())):
-        return jax.lax.stop_gradient(compute())
+    return context.unseen(lambda: jax.lax.stop_gradient(compute()), "A metric is updated")
 
 
 def arguments_of(cls: type) -> list[str]:

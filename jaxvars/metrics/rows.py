@@ -1,4 +1,4 @@
-"""The metrics that are the mean of a loss, over all samples so far: one class a row."""
+"""The metrics that are the mean of a loss, or of a correlation, over all samples so far."""
 
 from __future__ import annotations
 
@@ -9,48 +9,75 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import losses
-from jaxvars.losses.inputs import aligned, as_classes, check_same_shape, leading, tensor, wide
-from jaxvars.metrics.correlation import concordance_correlation, pearson_correlation
+from jaxvars.losses.inputs import (
+    EPSILON,
+    aligned,
+    as_classes,
+    check_same_shape,
+    leading,
+    tensor,
+    wide,
+)
+from jaxvars.losses.regression import make_plain
+from jaxvars.losses.running import elementwise
 from jaxvars.metrics.mean import MeanOfFunction, MeanOfKnown
 from jaxvars.metrics.metric import unseen
 from jaxvars.typing import Array, DTypeLike
 
+_ALONG = {
+    "y_true": "what should come out.",
+    "y_pred": "what came out, of the same shape.",
+    "axis": "what the correlation is along.",
+    "return": "An array without that axis.",
+}
 
-# ---------------------------------------------------------------- numbers
-@final
-class MeanSquaredError(MeanOfKnown, fn=losses.mean_squared_error):
-    """The mean squared error.
 
-    >>> float(MeanSquaredError()([[0.0], [0.0]], [[1.0], [3.0]]))
-    5.0
+@elementwise(_ALONG)
+def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
+    """Return the Pearson correlation of labels and predictions along an axis, from -1 to 1.
+
+    Returns:
+        An array without that axis; NaN where nothing varies.
+
+    >>> round(pearson_correlation([[0.0, 1.0, 2.0]], [[3.0, 2.0, 1.0]]).item(), 4)
+    -1.0
     """
 
+    def normal(y: Array) -> Array:
+        y = y - y.mean(axis, keepdims=True)
+        return y / y.std(axis, keepdims=True)
 
-@final
-class MeanAbsoluteError(MeanOfKnown, fn=losses.mean_absolute_error):
-    """The mean absolute error.
+    return (normal(y_true) * normal(y_pred)).mean(axis)
 
-    >>> float(MeanAbsoluteError()([[0.0], [0.0]], [[1.0], [3.0]]))
-    2.0
+
+@elementwise(_ALONG)
+def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
+    """Return the concordance correlation of labels and predictions along an axis, from -1 to 1.
+
+    It is 1 only where they are equal, not merely on a line: L. Lin, Biometrics 45 (1989).
+
+    >>> round(concordance_correlation([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).item(), 4)
+    0.5714
     """
+    true, pred = y_true.mean(axis, keepdims=True), y_pred.mean(axis, keepdims=True)
+    spread = y_true.var(axis) + y_pred.var(axis) + jnp.square(true - pred).squeeze(axis)
+    return 2 * ((y_true - true) * (y_pred - pred)).mean(axis) / (spread + EPSILON)
 
 
-@final
-class MeanAbsolutePercentageError(MeanOfKnown, fn=losses.mean_absolute_percentage_error):
-    """The mean of the errors in per cent of the labels.
-
-    >>> float(MeanAbsolutePercentageError()([[2.0], [4.0]], [[1.0], [4.0]]))
-    25.0
-    """
+# ---------------------------------------------------------------- means of losses
+def _plain(name: str) -> type[MeanOfKnown]:
+    return make_plain(name, MeanOfKnown, __name__)
 
 
-@final
-class MeanSquaredLogarithmicError(MeanOfKnown, fn=losses.mean_squared_logarithmic_error):
-    """The mean squared error of the logarithms of one more.
-
-    >>> float(MeanSquaredLogarithmicError()([[1.0]], [[1.0]]))
-    0.0
-    """
+MeanSquaredError = _plain("MeanSquaredError")
+MeanAbsoluteError = _plain("MeanAbsoluteError")
+MeanAbsolutePercentageError = _plain("MeanAbsolutePercentageError")
+MeanSquaredLogarithmicError = _plain("MeanSquaredLogarithmicError")
+Poisson = _plain("Poisson")
+KLDivergence = _plain("KLDivergence")
+Hinge = _plain("Hinge")
+SquaredHinge = _plain("SquaredHinge")
+CategoricalHinge = _plain("CategoricalHinge")
 
 
 @final
@@ -63,15 +90,6 @@ class LogCoshError(MeanOfKnown, fn=losses.log_cosh, name='what it is called; "lo
 
     def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
-
-
-@final
-class Poisson(MeanOfKnown, fn=losses.poisson):
-    """What the Poisson distribution of rate `y_pred` says of counts `y_true`.
-
-    >>> float(Poisson()([[0.0]], [[2.0]]))
-    2.0
-    """
 
 
 class _Along(MeanOfKnown, ABC):
@@ -112,7 +130,6 @@ class ConcordanceCorrelation(_Along, fn=concordance_correlation):
     """
 
 
-# ---------------------------------------------------------------- the root
 @final
 class RootMeanSquaredError(MeanOfFunction):
     """The root of the mean squared error of everything so far.
@@ -137,7 +154,6 @@ def _squares(true: Array, pred: Array) -> Array:
     return jnp.square(jnp.subtract(*aligned(true.astype(pred.dtype), pred)))
 
 
-# ---------------------------------------------------------------- classes
 @final
 class BinaryCrossentropy(MeanOfKnown, fn=losses.binary_crossentropy):
     """The mean cross-entropy of two classes.
@@ -207,39 +223,3 @@ class SparseCategoricalCrossentropy(
             weight = tensor(sample_weight, "sample_weight")
             counted = counted * leading(weight, values.shape, self.name)
         self._take(values, counted.astype(jnp.float32))
-
-
-@final
-class KLDivergence(MeanOfKnown, fn=losses.kl_divergence):
-    """The mean Kullback-Leibler divergence of two distributions.
-
-    >>> float(KLDivergence()([[0.5, 0.5]], [[0.5, 0.5]]))
-    0.0
-    """
-
-
-@final
-class Hinge(MeanOfKnown, fn=losses.hinge):
-    """The mean hinge loss of labels -1 and 1, or 0 and 1.
-
-    >>> float(Hinge()([[0, 1]], [[0.5, 0.5]]))
-    1.0
-    """
-
-
-@final
-class SquaredHinge(MeanOfKnown, fn=losses.squared_hinge):
-    """The mean squared hinge loss of labels -1 and 1, or 0 and 1.
-
-    >>> float(SquaredHinge()([[0, 1]], [[0.5, 0.5]]))
-    1.25
-    """
-
-
-@final
-class CategoricalHinge(MeanOfKnown, fn=losses.categorical_hinge):
-    """The mean hinge loss of one-hot labels.
-
-    >>> float(CategoricalHinge()([[0.0, 1.0]], [[0.75, 0.5]]))
-    1.25
-    """

@@ -8,13 +8,14 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
+from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import EPSILON, leading, tensor, wide
+from jaxvars.losses.inputs import EPSILON, divide, leading, tensor, wide
 from jaxvars.metrics.metric import KnownMetric, unseen
-from jaxvars.metrics.sums import summed, total
-from jaxvars.metrics.tally import Tally, take_all
+from jaxvars.metrics.sums import Tally, joined, parts_of, summed, take_all, total
 from jaxvars.typing import Array, DTypeLike
 
 AVERAGES = ("micro", "macro", "weighted")
@@ -173,3 +174,151 @@ class F1Score(FScore):
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self._begin(average, threshold)
+
+
+# ---------------------------------------------------------------- the coefficient of determination
+AGGREGATIONS = ("uniform_average", "variance_weighted_average")
+
+
+@final
+class R2Score(KnownMetric, Late):
+    """The coefficient of determination: which part of the labels' variance is explained.
+
+    Args:
+        class_aggregation: "uniform_average" for the mean over outputs, "variance_weighted_average"
+            for that by their variances, None for a score for each.
+        num_regressors: of how many inputs the predictions are a function, for the adjusted score;
+            it is left as it is while there are no more samples than that.
+
+    Raises:
+        ValueError: when an option is none of these.
+
+    Example:
+        >>> metric = R2Score()
+        >>> round(float(metric([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]])), 4)
+        0.5714
+
+    Differs from TensorFlow:
+        The variance is kept as such (Chan, Golub and LeVeque 1979), not as the difference of two
+        large sums. Where labels do not vary, or there are none, the score is 0. Nothing is warned
+        of when the score cannot be adjusted.
+    """
+
+    def __init__(
+        self, class_aggregation: str | None = "uniform_average", num_regressors: int = 0,
+        name: str | None = None, dtype: DTypeLike | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(dtype, name)
+        how = class_aggregation
+        self.class_aggregation = how and one_of(how, "class aggregation", AGGREGATIONS)
+        if num_regressors < 0:
+            raise ValueError(f"num_regressors is at least 0, not {num_regressors!r}.")
+        self.num_regressors = num_regressors
+        self.num_samples = self.add_tally("num_samples")
+        self.residual: Tally | None = None
+        self.moments: Variable | None = None
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the state is there."""
+        return self.moments is not None
+
+    def build(self, num_outputs: int) -> None:
+        """Make the state for some outputs now, rather than at the first update."""
+        self.residual = self.add_tally("residual", (num_outputs,))
+        kind = self.residual.parts.dtype
+        self.moments = self.add_variable((3, 2, num_outputs), dtype=kind, name="moments")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions into account.
+
+        Args:
+            y_true: labels, of shape [samples, outputs].
+            y_pred: predictions, of the same shape.
+            sample_weight: a number, or one for each sample.
+
+        Raises:
+            ShapeError: when the shapes are others.
+        """
+        true, pred, weight = checked_table(y_true, y_pred, sample_weight, self.name)
+        moments, residual = self._state(pred.shape[1])
+        squares, new = unseen(lambda: _moments(true, pred, weight))
+        LOCAL.frame.modify_all(
+            residual.taking(squares),
+            (moments._cell, lambda old: _joined(old, new)),
+            self.num_samples.adding(true.size),
+        )
+
+    def _state(self, outputs: int) -> tuple[Variable, Tally]:
+        if self.moments is None or self.residual is None:
+            self.build(outputs)
+            return self._state(outputs)
+        if self.moments.shape[2] != outputs:
+            raise ShapeError(
+                f"{self.name} was made for {self.moments.shape[2]} outputs, but y_pred has "
+                f"{outputs}."
+            )
+        return self.moments, self.residual
+
+    def result(self) -> Array:
+        """Return the score, or one for each output."""
+        if self.moments is None or self.residual is None:
+            return jnp.zeros((), self.dtype)
+        found = _r2(
+            self.moments.value, self.residual.parts.value, self.num_samples.parts.value,
+            how=self.class_aggregation, regressors=self.num_regressors,
+        )  # fmt: skip
+        return self._rounded(found)
+
+    def _merge(self, other: R2Score) -> None:
+        if other.moments is None or other.residual is None:
+            return
+        moments, residual = self._state(other.moments.shape[2])
+        new = other.moments.value
+        LOCAL.frame.modify_all(
+            residual.taking(other.residual.parts.value),
+            (moments._cell, lambda old: _joined(old, new)),
+            self.num_samples.taking(other.num_samples.parts.value),
+        )
+
+
+@jax.jit
+def _moments(true: Array, pred: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the squares of the errors, and weight, mean and squares of labels: parts of sums."""
+    pred = wide(pred)
+    true = true.astype(pred.dtype)
+    weight = jnp.ones((), pred.dtype) if weight is None else weight.astype(pred.dtype)
+    weight = jnp.broadcast_to(weight, true.shape)
+    count = summed(weight, (0,))
+    mean = divide(total(summed(weight * true, (0,))), total(count))
+    squares = summed(weight * jnp.square(true - mean[None]), (0,))
+    errors = summed(weight * jnp.square(true - pred), (0,))
+    return errors, jnp.stack([count, parts_of(mean, mean.dtype), squares])
+
+
+@jax.jit
+def _joined(old: Array, new: Array) -> Array:
+    """Return the moments of two sets of samples together."""
+    new = new.astype(old.dtype)
+    count = joined(old[0], new[0])
+    n_old, share = total(old[0]), divide(total(new[0]), total(count))
+    apart = total(joined(new[1], -old[1]))
+    mean = joined(old[1], parts_of(apart * share, old.dtype))
+    between = parts_of(jnp.square(apart) * n_old * share, old.dtype)
+    return jnp.stack([count, mean, joined(joined(old[2], new[2]), between)])
+
+
+@jax.jit(static_argnames=("how", "regressors"))
+def _r2(moments: Array, residual: Array, samples: Array, how: str | None, regressors: int) -> Array:
+    squares = total(moments[2])
+    scores = jnp.where(squares == 0, 0.0, 1.0 - divide(total(residual), squares))
+    if how == "uniform_average":
+        scores = scores.mean()
+    elif how == "variance_weighted_average":
+        scores = divide((squares * scores).sum(), squares.sum())
+    if not regressors:
+        return scores
+    n = total(samples)
+    left = n - regressors - 1.0
+    adjusted = 1.0 - (1.0 - scores) * (n - 1.0) / jnp.where(left > 0, left, 1.0)
+    return jnp.where(left > 0, adjusted, scores)

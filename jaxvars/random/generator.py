@@ -13,24 +13,26 @@ Rules this file keeps:
 - a draw that is refused, for its shape or parameters, does not advance the stream;
 - in a `vectorized_map` each example draws from a separate key, made of the generator's and the
   number of the example (`control/vmap_index.py`); the counter then advances by as many draws as the
-  example made that made most.
+  example made that made most;
+- the global generator is made when it is first asked for, outside of whatever is being traced;
+  `set_seed` changes it in place, so that compiled functions that use it see that.
 """
 
 from __future__ import annotations
 
 import operator
 import os
-from typing import Any, final
+import threading
+from typing import Any, ClassVar, final
 
 import jax
 import jax.numpy as jnp
 from jax.extend.random import threefry_2x32
 
 from jaxvars.control.vmap_index import EXAMPLE, merged_by
-from jaxvars.core.frames import LOCAL
+from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
-from jaxvars.random import choices as _choices
 from jaxvars.random import stateless as _stateless
 from jaxvars.random.seeds import IMPL, Shape, key_of, unseen, words_of
 from jaxvars.tensors.array_like import unwrap
@@ -138,11 +140,11 @@ class Generator(Module):
         True
         """
         cell = self.state._cell
-        merged_by(cell, _furthest)
+        merged_by(cell, furthest)
         drawn: list[Array] = []
 
         def step(state: Array) -> Array:
-            new, words = _stepped(state, LOCAL.frame.get(EXAMPLE))
+            new, words = stepped(state, LOCAL.frame.get(EXAMPLE))
             drawn.append(words)
             return new
 
@@ -191,23 +193,23 @@ class Generator(Module):
         """
         self.state.assign(_first_state(key_of(seed)))
 
-    # ------------------------------------------------------------ values
+    # ------------------------------------------------------------ values, as `stateless_normal`
     def normal(
         self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
     ) -> Array:
-        """Draw normally distributed values; see `stateless_normal`."""
+        """Draw normally distributed values."""
         return _stateless.stateless_normal(shape, self.next_key, mean, stddev, dtype)
 
     def truncated_normal(
         self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
     ) -> Array:
-        """Draw normally distributed values, within two `stddev` of the mean."""
+        """Draw normally distributed values, none further from the mean than two `stddev`."""
         return _stateless.stateless_truncated_normal(shape, self.next_key, mean, stddev, dtype)
 
     def uniform(
         self, shape: Shape, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = "float32"
     ) -> Array:
-        """Draw uniformly distributed values: `minval <= x < maxval`; see `stateless_uniform`."""
+        """Draw uniformly distributed values: `minval <= x < maxval`."""
         return _stateless.stateless_uniform(shape, self.next_key, minval, maxval, dtype)
 
     def uniform_full_int(self, shape: Shape, dtype: DTypeLike = "uint32") -> Array:
@@ -237,25 +239,24 @@ class Generator(Module):
     def gamma(
         self, shape: Shape, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = "float32"
     ) -> Array:
-        """Draw gamma distributed values of mean `alpha / beta`; see `stateless_gamma`."""
+        """Draw gamma distributed values of mean `alpha / beta`."""
         return _stateless.stateless_gamma(shape, self.next_key, alpha, beta, dtype)
 
-    # ------------------------------------------------------------ choices
     def categorical(self, logits: Any, num_samples: int, dtype: DTypeLike = "int32") -> Array:
-        """Draw classes with probabilities `softmax(logits)`; see `stateless_categorical`."""
-        return _choices.stateless_categorical(logits, num_samples, self.next_key, dtype)
+        """Draw classes with probabilities `softmax(logits)`."""
+        return _stateless.stateless_categorical(logits, num_samples, self.next_key, dtype)
 
     def permutation(self, x: Any, axis: int = 0) -> Array:
         """Return `x`, or the integers below it, in random order."""
-        return _choices.stateless_permutation(x, self.next_key, axis)
+        return _stateless.stateless_permutation(x, self.next_key, axis)
 
     def shuffle(self, value: Any, axis: int = 0) -> Array:
         """Return the slices of an array along an axis in random order."""
-        return _choices.stateless_shuffle(value, self.next_key, axis)
+        return _stateless.stateless_shuffle(value, self.next_key, axis)
 
     def choice(self, a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Array:
-        """Draw elements of an array, or integers below a number; see `stateless_choice`."""
-        return _choices.stateless_choice(a, shape, seed=self.next_key, replace=replace, p=p)
+        """Draw elements of an array, or integers below a number."""
+        return _stateless.stateless_choice(a, shape, seed=self.next_key, replace=replace, p=p)
 
 
 @context.restoring()
@@ -270,7 +271,7 @@ def _first_state(key: Array) -> Array:
 
 
 @jax.jit
-def _stepped(state: Array, example: Array) -> tuple[Array, Array]:
+def stepped(state: Array, example: Array) -> tuple[Array, Array]:
     """Return the state after a draw, and the key to draw with."""
     key = state[:2] ^ example
     return _skipped(state, jnp.array([0, 1], jnp.uint32)), threefry_2x32(tuple(key), state[2:])
@@ -284,7 +285,71 @@ def _skipped(state: Array, delta: Array) -> Array:
     return jnp.concatenate([state[:2], jnp.stack(counter)])
 
 
-def _furthest(old: Array, states: Array) -> Array:
+def furthest(old: Array, states: Array) -> Array:
     """Return, of the states of a map's examples, the one that is furthest on."""
     rows = jnp.concatenate([old[None], states])
     return rows[jnp.lexsort((rows[:, 3], rows[:, 2]))[-1]]
+
+
+# ---------------------------------------------------------------- the global generator
+@final
+class _Global:
+    """The generator that is there for all, once there is one."""
+
+    generator: ClassVar[Generator | None] = None
+    lock: ClassVar[Any] = threading.Lock()
+
+
+def get_global_generator() -> Generator:
+    """Return the generator that the functions here draw from.
+
+    The first time it is made, with a seed from the operating system.
+
+    >>> get_global_generator() is get_global_generator()
+    True
+    """
+    with _Global.lock:
+        if _Global.generator is None:
+            # A compiled function may be the first to ask: the generator is not one that it makes.
+            with context.at(context.EVAL), jax.default_device(None):
+                _Global.generator = within(LOCAL.eager, Generator)
+        return _Global.generator
+
+
+def set_global_generator(generator: Generator) -> None:
+    """Have the functions here draw from another generator.
+
+    Args:
+        generator: a `Generator`. Compiled functions that drew from the one before go on with it
+            as long as it is referenced.
+
+    Raises:
+        TypeError: when it is none.
+
+    >>> set_global_generator(Generator.from_seed(7))
+    """
+    if not isinstance(generator, Generator):
+        raise TypeError(
+            f"{generator!r} is not a Generator; for a seed use jv.random.set_seed({generator!r})."
+        )
+    _Global.generator = generator
+
+
+def set_seed(seed: Any) -> None:
+    """Begin the global generator's stream of a seed.
+
+    Args:
+        seed: an integer, two of them, or a key of `jax.random`.
+
+    Raises:
+        TypeError: when it is something else.
+
+    >>> set_seed(7)
+    >>> x = get_global_generator().uniform(())
+    >>> set_seed(7)
+    >>> bool(x == get_global_generator().uniform(()))
+    True
+
+    Differs from TensorFlow: it has an effect on the global generator, and only on that.
+    """
+    get_global_generator().reset_from_seed(seed)

@@ -67,15 +67,12 @@ def words_of(seed: Any) -> Array:
     if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (2,)):
         raise TypeError(f"{seed!r} is not a seed. {_SEED_CURE}")
     if not numbers.shape:
-        return _split_words(int(numbers))
+        number = int(numbers)
+        return np.array([number >> 32 & _MASK, number & _MASK], np.uint32)
     pair = [int(x) for x in numbers]
     if not all(-(2**31) <= x < 2**32 for x in pair):
         raise ValueError(f"The seed {pair} has numbers of more than 32 bits. {_SEED_CURE}")
     return np.array([x & _MASK for x in pair], np.uint32)
-
-
-def _split_words(number: int) -> Array:
-    return np.array([number >> 32 & _MASK, number & _MASK], np.uint32)
 
 
 def _traced_words(seed: Array) -> Array:
@@ -83,11 +80,8 @@ def _traced_words(seed: Array) -> Array:
         raise TypeError(f"{seed.dtype}{list(seed.shape)} is not a seed. {_SEED_CURE}")
     if seed.shape:
         return seed.astype(jnp.uint32)
-    high = (
-        jnp.where(seed < 0, np.uint32(_MASK), np.uint32(0))
-        if seed.dtype.itemsize < 8
-        else seed >> 32
-    )
+    is_wide = seed.dtype.itemsize == 8
+    high = seed >> 32 if is_wide else jnp.where(seed < 0, np.uint32(_MASK), np.uint32(0))
     return jnp.stack([high.astype(jnp.uint32), seed.astype(jnp.uint32)])
 
 
@@ -157,12 +151,9 @@ def numbers(dtype: DTypeLike | None, values: Sequence[Array]) -> list[Array]:
     return [jnp.asarray(value).astype(dtype) for value in values]
 
 
-@context.restoring()
 def unseen(draw: Callable[[], Array]) -> Array:
     """Draw without a tape taking note of it."""
-    refuse_if_forked("Random values are drawn")
-    with context.at(context.strip(context.current())):
-        return draw()
+    return context.unseen(draw, "Random values are drawn")
 
 
 def is_number(value: Array, number: int) -> bool:

@@ -35,6 +35,7 @@ from jax.extend import core as jex
 from jax.extend import linear_util
 from jax.extend.core.primitives import copy_p
 
+from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.typing import Array, Aval
 
 T = TypeVar("T")
@@ -246,6 +247,14 @@ def copied(value: Array) -> Array:
         return value
     with at(EVAL):  # unseen by tapes
         return _copy(value)
+
+
+@restoring()
+def unseen(compute: Callable[[], Array], what: str) -> Array:
+    """Compute without a tape taking note of it; what is done, errors say in a forked process."""
+    refuse_if_forked(what)
+    with at(strip(current())):
+        return compute()
 
 
 def aval_of(value: Array) -> Aval:

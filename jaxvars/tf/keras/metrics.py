@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxvars import metrics as _core
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.metrics.metric import add_variable as _add_variable
-from jaxvars.metrics.tally import Tally
+from jaxvars.metrics.sums import Tally
 from jaxvars.tf.keras.adapter.facade import (
     array,
     arrays,

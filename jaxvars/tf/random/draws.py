@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.random import choices
 from jaxvars.random import stateless as core
 from jaxvars.random.seeds import as_shape, unseen
 from jaxvars.tf.errors import InvalidArgumentError
@@ -221,4 +220,4 @@ def shuffle(source: Source, value: Any) -> Tensor:
     array = to_array(value)
     if array.ndim == 0 or math.prod(array.shape) == 0:
         return Tensor(array)
-    return Tensor(choices.stateless_shuffle(array, key(source, array.shape[:1])))
+    return Tensor(core.stateless_shuffle(array, key(source, array.shape[:1])))
