@@ -11,7 +11,8 @@ import inspect
 import re
 from collections.abc import Mapping
 from textwrap import fill
-from typing import Any
+from types import new_class
+from typing import Any, final
 
 _HEADER = re.compile(r"(\w[\w ]*:(\n|$))|>>> |Source: |Differs from ")
 _ENTRY = re.compile(r"(?m)^    \**(\w+): (.*(?:\n {8}.*)*)")
@@ -67,6 +68,27 @@ def described(thing: Any) -> dict[str, str]:
     parts = inspect.cleandoc(thing.__doc__ or "").split("\n\n")
     listed = next((part for part in parts if part.startswith("Args:")), "")
     return {name: " ".join(text.split()) for name, text in _ENTRY.findall(listed)}
+
+
+def make_class(
+    name: str, base: type, module: str, what: str, example: str, value: object, **options: Any
+) -> Any:
+    """Return a final class below a base, which makes it what it is by the options.
+
+    Args:
+        name: of the class.
+        base: its base.
+        module: the name of the module that it is in.
+        what: the first line of its docstring.
+        example: an expression.
+        value: what the expression gives.
+        **options: for `__init_subclass__` of the base.
+
+    >>> print(make_class("Zero", int, "here", "Nothing.", "Zero() + 1", 1).__doc__.split())
+    ['Nothing.', '>>>', 'Zero()', '+', '1', '1']
+    """
+    space = {"__doc__": f"{what}\n\n>>> {example}\n{value}\n", "__module__": module}
+    return final(new_class(name, (base,), options, lambda body: body.update(space)))
 
 
 def _entry(name: str, text: str) -> str:

@@ -5,11 +5,11 @@ The formulas are Keras's, by optax where it has them.
 
 from __future__ import annotations
 
-from types import new_class
 from typing import Any, final
 
 import jax.numpy as jnp
 
+from jaxvars.display.docstrings import make_class
 from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
 from jaxvars.losses.running import elementwise
@@ -271,12 +271,7 @@ PLAIN: dict[str, tuple[Any, str, str, float]] = {
 def make_plain(name: str, base: type, module: str) -> Any:
     """Return the loss, or metric, of a row of the table."""
     fn, what, given, value = PLAIN[name]
-
-    def fill(space: dict[str, Any]) -> None:
-        doc = f"{what}\n\n>>> float({name}()({given}))\n{value}\n"
-        space.update(__doc__=doc, __module__=module)
-
-    return final(new_class(name, (base,), {"fn": fn}, fill))
+    return make_class(name, base, module, what, f"float({name}()({given}))", value, fn=fn)
 
 
 def _plain(name: str) -> type[PlainLoss]:

@@ -7,12 +7,11 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.core.module import Late
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import EPSILON, divide, tensor
-from jaxvars.metrics.metric import KnownMetric, unseen
-from jaxvars.metrics.sums import Tally, take_all, total
+from jaxvars.metrics.metric import LateCounts, takes, unseen
+from jaxvars.metrics.sums import total
 from jaxvars.metrics.thresholds import (
     KINDS,
     checked_thresholds,
@@ -27,7 +26,7 @@ METHODS = ("interpolation", "majoring", "minoring")
 
 
 @final
-class AUC(KnownMetric, Late):
+class AUC(LateCounts, kinds=KINDS):
     """The area under a curve of right and wrong answers, by sums at thresholds.
 
     Args:
@@ -71,31 +70,16 @@ class AUC(KnownMetric, Late):
         self.multi_label, self.num_labels = multi_label, num_labels
         self.label_weights = label_weights
         self.from_logits = from_logits
-        self.counts: dict[str, Tally] = {}
         if num_labels or not multi_label:
             self.build(num_labels or 1)
 
-    @property
-    def is_built(self) -> bool:
-        """Whether the state is there."""
-        return bool(self.counts)
-
     def build(self, num_labels: int) -> None:
         """Make the state for some labels now, rather than at the first update."""
-        shape = (len(self._at), num_labels) if self.multi_label else (len(self._at),)
-        self.counts = {kind: self.add_tally(kind, shape) for kind in KINDS}
+        self._make((len(self._at), num_labels) if self.multi_label else (len(self._at),))
 
+    @takes("labels: 0 for no, others for yes.", "scores, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and scores into account.
-
-        Args:
-            y_true: labels: 0 for no, others for yes.
-            y_pred: scores, of the same shape.
-            sample_weight: a number, or weights along the first axes.
-
-        Raises:
-            ShapeError: when the shapes do not go together.
-        """
+        """Take labels and scores into account."""
         true, pred, weight = inputs(y_true, y_pred, sample_weight, self.name)
         weights = self.label_weights
         if weights is not None:
@@ -107,7 +91,7 @@ class AUC(KnownMetric, Late):
                 thresholds=self._at, by_label=self.multi_label, from_logits=self.from_logits,
             )
         )  # fmt: skip
-        take_all((self.counts[kind], counts) for kind, counts in zip(KINDS, found, strict=True))
+        self._take(found)
 
     def _check(self, pred: Array, weights: Array) -> None:
         labels = pred.shape[-1]
@@ -134,14 +118,8 @@ class AUC(KnownMetric, Late):
         if not self.counts:
             return jnp.zeros((), self.dtype)
         weights = self.label_weights if self.multi_label else None
-        parts = [self.counts[kind].parts.value for kind in KINDS]
-        found = _area(parts, weights, curve=self.curve, method=self.summation_method)
+        found = _area(self._parts(), weights, curve=self.curve, method=self.summation_method)
         return self._rounded(found)
-
-    def _merge(self, other: AUC) -> None:
-        if not self.counts:
-            self.build(other.counts[KINDS[0]].shape[-1])
-        super()._merge(other)
 
 
 def _ends(thresholds: Any, count: int) -> tuple[float, ...]:

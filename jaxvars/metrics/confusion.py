@@ -13,9 +13,10 @@ from typing import Any, ClassVar, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars.display.docstrings import make_class
 from jaxvars.losses.inputs import divide
 from jaxvars.metrics.accuracies import checked_k
-from jaxvars.metrics.metric import KnownMetric, unseen
+from jaxvars.metrics.metric import KnownMetric, takes, unseen
 from jaxvars.metrics.sums import Tally, take_all, total
 from jaxvars.metrics.thresholds import (
     KINDS,
@@ -39,37 +40,25 @@ class Thresholded(KnownMetric, ABC):
 
     _kinds: ClassVar[tuple[str, ...]] = KINDS
     _raises: ClassVar[str] = "ValueError: when a threshold is not from 0 to 1."
-    _at: tuple[float, ...]
     top_k: int | None = None
     class_id: int | None = None
 
-    def __init_subclass__(cls, kinds: tuple[str, ...] = KINDS, **words: str) -> None:
-        super().__init_subclass__(**{"raise": cls._raises, **words})
+    def __init_subclass__(cls, kinds: tuple[str, ...] = KINDS) -> None:
+        super().__init_subclass__(**{"raise": cls._raises})
         cls._kinds = kinds
 
-    def _begin(self) -> None:
+    def _begin(self, thresholds: tuple[float, ...]) -> None:
+        self._at = thresholds
         for kind in self._kinds:
             setattr(self, kind, self.add_tally(kind, (len(self._at),)))
 
+    @takes("labels: 0 for no, others for yes.", "scores from 0 to 1, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and scores into account.
-
-        Args:
-            y_true: labels: 0 for no, others for yes.
-            y_pred: scores from 0 to 1, of the same shape.
-            sample_weight: a number, or weights along the first axes.
-
-        Raises:
-            ShapeError: when the shapes do not go together.
-        """
-        true, pred, weight = inputs(y_true, y_pred, sample_weight, self.name)
-        check_class(pred, self.top_k, self.class_id, self.name)
-        found = unseen(
-            lambda: confusions(
-                true, pred, weight,
-                thresholds=self._at, top_k=self.top_k, class_id=self.class_id,
-            )
-        )  # fmt: skip
+        """Take labels and scores into account."""
+        given = inputs(y_true, y_pred, sample_weight, self.name)
+        chosen: Any = {"top_k": self.top_k, "class_id": self.class_id}
+        check_class(given[1], **chosen, what=self.name)
+        found = unseen(lambda: confusions(*given, thresholds=self._at, **chosen))
         counts: dict[str, Any] = dict(zip(KINDS, found, strict=True))
         take_all((self._tally(kind), counts[kind]) for kind in self._kinds)
 
@@ -85,12 +74,6 @@ class Thresholded(KnownMetric, ABC):
         return self._rounded(values[0] if len(self._at) == 1 else values)
 
 
-@jax.jit
-def _share(some: Array, others: Array) -> Array:
-    """Return a part of a whole, given the tallies of both parts."""
-    return divide(total(some), total(some) + total(others))
-
-
 # ---------------------------------------------------------------- counts
 class _Count(Thresholded, ABC):
     def __init__(
@@ -98,51 +81,31 @@ class _Count(Thresholded, ABC):
     ) -> None:
         super().__init__(dtype, name)
         self.thresholds = thresholds
-        self._at = checked_thresholds(thresholds, 0.5)
-        self._begin()
+        self._begin(checked_thresholds(thresholds, 0.5))
 
     def result(self) -> Array:
         """Return the count, or one for each threshold."""
         return self._one(self._tally(self._kinds[0]).value)
 
 
-@final
-class TruePositives(_Count, kinds=("true_positives",)):
-    """How many yes answers are right.
-
-    >>> float(TruePositives()([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9]))
-    2.0
-    """
+def _count(name: str, kind: str, what: str, value: float) -> type[_Count]:
+    example = f"float({name}()([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9]))"
+    return make_class(name, _Count, __name__, what, example, value, kinds=(kind,))
 
 
-@final
-class FalsePositives(_Count, kinds=("false_positives",)):
-    """How many yes answers are wrong.
-
-    >>> float(FalsePositives()([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9]))
-    1.0
-    """
-
-
-@final
-class TrueNegatives(_Count, kinds=("true_negatives",)):
-    """How many no answers are right.
-
-    >>> TrueNegatives([0.15, 0.5])([0, 0, 0, 1], [0.1, 0.2, 0.8, 0.9]).tolist()
-    [1.0, 2.0]
-    """
-
-
-@final
-class FalseNegatives(_Count, kinds=("false_negatives",)):
-    """How many no answers are wrong.
-
-    >>> float(FalseNegatives()([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9]))
-    1.0
-    """
+TruePositives = _count("TruePositives", "true_positives", "How many yes answers are right.", 1.0)
+FalsePositives = _count("FalsePositives", "false_positives", "How many yes answers are wrong.", 1.0)
+TrueNegatives = _count("TrueNegatives", "true_negatives", "How many no answers are right.", 1.0)
+FalseNegatives = _count("FalseNegatives", "false_negatives", "How many no answers are wrong.", 1.0)
 
 
 # ---------------------------------------------------------------- precision and recall
+@jax.jit
+def _share(some: Array, others: Array) -> Array:
+    """Return a part of a whole, given the tallies of both parts."""
+    return divide(total(some), total(some) + total(others))
+
+
 class _Share(Thresholded, ABC):
     def __init__(
         self, thresholds: Any = None, top_k: int | None = None, class_id: int | None = None,
@@ -151,8 +114,7 @@ class _Share(Thresholded, ABC):
         super().__init__(dtype, name)
         self.thresholds, self.class_id = thresholds, class_id
         self.top_k = None if top_k is None else checked_k(top_k)
-        self._at = checked_thresholds(thresholds, 0.5 if top_k is None else LEAST)
-        self._begin()
+        self._begin(checked_thresholds(thresholds, 0.5 if top_k is None else LEAST))
 
     def result(self) -> Array:
         """Return the part, or one for each threshold; 0 of nothing."""
@@ -180,8 +142,6 @@ class Recall(_Share, kinds=("true_positives", "false_negatives")):
 
 # ---------------------------------------------------------------- trade-offs
 class _At(Thresholded, ABC):
-    """The best of one share where another is at least a number."""
-
     _raises = "ValueError: when the least is not from 0 to 1, or there are no thresholds."
     _best: ClassVar[str]
     _given: ClassVar[str]
@@ -196,15 +156,14 @@ class _At(Thresholded, ABC):
         super().__init__(dtype, name)
         if not 0 <= value <= 1:
             raise ValueError(f"{self._given.capitalize()} is from 0 to 1, not {value!r}.")
+        setattr(self, self._given, value)
         self.num_thresholds, self.class_id = num_thresholds, class_id
-        self._least = value
-        self._at = even_thresholds(num_thresholds)
-        self._begin()
+        self._begin(even_thresholds(num_thresholds))
 
     def result(self) -> Array:
         """Return the best at any threshold; 0 where there is none."""
-        found = _best_at(self._parts(), self._least, best=self._best, given=self._given)
-        return self._rounded(found)
+        least = getattr(self, self._given)
+        return self._rounded(_best_at(self._parts(), least, best=self._best, given=self._given))
 
 
 @jax.jit(static_argnames=("best", "given"))
@@ -235,7 +194,6 @@ class SensitivityAtSpecificity(_At, best="sensitivity", given="specificity"):
         name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(specificity, num_thresholds, class_id, name, dtype)
-        self.specificity = specificity
 
 
 @final
@@ -252,7 +210,6 @@ class SpecificityAtSensitivity(_At, best="specificity", given="sensitivity"):
         name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
-        self.sensitivity = sensitivity
 
 
 @final
@@ -269,7 +226,6 @@ class PrecisionAtRecall(_At, best="precision", given="recall"):
         name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(recall, num_thresholds, class_id, name, dtype)
-        self.recall = recall
 
 
 @final
@@ -286,4 +242,3 @@ class RecallAtPrecision(_At, best="recall", given="precision"):
         name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(precision, num_thresholds, class_id, name, dtype)
-        self.precision = precision

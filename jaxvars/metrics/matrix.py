@@ -23,7 +23,7 @@ from jaxvars.losses.inputs import (
     tensor,
     wide,
 )
-from jaxvars.metrics.metric import KnownMetric, unseen
+from jaxvars.metrics.metric import KnownMetric, takes, unseen
 from jaxvars.metrics.sums import grouped, total
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import context
@@ -135,23 +135,18 @@ class MatrixMetric(KnownMetric, ABC):
         self.num_classes = num_classes
         self.total_cm = self.add_tally("total_confusion_matrix", (num_classes, num_classes))
 
+    @takes(
+        "labels: integers, or one-hot.",
+        "predicted labels: integers, or scores. What is not a class is not counted.",
+    )
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions into account.
-
-        Args:
-            y_true: labels: integers, or one-hot.
-            y_pred: predicted labels: integers, or scores. What is not a class is not counted.
-            sample_weight: a number, or weights along the first axes.
-
-        Raises:
-            ShapeError: when the shapes do not go together.
-        """
+        """Take labels and predictions into account."""
         true = y_true if self.sparse_y_true else self._argmax(y_true, "y_true")
         pred = y_pred if self.sparse_y_pred else self._argmax(y_pred, "y_pred")
         true, pred, weight = _classes(true, pred, sample_weight, self.name)
         weight = None if weight is None else wide(weight)
-        matrix = lambda: _matrix(true, pred, weight, self.ignore_class, classes=self.num_classes)  # noqa: E731
-        self.total_cm.take(unseen(matrix))
+        given = (true, pred, weight, self.ignore_class)
+        self.total_cm.take(unseen(lambda: _matrix(*given, classes=self.num_classes)))
 
     def _argmax(self, scores: Any, what: str) -> Array:
         array = tensor(scores, f"{what} of {self.name}")
@@ -275,17 +270,9 @@ class BinaryIoU(_IoU):
         super().__init__(2, name, dtype, targets=target_class_ids)
         self.target_class_ids, self.threshold = target_class_ids, threshold
 
+    @takes("0 or 1.", "scores, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and scores into account.
-
-        Args:
-            y_true: 0 or 1.
-            y_pred: scores, of the same shape.
-            sample_weight: a number, or weights along the first axes.
-
-        Raises:
-            ShapeError: when the shapes do not go together.
-        """
+        """Take labels and scores into account."""
         scores = tensor(y_pred, f"y_pred of {self.name}")
         super().update_state(y_true, unseen(lambda: wide(scores) >= self.threshold), sample_weight)
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxvars.display.docstrings import described
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import divide, squeezed, tensor, wide
-from jaxvars.metrics.metric import KnownMetric, arguments_of, unseen
+from jaxvars.metrics.metric import KnownMetric, arguments_of, takes, unseen
 from jaxvars.metrics.sums import parts_of, summed, take_all, total
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
@@ -171,17 +171,9 @@ class MeanOfFunction(MeanOf, ABC):
     def _values(self, y_true: Any, y_pred: Any) -> Array:
         """Return a value for each sample."""
 
+    @takes("the labels.", "the predictions.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions into account.
-
-        Args:
-            y_true: the labels.
-            y_pred: the predictions.
-            sample_weight: a number, or weights along the first axes.
-
-        Raises:
-            ShapeError: when the shapes do not go together.
-        """
+        """Take labels and predictions into account."""
         self._take(unseen(lambda: self._values(y_true, y_pred)), sample_weight)
 
 

@@ -17,20 +17,20 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import BORDER, Module
+from jaxvars.core.module import BORDER, Late, Module
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable
 from jaxvars.display.docstrings import complete
 from jaxvars.initializers import get as initializer
 from jaxvars.losses.inputs import float_dtype
-from jaxvars.metrics.sums import Tally
+from jaxvars.metrics.sums import Tally, take_all
 from jaxvars.random.seeds import Shape, as_shape
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
@@ -57,6 +57,12 @@ _WORDS = {
         ("specificity", "sensitivity", "recall", "precision"), "the least, from 0 to 1."
     ),
 }
+_UPDATE = {
+    "sample_weight": "a number, or weights along the first axes.",
+    "raise": "ShapeError: when the shapes do not go together.",
+}
+
+F = TypeVar("F", bound=Callable[..., None])
 
 
 class Metric(Module, ABC):
@@ -224,6 +230,53 @@ class KnownMetric(Metric, ABC):
         named = f'what it is called; "{name}" when None.'
         if cls.__doc__:
             complete(cls, {**_WORDS, "name": named, **words})
+
+
+class LateCounts(KnownMetric, Late, ABC):
+    """A metric of tallies, one for each kind of answer, which are made at the first update.
+
+    Attributes:
+        counts: the Tallies, by kind; none before they are made.
+    """
+
+    _kinds: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, kinds: tuple[str, ...] = ()) -> None:
+        super().__init_subclass__()
+        cls._kinds = kinds or cls._kinds
+
+    def __init__(self, dtype: DTypeLike | None, name: str | None) -> None:
+        super().__init__(dtype, name)
+        self.counts: dict[str, Tally] = {}
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the state is there."""
+        return bool(self.counts)
+
+    def _make(self, shape: tuple[int, ...]) -> None:
+        self.counts = {kind: self.add_tally(kind, shape) for kind in self._kinds}
+
+    def _take(self, found: Iterable[Any]) -> None:
+        take_all((self.counts[k], parts) for k, parts in zip(self._kinds, found, strict=True))
+
+    def _parts(self) -> list[Array]:
+        return [self.counts[kind].parts.value for kind in self._kinds]
+
+    def _merge(self, other: LateCounts) -> None:
+        if not self.counts:
+            self.build((1, *other.counts[self._kinds[0]].shape)[-1])
+        super()._merge(other)
+
+
+def takes(y_true: str, y_pred: str) -> Callable[[F], F]:
+    """Return a decorator that completes the docstring of `update_state`."""
+
+    def decorate(update: F) -> F:
+        complete(update, {**_UPDATE, "y_true": y_true, "y_pred": y_pred})
+        return update
+
+    return decorate
 
 
 def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: str) -> Variable:

@@ -14,8 +14,8 @@ from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import EPSILON, divide, leading, tensor, wide
-from jaxvars.metrics.metric import KnownMetric, unseen
-from jaxvars.metrics.sums import Tally, joined, parts_of, summed, take_all, total
+from jaxvars.metrics.metric import KnownMetric, LateCounts, takes, unseen
+from jaxvars.metrics.sums import Tally, joined, parts_of, summed, total
 from jaxvars.typing import Array, DTypeLike
 
 AVERAGES = ("micro", "macro", "weighted")
@@ -35,7 +35,7 @@ def checked_table(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Arr
     return true, pred, weight
 
 
-class FScore(KnownMetric, Late, ABC):
+class FScore(LateCounts, ABC, kinds=_KINDS):
     """What F-scores of any beta share."""
 
     average: str | None
@@ -47,29 +47,14 @@ class FScore(KnownMetric, Late, ABC):
         if threshold is not None and not 0 < threshold <= 1:
             raise ValueError(f"threshold is above 0 and at most 1, not {threshold!r}.")
         self.threshold = threshold
-        self.counts: dict[str, Tally] = {}
-
-    @property
-    def is_built(self) -> bool:
-        """Whether the state is there."""
-        return bool(self.counts)
 
     def build(self, num_outputs: int) -> None:
         """Make the state for some outputs now, rather than at the first update."""
-        shape = () if self.average == "micro" else (num_outputs,)
-        self.counts = {kind: self.add_tally(kind, shape) for kind in _KINDS}
+        self._make(() if self.average == "micro" else (num_outputs,))
 
+    @takes("labels of 0 and 1, of shape [samples, outputs].", "scores, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and scores into account.
-
-        Args:
-            y_true: labels of 0 and 1, of shape [samples, outputs].
-            y_pred: scores, of the same shape.
-            sample_weight: a number, or one for each sample.
-
-        Raises:
-            ShapeError: when the shapes are others.
-        """
+        """Take labels and scores into account."""
         true, pred, weight = checked_table(y_true, y_pred, sample_weight, self.name)
         outputs = pred.shape[1]
         if self.counts and self.counts[_KINDS[0]].shape not in ((), (outputs,)):
@@ -80,21 +65,13 @@ class FScore(KnownMetric, Late, ABC):
         if not self.counts:
             self.build(outputs)
         threshold, micro = self.threshold, self.average == "micro"
-        found = unseen(lambda: _hits(true, pred, weight, threshold, micro=micro))
-        take_all((self.counts[kind], counts) for kind, counts in zip(_KINDS, found, strict=True))
+        self._take(unseen(lambda: _hits(true, pred, weight, threshold, micro=micro)))
 
     def result(self) -> Array:
         """Return the score, or one for each output."""
         if not self.counts:
             return jnp.zeros((), self.dtype)
-        parts = [self.counts[kind].parts.value for kind in _KINDS]
-        return self._rounded(_f_score(parts, self.beta, average=self.average))
-
-    def _merge(self, other: FScore) -> None:
-        if not self.counts:
-            shape = other.counts[_KINDS[0]].shape
-            self.build(shape[0] if shape else 1)
-        super()._merge(other)
+        return self._rounded(_f_score(self._parts(), self.beta, average=self.average))
 
 
 @jax.jit(static_argnames="micro")
@@ -229,17 +206,9 @@ class R2Score(KnownMetric, Late):
         kind = self.residual.parts.dtype
         self.moments = self.add_variable((3, 2, num_outputs), dtype=kind, name="moments")
 
+    @takes("labels, of shape [samples, outputs].", "predictions, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions into account.
-
-        Args:
-            y_true: labels, of shape [samples, outputs].
-            y_pred: predictions, of the same shape.
-            sample_weight: a number, or one for each sample.
-
-        Raises:
-            ShapeError: when the shapes are others.
-        """
+        """Take labels and predictions into account."""
         true, pred, weight = checked_table(y_true, y_pred, sample_weight, self.name)
         moments, residual = self._state(pred.shape[1])
         squares, new = unseen(lambda: _moments(true, pred, weight))
