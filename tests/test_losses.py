@@ -301,6 +301,9 @@ def test_options_that_are_wrong_are_named():
         losses.MeanSquaredError(dtype="int32")
     with pytest.raises(TypeError, match="axis of sparse_categorical_crossentropy is an integer"):
         losses.sparse_categorical_crossentropy([0], np.zeros((1, 3)), axis=True)
+    losses.categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]], axis=1)  # which True is equal to
+    with pytest.raises(TypeError, match="axis of categorical_crossentropy is an integer"):
+        losses.categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]], axis=True)
     with pytest.raises(ShapeError, match="has no axis 2"):
         losses.sparse_categorical_crossentropy([0], np.zeros((1, 3)), axis=2)
     with pytest.raises(ValueError, match="between 0 and 1, not 2"):

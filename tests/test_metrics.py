@@ -620,6 +620,10 @@ def test_mistakes_are_named_and_change_nothing():
         (lambda: metrics.AUC(num_labels=3), "multi_label=True"),
         (lambda: metrics.Precision(1.5), "from 0 to 1, not 1.5"),
         (lambda: metrics.Precision(top_k=0), "k is an integer of at least 1"),
+        (
+            lambda: metrics.top_k_categorical_accuracy([[1, 0]], [[1.0, 0.0]], k=True),
+            "k is an integer of at least 1, not True",
+        ),
         (lambda: metrics.PrecisionAtRecall(2.0), "Recall is from 0 to 1, not 2.0"),
         (lambda: metrics.RecallAtPrecision(0.5, num_thresholds=0), "above 0, not 0"),
         (lambda: metrics.F1Score("mikro"), "There is no average 'mikro'.*'micro'"),
@@ -635,6 +639,7 @@ def test_mistakes_are_named_and_change_nothing():
     ],
 )
 def test_options_that_are_wrong_are_named(wrong, message):
+    metrics.top_k_categorical_accuracy([[1, 0]], [[1.0, 0.0]], k=1)  # which True is equal to
     with pytest.raises(ValueError, match=message):
         wrong()
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from textwrap import fill
 from types import new_class
-from typing import Any, final
+from typing import Any, TypeVar, final
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _HEADER = re.compile(r"(\w[\w ]*:(\n|$))|>>> |Source: |Differs from ")
 _ENTRY = re.compile(r"(?m)^    \**(\w+): (.*(?:\n {8}.*)*)")
@@ -57,6 +59,16 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
     if entries:
         head.append("\n".join(["Args:", *entries]))
     thing.__doc__ = "\n\n".join([*head, *rest])
+
+
+def completed(words: Mapping[str, str]) -> Callable[[F], F]:
+    """Return a decorator that completes the docstring of a function: see `complete`."""
+
+    def decorate(function: F) -> F:
+        complete(function, words)
+        return function
+
+    return decorate
 
 
 def described(thing: Any) -> dict[str, str]:

@@ -34,12 +34,18 @@ P = ParamSpec("P")
 @functools.partial(jax.jit, static_argnames=("kernel", "align", "static"))
 def _run(
     kernel: Callable[..., Array], y_true: Array, y_pred: Array, align: bool,
-    static: tuple[tuple[str, Any], ...], numbers: dict[str, Array],
+    static: tuple[tuple[str, type, Any], ...], numbers: dict[str, Array],
 ) -> Array:  # fmt: skip
     y_pred = wide(y_pred)
     if align:
         y_true, y_pred = aligned(y_true.astype(y_pred.dtype), y_pred)
-    return kernel(y_true, y_pred, **dict(static), **numbers)
+    return kernel(y_true, y_pred, **{name: option for name, _, option in static}, **numbers)
+
+
+def _freeze(options: dict[str, Any]) -> tuple[tuple[str, type, Any], ...]:
+    """Return options that a program is found by: with their types, as 1 == True."""
+    lists = {name: tuple(x) if isinstance(x, list) else x for name, x in options.items()}
+    return tuple((name, type(x), x) for name, x in lists.items())
 
 
 def elementwise(
@@ -68,44 +74,30 @@ def elementwise(
                 given = signature.bind(*args, **kwargs).arguments
             except TypeError:
                 return formula(*args, **kwargs)  # Python's own message about what is wrong
-            static = {name: _hashable(given.get(name, x), x) for name, x in others.items()}
+            static = {name: given.get(name, x) for name, x in others.items()}
+            static |= {n: bool(static[n]) for n, x in others.items() if isinstance(x, bool)}
             numbers = {name: given.get(name, x) for name, x in floats.items()}
-            return compare(formula, given["y_true"], given["y_pred"], static, **numbers)
+            return _compare(formula, given["y_true"], given["y_pred"], static, numbers)
 
         return call
 
     return decorate
 
 
-def _hashable(option: Any, default: Any) -> Any:
-    if isinstance(default, bool):
-        return bool(option)
-    return tuple(option) if isinstance(option, list) else option
-
-
 @context.restoring()
-def compare(
-    kernel: Callable[..., Array], y_true: Any, y_pred: Any, static: dict[str, Any] | None = None,
-    **numbers: Any,
+def _compare(
+    formula: Callable[..., Array], y_true: Any, y_pred: Any, static: dict[str, Any],
+    numbers: dict[str, Any],
 ) -> Array:  # fmt: skip
-    """Return what a function makes of labels and predictions of the same shape.
-
-    Args:
-        kernel: takes both as floats of one dtype and shape; its name, less an underscore, is what
-            errors call it.
-        y_true: the labels.
-        y_pred: the predictions.
-        static: arguments of the kernel that its program depends on.
-        **numbers: arguments that are numbers.
-    """
-    what = kernel.__name__.lstrip("_")
+    """Return what a formula makes of labels and predictions of the same shape."""
+    what = formula.__name__
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     check_same_shape(true, pred, what)
     if not max(true.ndim, pred.ndim):
         raise ShapeError(f"{what} takes arrays with at least one axis, not numbers.")
     for name, x in numbers.items():
         numbers[name] = x if isinstance(x, float | int) else tensor(x, f"{name} of {what}")
-    return _run(kernel, true, pred, True, tuple((static or {}).items()), numbers)
+    return _run(formula, true, pred, True, _freeze(static), numbers)
 
 
 @context.restoring()
@@ -120,4 +112,4 @@ def with_labels(
     labels = sparse_labels(true, pred, where, what)
     check_labels(labels, pred.shape[where], what, ignore_class)
     given = {**static, "axis": where, "ignore_class": ignore_class}
-    return _run(kernel, labels, pred, False, tuple(given.items()), {})
+    return _run(kernel, labels, pred, False, _freeze(given), {})

@@ -13,6 +13,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars.display.docstrings import completed
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
     aligned,
@@ -23,9 +24,24 @@ from jaxvars.losses.inputs import (
     tensor,
     wide,
 )
-from jaxvars.losses.running import compare, elementwise
+from jaxvars.losses.running import elementwise
 from jaxvars.metrics.mean import MeanOfKnown
 from jaxvars.typing import Array, DTypeLike
+
+_SCORES = {
+    "y_true": "one-hot labels, of shape [..., classes].",
+    "y_pred": "scores, of the same shape.",
+    "threshold": "a number.",
+    "k": "how many are enough.",
+    "from_sorted_ids": "whether `y_pred` are not scores but labels, the best first.",
+    "return": "An array of shape [...].",
+}
+_SPARSE = {
+    **_SCORES,
+    "y_true": "integer labels, of shape [...] or [..., 1]. A label that is not a class is never "
+    "right.",
+    "y_pred": "scores, of shape [..., classes].",
+}
 
 
 # ---------------------------------------------------------------- functions
@@ -49,14 +65,15 @@ def _accuracy(y_true: Array, y_pred: Array) -> Array:
     return jnp.equal(*aligned(as_classes(y_true), as_classes(y_pred))).astype(jnp.float32)
 
 
-@elementwise()
+@elementwise(
+    {
+        "y_true": "0 or 1.",
+        "y_pred": "scores, of the same shape; those above the threshold mean 1.",
+        "threshold": "a number.",
+    }
+)
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Array:
     """Return 1 where a prediction is on the side of the threshold that the label is on, else 0.
-
-    Args:
-        y_true: 0 or 1.
-        y_pred: scores, of the same shape; those above the threshold mean 1.
-        threshold: a number.
 
     >>> binary_accuracy([1, 0, 1], [0.7, 0.5, 0.2]).tolist()
     [1.0, 1.0, 0.0]
@@ -64,16 +81,9 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Array:
     return (y_true == (y_pred > threshold).astype(y_true.dtype)).astype(jnp.float32)
 
 
-@elementwise()
+@elementwise(_SCORES)
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where the best score is that of the label, else 0.
-
-    Args:
-        y_true: one-hot labels, of shape [..., classes].
-        y_pred: scores, of the same shape.
-
-    Returns:
-        An array of shape [...].
 
     >>> categorical_accuracy([[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]).tolist()
     [1.0, 0.0]
@@ -81,16 +91,9 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     return (y_true.argmax(-1) == y_pred.argmax(-1)).astype(jnp.float32)
 
 
+@completed(_SPARSE)
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where the best score is that of the label, else 0.
-
-    Args:
-        y_true: integer labels, of shape [...] or [..., 1]. A label that is not a class is never
-            right.
-        y_pred: scores, of shape [..., classes].
-
-    Returns:
-        An array of shape [...].
 
     Raises:
         ShapeError: when the labels have another shape.
@@ -116,40 +119,21 @@ def _sparse(y_true: Any, y_pred: Any, what: str) -> tuple[Array, Array]:
     return labels, pred
 
 
+@elementwise(_SCORES)
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Array:
     """Return 1 where the label's score is among the k best, else 0.
-
-    Args:
-        y_true: one-hot labels, of shape [..., classes].
-        y_pred: scores, of the same shape.
-        k: how many are enough.
-
-    Returns:
-        An array of shape [...].
 
     >>> top_k_categorical_accuracy([[0, 0, 1]], [[0.1, 0.7, 0.2]], k=2).tolist()
     [1.0]
     """
-    return compare(_top_k_categorical_accuracy, y_true, y_pred, {"k": checked_k(k)})
+    return _in_top_k(y_true.argmax(-1), y_pred, checked_k(k))
 
 
-def _top_k_categorical_accuracy(y_true: Array, y_pred: Array, k: int) -> Array:
-    return _in_top_k(y_true.argmax(-1), y_pred, k)
-
-
+@completed(_SPARSE)
 def sparse_top_k_categorical_accuracy(
     y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False
 ) -> Array:
     """Return 1 where the label's score is among the k best, else 0.
-
-    Args:
-        y_true: integer labels, of shape [...] or [..., 1].
-        y_pred: scores, of shape [..., classes].
-        k: how many are enough.
-        from_sorted_ids: whether `y_pred` are not scores but labels, the best first.
-
-    Returns:
-        An array of shape [...].
 
     Raises:
         ShapeError: when the labels have another shape.
@@ -253,12 +237,9 @@ class SparseTopKCategoricalAccuracy(
     """
 
     def __init__(
-        self,
-        k: int = 5,
-        name: str | None = None,
-        dtype: DTypeLike | None = None,
+        self, k: int = 5, name: str | None = None, dtype: DTypeLike | None = None,
         from_sorted_ids: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(name, dtype)
         self.k = checked_k(k)
         self.from_sorted_ids = from_sorted_ids

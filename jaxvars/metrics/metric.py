@@ -27,7 +27,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import BORDER, Late, Module
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable
-from jaxvars.display.docstrings import complete
+from jaxvars.display.docstrings import complete, completed
 from jaxvars.initializers import get as initializer
 from jaxvars.losses.inputs import float_dtype
 from jaxvars.metrics.sums import Tally, take_all
@@ -271,12 +271,7 @@ class LateCounts(KnownMetric, Late, ABC):
 
 def takes(y_true: str, y_pred: str) -> Callable[[F], F]:
     """Return a decorator that completes the docstring of `update_state`."""
-
-    def decorate(update: F) -> F:
-        complete(update, {**_UPDATE, "y_true": y_true, "y_pred": y_pred})
-        return update
-
-    return decorate
+    return completed({**_UPDATE, "y_true": y_true, "y_pred": y_pred})
 
 
 def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: str) -> Variable:

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.docstrings import complete
+from jaxvars.display.docstrings import completed
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.random.seeds import (
     Shape,
@@ -73,8 +73,7 @@ def _draws(**words: str) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
     """Return a decorator that completes a docstring, and restores JAX's context afterwards."""
 
     def decorate(function: Callable[P, Array]) -> Callable[P, Array]:
-        complete(function, {**_WORDS, **words})
-        return context.restoring()(function)
+        return context.restoring()(completed({**_WORDS, **words})(function))
 
     return decorate
 
