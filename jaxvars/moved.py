@@ -11,44 +11,25 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_NOW = {
-    "_variable": "core.variable",
-    "_state": "core.state",
-    "_module": "core.module",
-    "_tensor": "tensors.spec",
-    **dict.fromkeys(["_generator", "random.choices", "random.shared"], "random"),
-    "_initializer": "initializers",
-    "tf._variable": "tf.variables.variable",
-    "tf._shapes": "tf.tensors.shapes",
-    "tf._dtypes": "tf.tensors.dtypes",
-    **dict.fromkeys(
-        [
-            "_loss",
-            "_losses_classification",
-            "_losses_regression",
-            "_losses_structured",
-            "losses.binary",
-            "losses.margins",
-        ],
-        "losses",
-    ),
-    **dict.fromkeys(
-        [
-            "_metric",
-            "_metrics_accuracy",
-            "_metrics_auc",
-            "_metrics_confusion",
-            "_metrics_iou",
-            "_metrics_mean",
-            "_metrics_rows",
-            "_metrics_scores",
-        ],
-        "metrics",
-    ),
-    **dict.fromkeys(
-        ["_optimizer", "_optimizers_adam", "_optimizers_sgd", "_loss_scale"], "optimizers"
-    ),
+_OLD = {  # by the module that has their classes and functions now
+    "core.variable": "_variable",
+    "core.state": "_state",
+    "core.module": "_module",
+    "tensors.spec": "_tensor",
+    "random": "_generator random.choices random.shared",
+    "initializers": "_initializer initializers.constant initializers.drawn initializers.scaled",
+    "losses": "_loss _losses_classification _losses_regression _losses_structured losses.binary "
+    "losses.margins",
+    "metrics": "_metric _metrics_accuracy _metrics_auc _metrics_confusion _metrics_iou "
+    "_metrics_mean _metrics_rows _metrics_scores metrics.correlation metrics.determination "
+    "metrics.iou metrics.trade_offs",
+    "metrics.sums": "metrics.tally",
+    "optimizers": "_optimizer _optimizers_adam _optimizers_sgd _loss_scale",
+    "tf.variables.variable": "tf._variable",
+    "tf.tensors.shapes": "tf._shapes",
+    "tf.tensors.dtypes": "tf._dtypes",
 }
+_NOW = {old: now for now, names in _OLD.items() for old in names.split()}
 
 
 class OldNames:

@@ -16,7 +16,7 @@ from scipy import stats
 import jaxvars as jv
 from jaxvars import initializers as I  # noqa: N812 - I.Zeros reads well
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.initializers.scaled import fans
+from jaxvars.initializers.kinds import fans
 
 G = jv.random.Generator
 
@@ -44,6 +44,15 @@ def _own_global_generator():
 
 def counter():
     return jv.random.get_global_generator().state.numpy().tolist()[3]
+
+
+def test_arrays_of_arguments_are_compared_by_their_numbers():
+    one, other = I.Constant(jnp.array([1.0, 2.0])), I.Constant(jnp.array([1.0, 3.0]))
+    assert one == I.Constant(jnp.array([1.0, 2.0])) != other
+    assert len({one, I.Constant(jnp.array([1.0, 2.0])), other, I.Constant([1.0])}) == 3
+    keys = [I.RandomNormal(seed=jax.random.key(seed)) for seed in (7, 7, 8)]
+    assert keys[0] == keys[1] != keys[2]
+    assert len(set(keys)) == 2
 
 
 # ---------------------------------------------------------------- values

@@ -38,7 +38,8 @@ def named(
 
 def find(
     identifier: Any, base: type, kind: str, known: Mapping[str, Any], others: Mapping[str, Any],
-    near: Iterable[str] = (),
+    near: Iterable[str] = (), like: str = '"mse", or a function of y_true and y_pred',
+    **config: Any,
 ) -> Any:  # fmt: skip
     """Return a thing by its name or configuration; an instance of it where it is a class.
 
@@ -49,17 +50,17 @@ def find(
         known: things by the names that errors list.
         others: things by their other names.
         near: see `named`.
+        like: what errors give as examples.
+        **config: arguments for the class.
     """
     if isinstance(identifier, dict) and "class_name" in identifier:
         make = named(identifier["class_name"], known, kind, others, near)
-        return make(**identifier.get("config", {}))
+        return make(**{**identifier.get("config", {}), **config})
     is_name = isinstance(identifier, str)
     thing = named(identifier, known, kind, others, near) if is_name else identifier
     if isinstance(thing, type) and issubclass(thing, base):
-        return thing()
-    if thing is None or callable(thing):
+        return thing(**config)
+    if thing is None or (callable(thing) and not config):
         return thing
-    raise TypeError(
-        f'{identifier!r} is not a {kind}: give a name like "mse", or a function of y_true '
-        "and y_pred."
-    )
+    what = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}{' that takes arguments' * bool(config)}"
+    raise TypeError(f"{identifier!r} is not {what}: give a name like {like}.")

@@ -21,18 +21,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jaxvars.display.lookup import named
-from jaxvars.initializers.constant import Constant, Identity, Ones, Zeros
-from jaxvars.initializers.drawn import Orthogonal, RandomNormal, RandomUniform, TruncatedNormal
+from jaxvars.display.lookup import find
 from jaxvars.initializers.initializer import Initializer
-from jaxvars.initializers.scaled import (
+from jaxvars.initializers.kinds import (
+    Constant,
     GlorotNormal,
     GlorotUniform,
     HeNormal,
     HeUniform,
+    Identity,
     LecunNormal,
     LecunUniform,
+    Ones,
+    Orthogonal,
+    RandomNormal,
+    RandomUniform,
+    TruncatedNormal,
     VarianceScaling,
+    Zeros,
 )
 from jaxvars.typing import Array
 
@@ -85,18 +91,10 @@ def get(identifier: Any, **config: Any) -> Callable[..., Array] | None:
     >>> get({"class_name": "Constant", "config": {"value": 2.0}})
     Constant(value=2.0)
     """
-    if isinstance(identifier, dict) and "class_name" in identifier:
-        return get(identifier["class_name"], **{**identifier.get("config", {}), **config})
-    if isinstance(identifier, str):
-        return named(identifier, _LOWER, "initializer", {**_SHORT, **_BY_NAME})(**config)
-    if isinstance(identifier, type) and issubclass(identifier, Initializer):
-        return identifier(**config)
-    if identifier is None or (callable(identifier) and not config):
-        return identifier
-    raise TypeError(
-        f"{identifier!r} is not an initializer{' that takes arguments' if config else ''}: give a "
-        'name like "glorot_uniform", or a function of shape and dtype.'
-    )
+    return find(
+        identifier, Initializer, "initializer", _LOWER, {**_SHORT, **_BY_NAME},
+        like='"glorot_uniform", or a function of shape and dtype', **config,
+    )  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars.display.docstrings import complete
 from jaxvars.display.text import did_you_mean
@@ -63,14 +65,28 @@ class Initializer(ABC):
         return cls(**config)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+        return isinstance(other, Initializer) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((type(self), *vars(self).values()))
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return (type(self), *map(_freeze, vars(self).values()))
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
         return f"{type(self).__name__}({arguments})"
+
+
+def _freeze(value: Any) -> Any:
+    """Return what an argument is compared by: of an array its numbers."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_freeze, value))
+    if not isinstance(value, jax.Array) or context.is_tracer(value):
+        return value
+    is_key = jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+    numbers = np.asarray(jax.random.key_data(value) if is_key else value)
+    return str(value.dtype), numbers.shape, numbers.tobytes()
 
 
 class Random(Initializer):
