@@ -24,7 +24,8 @@ _OLD = {  # by the module that has their classes and functions now
     "_metrics_mean _metrics_rows _metrics_scores metrics.correlation metrics.determination "
     "metrics.iou metrics.trade_offs",
     "metrics.sums": "metrics.tally",
-    "optimizers": "_optimizer _optimizers_adam _optimizers_sgd _loss_scale",
+    "optimizers": "_optimizer _optimizers_adam _optimizers_sgd _loss_scale optimizers.adam "
+    "optimizers.adaptive optimizers.sgd optimizers.transformed",
     "tf.variables.variable": "tf._variable",
     "tf.tensors.shapes": "tf._shapes",
     "tf.tensors.dtypes": "tf._dtypes",

@@ -46,12 +46,23 @@ They and the other arguments, but for the learning rate, are read when a variabl
 
 from __future__ import annotations
 
-from jaxvars.optimizers.adam import Adam, Adamax, AdamW, Lamb, Lion, Nadam
-from jaxvars.optimizers.adaptive import Adadelta, Adafactor, Adagrad, Ftrl
+from jaxvars.optimizers.known import (
+    SGD,
+    Adadelta,
+    Adafactor,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Ftrl,
+    Lamb,
+    Lion,
+    Nadam,
+    Optax,
+    RMSprop,
+)
 from jaxvars.optimizers.loss_scale import LossScaleOptimizer
 from jaxvars.optimizers.optimizer import Optimizer
-from jaxvars.optimizers.sgd import SGD, RMSprop
-from jaxvars.optimizers.transformed import Optax
 
 __all__ = [
     "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",

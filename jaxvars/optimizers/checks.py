@@ -6,7 +6,7 @@ Each error names the variable, and says what would be right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypedDict, TypeGuard
 
 import jax.numpy as jnp
 
@@ -19,6 +19,27 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Pairs: TypeAlias = Iterable[tuple[Any, Variable]]
+Rate: TypeAlias = Any  # a number, Variable, or function of the step
+
+
+class OptionsButDecay(TypedDict, total=False):
+    """What all optimizers take in one way."""
+
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+    name: str | None
+
+
+class Options(OptionsButDecay, total=False):
+    """What all optimizers take; see the top of `jaxvars.optimizers`."""
+
+    weight_decay: float | None
 
 
 def check_options(

@@ -28,9 +28,9 @@ from jaxvars.core.traversal import Tied
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.errors import StateError
 from jaxvars.optimizers.checks import checked_variables, is_list, is_unnamed, trainable_in
+from jaxvars.optimizers.rules import wide
 from jaxvars.optimizers.slots import Tie, as_rate, home_like, is_lost
 from jaxvars.optimizers.step import AVERAGE, SUM, Recipe
-from jaxvars.optimizers.transformations import wide
 from jaxvars.typing import Array
 
 

@@ -1,31 +1,421 @@
-"""What the optimizers of this package share: their docstrings, and rules of their options."""
+"""The optimizers: gradient descent, Adam and its relatives, and any transformation of optax."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import ABC
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack, final
 
 from jaxvars.display.docstrings import complete
+from jaxvars.optimizers import rules as _rules
+from jaxvars.optimizers.checks import Options, OptionsButDecay, Rate
 from jaxvars.optimizers.optimizer import Optimizer
-from jaxvars.optimizers.options import WORDS, Options
+
+_WORDS = {
+    "learning_rate": "as for `Adam`.",
+    "beta_1": "how much of the mean is kept.",
+    "beta_2": "how much of the mean square is kept.",
+    "epsilon": "what is added to the root.",
+    "amsgrad": "whether to divide by the largest mean square so far.",
+    "momentum": "the part of the last step that is made again.",
+    "options": "see `jaxvars.optimizers`.",
+}
 
 
 class KnownOptimizer(Optimizer, ABC):
-    """An optimizer of this package, whose docstring is completed by what many of them take."""
+    """An optimizer whose `__init__` says what it takes, and checks it, and whose rule uses it.
 
-    _rule: ClassVar[Callable[..., Any] | None] = None
+    The arguments become attributes, and are the rule's; its docstring is completed by `_WORDS`.
+    """
+
+    _rule: ClassVar[Callable[..., Any]]
     _arguments: ClassVar[list[str]]
 
-    def __init_subclass__(cls, rule: Callable[..., Any] | None = None) -> None:
+    def __init_subclass__(cls, rule: Callable[..., Any]) -> None:
         super().__init_subclass__()
-        complete(cls, WORDS)
-        cls._rule = None if rule is None else staticmethod(rule)
-        others = {"learning_rate", *Options.__annotations__, "weight_decay", "options"}
+        complete(cls, _WORDS)
+        cls._rule = staticmethod(rule)
+        others = {"learning_rate", *Options.__annotations__, "options"}
         cls._arguments = [name for name in inspect.signature(cls).parameters if name not in others]
+        cls.__init__ = _keeping(cls.__init__)
 
     def _transformation(self) -> Any:
-        if self._rule is None:
-            raise NotImplementedError
-        return self._rule(*(getattr(self, name) for name in self._arguments))
+        return type(self)._rule(*(getattr(self, name) for name in self._arguments))
+
+
+def _keeping(check: Callable[..., None]) -> Callable[..., None]:
+    """Return an `__init__` that keeps what another one has checked."""
+    signature = inspect.signature(check)
+
+    @functools.wraps(check)
+    def init(self: KnownOptimizer, *args: Any, **kwargs: Any) -> None:
+        check(self, *args, **kwargs)
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given = {**bound.arguments, **bound.arguments["options"]}
+        options = {name: given[name] for name in Options.__annotations__ if name in given}
+        Optimizer.__init__(self, given["learning_rate"], **options)
+        for name in self._arguments:
+            setattr(self, name, given[name])
+
+    return init
+
+
+@final
+class Adam(KnownOptimizer, rule=_rules.adam):
+    """Adam: steps of the mean gradient over the root of its mean square.
+
+    Args:
+        learning_rate: a number, which can be assigned later; a Variable; or a function of the
+            number of updates so far, like an optax schedule.
+
+    Example:
+        >>> import jaxvars as jv
+        >>> w = jv.Variable([1.0, 2.0], name="w")
+        >>> optimizer = Adam(0.1)
+        >>> @jv.compile
+        ... def step():
+        ...     return optimizer.minimize(lambda: (w * w).sum(), [w])
+        >>> [round(float(step()), 3) for _ in range(3)]
+        [5.0, 4.42, 3.881]
+        >>> list(jv.State.of(optimizer))
+        ['iterations', 'learning_rate', 'slots/w/momentum', 'slots/w/velocity']
+
+    Differs from optax:
+        Epsilon is added before the bias is corrected, as TensorFlow does, and is 1e-7.
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
+        epsilon: float = 1e-7, amsgrad: bool = False, **options: Unpack[Options],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class AdamW(KnownOptimizer, rule=_rules.adam):
+    """Adam with weight decay.
+
+    Args:
+        weight_decay: each update first shrinks the variables by this times the learning rate.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(1.0)
+    >>> _ = AdamW(0.1, weight_decay=0.5).apply_gradients([(0.0, w)])
+    >>> round(float(w), 4)
+    0.95
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9,
+        beta_2: float = 0.999, epsilon: float = 1e-7, amsgrad: bool = False,
+        **options: Unpack[OptionsButDecay],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class Adamax(KnownOptimizer, rule=_rules.adamax):
+    """Adam with the largest recent gradient in place of the mean square.
+
+    Args:
+        beta_2: how much of the largest gradient is kept.
+        epsilon: what is added to that.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(1.0)
+    >>> _ = Adamax(0.1).apply_gradients([(2.0, w)])
+    >>> round(float(w), 4)
+    0.9
+
+    Differs from optax: epsilon is added to the norm, not to the gradient.
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
+        epsilon: float = 1e-7, **options: Unpack[Options],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class Nadam(KnownOptimizer, rule=_rules.nadam):
+    """Adam with Nesterov momentum.
+
+    Args:
+        beta_1: how much of the mean is kept, in the end.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(1.0)
+    >>> _ = Nadam(0.1).apply_gradients([(2.0, w)])
+    >>> float(w) < 1.0
+    True
+
+    Differs from optax: the momentum grows with the number of updates.
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
+        epsilon: float = 1e-7, **options: Unpack[Options],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class Lamb(KnownOptimizer, rule=_rules.lamb):
+    """Adam whose step for each variable has the size of the variable.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable([3.0, 4.0])
+    >>> _ = Lamb(0.1).apply_gradients([([1.0, 0.0], w)])
+    >>> w.numpy().round(3)
+    array([2.5, 4. ], dtype=float32)
+
+    Differs from optax: weight decay is not part of the step whose size is adapted.
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
+        epsilon: float = 1e-7, **options: Unpack[Options],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class Lion(KnownOptimizer, rule=_rules.from_optax("scale_by_lion")):
+    """Steps of one size, in the direction of the sign of the mean gradient.
+
+    Args:
+        learning_rate: as for `Adam`; a tenth of Adam's is a good beginning.
+        beta_1: how much the mean counts in the step.
+        beta_2: how much of the mean is kept.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable([1.0, 1.0])
+    >>> _ = Lion(0.25).apply_gradients([([9.0, -0.1], w)])
+    >>> w.numpy()
+    array([0.75, 1.25], dtype=float32)
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.99,
+        **options: Unpack[Options],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class SGD(KnownOptimizer, rule=_rules.sgd):
+    """Gradient descent, with momentum if that is not zero.
+
+    Args:
+        learning_rate: a number, which can be assigned later; a Variable; or a function of the
+            number of updates so far, like an optax schedule.
+        nesterov: whether the gradient is that of the place where momentum leads.
+
+    Raises:
+        ValueError: when the momentum is not between 0 and 1, or an option is out of range.
+
+    Example:
+        >>> import jaxvars as jv
+        >>> w = jv.Variable(1.0)
+        >>> optimizer = SGD(0.5)
+        >>> optimizer.apply_gradients([(1.0, w)])
+        <Variable 'sgd/iterations' int32[] trainable=False 1>
+        >>> optimizer.learning_rate = 0.25
+        >>> _ = optimizer.apply_gradients([(1.0, w)])
+        >>> float(w)
+        0.25
+
+    Differs from optax:
+        The learning rate is in the momentum, which matters when it changes.
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.01, momentum: float = 0.0, nesterov: bool = False,
+        **options: Unpack[Options],
+    ) -> None:  # fmt: skip
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"The momentum is between 0 and 1, not {momentum}.")
+
+
+@final
+class RMSprop(KnownOptimizer, rule=_rules.rmsprop):
+    """Steps of the gradient over the root of its mean square.
+
+    Args:
+        rho: how much of the mean square is kept.
+        epsilon: what is added to the mean square.
+        centered: whether to divide by the standard deviation instead.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(1.0)
+    >>> _ = RMSprop(0.1, rho=0.75).apply_gradients([(2.0, w)])
+    >>> round(float(w), 4)
+    0.8
+
+    Differs from optax: its `rmsprop` keeps 0.9 too, but adds 1e-8.
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, rho: float = 0.9, momentum: float = 0.0,
+        epsilon: float = 1e-7, centered: bool = False, **options: Unpack[Options],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class Adagrad(KnownOptimizer, rule=_rules.from_optax("scale_by_rss")):
+    """Steps of the gradient over the root of the sum of its squares.
+
+    Args:
+        initial_accumulator_value: where the sum begins.
+        epsilon: what is added to the sum.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(1.0)
+    >>> _ = Adagrad(0.5, initial_accumulator_value=0.0).apply_gradients([(2.0, w)])
+    >>> round(float(w), 4)
+    0.5
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7, **options: Unpack[Options],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class Adadelta(KnownOptimizer, rule=_rules.from_optax("scale_by_adadelta")):
+    """Steps of the size of the recent ones, in the direction of the gradient.
+
+    Args:
+        learning_rate: as for `Adam`; 1.0 is that of the paper.
+        rho: how much of the mean squares is kept.
+        epsilon: what is added to them.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(1.0)
+    >>> _ = Adadelta(1.0).apply_gradients([(2.0, w)])
+    >>> float(w) < 1.0
+    True
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, rho: float = 0.95, epsilon: float = 1e-7,
+        **options: Unpack[Options],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class Ftrl(KnownOptimizer, rule=_rules.ftrl):
+    """Follow The Regularized Leader, for sparse linear models.
+
+    Args:
+        learning_rate_power: how the learning rate falls; -0.5 is by the root, 0 not at all.
+        initial_accumulator_value: where the sum of squared gradients begins.
+        l1_regularization_strength: of what makes weights zero.
+        l2_regularization_strength: of what makes weights small.
+        l2_shrinkage_regularization_strength: the same, in the loss.
+        beta: what is added to the root of the sum.
+
+    Raises:
+        ValueError: when the power is positive, or another number is negative.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(0.0)
+    >>> _ = Ftrl(0.1, l1_regularization_strength=1.0).apply_gradients([(0.5, w)])
+    >>> float(w)
+    0.0
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1, l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0, l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float = 0.0, **options: Unpack[Options],
+    ) -> None:  # fmt: skip
+        l1, l2 = l1_regularization_strength, l2_regularization_strength
+        shrinkage = l2_shrinkage_regularization_strength
+        if learning_rate_power > 0 or min(initial_accumulator_value, l1, l2, shrinkage, beta) < 0:
+            raise ValueError(
+                "Ftrl takes a learning_rate_power of at most 0, and no other negative numbers."
+            )
+
+
+@final
+class Adafactor(KnownOptimizer, rule=_rules.adafactor):
+    """Steps relative to the variable's size, with little memory for matrices.
+
+    Args:
+        learning_rate: the largest relative step; it falls as 1 / sqrt(updates).
+        beta_2_decay: how the part of the mean square that is kept grows.
+        epsilon_1: what is added to squared gradients.
+        epsilon_2: the least size of a variable that counts.
+        clip_threshold: of the root mean square of a step.
+
+    >>> import jaxvars as jv
+    >>> optimizer, w = Adafactor(0.1), jv.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> _ = optimizer.apply_gradients([(w.value, w)])
+    >>> optimizer.get_slot(w, "row").shape, optimizer.get_slot(w, "column").shape
+    ((2,), (3,))
+
+    Differs from TensorFlow: there is no `relative_step`, which has no effect on its formula.
+    Differs from optax: matrices of any size are factored.
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.001, beta_2_decay: float = -0.8, epsilon_1: float = 1e-30,
+        epsilon_2: float = 1e-3, clip_threshold: float = 1.0, **options: Unpack[Options],
+    ) -> None: ...  # fmt: skip
+
+
+@final
+class Optax(Optimizer):
+    """An optimizer around any optax transformation.
+
+    The variables are given to it as a dict by name, so that masks and labels go by name; by path
+    after `build(model)`, as in `mask=lambda params: {p: p.endswith("kernel") for p in params}`.
+
+    Args:
+        transformation: an `optax.GradientTransformation`.
+        learning_rate: None where the transformation has its own, as `optax.adam(1e-3)`. Else its
+            updates are multiplied by minus this: a number, a Variable, or a function of the step.
+        **options: see `jaxvars.optimizers`.
+
+    Raises:
+        TypeError: when it is not a transformation.
+        ValueError: when there is weight decay but no learning rate.
+
+    Example:
+        >>> import optax
+        >>> import jaxvars as jv
+        >>> w = jv.Variable([1.0, 2.0], name="w")
+        >>> optimizer = Optax(optax.chain(optax.clip(0.5), optax.sgd(1.0, momentum=0.9)))
+        >>> optimizer.apply_gradients([([0.25, 9.0], w)])
+        <Variable 'optax/iterations' int32[] trainable=False 1>
+        >>> w.numpy()
+        array([0.75, 1.5 ], dtype=float32)
+
+    Differs from optax:
+        The state is made of Variables, and is found by walking: `slots`, `shared`. Transformations
+        are closures, which pickle refuses; save `jv.State.of(optimizer)` instead.
+    """
+
+    def __init__(
+        self, transformation: Any, learning_rate: Rate = None, **options: Unpack[Options]
+    ) -> None:
+        if not (hasattr(transformation, "init") and hasattr(transformation, "update")):
+            raise TypeError(
+                f"Optax takes a transformation like optax.adam(1e-3), not {transformation!r}."
+            )
+        if learning_rate is None and options.get("weight_decay") is not None:
+            raise ValueError(
+                "weight_decay is times the learning rate, which is in the transformation: use "
+                "optax.add_decayed_weights, or Optax(transformation, learning_rate, ...)."
+            )
+        super().__init__(learning_rate, **options)
+        self.transformation = transformation
+
+    def _transformation(self) -> Any:
+        given = _rules.in_own_dtype(self.transformation)
+        if self._rate is None:
+            return given
+        import optax
+
+        return optax.chain(given, _rules.by_rate())

@@ -16,8 +16,8 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.optimizers.checks import Pairs, checked_pairs
 from jaxvars.optimizers.optimizer import Optimizer
+from jaxvars.optimizers.rules import wide
 from jaxvars.optimizers.slots import Swap
-from jaxvars.optimizers.transformations import wide
 from jaxvars.typing import Array
 
 

@@ -1,31 +1,138 @@
-"""What each optimizer does with a gradient, as transformations (`optimizers/transformations.py`).
+"""What each optimizer does with a gradient, as transformations like optax's.
+
+A transformation here is given `learning_rate`, a scalar, and `step`, the number of updates so
+far, with each update; what it returns is added to the variables.
 
 Rules this file keeps:
-- the formulas are those that TensorFlow documents, also in where epsilon stands;
-- where optax computes the same formula its transformation is used.
+- the formulas are those that TensorFlow documents, also in where epsilon stands; where optax
+  computes the same formula its transformation is used;
+- formulas are computed in float32 at least: in bfloat16, 0.999 is 1 and `1 - 0.999` zero. Slots
+  have the dtypes of their variables.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from jaxvars.optimizers.transformations import per_variable, zeros
 from jaxvars.typing import Array
 
 Slots: TypeAlias = dict[str, Any]
 
+Rule: TypeAlias = Callable[..., tuple[Any, Slots]]
 
-def moved(average: Array, value: Array, part: float) -> Array:
+
+def per_variable(first: Callable[[Array], Slots], rule: Rule) -> Any:
+    """Return a transformation from a rule for one variable.
+
+    Args:
+        first: the first slots of a variable of a value.
+        rule: `rule(gradient, value, slots, rate, count)` returns what to add and the new slots;
+            the rate and the count of this update, from 1, have the dtype of the others.
+    """
+    import optax
+
+    def init(params: Any) -> Any:
+        return _by_slot({name: first(param) for name, param in params.items()})
+
+    def update(grads: Any, state: Any, params: Any, *, learning_rate: Array, step: Array,
+               **_: Any) -> Any:  # fmt: skip
+        deltas: Slots = {}
+        news: Slots = {}
+        for name, grad in grads.items():
+            slots = {slot: values[name] for slot, values in state.items() if name in values}
+            dtype = jnp.promote_types(grad.dtype, jnp.float32)
+            given = (grad, params[name], slots, learning_rate, step)
+            wide = jax.tree.map(lambda x, dtype=dtype: jnp.asarray(x, dtype), given)
+            deltas[name], new = rule(*wide[:-1], wide[-1] + 1)
+            news[name] = {slot: new[slot].astype(old.dtype) for slot, old in slots.items()}
+        return deltas, _by_slot(news)
+
+    made: Any = optax.GradientTransformationExtraArgs  # its types know nothing of extra arguments
+    return made(init, update)
+
+
+def in_float32(transformation: Any) -> Any:
+    """Return a transformation of optax's that computes in float32 at least."""
+    import optax
+
+    run: Any = optax.with_extra_args_support(transformation)
+
+    def widened(tree: Any) -> Any:
+        return jax.tree.map(lambda x: x.astype(wide(x)), tree)
+
+    def update(grads: Any, state: Any, params: Any, **given: Any) -> Any:
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes floats and counts
+            return run.update(widened(grads), widened(state), widened(params), **given)
+
+    made: Any = optax.GradientTransformationExtraArgs
+    return made(run.init, update)
+
+
+def from_optax(name: str) -> Callable[..., Any]:
+    """Return a function that makes one of optax's transformations, and multiplies by the rate."""
+
+    def make(*options: Any) -> Any:
+        import optax
+
+        return in_float32(optax.chain(getattr(optax, name)(*options), by_rate()))
+
+    return make
+
+
+def in_own_dtype(transformation: Any) -> Any:
+    """Return a transformation that is given gradients in the dtypes of the variables."""
+    import optax
+
+    run: Any = optax.with_extra_args_support(transformation)
+
+    def update(grads: Any, state: Any, params: Any, **given: Any) -> Any:
+        grads = {name: grad.astype(params[name].dtype) for name, grad in grads.items()}
+        return run.update(grads, state, params, **given)
+
+    made: Any = optax.GradientTransformationExtraArgs
+    return made(run.init, update)
+
+
+def wide(x: Array) -> Any:
+    """Return a dtype to compute in: float32 at least; for integers their own."""
+    floats = jnp.issubdtype(x.dtype, jnp.inexact)
+    return jnp.promote_types(x.dtype, jnp.float32) if floats else x.dtype
+
+
+def _by_slot(slots: dict[str, Slots]) -> dict[str, Slots]:
+    """Return values by slot and variable, from values by variable and slot."""
+    turned: dict[str, Slots] = {}
+    for name, values in slots.items():
+        for slot, value in values.items():
+            turned.setdefault(slot, {})[name] = value
+    return turned
+
+
+def zeros(*slots: str) -> Callable[[Array], Slots]:
+    """Return a function that makes slots of zeros."""
+    return lambda param: {slot: jnp.zeros_like(param) for slot in slots}
+
+
+def by_rate() -> Any:
+    """Return a transformation that multiplies by minus the learning rate."""
+    return per_variable(zeros(), lambda grad, _param, _slots, rate, _count: (-rate * grad, {}))
+
+
+# ---------------------------------------------------------------- rules
+def _moved(average: Array, value: Array, part: float) -> Array:
     """Return an average after another value."""
     return average + (value - average) * (1 - part)
 
 
-def momentum_sgd(momentum: float, nesterov: bool) -> Any:
-    """Return gradient descent with momentum; the learning rate is in the momentum."""
+def sgd(momentum: float, nesterov: bool) -> Any:
+    """Return gradient descent; the learning rate is in the momentum, if there is one."""
+    if not momentum:
+        return by_rate()
 
     def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array) -> Any:
         velocity = slots["momentum"] * momentum - grad * rate
@@ -40,8 +147,8 @@ def adam(beta_1: float, beta_2: float, epsilon: float, amsgrad: bool) -> Any:
 
     def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array) -> Any:
         rate = rate * jnp.sqrt(1 - beta_2**count) / (1 - beta_1**count)
-        mean = moved(slots["momentum"], grad, beta_1)
-        square = moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
+        mean = _moved(slots["momentum"], grad, beta_1)
+        square = _moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
         new = {"momentum": mean, "velocity": square}
         if amsgrad:
             square = new["velocity_hat"] = jnp.maximum(slots["velocity_hat"], square)
@@ -54,12 +161,29 @@ def adamax(beta_1: float, beta_2: float, epsilon: float) -> Any:
     """Return Adamax; epsilon is added to the norm."""
 
     def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array) -> Any:
-        mean = moved(slots["momentum"], grad, beta_1)
+        mean = _moved(slots["momentum"], grad, beta_1)
         norm = jnp.maximum(beta_2 * slots["norm"], jnp.abs(grad))
         delta = -(rate * mean) / ((1 - beta_1**count) * (norm + epsilon))
         return delta, {"momentum": mean, "norm": norm}
 
     return per_variable(zeros("momentum", "norm"), rule)
+
+
+def lamb(beta_1: float, beta_2: float, epsilon: float) -> Any:
+    """Return Adam whose step for each variable has the size of the variable."""
+    import optax
+
+    adam = optax.scale_by_adam(beta_1, beta_2, epsilon)
+    return in_float32(optax.chain(adam, optax.scale_by_trust_ratio(), by_rate()))
+
+
+def rmsprop(rho: float, momentum: float, epsilon: float, centered: bool) -> Any:
+    """Return steps of the gradient over the root of its mean square, or standard deviation."""
+    import optax
+
+    scale = optax.scale_by_stddev if centered else optax.scale_by_rms
+    parts = [scale(decay=rho, eps=epsilon), by_rate()]
+    return in_float32(optax.chain(*parts, *[optax.trace(momentum)] * bool(momentum)))
 
 
 class NadamState(NamedTuple):
@@ -78,8 +202,8 @@ def nadam(beta_1: float, beta_2: float, epsilon: float) -> Any:
 
     def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array, product: Any) -> Any:
         now, after = part(count), part(count + 1)
-        mean = moved(slots["momentum"], grad, beta_1)
-        square = moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
+        mean = _moved(slots["momentum"], grad, beta_1)
+        square = _moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
         ahead = after * mean / (1 - product * after) + (1 - now) * grad / (1 - product)
         root = jnp.sqrt(square / (1 - beta_2**count))
         return -(ahead * rate) / (root + epsilon), {"momentum": mean, "velocity": square}

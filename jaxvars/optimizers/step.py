@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.optimizers.options import Options
-from jaxvars.optimizers.transformations import wide
+from jaxvars.optimizers.checks import Options
+from jaxvars.optimizers.rules import wide
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 

@@ -23,7 +23,7 @@ from typing import Any
 from jaxvars import optimizers as _core
 from jaxvars.core.traversal import Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.optimizers.options import Options
+from jaxvars.optimizers.checks import Options
 from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.keras.adapter import schedules as schedules
 from jaxvars.tf.keras.adapter.facade import array, class_of, elsewhere, named, revived, serialized
