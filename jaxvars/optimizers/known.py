@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from abc import ABC
 from collections.abc import Callable
@@ -25,46 +24,35 @@ _WORDS = {
 
 
 class KnownOptimizer(Optimizer, ABC):
-    """An optimizer whose `__init__` says what it takes, and checks it, and whose rule uses it.
-
-    The arguments become attributes, and are the rule's; its docstring is completed by `_WORDS`.
-    """
+    """An optimizer with a rule of its options; its docstring is completed by what many take."""
 
     _rule: ClassVar[Callable[..., Any]]
     _arguments: ClassVar[list[str]]
 
-    def __init_subclass__(cls, rule: Callable[..., Any]) -> None:
+    def __init_subclass__(cls, rule: Callable[..., Any] | None = None) -> None:
         super().__init_subclass__()
+        if rule is None:
+            return
         complete(cls, _WORDS)
         cls._rule = staticmethod(rule)
         others = {"learning_rate", *Options.__annotations__, "options"}
         cls._arguments = [name for name in inspect.signature(cls).parameters if name not in others]
-        cls.__init__ = _keeping(cls.__init__)
 
     def _transformation(self) -> Any:
         return type(self)._rule(*(getattr(self, name) for name in self._arguments))
 
 
-def _keeping(check: Callable[..., None]) -> Callable[..., None]:
-    """Return an `__init__` that keeps what another one has checked."""
-    signature = inspect.signature(check)
-
-    @functools.wraps(check)
-    def init(self: KnownOptimizer, *args: Any, **kwargs: Any) -> None:
-        check(self, *args, **kwargs)
-        bound = signature.bind(self, *args, **kwargs)
-        bound.apply_defaults()
-        given = {**bound.arguments, **bound.arguments["options"]}
-        options = {name: given[name] for name in Options.__annotations__ if name in given}
-        Optimizer.__init__(self, given["learning_rate"], **options)
-        for name in self._arguments:
-            setattr(self, name, given[name])
-
-    return init
+class _TwoMoments(KnownOptimizer, ABC):
+    def __init__(
+        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
+        epsilon: float = 1e-7, **options: Unpack[Options],
+    ) -> None:  # fmt: skip
+        super().__init__(learning_rate, **options)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
 
 @final
-class Adam(KnownOptimizer, rule=_rules.adam):
+class Adam(_TwoMoments, rule=_rules.adam):
     """Adam: steps of the mean gradient over the root of its mean square.
 
     Args:
@@ -90,11 +78,13 @@ class Adam(KnownOptimizer, rule=_rules.adam):
     def __init__(
         self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
         epsilon: float = 1e-7, amsgrad: bool = False, **options: Unpack[Options],
-    ) -> None: ...  # fmt: skip
+    ) -> None:  # fmt: skip
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **options)
+        self.amsgrad = amsgrad
 
 
 @final
-class AdamW(KnownOptimizer, rule=_rules.adam):
+class AdamW(_TwoMoments, rule=_rules.adam):
     """Adam with weight decay.
 
     Args:
@@ -111,11 +101,14 @@ class AdamW(KnownOptimizer, rule=_rules.adam):
         self, learning_rate: Rate = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9,
         beta_2: float = 0.999, epsilon: float = 1e-7, amsgrad: bool = False,
         **options: Unpack[OptionsButDecay],
-    ) -> None: ...  # fmt: skip
+    ) -> None:  # fmt: skip
+        given: Options = {**options, "weight_decay": weight_decay}
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **given)
+        self.amsgrad = amsgrad
 
 
 @final
-class Adamax(KnownOptimizer, rule=_rules.adamax):
+class Adamax(_TwoMoments, rule=_rules.adamax):
     """Adam with the largest recent gradient in place of the mean square.
 
     Args:
@@ -131,14 +124,9 @@ class Adamax(KnownOptimizer, rule=_rules.adamax):
     Differs from optax: epsilon is added to the norm, not to the gradient.
     """
 
-    def __init__(
-        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
-        epsilon: float = 1e-7, **options: Unpack[Options],
-    ) -> None: ...  # fmt: skip
-
 
 @final
-class Nadam(KnownOptimizer, rule=_rules.nadam):
+class Nadam(_TwoMoments, rule=_rules.nadam):
     """Adam with Nesterov momentum.
 
     Args:
@@ -153,14 +141,9 @@ class Nadam(KnownOptimizer, rule=_rules.nadam):
     Differs from optax: the momentum grows with the number of updates.
     """
 
-    def __init__(
-        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
-        epsilon: float = 1e-7, **options: Unpack[Options],
-    ) -> None: ...  # fmt: skip
-
 
 @final
-class Lamb(KnownOptimizer, rule=_rules.lamb):
+class Lamb(_TwoMoments, rule=_rules.lamb):
     """Adam whose step for each variable has the size of the variable.
 
     >>> import jaxvars as jv
@@ -171,11 +154,6 @@ class Lamb(KnownOptimizer, rule=_rules.lamb):
 
     Differs from optax: weight decay is not part of the step whose size is adapted.
     """
-
-    def __init__(
-        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
-        epsilon: float = 1e-7, **options: Unpack[Options],
-    ) -> None: ...  # fmt: skip
 
 
 @final
@@ -197,7 +175,9 @@ class Lion(KnownOptimizer, rule=_rules.from_optax("scale_by_lion")):
     def __init__(
         self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.99,
         **options: Unpack[Options],
-    ) -> None: ...  # fmt: skip
+    ) -> None:  # fmt: skip
+        super().__init__(learning_rate, **options)
+        self.beta_1, self.beta_2 = beta_1, beta_2
 
 
 @final
@@ -233,6 +213,8 @@ class SGD(KnownOptimizer, rule=_rules.sgd):
     ) -> None:  # fmt: skip
         if not 0 <= momentum <= 1:
             raise ValueError(f"The momentum is between 0 and 1, not {momentum}.")
+        super().__init__(learning_rate, **options)
+        self.momentum, self.nesterov = momentum, nesterov
 
 
 @final
@@ -256,7 +238,10 @@ class RMSprop(KnownOptimizer, rule=_rules.rmsprop):
     def __init__(
         self, learning_rate: Rate = 0.001, rho: float = 0.9, momentum: float = 0.0,
         epsilon: float = 1e-7, centered: bool = False, **options: Unpack[Options],
-    ) -> None: ...  # fmt: skip
+    ) -> None:  # fmt: skip
+        super().__init__(learning_rate, **options)
+        self.rho, self.momentum = rho, momentum
+        self.epsilon, self.centered = epsilon, centered
 
 
 @final
@@ -277,7 +262,10 @@ class Adagrad(KnownOptimizer, rule=_rules.from_optax("scale_by_rss")):
     def __init__(
         self, learning_rate: Rate = 0.001, initial_accumulator_value: float = 0.1,
         epsilon: float = 1e-7, **options: Unpack[Options],
-    ) -> None: ...  # fmt: skip
+    ) -> None:  # fmt: skip
+        super().__init__(learning_rate, **options)
+        self.initial_accumulator_value = initial_accumulator_value
+        self.epsilon = epsilon
 
 
 @final
@@ -299,7 +287,9 @@ class Adadelta(KnownOptimizer, rule=_rules.from_optax("scale_by_adadelta")):
     def __init__(
         self, learning_rate: Rate = 0.001, rho: float = 0.95, epsilon: float = 1e-7,
         **options: Unpack[Options],
-    ) -> None: ...  # fmt: skip
+    ) -> None:  # fmt: skip
+        super().__init__(learning_rate, **options)
+        self.rho, self.epsilon = rho, epsilon
 
 
 @final
@@ -336,6 +326,11 @@ class Ftrl(KnownOptimizer, rule=_rules.ftrl):
             raise ValueError(
                 "Ftrl takes a learning_rate_power of at most 0, and no other negative numbers."
             )
+        super().__init__(learning_rate, **options)
+        self.learning_rate_power = learning_rate_power
+        self.initial_accumulator_value = initial_accumulator_value
+        self.l1_regularization_strength, self.l2_regularization_strength = l1, l2
+        self.l2_shrinkage_regularization_strength, self.beta = shrinkage, beta
 
 
 @final
@@ -362,7 +357,10 @@ class Adafactor(KnownOptimizer, rule=_rules.adafactor):
     def __init__(
         self, learning_rate: Rate = 0.001, beta_2_decay: float = -0.8, epsilon_1: float = 1e-30,
         epsilon_2: float = 1e-3, clip_threshold: float = 1.0, **options: Unpack[Options],
-    ) -> None: ...  # fmt: skip
+    ) -> None:  # fmt: skip
+        super().__init__(learning_rate, **options)
+        self.beta_2_decay, self.clip_threshold = beta_2_decay, clip_threshold
+        self.epsilon_1, self.epsilon_2 = epsilon_1, epsilon_2
 
 
 @final
