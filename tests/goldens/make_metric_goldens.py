@@ -13,19 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from make_loss_goldens import (
-    RNG,
-    C,
-    N,
-    bits,
-    classes,
-    digits,
-    distributions,
-    numbers,
-    one_hot,
-    positive,
-    short,
-)
+from draws import RNG, C, N, bits, classes, digits, distributions, numbers, one_hot, positive, short
 
 
 def probabilities(*shape: int) -> Any:
