@@ -54,10 +54,8 @@ def elementwise(
     """Return a decorator that makes a function of labels and predictions from its formula.
 
     A formula takes both as floats of one dtype and shape, and options. Those that are floats by
-    default are numbers of the program; it is compiled for each value of the others.
-
-    Args:
-        words: what the formula's docstring leaves out; see `display/docstrings.py`.
+    default are numbers of the program; it is compiled for each value of the others. The words
+    are what its docstring leaves out.
     """
 
     def decorate(formula: Callable[P, Array]) -> Callable[P, Array]:

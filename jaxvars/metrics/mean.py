@@ -29,29 +29,19 @@ Weight: TypeAlias = Any
 # ---------------------------------------------------------------- sums
 @context.restoring()
 def samplewise(values: Any, sample_weight: Any, what: str) -> tuple[Array, Weight, int]:
-    """Return values and weights with the axes that they are multiplied along.
-
-    Returns:
-        The values, the weights or None, and how many of the first axes have weights.
-
-    Raises:
-        ShapeError: when the weights do not fit.
-    """
+    """Return values and weights with the axes they are multiplied along, and how many these are."""
     values = tensor(values, f"the values of {what}")
     if sample_weight is None:
         return values, None, 0
     weight = tensor(sample_weight, f"sample_weight of {what}")
     sizes, weights = squeezed(values.shape, weight.shape)
-    if len(weights) > len(sizes) or not _fits(weights, sizes[: len(weights)]):
+    beside = zip(weights, sizes, strict=False)
+    if len(weights) > len(sizes) or not all(w in (1, n) for w, n in beside):
         raise ShapeError(
             f"The sample_weight of {what} has shape {weight.shape}, which fits no first axes of "
             f"the values, of shape {values.shape}: give a number, or one for each sample."
         )
     return values.reshape(sizes), weight.reshape(weights), len(weights)
-
-
-def _fits(weights: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-    return all(w in (1, n) for w, n in zip(weights, sizes, strict=True))
 
 
 @jax.jit(static_argnames=("axes", "mean"))
@@ -88,16 +78,9 @@ class Sum(KnownMetric):
         super().__init__(dtype, name)
         self.total = self.add_tally("total")
 
+    @takes(values="numbers, of any shape.")
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Add values.
-
-        Args:
-            values: numbers, of any shape.
-            sample_weight: a number, or weights along the first axes.
-
-        Raises:
-            ShapeError: when the weights do not fit.
-        """
+        """Add values."""
         given = samplewise(values, sample_weight, self.name)
         self.total.take(unseen(lambda: sums(*given, mean=False))[0])
 
@@ -151,16 +134,9 @@ class Mean(MeanOf):
         1.5
     """
 
+    @takes(values="numbers, of any shape; each along the first axis is one sample.")
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Take values into account.
-
-        Args:
-            values: numbers, of any shape; each along the first axis is one sample.
-            sample_weight: a number, or weights along the first axes.
-
-        Raises:
-            ShapeError: when the weights do not fit.
-        """
+        """Take values into account."""
         self._take(values, sample_weight)
 
 

@@ -269,9 +269,9 @@ class LateCounts(KnownMetric, Late, ABC):
         super()._merge(other)
 
 
-def takes(y_true: str, y_pred: str) -> Callable[[F], F]:
+def takes(y_true: str = "", y_pred: str = "", **words: str) -> Callable[[F], F]:
     """Return a decorator that completes the docstring of `update_state`."""
-    return completed({**_UPDATE, "y_true": y_true, "y_pred": y_pred})
+    return completed({**_UPDATE, "y_true": y_true, "y_pred": y_pred, **words})
 
 
 def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: str) -> Variable:

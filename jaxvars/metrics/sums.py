@@ -100,11 +100,6 @@ def _reduced(parts: Parts, axes: Sequence[int] | None = None) -> Parts:
 def grouped(x: Array, where: Sequence[Array], shape: tuple[int, ...]) -> Parts:
     """Return the parts of the sums of the elements of an array that go to the same place.
 
-    Args:
-        x: floats or integers; the first axis is the long one.
-        where: for each axis of the result an index for each element.
-        shape: of the result.
-
     >>> grouped(jnp.array([1.0, 2.0, 4.0]), [jnp.array([1, 0, 1])], (2,)).tolist()
     [[2.0, 5.0], [0.0, 0.0]]
     """

@@ -83,32 +83,14 @@ def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Arr
 
 
 def confusions(
-    y_true: Array,
-    y_pred: Array,
-    weight: Array,
-    label_weights: Array = None,
-    *,
-    thresholds: Thresholds,
-    top_k: int | None = None,
-    class_id: int | None = None,
-    by_label: bool = False,
-    from_logits: bool = False,
-) -> Any:
-    """Return true positives, false positives, true negatives and false negatives.
+    y_true: Array, y_pred: Array, weight: Array, label_weights: Array = None, *,
+    thresholds: Thresholds, top_k: int | None = None, class_id: int | None = None,
+    by_label: bool = False, from_logits: bool = False,
+) -> Any:  # fmt: skip
+    """Return the counts of `KINDS`: parts of sums, of shape [2, thresholds] (, labels).
 
-    Args:
-        y_true: labels; what is not 0 means yes.
-        y_pred: scores, of the same shape.
-        weight: what broadcasts to it, or None.
-        label_weights: weights along the last axis, or None.
-        thresholds: in any order.
-        top_k: of the scores along the last axis only the best k count.
-        class_id: of the last axis this index alone counts.
-        by_label: whether labels, the last axis, are counted apart.
-        from_logits: whether scores are logits.
-
-    Returns:
-        The parts of sums, arrays of shape [2, thresholds], or [2, thresholds, labels].
+    Only the best `top_k` scores along the last axis count, or the index `class_id` alone; with
+    `by_label` those of each label, the last axis, are counted apart.
     """
     known, back, cut = _table(thresholds)
     return _confusions(

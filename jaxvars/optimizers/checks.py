@@ -81,11 +81,7 @@ def is_list(variables: object) -> TypeGuard[Iterable[Any]]:
 
 
 def trainable_in(root: object) -> dict[str, Variable]:
-    """Return the variables in an object that can be trained, by path.
-
-    Raises:
-        ValueError: when there is none.
-    """
+    """Return the variables in an object that can be trained, by path."""
     named = named_variables(root).items()
     found = {p: v for p, v in named if v.trainable and jnp.issubdtype(v.dtype, jnp.inexact)}
     if not found:

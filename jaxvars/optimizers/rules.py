@@ -27,12 +27,10 @@ Rule: TypeAlias = Callable[..., tuple[Any, Slots]]
 
 
 def per_variable(first: Callable[[Array], Slots], rule: Rule) -> Any:
-    """Return a transformation from a rule for one variable.
+    """Return a transformation from the first slots of a value, and a rule for one variable.
 
-    Args:
-        first: the first slots of a variable of a value.
-        rule: `rule(gradient, value, slots, rate, count)` returns what to add and the new slots;
-            the rate and the count of this update, from 1, have the dtype of the others.
+    `rule(gradient, value, slots, rate, count)` returns what to add and the new slots; the rate
+    and the count of this update, from 1, have the dtype of the others.
     """
     import optax
 

@@ -80,13 +80,7 @@ def is_lost(cell: Cell) -> bool:
 
 
 def home_like(owner: Variable | None, others: Iterable[Variable], shape: tuple[int, ...]) -> Any:
-    """Return where a slot lives: as its variable does, or, of another shape, whole on its mesh.
-
-    Args:
-        owner: the variable that the slot is for; None for state that belongs to all.
-        others: all variables.
-        shape: of the slot.
-    """
+    """Return where a slot lives: as its owner does, or, without one, whole on the others' mesh."""
     if owner is not None:
         return slot_home(owner._cell.home, owner.shape, shape)
     return next(filter(None, (replicated_like(v._cell.home) for v in others)), None)

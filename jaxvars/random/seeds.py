@@ -34,15 +34,7 @@ _SEED_CURE = "A seed is an integer, a pair of them like [1, 2], or a key of jax.
 
 @context.restoring()
 def key_of(seed: Any) -> Array:
-    """Return the key that a seed stands for.
-
-    Args:
-        seed: an integer of at most 64 bits, two of 32 bits, or a key of `jax.random`; or a
-            function that returns one of these.
-
-    Raises:
-        TypeError: when it is something else.
-        ValueError: when it has too many bits.
+    """Return the key of a seed: an integer, two of 32 bits, a key, or a function that gives one.
 
     >>> bool(key_of(7) == jax.random.key(7)), bool(key_of([0, 7]) == jax.random.key(7))
     (True, True)
@@ -86,11 +78,7 @@ def _traced_words(seed: Array) -> Array:
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
-    """Return a shape as a tuple of Python integers.
-
-    Raises:
-        ShapeError: when it is none, or not known while a function is traced.
-    """
+    """Return a shape as a tuple of Python integers; raise ShapeError where it is not known."""
     shape = unwrap(shape)
     if any(map(context.is_tracer, jax.tree.leaves(shape))):
         raise ShapeError(
