@@ -22,7 +22,7 @@ _OLD = {  # by the module that has their classes and functions now
     "losses.margins",
     "metrics": "_metric _metrics_accuracy _metrics_auc _metrics_confusion _metrics_iou "
     "_metrics_mean _metrics_rows _metrics_scores metrics.correlation metrics.determination "
-    "metrics.iou metrics.trade_offs",
+    "metrics.rows metrics.iou metrics.trade_offs",
     "metrics.sums": "metrics.tally",
     "optimizers": "_optimizer _optimizers_adam _optimizers_sgd _loss_scale optimizers.adam "
     "optimizers.adaptive optimizers.sgd optimizers.transformed",

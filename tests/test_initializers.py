@@ -16,7 +16,7 @@ from scipy import stats
 import jaxvars as jv
 from jaxvars import initializers as I  # noqa: N812 - I.Zeros reads well
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.initializers.kinds import fans
+from jaxvars.initializers.initializer import fans
 
 G = jv.random.Generator
 

@@ -22,14 +22,14 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxvars.display.lookup import find
-from jaxvars.initializers.initializer import Initializer
-from jaxvars.initializers.kinds import (
+from jaxvars.initializers.initializer import (
     Constant,
     GlorotNormal,
     GlorotUniform,
     HeNormal,
     HeUniform,
     Identity,
+    Initializer,
     LecunNormal,
     LecunUniform,
     Ones,

@@ -1,8 +1,9 @@
-"""What all initializers share: how they are called, their configuration.
+"""The initializers: how they are called, and those of known values, random ones, scaled ones.
 
 Rules this file keeps:
 - an initializer is a value: its attributes are its arguments, and two with the same are equal;
-- shape and dtype are checked before anything is drawn.
+- shape and dtype are checked before anything is drawn;
+- the fans of a shape are Keras's, for any rank.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.docstrings import complete
+from jaxvars.display.docstrings import complete, make_class
 from jaxvars.display.text import did_you_mean
+from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.random import Generator, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
+from jaxvars.random.stateless import stateless_normal, stateless_truncated_normal, stateless_uniform
 from jaxvars.tensors.dtypes import as_dtype
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.identity import told_by_pickle
@@ -120,3 +124,294 @@ def one_of(name: str, what: str, known: tuple[str, ...]) -> str:
         return name
     hint = did_you_mean(str(name), known) or f" There are: {', '.join(known)}."
     raise ValueError(f"There is no {what} {name!r}.{hint}")
+
+
+# ---------------------------------------------------------------- known values
+MODES = ("fan_in", "fan_out", "fan_avg", "fan_geo_avg")
+DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
+
+
+@final
+class Zeros(Initializer):
+    """Zeros.
+
+    >>> Zeros()((2,), dtype="int32").tolist()
+    [0, 0]
+    """
+
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
+        return jnp.zeros(shape, dtype)
+
+
+@final
+class Ones(Initializer):
+    """Ones.
+
+    >>> Ones()((2,)).tolist()
+    [1.0, 1.0]
+    """
+
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
+        return jnp.ones(shape, dtype)
+
+
+@final
+class Constant(Initializer):
+    """One number everywhere, or an array.
+
+    Args:
+        value: a number, or an array that broadcasts to the shape.
+
+    Raises:
+        ShapeError: (from a call) when the value does not broadcast to the shape.
+        DtypeError: (from a call) when the dtype cannot hold the value without loss.
+
+    >>> Constant(3)((2, 2)).tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
+    """
+
+    def __init__(self, value: Any = 0.0) -> None:
+        self.value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
+        value = to_tensor(self.value, dtype, what="the value of Constant")
+        try:
+            return jnp.broadcast_to(value, shape)
+        except ValueError:
+            raise ShapeError(
+                f"Constant has a value of shape {value.shape}, which does not broadcast to the "
+                f"shape {shape} that was asked for."
+            ) from None
+
+
+@final
+class Identity(Initializer):
+    """The identity matrix, times a number.
+
+    Args:
+        gain: the number.
+
+    Raises:
+        ShapeError: (from a call) when the shape is not that of a matrix.
+
+    >>> Identity(2)((2, 3)).tolist()
+    [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]
+    """
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain = gain
+
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
+        if len(shape) != 2:
+            raise ShapeError(f"Identity makes matrices, like (3, 3), not the shape {shape}.")
+        return to_tensor(self.gain, dtype, what="the gain of Identity") * jnp.eye(
+            *shape, dtype=dtype
+        )
+
+
+# ---------------------------------------------------------------- random
+class _Normal(Random):
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: Any = None) -> None:
+        self.mean = mean
+        self.stddev = stddev
+        super().__init__(seed)
+
+
+@final
+class RandomNormal(_Normal):
+    """Normally distributed values.
+
+    Args:
+        mean: their mean.
+        stddev: their standard deviation.
+        seed: an integer, two of them, a key of `jax.random` or a `Generator`; the global
+            generator when None.
+
+    >>> RandomNormal(mean=5.0, seed=7)((2, 3)).shape
+    (2, 3)
+    """
+
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
+        return stateless_normal(shape, self._source(), self.mean, self.stddev, dtype)
+
+
+@final
+class RandomUniform(Random):
+    """Uniformly distributed values: `minval <= x < maxval`.
+
+    Args:
+        minval: the smallest.
+        maxval: the bound above.
+
+    >>> RandomUniform(0, 10, seed=7)((3,), dtype="int32").shape
+    (3,)
+    """
+
+    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: Any = None) -> None:
+        self.minval = minval
+        self.maxval = maxval
+        super().__init__(seed)
+
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
+        return stateless_uniform(shape, self._source(), self.minval, self.maxval, dtype)
+
+
+@final
+class TruncatedNormal(_Normal):
+    """Normally distributed values, none further from the mean than two `stddev`.
+
+    Args:
+        mean: their mean.
+        stddev: the standard deviation before those further away are drawn again.
+
+    >>> bool(jnp.all(jnp.abs(TruncatedNormal(seed=7)((100,))) <= 0.1))
+    True
+    """
+
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
+        return stateless_truncated_normal(shape, self._source(), self.mean, self.stddev, dtype)
+
+
+@final
+class Orthogonal(Random):
+    """A matrix with orthonormal columns, or rows if there are fewer of them, times a number.
+
+    Shapes of more than two axes are those of a matrix whose columns are the last axis.
+
+    Args:
+        gain: the number.
+
+    Raises:
+        ShapeError: (from a call) when the shape has fewer than two axes.
+
+    >>> q = Orthogonal(seed=7)((3, 3))
+    >>> bool(jnp.allclose(q.T @ q, jnp.eye(3), atol=1e-6))
+    True
+    """
+
+    def __init__(self, gain: float = 1.0, seed: Any = None) -> None:
+        self.gain = gain
+        super().__init__(seed)
+
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
+        if len(shape) < 2:
+            raise ShapeError(f"Orthogonal makes matrices, like (3, 4), not the shape {shape}.")
+        if not jnp.issubdtype(dtype, jnp.inexact):
+            raise DtypeError(f"Orthogonal has no values of dtype {dtype}: ask for a float.")
+        wide = jnp.promote_types(dtype, jnp.float32)  # LAPACK has no 16-bit numbers
+        make = jax.nn.initializers.orthogonal(self.gain)
+        return self._draw(lambda key: make(key, shape, wide), shape, dtype)
+
+
+# ---------------------------------------------------------------- scaled to the layer
+class Scaled(Random):
+    """An initializer whose variance is a scale by the number of inputs, outputs, or both."""
+
+    scale: float
+    mode: str
+    distribution: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__()
+        for name, value in options.items():
+            setattr(cls, name, value)
+
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
+        if not jnp.issubdtype(dtype, jnp.inexact):
+            raise DtypeError(
+                f"{type(self).__name__} has no values of dtype {dtype}: ask for a float."
+            )
+        variance = self.scale / max(1.0, _count(self.mode, *fans(shape)))
+        kind: Any = self.distribution
+        kind = "normal" if kind == "untruncated_normal" else kind  # JAX's name
+        # JAX's fans are those of at least two axes: give it one input, and the variance.
+        one = jax.nn.initializers.variance_scaling(variance, "fan_in", kind)
+        flat = (1, math.prod(shape))
+        wide = jnp.promote_types(dtype, jnp.float32)  # in which no variance is too small
+        return self._draw(lambda key: one(key, flat, wide), shape, dtype)
+
+
+def fans(shape: Sizes) -> tuple[int, int]:
+    """Return how many inputs and outputs a layer has whose weights have a shape.
+
+    The last two axes are inputs and outputs, those before them a kernel that is moved over an
+    image; a vector has as many inputs as outputs.
+
+    >>> fans(()), fans((5,)), fans((3, 4)), fans((3, 3, 8, 16))
+    ((1, 1), (5, 5), (3, 4), (72, 144))
+    """
+    if not shape:
+        return 1, 1
+    if len(shape) == 1:
+        return shape[0], shape[0]
+    field = math.prod(shape[:-2])
+    return field * shape[-2], field * shape[-1]
+
+
+def _count(mode: str, fan_in: int, fan_out: int) -> float:
+    return {
+        "fan_in": fan_in,
+        "fan_out": fan_out,
+        "fan_avg": (fan_in + fan_out) / 2,
+        "fan_geo_avg": math.sqrt(fan_in * fan_out),
+    }[mode]
+
+
+@final
+class VarianceScaling(Scaled):
+    """Random values of variance `scale / n`, n being the layer's inputs, outputs or both.
+
+    Args:
+        scale: a positive number.
+        mode: what n is: "fan_in", "fan_out", their mean "fan_avg", or "fan_geo_avg".
+        distribution: "truncated_normal", "untruncated_normal" or "uniform"; "normal" is the
+            first.
+
+    Raises:
+        ValueError: when there is no such mode or distribution, or the scale is not positive.
+
+    >>> x = VarianceScaling(2.0, mode="fan_out", distribution="uniform", seed=7)((100, 50))
+    >>> round(float(x.var()), 2)
+    0.04
+    """
+
+    def __init__(
+        self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal",
+        seed: Any = None,
+    ) -> None:  # fmt: skip
+        if distribution == "normal":  # TensorFlow's older name
+            distribution = "truncated_normal"
+        if not scale > 0:
+            raise ValueError(f"The scale of VarianceScaling is positive, not {scale}.")
+        self.scale = scale
+        self.mode = one_of(mode, "mode of VarianceScaling", MODES)
+        self.distribution = one_of(distribution, "distribution of VarianceScaling", DISTRIBUTIONS)
+        super().__init__(seed)
+
+
+_GLOROT = (
+    "Glorot and Bengio, Understanding the difficulty of training deep feedforward neural\n"
+    "networks, 2010."
+)
+_HE = "He et al., Delving deep into rectifiers, 2015 (https://arxiv.org/abs/1502.01852)."
+_LECUN = "LeCun et al., Efficient BackProp, 1998."
+
+
+def _scaled(name: str, what: str, source: str, scale: float, mode: str) -> type[Scaled]:
+    kind = "uniform" if name.endswith("Uniform") else "truncated_normal"
+    what = f"{'Uniform' if kind == 'uniform' else 'Truncated normal'}, {what}\n\nSource: {source}"
+    options = {"scale": scale, "mode": mode, "distribution": kind}
+    example = f"{name}(seed=7)((3, 4)).shape"
+    return make_class(name, Scaled, __name__, what, example, (3, 4), **options)
+
+
+_RELU = "variance 2 / inputs: for layers followed by a ReLU."
+GlorotNormal = _scaled("GlorotNormal", "variance 2 / (inputs + outputs).", _GLOROT, 1.0, "fan_avg")
+GlorotUniform = _scaled(
+    "GlorotUniform", "variance 2 / (inputs + outputs): Keras's choice for dense layers.", _GLOROT,
+    1.0, "fan_avg",
+)  # fmt: skip
+HeNormal = _scaled("HeNormal", _RELU, _HE, 2.0, "fan_in")
+HeUniform = _scaled("HeUniform", _RELU, _HE, 2.0, "fan_in")
+LecunNormal = _scaled("LecunNormal", "variance 1 / inputs.", _LECUN, 1.0, "fan_in")
+LecunUniform = _scaled("LecunUniform", "variance 1 / inputs.", _LECUN, 1.0, "fan_in")

@@ -15,9 +15,8 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.losses.inputs import EPSILON, as_classes, class_axis, tensor
+from jaxvars.losses.inputs import EPSILON, as_classes, class_axis, elementwise, tensor, with_labels
 from jaxvars.losses.loss import MEAN, FunctionLoss, Reduction
-from jaxvars.losses.running import elementwise, with_labels
 from jaxvars.typing import Array, DTypeLike
 
 _ONE_HOT = {

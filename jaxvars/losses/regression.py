@@ -10,9 +10,8 @@ from typing import Any, final
 import jax.numpy as jnp
 
 from jaxvars.display.docstrings import make_class
-from jaxvars.losses.inputs import EPSILON
+from jaxvars.losses.inputs import EPSILON, elementwise
 from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
-from jaxvars.losses.running import elementwise
 from jaxvars.typing import Array, DTypeLike
 
 _NUMBERS = {

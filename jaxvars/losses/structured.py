@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.errors import ShapeError
-from jaxvars.losses.inputs import EPSILON, check_labels, tensor, wide
+from jaxvars.losses.inputs import EPSILON, check_labels, elementwise, tensor, wide
 from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
-from jaxvars.losses.running import elementwise
 from jaxvars.typing import Array, DTypeLike
 
 Axis: TypeAlias = int | tuple[int, ...] | list[int] | None

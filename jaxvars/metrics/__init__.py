@@ -90,9 +90,7 @@ from jaxvars.metrics.matrix import (
     OneHotMeanIoU,
     confusion_matrix,
 )
-from jaxvars.metrics.mean import Mean, MeanMetricWrapper, Sum
-from jaxvars.metrics.metric import Metric
-from jaxvars.metrics.rows import (
+from jaxvars.metrics.mean import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
     CategoricalHinge,
@@ -101,8 +99,10 @@ from jaxvars.metrics.rows import (
     Hinge,
     KLDivergence,
     LogCoshError,
+    Mean,
     MeanAbsoluteError,
     MeanAbsolutePercentageError,
+    MeanMetricWrapper,
     MeanSquaredError,
     MeanSquaredLogarithmicError,
     PearsonCorrelation,
@@ -110,9 +110,11 @@ from jaxvars.metrics.rows import (
     RootMeanSquaredError,
     SparseCategoricalCrossentropy,
     SquaredHinge,
+    Sum,
     concordance_correlation,
     pearson_correlation,
 )
+from jaxvars.metrics.metric import Metric
 from jaxvars.metrics.scores import F1Score, FBetaScore, R2Score
 
 __all__ = [

@@ -20,11 +20,11 @@ from jaxvars.losses.inputs import (
     as_classes,
     check_same_shape,
     check_whole,
+    elementwise,
     sparse_labels,
     tensor,
     wide,
 )
-from jaxvars.losses.running import elementwise
 from jaxvars.metrics.mean import MeanOfKnown
 from jaxvars.typing import Array, DTypeLike
 

@@ -10,15 +10,9 @@ import jax.numpy as jnp
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import EPSILON, divide, tensor
+from jaxvars.metrics.confusion import KINDS, checked_thresholds, confusions, even_thresholds, inputs
 from jaxvars.metrics.metric import LateCounts, takes, unseen
 from jaxvars.metrics.sums import total
-from jaxvars.metrics.thresholds import (
-    KINDS,
-    checked_thresholds,
-    confusions,
-    even_thresholds,
-    inputs,
-)
 from jaxvars.typing import Array, DTypeLike
 
 CURVES = ("ROC", "PR", "PRGAIN")
