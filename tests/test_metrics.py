@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars import metrics
+from jaxvars import losses, metrics
 from jaxvars.core.module import BORDER
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.metrics.sums import Tally, grouped, summed
@@ -676,9 +676,13 @@ def test_a_metric_shows_its_options_and_variables():
     assert "total/parts=<Variable 'top/total'" in text
 
 
-@pytest.mark.parametrize("name", [*CLASSES, *FUNCTIONS, "Metric", "MeanMetricWrapper", "get"])
-def test_everything_is_documented(name):
-    thing = getattr(metrics, name)
+@pytest.mark.parametrize("package", [losses, metrics])
+def test_everything_is_documented(package):
+    for name in package.__all__:
+        check_docstring(getattr(package, name))
+
+
+def check_docstring(thing):
     doc = inspect.getdoc(thing) or ""
     assert doc.split("\n")[0].endswith((".", "`.", ":"))
     assert ">>> " in doc

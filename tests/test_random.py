@@ -24,7 +24,8 @@ G = random.Generator
 
 def numbers(seed=7, n=6):
     """The first draws of a seed, by JAX's own means."""
-    return [float(jax.random.normal(jax.random.fold_in(jax.random.key(seed), i))) for i in range(n)]
+    keys = [jax.random.fold_in(jax.random.key(seed), i) for i in range(n)]
+    return [float(jax.random.normal(key, dtype=jnp.float32)) for key in keys]
 
 
 def draws(draw, n=6):
@@ -61,11 +62,8 @@ def in_map_fn(rng):
 
 
 def in_branches(rng):
-    return jv.map_fn(lambda x: jv.cond(x > 0, lambda: rng.normal(()), rng_draw(rng)), jnp.zeros(6))
-
-
-def rng_draw(rng):
-    return lambda: rng.normal(())
+    draw = lambda: rng.normal(())  # noqa: E731
+    return jv.map_fn(lambda x: jv.cond(x > 0, draw, draw), jnp.zeros(6))
 
 
 def in_a_python_loop(rng):
@@ -418,6 +416,7 @@ def test_a_traced_seed_is_the_same(seed):
         (1.5, TypeError, r"1.5 is not a seed"),
         (True, TypeError, r"True is not a seed"),
         ([1, 2, 3], TypeError, r"\[1, 2, 3\] is not a seed"),
+        (None, TypeError, r"from_seed needs a seed; Generator\(\) takes one"),
         (2**64, ValueError, r"has more than 64 bits"),
         ([2**32, 1], ValueError, r"numbers of more than 32 bits"),
     ],
@@ -425,11 +424,6 @@ def test_a_traced_seed_is_the_same(seed):
 def test_what_is_not_a_seed(seed, error, message):
     with pytest.raises(error, match=message):
         G.from_seed(seed)
-
-
-def test_from_seed_needs_one():
-    with pytest.raises(TypeError, match=r"from_seed needs a seed; Generator\(\) takes one"):
-        G.from_seed(None)
 
 
 def test_keys_that_do_not_fit():
@@ -442,16 +436,11 @@ def test_keys_that_do_not_fit():
 @pytest.mark.usefixtures("x64")
 def test_64_bits_change_no_stream():
     rng = G(7)
-    np.testing.assert_allclose(draws(lambda: rng.normal(())), numbers32(), rtol=1e-6)
+    np.testing.assert_allclose(draws(lambda: rng.normal(())), numbers(), rtol=1e-6)
     assert rng.normal(3, dtype="float64").dtype == jnp.float64
     assert rng.uniform_full_int(3, dtype="uint64").dtype == jnp.uint64
     assert G(2**40 + 3).state.numpy().tolist() == [256, 3, 0, 0]
     assert rng.randint((), 0, 10).dtype == jnp.int32
-
-
-def numbers32():
-    keys = [jax.random.fold_in(jax.random.key(7), i) for i in range(6)]
-    return [float(jax.random.normal(key, dtype=jnp.float32)) for key in keys]
 
 
 # ---------------------------------------------------------------- the global generator
@@ -552,15 +541,17 @@ def test_set_global_generator():
     random.set_global_generator(mine)
     assert random.get_global_generator() is mine
     np.testing.assert_allclose(draws(lambda: random.normal(())), numbers(), rtol=1e-6)
-    with pytest.raises(
-        TypeError, match=r"7 is not a Generator; for a seed use jv.random.set_seed\(7\)"
-    ):
+    with pytest.raises(TypeError, match=r"7 is not a Generator; for a seed use .*set_seed\(7\)"):
         random.set_global_generator(7)
 
 
 # ---------------------------------------------------------------- replicas
-def test_sharded_over_devices_every_value_differs():
-    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+@pytest.fixture
+def mesh():
+    return jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+def test_sharded_over_devices_every_value_differs(mesh):
     rng = G(7)
     expected = G(7).normal((8, 16))
     spread = NamedSharding(mesh, P("data"))
@@ -575,8 +566,7 @@ def test_sharded_over_devices_every_value_differs():
     assert len(np.unique(np.asarray(x))) == 128
 
 
-def test_replicas_draw_with_separate_keys():
-    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+def test_replicas_draw_with_separate_keys(mesh):
     rng = G(7)
 
     def replica(key):
@@ -592,8 +582,7 @@ def test_replicas_draw_with_separate_keys():
     assert len(np.unique(np.concatenate([first, second]))) == 64
 
 
-def test_a_variable_of_several_devices_and_a_generator_of_one():
-    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+def test_a_variable_of_several_devices_and_a_generator_of_one(mesh):
     w = jv.Variable(jnp.zeros(8), sharding=NamedSharding(mesh, P("data")))
     rng = G(7)
     step = jv.compile(lambda: w.assign_add(rng.normal((8,)), read_value=False))
@@ -604,6 +593,10 @@ def test_a_variable_of_several_devices_and_a_generator_of_one():
 
 
 # ---------------------------------------------------------------- distributions
+def in_a_scan_of_2000(g):
+    return jv.scan(lambda c, _: (c, g.normal(())), 0, length=2000)[1]
+
+
 N = 20_000
 LEAST = 1e-3  # of these fixed seeds; a wrong distribution gives p-values of 1e-10 and less
 
@@ -621,16 +614,12 @@ LEAST = 1e-3  # of these fixed seeds; a wrong distribution gives p-values of 1e-
         (lambda g: g.gamma((N,), 0.5), stats.gamma(0.5).cdf),
         (lambda g: g.uniform_full_int((N,)) / 2.0**32, stats.uniform().cdf),
         (lambda g: jv.compile(lambda: g.normal((N,)))(), stats.norm().cdf),
-        (lambda g: jv.scan(lambda c, _: (c, g.normal(())), 0, length=2000)[1], stats.norm().cdf),
-        (lambda g: jv.compile(in_a_scan_of_2000)(g), stats.norm().cdf),
+        (in_a_scan_of_2000, stats.norm().cdf),
+        (jv.compile(in_a_scan_of_2000), stats.norm().cdf),
     ],
 )
 def test_kolmogorov_smirnov(draw, cdf):
     assert stats.kstest(np.asarray(draw(G(7)), np.float64), cdf).pvalue > LEAST
-
-
-def in_a_scan_of_2000(g):
-    return jv.scan(lambda c, _: (c, g.normal(())), 0, length=2000)[1]
 
 
 def test_the_tests_can_fail():
@@ -754,11 +743,7 @@ def test_categorical_of_batches():
         (lambda g: g.shuffle([1, 2], axis=1), ShapeError, r"no axis 1 in shape \(2,\)"),
         (lambda g: g.choice(3, 4, replace=False), ValueError, r"draw 4 of 3 elements without"),
         (lambda g: g.choice(0, 4), ValueError, r"draw 4 of 0 elements"),
-        (
-            lambda g: g.choice(3, 4, p=[0.5, 0.5]),
-            ShapeError,
-            r"p has shape \(2,\), and there are 3",
-        ),
+        (lambda g: g.choice(3, 4, p=[0.5, 0.5]), ShapeError, r"p has shape \(2,\), and there "),
         (lambda g: g.categorical(1.0, 2), ShapeError, r"logits have a last axis"),
     ],
 )
@@ -771,9 +756,7 @@ def test_what_is_refused_draws_nothing(draw, error, message):
 
 def test_a_shape_that_is_traced():
     rng = G(7)
-    with pytest.raises(
-        ShapeError, match=r"only known when the compiled function runs.*static_argn"
-    ):
+    with pytest.raises(ShapeError, match=r"only known when the compiled.*static_argn"):
         jv.compile(lambda n: rng.normal((n,)))(3)
     assert jv.compile(static_argnames="n")(lambda n: rng.normal((n,)))(3).shape == (3,)
 

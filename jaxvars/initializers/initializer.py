@@ -86,7 +86,7 @@ def _freeze(value: Any) -> Any:
     """Return what an argument is compared by: of an array its numbers."""
     if isinstance(value, list | tuple):
         return tuple(map(_freeze, value))
-    if not isinstance(value, jax.Array) or context.is_tracer(value):
+    if not isinstance(value, jax.Array | np.ndarray) or context.is_tracer(value):
         return value
     is_key = jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
     numbers = np.asarray(jax.random.key_data(value) if is_key else value)
