@@ -51,21 +51,12 @@ __all__ = [
     "truncated_normal", "variance_scaling", "zeros",
 ]  # fmt: skip
 
-zeros = Zeros
-ones = Ones
-constant = Constant
-identity = Identity
-random_normal = RandomNormal
-random_uniform = RandomUniform
-truncated_normal = TruncatedNormal
-orthogonal = Orthogonal
-variance_scaling = VarianceScaling
-glorot_normal = GlorotNormal
-glorot_uniform = GlorotUniform
-he_normal = HeNormal
-he_uniform = HeUniform
-lecun_normal = LecunNormal
-lecun_uniform = LecunUniform
+zeros, ones, constant, identity = Zeros, Ones, Constant, Identity
+random_normal, truncated_normal, random_uniform = RandomNormal, TruncatedNormal, RandomUniform
+orthogonal, variance_scaling = Orthogonal, VarianceScaling
+glorot_normal, glorot_uniform = GlorotNormal, GlorotUniform
+he_normal, he_uniform = HeNormal, HeUniform
+lecun_normal, lecun_uniform = LecunNormal, LecunUniform
 
 _BY_NAME: dict[str, type[Initializer]] = {
     name: globals()[name] for name in __all__ if name not in ("Initializer", "get")

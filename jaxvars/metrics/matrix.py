@@ -196,19 +196,21 @@ def _normalized(parts: Array, how: str | None) -> Array:
 
 # ---------------------------------------------------------------- intersection over union
 class _IoU(MatrixMetric, ABC):
-    def __init__(self, num_classes: int, *options: Any, targets: Any = None, **named: Any) -> None:
-        chosen = tuple(range(num_classes) if targets is None else targets)
-        if not chosen or not all(0 <= t < num_classes for t in chosen):
+    target_class_ids: Sequence[int] | None = None
+
+    def _choose(self, targets: Sequence[int]) -> None:
+        if not len(targets) or not all(0 <= t < self.num_classes for t in targets):
             raise ValueError(
-                f"target_class_ids are integers from 0 to below {num_classes}, the number of "
-                f"classes, not {list(chosen)}."
+                f"target_class_ids are integers from 0 to below {self.num_classes}, the number of "
+                f"classes, not {list(targets)}."
             )
-        super().__init__(num_classes, *options, **named)
-        self._targets = chosen
+        self.target_class_ids = targets
 
     def result(self) -> Array:
         """Return the mean over the target classes that there were; 0 when there were none."""
-        return self._rounded(_overlap(self.total_cm.parts.value, targets=self._targets))
+        chosen = self.target_class_ids
+        targets = tuple(range(self.num_classes) if chosen is None else chosen)
+        return self._rounded(_overlap(self.total_cm.parts.value, targets=targets))
 
 
 @jax.jit(static_argnames="targets")
@@ -241,11 +243,8 @@ class IoU(_IoU):
         dtype: DTypeLike | None = None, ignore_class: int | None = None, sparse_y_true: bool = True,
         sparse_y_pred: bool = True, axis: int = -1,
     ) -> None:  # fmt: skip
-        super().__init__(
-            num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis,
-            targets=target_class_ids,
-        )  # fmt: skip
-        self.target_class_ids = target_class_ids
+        super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
+        self._choose(target_class_ids)
 
 
 @final
@@ -267,8 +266,9 @@ class BinaryIoU(_IoU):
         self, target_class_ids: Sequence[int] = (0, 1), threshold: float = 0.5,
         name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(2, name, dtype, targets=target_class_ids)
-        self.target_class_ids, self.threshold = target_class_ids, threshold
+        super().__init__(2, name, dtype)
+        self._choose(target_class_ids)
+        self.threshold = threshold
 
     @takes("0 or 1.", "scores, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -287,13 +287,6 @@ class MeanIoU(_IoU):
 
     Differs from TensorFlow: weights that are not integers count as they are.
     """
-
-    def __init__(
-        self, num_classes: int, name: str | None = None, dtype: DTypeLike | None = None,
-        ignore_class: int | None = None, sparse_y_true: bool = True, sparse_y_pred: bool = True,
-        axis: int = -1,
-    ) -> None:  # fmt: skip
-        super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
 
 
 @final
@@ -316,11 +309,8 @@ class OneHotIoU(_IoU):
         dtype: DTypeLike | None = None, ignore_class: int | None = None,
         sparse_y_pred: bool = False, axis: int = -1,
     ) -> None:  # fmt: skip
-        super().__init__(
-            num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis,
-            targets=target_class_ids,
-        )  # fmt: skip
-        self.target_class_ids = target_class_ids
+        super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)
+        self._choose(target_class_ids)
 
 
 @final

@@ -28,7 +28,7 @@ from jaxvars.core.module import BORDER, Late, Module
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable
 from jaxvars.display.docstrings import complete, completed
-from jaxvars.initializers import get as initializer
+from jaxvars.initializers import get as find_initializer
 from jaxvars.losses.inputs import float_dtype
 from jaxvars.metrics.sums import Tally, take_all
 from jaxvars.random.seeds import Shape, as_shape
@@ -149,12 +149,9 @@ class Metric(Module, ABC):
                 self._merge(other)
 
     def add_variable(
-        self,
-        shape: Shape = (),
-        initializer: Any = "zeros",
-        dtype: DTypeLike | None = None,
+        self, shape: Shape = (), initializer: Any = "zeros", dtype: DTypeLike | None = None,
         name: str = "variable",
-    ) -> Variable:
+    ) -> Variable:  # fmt: skip
         """Make a Variable for the state; keep it in an attribute.
 
         Args:
@@ -163,7 +160,10 @@ class Metric(Module, ABC):
             dtype: that of the metric when None.
             name: what comes after the metric's name.
         """
-        return add_variable(self, shape, initializer, dtype, name)
+        kind = self.dtype if dtype is None else as_dtype(dtype)
+        make: Any = find_initializer(initializer)
+        sizes = as_shape(shape)
+        return Variable(lambda: make(sizes, kind), trainable=False, name=f"{self.name}/{name}")
 
     add_weight = add_variable  # Keras's other name
 
@@ -272,13 +272,6 @@ class LateCounts(KnownMetric, Late, ABC):
 def takes(y_true: str = "", y_pred: str = "", **words: str) -> Callable[[F], F]:
     """Return a decorator that completes the docstring of `update_state`."""
     return completed({**_UPDATE, "y_true": y_true, "y_pred": y_pred, **words})
-
-
-def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: str) -> Variable:
-    kind = metric.dtype if dtype is None else as_dtype(dtype)
-    make: Any = initializer(initial)
-    sizes = as_shape(shape)
-    return Variable(lambda: make(sizes, kind), trainable=False, name=f"{metric.name}/{name}")
 
 
 def unseen(compute: Callable[[], Array]) -> Array:

@@ -193,14 +193,6 @@ class Tally(Module):
         """Return the change that adds the parts of a sum of the same shape."""
         return self.parts._cell, lambda old: _taken(old, parts)
 
-    def merge(self, other: Tally) -> None:
-        """Add what another tally holds."""
-        self.take(other.parts.value)
-
-    def reset(self) -> None:
-        """Begin again at zero."""
-        self.parts.assign(jnp.zeros_like(self.parts.value))
-
 
 def take_all(sums: Iterable[tuple[Tally, Any]]) -> None:
     """Add the parts of a sum to each of some tallies, in one step."""

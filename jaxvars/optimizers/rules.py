@@ -26,13 +26,19 @@ Slots: TypeAlias = dict[str, Any]
 Rule: TypeAlias = Callable[..., tuple[Any, Slots]]
 
 
+def _make(init: Callable[..., Any], update: Callable[..., Any]) -> Any:
+    import optax
+
+    made: Any = optax.GradientTransformationExtraArgs  # its types know nothing of extra arguments
+    return made(init, update)
+
+
 def per_variable(first: Callable[[Array], Slots], rule: Rule) -> Any:
     """Return a transformation from the first slots of a value, and a rule for one variable.
 
     `rule(gradient, value, slots, rate, count)` returns what to add and the new slots; the rate
     and the count of this update, from 1, have the dtype of the others.
     """
-    import optax
 
     def init(params: Any) -> Any:
         return _by_slot({name: first(param) for name, param in params.items()})
@@ -50,8 +56,7 @@ def per_variable(first: Callable[[Array], Slots], rule: Rule) -> Any:
             news[name] = {slot: new[slot].astype(old.dtype) for slot, old in slots.items()}
         return deltas, _by_slot(news)
 
-    made: Any = optax.GradientTransformationExtraArgs  # its types know nothing of extra arguments
-    return made(init, update)
+    return _make(init, update)
 
 
 def in_float32(transformation: Any) -> Any:
@@ -67,8 +72,7 @@ def in_float32(transformation: Any) -> Any:
         with jax.numpy_dtype_promotion("standard"):  # optax mixes floats and counts
             return run.update(widened(grads), widened(state), widened(params), **given)
 
-    made: Any = optax.GradientTransformationExtraArgs
-    return made(run.init, update)
+    return _make(run.init, update)
 
 
 def from_optax(name: str) -> Callable[..., Any]:
@@ -92,8 +96,7 @@ def in_own_dtype(transformation: Any) -> Any:
         grads = {name: grad.astype(params[name].dtype) for name, grad in grads.items()}
         return run.update(grads, state, params, **given)
 
-    made: Any = optax.GradientTransformationExtraArgs
-    return made(run.init, update)
+    return _make(run.init, update)
 
 
 def wide(x: Array) -> Any:
@@ -193,7 +196,6 @@ class NadamState(NamedTuple):
 
 def nadam(beta_1: float, beta_2: float, epsilon: float) -> Any:
     """Return Adam with Nesterov momentum that grows as 0.96 ** count falls."""
-    import optax
 
     def part(count: Array) -> Array:
         return beta_1 * (1 - 0.5 * 0.96**count)
@@ -217,8 +219,7 @@ def nadam(beta_1: float, beta_2: float, epsilon: float) -> Any:
         deltas, slots = run.update(grads, state.slots, params, step=step, **rest)
         return deltas, NadamState(product, slots)
 
-    made: Any = optax.GradientTransformationExtraArgs  # its types know nothing of extra arguments
-    return made(init, update)
+    return _make(init, update)
 
 
 def ftrl(power: float, first: float, l1: float, l2: float, shrinkage: float, beta: float) -> Any:

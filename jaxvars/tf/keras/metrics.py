@@ -16,7 +16,6 @@ import jax.numpy as jnp
 
 from jaxvars import metrics as _core
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.metrics.metric import add_variable as _add_variable
 from jaxvars.metrics.sums import Tally
 from jaxvars.tf.keras.adapter.facade import (
     array,
@@ -97,7 +96,7 @@ class Metric(_core.Metric):
         made = "zeros" if initializer is None else initializer
         if callable(made):
             made = _of_arrays(made)
-        return face_of(_add_variable(self, tuple(shape), made, dtype, name or "variable"))
+        return face_of(super().add_variable(tuple(shape), made, dtype, name or "variable"))
 
     def add_weight(
         self, shape: Any = (), initializer: Any = "zeros", dtype: Any = None,
