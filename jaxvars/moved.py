@@ -17,7 +17,7 @@ _OLD = {  # by the module that has their classes and functions now
     "core.module": "_module",
     "tensors.spec": "_tensor",
     "random": "_generator random.choices random.shared",
-    "initializers": "_initializer initializers.constant initializers.drawn initializers.scaled",
+    "initializers": "_initializer initializers.drawn initializers.scaled",
     "losses": "_loss _losses_classification _losses_regression _losses_structured losses.binary "
     "losses.margins",
     "metrics": "_metric _metrics_accuracy _metrics_auc _metrics_confusion _metrics_iou "

@@ -215,3 +215,5 @@ def test_pickles_that_name_the_old_modules_are_read():
     for name, now in _NOW.items():
         module = importlib.import_module(f"jaxvars.{name}")
         assert module.__getattr__("__name__") == f"jaxvars.{now}"
+        package, _, last = f"jaxvars.{name}".rpartition(".")
+        assert last not in getattr(importlib.import_module(package), "__all__", ()), "hides it"

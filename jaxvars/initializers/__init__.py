@@ -22,23 +22,20 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxvars.display.lookup import find
+from jaxvars.initializers.constant import Constant, Identity, Ones, Zeros
 from jaxvars.initializers.initializer import (
-    Constant,
     GlorotNormal,
     GlorotUniform,
     HeNormal,
     HeUniform,
-    Identity,
     Initializer,
     LecunNormal,
     LecunUniform,
-    Ones,
     Orthogonal,
     RandomNormal,
     RandomUniform,
     TruncatedNormal,
     VarianceScaling,
-    Zeros,
 )
 from jaxvars.typing import Array
 

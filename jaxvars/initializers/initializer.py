@@ -1,4 +1,4 @@
-"""The initializers: how they are called, and those of known values, random ones, scaled ones.
+"""The initializers: how they are called, and those of random values, scaled to the layer or not.
 
 Rules this file keeps:
 - an initializer is a value: its attributes are its arguments, and two with the same are equal;
@@ -24,7 +24,6 @@ from jaxvars.random import Generator, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
 from jaxvars.random.stateless import stateless_normal, stateless_truncated_normal, stateless_uniform
 from jaxvars.tensors.dtypes import as_dtype
-from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.identity import told_by_pickle
@@ -126,87 +125,8 @@ def one_of(name: str, what: str, known: tuple[str, ...]) -> str:
     raise ValueError(f"There is no {what} {name!r}.{hint}")
 
 
-# ---------------------------------------------------------------- known values
 MODES = ("fan_in", "fan_out", "fan_avg", "fan_geo_avg")
 DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
-
-
-@final
-class Zeros(Initializer):
-    """Zeros.
-
-    >>> Zeros()((2,), dtype="int32").tolist()
-    [0, 0]
-    """
-
-    def _make(self, shape: Sizes, dtype: Any) -> Array:
-        return jnp.zeros(shape, dtype)
-
-
-@final
-class Ones(Initializer):
-    """Ones.
-
-    >>> Ones()((2,)).tolist()
-    [1.0, 1.0]
-    """
-
-    def _make(self, shape: Sizes, dtype: Any) -> Array:
-        return jnp.ones(shape, dtype)
-
-
-@final
-class Constant(Initializer):
-    """One number everywhere, or an array.
-
-    Args:
-        value: a number, or an array that broadcasts to the shape.
-
-    Raises:
-        ShapeError: (from a call) when the value does not broadcast to the shape.
-        DtypeError: (from a call) when the dtype cannot hold the value without loss.
-
-    >>> Constant(3)((2, 2)).tolist()
-    [[3.0, 3.0], [3.0, 3.0]]
-    """
-
-    def __init__(self, value: Any = 0.0) -> None:
-        self.value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-    def _make(self, shape: Sizes, dtype: Any) -> Array:
-        value = to_tensor(self.value, dtype, what="the value of Constant")
-        try:
-            return jnp.broadcast_to(value, shape)
-        except ValueError:
-            raise ShapeError(
-                f"Constant has a value of shape {value.shape}, which does not broadcast to the "
-                f"shape {shape} that was asked for."
-            ) from None
-
-
-@final
-class Identity(Initializer):
-    """The identity matrix, times a number.
-
-    Args:
-        gain: the number.
-
-    Raises:
-        ShapeError: (from a call) when the shape is not that of a matrix.
-
-    >>> Identity(2)((2, 3)).tolist()
-    [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]
-    """
-
-    def __init__(self, gain: float = 1.0) -> None:
-        self.gain = gain
-
-    def _make(self, shape: Sizes, dtype: Any) -> Array:
-        if len(shape) != 2:
-            raise ShapeError(f"Identity makes matrices, like (3, 3), not the shape {shape}.")
-        return to_tensor(self.gain, dtype, what="the gain of Identity") * jnp.eye(
-            *shape, dtype=dtype
-        )
 
 
 # ---------------------------------------------------------------- random
