@@ -8,12 +8,13 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 
-from jaxvars.display.docstrings import completed
+from jaxvars.display.docstrings import completed, make_class
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
     aligned,
@@ -169,13 +170,22 @@ def checked_k(k: Any) -> int:
 
 
 # ---------------------------------------------------------------- metrics
-@final
-class Accuracy(MeanOfKnown, fn=accuracy):
-    """How often predicted labels are the labels.
+def _mean_of(fn: Callable[..., Array], what: str, given: str, value: float) -> type[MeanOfKnown]:
+    name = fn.__name__.title().replace("_", "")
+    return make_class(name, MeanOfKnown, __name__, what, f"float({name}()({given}))", value, fn=fn)
 
-    >>> float(Accuracy()([1, 2, 3, 4], [0, 2, 3, 4]))
-    0.75
-    """
+
+Accuracy = _mean_of(
+    accuracy, "How often predicted labels are the labels.", "[1, 2, 3, 4], [0, 2, 3, 4]", 0.75
+)
+CategoricalAccuracy = _mean_of(
+    categorical_accuracy, "How often the best score is that of the one-hot label.",
+    "[[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]", 0.5,
+)  # fmt: skip
+SparseCategoricalAccuracy = _mean_of(
+    sparse_categorical_accuracy, "How often the best score is that of the integer label.",
+    "[1, 0], [[0.2, 0.8], [0.3, 0.7]]", 0.5,
+)  # fmt: skip
 
 
 @final
@@ -191,24 +201,6 @@ class BinaryAccuracy(MeanOfKnown, fn=binary_accuracy, threshold="scores above it
     ) -> None:
         super().__init__(name, dtype)
         self.threshold = threshold
-
-
-@final
-class CategoricalAccuracy(MeanOfKnown, fn=categorical_accuracy):
-    """How often the best score is that of the one-hot label.
-
-    >>> float(CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]))
-    0.5
-    """
-
-
-@final
-class SparseCategoricalAccuracy(MeanOfKnown, fn=sparse_categorical_accuracy):
-    """How often the best score is that of the integer label.
-
-    >>> float(SparseCategoricalAccuracy()([1, 0], [[0.2, 0.8], [0.3, 0.7]]))
-    0.5
-    """
 
 
 @final

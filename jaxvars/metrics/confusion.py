@@ -254,23 +254,15 @@ class _Share(Thresholded, ABC):
         return self._one(_share(*self._parts()))
 
 
-@final
-class Precision(_Share, kinds=("true_positives", "false_positives")):
-    """Which part of the yes answers is right.
-
-    >>> metric = Precision()
-    >>> float(metric([0, 1, 1, 1], [0.6, 0.2, 0.8, 0.9], sample_weight=[2.0, 1.0, 1.0, 1.0]))
-    0.5
-    """
+def _part(name: str, others: str, what: str, value: float) -> type[_Share]:
+    example = f"float({name}()([0, 1, 1, 1, 1], [0.6, 0.7, 0.2, 0.8, 0.9]))"
+    return make_class(
+        name, _Share, __name__, what, example, value, kinds=("true_positives", others)
+    )
 
 
-@final
-class Recall(_Share, kinds=("true_positives", "false_negatives")):
-    """Which part of what is yes is answered so.
-
-    >>> float(Recall()([1, 1, 1, 1], [0.6, 0.2, 0.8, 0.9]))
-    0.75
-    """
+Precision = _part("Precision", "false_positives", "Which part of the yes answers is right.", 0.75)
+Recall = _part("Recall", "false_negatives", "Which part of what is yes is answered so.", 0.75)
 
 
 # ---------------------------------------------------------------- trade-offs

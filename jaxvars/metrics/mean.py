@@ -1,4 +1,4 @@
-"""`Mean`, `Sum`, and what all metrics share that are the mean of a function.
+"""`Mean`, `Sum`, and the metrics that are the mean of a function: a loss, a correlation.
 
 Rules this file keeps:
 - each sample counts once, or by its weight; what it has beyond its weights is averaged first
@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import losses
-from jaxvars.display.docstrings import described
+from jaxvars.display.docstrings import described, make_class
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
     EPSILON,
@@ -218,7 +218,7 @@ class MeanMetricWrapper(MeanOfFunction):
         return {**super().get_config(), **self.kwargs}
 
 
-# ---------------------------------------------------------------- means of losses
+# ---------------------------------------------------------------- correlations
 _ALONG = {
     "y_true": "what should come out.",
     "y_pred": "what came out, of the same shape.",
@@ -307,22 +307,14 @@ class CosineSimilarity(_Along, fn=losses.cosine_similarity):
         return -super()._values(y_true, y_pred)
 
 
-@final
-class PearsonCorrelation(_Along, fn=pearson_correlation):
-    """The mean of the Pearson correlations of labels and predictions, one for each sample.
-
-    >>> round(PearsonCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).item(), 4)
-    1.0
-    """
+def _along(name: str, fn: Callable[..., Array], kind: str) -> type[_Along]:
+    what = f"The mean of the {kind} correlations of labels and predictions, one for each sample."
+    example = f"round({name}()([[0.0, 1.0, 2.0]], [[0.0, 1.0, 2.0]]).item(), 4)"
+    return make_class(name, _Along, __name__, what, example, 1.0, fn=fn)
 
 
-@final
-class ConcordanceCorrelation(_Along, fn=concordance_correlation):
-    """The mean of the concordance correlations of labels and predictions, one for each sample.
-
-    >>> round(ConcordanceCorrelation()([[0.0, 1.0, 2.0]], [[0.0, 1.0, 2.0]]).item(), 4)
-    1.0
-    """
+PearsonCorrelation = _along("PearsonCorrelation", pearson_correlation, "Pearson")
+ConcordanceCorrelation = _along("ConcordanceCorrelation", concordance_correlation, "concordance")
 
 
 @final
