@@ -61,7 +61,7 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
     thing.__doc__ = "\n\n".join([*head, *rest])
 
 
-def completed(words: Mapping[str, str]) -> Callable[[F], F]:
+def complete_by(words: Mapping[str, str]) -> Callable[[F], F]:
     """Return a decorator that completes the docstring of a function: see `complete`."""
 
     def decorate(function: F) -> F:

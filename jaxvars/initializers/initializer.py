@@ -317,7 +317,7 @@ _HE = "He et al., Delving deep into rectifiers, 2015 (https://arxiv.org/abs/1502
 _LECUN = "LeCun et al., Efficient BackProp, 1998."
 
 
-def _scaled(name: str, what: str, source: str, scale: float, mode: str) -> type[Scaled]:
+def _make_scaled(name: str, what: str, source: str, scale: float, mode: str) -> type[Scaled]:
     kind = "uniform" if name.endswith("Uniform") else "truncated_normal"
     what = f"{'Uniform' if kind == 'uniform' else 'Truncated normal'}, {what}\n\nSource: {source}"
     options = {"scale": scale, "mode": mode, "distribution": kind}
@@ -326,12 +326,14 @@ def _scaled(name: str, what: str, source: str, scale: float, mode: str) -> type[
 
 
 _RELU = "variance 2 / inputs: for layers followed by a ReLU."
-GlorotNormal = _scaled("GlorotNormal", "variance 2 / (inputs + outputs).", _GLOROT, 1.0, "fan_avg")
-GlorotUniform = _scaled(
+GlorotNormal = _make_scaled(
+    "GlorotNormal", "variance 2 / (inputs + outputs).", _GLOROT, 1.0, "fan_avg"
+)
+GlorotUniform = _make_scaled(
     "GlorotUniform", "variance 2 / (inputs + outputs): Keras's choice for dense layers.", _GLOROT,
     1.0, "fan_avg",
 )  # fmt: skip
-HeNormal = _scaled("HeNormal", _RELU, _HE, 2.0, "fan_in")
-HeUniform = _scaled("HeUniform", _RELU, _HE, 2.0, "fan_in")
-LecunNormal = _scaled("LecunNormal", "variance 1 / inputs.", _LECUN, 1.0, "fan_in")
-LecunUniform = _scaled("LecunUniform", "variance 1 / inputs.", _LECUN, 1.0, "fan_in")
+HeNormal = _make_scaled("HeNormal", _RELU, _HE, 2.0, "fan_in")
+HeUniform = _make_scaled("HeUniform", _RELU, _HE, 2.0, "fan_in")
+LecunNormal = _make_scaled("LecunNormal", "variance 1 / inputs.", _LECUN, 1.0, "fan_in")
+LecunUniform = _make_scaled("LecunUniform", "variance 1 / inputs.", _LECUN, 1.0, "fan_in")

@@ -26,7 +26,7 @@ from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.errors import InteropError
 from jaxvars.random import get_global_generator
-from jaxvars.random.generator import Generator, furthest, stepped
+from jaxvars.random.generator import Generator, advance, find_furthest
 from jaxvars.random.seeds import IMPL, key_of, unseen
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -134,12 +134,12 @@ class Draws:
             LOCAL.frame.write_all([cell], [after])
 
     def _draw(self, name: str, cell: Cell) -> None:
-        merged_by(cell, furthest)
+        merged_by(cell, find_furthest)
         example = LOCAL.frame.get(EXAMPLE)
         made: list[Array] = []
 
         def step(old: Array) -> Array:
-            new, words = stepped(old, example)
+            new, words = advance(old, example)
             made[:] = [old, new, words]
             return new
 

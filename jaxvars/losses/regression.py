@@ -273,20 +273,20 @@ def make_plain(name: str, base: type, module: str) -> Any:
     return make_class(name, base, module, what, f"float({name}()({given}))", value, fn=fn)
 
 
-def _plain(name: str) -> type[PlainLoss]:
+def _make_plain(name: str) -> type[PlainLoss]:
     return make_plain(name, PlainLoss, __name__)
 
 
-MeanSquaredError = _plain("MeanSquaredError")
-MeanAbsoluteError = _plain("MeanAbsoluteError")
-MeanAbsolutePercentageError = _plain("MeanAbsolutePercentageError")
-MeanSquaredLogarithmicError = _plain("MeanSquaredLogarithmicError")
-LogCosh = _plain("LogCosh")
-Poisson = _plain("Poisson")
-KLDivergence = _plain("KLDivergence")
-Hinge = _plain("Hinge")
-SquaredHinge = _plain("SquaredHinge")
-CategoricalHinge = _plain("CategoricalHinge")
+MeanSquaredError = _make_plain("MeanSquaredError")
+MeanAbsoluteError = _make_plain("MeanAbsoluteError")
+MeanAbsolutePercentageError = _make_plain("MeanAbsolutePercentageError")
+MeanSquaredLogarithmicError = _make_plain("MeanSquaredLogarithmicError")
+LogCosh = _make_plain("LogCosh")
+Poisson = _make_plain("Poisson")
+KLDivergence = _make_plain("KLDivergence")
+Hinge = _make_plain("Hinge")
+SquaredHinge = _make_plain("SquaredHinge")
+CategoricalHinge = _make_plain("CategoricalHinge")
 
 
 @final

@@ -14,7 +14,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.display.docstrings import completed, make_class
+from jaxvars.display.docstrings import complete_by, make_class
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
     aligned,
@@ -92,7 +92,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     return (y_true.argmax(-1) == y_pred.argmax(-1)).astype(jnp.float32)
 
 
-@completed(_SPARSE)
+@complete_by(_SPARSE)
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where the best score is that of the label, else 0.
 
@@ -130,7 +130,7 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Array:
     return _in_top_k(y_true.argmax(-1), y_pred, checked_k(k))
 
 
-@completed(_SPARSE)
+@complete_by(_SPARSE)
 def sparse_top_k_categorical_accuracy(
     y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False
 ) -> Array:
@@ -170,19 +170,19 @@ def checked_k(k: Any) -> int:
 
 
 # ---------------------------------------------------------------- metrics
-def _mean_of(fn: Callable[..., Array], what: str, given: str, value: float) -> type[MeanOfKnown]:
+def _make_mean(fn: Callable[..., Array], what: str, given: str, value: float) -> type[MeanOfKnown]:
     name = fn.__name__.title().replace("_", "")
     return make_class(name, MeanOfKnown, __name__, what, f"float({name}()({given}))", value, fn=fn)
 
 
-Accuracy = _mean_of(
+Accuracy = _make_mean(
     accuracy, "How often predicted labels are the labels.", "[1, 2, 3, 4], [0, 2, 3, 4]", 0.75
 )
-CategoricalAccuracy = _mean_of(
+CategoricalAccuracy = _make_mean(
     categorical_accuracy, "How often the best score is that of the one-hot label.",
     "[[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]", 0.5,
 )  # fmt: skip
-SparseCategoricalAccuracy = _mean_of(
+SparseCategoricalAccuracy = _make_mean(
     sparse_categorical_accuracy, "How often the best score is that of the integer label.",
     "[1, 0], [[0.2, 0.8], [0.3, 0.7]]", 0.5,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import EPSILON, divide, tensor
 from jaxvars.metrics.confusion import KINDS, checked_thresholds, confusions, even_thresholds, inputs
-from jaxvars.metrics.metric import LateCounts, takes, unseen
+from jaxvars.metrics.metric import LateCounts, describe_update, unseen
 from jaxvars.metrics.sums import total
 from jaxvars.typing import Array, DTypeLike
 
@@ -71,7 +71,7 @@ class AUC(LateCounts, kinds=KINDS):
         """Make the state for some labels now, rather than at the first update."""
         self._make((len(self._at), num_labels) if self.multi_label else (len(self._at),))
 
-    @takes("labels: 0 for no, others for yes.", "scores, of the same shape.")
+    @describe_update("labels: 0 for no, others for yes.", "scores, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and scores into account."""
         true, pred, weight = inputs(y_true, y_pred, sample_weight, self.name)

@@ -22,7 +22,7 @@ from jaxvars.display.docstrings import make_class
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import EPSILON, divide, leading, squeezed, tensor, wide
 from jaxvars.metrics.accuracies import checked_k
-from jaxvars.metrics.metric import KnownMetric, takes, unseen
+from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
 from jaxvars.metrics.sums import Tally, grouped, joined, take_all, total
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
@@ -185,7 +185,7 @@ class Thresholded(KnownMetric, ABC):
         for kind in self._kinds:
             setattr(self, kind, self.add_tally(kind, (len(self._at),)))
 
-    @takes("labels: 0 for no, others for yes.", "scores from 0 to 1, of the same shape.")
+    @describe_update("labels: 0 for no, others for yes.", "scores from 0 to 1, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and scores into account."""
         given = inputs(y_true, y_pred, sample_weight, self.name)
@@ -221,15 +221,15 @@ class _Count(Thresholded, ABC):
         return self._one(self._tally(self._kinds[0]).value)
 
 
-def _count(name: str, kind: str, what: str, value: float) -> type[_Count]:
+def _make_count(name: str, kind: str, what: str) -> type[_Count]:
     example = f"float({name}()([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9]))"
-    return make_class(name, _Count, __name__, what, example, value, kinds=(kind,))
+    return make_class(name, _Count, __name__, what, example, 1.0, kinds=(kind,))
 
 
-TruePositives = _count("TruePositives", "true_positives", "How many yes answers are right.", 1.0)
-FalsePositives = _count("FalsePositives", "false_positives", "How many yes answers are wrong.", 1.0)
-TrueNegatives = _count("TrueNegatives", "true_negatives", "How many no answers are right.", 1.0)
-FalseNegatives = _count("FalseNegatives", "false_negatives", "How many no answers are wrong.", 1.0)
+TruePositives = _make_count("TruePositives", "true_positives", "How many yes answers are right.")
+FalsePositives = _make_count("FalsePositives", "false_positives", "How many yes answers are wrong.")
+TrueNegatives = _make_count("TrueNegatives", "true_negatives", "How many no answers are right.")
+FalseNegatives = _make_count("FalseNegatives", "false_negatives", "How many no answers are wrong.")
 
 
 # ---------------------------------------------------------------- precision and recall
@@ -254,15 +254,13 @@ class _Share(Thresholded, ABC):
         return self._one(_share(*self._parts()))
 
 
-def _part(name: str, others: str, what: str, value: float) -> type[_Share]:
+def _make_share(name: str, others: str, what: str) -> type[_Share]:
     example = f"float({name}()([0, 1, 1, 1, 1], [0.6, 0.7, 0.2, 0.8, 0.9]))"
-    return make_class(
-        name, _Share, __name__, what, example, value, kinds=("true_positives", others)
-    )
+    return make_class(name, _Share, __name__, what, example, 0.75, kinds=("true_positives", others))
 
 
-Precision = _part("Precision", "false_positives", "Which part of the yes answers is right.", 0.75)
-Recall = _part("Recall", "false_negatives", "Which part of what is yes is answered so.", 0.75)
+Precision = _make_share("Precision", "false_positives", "Which part of the yes answers is right.")
+Recall = _make_share("Recall", "false_negatives", "Which part of what is yes is answered so.")
 
 
 # ---------------------------------------------------------------- trade-offs

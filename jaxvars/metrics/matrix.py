@@ -23,7 +23,7 @@ from jaxvars.losses.inputs import (
     tensor,
     wide,
 )
-from jaxvars.metrics.metric import KnownMetric, takes, unseen
+from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
 from jaxvars.metrics.sums import grouped, total
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import context
@@ -135,7 +135,7 @@ class MatrixMetric(KnownMetric, ABC):
         self.num_classes = num_classes
         self.total_cm = self.add_tally("total_confusion_matrix", (num_classes, num_classes))
 
-    @takes(
+    @describe_update(
         "labels: integers, or one-hot.",
         "predicted labels: integers, or scores. What is not a class is not counted.",
     )
@@ -270,7 +270,7 @@ class BinaryIoU(_IoU):
         self._choose(target_class_ids)
         self.threshold = threshold
 
-    @takes("0 or 1.", "scores, of the same shape.")
+    @describe_update("0 or 1.", "scores, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and scores into account."""
         scores = tensor(y_pred, f"y_pred of {self.name}")

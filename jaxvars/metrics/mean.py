@@ -31,7 +31,7 @@ from jaxvars.losses.inputs import (
     wide,
 )
 from jaxvars.losses.regression import make_plain
-from jaxvars.metrics.metric import KnownMetric, arguments_of, takes, unseen
+from jaxvars.metrics.metric import KnownMetric, arguments_of, describe_update, unseen
 from jaxvars.metrics.sums import parts_of, summed, take_all, total
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
@@ -91,7 +91,7 @@ class Sum(KnownMetric):
         super().__init__(dtype, name)
         self.total = self.add_tally("total")
 
-    @takes(values="numbers, of any shape.")
+    @describe_update(values="numbers, of any shape.")
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Add values."""
         given = samplewise(values, sample_weight, self.name)
@@ -147,7 +147,7 @@ class Mean(MeanOf):
         1.5
     """
 
-    @takes(values="numbers, of any shape; each along the first axis is one sample.")
+    @describe_update(values="numbers, of any shape; each along the first axis is one sample.")
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Take values into account."""
         self._take(values, sample_weight)
@@ -160,7 +160,7 @@ class MeanOfFunction(MeanOf, ABC):
     def _values(self, y_true: Any, y_pred: Any) -> Array:
         """Return a value for each sample."""
 
-    @takes("the labels.", "the predictions.")
+    @describe_update("the labels.", "the predictions.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and predictions into account."""
         self._take(unseen(lambda: self._values(y_true, y_pred)), sample_weight)
@@ -260,19 +260,19 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
 
 
 # ---------------------------------------------------------------- means of losses
-def _plain(name: str) -> type[MeanOfKnown]:
+def _make_plain(name: str) -> type[MeanOfKnown]:
     return make_plain(name, MeanOfKnown, __name__)
 
 
-MeanSquaredError = _plain("MeanSquaredError")
-MeanAbsoluteError = _plain("MeanAbsoluteError")
-MeanAbsolutePercentageError = _plain("MeanAbsolutePercentageError")
-MeanSquaredLogarithmicError = _plain("MeanSquaredLogarithmicError")
-Poisson = _plain("Poisson")
-KLDivergence = _plain("KLDivergence")
-Hinge = _plain("Hinge")
-SquaredHinge = _plain("SquaredHinge")
-CategoricalHinge = _plain("CategoricalHinge")
+MeanSquaredError = _make_plain("MeanSquaredError")
+MeanAbsoluteError = _make_plain("MeanAbsoluteError")
+MeanAbsolutePercentageError = _make_plain("MeanAbsolutePercentageError")
+MeanSquaredLogarithmicError = _make_plain("MeanSquaredLogarithmicError")
+Poisson = _make_plain("Poisson")
+KLDivergence = _make_plain("KLDivergence")
+Hinge = _make_plain("Hinge")
+SquaredHinge = _make_plain("SquaredHinge")
+CategoricalHinge = _make_plain("CategoricalHinge")
 
 
 @final
@@ -307,14 +307,16 @@ class CosineSimilarity(_Along, fn=losses.cosine_similarity):
         return -super()._values(y_true, y_pred)
 
 
-def _along(name: str, fn: Callable[..., Array], kind: str) -> type[_Along]:
+def _make_along(name: str, fn: Callable[..., Array], kind: str) -> type[_Along]:
     what = f"The mean of the {kind} correlations of labels and predictions, one for each sample."
     example = f"round({name}()([[0.0, 1.0, 2.0]], [[0.0, 1.0, 2.0]]).item(), 4)"
     return make_class(name, _Along, __name__, what, example, 1.0, fn=fn)
 
 
-PearsonCorrelation = _along("PearsonCorrelation", pearson_correlation, "Pearson")
-ConcordanceCorrelation = _along("ConcordanceCorrelation", concordance_correlation, "concordance")
+PearsonCorrelation = _make_along("PearsonCorrelation", pearson_correlation, "Pearson")
+ConcordanceCorrelation = _make_along(
+    "ConcordanceCorrelation", concordance_correlation, "concordance"
+)
 
 
 @final

@@ -27,7 +27,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import BORDER, Late, Module
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable
-from jaxvars.display.docstrings import complete, completed
+from jaxvars.display.docstrings import complete, complete_by
 from jaxvars.initializers import get as find_initializer
 from jaxvars.losses.inputs import float_dtype
 from jaxvars.metrics.sums import Tally, take_all
@@ -269,9 +269,9 @@ class LateCounts(KnownMetric, Late, ABC):
         super()._merge(other)
 
 
-def takes(y_true: str = "", y_pred: str = "", **words: str) -> Callable[[F], F]:
+def describe_update(y_true: str = "", y_pred: str = "", **words: str) -> Callable[[F], F]:
     """Return a decorator that completes the docstring of `update_state`."""
-    return completed({**_UPDATE, "y_true": y_true, "y_pred": y_pred, **words})
+    return complete_by({**_UPDATE, "y_true": y_true, "y_pred": y_pred, **words})
 
 
 def unseen(compute: Callable[[], Array]) -> Array:

@@ -14,7 +14,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import EPSILON, divide, leading, tensor, wide
-from jaxvars.metrics.metric import KnownMetric, LateCounts, takes, unseen
+from jaxvars.metrics.metric import KnownMetric, LateCounts, describe_update, unseen
 from jaxvars.metrics.sums import Tally, joined, parts_of, summed, total
 from jaxvars.typing import Array, DTypeLike
 
@@ -52,7 +52,9 @@ class FScore(LateCounts, ABC, kinds=_KINDS):
         """Make the state for some outputs now, rather than at the first update."""
         self._make(() if self.average == "micro" else (num_outputs,))
 
-    @takes("labels of 0 and 1, of shape [samples, outputs].", "scores, of the same shape.")
+    @describe_update(
+        "labels of 0 and 1, of shape [samples, outputs].", "scores, of the same shape."
+    )
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and scores into account."""
         true, pred, weight = checked_table(y_true, y_pred, sample_weight, self.name)
@@ -206,7 +208,7 @@ class R2Score(KnownMetric, Late):
         kind = self.residual.parts.dtype
         self.moments = self.add_variable((3, 2, num_outputs), dtype=kind, name="moments")
 
-    @takes("labels, of shape [samples, outputs].", "predictions, of the same shape.")
+    @describe_update("labels, of shape [samples, outputs].", "predictions, of the same shape.")
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and predictions into account."""
         true, pred, weight = checked_table(y_true, y_pred, sample_weight, self.name)

@@ -140,11 +140,11 @@ class Generator(Module):
         True
         """
         cell = self.state._cell
-        merged_by(cell, furthest)
+        merged_by(cell, find_furthest)
         drawn: list[Array] = []
 
         def step(state: Array) -> Array:
-            new, words = stepped(state, LOCAL.frame.get(EXAMPLE))
+            new, words = advance(state, LOCAL.frame.get(EXAMPLE))
             drawn.append(words)
             return new
 
@@ -271,7 +271,7 @@ def _first_state(key: Array) -> Array:
 
 
 @jax.jit
-def stepped(state: Array, example: Array) -> tuple[Array, Array]:
+def advance(state: Array, example: Array) -> tuple[Array, Array]:
     """Return the state after a draw, and the key to draw with."""
     key = state[:2] ^ example
     return _skipped(state, jnp.array([0, 1], jnp.uint32)), threefry_2x32(tuple(key), state[2:])
@@ -285,7 +285,7 @@ def _skipped(state: Array, delta: Array) -> Array:
     return jnp.concatenate([state[:2], jnp.stack(counter)])
 
 
-def furthest(old: Array, states: Array) -> Array:
+def find_furthest(old: Array, states: Array) -> Array:
     """Return, of the states of a map's examples, the one that is furthest on."""
     rows = jnp.concatenate([old[None], states])
     return rows[jnp.lexsort((rows[:, 3], rows[:, 2]))[-1]]

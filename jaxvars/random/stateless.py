@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.docstrings import completed
+from jaxvars.display.docstrings import complete_by
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.random.seeds import (
     Shape,
@@ -73,7 +73,7 @@ def _draws(**words: str) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
     """Return a decorator that completes a docstring, and restores JAX's context afterwards."""
 
     def decorate(function: Callable[P, Array]) -> Callable[P, Array]:
-        return context.restoring()(completed({**_WORDS, **words})(function))
+        return context.restoring()(complete_by({**_WORDS, **words})(function))
 
     return decorate
 
