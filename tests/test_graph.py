@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from jaxvars.graph.graph import Edge, Graph, Node, graph_of
-from jaxvars.graph.layout import Layout, layers, order, route
-from jaxvars.graph.place import place
+from jaxvars.graph.layout import Layout, arrange, layers
 from jaxvars.graph.svg import MAX_CHARS, Box, draw, shorten
 
 zeros = jnp.zeros
@@ -451,10 +450,7 @@ def test_a_very_deep_program_is_drawn() -> None:
 # ---------------------------------------------------------------- the layout
 def laid_out(count: int, arrows: Iterable[tuple[int, int]]) -> Layout:
     arrows = sorted(arrows)
-    plan = route([60.0] * count, arrows, layers(count, arrows))
-    order(plan)
-    place(plan)
-    return plan
+    return arrange([60.0] * count, arrows, layers(count, arrows))
 
 
 def test_a_source_stands_right_above_its_first_reader() -> None:
@@ -499,7 +495,7 @@ def test_random_graphs_are_laid_out_without_overlap(seed: int) -> None:
         for left, right in itertools.pairwise(row):
             assert plan.x[right] - plan.x[left] >= plan.distance(left, right) - 1e-3
     assert all(plan.layer[a] < plan.layer[b] for a, b in arrows)
-    assert all(plan.layer[k.lower] - plan.layer[k.upper] == 1 for k in plan.links)
+    assert all(plan.layer[lower] - plan.layer[upper] == 1 for upper, lower in plan.links)
     assert sorted(i for row in plan.rows for i in row) == list(range(len(plan.layer)))
 
 

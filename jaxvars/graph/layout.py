@@ -1,31 +1,33 @@
-"""In which layer a box of a drawing stands, and in which order: numbers in, numbers out.
+"""Where each box of a drawing stands: numbers in, numbers out.
 
-The first three steps of Sugiyama's method: `layers` (longest path, then boxes pulled down towards
-their readers), `route` (a long arrow gets a *bend* in each layer between, and all arrows that
-leave one box share these) and `order` (barycenter sweeps that cut crossings). The fourth,
-`place`, is `graph/place.py`.
+Sugiyama's four steps: `layers` puts each box in a layer, and `arrange` does the rest: a long arrow
+gets a *bend* in each layer between (all arrows that leave one box share these), barycenter sweeps
+order each layer so that few arrows cross, and places are chosen. Layers and places are linear
+programs, as in Graphviz: the shortest wires that keep the distances.
 
 Rules this file keeps:
-- no randomness, and sets are never iterated: the same input gives the same layout, anywhere;
-- a source has a lower position than its target, and is in a higher layer of the picture.
+- no randomness, and one best layout: the same input gives the same picture, anywhere;
+- a source has a lower position than its target, and is in a higher layer of the picture;
+- neighbours keep their distance: boxes do not overlap, and no arrow passes through a box.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, final
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+Arrow: TypeAlias = tuple[int, int]
 
 GAP = 18.0  # between neighbours in a layer
 BEND_WIDTH = 4.0
+_STRAIGHT = (1, 4, 16)  # what a link costs that leans, by how many of its ends are bends
 _SWEEPS = 24
-
-
-class Link(NamedTuple):
-    """One step of an arrow, between items of two adjacent layers."""
-
-    upper: int
-    lower: int
 
 
 @final
@@ -34,36 +36,30 @@ class Layout:
     """Where things are. Items are the boxes, in order, and after them the bends.
 
     Attributes:
+        boxes: how many items are boxes.
         layer: of each item, from the top.
         source: the box whose value passes at each item (a box's is itself).
         width: of each item.
-        boxes: how many items are boxes.
-        links: between items of adjacent layers.
+        links: pairs (upper, lower) of items in adjacent layers.
+        above: the items that each item is linked to in the layer above.
+        below: those in the layer below.
         rows: the items of each layer, from left to right.
-        above: the links that end at each item.
-        below: the links that leave it.
-        part: of each item, the connected part it belongs to; parts stand side by side.
         x: the middle of each item.
     """
 
-    layer: list[int]
-    source: list[int]  # item -> the box whose value passes there
-    width: list[float]
     boxes: int
-    links: list[Link] = field(default_factory=list)
-    rows: list[list[int]] = field(default_factory=list)
-    above: list[list[Link]] = field(default_factory=list)
-    below: list[list[Link]] = field(default_factory=list)
-    part: list[int] = field(default_factory=list)
-    x: list[float] = field(default_factory=list)
+    layer: list[int]
+    source: list[int]
+    width: list[float]
+    links: list[Arrow]
+    above: list[list[int]]
+    below: list[list[int]]
+    rows: list[list[int]]
+    x: list[float]
 
     def is_bend(self, item: int) -> bool:
         """Return whether an item is a bend."""
         return item >= self.boxes
-
-    def near(self, item: int) -> list[int]:
-        """Return the items that an item is linked to."""
-        return [k.upper for k in self.above[item]] + [k.lower for k in self.below[item]]
 
     def distance(self, left: int, right: int) -> float:
         """Return how far apart the middles of two neighbours in a layer must be."""
@@ -77,128 +73,110 @@ class Layout:
         return trails
 
 
-def layers(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
-    """Return each box's layer: right below its lowest source, or lower if that saves wire.
+def layers(count: int, arrows: Sequence[Arrow]) -> list[int]:
+    """Return each box's layer: those with the shortest wires, each to its box's last reader.
 
     >>> layers(4, [(0, 2), (1, 3), (2, 3)])
     [0, 1, 1, 2]
     """
-    reads: list[list[int]] = [[] for _ in range(count)]
-    readers: list[list[int]] = [[] for _ in range(count)]
-    for source, target in arrows:
-        reads[target].append(source)
-        readers[source].append(target)
-    layer: list[int] = []
-    for box in range(count):
-        layer.append(max((layer[i] + 1 for i in reads[box]), default=0))
-    moving = True
-    while moving:  # ends: boxes only go down, and never below their first reader
-        moved = [_lowered(box, layer, reads, readers) for box in reversed(range(count))]
-        moving = any(moved)
-    return [n - min(layer, default=0) for n in layer]
+    ends = range(count, 2 * count)  # where the wires end
+    apart = [(source, target, 1.0) for source, target in arrows]
+    apart += [(target, ends[source], 0.0) for source, target in arrows]
+    apart += [(box, end, 0.0) for box, end in enumerate(ends)]
+    cost = [tie - 1.0 for tie in _ties(count)] + [1.0] * count
+    return [round(layer) for layer in _solve(cost, apart)[:count]]
 
 
-def _lowered(
-    box: int, layer: list[int], reads: Sequence[Sequence[int]], readers: Sequence[Sequence[int]]
-) -> bool:
-    """Move a box down to its first reader if its wire shrinks by more than those to it grow."""
-    down = min((layer[i] for i in readers[box]), default=0) - 1 - layer[box]
-    if down <= 0:
-        return False
-    cone = {box}  # and all that nothing else reads: it can follow at no cost
-    for i in range(box - 1, -1, -1):
-        if readers[i] and cone.issuperset(readers[i]):
-            cone.add(i)
-    ends: dict[int, int] = {}  # the other sources: where the lowest reader would be
-    for i in cone:
-        ends |= {k: max(ends.get(k, 0), layer[i] + down) for k in reads[i] if k not in cone}
-    if sum(max(0, end - max(layer[i] for i in readers[k])) for k, end in ends.items()) >= down:
-        return False
-    for i in cone:
-        layer[i] += down
-    return True
+def _ties(count: int) -> list[float]:
+    """Return small costs, all different: where wires do not decide, up and to the left is best."""
+    return [0.01 + 0.005 * (0.618034 * i % 1) for i in range(count)]
 
 
-def route(
-    widths: Sequence[float], arrows: Sequence[tuple[int, int]], layer: Sequence[int]
-) -> Layout:
-    """Return the items: the boxes, and the bends of arrows that cross a layer.
+def _solve(cost: Sequence[float], apart: Sequence[tuple[int, int, float]]) -> list[float]:
+    """Return numbers of the least cost, none below 0, with b - a >= gap for each (a, b, gap)."""
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
 
-    >>> route([20.0, 20.0, 20.0], [(0, 1), (1, 2), (0, 2)], [0, 1, 2]).rows
-    [[0], [3, 1], [2]]
+    if not apart:
+        return [0.0] * len(cost)
+    low, high, gap = map(np.array, zip(*apart, strict=True))
+    rows = np.arange(len(apart))
+    signs = np.repeat([1.0, -1.0], len(apart))
+    place = np.tile(rows, 2), np.concatenate([low, high])
+    matrix: Any = coo_array((signs, place), shape=(len(apart), len(cost)))
+    return linprog(cost, matrix, -gap, method="highs-ds").x.tolist()
+
+
+def arrange(widths: Sequence[float], arrows: Sequence[Arrow], layer: Sequence[int]) -> Layout:
+    """Return where boxes stand, and the bends of arrows that cross a layer.
+
+    >>> plan = arrange([20.0, 20.0, 20.0], [(0, 1), (1, 2), (0, 2)], [0, 1, 2])
+    >>> plan.rows, plan.x
+    ([[0], [3, 1], [2]], [17.0, 32.0, 17.0, 2.0])
     """
-    layer = list(layer)
-    plan = Layout(layer, list(range(len(widths))), list(widths), len(widths))
-    seen: dict[tuple[int, int], int] = {}  # (source, layer) -> the bend there
-    links: dict[Link, None] = {}  # an ordered set
+    plan = _route(widths, arrows, layer)
+    _order(plan, _parts(plan))
+    _place(plan)
+    return plan
+
+
+def _route(widths: Sequence[float], arrows: Sequence[Arrow], layer: Sequence[int]) -> Layout:
+    layer, source_of, width = list(layer), list(range(len(widths))), list(widths)
+    seen: dict[Arrow, int] = {}  # (source, layer) -> the bend there
+    links: dict[Arrow, None] = {}  # an ordered set
     for source, target in arrows:
         at = source
         for depth in range(layer[source] + 1, layer[target]):
             bend = seen.setdefault((source, depth), len(layer))
             if bend == len(layer):
                 layer.append(depth)
-                plan.source.append(source)
-                plan.width.append(BEND_WIDTH)
-            links[Link(at, bend)] = None
+                source_of.append(source)
+                width.append(BEND_WIDTH)
+            links[at, bend] = None
             at = bend
-        links[Link(at, target)] = None
-    plan.links = list(links)
-    _index(plan, _parts(len(layer), plan.links))
-    return plan
-
-
-def _parts(count: int, links: Sequence[Link]) -> list[int]:
-    """Return for each item the first item of the connected part that it belongs to."""
-    part = list(range(count))
-
-    def first(item: int) -> int:
-        while part[item] != item:
-            part[item] = item = part[part[item]]
-        return item
-
+        links[at, target] = None
+    above, below = [[] for _ in layer], [[] for _ in layer]
     for upper, lower in links:
-        a, b = sorted((first(upper), first(lower)))
-        part[b] = a
-    return [first(item) for item in range(count)]
+        below[upper].append(lower)
+        above[lower].append(upper)
+    return Layout(len(widths), layer, source_of, width, list(links), above, below, [], [])
 
 
-def _index(plan: Layout, part: list[int]) -> None:
-    count, plan.part = len(plan.layer), part
-    plan.above, plan.below = [[] for _ in range(count)], [[] for _ in range(count)]
-    for link in plan.links:
-        plan.below[link.upper].append(link)
-        plan.above[link.lower].append(link)
-    plan.rows = [[] for _ in range(max(plan.layer, default=-1) + 1)]
-    for item in sorted(range(count), key=lambda i: (part[i], plan.source[i], i)):
-        plan.rows[plan.layer[item]].append(item)
+def _parts(plan: Layout) -> list[int]:
+    """Return for each item the number of the connected part that it belongs to."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(plan.layer)
+    ends = np.array(plan.links, int).reshape(-1, 2).T
+    links: Any = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(count, count))
+    return connected_components(links, directed=False)[1].tolist()
 
 
-def order(plan: Layout) -> None:
+def _order(plan: Layout, part: Sequence[int]) -> None:
     """Sort each layer by the mean place of its neighbours, keeping the best order met."""
+    plan.rows = [[] for _ in range(max(plan.layer, default=-1) + 1)]
+    for item in sorted(range(len(part)), key=lambda i: (part[i], plan.source[i], i)):
+        plan.rows[plan.layer[item]].append(item)
     best, fewest = [list(row) for row in plan.rows], _crossings(plan)
     for sweep in range(_SWEEPS):
-        down = sweep % 2 == 0
-        place = _ranks(plan)
-        for row in plan.rows if down else reversed(plan.rows):
-            keys = {i: (plan.part[i], _barycenter(plan, i, place, down)) for i in row}
+        if fewest == 0:
+            break
+        near, rows = (plan.below, plan.rows[::-1]) if sweep % 2 else (plan.above, plan.rows)
+        place = {i: (n + 0.5) / len(row) for row in rows for n, i in enumerate(row)}
+        for row in rows:
+            keys = {i: (part[i], _mean([place[k] for k in near[i]], place[i])) for i in row}
             if sweep % 4 > 1:  # a stable sort: ties now fall the other way
                 row.reverse()
             row.sort(key=keys.__getitem__)
             place.update({item: (n + 0.5) / len(row) for n, item in enumerate(row)})
         if (now := _crossings(plan)) < fewest:
             best, fewest = [list(row) for row in plan.rows], now
-        if fewest == 0:
-            break
     plan.rows = best
 
 
-def _ranks(plan: Layout) -> dict[int, float]:
-    return {i: (n + 0.5) / len(row) for row in plan.rows for n, i in enumerate(row)}
-
-
-def _barycenter(plan: Layout, item: int, place: dict[int, float], down: bool) -> float:
-    near = [k.upper for k in plan.above[item]] if down else [k.lower for k in plan.below[item]]
-    return sum(place[i] for i in near) / len(near) if near else place[item]
+def _mean(values: Sequence[float], default: float) -> float:
+    return math.fsum(values) / len(values) if values else default
 
 
 def _crossings(plan: Layout) -> int:
@@ -206,20 +184,40 @@ def _crossings(plan: Layout) -> int:
     rank = {item: n for row in plan.rows for n, item in enumerate(row)}
     total = 0
     for row in plan.rows:
-        ends = [sorted(rank[link.lower] for link in plan.below[item]) for item in row]
-        total += _inversions([end for group in ends for end in group])
+        seen: list[int] = []
+        for item in row:
+            ends = sorted(rank[lower] for lower in plan.below[item])
+            total += sum(len(seen) - bisect_right(seen, end) for end in ends)
+            for end in ends:
+                insort(seen, end)
     return total
 
 
-def _inversions(values: Sequence[int]) -> int:
-    tree, total = [0] * (max(values, default=0) + 2), 0
-    for count, value in enumerate(values):
-        i, smaller = value + 1, 0
-        while i:  # a Fenwick tree: how many earlier values are at most this one
-            smaller, i = smaller + tree[i], i & (i - 1)
-        total += count - smaller
-        i = value + 1
-        while i < len(tree):
-            tree[i] += 1
-            i += i & -i
-    return total
+def _place(plan: Layout) -> None:
+    """Set each item's x, from 0 on: the least lean of all links, then boxes between neighbours."""
+    count = len(plan.layer)
+    apart = [(a, b, plan.distance(a, b)) for row in plan.rows for a, b in pairwise(row)]
+    cost = _ties(count)
+    for upper, lower in plan.links:  # costs how far apart its ends are, `right` less `left`
+        left, right = len(cost), len(cost) + 1
+        weight = _STRAIGHT[plan.is_bend(upper) + plan.is_bend(lower)]
+        cost += [-weight, weight]
+        apart += [(left, end, 0.0) for end in (upper, lower)]
+        apart += [(end, right, 0.0) for end in (upper, lower)]
+    plan.x = _solve(cost, apart)[:count]
+    for _ in range(_SWEEPS):
+        for row in [*plan.rows, *plan.rows[::-1]]:
+            _settle(plan, row)
+    left = min((x - w / 2 for x, w in zip(plan.x, plan.width, strict=True)), default=0.0)
+    plan.x = [x - left for x in plan.x]
+
+
+def _settle(plan: Layout, row: Sequence[int]) -> None:
+    """Move the boxes of a layer towards the mean of their neighbours, as far as there is room."""
+    x = plan.x
+    for n, item in enumerate(row):
+        near = [x[i] for i in plan.above[item] + plan.below[item]]
+        if near and not plan.is_bend(item):
+            low = x[row[n - 1]] + plan.distance(row[n - 1], item) if n else -math.inf
+            high = x[row[n + 1]] - plan.distance(item, row[n + 1]) if row[n + 1 :] else math.inf
+            x[item] = min(max(_mean(near, 0.0), low), high)

@@ -19,8 +19,7 @@ from typing import NamedTuple, final
 from xml.sax.saxutils import escape
 
 from jaxvars.display.text import cells
-from jaxvars.graph.layout import Layout, Link, layers, order, route
-from jaxvars.graph.place import place
+from jaxvars.graph.layout import Arrow, Layout, arrange, layers
 
 MAX_CHARS = 34
 _CHAR = 0.62  # width of a character of the widest usual fixed-width font, in font sizes
@@ -97,9 +96,7 @@ def shorten(text: str) -> str:
     return text + "…"
 
 
-def draw(
-    boxes: Sequence[Box], arrows: Iterable[tuple[int, int]], title: str = "", note: str = ""
-) -> str:
+def draw(boxes: Sequence[Box], arrows: Iterable[Arrow], title: str = "", note: str = "") -> str:
     """Return the picture of boxes and arrows as an SVG document.
 
     Args:
@@ -113,9 +110,7 @@ def draw(
         '<svg xmlns="http://www.w3.org/200'
     """
     boxes, arrows, layer = _repeated(boxes, sorted(set(arrows)))
-    plan = route([box.width for box in boxes], arrows, layer)
-    order(plan)
-    place(plan)
+    plan = arrange([box.width for box in boxes], arrows, layer)
     head, head_width, head_height = _heading(boxes, title, note)
     tops = _tops(plan, head_height)
     wide = max((x + w / 2 for x, w in zip(plan.x, plan.width, strict=True)), default=0.0)
@@ -131,8 +126,8 @@ def draw(
 
 
 def _repeated(
-    boxes: Sequence[Box], arrows: Sequence[tuple[int, int]]
-) -> tuple[list[Box], list[tuple[int, int]], list[int]]:
+    boxes: Sequence[Box], arrows: Sequence[Arrow]
+) -> tuple[list[Box], list[Arrow], list[int]]:
     """Show a box again beside readers far below: no wire runs along the whole picture.
 
     Returns:
@@ -141,7 +136,7 @@ def _repeated(
     layer, known = layers(len(boxes), arrows), list(boxes)
     copies: list[tuple[Box, int]] = []
     shown: dict[int, tuple[int, int]] = {}  # box -> where it is shown, and from which layer on
-    ends: list[tuple[int, int]] = []
+    ends: list[Arrow] = []
     for source, target in sorted(arrows, key=lambda a: (a[0], layer[a[1]], a[1])):
         at, start = shown.get(source, (source, layer[source]))
         if layer[target] - start > (_FAR_INPUT if boxes[source].kind in _INPUTS else _FAR):
@@ -158,9 +153,9 @@ def _repeated(
 def _tops(plan: Layout, start: float) -> list[float]:
     """Return each layer's y: the gap above a layer grows with its widest arrow."""
     reach = [0.0] * len(plan.rows)
-    for link in plan.links:
-        row = plan.layer[link.lower]
-        reach[row] = max(reach[row], abs(plan.x[link.upper] - plan.x[link.lower]))
+    for upper, lower in plan.links:
+        row = plan.layer[lower]
+        reach[row] = max(reach[row], abs(plan.x[upper] - plan.x[lower]))
     tops = [start]
     for width in reach[1:]:
         tops.append(tops[-1] + _HEIGHT + min(28 + 0.10 * width, 64))
@@ -175,10 +170,10 @@ def _wire(plan: Layout, tops: Sequence[float], trail: Sequence[int], kind: str) 
         top = tops[plan.layer[item]]
         if plan.is_bend(item):
             paths.append(f"M{_n(plan.x[item])} {_n(top)}V{_n(top + _HEIGHT)}")
-        for link in plan.below[item]:
-            end = tops[plan.layer[link.lower]]
-            x = _port(plan, link)
-            if not plan.is_bend(link.lower):
+        for lower in plan.below[item]:
+            end = tops[plan.layer[lower]]
+            x = _port(plan, item, lower)
+            if not plan.is_bend(lower):
                 heads.append(f"M{_n(x)} {_n(end)}l-4 -8h8z")
                 end -= 7
             paths.append(_curve(plan.x[item], top + _HEIGHT, x, end))
@@ -189,13 +184,13 @@ def _wire(plan: Layout, tops: Sequence[float], trail: Sequence[int], kind: str) 
     return f'<g class="w {shown}"><path class="l" d="{lines}"/><path class="h" d="{tips}"/></g>\n'
 
 
-def _port(plan: Layout, link: Link) -> float:
+def _port(plan: Layout, upper: int, lower: int) -> float:
     """Return where an arrow meets the top of its target: side by side, in order."""
-    if plan.is_bend(link.lower):
-        return plan.x[link.lower]
-    arriving = sorted(plan.above[link.lower], key=lambda k: (plan.x[k.upper], k.upper))
-    step = min(16.0, (plan.width[link.lower] - 16) / len(arriving))
-    return plan.x[link.lower] + (arriving.index(link) - (len(arriving) - 1) / 2) * step
+    if plan.is_bend(lower):
+        return plan.x[lower]
+    arriving = sorted(plan.above[lower], key=lambda i: (plan.x[i], i))
+    step = min(16.0, (plan.width[lower] - 16) / len(arriving))
+    return plan.x[lower] + (arriving.index(upper) - (len(arriving) - 1) / 2) * step
 
 
 def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
