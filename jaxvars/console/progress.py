@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
 import jax
 import numpy as np
 
-from jaxvars.console.progress_display import Display, close_bar, open_bar, rate_text
 from jaxvars.display.repr import array_text
 from jaxvars.display.table import cell_text
 from jaxvars.errors import CompileError, user_line
@@ -31,6 +30,8 @@ from jaxvars.tracing import context
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from jaxvars.console.progress_display import Display
 
 T = TypeVar("T")
 
@@ -123,9 +124,7 @@ class Progress(Generic[T]):
     ) -> None:
         self._source = _iterable(source)
         length = -1 if source is None else operator.length_hint(self._source, -1)
-        self.total = total if total is not None else None if length < 0 else length
-        if self.total is not None and self.total < 0:
-            raise ValueError(f"jv.progress: the number of steps is {self.total}, below zero.")
+        self.total = _checked(total) if total is not None else None if length < 0 else length
         self.description = description
         self.completed = 0
         self.console, self._enabled = console, enabled
@@ -162,14 +161,12 @@ class Progress(Generic[T]):
             self.__enter__()
         is_done = False
         try:
-            items = iter(source)
-            for item in items:
+            for item in source:
                 yield item
-                self.advance()  # which looks at the clock, once
-                break
-            for item in items:
-                yield item
-                self.completed += 1
+                if self._rate_from is None:
+                    self.advance()  # which looks at the clock, once
+                else:
+                    self.completed += 1
             is_done = True
         finally:
             if opened:
@@ -232,6 +229,8 @@ class Progress(Generic[T]):
     def __enter__(self) -> Progress[T]:
         self._started = time.perf_counter()
         if self._enabled:
+            from jaxvars.console.progress_display import close_bar, open_bar
+
             try:
                 open_bar(self)
             except BaseException:
@@ -247,7 +246,10 @@ class Progress(Generic[T]):
             self._look(wait=wait)
         finally:
             self._ended = time.perf_counter()
-            close_bar(self)
+            if self.display is not None:
+                from jaxvars.console.progress_display import close_bar
+
+                close_bar(self)
 
     def line(self) -> str:
         """Return the bar as one line of text.
@@ -259,12 +261,9 @@ class Progress(Generic[T]):
         'training 2/4 in 0:00:00, loss=0.5'
         """
         total = "" if self.total is None else f"/{self.total}"
-        facts = [
-            f"{self.description} {self.completed}{total} in {_clock(self.elapsed)}".strip(),
-            rate_text(self.rate),
-            self.shown,
-        ]
-        return ", ".join(filter(None, facts))
+        time = timedelta(seconds=int(self.elapsed))
+        done = f"{self.description} {self.completed}{total} in {time}".strip()
+        return ", ".join(filter(None, [done, rate_text(self.rate), self.shown]))
 
     def __repr__(self) -> str:
         return f"<progress: {self.line()}>"
@@ -274,14 +273,17 @@ def _iterable(source: Any) -> Any:
     if source is None or isinstance(source, Iterable):
         return cast("Any", source)
     try:
-        count = operator.index(source)
+        return range(_checked(operator.index(source)))
     except TypeError:
         raise TypeError(
             f"jv.progress takes something to iterate over, or a number of steps, not {source!r}."
         ) from None
-    if count < 0:
-        raise ValueError(f"jv.progress: the number of steps is {count}, below zero.")
-    return range(count)
+
+
+def _checked(steps: int) -> int:
+    if steps < 0:
+        raise ValueError(f"jv.progress: the number of steps is {steps}, below zero.")
+    return steps
 
 
 # ---------------------------------------------------------------- strings
@@ -299,8 +301,17 @@ def _text(value: Any, *, wait: bool) -> str | None:
     return cell_text(known.item()) if known.size == 1 else array_text(known)
 
 
-def _clock(seconds: float) -> str:
-    return str(timedelta(seconds=int(seconds)))
+def rate_text(rate: float | None) -> str:
+    """Return a rate, or what it is the reciprocal of.
+
+    >>> rate_text(1234.5), rate_text(0.25)
+    ('1,234 it/s', '4 s/it')
+    """
+    if rate is None:
+        return ""
+    if rate < 1:
+        return f"{1 / rate:.3g} s/it"
+    return f"{rate:,.0f} it/s" if rate >= 100 else f"{rate:.3g} it/s"
 
 
 def _no_value(names: list[str]) -> str:

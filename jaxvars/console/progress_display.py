@@ -1,8 +1,7 @@
-"""The display of `progress`: the bars that are open at one time on one console.
-
-rich draws, in a separate thread; `Display` tells it what.
+"""The display of `progress`: the bars that are open at one time on one console, drawn by rich.
 
 Rules this file keeps:
+- it is imported with rich, when the first bar is opened;
 - what is drawn takes no lock of ours: closing a display holds it and waits for the drawing;
 - where nothing can be animated (a pipe, a log, a dumb terminal) the outermost bar prints a line
   at the end;
@@ -13,171 +12,107 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from typing import TYPE_CHECKING, Any, Protocol, final
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, final
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+from rich import get_console
+from rich import progress as _rich
+from rich.console import Console, RenderableType
+
+from jaxvars.console.progress import Progress, rate_text
 
 _PER_SECOND = 4  # a drawing takes a millisecond or two
-
-
-class Bar(Protocol):
-    """What a display needs of a bar."""
-
-    completed: int
-    total: int | None
-    description: str
-    console: Console | None
-    display: Display | None
-
-    @property
-    def rate(self) -> float | None:
-        """Steps per second; None for unknown."""
-        ...
-
-    @property
-    def shown(self) -> str:
-        """The values as strings."""
-        ...
-
-    def line(self) -> str:
-        """Return the bar as a line of text."""
-        ...
-
-
 _LOCK = threading.RLock()
-_DISPLAYS: dict[int, Any] = {}  # that are live, by the id of their console
+_DISPLAYS: dict[Console, Display] = {}  # that have open bars
 
 
-def open_bar(bar: Bar) -> None:
+def open_bar(bar: Progress[Any]) -> None:
     """Show a bar, beside those that are open on the same console."""
-    from rich import get_console
-
     console = bar.console or get_console()
     with _LOCK:
-        display = _DISPLAYS.get(id(console))
-        bar.display = display = display or Display(console)
-        _DISPLAYS[id(console)] = display
+        bar.display = display = _DISPLAYS.get(console) or Display(console)
+        _DISPLAYS[console] = display
         display.add(bar)
 
 
-def close_bar(bar: Bar) -> None:
+def close_bar(bar: Progress[Any]) -> None:
     """Show a bar as done, or no longer; do nothing if it isn't shown."""
     display, bar.display = bar.display, None
     if display is not None:
         with _LOCK:
-            if display.remove(bar):
-                _DISPLAYS.pop(id(display.console), None)
+            display.remove(bar)
+            if not display.bars:
+                _DISPLAYS.pop(display.console, None)
 
 
 @final
-class Display:
-    """The bars that are open on one console, the outermost first."""
+class Display(_rich.Progress):
+    """The bars that are open on one console.
+
+    Attributes:
+        bars: by rich's number for them, the outermost first.
+    """
 
     def __init__(self, console: Console) -> None:
-        from rich.live import Live
-        from rich.progress import Progress
-
-        self.console = console
-        self._open: list[Bar] = []
-        self._tasks: dict[int, Any] = {}  # of rich, by the id of the bar
-        self._kept: list[Bar] = []  # done, and still to be seen
-        self._bars = Progress(*_columns(), console=console, auto_refresh=False)
-        self._live = Live(
-            console=console, get_renderable=self._draw, refresh_per_second=_PER_SECOND
+        self.bars: dict[_rich.TaskID, Progress[Any]] = {}
+        self._kept: list[Progress[Any]] = []  # done, and still to be seen
+        super().__init__(
+            _rich.TextColumn("{task.description}", markup=False),
+            _rich.BarColumn(bar_width=20),
+            _rich.MofNCompleteColumn(),
+            _rich.TimeElapsedColumn(),
+            _rich.TimeRemainingColumn(),
+            _rich.TextColumn("{task.fields[text]}", markup=False),
+            console=console,
+            refresh_per_second=_PER_SECOND,
+            disable=not _can_animate(console),
         )
-        self._is_live = _can_animate(console)
 
-    def add(self, bar: Bar) -> None:
+    def add(self, bar: Progress[Any]) -> None:
         """Show a bar."""
-        self._tasks[id(bar)] = self._bars.add_task(bar.description, total=bar.total, text="")
-        self._open.append(bar)
-        if self._is_live:
-            self._live.start(refresh=True)
+        self.bars[self.add_task(bar.description, total=bar.total, text="")] = bar
+        self.start()
 
-    def remove(self, bar: Bar) -> bool:
-        """Show a bar no longer, or as done; return whether it was the last one."""
-        is_outermost = bool(self._open) and self._open[0] is bar
-        if bar in self._open:
-            self._update(bar)
-            self._open.remove(bar)
-        if is_outermost:
-            self._kept.append(bar)
-        elif (task := self._tasks.pop(id(bar), None)) is not None:
-            self._bars.remove_task(task)
-        if not self._open:
+    def remove(self, bar: Progress[Any]) -> None:
+        """Show a bar as done if it is the outermost, else no longer."""
+        for is_inner, (task, other) in enumerate(list(self.bars.items())):
+            if other is bar:
+                self._follow(task, bar)
+                del self.bars[task]
+                if is_inner:
+                    self.remove_task(task)
+                else:
+                    self._kept.append(bar)
+        if not self.bars:
             self._end()
-        return not self._open
-
-    def refresh(self) -> None:
-        """Draw now."""
-        self._live.refresh()
 
     def _end(self) -> None:
-        if self._is_live:
-            if self.console.is_jupyter:  # where rich draws no more when it ends
-                self._live.refresh()
-            self._live.stop()
-        else:
-            for bar in self._kept:
-                self.console.print(bar.line(), soft_wrap=True, markup=False, highlight=False)
+        if self.console.is_jupyter:  # where rich draws no more when it ends
+            self.refresh()
+        self.stop()
+        for bar in self._kept if self.disable else ():
+            self.console.print(bar.line(), soft_wrap=True, markup=False, highlight=False)
 
-    def _draw(self) -> RenderableType:
+    def get_renderables(self) -> Iterable[RenderableType]:
         """Return what is to be seen now; called by rich's thread."""
-        for bar in list(self._open):
-            self._update(bar)
-        return self._bars.get_renderable()
+        for task, bar in list(self.bars.items()):
+            self._follow(task, bar)
+        return super().get_renderables()
 
-    def _update(self, bar: Bar) -> None:
-        task = self._tasks.get(id(bar))
-        for row in self._bars.tasks:
-            if row.id == task:
-                self._bars.update(
-                    row.id,
-                    completed=bar.completed,
-                    total=bar.total,
-                    description=bar.description,
-                    text="  ".join(filter(None, [rate_text(row.speed or bar.rate), _values(bar)])),
-                )
-
-
-def _values(bar: Bar) -> str:
-    try:
-        return bar.shown
-    except (RuntimeError, TypeError, ValueError):  # what computes them failed: the loop will say so
-        return ""
-
-
-def rate_text(rate: float | None) -> str:
-    """Return a rate, or what it is the reciprocal of.
-
-    >>> rate_text(1234.5), rate_text(0.25)
-    ('1,234 it/s', '4 s/it')
-    """
-    if rate is None:
-        return ""
-    if rate < 1:
-        return f"{1 / rate:.3g} s/it"
-    return f"{rate:,.0f} it/s" if rate >= 100 else f"{rate:.3g} it/s"
-
-
-def _columns() -> list[Any]:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    return [
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[text]}", markup=False),
-    ]
+    def _follow(self, task: _rich.TaskID, bar: Progress[Any]) -> None:
+        speeds = {row.id: row.speed for row in self.tasks}
+        told = [rate_text(speeds.get(task) or bar.rate), ""]
+        with suppress(RuntimeError, TypeError, ValueError):  # a value failed: the loop will say so
+            told[1] = bar.shown
+        with suppress(KeyError):  # removed meanwhile
+            self.update(
+                task,
+                completed=bar.completed,
+                total=bar.total,
+                description=bar.description,
+                text="  ".join(filter(None, told)),
+            )
 
 
 def _can_animate(console: Console) -> bool:
