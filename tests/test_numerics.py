@@ -1,4 +1,4 @@
-"""`debugging/numerics.py`: every operation checked, eagerly and in what is compiled meanwhile."""
+"""`debugging/watchers.py`: every operation checked, eagerly and in what is compiled meanwhile."""
 
 from __future__ import annotations
 

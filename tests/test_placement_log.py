@@ -1,4 +1,4 @@
-"""`debugging/placement_log.py` and `debugging/listeners.py`.
+"""The log of placement in `debugging/watchers.py`.
 
 A line for each operation, in this thread, until off.
 """

@@ -17,7 +17,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +28,13 @@ from jaxvars.core.frame import Owner, cells_in
 from jaxvars.core.indices import check_indices
 from jaxvars.core.variable import Variable
 from jaxvars.debugging.alarm import NanAlarm, nonfinite
-from jaxvars.debugging.numerics import disable_check_numerics, enable_check_numerics
-from jaxvars.debugging.placement_log import get_log_device_placement, set_log_device_placement
 from jaxvars.debugging.verification import verify
+from jaxvars.debugging.watchers import (
+    disable_check_numerics,
+    enable_check_numerics,
+    get_log_device_placement,
+    set_log_device_placement,
+)
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import as_dtype, is_string
@@ -47,6 +51,9 @@ __all__ = [
     "disable_check_numerics", "enable_check_numerics", "get_log_device_placement", "nonfinite",
     "set_log_device_placement", "verify",
 ]  # fmt: skip
+
+Check: TypeAlias = Callable[..., None]
+Holds: TypeAlias = Callable[[Array, Array], Array]
 
 
 # ---------------------------------------------------------------- comparisons
@@ -65,51 +72,48 @@ def assert_equal(x: Any, y: Any, message: str | None = None) -> None:
     NaN equals nothing.
 
     >>> assert_equal([1, 2], [1, 2])
+    >>> assert_equal([1, 5], 1, "the index")
+    Traceback (most recent call last):
+    jaxvars.errors.CheckError: the index: x == 1 does not hold: 1 of 2 elements, ... x = 5...
     """
     _compare(x, y, "==", jnp.equal, message)
 
 
-def assert_none_equal(x: Any, y: Any, message: str | None = None) -> None:
-    """Check that x != y, element by element: no pair is equal; see `assert_equal`.
+def _comparison(name: str, sign: str, holds: Holds, meaning: str, example: str) -> Check:
+    """Return the check that one relation holds between two arguments."""
 
-    >>> assert_none_equal([1, 2], 0)
-    """
-    _compare(x, y, "!=", jnp.not_equal, message)
+    def check(x: Any, y: Any, message: str | None = None) -> None:
+        _compare(x, y, sign, holds, message)
 
-
-def assert_less(x: Any, y: Any, message: str | None = None) -> None:
-    """Check that x < y, element by element; see `assert_equal`.
-
-    >>> assert_less([1, 2], 3)
-    >>> assert_less([1, 5], 3, "the index")
-    Traceback (most recent call last):
-    jaxvars.errors.CheckError: the index: x < 3 does not hold: 1 of 2 elements, ... x = 5...
-    """
-    _compare(x, y, "<", jnp.less, message)
+    return _described(check, name, f"x {sign} y, element by element{meaning}", example)
 
 
-def assert_less_equal(x: Any, y: Any, message: str | None = None) -> None:
-    """Check that x <= y, element by element; see `assert_equal`.
+def _sign(name: str, sign: str, holds: Holds, example: str) -> Check:
+    """Return the check that one relation holds between an argument and 0."""
 
-    >>> assert_less_equal([1, 3], 3)
-    """
-    _compare(x, y, "<=", jnp.less_equal, message)
+    def check(x: Any, message: str | None = None) -> None:
+        _compare(x, 0, sign, holds, message)
 
-
-def assert_greater(x: Any, y: Any, message: str | None = None) -> None:
-    """Check that x > y, element by element; see `assert_equal`.
-
-    >>> assert_greater([1, 2], 0)
-    """
-    _compare(x, y, ">", jnp.greater, message)
+    return _described(check, name, f"every element is {sign} 0", example)
 
 
-def assert_greater_equal(x: Any, y: Any, message: str | None = None) -> None:
-    """Check that x >= y, element by element; see `assert_equal`.
+def _described(check: Check, name: str, what: str, example: str) -> Check:
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"Check that {what}; see `assert_equal`.\n\n>>> {name}({example})\n"
+    return check
 
-    >>> assert_greater_equal([1, 0], 0)
-    """
-    _compare(x, y, ">=", jnp.greater_equal, message)
+
+assert_none_equal = _comparison(
+    "assert_none_equal", "!=", jnp.not_equal, ": no pair is equal", "[1, 2], 0"
+)
+assert_less = _comparison("assert_less", "<", jnp.less, "", "[1, 2], 3")
+assert_less_equal = _comparison("assert_less_equal", "<=", jnp.less_equal, "", "[1, 3], 3")
+assert_greater = _comparison("assert_greater", ">", jnp.greater, "", "[1, 2], 0")
+assert_greater_equal = _comparison("assert_greater_equal", ">=", jnp.greater_equal, "", "[1, 0], 0")
+assert_positive = _sign("assert_positive", ">", jnp.greater, "[1.0, 0.5]")
+assert_negative = _sign("assert_negative", "<", jnp.less, "-1.0")
+assert_non_negative = _sign("assert_non_negative", ">=", jnp.greater_equal, "[0, 1]")
+assert_non_positive = _sign("assert_non_positive", "<=", jnp.less_equal, "[0, -1]")
 
 
 def assert_near(
@@ -151,46 +155,7 @@ def _distance(x: Array, y: Array) -> Array:
     return difference.astype(f"uint{8 * difference.dtype.itemsize}")
 
 
-def assert_positive(x: Any, message: str | None = None) -> None:
-    """Check that every element is > 0; see `assert_equal`.
-
-    >>> assert_positive([1.0, 0.5])
-    """
-    _compare(x, 0, ">", jnp.greater, message)
-
-
-def assert_negative(x: Any, message: str | None = None) -> None:
-    """Check that every element is < 0; see `assert_equal`.
-
-    >>> assert_negative(-1.0)
-    """
-    _compare(x, 0, "<", jnp.less, message)
-
-
-def assert_non_negative(x: Any, message: str | None = None) -> None:
-    """Check that every element is >= 0; see `assert_equal`.
-
-    >>> assert_non_negative([0, 1])
-    """
-    _compare(x, 0, ">=", jnp.greater_equal, message)
-
-
-def assert_non_positive(x: Any, message: str | None = None) -> None:
-    """Check that every element is <= 0; see `assert_equal`.
-
-    >>> assert_non_positive([0, -1])
-    """
-    _compare(x, 0, "<=", jnp.less_equal, message)
-
-
-def _compare(
-    x: Any,
-    y: Any,
-    sign: str,
-    holds: Callable[[Array, Array], Array],
-    message: str | None,
-    note: str = "",
-) -> None:
+def _compare(x: Any, y: Any, sign: str, holds: Holds, message: str | None, note: str = "") -> None:
     names = _name(x, "x"), _name(y, "y")
     said = _said(message, f"{names[0]} {sign} {names[1]} does not hold{note}")
     left, right = _alike(x, y, names)
@@ -217,7 +182,7 @@ def _alike(x: Any, y: Any, names: tuple[str, str]) -> tuple[Array, Array]:
     return to_tensor(left, what=names[0]), to_tensor(right, what=names[1])
 
 
-def _judged(holds: Callable[[Array, Array], Array], x: Array, y: Array) -> Array:
+def _judged(holds: Holds, x: Array, y: Array) -> Array:
     """Return what a comparison says, also of integers of which no dtype holds both."""
     kinds = [jnp.issubdtype(a.dtype, jnp.unsignedinteger) for a in (x, y)]
     whole = all(jnp.issubdtype(a.dtype, jnp.integer) for a in (x, y))

@@ -17,10 +17,10 @@ import numpy as np
 
 from jaxvars import debugging as _debugging
 from jaxvars.core.checks import require
-from jaxvars.debugging.numerics import disable_check_numerics as disable_check_numerics
-from jaxvars.debugging.numerics import enable_check_numerics as _enable_check_numerics
-from jaxvars.debugging.placement_log import get_log_device_placement as get_log_device_placement
-from jaxvars.debugging.placement_log import set_log_device_placement as set_log_device_placement
+from jaxvars.debugging.watchers import disable_check_numerics as disable_check_numerics
+from jaxvars.debugging.watchers import enable_check_numerics as _enable_check_numerics
+from jaxvars.debugging.watchers import get_log_device_placement as get_log_device_placement
+from jaxvars.debugging.watchers import set_log_device_placement as set_log_device_placement
 from jaxvars.errors import ShapeError
 from jaxvars.tf.control.branches import Assert as Assert
 from jaxvars.tf.debugging.comparisons import assert_equal as assert_equal
