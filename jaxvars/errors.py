@@ -11,35 +11,16 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import final
 
 __all__ = [
-    "CheckError",
-    "CheckpointError",
-    "CheckpointWarning",
-    "CompileError",
-    "ControlFlowError",
-    "CreationError",
-    "DeviceError",
-    "DistributedError",
-    "DtypeError",
-    "ExecutionError",
-    "ForeignTransformError",
-    "GradientWarning",
-    "InteropError",
-    "JaxvarsError",
-    "NotATensorError",
-    "RetraceWarning",
-    "SavedError",
-    "ShapeError",
-    "ShardingError",
-    "StaleReadWarning",
-    "StateError",
-    "StringVariableError",
-    "TapeError",
-    "UninitializedError",
-]
+    "CheckError", "CheckpointError", "CheckpointWarning", "CompileError", "ControlFlowError",
+    "CreationError", "DeviceError", "DistributedError", "DtypeError", "ExecutionError",
+    "ForeignTransformError", "GradientWarning", "InteropError", "JaxvarsError",
+    "NotATensorError", "RetraceWarning", "SavedError", "ShapeError", "ShardingError",
+    "StaleReadWarning", "StateError", "StringVariableError", "TapeError", "UninitializedError",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -62,19 +43,19 @@ def is_library(filename: str) -> bool:
 def _user_frame() -> FrameType | None:
     """Return the innermost frame of the stack that is the user's, not a library's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if not is_library(frame.f_code.co_filename):
-            return frame
+    while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
-    return None
+    return frame
 
 
 def user_line() -> str:
     """Return "file.py:12, in f" of the user's line that led here."""
     frame = _user_frame()
-    if frame is None:
-        return "an unknown line"
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_name}"
+    return "an unknown line" if frame is None else _line_text(frame.f_code, frame.f_lineno)
+
+
+def _line_text(code: CodeType, line: int) -> str:
+    return f"{Path(code.co_filename).name}:{line}, in {code.co_name}"
 
 
 def line_of(error: BaseException) -> str:
@@ -83,7 +64,7 @@ def line_of(error: BaseException) -> str:
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if not is_library(code.co_filename):
-            line = f"{Path(code.co_filename).name}:{traceback.tb_lineno}, in {code.co_name}"
+            line = _line_text(code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return line
 
@@ -100,12 +81,9 @@ def warn_user(message: str, category: type[Warning]) -> None:
     if frame is None:
         warnings.warn(message, category, stacklevel=2)
         return
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
     warnings.warn_explicit(
-        message,
-        category,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+        message, category, frame.f_code.co_filename, frame.f_lineno, registry=registry
     )
 
 

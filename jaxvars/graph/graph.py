@@ -48,12 +48,9 @@ class Graph:
     __slots__ = ("_svg", "edges", "nodes", "title", "unused")
 
     def __init__(
-        self,
-        nodes: Iterable[Node],
-        edges: Iterable[Edge],
-        title: str = "",
+        self, nodes: Iterable[Node], edges: Iterable[Edge], title: str = "",
         unused: Iterable[str] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.nodes: tuple[Node, ...] = tuple(nodes)
         self.edges: tuple[Edge, ...] = tuple(edges)
         self.title = title
@@ -64,10 +61,9 @@ class Graph:
     def svg(self) -> str:
         """Return the picture as an SVG document."""
         if not self._svg:
+            boxes = [_box(node) for node in self.nodes]
             arrows = [(edge.source, edge.target) for edge in self.edges]
-            self._svg = draw(
-                [_box(node) for node in self.nodes], arrows, self.title, _note(self.unused)
-            )
+            self._svg = draw(boxes, arrows, self.title, _note(self.unused))
         return self._svg
 
     def _repr_svg_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
@@ -138,9 +134,9 @@ def _reference(edge: Edge) -> str:
 def _box(node: Node) -> Box:
     shown = [node.type, node.detail, _told(node.scope)]
     told = [f"{node.kind} {node.label}", node.type, node.detail, node.scope and f"in {node.scope}"]
-    detail, tooltip = " · ".join(filter(None, shown)), "\n".join(filter(None, told))
     mark = f"%{node.id}" if node.kind in ("operation", "control") else ""
-    return Box(node.kind, node.label, detail, tooltip, mark)
+    lines = " · ".join(filter(None, shown)), "\n".join(filter(None, told))
+    return Box(node.kind, node.label, *lines, mark)
 
 
 def _told(scope: str) -> str:

@@ -13,7 +13,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
@@ -22,12 +23,10 @@ from jaxvars.tracing.jaxprs import open_jaxpr
 Kind = Literal["variable", "argument", "constant", "operation", "control", "result", "written"]
 
 _COMMUTATIVE = frozenset({"add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne"})
-_OPENED = frozenset(
-    {
-        "jit", "pjit", "closed_call", "core_call", "call", "named_call", "checkpoint", "remat",
-        "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr",
-    }
-)  # fmt: skip
+_OPENED = frozenset({
+    "jit", "pjit", "closed_call", "core_call", "call", "named_call", "checkpoint", "remat",
+    "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr",
+})  # fmt: skip
 _FOLDED = frozenset({"broadcast_in_dim", "convert_element_type", "reshape"})  # of a literal
 _PASSED = frozenset({"copy", "copy_p"})  # the same value again: no step of the computation
 _COMBINING = ("scatter", "reduce", "select_and")  # what they hold is one small operator
@@ -154,12 +153,13 @@ class Walk:
         if name in _PASSED or (name in _FOLDED and len(read) == 1 and isinstance(read[0], str)):
             return read
         types = [type_of(var) for var in eqn.outvars]
-        inside = [] if name.startswith(_COMBINING) else list(_inner(params))
+        inside = [] if name.startswith(_COMBINING) else _inner(params)
         kind: Kind = "control" if inside else "operation"
         named, detail = _control(name, params, inside) if inside else (name, _detail(params))
         if name == "integer_pow":
             read = [*read, str(params["y"])]
-        node = self.add(kind, named, _several(types), read, detail=detail, scope=scope)
+        made = ", ".join([*types[:2], *([f"+{len(types) - 2}"] if len(types) > 2 else [])])
+        node = self.add(kind, named, made, read, detail=detail, scope=scope)
         if getattr(eqn, "effects", None):
             self.kept.add(node)
         return [Wire(node, i, type_) for i, type_ in enumerate(types)]
@@ -181,17 +181,19 @@ class Walk:
         return nodes, edges, unused
 
 
-def _inner(params: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the jaxprs among an equation's parameters."""
-    for value in params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if hasattr(open_jaxpr(item), "eqns"):
-                yield item
+def _inner(params: Mapping[str, Any]) -> list[Any]:
+    """Return the jaxprs among an equation's parameters."""
+    values = itertools.chain.from_iterable(map(_several, params.values()))
+    return [value for value in values if hasattr(open_jaxpr(value), "eqns")]
+
+
+def _several(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (tuple, list)) else (value,)
 
 
 def _body(eqn: Any) -> Any:
     """Return the jaxpr that a transparent call runs, or None."""
-    bodies = list(_inner(eqn.params)) if eqn.primitive.name in _OPENED else []
+    bodies = _inner(eqn.params) if eqn.primitive.name in _OPENED else []
     fits = len(bodies) == 1 and len(open_jaxpr(bodies[0]).invars) == len(eqn.invars)
     return bodies[0] if fits else None
 
@@ -208,21 +210,15 @@ def _operations(jaxpr: Any) -> int:
 def _control(name: str, params: Mapping[str, Any], inside: Sequence[Any]) -> tuple[str, str]:
     label = f"{name} ×{params['length']}" if "length" in params else name
     branches = f"{len(params['branches'])} branches, " if "branches" in params else ""
-    return label, f"{branches}{_many(sum(map(_operations, inside)))} inside"
-
-
-def _many(count: int) -> str:
-    return f"{count} op" if count == 1 else f"{count or 'no'} ops"
+    count = sum(map(_operations, inside))
+    return label, f"{branches}{count or 'no'} op{'' if count == 1 else 's'} inside"
 
 
 def _detail(params: Mapping[str, Any]) -> str:
     """Return the parameters that say along what an operation works."""
-    told: list[str] = []
-    for name, word in _TOLD.items():
-        if (value := params.get(name)) is not None:
-            several = value if isinstance(value, (tuple, list)) else (value,)
-            told.append(f"{word} {','.join(str(v) for v in several)}" if several else "")
-    return " ".join(filter(None, told))
+    told = [(word, params.get(name)) for name, word in _TOLD.items()]
+    known = [(word, _several(value)) for word, value in told if value is not None]
+    return " ".join(f"{word} {','.join(map(str, values))}" for word, values in known if values)
 
 
 def _read(env: Mapping[Any, Source], atom: Any) -> Source:
@@ -249,7 +245,3 @@ def type_of(var: Any) -> str:
     for long, short in _SHORT.items():
         name = name.replace(long, short)
     return f"{name}[{','.join(map(str, var.aval.shape))}]"
-
-
-def _several(types: Sequence[str]) -> str:
-    return ", ".join(types[:2]) + (f", +{len(types) - 2}" if len(types) > 2 else "")

@@ -71,10 +71,6 @@ class Box:
     mark: str = ""
     again: bool = False
 
-    def marked(self) -> Box:
-        """Return the box with its mark in the label."""
-        return replace(self, label=f"{self.label} · {self.mark}", mark="") if self.mark else self
-
     @property
     def width(self) -> float:
         """Return how wide the box must be for its text."""
@@ -116,13 +112,11 @@ def draw(boxes: Sequence[Box], arrows: Iterable[Arrow], title: str = "", note: s
     wide = max((x + w / 2 for x, w in zip(plan.x, plan.width, strict=True)), default=0.0)
     shift = _MARGIN + max(head_width - wide, 0) / 2
     plan.x = [x + shift for x in plan.x]
+    wires = [_wire(plan, tops, *pair) for pair in zip(plan.trails(), boxes, strict=True)]
+    drawn = [_box(b, plan.x[i], tops[plan.layer[i]]) for i, b in enumerate(boxes)]
     width = max(wide, head_width) + 2 * _MARGIN
     height = tops[-1] + (_HEIGHT if plan.rows else 0) + _MARGIN
-    wires = "".join(
-        _wire(plan, tops, trail, box.kind) for box, trail in zip(boxes, plan.trails(), strict=True)
-    )
-    drawn = "".join(_box(b, plan.x[i], tops[plan.layer[i]]) for i, b in enumerate(boxes))
-    return _document(width, height, title, head + wires + drawn)
+    return _document(width, height, title, head + "".join(wires + drawn))
 
 
 def _repeated(
@@ -137,10 +131,12 @@ def _repeated(
     copies: list[tuple[Box, int]] = []
     shown: dict[int, tuple[int, int]] = {}  # box -> where it is shown, and from which layer on
     ends: list[Arrow] = []
-    for source, target in sorted(arrows, key=lambda a: (a[0], layer[a[1]], a[1])):
+    for source, target in sorted(arrows, key=lambda arrow: (arrow[0], layer[arrow[1]], arrow[1])):
         at, start = shown.get(source, (source, layer[source]))
         if layer[target] - start > (_FAR_INPUT if boxes[source].kind in _INPUTS else _FAR):
-            known[source] = known[source].marked()
+            if mark := known[source].mark:
+                label = f"{known[source].label} · {mark}"
+                known[source] = replace(known[source], label=label, mark="")
             at, start = -len(copies) - 1, layer[target] - 1
             copies.append((replace(known[source], again=True), start))
         shown[source] = at, start
@@ -162,10 +158,9 @@ def _tops(plan: Layout, start: float) -> list[float]:
     return tops
 
 
-def _wire(plan: Layout, tops: Sequence[float], trail: Sequence[int], kind: str) -> str:
+def _wire(plan: Layout, tops: Sequence[float], trail: Sequence[int], box: Box) -> str:
     """Draw all arrows that leave one box, as one path."""
-    paths: list[str] = []
-    heads: list[str] = []
+    paths, heads = list[str](), list[str]()
     for item in trail:
         top = tops[plan.layer[item]]
         if plan.is_bend(item):
@@ -179,7 +174,7 @@ def _wire(plan: Layout, tops: Sequence[float], trail: Sequence[int], kind: str) 
             paths.append(_curve(plan.x[item], top + _HEIGHT, x, end))
     if not paths:
         return ""
-    shown = kind if kind in ("variable", "argument") else "operation"
+    shown = box.kind if box.kind in ("variable", "argument") else "operation"
     lines, tips = "".join(paths), "".join(heads)
     return f'<g class="w {shown}"><path class="l" d="{lines}"/><path class="h" d="{tips}"/></g>\n'
 
@@ -194,20 +189,18 @@ def _port(plan: Layout, upper: int, lower: int) -> float:
 
 
 def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
-    middle = (y + to_y) / 2
-    start = f"M{_n(x)} {_n(y)}"
     if abs(x - to_x) < 0.5:
-        return f"{start}V{_n(to_y)}"
-    return f"{start}C{_n(x)} {_n(middle)} {_n(to_x)} {_n(middle)} {_n(to_x)} {_n(to_y)}"
+        return f"M{_n(x)} {_n(y)}V{_n(to_y)}"
+    start, end, middle = _n(x), _n(to_x), _n((y + to_y) / 2)
+    return f"M{start} {_n(y)}C{start} {middle} {end} {middle} {end} {_n(to_y)}"
 
 
 def _box(box: Box, x: float, top: float) -> str:
     """Draw one box with its text and tooltip."""
-    shape = _rect(
-        x - box.width / 2, top, box.width, _HEIGHT, _HEIGHT / 2 if _KINDS[box.kind].is_pill else 6
-    )
+    left, round_by = x - box.width / 2, _HEIGHT / 2 if _KINDS[box.kind].is_pill else 6
+    shape = _rect(left, top, box.width, _HEIGHT, round_by)
     if box.kind == "control":  # a second outline inside: not told by colour alone
-        shape += _rect(x - box.width / 2 + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
+        shape += _rect(left + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
     label, detail = shorten(box.label), shorten(box.detail)
     text = _text("b", x, top + (17 if detail else 24), label)
     if detail:
@@ -224,11 +217,11 @@ def _heading(boxes: Sequence[Box], title: str, note: str) -> tuple[str, float, f
         out += _text("t", _MARGIN, y + 12, title)
         wide, y = cells(title) * 16 * _CHAR, y + 30
     x = _MARGIN
-    kinds = [
-        (kind, look.name) for kind, look in _KINDS.items() if any(b.kind == kind for b in boxes)
-    ]
-    again = [("constant again", "shown again")] if any(box.again for box in boxes) else []
-    for kind, name in kinds + again:
+    used = {box.kind for box in boxes}
+    kinds = [(kind, look.name) for kind, look in _KINDS.items() if kind in used]
+    if any(box.again for box in boxes):
+        kinds.append(("constant again", "shown again"))
+    for kind, name in kinds:
         swatch = _rect(x, y, 22, 14, 7 if kind not in ("operation", "control") else 3)
         out += f'<g class="n {kind}">{swatch}{_text("k", x + 28, y + 11, name)}</g>\n'
         x += 28 + len(name) * _DETAIL * _CHAR + 18
@@ -267,22 +260,22 @@ def _document(width: float, height: float, title: str, body: str) -> str:
     )
 
 
+_RULES = f"""\
+text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}}
+.b,.d{{text-anchor:middle}}
+.b{{font-size:{_LABEL:g}px;font-weight:600}}
+.d,.k{{font-size:{_DETAIL:g}px}}
+.t{{font-size:16px;font-weight:600}}
+.l{{fill:none;stroke-width:1.3}}
+.n rect{{stroke-width:1.4}}
+.written rect{{stroke-width:2.4}}
+.again rect{{stroke-dasharray:4 3}}
+.w:hover .l{{stroke-width:3}}""".splitlines()
+
+
 def _style() -> str:
     """Return the style sheet: light, and dark where the reader's system prefers it."""
-    fixed = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
-    rules = [
-        f"text{{font-family:{fixed};text-anchor:middle}}",
-        f".b{{font-size:{_LABEL:g}px;font-weight:600}}",
-        f".d{{font-size:{_DETAIL:g}px}}",
-        f".k{{font-size:{_DETAIL:g}px;text-anchor:start}}",
-        ".t{font-size:16px;font-weight:600;text-anchor:start}",
-        ".l{fill:none;stroke-width:1.3}",
-        ".n rect{stroke-width:1.4}",
-        ".written rect{stroke-width:2.4}",
-        ".again rect{stroke-dasharray:4 3}",
-        ".w:hover .l{stroke-width:3}",
-    ]
-    light = _scoped([*rules, *_colours(False, "#fbfcfd", "#1c2128", "#57606c")])
+    light = _scoped([*_RULES, *_colours(False, "#fbfcfd", "#1c2128", "#57606c")])
     dark = _scoped(_colours(True, "#14171c", "#e8ebef", "#a3acb8"))
     return f"{light}@media (prefers-color-scheme:dark){{\n{dark}}}\n"
 
@@ -300,8 +293,6 @@ def _colours(dark: bool, page: str, ink: str, faint: str) -> Iterable[str]:
 
 def _scoped(rules: Iterable[str]) -> str:
     """Return rules that hold inside our pictures only."""
-    lines: list[str] = []
-    for rule in rules:
-        names, body = rule.split("{", 1)
-        lines.append(",".join(f".jaxvars-graph {n}" for n in names.split(",")) + "{" + body)
-    return "\n".join(lines) + "\n"
+    parts = [rule.partition("{") for rule in rules]
+    inside = [(names.replace(",", ",.jaxvars-graph "), body) for names, _, body in parts]
+    return "".join(f".jaxvars-graph {names}{{{body}\n" for names, body in inside)
