@@ -68,7 +68,7 @@ def test_a_look_is_begun_every_so_many_steps_and_judged_when_it_is_there(monkeyp
         looks.append(Result([[0, 0]]))
         return looks[-1]
 
-    monkeypatch.setattr(NanAlarm, "_program", lambda self: look)
+    monkeypatch.setattr("jaxvars.compiler.decorator.compile", lambda fn: look)
     alarm = NanAlarm(Model(), every=3)
     for _ in range(3):
         alarm.step()
@@ -88,9 +88,12 @@ def test_a_look_is_begun_every_so_many_steps_and_judged_when_it_is_there(monkeyp
 
 def test_a_look_that_takes_longer_than_the_steps_is_waited_for(monkeypatch):
     looks = []
-    monkeypatch.setattr(
-        NanAlarm, "_program", lambda self: lambda: looks.append(Result([[0, 0]])) or looks[-1]
-    )
+
+    def look():
+        looks.append(Result([[0, 0]]))
+        return looks[-1]
+
+    monkeypatch.setattr("jaxvars.compiler.decorator.compile", lambda fn: look)
     alarm = NanAlarm(Model(), every=2)
     for _ in range(4):
         alarm.step()

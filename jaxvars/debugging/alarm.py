@@ -29,7 +29,7 @@ from jaxvars.compiler import decorator
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.state import named_cells
-from jaxvars.display.repr import Table
+from jaxvars.display.repr import Table, type_text
 from jaxvars.errors import CheckError, CompileError, user_line
 from jaxvars.tensors.dtypes import is_inexact, is_string
 from jaxvars.typing import Array
@@ -102,8 +102,7 @@ class NanAlarm:
             CheckError: naming each variable that is not finite, and between which steps that was.
             CompileError: inside a compiled function.
         """
-        if LOCAL.frame is not LOCAL.eager:
-            raise CompileError(_inside("alarm.step()"))
+        _require_outside("alarm.step()")
         self._left -= 1
         if self._pending is not None and self._pending.is_ready():
             self._judge()
@@ -117,8 +116,7 @@ class NanAlarm:
             CheckError: naming each variable that is not finite.
             CompileError: inside a compiled function.
         """
-        if LOCAL.frame is not LOCAL.eager:
-            raise CompileError(_inside("alarm.check()"))
+        _require_outside("alarm.check()")
         self._begin()
         self._judge()
 
@@ -134,17 +132,12 @@ class NanAlarm:
             self._judge()
         self._steps, self._left = self.steps, self._every
         if self._look is None:
-            self._look = self._program()
+            self._cells = list(_floats(self._objects).items())
+            self._look = decorator.compile(self._count)
         self._pending, self._asked = self._look(), self._steps
 
-    def _program(self) -> Any:
-        cells = _floats(self._objects)
-        self._cells = list(cells.items())
-
-        def look() -> Array:
-            return jnp.stack([jnp.stack(_counts(LOCAL.frame.read(c))) for c in cells.values()])
-
-        return decorator.compile(look)
+    def _count(self) -> Array:
+        return jnp.stack([jnp.stack(_counts(LOCAL.frame.read(cell))) for _, cell in self._cells])
 
     def _judge(self) -> None:
         counts, self._pending = np.asarray(self._pending), None
@@ -152,8 +145,10 @@ class NanAlarm:
             self._good = self._asked
             return
         since = f", and all was well after step {self._good}" if self._good else ""
+        wrong = int(counts.any(axis=1).sum())
+        many = f"{wrong} of {len(counts)} variables are" if wrong > 1 else "a variable is"
         raise CheckError(
-            f"After step {self._asked}, {_how_many(counts)}{since}.\n"
+            f"After step {self._asked}, {many} not finite{since}.\n"
             f"{_findings(self._cells, counts)}\n"
             f"These steps are done: go back to a checkpoint of step {self._good} or before. "
             'jv.compile(guard="finite") stops such a step before it changes anything, and '
@@ -191,14 +186,12 @@ def nonfinite(*objects: object, everything: bool = False) -> Table:
         >>> bool(nonfinite(b))
         False
     """
-    if LOCAL.frame is not LOCAL.eager:
-        raise CompileError(_inside("nonfinite(...)"))
+    _require_outside("nonfinite(...)")
     rows: list[tuple[Any, ...]] = []
     for name, cell in _floats(objects).items():
-        nans, infinities, largest = _facts(LOCAL.frame.read(cell))
+        nans, infinities, largest = (x.item() for x in _facts(LOCAL.frame.read(cell)))
         if everything or nans or infinities:
-            shape, dtype = cell.aval.shape, str(cell.aval.dtype)
-            rows.append((name, shape, dtype, int(nans), int(infinities), float(largest)))
+            rows.append((name, cell.aval.shape, str(cell.aval.dtype), nans, infinities, largest))
     return Table(
         title="variables" if everything else "variables that are not finite",
         columns=("path", "shape", "dtype", "NaN", "infinite", "largest"),
@@ -224,13 +217,6 @@ def _counts(x: Array) -> tuple[Array, Array]:
     return jnp.isnan(x).sum(), jnp.isinf(x).sum()
 
 
-def _how_many(counts: np.ndarray) -> str:
-    wrong = int(counts.any(axis=1).sum())
-    if wrong == 1:
-        return "a variable is not finite"
-    return f"{wrong} of {len(counts)} variables are not finite"
-
-
 def _findings(cells: list[tuple[str, Cell]], counts: np.ndarray) -> str:
     pairs = zip(cells, counts.tolist(), strict=True)
     lines = [_finding(*cell, *count) for cell, count in pairs if any(count)]
@@ -239,15 +225,15 @@ def _findings(cells: list[tuple[str, Cell]], counts: np.ndarray) -> str:
 
 
 def _finding(path: str, cell: Cell, nans: int, infinities: int) -> str:
-    shape, size = cell.aval.shape, math.prod(cell.aval.shape)
-    kinds = {"NaN": nans, "infinite": infinities}
+    kinds, size = {"NaN": nans, "infinite": infinities}, math.prod(cell.aval.shape)
     found = [f"{count:,} of {size:,} elements are {kind}" for kind, count in kinds.items() if count]
-    return f"  {path} {cell.aval.dtype}[{','.join(map(str, shape))}]: {', '.join(found)}"
+    return f"  {path} {type_text(cell.aval)}: {', '.join(found)}"
 
 
-def _inside(what: str) -> str:
-    return (
-        f"{what} at {user_line()} is called inside a compiled function, where there are no values "
-        "yet. Call it outside, after the step; inside, jv.debugging.check_numerics(x) is a check "
-        "of the program's own."
-    )
+def _require_outside(what: str) -> None:
+    if LOCAL.frame is not LOCAL.eager:
+        raise CompileError(
+            f"{what} at {user_line()} is called inside a compiled function, where there are no "
+            "values yet. Call it outside, after the step; inside, jv.debugging.check_numerics(x) "
+            "is a check of the program's own."
+        )

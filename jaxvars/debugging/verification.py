@@ -109,12 +109,12 @@ class _Check:
     def run(self, *, gradients: bool) -> Table:
         """Compare all ways."""
         with running_eagerly():
-            expected = self._run_pure(self._pure)
+            expected = self._run(self._pure)
         self._expected = {name: _known(x) for name, x in expected.items()}
         try:
-            self._compare("compiled", self._run_compiled(), expected)
+            self._compare("compiled", self._run(self._impure), expected)
             arrays = {name: x for name, x in expected.items() if _is_array(x)}
-            self._compare("pure under jax.jit", self._run_pure(jax.jit(self._pure_arrays)), arrays)
+            self._compare("pure under jax.jit", self._run(jax.jit(self._pure_arrays)), arrays)
             if gradients:
                 self._check_tapes()
                 self._check_slopes()
@@ -155,18 +155,20 @@ class _Check:
         result, state = run(state)
         return {name: x for name, x in result.items() if _is_array(x)}, state
 
-    def _run_pure(self, run: Callable[..., tuple[Named, State]]) -> Named:
+    def _impure(self, state: State, arrays: Sequence[Array]) -> tuple[Named, State]:
+        """Call the compiled function, which finds the state in the variables."""
+        return self._call(self._compiled, arrays), State.of(*self._variables)
+
+    def _run(self, step: Callable[..., tuple[Named, State]]) -> Named:
+        """Return what some calls in a row give, do to NumPy's arrays, and leave in variables."""
         state, arrays, found = self._state, self._arrays(), {}
         for i in range(self._calls):
-            result, state = run(state, arrays)
-            found |= _numbered(i, result)
-        return found | _of_numpy(arrays) | _by_variable(state)
-
-    def _run_compiled(self) -> Named:
-        arrays, found = self._arrays(), {}
-        for i in range(self._calls):
-            found |= _numbered(i, self._call(self._compiled, arrays))
-        return found | _of_numpy(arrays) | _by_variable(State.of(*self._variables))
+            result, state = step(state, arrays)
+            found |= {f"call {i + 1}: {name}": x for name, x in result.items()}
+        for i, x in enumerate(arrays):
+            if isinstance(x, np.ndarray):
+                found[f"array {i} of the arguments"] = x
+        return found | {f"variable {name!r}": x for name, x in state.items()}
 
     # ------------------------------------------------------------ gradients
     def _check_tapes(self) -> None:
@@ -193,11 +195,8 @@ class _Check:
 
     def _total(self, result: Named) -> Array | None:
         """Return a number in which every float of a result has its weight; None if it has none."""
-        parts = [
-            _weighed(jnp.asarray(x), self._expected[f"call 1: {name}"])
-            for name, x in result.items()
-            if _is_float(x)
-        ]
+        floats = {f"call 1: {name}": jnp.asarray(x) for name, x in result.items() if _is_float(x)}
+        parts = [_weighed(x, self._expected[name]) for name, x in floats.items()]
         return sum(parts[1:], parts[0]) if parts else None
 
     def _check_slopes(self) -> None:
@@ -241,14 +240,10 @@ class _Check:
 
     # ------------------------------------------------------------ comparing
     def _compare(self, way: str, found: Named, expected: Named, *, size: float = 0.0) -> None:
-        """Compare by name.
+        """Compare with what Python gives, by name.
 
-        Args:
-            way: what was found.
-            found: that.
-            expected: what Python makes of it.
-            size: of the numbers that all come of, as gradients of one loss do: where these cancel,
-                their rounding is left.
+        `size` is that of the numbers which all come of, as gradients of one loss do: where these
+        cancel, their rounding is left.
         """
         if list(found) != list(expected):
             raise self._parting("the structure of the result", way, list(found), list(expected))
@@ -259,12 +254,11 @@ class _Check:
     def _distance(self, way: str, name: str, found: Any, expected: Any, size: float) -> float:
         """Return the largest relative difference of two values; raise if it is too large."""
         one, two = _known(found), _known(expected)
-        if not isinstance(one, np.ndarray) or not isinstance(two, np.ndarray):
-            if type(one) is not type(two) or one != two:
+        arrays = isinstance(one, np.ndarray) and isinstance(two, np.ndarray)
+        if not arrays or (one.shape, one.dtype) != (two.shape, two.dtype):
+            if arrays or type(one) is not type(two) or one != two:
                 raise self._parting(name, way, _described(one), _described(two))
             return 0.0
-        if (one.shape, one.dtype) != (two.shape, two.dtype):
-            raise self._parting(name, way, _described(one), _described(two))
         slack = self._slack(two.dtype)
         gaps = _gaps(one, two, size * _rounding(two.dtype, slack))
         if not gaps.size or gaps.max() <= slack:
@@ -293,10 +287,6 @@ _CURE = (
 )
 
 
-def _numbered(i: int, result: Named) -> Named:
-    return {f"call {i + 1}: {name}": x for name, x in result.items()}
-
-
 def _by_path(name: str, tree: Any) -> Named:
     found = jax.tree.leaves_with_path(tree, is_leaf=_is_leaf)
     return {f"{name}{jax.tree_util.keystr(path)}": x for path, x in found}
@@ -306,16 +296,6 @@ def _kinds(form: Any) -> Any:
     """Return the classes of the nodes of a tree."""
     node = form.node_data()
     return node and (node[0].__name__, *map(_kinds, form.children()))
-
-
-def _of_numpy(arrays: Sequence[Array]) -> Named:
-    """Return NumPy's arrays in the arguments, as a function may have changed them."""
-    named = {f"array {i} of the arguments": x for i, x in enumerate(arrays)}
-    return {name: x for name, x in named.items() if isinstance(x, np.ndarray)}
-
-
-def _by_variable(state: State) -> Named:
-    return {f"variable {name!r}": x for name, x in state.items()}
 
 
 def _known(value: Any) -> Any:
@@ -356,19 +336,11 @@ def _largest(named: Named) -> float:
 
 def _rounding(dtype: Any, slack: float) -> float:
     """Return a few units of the last place of 1, in terms of what differences may be."""
-    if not slack:
-        return 0.0
-    return min(16 * float(jnp.finfo(dtype).eps) / slack, 1.0)
+    return min(16 * float(jnp.finfo(dtype).eps) / slack, 1.0) if slack else 0.0
 
 
 def _gaps(found: np.ndarray, expected: np.ndarray, least: float) -> np.ndarray:
-    """Return how far two arrays are apart, relative to the largest element of the second.
-
-    Args:
-        found: an array.
-        expected: of its shape and dtype.
-        least: what the largest element counts as, if it is smaller.
-    """
+    """Return how far two arrays are apart, relative to the largest element expected, or `least`."""
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
         return (found != expected).astype(float)
     one, two = (x.astype(np.result_type(x.dtype, np.float64)) for x in (found, expected))
@@ -381,10 +353,8 @@ def _gaps(found: np.ndarray, expected: np.ndarray, least: float) -> np.ndarray:
 
 def _is_float(value: Any) -> bool:
     """Return whether a leaf is a float, or an array of them, real or complex."""
-    if isinstance(value, float | complex):
-        return True
-    dtype = getattr(value, "dtype", None)
-    return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
+    dtype = getattr(value, "dtype", type(value))
+    return isinstance(value, float | complex) or jnp.issubdtype(dtype, jnp.inexact)
 
 
 def _is_exact(value: Any) -> bool:
