@@ -50,16 +50,12 @@ def list_devices(kind: str | None = None) -> list[Device]:
     'cpu'
     """
     if kind is None:
-        return [device for name in _platforms() for device in jax.local_devices(backend=name)]
+        kinds = dict.fromkeys((jax.default_backend(), "cpu"))
+        return [device for name in kinds for device in jax.local_devices(backend=name)]
     try:
         return jax.local_devices(backend=kind.lower())
     except RuntimeError:
         return []
-
-
-def _platforms() -> list[str]:
-    default = jax.default_backend()
-    return [default] if default == "cpu" else [default, "cpu"]
 
 
 def set_soft_device_placement(enabled: bool) -> None:
@@ -126,9 +122,7 @@ def find_device(name: str) -> Device:
         raise DeviceError(f"{name!r} is not a device name; write 'CPU:0', 'GPU:1' or '/GPU:0'.")
     index = 0 if match["index"] in (None, "*") else int(match["index"])
     devices = list_devices(match["kind"])
-    if index < len(devices):
-        return devices[index]
-    return _fall_back(name)
+    return devices[index] if index < len(devices) else _fall_back(name)
 
 
 def _fall_back(name: str) -> Device:
@@ -185,9 +179,8 @@ def device_text(value: jax.Array) -> str:
 def brought_here(value: Any) -> Any:
     """Return a value on the device of the current scope, if it is on another single one."""
     home = scope_home()
-    if home is None or not is_elsewhere(value, home):
-        return value
-    return jax.device_put(value, home)
+    moves = home is not None and is_elsewhere(value, home)
+    return jax.device_put(value, home) if moves else value
 
 
 def is_elsewhere(value: Any, home: Any) -> bool:

@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, final
@@ -98,6 +99,7 @@ def step(number: int, name: str = "train") -> jax.profiler.StepTraceAnnotation:
 
 # ---------------------------------------------------------------- in one call
 @final
+@dataclass(repr=False, eq=False)
 class Profile:
     """What `profile` found out; `print` it, or look at its tables.
 
@@ -112,21 +114,12 @@ class Profile:
         folder: where the trace is.
     """
 
-    def __init__(
-        self,
-        name: str,
-        seconds: Sequence[float],
-        first_call: float,
-        ops: Table,
-        memory: dict[str, int],
-        folder: Path,
-    ) -> None:
-        self.name = name
-        self.seconds = tuple(seconds)
-        self.first_call = first_call
-        self.ops = ops
-        self.memory = memory
-        self.folder = folder
+    name: str
+    seconds: Sequence[float]
+    first_call: float
+    ops: Table
+    memory: dict[str, int]
+    folder: Path
 
     @property
     def median(self) -> float:
@@ -141,19 +134,15 @@ class Profile:
     @property
     def overview(self) -> Table:
         """The figures as a table."""
-        low, high = min(self.seconds), max(self.seconds)
-        return Table(
-            title=f"profile of {self.name}",
-            columns=("what", "value"),
-            rows=[
-                ("steps", str(len(self.seconds))),
-                ("time of a step, median", _ms(self.median)),
-                ("from, to", f"{_ms(low)}, {_ms(high)}"),
-                ("first call", _ms(self.first_call)),
-                *[(f"most memory on {d}", human_bytes(n)) for d, n in self.memory.items()],
-                ("trace", str(self.path)),
-            ],
-        )
+        rows = [
+            ("steps", str(len(self.seconds))),
+            ("time of a step, median", _ms(self.median)),
+            ("from, to", f"{_ms(min(self.seconds))}, {_ms(max(self.seconds))}"),
+            ("first call", _ms(self.first_call)),
+            *[(f"most memory on {d}", human_bytes(n)) for d, n in self.memory.items()],
+            ("trace", str(self.path)),
+        ]
+        return Table(f"profile of {self.name}", ("what", "value"), rows)
 
     def __str__(self) -> str:
         return f"{self.overview}\n\n{self.ops}"
@@ -241,12 +230,9 @@ def profile(
             except BaseException:  # Ctrl-C: again
                 before.commit()
                 raise
-    ops = Table(
-        title="operations",
-        columns=("op", "program", "calls", "ms a step", "part"),
-        rows=longest(folder, steps)[:top],
-        formats={"part": "{:.1%}".format},
-    )
+    columns = ("op", "program", "calls", "ms a step", "part")
+    rows = longest(folder, steps)[:top]
+    ops = Table("operations", columns, rows, formats={"part": "{:.1%}".format})
     return Profile(name, seconds, first_call, ops, _memory(), folder)
 
 
@@ -283,7 +269,7 @@ def _waiting(run: Callable[[], Any], touched: Sequence[Variable]) -> Callable[[]
 
 def _record(
     run: Callable[[], None], name: str, steps: int, logdir: Folder | None
-) -> tuple[Path, list[float]]:
+) -> tuple[Path, tuple[float, ...]]:
     seconds: list[float] = []
     with trace(logdir or tempfile.mkdtemp(prefix="jaxvars-profile-")) as logs:
         for i in range(steps):
@@ -291,7 +277,7 @@ def _record(
                 start = time.perf_counter()
                 run()
                 seconds.append(time.perf_counter() - start)
-    return max((logs / "plugins" / "profile").iterdir()), seconds  # named by the time
+    return max((logs / "plugins" / "profile").iterdir()), tuple(seconds)  # named by the time
 
 
 def _memory() -> dict[str, int]:

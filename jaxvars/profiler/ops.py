@@ -22,10 +22,7 @@ def longest(folder: Path, steps: int) -> list[tuple[str, str, int, float, float]
             for op in _own_times(line):
                 spent[op.name, op.program].append(op.own)
     total = sum(map(sum, spent.values())) or 1
-    rows = [
-        (op, program, len(times), sum(times) / steps / 1e6, sum(times) / total)
-        for (op, program), times in spent.items()
-    ]
+    rows = [(*op, len(own), sum(own) / steps / 1e6, sum(own) / total) for op, own in spent.items()]
     return sorted(rows, key=lambda row: row[3], reverse=True)
 
 
