@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias, final, overload
 
 import numpy as np
@@ -102,9 +103,6 @@ class Table(Sequence[Row]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.rows)
-
     @overload
     def __getitem__(self, index: int) -> Row: ...
     @overload
@@ -134,17 +132,15 @@ class Table(Sequence[Row]):
         else:
             sys.stdout.write(f"{self}\n")
 
-    def __str__(self) -> str:
-        rows, footer = self._texts(self.rows), self._texts(self.footer)
-        columns = zip(self.columns, *rows, *footer, strict=True)
-        widths = [max(map(cells, column)) for column in columns]
-        rule = ["-" * width for width in widths]
-        parts = [list(self.columns), rule, *rows, *([rule, *footer] if footer else [])]
-        lines = [self._line(part, widths) for part in parts]
-        return "\n".join([*filter(None, [self.title]), *lines])
-
     def __repr__(self) -> str:
-        return str(self)
+        rows, footer = self._texts(self.rows), self._texts(self.footer)
+        parts = [self.columns, *rows, *footer]
+        widths = [max(map(cells, column)) for column in zip(*parts, strict=True)]
+        lines = [self._line(part, widths) for part in parts]
+        rule = _GAP.join("-" * width for width in widths)
+        for place in [1, len(rows) + 2] if footer else [1]:
+            lines.insert(place, rule)
+        return "\n".join([self.title, *lines] if self.title else lines)
 
     def _line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
         padded: list[str] = []
@@ -162,7 +158,7 @@ class Table(Sequence[Row]):
 
     def _right(self) -> list[bool]:
         """Tell for each column whether it holds numbers."""
-        return [_numeric(row[i] for row in self.rows) for i in range(len(self.columns))]
+        return [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.columns))]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
         from rich.table import Table as RichTable
@@ -181,21 +177,16 @@ class Table(Sequence[Row]):
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
         style = "border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums"
-        title = (
-            f'<caption style="text-align:left;font-weight:600">{escape(self.title)}</caption>'
-            if self.title
-            else ""
-        )
-        head = self._html_row(self.columns, "th", "border-bottom:1px solid rgba(127,127,127,.6)")
-        rows = "".join(self._html_row(row, "td") for row in self._texts(self.rows))
-        line = "font-weight:600;border-top:1px solid rgba(127,127,127,.6)"
-        footer = "".join(
-            self._html_row(row, "td", "font-weight:600" if i else line)
-            for i, row in enumerate(self._texts(self.footer))
-        )
+        bold, line = "font-weight:600", "1px solid rgba(127,127,127,.6)"
+        title = f'<caption style="text-align:left;{bold}">{escape(self.title)}</caption>'
+        head = self._html_row(self.columns, "th", f"border-bottom:{line}")
+        rows = [self._html_row(row, "td") for row in self._texts(self.rows)]
+        styles = [f"{bold};border-top:{line}"] + [bold] * len(self.footer)
+        footer = map(self._html_row, self._texts(self.footer), repeat("td"), styles)
         return (
-            f'<table class="jaxvars-table" style="{style}">{title}<thead>{head}</thead>'
-            f"<tbody>{rows}</tbody><tfoot>{footer}</tfoot></table>"
+            f'<table class="jaxvars-table" style="{style}">{title if self.title else ""}'
+            f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>"
+            f"<tfoot>{''.join(footer)}</tfoot></table>"
         )
 
     def _html_row(self, texts: Iterable[str], tag: str, style: str = "") -> str:
@@ -220,12 +211,10 @@ def cell_text(value: Any) -> str:
     return f"{float(value):.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
-def _numeric(values: Iterable[Any]) -> bool:
-    known = [value for value in values if value is not None]
+def _is_numeric(values: Iterable[Any]) -> bool:
+    kinds = {type(value) for value in values if value is not None}
     numbers = (int, float, np.integer, np.floating)
-    return bool(known) and all(
-        isinstance(value, numbers) and not isinstance(value, bool) for value in known
-    )
+    return bool(kinds) and all(issubclass(k, numbers) and k is not bool for k in kinds)
 
 
 def _one_line(text: str) -> str:
