@@ -22,14 +22,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxvars.console.template import fill, is_template
-from jaxvars.display.pretty import Layout, Node, Planner
+from jaxvars.console.template import Pieces, fill, is_template
+from jaxvars.display.pretty import Layout, Planner
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
 from jaxvars.typing import Array
 
-Pieces: TypeAlias = list[str | Node]
 Render: TypeAlias = Callable[..., str]
 
 
@@ -102,8 +101,8 @@ def print(
     elif fields:
         raise TypeError(_no_template(list(fields)))
     else:
-        pieces = _separated([planner.top(value) for value in values], _glue(sep, "sep", " "))
-    options = Options(find_writer(file), flush, _few(summarize), ordered)
+        pieces = _separate(planner, values, sep)
+    options = Options(find_writer(file), flush, _check_few(summarize), ordered)
     _send(planner.arrays, [*pieces, _glue(end, "end", "\n")], options)
 
 
@@ -115,8 +114,8 @@ def print_values(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None
     {} 1
     """
     planner = Planner(unwrap)
-    pieces = _separated([planner.top(value) for value in values], _glue(sep, "sep", " "))
     options = Options(find_writer(file), flush, 3, True)
+    pieces = _separate(planner, values, sep)
     _send(planner.arrays, [*pieces, _glue(end, "end", "\n")], options)
 
 
@@ -130,11 +129,9 @@ class Options(NamedTuple):
     ordered: bool
 
 
-def _separated(nodes: Sequence[Node], sep: str) -> Pieces:
-    pieces: Pieces = []
-    for node in nodes:
-        pieces += [sep, node] if pieces else [node]
-    return pieces
+def _separate(planner: Planner, values: Sequence[Any], sep: Any) -> Pieces:
+    sep = _glue(sep, "sep", " ")
+    return [piece for value in values for piece in (sep, planner.top(value))][1:]
 
 
 def _glue(text: Any, name: str, default: str) -> str:
@@ -145,7 +142,7 @@ def _glue(text: Any, name: str, default: str) -> str:
     return text
 
 
-def _few(summarize: Any) -> int:
+def _check_few(summarize: Any) -> int:
     if isinstance(summarize, bool) or not isinstance(summarize, int) or summarize < -1:
         raise TypeError(
             f"jv.print: summarize is a number of elements, or -1 for all, not {summarize!r}."

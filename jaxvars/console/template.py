@@ -9,6 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from string import Formatter
@@ -57,7 +58,7 @@ class _Filling:
         self._text = text
         self._given: dict[int | str, Any] = {**dict(enumerate(values)), **fields}
         self._used: set[int | str] = set()
-        self._next = 0
+        self._next = itertools.count()
 
     def pieces(self) -> Pieces:
         """Return all pieces, in order."""
@@ -103,12 +104,9 @@ class _Filling:
             ) from None
 
     def _key(self, head: str) -> int | str:
-        if head and not head.isdigit():
-            return head
         if head:
-            return int(head)
-        self._next += 1
-        return self._next - 1
+            return int(head) if head.isdigit() else head
+        return next(self._next)
 
     def _converted(self, value: str, conversion: str) -> str:
         if conversion not in _CONVERSIONS:

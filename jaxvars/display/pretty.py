@@ -207,25 +207,16 @@ class Layout:
         """Return strings and plans written one after the other."""
         text = ""
         for piece in pieces:
-            if not isinstance(piece, str):
-                line = text[text.rfind("\n") + 1 :]
-                piece = self._piece(piece, len(line) - len(line.lstrip(" ")), len(line))
+            line = text[text.rfind("\n") + 1 :]
+            if isinstance(piece, Slot):  # an array by itself has its rows below each other
+                piece = self._array(piece, len(line))
+            elif not isinstance(piece, str):
+                piece = self._wrapped(piece, len(line) - len(line.lstrip(" ")), len(line))
             text += piece
         return text
 
-    def _piece(self, node: Node, indent: int, column: int) -> str:
-        if isinstance(node, Slot):  # an array by itself has its rows below each other
-            return self._array(node, column)
-        return self._wrapped(node, indent, column)
-
     def _wrapped(self, node: Node, indent: int, column: int) -> str:
-        """Return a node on one line if it fits, and on several if not.
-
-        Args:
-            node: what to write.
-            indent: where the line begins.
-            column: where in the line the node begins.
-        """
+        """Return a node, which begins at a column of an indented line: on one line if it fits."""
         line = self._line(node)
         if isinstance(node, Text) or ("\n" not in line and column + len(line) < WIDTH):
             return line
