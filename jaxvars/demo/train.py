@@ -74,51 +74,34 @@ class Network(jv.Module):
         return self.layers[-1](x)
 
 
-@final
-class Optimizer(jv.Module):
-    """An optax transformation whose state lives in Variables: it is compiled with the rest."""
-
-    def __init__(
-        self, transform: optax.GradientTransformation, variables: dict[str, jv.Variable]
-    ) -> None:
-        self.transform = transform
-        self.state = jax.tree.map(
-            lambda x: jv.Variable(x, trainable=False), transform.init(_values(variables))
-        )
-
-    def apply(self, variables: dict[str, jv.Variable], grads: dict[str, Array]) -> None:
-        """Move the variables, and the state, by one step."""
-        updates: Any  # optax knows it only as a pytree
-        updates, state = self.transform.update(grads, _values(self.state), _values(variables))
-        for path, variable in variables.items():
-            variable.assign_add(updates[path])
-        jax.tree.map(lambda old, new: old.assign(new), self.state, state, is_leaf=_is_variable)
-
-
-def _is_variable(x: object) -> bool:
-    return isinstance(x, jv.Variable)
-
-
-def _values(tree: Any) -> Any:
-    """Return a pytree of Variables as one of arrays: flattening a Variable reads it."""
-    return jax.tree.map(lambda x: x, tree)
-
-
 def _cross_entropy(logits: Array, labels: Array) -> Array:
     import optax
 
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
-def make_step(model: Network, optimizer: Optimizer) -> Step:
+def make_optimizer(model: Network) -> jv.optimizers.Optimizer:
+    """Return an optimizer whose state lives in Variables: it is compiled with the rest."""
+    optimizer = jv.optimizers.Optax(_transform())
+    optimizer.build(model)
+    return optimizer
+
+
+def _transform() -> optax.GradientTransformation:
+    import optax
+
+    return optax.adamw(_RATE, weight_decay=1e-2)
+
+
+def make_step(model: Network, optimizer: jv.optimizers.Optimizer) -> Step:
     """Return a compiled training step: it updates the variables and returns the loss."""
 
     @jv.compile
     def step(images: Array, labels: Array) -> Array:
         with jv.GradientTape() as tape:
             loss = _cross_entropy(model(images), labels)
-        weights = model.named_variables
-        optimizer.apply(weights, tape.gradient(loss, weights))
+        weights = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
         return loss
 
     return step
@@ -132,7 +115,7 @@ class Run:
     def __init__(self, seed: int) -> None:
         self.digits = _digits.load()
         self.model = Network(jax.random.key(seed), _SIZES)
-        self.optimizer = Optimizer(_transform(), self.model.named_variables)
+        self.optimizer = make_optimizer(self.model)
         self.step = make_step(self.model, self.optimizer)
         self.predict = jv.compile(lambda images: jax.nn.softmax(self.model(images)))
         self.random = np.random.default_rng(seed)
@@ -160,17 +143,12 @@ class Run:
         return float(np.mean(found == self.digits.test_labels))
 
 
-def _transform() -> optax.GradientTransformation:
+# ---------------------------------------------------------------- the same, hand-written
+def make_step_by_hand(model: Network) -> Step:
+    """Return the training step in plain JAX: all of its state in one donated tuple."""
     import optax
 
-    return optax.adamw(_RATE, weight_decay=1e-2)
-
-
-# ---------------------------------------------------------------- the same, hand-written
-def make_step_by_hand(model: Network, optimizer: Optimizer) -> Step:
-    """Return the training step in plain JAX: all of its state in one donated tuple."""
-    transform = optimizer.transform
-    depth = len(model.layers)
+    transform, depth = _transform(), len(model.layers)
 
     def loss_of(weights: dict[str, Array], images: Array, labels: Array) -> Array:
         x = images.reshape(len(images), -1)
@@ -179,21 +157,19 @@ def make_step_by_hand(model: Network, optimizer: Optimizer) -> Step:
             x = jax.nn.relu(x) if i < depth - 1 else x
         return _cross_entropy(x, labels)
 
-    leaves, treedef = jax.tree.flatten((model.named_variables, optimizer.state))
-
     @partial(jax.jit, donate_argnums=0)
-    def step(leaves: Any, images: Array, labels: Array) -> tuple[Array, Any]:
-        weights, state = jax.tree.unflatten(treedef, leaves)
+    def step(held: Any, images: Array, labels: Array) -> tuple[Any, Array]:
+        weights, state = held
         loss, grads = jax.value_and_grad(loss_of)(weights, images, labels)
         updates, state = transform.update(grads, state, weights)
-        weights = jax.tree.map(jnp.add, weights, updates)
-        return loss, tuple(jax.tree.leaves((weights, state)))
+        return (optax.apply_updates(weights, updates), state), loss
 
-    held = tuple(map(jnp.copy, leaves))  # the variables' own arrays are not ours to donate
+    weights = {name: jnp.copy(w.value) for name, w in model.named_variables.items()}
+    held: Any = weights, transform.init(weights)
 
     def run(images: Array, labels: Array) -> Array:
         nonlocal held
-        loss, held = step(held, images, labels)
+        held, loss = step(held, images, labels)
         return loss
 
     return run
@@ -219,9 +195,10 @@ class Comparison:
 
 def compare(run: Run) -> Comparison:
     """Time the step with jaxvars and the hand-written one, in turns, and put the variables back."""
-    before = jv.State.of(run.model, run.optimizer)
+    before = jv.State.of(run.model)
     batch = tuple(map(jnp.asarray, next(run.batches())))
-    ours, by_hand = run.step, make_step_by_hand(run.model, run.optimizer)
+    ours = make_step(run.model, make_optimizer(run.model))  # both from the start
+    by_hand = make_step_by_hand(run.model)
     for _ in range(3):  # compiled before the clock runs
         jax.block_until_ready((ours(*batch), by_hand(*batch)))
     rounds = [(*_time(ours, batch), *_time(by_hand, batch)) for _ in range(_ROUNDS)]
@@ -283,22 +260,14 @@ def _drawable(save: Path | None) -> Path | None:
 
 def _train_shown(run: Run, epochs: int) -> History:
     """Train behind a progress bar; without a terminal, print a line now and then."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (
-        TextColumn("epoch"),
-        MofNCompleteColumn(),
-        BarColumn(),
-        TextColumn("{task.description}"),
-    )
     live = sys.stdout.isatty()
-    with Progress(*columns, disable=not live) as bar:
-        task = bar.add_task("tracing and compiling", total=epochs)
+    with jv.progress(total=epochs, description="epoch", enabled=live) as bar:
 
         def report(epoch: int, loss: float, accuracy: float) -> None:
-            told = f"loss {loss:.4f}  test accuracy {accuracy:.1%}"
-            bar.update(task, completed=epoch, description=told)
+            bar.show(loss=loss, accuracy=f"{accuracy:.1%}")
+            bar.advance()
             if not live and (epoch % -(-epochs // 8) == 0 or epoch == epochs):
+                told = f"loss {loss:.4f}  test accuracy {accuracy:.1%}"
                 print(f"epoch {epoch:>3}/{epochs}  {told}", flush=True)
 
         return run.train(epochs, report)
