@@ -8,8 +8,8 @@ Rules of this file:
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -28,11 +28,8 @@ N = 1000
 
 def address(v: jv.Variable) -> int:
     write_back, key = CURRENT[0], v._cell.key
-    held = (
-        write_back.values[write_back.keys.index(key)]
-        if write_back and key in write_back.keys
-        else STORE[key]
-    )
+    is_pending = write_back and key in write_back.keys
+    held = write_back.values[write_back.keys.index(key)] if is_pending else STORE[key]
     return held.unsafe_buffer_pointer()
 
 
@@ -131,11 +128,9 @@ def test_threads():
             except CheckError:
                 failed.append(None)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(work)
     assert (int(n), len(failed)) == (4 * 40, 4 * 20)
     assert step.trace_count == 1
 
@@ -184,22 +179,17 @@ def in_a_fori(v: Any, x: Any) -> Any:
     return jv.fori_loop(0, 2, body, x)
 
 
-def in_a_while(v: Any, x: Any) -> Any:
+def in_a_while(v: Any, x: Any, **options: Any) -> Any:
     def body(c: Any) -> Any:
         v.assign_add(1.0)
         assert_less(c, 5.0, "too large")
         return c + 100.0
 
-    return jv.while_loop(lambda c: c < 50, body, x)
+    return jv.while_loop(lambda c: c < 50, body, x, **options)
 
 
 def in_a_bounded_while(v: Any, x: Any) -> Any:
-    def body(c: Any) -> Any:
-        v.assign_add(1.0)
-        assert_less(c, 5.0, "too large")
-        return c + 100.0
-
-    return jv.while_loop(lambda c: c < 50, body, x, max_iterations=4)
+    return in_a_while(v, x, max_iterations=4)
 
 
 def in_a_condition(v: Any, x: Any) -> Any:
@@ -410,11 +400,8 @@ def test_failures():
 
 # ---------------------------------------------------------------- guard="finite"
 def test_the_guard_names_the_first_variable_and_changes_none():
-    n, a, b = (
-        jv.Variable(0, name="n"),
-        jv.Variable(1.0, name="a"),
-        jv.Variable([1.0, 2.0], name="b"),
-    )
+    n, a = jv.Variable(0, name="n"), jv.Variable(1.0, name="a")
+    b = jv.Variable([1.0, 2.0], name="b")
 
     @jv.compile(guard="finite")
     def step(x: Any) -> Any:

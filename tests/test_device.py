@@ -27,16 +27,10 @@ def hard_placement():
 @pytest.mark.parametrize(
     ("name", "index"),
     [
-        ("CPU:0", 0),
-        ("cpu:3", 3),
-        ("/CPU:2", 2),
-        ("/cpu:7", 7),
-        ("CPU", 0),
-        ("CPU:*", 0),
-        ("/device:CPU:1", 1),
-        ("/job:localhost/replica:0/task:0/device:CPU:4", 4),
+        ("CPU:0", 0), ("cpu:3", 3), ("/CPU:2", 2), ("/cpu:7", 7), ("CPU", 0), ("CPU:*", 0),
+        ("/device:CPU:1", 1), ("/job:localhost/replica:0/task:0/device:CPU:4", 4),
     ],
-)
+)  # fmt: skip
 def test_names(name, index):
     assert find_device(name) == CPUS[index]
 
@@ -61,6 +55,7 @@ def test_a_scope_places_variables_and_operations():
     with jv.device("CPU:3") as device:
         v = jv.Variable([1.0, 2.0])
         x = jnp.ones(2)
+        assert scope_home() == SingleDeviceSharding(CPUS[3])
     assert device == v.device == CPUS[3]
     assert x.devices() == {CPUS[3]}
     assert v.sharding == SingleDeviceSharding(CPUS[3])
@@ -89,12 +84,8 @@ def test_an_inner_scope_wins_and_ends():
         with jv.device(None):
             default = jv.Variable(1.0)
     after = jv.Variable(1.0)
-    assert [v.device for v in (inner, outer, default, after)] == [
-        CPUS[2],
-        CPUS[1],
-        jax.devices()[0],
-        jax.devices()[0],
-    ]
+    found = [v.device for v in (inner, outer, default, after)]
+    assert found == [CPUS[2], CPUS[1], jax.devices()[0], jax.devices()[0]]
 
 
 def test_a_scope_ends_with_an_error():
@@ -107,12 +98,8 @@ def test_a_device_itself_may_be_given():
     with jv.device(CPUS[6]) as device:
         assert device == CPUS[6]
         assert jv.Variable(1.0).device == CPUS[6]
+        assert jv.Variable(1.0, sharding=CPUS[2]).device == CPUS[2], "an argument wins"
     assert jv.Variable(1.0, sharding=CPUS[2]).device == CPUS[2]
-
-
-def test_an_argument_wins_over_the_scope():
-    with jv.device("CPU:1"):
-        assert jv.Variable(1.0, sharding=CPUS[2]).device == CPUS[2]
 
 
 def test_a_copy_goes_where_the_scope_says():
@@ -133,16 +120,11 @@ def test_variables_of_other_devices_are_read_as_copies_on_the_scopes():
     a, b = pinned([1.0, 2.0], CPUS[1]), pinned([3.0, 4.0], CPUS[3])
     with jv.device("CPU:2"):
         products = [a * b, jnp.multiply(a, b), a.value * b[:]]
+        assert a.device == CPUS[1]
     assert [p.tolist() for p in products] == [[3.0, 8.0]] * 3
     assert [p.devices() for p in products] == [{CPUS[2]}] * 3
     assert (a.device, b.device) == (CPUS[1], CPUS[3])
     assert (a * 2).devices() == {CPUS[1]}, "outside of a scope"
-
-
-def test_a_variable_of_another_device_in_a_scope_has_its_own_device():
-    a = pinned([1.0, 2.0], CPUS[1])
-    with jv.device("CPU:2"):
-        assert a.device == CPUS[1]
 
 
 def test_gradients_across_devices():
@@ -195,12 +177,6 @@ def test_strings_are_on_the_host():
     with jv.device("CPU:1"):
         v = jv.Variable("text")
     assert (v.device, v.sharding) == (None, None)
-
-
-def test_scope_device():
-    assert scope_home() is None
-    with jv.device("CPU:1"):
-        assert scope_home() == SingleDeviceSharding(CPUS[1])
 
 
 # ---------------------------------------------------------------- soft placement

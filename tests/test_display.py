@@ -467,16 +467,11 @@ def test_a_module_is_mapped_and_jitted_without_a_warning() -> None:
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1024, "1.0 KiB"),
-        (1229, "1.2 KiB"),
-        (1024**2 - 1, "1.0 MiB"),
-        (5 * 1024**3, "5.0 GiB"),
-        (2 * 1024**5, "2.0 PiB"),
+        (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1229, "1.2 KiB"),
+        (1024**2 - 1, "1.0 MiB"), (5 * 1024**3, "5.0 GiB"), (2 * 1024**5, "2.0 PiB"),
         (3000 * 1024**5, "3000.0 PiB"),
     ],
-)
+)  # fmt: skip
 def test_human_bytes(count: int, text: str) -> None:
     assert human_bytes(count) == text
 

@@ -46,15 +46,9 @@ LINE = (zeros((3, 1)), zeros(1), zeros((32, 3)), zeros((32, 1)))
 
 
 def line_graph() -> Graph:
-    return trace(
-        line_step,
-        *LINE,
-        inputs=["w: f32[3,1]", " b: f32[1]", "x", "y"],
-        outputs=["loss", "w", "b"],
-        variables=2,
-        written=2,
-        title="one step",
-    )
+    inputs, outputs = ["w: f32[3,1]", " b: f32[1]", "x", "y"], ["loss", "w", "b"]
+    names: dict[str, Any] = {"inputs": inputs, "outputs": outputs, "title": "one step"}
+    return trace(line_step, *LINE, variables=2, written=2, **names)
 
 
 def mlp_graph(layers: int = 3) -> Graph:
@@ -291,16 +285,18 @@ def groups(svg: str) -> list[ET.Element]:
     return [g for g in found if rects(g)[3] > 20]
 
 
-@pytest.fixture(params=["line", "mlp", "loops", "tiny", "empty"])
+MADE: dict[str, Callable[[], Graph]] = {
+    "line": line_graph,
+    "mlp": mlp_graph,
+    "loops": lambda: trace(loops, zeros(100), 1),
+    "tiny": lambda: trace(lambda x: (x, 3.0, x * x), 1.0),
+    "empty": lambda: trace(lambda: ()),
+}
+
+
+@pytest.fixture(params=MADE)
 def graph(request: pytest.FixtureRequest) -> Graph:
-    made: dict[str, Callable[[], Graph]] = {
-        "line": line_graph,
-        "mlp": mlp_graph,
-        "loops": lambda: trace(loops, zeros(100), 1),
-        "tiny": lambda: trace(lambda x: (x, 3.0, x * x), 1.0),
-        "empty": lambda: trace(lambda: ()),
-    }
-    return made[request.param]()
+    return MADE[request.param]()
 
 
 def test_boxes_do_not_overlap_and_text_stays_inside(graph: Graph) -> None:
@@ -500,10 +496,8 @@ def test_random_graphs_are_laid_out_without_overlap(seed: int) -> None:
 
 
 def test_drawing_alone() -> None:
-    svg = draw(
-        [Box("argument", "a"), Box("operation", "b", "c"), Box("result", "d")], [(0, 1), (1, 2)]
-    )
-    assert len(groups(svg)) == 3
+    boxes = [Box("argument", "a"), Box("operation", "b", "c"), Box("result", "d")]
+    assert len(groups(draw(boxes, [(0, 1), (1, 2)]))) == 3
 
 
 def test_nodes_and_edges_are_values() -> None:

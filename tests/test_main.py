@@ -104,14 +104,10 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert err == ""
     for words in (
-        "1437 handwritten digits to learn from, 360 held out",
-        "epoch   2/2  loss ",
-        "layers/1/kernel",
-        "17,226 elements in 6 variables",
-        "in plain JAX",
-        "notebooks/01_variables.ipynb",
-        "--save",
-    ):
+        "1437 handwritten digits to learn from, 360 held out", "epoch   2/2  loss ",
+        "layers/1/kernel", "17,226 elements in 6 variables", "in plain JAX",
+        "notebooks/01_variables.ipynb", "--save",
+    ):  # fmt: skip
         assert words in out
     percent, right = re.search(r"Test accuracy: ([\d.]+)% \((\d+) of 360 images\)", out).groups()
     assert float(percent) == pytest.approx(100 * int(right) / 360, abs=0.06)
@@ -236,15 +232,9 @@ def test_a_reader_that_has_gone_causes_no_traceback(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-m", "jaxvars", "--epochs", "1"],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+        [sys.executable, "-m", "jaxvars", "--epochs", "1"], cwd=tmp_path, text=True, timeout=120,
+        stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, check=False,
+    )  # fmt: skip
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -294,11 +284,8 @@ def test_wrong_predictions_are_marked_and_counted(
     draw(tmp_path / "x.png", History([0.5, 0.4], [0.9, 0.95]), images, labels, probabilities)
     titles = [axes.get_title() for axes in kept[0].subfigs[1].axes]
     assert len(titles) == 40
-    assert sorted(title for title in titles if "not" in title) == [
-        "0, not 9",
-        "8, not 7",
-        "9, not 8",
-    ]
+    wrong = sorted(title for title in titles if "not" in title)
+    assert wrong == ["0, not 9", "8, not 7", "9, not 8"]
     assert "in red: 3 of its 3 errors" in kept[0].subfigs[1].get_suptitle()
     assert "95.0%" in kept[0].subfigs[0].axes[1].get_title(loc="left")
 

@@ -130,16 +130,10 @@ def test_what_is_not_a_compiled_function():
 @pytest.mark.parametrize(
     ("shape", "size"),
     [
-        ("f32[]", 4),
-        ("bf16[3,5]{1,0}", 30),
-        ("pred[8]", 8),
-        ("s4[3]", 2),
-        ("c64[2]", 16),
-        ("f8e4m3fn[16]{0:T(8)}", 16),
-        ("(f32[2]{0}, (u8[3], token[]))", 11),
-        ("f32[0,5]", 0),
+        ("f32[]", 4), ("bf16[3,5]{1,0}", 30), ("pred[8]", 8), ("s4[3]", 2), ("c64[2]", 16),
+        ("f8e4m3fn[16]{0:T(8)}", 16), ("(f32[2]{0}, (u8[3], token[]))", 11), ("f32[0,5]", 0),
     ],
-)
+)  # fmt: skip
 def test_sizes_of_types(shape, size):
     assert nbytes(shape) == size
 

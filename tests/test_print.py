@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -327,13 +327,9 @@ class Slow(io.StringIO):
 
 def test_one_call_writes_once_from_any_thread():
     file = Slow()
-    threads = [
-        threading.Thread(target=lambda i=i: jv.print("thread", i, [i], file=file)) for i in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        for i in range(8):
+            pool.submit(jv.print, "thread", i, [i], file=file)
     assert sorted(file.calls) == [f"thread {i} [{i}]\n" for i in range(8)]
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import jax.numpy as jnp
 import numpy as np
@@ -67,13 +68,10 @@ def test_a_number_is_a_range():
 @pytest.mark.parametrize(
     ("source", "total", "expected"),
     [
-        ([1, 2], None, 2),
-        (range(5), 3, 3),
-        ((i for i in "ab"), None, None),
-        (None, 7, 7),
+        ([1, 2], None, 2), (range(5), 3, 3), ((i for i in "ab"), None, None), (None, 7, 7),
         (0, None, 0),
     ],
-)
+)  # fmt: skip
 def test_how_many_there_will_be(source, total, expected):
     assert jv.progress(source, total=total, enabled=False).total == expected
 
@@ -336,12 +334,8 @@ def test_bars_of_several_threads_share_a_display():
     def work(n):
         list(jv.progress(20, f"thread {n}", console=console))
 
-    with jv.progress(total=1, console=console):
-        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with jv.progress(total=1, console=console), ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert console.file.getvalue().count(CURSOR_OFF) == 1
 
 
