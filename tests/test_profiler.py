@@ -14,7 +14,7 @@ import pytest
 import jaxvars as jv
 from jaxvars import profiler
 from jaxvars.errors import CompileError
-from jaxvars.profiler.ops import longest
+from jaxvars.profiler import longest
 
 
 class Model(jv.Module):

@@ -1,4 +1,4 @@
-"""`console/template.py`: templates, their fields and the mistakes in them."""
+"""`console/print.py`: templates, their fields and the mistakes in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxvars.console.template import fill, is_template
+from jaxvars.console.print import fill, is_template
 from jaxvars.display.pretty import Layout, Planner
 
 

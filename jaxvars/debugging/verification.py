@@ -7,6 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
@@ -21,7 +22,6 @@ from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.compiler.leaves import name_of
 from jaxvars.core.frame import Owner
 from jaxvars.core.state import State, functionalize
-from jaxvars.debugging.slopes import STEPS, nearest, random_direction, sides, slope_of
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError
 from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
@@ -213,10 +213,10 @@ class _Check:
             return
         random = np.random.default_rng(0)
         for _ in range(_DIRECTIONS):
-            self._check_slope(jax.jit(loss), start, [random_direction(random, x) for x in start])
+            self._check_slope(jax.jit(loss), start, [_random_direction(random, x) for x in start])
 
     def _check_slope(self, loss: Callable[..., Array], start: list[Array], way: list[Any]) -> None:
-        slope = slope_of(loss, start, way)
+        slope = _slope_of(loss, start, way)
         if slope is None:
             return
 
@@ -224,10 +224,10 @@ class _Check:
             moved = [x + jnp.asarray(step, x.dtype) * w for x, w in zip(start, way, strict=True)]
             return float(loss(*moved))
 
-        pairs = [(at(step), at(-step)) for step in STEPS]
+        pairs = [(at(step), at(-step)) for step in _STEPS]
         rounding = max(float(jnp.finfo(x.dtype).eps) for x in start)
-        numerical, slack = nearest(slope, pairs, rounding)
-        low, high = sides(at(0.0), pairs)
+        numerical, slack = _nearest(slope, pairs, rounding)
+        low, high = _sides(at(0.0), pairs)
         if not (abs(slope - numerical) <= slack or low - slack <= slope <= high + slack):
             raise CheckError(
                 f"{self._title}: the derivative of the pure function, in a random direction, is "
@@ -371,3 +371,60 @@ def _weighed(value: Array, before: np.ndarray) -> Array:
     wide = jnp.where(seen, value, 0).astype(jnp.promote_types(value.dtype, jnp.float32))
     parts = (wide.real, wide.imag) if jnp.iscomplexobj(wide) else (wide,)
     return sum(jnp.sum(x * (w / scale).astype(x.dtype)) for x, w in zip(parts, weights))  # noqa: B905
+
+
+# ---------------------------------------------------------------- finite differences
+_STEPS = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)
+_SMALL = (1e-2, 1e-3, 1e-4)  # of which both sides are looked at, too
+
+
+def _random_direction(random: np.random.Generator, start: Array) -> np.ndarray:
+    """Return how to move an array, in proportion to it; what is not finite stays."""
+    way = random.standard_normal(start.shape)
+    if jnp.iscomplexobj(start):
+        way = way + 1j * random.standard_normal(start.shape)
+    size = np.abs(np.asarray(start))
+    return (way * np.where(np.isfinite(size), np.maximum(size, 1.0), 0.0)).astype(start.dtype)
+
+
+def _nearest(
+    slope: float, pairs: Sequence[tuple[float, float]], rounding: float
+) -> tuple[float, float]:
+    """Return the finite difference to compare a slope with, and how far they may be apart.
+
+    Args:
+        slope: the derivative.
+        pairs: the function's values to both _sides, for each step.
+        rounding: the relative error of these values.
+    """
+    found = [(up - down) / (2 * step) for step, (up, down) in zip(_STEPS, pairs, strict=True)]
+    scale = max(abs(slope), 1e-3 * max(map(abs, found)))
+    best = slope, np.inf
+    errors = [rounding * max(map(abs, p)) / step for step, p in zip(_STEPS, pairs, strict=True)]
+    for error, (a, b) in zip(errors[1:], itertools.pairwise(found), strict=True):
+        if max(abs(slope - a), abs(slope - b)) <= 0.02 * max(abs(a), abs(b), abs(slope)):
+            return b, np.inf  # two steps say so: at others there is a kink, or rounding
+        # Two neighbours that are close: neither rounding nor curvature decides there.
+        slack = 10 * (abs(a - b) + error) + 0.02 * max(abs(b), scale)
+        best = min(best, (b, slack), key=lambda pair: pair[1])
+    return best
+
+
+def _sides(middle: float, pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the slopes to the two _sides, which stay far apart at a kink."""
+    values = dict(zip(_STEPS, pairs, strict=True))
+    both = [sorted(((values[h][0] - middle) / h, (middle - values[h][1]) / h)) for h in _SMALL]
+    return max(low for low, _ in both), min(high for _, high in both)
+
+
+def _slope_of(loss: Callable[..., Array], start: list[Array], way: list[Any]) -> float | None:
+    """Return the derivative in a direction; None if JAX has neither way to it."""
+    try:
+        return float(jax.jvp(loss, start, [jnp.asarray(w) for w in way])[1])
+    except TypeError:  # a custom_vjp has no forward mode
+        pass
+    try:
+        _, pull = jax.vjp(loss, *start)
+    except ValueError:  # a while loop has no reverse mode
+        return None
+    return float(sum(jnp.sum(g * w).real for g, w in zip(pull(1.0), way, strict=True)))
