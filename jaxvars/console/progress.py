@@ -1,14 +1,11 @@
 """`progress`: a bar that shows how a loop gets on, and costs it next to nothing.
 
-    for batch in jv.progress(batches, "training") as bar: ...     # see `progress`
-
 A step adds one to a number and keeps its values by reference. Four times a second a thread of
-rich's looks at them and draws. A value that is still being computed is passed over then; so the
-loop never waits for the device, and the next steps are dispatched to it while it works.
+rich's looks at them and draws (`console/progress_display.py`).
 
 Rules this file keeps:
-- a step does no arithmetic besides the count, looks at no clock and waits for nothing;
-- whatever ends the loop, the terminal is left as it was (`console/progress_display.py` draws).
+- a step looks at no clock and waits for nothing: a value that is still computed is passed over;
+- whatever ends the loop, the terminal is left as it was.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 
 Rules this file keeps:
 - it is imported with rich, when the first bar is opened;
-- what is drawn takes no lock of ours: closing a display holds it and waits for the drawing;
-- where nothing can be animated (a pipe, a log, a dumb terminal) the outermost bar prints a line
-  at the end;
-- a bar that was opened inside of another one vanishes when it is done.
+- what is drawn takes no lock of ours: closing a display holds it and waits for the drawing.
 """
 
 from __future__ import annotations

@@ -4,14 +4,11 @@
     jv.debugging.assert_shapes([(x, ("batch", "n")), (w, ("n", "m"))])
     loss = jv.debugging.check_numerics(loss, "the loss")
 
-Shapes, ranks and dtypes are known when a function is traced, and checked then. Values are
-checked when it runs: a compiled step in which a check fails raises CheckError and leaves every
-variable as it was. `check_indices` adds such checks to all that reads or writes by index.
-`NanAlarm` looks at variables every so many steps, and waits for nothing.
+Shapes, ranks and dtypes are checked when a function is traced, values when it runs: a compiled
+step in which a check fails raises CheckError and leaves every variable as it was. `check_indices`
+adds such checks to all that reads or writes by index.
 
-Rules this file keeps:
-- a message names the variable, says how many elements are wrong, and shows the first of them;
-- a check changes no value and no derivative.
+Rule this file keeps: a check changes no value and no derivative.
 """
 
 from __future__ import annotations

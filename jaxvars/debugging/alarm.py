@@ -1,18 +1,11 @@
 """NaN alarms: `NanAlarm` looks at variables now and then, `nonfinite` at this moment.
 
-    alarm = jv.debugging.NanAlarm(model, optimizer, every=100)
-    for batch in batches:
-        step(*batch)
-        alarm.step()
-
 A look is a small program that is queued behind the steps, and reads the variables where they are
 placed. Its result is looked at when it is there, some steps later; so nothing waits for the device.
 
 Rules this file keeps:
-- a step costs a count, and while a look is under way the question whether it is done;
 - a look takes no value out of a variable, so that the next step is donated what it would be;
-- nothing is changed: what an alarm tells of has happened. `compile(guard="finite")` prevents it,
-  and waits for each step.
+- nothing is changed: what an alarm tells of has happened. `compile(guard="finite")` prevents it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """The handwritten digits that come with the package, split for training and testing.
 
-Rules of this file:
-- NumPy only: the images become JAX arrays where they are used.
-- The file is read with `allow_pickle=False`: data never runs code.
-- The split is the same on every machine and with every NumPy: it is made from the raw stream of
-  a bit generator, which NumPy promises to keep, and not from `Generator.permutation`, which it
-  may change.
+Rule of this file: the split is the same on every machine and with every NumPy. It is made from
+the raw stream of a bit generator, which NumPy promises to keep, unlike `Generator.permutation`.
 """
 
 from __future__ import annotations

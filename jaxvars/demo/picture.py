@@ -1,9 +1,7 @@
 """What `python -m jaxvars --save` draws: the learning curve, and some predictions.
 
-Rules this file keeps:
-- matplotlib is imported when something is drawn, and not before;
-- no window and no global state of matplotlib: its `Figure` is used without pyplot;
-- NumPy only: it could draw any other network's run.
+Rule this file keeps: matplotlib is imported when something is drawn, and without pyplot, so there
+is no window and no global state.
 """
 
 from __future__ import annotations

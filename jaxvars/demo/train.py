@@ -1,14 +1,11 @@
 """The main job: train a network on handwritten digits with jaxvars, as a user would write it.
 
-    python -m jaxvars
-
 Read it from the top: the network, the optimizer, the training step, then the same step
-hand-written in plain JAX, and what is printed about them. `demo/picture.py` draws.
+hand-written in plain JAX, and what is printed about them.
 
 Rules this file keeps:
 - it is a user's program: of the package it uses what `import jaxvars` gives, and the digits;
-- what is printed was measured in this run; the two steps are timed in turns;
-- it works without a terminal, and without matplotlib.
+- what is printed was measured in this run; the two steps are timed in turns.
 """
 
 from __future__ import annotations

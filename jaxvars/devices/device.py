@@ -1,15 +1,9 @@
 """Where a value is placed: devices by name, device scopes and soft placement.
 
-    with jv.device("CPU:0"):
-        v = jv.Variable([1.0, 2.0])     # is placed on the first CPU, and stays there
-
 Rules this file keeps:
 - a scope is `jax.default_device` and nothing else, so that JAX places what is computed in it;
-- a variable that was placed on another device is read as a copy on the scope's; the variable
-  stays where it is;
-- names are TensorFlow's: "CPU:0", "/GPU:0", "gpu:1", "/job:x/replica:0/task:0/device:GPU:0";
-- with soft placement (the default) a device that does not exist falls back to JAX's default
-  device, and says so once; without it, a request raises and lists what there is.
+- a variable that was placed on another device is read as a copy on the scope's, and stays there;
+- names are TensorFlow's: "CPU:0", "/GPU:0", "gpu:1", "/job:x/replica:0/task:0/device:GPU:0".
 """
 
 from __future__ import annotations

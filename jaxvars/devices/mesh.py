@@ -1,9 +1,5 @@
 """Meshes: devices in a grid with named axes, and how values are sharded over them.
 
-    with jv.use_mesh({"data": 4, "model": 2}):
-        w = jv.Variable(jnp.zeros((512, 512)), sharding=jax.P(None, "model"))
-        b = jv.Variable(jnp.zeros(512))                # on all of them, the same
-
 Rules this file keeps:
 - the mesh in force is JAX's own (`jax.set_mesh`), and its axes are Auto: XLA's partitioner decides
   how a program is partitioned, from where its inputs are placed;

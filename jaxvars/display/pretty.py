@@ -1,13 +1,10 @@
 """Any value as text over several lines: what `jv.print` prints.
 
-It goes in two steps, because compiled code knows its arrays only when it runs: `Planner` takes a
-value apart into a tree of strings, groups and `Slot`s, and `Layout` writes that tree down once the
-arrays are there.
+Compiled code knows its arrays only when it runs: `Planner` takes a value apart into a tree of
+strings, groups and `Slot`s, and `Layout` writes that tree down once the arrays are there.
 
 Rules this file keeps:
-- the structure is the real one: what a value is made of, in its order, with the names it has;
-- arrays are short in the middle, strings are whole;
-- lines are wrapped at 88 columns where a value can be wrapped;
+- arrays are short in the middle, strings are whole, lines are wrapped at 88 columns;
 - the text does not depend on NumPy's print options, so it is the same in every thread.
 """
 

@@ -1,11 +1,7 @@
 """How objects show themselves, all from one protocol: the yields of `__rich_repr__`.
 
-A class says once what is worth seeing, as rich's protocol has it: it yields `value`,
-`(name, value)` or `(name, value, default)` (left out when the value is the default). From this
-come `text_repr` for `__repr__`, `html_repr` for `_repr_html_` (Jupyter) and `treescope_repr` for
-`__treescope_repr__`; rich itself reads the protocol without our help.
-
-`display/text.py` (arrays, names) and `display/table.py` are parts of it, and reached from here.
+From these come `text_repr` for `__repr__`, `html_repr` for `_repr_html_` (Jupyter) and
+`treescope_repr` for `__treescope_repr__`; rich itself reads the protocol without our help.
 
 Rules this file keeps:
 - showing an object changes nothing and runs no JAX operation;

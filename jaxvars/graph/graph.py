@@ -1,7 +1,4 @@
-"""A picture of a compiled function: its jaxpr as a graph that a person can read.
-
-`graph_of` makes a `Graph`: `graph/jaxpr.py` turns equations into nodes and edges,
-`graph/layout.py` says where they go, `graph/svg.py` draws them.
+"""A picture of a compiled function: its jaxpr (`graph/jaxpr.py`), drawn (`graph/svg.py`).
 
 Rule this file keeps: a picture is made when it is looked at, not before.
 """

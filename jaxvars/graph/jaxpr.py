@@ -1,13 +1,11 @@
 """A jaxpr's equations as nodes and edges: the part of the picture that knows what a jaxpr is.
 
-Calls that only group operations (`jit`, custom derivatives, recomputation) are opened, so that
-what is seen is what runs; a loop or a branch is one node that says how often it runs and how
-much it holds; literals, and broadcasts of them, are written into the node that uses them; what
-reaches no output is left out.
+Calls that only group operations (`jit`, custom derivatives, recomputation) are opened; a loop or
+a branch is one node; literals, and broadcasts of them, are written into the node that uses them.
 
 Rules this file keeps:
 - jaxprs are read by their attributes alone (`eqns`, `invars`, `aval`, ...), which are the same
-  in every release of JAX that we support; nothing is imported from JAX, nothing is run;
+  in every release of JAX that we support; nothing is run;
 - nodes are numbered in program order, so an edge always leads from a lower to a higher id.
 """
 

@@ -7,8 +7,7 @@ programs, as in Graphviz: the shortest wires that keep the distances.
 
 Rules this file keeps:
 - no randomness, and one best layout: the same input gives the same picture, anywhere;
-- a source has a lower position than its target, and is in a higher layer of the picture;
-- neighbours keep their distance: boxes do not overlap, and no arrow passes through a box.
+- a source has a lower position than its target, and is in a higher layer of the picture.
 """
 
 from __future__ import annotations

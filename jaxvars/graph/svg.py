@@ -1,14 +1,10 @@
-"""A layered drawing of boxes and arrows, as one SVG text; it knows nothing of JAX.
-
-`graph/layout.py` says where things go; here they get text, shapes, colours, title and legend.
+"""A layered drawing of boxes and arrows, as one SVG text; `graph/layout.py` says where things go.
 
 Rules this file keeps:
 - the same boxes and arrows give the same text, on any machine;
-- the picture stands alone: no script, no font to fetch, no id that could clash in a page that
-  shows two pictures, every style under one class, and its own background, so that it can be
-  read on a light page and on a dark one;
-- text never leaves its box: the box is as wide as its longest line in a fixed-width font, and
-  lines above `MAX_CHARS` are cut, with the whole text in the tooltip.
+- the picture stands alone: no script, font or id, every style under one class, and its own
+  background, for light and dark pages;
+- text never leaves its box: lines above `MAX_CHARS` are cut, with the whole text in the tooltip.
 """
 
 from __future__ import annotations
