@@ -194,20 +194,13 @@ def is_spec(x: object) -> bool:
 
 
 def as_sharding(spec: Any, shape: tuple[int, ...], what: str, mesh: Mesh | None = None) -> Any:
-    """Return the sharding that a spec means for a value.
+    """Return the sharding that a spec means for a value, which errors call `what`.
 
-    Args:
-        spec: a PartitionSpec, a Sharding, a Device, or None: replicated.
-        shape: of the value.
-        what: what the value is called, like "Variable 'w'".
-        mesh: for a PartitionSpec; the one in force when None.
-
-    Raises:
-        ShardingError: when it does not fit, or there is no mesh.
+    The spec is a PartitionSpec (on the mesh in force when `mesh` is None), a Sharding, a Device,
+    or None: replicated.
     """
     found = resolved(spec, what, mesh)
-    problem = misfit(found, shape)
-    if problem:
+    if problem := misfit(found, shape):
         raise ShardingError(f"{what} {problem}")
     return found
 
@@ -216,10 +209,10 @@ def resolved(spec: Any, what: str, mesh: Mesh | None = None) -> Any:
     """Return the sharding that a spec means, for a value of any shape; see `as_sharding`."""
     if isinstance(spec, jax.Device):
         return SingleDeviceSharding(spec)
-    if isinstance(spec, PartitionSpec | None):
-        return _named(spec or PartitionSpec(), what, mesh or current_mesh())
     if isinstance(spec, jax.sharding.Sharding):
         return spec
+    if isinstance(spec, PartitionSpec | None):
+        return _named(spec or PartitionSpec(), what, mesh or current_mesh())
     raise ShardingError(
         f"{what}: {spec!r} is not a placement. Give a PartitionSpec, like "
         'jax.P("data", None), a jax.sharding.Sharding or a jax.Device.'

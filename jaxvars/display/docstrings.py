@@ -24,10 +24,8 @@ _WIDTH = 96  # lines of 100 characters, less the indentation in the file
 def complete(thing: Any, words: Mapping[str, str]) -> None:
     """Add to a docstring the arguments that it does not describe, before its other sections.
 
-    Args:
-        thing: a function or class.
-        words: what an argument is, by name; under "return" what is returned, under
-            "raise" the error and when.
+    `words` says what an argument is, by name; under "return" what is returned, under "raise" the
+    error and when.
 
     >>> def scale(x, factor):
     ...     '''Return a product.
@@ -74,8 +72,12 @@ def complete_by(words: Mapping[str, str]) -> Callable[[F], F]:
 def described(thing: Any) -> dict[str, str]:
     """Return what the docstring of a function or class says of its arguments, by name.
 
-    >>> described(complete)["thing"]
-    'a function or class.'
+    >>> def scale(x):
+    ...     '''Args:
+    ...     x: a number.
+    ...     '''
+    >>> described(scale)
+    {'x': 'a number.'}
     """
     parts = inspect.cleandoc(thing.__doc__ or "").split("\n\n")
     listed = next((part for part in parts if part.startswith("Args:")), "")

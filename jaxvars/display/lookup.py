@@ -19,12 +19,7 @@ def named(
 ) -> T:
     """Return what has a name; raise ValueError, with the nearest of those known, for another name.
 
-    Args:
-        name: what is looked up.
-        known: things by the names that errors list.
-        kind: what errors call the thing.
-        others: things by names that are known, too.
-        near: which of the other names errors offer where they are near.
+    Errors call the thing a `kind`, list the names in `known`, and offer those in `near`, too.
 
     >>> named("sgd", {"sgd": 1, "adam": 2}, "optimizer")
     1
@@ -43,15 +38,7 @@ def find(
 ) -> Any:  # fmt: skip
     """Return a thing by its name or configuration; an instance of it where it is a class.
 
-    Args:
-        identifier: a name; a dict of "class_name" and "config"; or the thing.
-        base: of classes that are called to get an instance.
-        kind: what errors call the thing.
-        known: things by the names that errors list.
-        others: things by their other names.
-        near: see `named`.
-        like: what errors give as examples.
-        **config: arguments for the class.
+    The identifier is a name, a dict of "class_name" and "config", or the thing; see `named`.
     """
     if isinstance(identifier, dict) and "class_name" in identifier:
         make = named(identifier["class_name"], known, kind, others, near)

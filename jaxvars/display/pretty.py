@@ -57,13 +57,9 @@ Node: TypeAlias = Text | Slot | Group
 # ---------------------------------------------------------------- taking apart
 @final
 class Planner:
-    """Takes values apart.
+    """Takes values apart; `arrays` are those met so far, in the order of their slots.
 
-    Args:
-        plain: returns the array that an object stands for, other values as they are.
-
-    Attributes:
-        arrays: the arrays met so far, in the order of their slots.
+    `plain` returns the array that an object stands for, other values as they are.
 
     >>> planner = Planner(lambda value: value)
     >>> planner.plan({"w": np.zeros(2), "act": max})
@@ -78,12 +74,7 @@ class Planner:
     def top(self, value: Any, spec: str = "") -> Node:
         """Plan a value that stands for itself: strings without quotes, others as Python does.
 
-        Args:
-            value: anything.
-            spec: a format specification for the numbers and arrays in it, or for its string.
-
-        Raises:
-            ValueError, TypeError: when the specification does not suit what it is for.
+        Raises ValueError or TypeError when the format specification does not suit the value.
         """
         value = self._plain(value)
         if is_array(value) or _parts(value) is not None:
@@ -183,12 +174,9 @@ def _children(node: Any) -> Iterator[tuple[str, Any]]:
 # ---------------------------------------------------------------- writing down
 @final
 class Layout:
-    """Writes plans down.
+    """Writes plans down, with the arrays, as NumPy has them, by slot.
 
-    Args:
-        arrays: the arrays, as NumPy has them, by slot.
-        summarize: how many elements of each dimension to write at its beginning and at its end;
-            all for -1.
+    `summarize` elements of each dimension are written at its beginning and end; all for -1.
 
     >>> planner = Planner(lambda value: value)
     >>> plan = planner.plan({"step": 3, "w": np.arange(100)})

@@ -63,19 +63,14 @@ def fields_of(obj: Shown) -> list[Field]:
     """
     fields: list[Field] = []
     for item in obj.__rich_repr__():
-        name, value, *default = _triple(item)
-        if not (default and _same(value, default[0])):
+        parts = item if isinstance(item, tuple) and 1 <= len(item) <= 3 else (item,)
+        name, value, *default = parts if len(parts) > 1 else ("", *parts)
+        if not (default and _is_same(value, default[0])):
             fields.append(Field(name or "", value))
     return fields
 
 
-def _triple(item: Any) -> tuple[Any, ...]:
-    if isinstance(item, tuple) and 1 <= len(item) <= 3:
-        return ("", *item) if len(item) == 1 else item
-    return "", item
-
-
-def _same(value: Any, default: Any) -> bool:
+def _is_same(value: Any, default: Any) -> bool:
     if value is default:
         return True
     try:
@@ -90,15 +85,14 @@ def text_repr(obj: Shown) -> str:
 
     On one line if it fits, and with a line for each field if not.
 
-    Example:
-        >>> class Dense:
-        ...     __repr__ = text_repr
-        ...
-        ...     def __rich_repr__(self):
-        ...         yield "units", 2
-        ...         yield "kernel", np.eye(2)
-        >>> Dense()
-        Dense(units=2, kernel=[[1. 0.] [0. 1.]])
+    >>> class Dense:
+    ...     __repr__ = text_repr
+    ...
+    ...     def __rich_repr__(self):
+    ...         yield "units", 2
+    ...         yield "kernel", np.eye(2)
+    >>> Dense()
+    Dense(units=2, kernel=[[1. 0.] [0. 1.]])
     """
     with _showing(obj) as first:
         fields = [_named(field) for field in fields_of(obj)] if first else ["..."]
@@ -135,16 +129,12 @@ def _container_text(value: Any) -> str:
 def _items_text(value: Any) -> Iterator[str]:
     """Yield the items of a container, up to a limit, those of a set in a stable order."""
     if isinstance(value, dict):
-        yield from (f"{value_text(k)}: {value_text(v)}" for k, v in _cut(value.items()))
+        yield from (f"{value_text(k)}: {value_text(v)}" for k, v in islice(value.items(), _ITEMS))
     elif hasattr(value, "_fields"):  # a namedtuple
-        yield from map(_named, map(Field, value._fields, _cut(value)))
+        yield from map(_named, map(Field, value._fields, islice(value, _ITEMS)))
     else:
         is_set = isinstance(value, (set, frozenset))
-        yield from map(value_text, _cut(sorted(value, key=repr) if is_set else value))
-
-
-def _cut(items: Iterable[Any]) -> Iterable[Any]:
-    return islice(items, _ITEMS)
+        yield from map(value_text, islice(sorted(value, key=repr) if is_set else value, _ITEMS))
 
 
 def _named(field: Field) -> str:
@@ -180,26 +170,24 @@ def html_repr(obj: Shown) -> str:
 
     It has its own style, in colours that a light and a dark page can carry.
 
-    Example:
-        >>> class Dense:
-        ...     def __rich_repr__(self):
-        ...         yield "units", 2
-        >>> "<b>Dense</b>" in html_repr(Dense())
-        True
+    >>> class Dense:
+    ...     def __rich_repr__(self):
+    ...         yield "units", 2
+    >>> "<b>Dense</b>" in html_repr(Dense())
+    True
     """
     style = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.5"
-    return f'<div class="jaxvars-repr" style="{style}">{_object_html(obj, "", True)}</div>'
+    return f'<div class="jaxvars-repr" style="{style}">{_object_html(obj, "", " open")}</div>'
 
 
-def _object_html(obj: Any, name: str, is_open: bool) -> str:
+def _object_html(obj: Any, name: str, opened: str = "") -> str:
     with _showing(obj) as first:
         if not first:
             return f"<div>{name}{escape(type(obj).__name__)}(...)</div>"
         fields = fields_of(obj)
-        rows = "".join(_field_html(field.name, field.value) for field in _cut(fields))
+        rows = "".join(_field_html(field.name, field.value) for field in islice(fields, _ITEMS))
     more = f"<div>... {len(fields) - _ITEMS} more</div>" if len(fields) > _ITEMS else ""
     title = f"{name}<b>{escape(type(obj).__name__)}</b>"
-    opened = " open" if is_open else ""
     return (
         f"<details{opened}><summary>{title}</summary>"
         f'<div style="{_BOX}">{rows}{more}</div></details>'
@@ -209,11 +197,11 @@ def _object_html(obj: Any, name: str, is_open: bool) -> str:
 def _field_html(name: str, value: Any) -> str:
     shown = f'<span style="{_FAINT}">{escape(name)}=</span>' if name else ""
     if isinstance(value, Shown) and not isinstance(value, type):
-        return _object_html(value, shown, False)
+        return _object_html(value, shown)
     if isinstance(value, Mapping) and any(isinstance(v, Shown) for v in value.values()):
-        return shown + "".join(_field_html(str(k), v) for k, v in _cut(value.items()))
+        return shown + "".join(_field_html(str(k), v) for k, v in islice(value.items(), _ITEMS))
     if isinstance(value, (list, tuple)) and any(isinstance(v, Shown) for v in value):
-        return shown + "".join(_field_html(f"[{i}]", v) for i, v in enumerate(_cut(value)))
+        return shown + "".join(_field_html(f"[{i}]", v) for i, v in enumerate(value[:_ITEMS]))
     text = _array_html(value) if is_array(value) else escape(value_text(value))
     return f'<div style="white-space:pre-wrap">{shown}{text}</div>'
 
@@ -223,21 +211,13 @@ def _array_html(x: Any) -> str:
     known = known_value(x)
     few = first_elements(known) if known is not None and known.size else ""
     facts = "" if known is not None and known.size <= SMALL else statistics(x, known)
-    return " ".join(
-        f'<span style="{style}">{escape(text)}</span>'
-        for text, style in ((type_text(x), "font-weight:600"), (facts, _FAINT), (few, ""))
-        if text
-    )
+    texts = {"font-weight:600": type_text(x), _FAINT: facts, "": few}
+    parts = [f'<span style="{s}">{escape(text)}</span>' for s, text in texts.items() if text]
+    return " ".join(parts)
 
 
 def treescope_repr(obj: Shown, path: str | None, subtree_renderer: Any) -> Any:
-    """Return an object as treescope shows it, for `__treescope_repr__`.
-
-    Args:
-        obj: the object.
-        path: where it is in what is shown, as treescope says.
-        subtree_renderer: what renders the values, as treescope says.
-    """
+    """Return an object as treescope shows it, for `__treescope_repr__`."""
     from treescope import repr_lib
 
     return repr_lib.render_object_constructor(

@@ -23,14 +23,10 @@ _LARGE = 1 << 24  # elements above which statistics would take too long for a re
 def array_text(x: Any) -> str:
     """Return an array in short: all of a small one, statistics of another.
 
-    Args:
-        x: a JAX or NumPy array, of any shape and dtype.
-
-    Example:
-        >>> array_text(np.array([1.0, 2.0])), array_text(np.arange(12).reshape(3, 4))
-        ('[1. 2.]', 'int64[3,4] mean=5.5 min=0 max=11')
-        >>> array_text(np.array([[0.0] * 4, [np.nan] * 4], np.float32))
-        'float32[2,4] mean=0 min=0 max=0 nan=4'
+    >>> array_text(np.array([1.0, 2.0])), array_text(np.arange(12).reshape(3, 4))
+    ('[1. 2.]', 'int64[3,4] mean=5.5 min=0 max=11')
+    >>> array_text(np.array([[0.0] * 4, [np.nan] * 4], np.float32))
+    'float32[2,4] mean=0 min=0 max=0 nan=4'
     """
     known = known_value(x)
     if known is not None and 0 < known.size <= SMALL:

@@ -48,24 +48,14 @@ _KINDS = {
 @final
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What is drawn for one node.
+    """What is drawn for one node."""
 
-    Attributes:
-        kind: a key of the palette: variable, argument, constant, operation, control, result
-            or written.
-        label: the first line, bold.
-        detail: the second line; may be empty.
-        tooltip: the text shown when the pointer rests on the box.
-        mark: added to the label if it is shown twice, to tell which is meant.
-        again: whether it shows an input for a second time.
-    """
-
-    kind: str
-    label: str
-    detail: str = ""
+    kind: str  # a key of `_KINDS`
+    label: str  # the first line, bold
+    detail: str = ""  # the second line
     tooltip: str = ""
-    mark: str = ""
-    again: bool = False
+    mark: str = ""  # added to the label if it is shown twice, to tell which is meant
+    again: bool = False  # it shows an input for a second time
 
     @property
     def width(self) -> float:
@@ -89,17 +79,12 @@ def shorten(text: str) -> str:
 
 
 def draw(boxes: Sequence[Box], arrows: Iterable[Arrow], title: str = "", note: str = "") -> str:
-    """Return the picture of boxes and arrows as an SVG document.
+    """Return the picture of boxes and arrows as an SVG document, with a note below the legend.
 
-    Args:
-        boxes: what to draw.
-        arrows: pairs (source, target) of positions in `boxes`, with source < target.
-        title: the heading; may be empty.
-        note: a line below the legend; may be empty.
+    Arrows are pairs (source, target) of positions in `boxes`, with source < target.
 
-    Example:
-        >>> draw([Box("argument", "x"), Box("result", "y")], [(0, 1)])[:33]
-        '<svg xmlns="http://www.w3.org/200'
+    >>> draw([Box("argument", "x"), Box("result", "y")], [(0, 1)])[:33]
+    '<svg xmlns="http://www.w3.org/200'
     """
     boxes, arrows, layer = _repeated(boxes, sorted(set(arrows)))
     plan = arrange([box.width for box in boxes], arrows, layer)
@@ -118,11 +103,7 @@ def draw(boxes: Sequence[Box], arrows: Iterable[Arrow], title: str = "", note: s
 def _repeated(
     boxes: Sequence[Box], arrows: Sequence[Arrow]
 ) -> tuple[list[Box], list[Arrow], list[int]]:
-    """Show a box again beside readers far below: no wire runs along the whole picture.
-
-    Returns:
-        Boxes (the copies first, as a source must), arrows and the layer of each box.
-    """
+    """Show a box again beside readers far below: no wire runs along the whole picture."""
     layer, known = layers(len(boxes), arrows), list(boxes)
     copies: list[tuple[Box, int]] = []
     shown: dict[int, tuple[int, int]] = {}  # box -> where it is shown, and from which layer on
@@ -139,7 +120,8 @@ def _repeated(
         ends.append((at, target))
     count = len(copies)
     moved = sorted((a + count if a >= 0 else -a - 1, b + count) for a, b in ends)
-    return [*(box for box, _ in copies), *known], moved, [*(n for _, n in copies), *layer]
+    first, depths = [box for box, _ in copies], [depth for _, depth in copies]
+    return first + known, moved, depths + layer
 
 
 def _tops(plan: Layout, start: float) -> list[float]:
