@@ -209,6 +209,7 @@ Pair = namedtuple("Pair", ["mu", "nu"])  # what optax's states are
         ((1,), "(1,)"),
         ((), "()"),
         ({"b", "a"}, "{'a', 'b'}"),
+        (set(), "set()"),
         ({1: jnp.zeros(2)}, "{1: [0. 0.]}"),
         (Pair(jnp.zeros(2), None), "Pair(mu=[0. 0.], nu=None)"),
         (np.dtype("int32"), "int32"),

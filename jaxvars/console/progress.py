@@ -111,14 +111,9 @@ class Progress(Generic[T]):
     )  # fmt: skip
 
     def __init__(
-        self,
-        source: Iterable[T] | int | None,
-        description: str,
-        *,
-        total: int | None,
-        console: Console | None,
-        enabled: bool,
-    ) -> None:
+        self, source: Iterable[T] | int | None, description: str, *, total: int | None,
+        console: Console | None, enabled: bool,
+    ) -> None:  # fmt: skip
         self._source = _iterable(source)
         length = -1 if source is None else operator.length_hint(self._source, -1)
         self.total = _checked(total) if total is not None else None if length < 0 else length

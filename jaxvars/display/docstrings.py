@@ -73,8 +73,10 @@ def described(thing: Any) -> dict[str, str]:
     """Return what the docstring of a function or class says of its arguments, by name.
 
     >>> def scale(x):
-    ...     '''Args:
-    ...     x: a number.
+    ...     '''Return a product.
+    ...
+    ...     Args:
+    ...         x: a number.
     ...     '''
     >>> described(scale)
     {'x': 'a number.'}

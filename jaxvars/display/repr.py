@@ -116,6 +116,8 @@ def value_text(value: Any) -> str:
 
 
 def _container_text(value: Any) -> str:
+    if isinstance(value, (set, frozenset)) and not value:
+        return "set()"
     left, right = "[]" if isinstance(value, list) else "()" if isinstance(value, tuple) else "{}"
     with _showing(value) as first:
         items = list(_items_text(value)) if first else ["..."]
