@@ -148,6 +148,8 @@ def test_variables_are_named():
     with pytest.raises(CheckError, match="Variable 'v' > 1 does not hold"):
         assert_greater(v, 1)
     assert_less(v, w)
+    with pytest.raises(CheckError, match=r"'v' \(x\) = 1\.0, Variable 'v' \(y\) = 2\.0 \("):
+        assert_equal(v, jv.Variable(A + 1, name="v"))
 
 
 def test_strings():

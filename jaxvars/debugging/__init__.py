@@ -154,6 +154,8 @@ def _distance(x: Array, y: Array) -> Array:
 
 def _compare(x: Any, y: Any, sign: str, holds: Holds, message: str | None, note: str = "") -> None:
     names = _name(x, "x"), _name(y, "y")
+    if isinstance(x, Variable) and names[0] == names[1]:
+        names = f"{names[0]} (x)", f"{names[1]} (y)"
     said = _said(message, f"{names[0]} {sign} {names[1]} does not hold{note}")
     left, right = _alike(x, y, names)
     _check_broadcast(left, right, names)
@@ -182,29 +184,23 @@ def _alike(x: Any, y: Any, names: tuple[str, str]) -> tuple[Array, Array]:
 def _judged(holds: Holds, x: Array, y: Array) -> Array:
     """Return what a comparison says, also of integers of which no dtype holds both."""
     kinds = [jnp.issubdtype(a.dtype, jnp.unsignedinteger) for a in (x, y)]
-    whole = all(jnp.issubdtype(a.dtype, jnp.integer) for a in (x, y))
-    if not whole:
-        floats = [a for a in (x, y) if jnp.issubdtype(a.dtype, jnp.floating)]
-        if len(floats) == 1 and x.dtype != bool != y.dtype:  # few bits hold few integers
-            wide = jnp.promote_types(floats[0].dtype, jnp.float32)
-            x, y = x.astype(wide), y.astype(wide)
-        return holds(x, y)
-    if kinds[0] == kinds[1]:
+    floats = [a for a in (x, y) if jnp.issubdtype(a.dtype, jnp.floating)]
+    if len(floats) == 1 and x.dtype != bool != y.dtype:  # few bits hold few integers
+        wide = jnp.promote_types(floats[0].dtype, jnp.float32)
+        return holds(x.astype(wide), y.astype(wide))
+    is_whole = all(jnp.issubdtype(a.dtype, jnp.integer) for a in (x, y))
+    if kinds[0] == kinds[1] or not is_whole:
         return holds(x, y)
     signed, unsigned = (y, x) if kinds[0] else (x, y)
     width = max(signed.dtype.itemsize, unsigned.dtype.itemsize, 4)
     wide = unsigned.astype(f"uint{8 * width}")
     below = signed < 0
     same = jnp.where(below, 0, signed).astype(wide.dtype)
-    apart = _far(wide, signed)
-    either = holds(wide, same) if kinds[0] else holds(same, wide)
-    return jnp.where(below, holds(*apart) if kinds[0] else holds(*apart[::-1]), either)
-
-
-def _far(unsigned: Array, signed: Array) -> tuple[Array, Array]:
-    """Return an unsigned integer and one below 0 as floats, which keep how they are ordered."""
-    kind = jnp.float64 if jax.config.jax_enable_x64 else jnp.float32  # pyright: ignore[reportAttributeAccessIssue] - made by JAX as it is imported
-    return unsigned.astype(kind), jnp.minimum(signed, -1).astype(kind)
+    # Floats keep how an unsigned integer and one below 0 are ordered.
+    apart = wide.astype(float), jnp.minimum(signed, -1).astype(float)
+    if kinds[0]:
+        return jnp.where(below, holds(*apart), holds(wide, same))
+    return jnp.where(below, holds(*apart[::-1]), holds(same, wide))
 
 
 def _require(good: Array, message: str, values: Mapping[str, Array]) -> None:
