@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Generator, Iterable
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
 
@@ -243,6 +244,13 @@ class Progress(Generic[T]):
 
                 close_bar(self)
 
+    def text(self, speed: float | None = None) -> str:
+        """Return rate and values, as they are drawn beside the bar."""
+        shown = ""
+        with suppress(RuntimeError, TypeError, ValueError):  # a value failed: the loop will say so
+            shown = self.shown
+        return "  ".join(filter(None, [_rate_text(speed or self.rate), shown]))
+
     def line(self) -> str:
         """Return the bar as one line of text.
 
@@ -255,7 +263,7 @@ class Progress(Generic[T]):
         total = "" if self.total is None else f"/{self.total}"
         time = timedelta(seconds=int(self.elapsed))
         done = f"{self.description} {self.completed}{total} in {time}".strip()
-        return ", ".join(filter(None, [done, rate_text(self.rate), self.shown]))
+        return ", ".join(filter(None, [done, _rate_text(self.rate), self.shown]))
 
     def __repr__(self) -> str:
         return f"<progress: {self.line()}>"
@@ -293,10 +301,10 @@ def _text(value: Any, *, wait: bool) -> str | None:
     return cell_text(known.item()) if known.size == 1 else array_text(known)
 
 
-def rate_text(rate: float | None) -> str:
+def _rate_text(rate: float | None) -> str:
     """Return a rate, or what it is the reciprocal of.
 
-    >>> rate_text(1234.5), rate_text(0.25)
+    >>> _rate_text(1234.5), _rate_text(0.25)
     ('1,234 it/s', '4 s/it')
     """
     if rate is None:

@@ -11,20 +11,20 @@ import importlib.util
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from rich import get_console
 from rich import progress as _rich
 from rich.console import Console, RenderableType
 
-from jaxvars.console.progress import Progress, rate_text
+Bar: TypeAlias = Any  # a `progress.Progress`: its file imports this one
 
 _PER_SECOND = 4  # a drawing takes a millisecond or two
 _LOCK = threading.RLock()
 _DISPLAYS: dict[Console, Display] = {}  # that have open bars
 
 
-def open_bar(bar: Progress[Any]) -> None:
+def open_bar(bar: Bar) -> None:
     """Show a bar, beside those that are open on the same console."""
     console = bar.console or get_console()
     with _LOCK:
@@ -33,7 +33,7 @@ def open_bar(bar: Progress[Any]) -> None:
         display.add(bar)
 
 
-def close_bar(bar: Progress[Any]) -> None:
+def close_bar(bar: Bar) -> None:
     """Show a bar as done, or no longer; do nothing if it isn't shown."""
     display, bar.display = bar.display, None
     if display is not None:
@@ -52,8 +52,8 @@ class Display(_rich.Progress):
     """
 
     def __init__(self, console: Console) -> None:
-        self.bars: dict[_rich.TaskID, Progress[Any]] = {}
-        self._kept: list[Progress[Any]] = []  # done, and still to be seen
+        self.bars: dict[_rich.TaskID, Bar] = {}
+        self._kept: list[Bar] = []  # done, and still to be seen
         super().__init__(
             _rich.TextColumn("{task.description}", markup=False),
             _rich.BarColumn(bar_width=20),
@@ -66,12 +66,12 @@ class Display(_rich.Progress):
             disable=not _can_animate(console),
         )
 
-    def add(self, bar: Progress[Any]) -> None:
+    def add(self, bar: Bar) -> None:
         """Show a bar."""
         self.bars[self.add_task(bar.description, total=bar.total, text="")] = bar
         self.start()
 
-    def remove(self, bar: Progress[Any]) -> None:
+    def remove(self, bar: Bar) -> None:
         """Show a bar as done if it is the outermost, else no longer."""
         for is_inner, (task, other) in enumerate(list(self.bars.items())):
             if other is bar:
@@ -97,19 +97,11 @@ class Display(_rich.Progress):
             self._follow(task, bar)
         return super().get_renderables()
 
-    def _follow(self, task: _rich.TaskID, bar: Progress[Any]) -> None:
+    def _follow(self, task: _rich.TaskID, bar: Bar) -> None:
         speeds = {row.id: row.speed for row in self.tasks}
-        told = [rate_text(speeds.get(task) or bar.rate), ""]
-        with suppress(RuntimeError, TypeError, ValueError):  # a value failed: the loop will say so
-            told[1] = bar.shown
+        facts = {"completed": bar.completed, "total": bar.total, "description": bar.description}
         with suppress(KeyError):  # removed meanwhile
-            self.update(
-                task,
-                completed=bar.completed,
-                total=bar.total,
-                description=bar.description,
-                text="  ".join(filter(None, told)),
-            )
+            self.update(task, text=bar.text(speeds.get(task)), **facts)
 
 
 def _can_animate(console: Console) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 from jaxvars.graph.jaxpr import Edge, Kind, Node, Walk, type_of
-from jaxvars.graph.svg import Box, draw
+from jaxvars.graph.svg import LOOKS, Box, draw
 from jaxvars.tracing.jaxprs import open_jaxpr
 
 
@@ -85,9 +85,9 @@ class Graph:
         return sum(node.kind == kind for node in self.nodes)
 
     def __repr__(self) -> str:
-        counts = [(self.count(kind), names) for kind, names in _NAMES.items()]
-        counts.append((len(self.edges), ("edge", "edges")))
-        told = ", ".join(f"{n} {names[n != 1]}" for n, names in counts if n)
+        counts = {look.name: self.count(kind) for kind, look in LOOKS.items()}
+        counts["edge"] = len(self.edges)
+        told = ", ".join(_count_text(name, count) for name, count in counts.items() if count)
         return f"Graph({self.title!r}: {told or 'empty'})"
 
     def __str__(self) -> str:
@@ -108,15 +108,9 @@ class Graph:
         return f"%{node.id} = {made}: {node.type}{detail}"
 
 
-_NAMES: dict[Kind, tuple[str, str]] = {
-    "variable": ("variable", "variables"),
-    "argument": ("argument", "arguments"),
-    "constant": ("constant", "constants"),
-    "operation": ("operation", "operations"),
-    "control": ("loop or branch", "loops or branches"),
-    "result": ("result", "results"),
-    "written": ("written variable", "written variables"),
-}
+def _count_text(name: str, count: int) -> str:
+    plural = "loops or branches" if name == "loop or branch" else f"{name}s"
+    return f"{count} {name if count == 1 else plural}"
 
 
 def _note(unused: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple, final
 from xml.sax.saxutils import escape
 
 from jaxvars.display.text import cells
+from jaxvars.graph.jaxpr import Kind
 from jaxvars.graph.layout import Arrow, Layout, arrange, layers
 
 MAX_CHARS = 34
@@ -25,7 +26,7 @@ _LABEL, _DETAIL = 12.0, 10.5  # font sizes
 _HEIGHT, _PAD, _MARGIN = 40.0, 12.0, 24.0
 
 
-class _Look(NamedTuple):
+class Look(NamedTuple):
     """How boxes of one kind look; colours are (fill, stroke)."""
 
     name: str  # in the legend
@@ -34,14 +35,14 @@ class _Look(NamedTuple):
     dark: tuple[str, str]
 
 
-_KINDS = {
-    "variable": _Look("variable", True, ("#dce8ff", "#3568c9"), ("#1d3157", "#7fa8f5")),
-    "argument": _Look("argument", True, ("#d8f1e2", "#2a8a59"), ("#16382a", "#63c493")),
-    "constant": _Look("constant", True, ("#e8ebef", "#7c8794"), ("#2c323a", "#98a2af")),
-    "operation": _Look("operation", False, ("#ffffff", "#98a2b0"), ("#262b33", "#77818f")),
-    "control": _Look("loop or branch", False, ("#fdeccb", "#bf7f12"), ("#3d2f12", "#e0ac4e")),
-    "result": _Look("result", True, ("#f0e2fb", "#8445bd"), ("#35224a", "#c094ea")),
-    "written": _Look("written variable", True, ("#b9d0ff", "#1c479c"), ("#274a8f", "#b4cdff")),
+LOOKS: dict[Kind, Look] = {
+    "variable": Look("variable", True, ("#dce8ff", "#3568c9"), ("#1d3157", "#7fa8f5")),
+    "argument": Look("argument", True, ("#d8f1e2", "#2a8a59"), ("#16382a", "#63c493")),
+    "constant": Look("constant", True, ("#e8ebef", "#7c8794"), ("#2c323a", "#98a2af")),
+    "operation": Look("operation", False, ("#ffffff", "#98a2b0"), ("#262b33", "#77818f")),
+    "control": Look("loop or branch", False, ("#fdeccb", "#bf7f12"), ("#3d2f12", "#e0ac4e")),
+    "result": Look("result", True, ("#f0e2fb", "#8445bd"), ("#35224a", "#c094ea")),
+    "written": Look("written variable", True, ("#b9d0ff", "#1c479c"), ("#274a8f", "#b4cdff")),
 }
 
 
@@ -50,7 +51,7 @@ _KINDS = {
 class Box:
     """What is drawn for one node."""
 
-    kind: str  # a key of `_KINDS`
+    kind: Kind
     label: str  # the first line, bold
     detail: str = ""  # the second line
     tooltip: str = ""
@@ -175,7 +176,7 @@ def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
 
 def _box(box: Box, x: float, top: float) -> str:
     """Draw one box with its text and tooltip."""
-    left, round_by = x - box.width / 2, _HEIGHT / 2 if _KINDS[box.kind].is_pill else 6
+    left, round_by = x - box.width / 2, _HEIGHT / 2 if LOOKS[box.kind].is_pill else 6
     shape = _rect(left, top, box.width, _HEIGHT, round_by)
     if box.kind == "control":  # a second outline inside: not told by colour alone
         shape += _rect(left + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
@@ -196,7 +197,7 @@ def _heading(boxes: Sequence[Box], title: str, note: str) -> tuple[str, float, f
         wide, y = cells(title) * 16 * _CHAR, y + 30
     x = _MARGIN
     used = {box.kind for box in boxes}
-    kinds = [(kind, look.name) for kind, look in _KINDS.items() if kind in used]
+    kinds = [(kind, look.name) for kind, look in LOOKS.items() if kind in used]
     if any(box.again for box in boxes):
         kinds.append(("constant again", "shown again"))
     for kind, name in kinds:
@@ -262,7 +263,7 @@ def _colours(dark: bool, page: str, ink: str, faint: str) -> Iterable[str]:
     yield f".page{{fill:{page}}}"
     yield f".b,.t{{fill:{ink}}}"
     yield f".d,.k{{fill:{faint}}}"
-    for kind, look in _KINDS.items():
+    for kind, look in LOOKS.items():
         fill, stroke = look.dark if dark else look.light
         yield f".n.{kind} rect{{fill:{fill};stroke:{stroke}}}"
         yield f".w.{kind} .l{{stroke:{stroke}}}"
