@@ -13,7 +13,6 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Generator, Iterable
-from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from jaxvars.display.repr import array_text
 from jaxvars.display.table import cell_text
+from jaxvars.display.text import rate_text
 from jaxvars.errors import CompileError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
@@ -244,13 +244,6 @@ class Progress(Generic[T]):
 
                 close_bar(self)
 
-    def text(self, speed: float | None = None) -> str:
-        """Return rate and values, as they are drawn beside the bar."""
-        shown = ""
-        with suppress(RuntimeError, TypeError, ValueError):  # a value failed: the loop will say so
-            shown = self.shown
-        return "  ".join(filter(None, [_rate_text(speed or self.rate), shown]))
-
     def line(self) -> str:
         """Return the bar as one line of text.
 
@@ -263,7 +256,7 @@ class Progress(Generic[T]):
         total = "" if self.total is None else f"/{self.total}"
         time = timedelta(seconds=int(self.elapsed))
         done = f"{self.description} {self.completed}{total} in {time}".strip()
-        return ", ".join(filter(None, [done, _rate_text(self.rate), self.shown]))
+        return ", ".join(filter(None, [done, rate_text(self.rate), self.shown]))
 
     def __repr__(self) -> str:
         return f"<progress: {self.line()}>"
@@ -299,19 +292,6 @@ def _text(value: Any, *, wait: bool) -> str | None:
         return array_text(array)
     known = np.asarray(array)
     return cell_text(known.item()) if known.size == 1 else array_text(known)
-
-
-def _rate_text(rate: float | None) -> str:
-    """Return a rate, or what it is the reciprocal of.
-
-    >>> _rate_text(1234.5), _rate_text(0.25)
-    ('1,234 it/s', '4 s/it')
-    """
-    if rate is None:
-        return ""
-    if rate < 1:
-        return f"{1 / rate:.3g} s/it"
-    return f"{rate:,.0f} it/s" if rate >= 100 else f"{rate:.3g} it/s"
 
 
 def _no_value(names: list[str]) -> str:

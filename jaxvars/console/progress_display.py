@@ -17,6 +17,8 @@ from rich import get_console
 from rich import progress as _rich
 from rich.console import Console, RenderableType
 
+from jaxvars.display.text import rate_text
+
 Bar: TypeAlias = Any  # a `progress.Progress`: its file imports this one
 
 _PER_SECOND = 4  # a drawing takes a millisecond or two
@@ -99,9 +101,12 @@ class Display(_rich.Progress):
 
     def _follow(self, task: _rich.TaskID, bar: Bar) -> None:
         speeds = {row.id: row.speed for row in self.tasks}
+        told = [rate_text(speeds.get(task) or bar.rate)]
+        with suppress(RuntimeError, TypeError, ValueError):  # a value failed: the loop will say so
+            told.append(bar.shown)
         facts = {"completed": bar.completed, "total": bar.total, "description": bar.description}
         with suppress(KeyError):  # removed meanwhile
-            self.update(task, text=bar.text(speeds.get(task)), **facts)
+            self.update(task, text="  ".join(filter(None, told)), **facts)
 
 
 def _can_animate(console: Console) -> bool:

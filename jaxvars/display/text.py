@@ -121,6 +121,19 @@ def human_bytes(count: float) -> str:
     return f"{count / 1024:.1f} PiB"
 
 
+def rate_text(rate: float | None) -> str:
+    """Return a rate, or what it is the reciprocal of.
+
+    >>> rate_text(1234.5), rate_text(0.25)
+    ('1,234 it/s', '4 s/it')
+    """
+    if rate is None:
+        return ""
+    if rate < 1:
+        return f"{1 / rate:.3g} s/it"
+    return f"{rate:,.0f} it/s" if rate >= 100 else f"{rate:.3g} it/s"
+
+
 def did_you_mean(name: str, options: Iterable[str]) -> str:
     """Return a sentence, with a space before it, that offers what a name is close to; or nothing.
 
