@@ -153,6 +153,12 @@ def test_a_look_leaves_donation_as_it_is():
     assert float(w.value[0]) == 6.0
 
 
+def test_integers_are_finite():
+    with NanAlarm(jv.Variable(1, name="n"), every=1) as alarm:
+        alarm.step()
+    assert alarm.steps == 1
+
+
 def test_the_program_is_made_once():
     alarm = NanAlarm(jv.Variable(1.0, name="w"), every=1)
     for _ in range(5):

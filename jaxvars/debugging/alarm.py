@@ -130,7 +130,8 @@ class NanAlarm:
         self._pending, self._asked = self._look(), self._steps
 
     def _count(self) -> Array:
-        return jnp.stack([jnp.stack(_counts(LOCAL.frame.read(cell))) for _, cell in self._cells])
+        counts = [jnp.stack(_counts(LOCAL.frame.read(cell))) for _, cell in self._cells]
+        return jnp.stack(counts) if counts else jnp.zeros((0, 2), int)
 
     def _judge(self) -> None:
         counts, self._pending = np.asarray(self._pending), None
