@@ -337,6 +337,10 @@ def test_an_empty_table_shows_its_headers() -> None:
     assert "<th" in Table("", ["a"], [])._repr_html_()
 
 
+def test_numpys_truth_is_shown_as_pythons() -> None:
+    assert str(Table("", ["a"], [(np.True_,), (False,)])).splitlines()[2:] == ["yes", "no"]
+
+
 def test_table_html() -> None:
     html = Table("<t>", ["p&q", "n"], [("<w>", 1), ("v", 2.5)], footer=[("sum", 3.5)])._repr_html_()
     tags = Tags(html)

@@ -62,6 +62,7 @@ def test_what_is_filled_in(values, fields, text, result):
         ((1,), {}, "{0.foo}", "cannot be looked up (AttributeError: 'int' object has no attribute"),
         (([1],), {}, "{0[3]}", "cannot be looked up (IndexError"),
         (("a",), {}, "{!x}", "has the conversion !x. There are !s, !r and !a."),
+        ((1.5,), {}, "{!x}", "has the conversion !x. There are !s, !r and !a."),
     ],
     ids=repr,
 )

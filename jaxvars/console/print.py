@@ -231,8 +231,10 @@ class _Filling:
         value = self._value(name)
         if "{" in spec:
             spec = re.sub(r"\{([^{}]*)\}", lambda found: str(self._value(found[1])), spec)
+        if conversion and conversion not in _CONVERSIONS:
+            raise self._error(f"has the conversion !{conversion}", "There are !s, !r and !a")
         if conversion and isinstance(value, str):
-            value = self._converted(value, conversion)
+            value = _CONVERSIONS[conversion](value)
         try:
             return self._planner.top(value, spec)
         except (ValueError, TypeError) as error:
@@ -262,11 +264,6 @@ class _Filling:
         if head:
             return int(head) if head.isdigit() else head
         return next(self._next)
-
-    def _converted(self, value: str, conversion: str) -> str:
-        if conversion not in _CONVERSIONS:
-            raise self._error(f"has the conversion !{conversion}", "There are !s, !r and !a")
-        return _CONVERSIONS[conversion](value)
 
     def _error(self, what: str, cure: str) -> ValueError:
         return ValueError(f"jv.print: the template {self._text!r} {what}. {cure}.")

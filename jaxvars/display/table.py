@@ -204,7 +204,7 @@ def cell_text(value: Any) -> str:
     >>> [cell_text(v) for v in (1258, 0.12345, True, (64, 10), np.dtype("int32"), "w")]
     ['1,258', '0.1235', 'yes', '(64, 10)', 'int32', 'w']
     """
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
         return f"{int(value):,}"
