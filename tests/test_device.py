@@ -35,7 +35,7 @@ def test_names(name, index):
     assert find_device(name) == CPUS[index]
 
 
-@pytest.mark.parametrize("name", ["", "CPU:x", "CPU:-1", "cpu 0", "/job:a/CPU:0:1", "3"])
+@pytest.mark.parametrize("name", ["", "CPU:x", "CPU:-1", "cpu 0", "/job:a/CPU:0:1", "3", 3])
 def test_malformed_names(name):
     with pytest.raises(DeviceError, match=r"is not a device name; write 'CPU:0', 'GPU:1'") as error:
         find_device(name)

@@ -111,7 +111,7 @@ def device(name: str | Device | None) -> Generator[Device | None]:
 
 def find_device(name: str) -> Device:
     """Return the device with a name, or what soft placement puts in its place."""
-    match = _NAME.match(name)
+    match = _NAME.match(name) if isinstance(name, str) else None
     if match is None:
         raise DeviceError(f"{name!r} is not a device name; write 'CPU:0', 'GPU:1' or '/GPU:0'.")
     index = 0 if match["index"] in (None, "*") else int(match["index"])
