@@ -26,6 +26,7 @@ _OLD = {  # by the module that has their classes and functions now
     "metrics.sums": "metrics.tally",
     "optimizers": "_optimizer _optimizers_adam _optimizers_sgd _loss_scale optimizers.adam "
     "optimizers.adaptive optimizers.sgd optimizers.transformed",
+    "debugging.watchers": "debugging.numerics debugging.placement_log",
     "tf.variables.variable": "tf._variable",
     "tf.tensors.shapes": "tf._shapes",
     "tf.tensors.dtypes": "tf._dtypes",
