@@ -17,6 +17,7 @@ import types
 from typing import Any
 
 from jaxvars import tf
+from jaxvars.tf.keras.spaces import Space
 from jaxvars.tf.listing import HOMES, lister, operations_in
 from jaxvars.tf.registry.absent import WHY
 from jaxvars.tf.registry.rows import TABLE, find
@@ -66,7 +67,7 @@ def namespaces() -> dict[str, Any]:
 def _is_namespace(module: Any, name: str) -> bool:
     """Return whether a name is a namespace in a module, and not another name of one elsewhere."""
     value = getattr(module, name)
-    return inspect.ismodule(value) and value.__name__ == f"{module.__name__}.{name}"
+    return type(value) is types.ModuleType and value.__name__ == f"{module.__name__}.{name}"
 
 
 def _section(space: str, module: Any) -> str:
@@ -90,6 +91,8 @@ def _lines(space: str, name: str, module: Any) -> list[str]:
     value = getattr(module, name)
     if isinstance(value, types.SimpleNamespace):
         return [_line(f"{full}.{key}", part) for key, part in sorted(vars(value).items())]
+    if isinstance(value, Space):
+        return [_written(f"tf.{full}", value.__doc__ or "", "")]
     return [] if inspect.ismodule(value) else [_line(full, value)]
 
 

@@ -176,6 +176,14 @@ def test_initializers_draw():
     with pytest.raises(TypeError, match="has 2 elements"):
         tf.constant_initializer([1, 2])((3,))
 
+    with pytest.raises(ValueError, match="must be > 0"):
+        tf.keras.optimizers.schedules.ExponentialDecay(0.1, 0, 0.5)
+
+
+def test_activations_that_keras_has_otherwise():
+    close(tf.keras.activations.sparsemax([0.6, 0.5, 0.0]), [0.55, 0.45, 0.0])
+    assert tf.keras.activations.tanh(tf.constant(0.5, tf.float64)).dtype == tf.float64
+
 
 def test_settings():
     assert tf.keras.backend.epsilon() == 1e-7
@@ -212,6 +220,7 @@ def test_without_keras():
         (tf.keras.activations.selu, 0.0, 1.0507009873554805),
         (tf.keras.activations.leaky_relu, 0.0, 0.2),
         (lambda x: tf.keras.activations.relu(x, max_value=1.0), 1.0, 1.0),
+        (lambda x: tf.keras.regularizers.L1(1.0)(x), 0.0, 0.0),
     ],
 )
 def test_slopes_of_activations_at_corners(fn, x, expected):

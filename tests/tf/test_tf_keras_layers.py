@@ -153,6 +153,53 @@ def test_losses_of_layers_are_there_in_the_tape_and_after_it():
     assert len(model.losses) == 2  # those of the last call
 
 
+def test_what_the_user_writes_and_keras_calls_has_tensors():
+    seen = []
+
+    class Penalty(tf.keras.regularizers.Regularizer):
+        def __call__(self, x):
+            seen.append(type(tf.abs(x) * 2.0))
+            return tf.reduce_sum(tf.abs(x))
+
+    class Halved(tf.keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            seen.append(type(step))
+            return 1.0 / (tf.cast(step, tf.float32) + 1.0)
+
+    dense = tf.keras.layers.Dense(
+        2,
+        kernel_initializer=tf.keras.initializers.Ones(),
+        kernel_regularizer=Penalty(),
+        kernel_constraint=tf.keras.constraints.MaxNorm(1.0),
+    )
+    model = tf.keras.Sequential([tf.keras.Input((3,)), dense])
+    model.compile(tf.keras.optimizers.SGD(Halved()), "mse")
+    close(model.losses[0], 6.0)
+    model.fit(data(4, 3), data(4, 2), verbose=0)
+    assert np.linalg.norm(dense.kernel.numpy(), axis=0) == pytest.approx(1.0, abs=1e-5)
+    assert set(seen) == {tf.Tensor}
+    given = tf.keras.Input((3,))
+    for activation in (tf.keras.activations.relu, tf.keras.activations.gelu):
+        assert tf.keras.Model(given, activation(given))(data(4, 3)).shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: tf.keras.initializers.HeNormal(seed=3),
+        lambda: tf.keras.regularizers.L1(0.5),
+        lambda: tf.keras.constraints.UnitNorm(),
+        lambda: tf.keras.optimizers.schedules.CosineDecay(0.1, 10),
+    ],
+)
+def test_objects_are_copied_pickled_and_made_again(made):
+    one = made()
+    restored = pickle.loads(pickle.dumps(one))
+    for again in (restored, copy.deepcopy(one), type(one).from_config(one.get_config())):
+        assert type(again) is type(one)
+        assert again.get_config() == one.get_config()
+
+
 @pytest.mark.slow
 def test_recurrent_layers_and_masks_under_tapes():
     embed = tf.keras.layers.Embedding(7, 4, mask_zero=True)

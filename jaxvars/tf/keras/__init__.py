@@ -1,9 +1,4 @@
-"""`tf.keras`: optimizers, losses, metrics, initializers of jaxvars; layers and models of Keras.
-
-What training loops need is here, over jaxvars: `optimizers`, `losses`, `metrics`,
-`initializers`, `activations`, `regularizers`, `constraints`, `utils`, `backend`. Everything else,
-like `layers`, `Model`, `Sequential`, `Input`, `applications`, is that of Keras 3 on JAX, if it is
-installed:
+"""`tf.keras`: Keras 3 on JAX, of Tensors; optimizers, losses and metrics are those of jaxvars.
 
     pip install "jaxvars[keras]"
 
@@ -13,8 +8,12 @@ installed:
     gradients = tape.gradient(loss, model.trainable_variables)
     optimizer.apply_gradients(zip(gradients, model.trainable_variables))
 
-Layers take and return Tensors (`_layers.py`); tapes, `tf.function`, optimizers and checkpoints see
-Keras's variables (`_shared.py`); `fit` runs `train_step` as a `tf.function` (`_training.py`).
+`optimizers` (fused updates, slots that checkpoints find by their variables), `losses` (TensorFlow's
+slopes where Keras on JAX has others, or NaN) and `metrics` (sums that count on after 2**24) do not
+need Keras; all else does. Its layers, initializers, regularizers, constraints, schedules and
+functions take and return Tensors (`layer_bridge.py`, `additions.py`); tapes, `tf.function`,
+optimizers and checkpoints see its variables (`adapter/shared.py`); `fit` runs `train_step` as a
+`tf.function` (`training.py`).
 
 Differs from TensorFlow: layers draw their first weights, and dropout its masks, from JAX's values;
 the shapes and types of Keras's variables are a tuple and a string.
@@ -23,29 +22,17 @@ the shapes and types of Keras's variables are a tuple and a string.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from typing import Any
 
+from jaxvars.tf.keras.spaces import SPACES, Space, find
 from jaxvars.tf.listing import lister
 
-_HERE = (
-    "activations",
-    "backend",
-    "constraints",
-    "initializers",
-    "losses",
-    "metrics",
-    "optimizers",
-    "regularizers",
-    "utils",
-)
-_CLASSES = {
-    "Constraint": "constraints",
-    "Initializer": "initializers",
-    "Loss": "losses",
-    "Metric": "metrics",
-    "Optimizer": "optimizers",
-    "Regularizer": "regularizers",
-}
+_HERE = ("losses", "metrics", "optimizers")
+_CLASSES = {"Loss": "losses", "Metric": "metrics", "Optimizer": "optimizers"}
+
+sys.modules.update({f"{__name__}.{path}": Space(path) for path in SPACES})  # for `import`
 
 
 def __getattr__(name: str) -> Any:
@@ -55,10 +42,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__name__}.{_CLASSES[name]}"), name)
     if name.startswith("_"):
         raise AttributeError(name)
-    try:
-        return importlib.import_module("jaxvars.tf.keras.spaces").find(name)
-    except ImportError as error:
-        raise AttributeError(f"tf.keras.{name}: {error}") from error
+    return find(name)
 
 
-__dir__ = lister(__name__, {*_HERE, *_CLASSES})
+_THERE = {*SPACES} - {"optimizers.schedules"} if importlib.util.find_spec("keras") else ()
+__dir__ = lister(__name__, {*_HERE, *_CLASSES, *_THERE})

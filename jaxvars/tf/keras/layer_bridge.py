@@ -1,4 +1,4 @@
-"""Layers and models of Keras that take and return Tensors: the classes that `tf.keras` returns.
+"""What is Keras's, as `tf.keras` has it: classes, models and functions of Tensors.
 
 For a class of Keras, `faced` makes one below it, and below those made for its bases, so that
 `isinstance` says what TensorFlow does. Methods that the user writes get Tensors; those of Keras get
@@ -14,32 +14,67 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
+import sys
 import types
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from jaxvars.core.frames import LOCAL
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf.keras.adapter import shared as _shared
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import PLACE, boxed, into_keras, of_user, unwrap
+from jaxvars.tf.keras.additions import ADDED, CALLS, as_array, follow_seed
 from jaxvars.tf.keras.metrics import Metric
-from jaxvars.tf.keras.theirs import theirs
+from jaxvars.tf.keras.spaces import Space
+from jaxvars.tf.keras.theirs import OfTensors, theirs
 from jaxvars.tf.keras.training import Trained
 from jaxvars.tracing.around import around
 
 _BY_THE_USER = ("call", "build", "compute_loss", "compute_metrics", "train_step", "test_step")
 _BY_KERAS = ("call", "compute_mask", "get_initial_state", "adapt")
+_CALLED = (
+    "initializers.Initializer",
+    "regularizers.Regularizer",
+    "constraints.Constraint",
+    "optimizers.schedules.LearningRateSchedule",
+)
+"""The classes of Keras, but layers, whose objects are called with tensors."""
 
 
-class ArrayProxy:
-    """What the classes of layers have in common: Tensors outside, arrays inside."""
+class Face:
+    """What all classes have in common: Tensors outside, arrays inside."""
+
+    _by_the_user: ClassVar[tuple[str, ...]] = ("__call__",)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_of_keras" not in vars(cls):  # a class of the user's
-            for name in (*_BY_THE_USER, "predict_step"):
+            for name in cls._by_the_user:
                 if callable(vars(cls).get(name)):
                     setattr(cls, name, of_user(vars(cls)[name]))
+
+
+class Called(Face):
+    """What initializers, regularizers, constraints and schedules have in common."""
+
+    def __reduce__(self) -> Any:
+        if "_of_keras" in vars(type(self)):  # found by Keras's class, which pickle can import
+            return _revive, (vars(type(self))["_of_keras"], vars(self))
+        return object.__reduce_ex__(self, 2)
+
+
+def _revive(cls: Any, attributes: dict[str, Any]) -> Any:
+    made = object.__new__(faced(cls))
+    vars(made).update(attributes)
+    return made
+
+
+class ArrayProxy(Face):
+    """What layers have in common."""
+
+    _by_the_user = (*_BY_THE_USER, "predict_step")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer: Tensors come out."""
@@ -78,38 +113,54 @@ class ArrayProxy:
         return [*layer.metrics, *(part for part in parts if isinstance(part, Metric))]
 
 
-def is_layer(cls: Any) -> bool:
-    """Return whether a class is one of layers of Keras."""
-    return isinstance(cls, type) and issubclass(cls, keras().Layer)
+@functools.cache
+def _bases_of_keras() -> tuple[Any, ...]:
+    return keras().Layer, *(operator.attrgetter(path)(keras()) for path in _CALLED)
 
 
 @functools.cache
 def faced(cls: Any) -> Any:
-    """Return the class that stands for one of layers of Keras."""
-    if issubclass(cls, ArrayProxy):
+    """Return the class that stands for one of Keras."""
+    if issubclass(cls, Face):
         return cls
     space = {"_of_keras": cls, "__doc__": cls.__doc__, "__module__": _home(cls)}
-    for name in _BY_KERAS:
-        if name in vars(cls):
-            space[name] = _method(vars(cls)[name])
+    if issubclass(cls, keras().Layer):
+        space.update({name: _method(vars(cls)[name]) for name in _BY_KERAS if name in vars(cls)})
+    elif "__call__" in vars(cls):
+        space["__call__"] = _method(_call_of(cls))
     if "__init__" in vars(cls):
         space["__init__"] = _initializer(cls)
     return types.new_class(cls.__name__, (*_bases(cls), cls), exec_body=lambda ns: ns.update(space))
 
 
 def _bases(cls: Any) -> tuple[Any, ...]:
-    if cls is keras().Layer:
-        return (ArrayProxy,)
-    above = tuple(faced(base) for base in cls.__bases__ if is_layer(base))
+    if cls in _bases_of_keras():
+        return (ArrayProxy if cls is keras().Layer else Called,)
+    above = tuple(faced(base) for base in cls.__bases__ if issubclass(base, _bases_of_keras()))
     return (Trained, *above) if cls is keras().Model else above
 
 
 def _home(cls: Any) -> str:
     """Return the module that Keras looks for the class in."""
-    for space in ("models", "layers"):
-        if getattr(getattr(keras(), space), cls.__name__, None) is cls:
-            return f"keras.{space}"
+    for path in ("models", "layers", *(path.rpartition(".")[0] for path in _CALLED)):
+        if getattr(operator.attrgetter(path)(keras()), cls.__name__, None) is cls:
+            return f"keras.{path}"
     return cls.__module__
+
+
+def _call_of(cls: Any) -> Callable[..., Any]:
+    """Return what stands for `__call__`, by TensorFlow's types and slopes."""
+    fn: Any = CALLS.get(f"{_home(cls)}.{cls.__name__}", cls.__call__)
+    if issubclass(cls, keras().initializers.Initializer):
+        return fn
+    is_rate = issubclass(cls, keras().optimizers.schedules.LearningRateSchedule)
+
+    @functools.wraps(fn)
+    def call(self: Any, value: Any) -> Any:
+        found = fn(self, as_array(value))
+        return found.astype("float32") if is_rate else found
+
+    return call
 
 
 def _method(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,28 +182,25 @@ def _initializer(cls: Any) -> Callable[..., None]:
             self.__class__._of_graph(self, *args, **kwargs)
         else:
             cls.__init__(self, *theirs(list(args)), **theirs(kwargs))
+            follow_seed(self)
 
     setattr(__init__, "__signature__", inspect.signature(cls.__init__))  # noqa: B010 - Keras reads it
     return __init__
 
 
-def adopted(layer: Any) -> Any:
-    """Give a layer, or model, of Keras and all that are in it the classes made for theirs."""
-    if isinstance(layer, keras().Layer):
-        for one in layer._flatten_layers():
-            if not isinstance(one, ArrayProxy):
-                one.__class__ = faced(type(one))
-    return layer
+def adopted(thing: Any) -> Any:
+    """Give a layer or model of Keras, all that are in it, or another object, its faced class."""
+    parts = thing._flatten_layers() if isinstance(thing, keras().Layer) else [thing]
+    for one in parts:
+        if isinstance(one, _bases_of_keras()) and not isinstance(one, Face):
+            one.__class__ = faced(type(one))
+    return thing
 
 
 # ---------------------------------------------------------------- models of inputs and outputs
+@functools.cache
 def _functional() -> Any:
     """Return Keras's class of models that are made of inputs and outputs."""
-    return _functional_class()
-
-
-@functools.cache
-def _functional_class() -> Any:
     x = keras().Input((1,))
     return type(keras().Model(x, x))
 
@@ -181,20 +229,55 @@ def _made_functional(cls: Any) -> Any:
     return types.new_class(cls.__name__, (cls, graph), exec_body=lambda ns: ns.update(space))
 
 
-def handed_out(thing: Any) -> Any:
+# ---------------------------------------------------------------- names
+def of_keras(path: str) -> Any:
+    """Return what Keras has under a name."""
+    return operator.attrgetter(path)(keras())
+
+
+def find(path: str) -> Any:
+    """Return what `tf.keras` has under a name.
+
+    Raises:
+        AttributeError: when there is nothing; names the nearest.
+    """
+    keras()
+    if path in ADDED:
+        return ADDED[path]
+    space, _, name = path.rpartition(".")
+    where = of_keras(space) if space else keras()
+    if not hasattr(where, name):
+        hint = did_you_mean(name, dir(where))
+        raise AttributeError(f"tf.keras{space and '.'}{space} has no attribute {name!r}.{hint}")
+    return _handed_out(getattr(where, name), path)
+
+
+def _handed_out(thing: Any, path: str) -> Any:
     """Return something of Keras as `tf.keras` has it."""
-    if is_layer(thing):
+    if isinstance(thing, types.ModuleType):
+        return sys.modules.setdefault(f"jaxvars.tf.keras.{path}", Space(path))
+    if isinstance(thing, type) and issubclass(thing, _bases_of_keras()):
         return faced(thing)
-    if isinstance(thing, types.FunctionType):
-        return _function(thing)
-    return thing
+    return _function(thing, path) if isinstance(thing, types.FunctionType) else thing
 
 
-def _function(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _function(fn: Callable[..., Any], path: str) -> Callable[..., Any]:
     """Return a function of Keras that takes what belongs to `tf`, and makes what does."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return adopted(into_keras(fn, theirs(list(args)), theirs(kwargs)))
+        given = map(as_array, args) if path.startswith("activations.") else args
+        return _made(into_keras(fn, theirs(list(given)), theirs(kwargs)))
 
+    call.__module__, _, call.__qualname__ = f"jaxvars.tf.keras.{path}".rpartition(".")
+    setattr(call, "_of_keras", fn)  # noqa: B010 - pyright knows no attributes of functions
     return call
+
+
+def _made(thing: Any) -> Any:
+    """Return what a function of Keras has made or found as `tf.keras` has it."""
+    if isinstance(thing, OfTensors):
+        return thing.__wrapped__
+    if isinstance(thing, types.FunctionType) and thing.__module__.startswith("keras."):
+        return find(f"activations.{thing.__name__}")
+    return adopted(thing)

@@ -12,15 +12,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxvars import losses as _core
-from jaxvars.tf.keras import backend as _backend
-from jaxvars.tf.keras.adapter.facade import (
-    array,
-    elsewhere,
-    interpret,
-    made_of,
-    revived,
-    serialized,
-)
+from jaxvars.tf.keras.adapter.facade import array, interpret, made_of, revived, serialized
+from jaxvars.tf.keras.additions import floatx
+from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -68,7 +62,7 @@ class Loss:
     @property
     def dtype(self) -> str:
         """The name of the type that it computes in."""
-        return _backend.floatx() if self._dtype is None else as_dtype(self._dtype).name
+        return floatx() if self._dtype is None else as_dtype(self._dtype).name
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return the values, one for each sample."""
@@ -139,7 +133,7 @@ def deserialize(name: Any, custom_objects: Any = None) -> Any:
 
 def __getattr__(name: str) -> Any:
     if name not in _KNOWN:
-        return elsewhere("losses", name, _KNOWN)
+        return find(f"losses.{name}")
     globals()[name] = made_of(_KNOWN[name], name, _Made, __name__)
     return globals()[name]
 

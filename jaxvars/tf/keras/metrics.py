@@ -16,16 +16,10 @@ import jax.numpy as jnp
 
 from jaxvars import metrics as _core
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.metrics.metric import add_variable as _add_variable
 from jaxvars.metrics.sums import Tally
-from jaxvars.tf.keras.adapter.facade import (
-    array,
-    arrays,
-    elsewhere,
-    interpret,
-    made_of,
-    revived,
-    serialized,
-)
+from jaxvars.tf.keras.adapter.facade import array, arrays, interpret, made_of, revived, serialized
+from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -203,7 +197,7 @@ def __getattr__(name: str) -> Any:
 
         if name in losses._SHORT_NAMES:
             return getattr(losses, name)
-        return elsewhere("metrics", name, _KNOWN)
+        return find(f"metrics.{name}")
     globals()[name] = made_of(_KNOWN[name], name, _Made, __name__)
     return globals()[name]
 

@@ -17,6 +17,7 @@ or by `build`; `iterations` is int32; `tf.IndexedSlices` are made dense.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -25,8 +26,9 @@ from jaxvars.core.traversal import Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.optimizers.checks import Options
 from jaxvars.tf.autodiff.tape import GradientTape
-from jaxvars.tf.keras.adapter import schedules as schedules
-from jaxvars.tf.keras.adapter.facade import array, class_of, elsewhere, named, revived, serialized
+from jaxvars.tf.keras.adapter.facade import array, class_of, named, revived, serialized
+from jaxvars.tf.keras.adapter.semantics import into_user
+from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
@@ -52,7 +54,7 @@ class Optimizer(Proxy):
         bound = inspect.signature(self.made_of.__init__).bind(None, *args, **kwargs)
         bound.apply_defaults()
         rate = bound.arguments.get("learning_rate")
-        self._schedule = rate if isinstance(rate, schedules.LearningRateSchedule) else None
+        self._schedule = rate if _is_schedule(rate) else None
         if "learning_rate" in bound.arguments:
             bound.arguments["learning_rate"] = _rate(rate)
         self._core = self.made_of(*bound.args[1:], **bound.kwargs)
@@ -112,7 +114,7 @@ class Optimizer(Proxy):
         options = [*Options.__annotations__, "weight_decay"]
         known = dict.fromkeys(name for name in (*names, *options) if name != "learning_rate")
         config = {name: getattr(self._core, name) for name in known if hasattr(self._core, name)}
-        rate = self._schedule and schedules.serialize(self._schedule)
+        rate = self._schedule and find("optimizers.schedules.serialize")(self._schedule)
         return {**config, "learning_rate": rate or float(self.learning_rate)}
 
     @classmethod
@@ -120,7 +122,8 @@ class Optimizer(Proxy):
         """Return the optimizer with these arguments."""
         given = dict(config)
         if isinstance(given.get("learning_rate"), dict):
-            given["learning_rate"] = schedules.deserialize(given["learning_rate"], custom_objects)
+            revive = find("optimizers.schedules.deserialize")
+            given["learning_rate"] = revive(given["learning_rate"], custom_objects)
         return cls(**given)
 
     # ------------------------------------------------------------ updating
@@ -215,11 +218,17 @@ def _rate(given: Any) -> Any:
     """Return a learning rate as the core takes it."""
     if isinstance(given, Variable):
         return given.aliased
-    if isinstance(given, schedules.LearningRateSchedule):
-        return lambda step: to_array(given(Tensor(to_array(step))))
+    if _is_schedule(given):
+        return lambda step: to_array(into_user(given, (Tensor(to_array(step)),), {}))
     if callable(given) and not inspect.signature(given).parameters:
         return lambda _: to_array(given())
     return to_array(given) if isinstance(given, TensorLike) else given
+
+
+def _is_schedule(rate: Any) -> bool:
+    if not callable(rate) or "keras" not in sys.modules:
+        return False
+    return isinstance(rate, find("optimizers.schedules.LearningRateSchedule"))
 
 
 def get(identifier: Any) -> Any:
@@ -249,9 +258,9 @@ def deserialize(config: Any, custom_objects: Any = None) -> Any:
 
 def __getattr__(name: str) -> Any:
     if name not in _KNOWN:
-        return elsewhere("optimizers", name, _KNOWN)
+        return find(f"optimizers.{name}")
     globals()[name] = class_of(_KNOWN[name], Optimizer, __name__)
     return globals()[name]
 
 
-__dir__ = lister(__name__, _KNOWN)
+__dir__ = lister(__name__, {*_KNOWN, "schedules"})

@@ -1,42 +1,51 @@
-"""The namespaces of Keras as `tf.keras` has them."""
+"""The namespaces of Keras as `tf.keras` has them; Keras is imported when a name is needed."""
 
 from __future__ import annotations
 
-import functools
-import sys
+import importlib
 import types
 from typing import Any
 
-from jaxvars.tf.keras.adapter.keras import keras
-from jaxvars.tf.keras.layer_bridge import handed_out
-
-
-@functools.cache
-def find(name: str) -> Any:
-    """Return what Keras has under a name.
-
-    Raises:
-        AttributeError: when there is nothing.
-    """
-    thing = getattr(keras(), name)
-    return Space(thing) if isinstance(thing, types.ModuleType) else handed_out(thing)
+SPACES = tuple(
+    "activations applications backend callbacks config constraints datasets distribution "  # noqa: SIM905 - shorter
+    "dtype_policies export initializers layers legacy mixed_precision models ops "
+    "optimizers.schedules preprocessing quantizers random regularizers saving tree utils "
+    "visualization wrappers".split()
+)
 
 
 class Space(types.ModuleType):
-    """A namespace of Keras whose layers, models and functions take and return Tensors."""
+    """A namespace of Keras whose layers, models and functions take and return Tensors.
 
-    def __init__(self, theirs: Any) -> None:
-        name = f"jaxvars.tf.{theirs.__name__}"
-        super().__init__(name, theirs.__doc__)
-        self._theirs = theirs
-        sys.modules.setdefault(name, self)
+    Args:
+        path: its name behind `keras`: "layers", "optimizers.schedules".
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"jaxvars.tf.keras.{path}", f"`keras.{path}`, of Tensors.")
+        self._path = path
 
     def __getattr__(self, name: str) -> Any:
-        thing = getattr(self._theirs, name)
-        made = Space(thing) if isinstance(thing, types.ModuleType) else handed_out(thing)
-        if not name.startswith("_"):
-            vars(self)[name] = made
+        if name.startswith("_"):
+            raise AttributeError(name)
+        vars(self)[name] = made = find(f"{self._path}.{name}")
         return made
 
     def __dir__(self) -> list[str]:
-        return dir(self._theirs)
+        return dir(_bridge().of_keras(self._path))
+
+
+def find(path: str) -> Any:
+    """Return what `tf.keras` has under a name that is Keras's, like "layers.Dense".
+
+    Raises:
+        AttributeError: when there is nothing, or Keras is not installed.
+    """
+    try:
+        return _bridge().find(path)
+    except ImportError as error:
+        raise AttributeError(f"tf.keras.{path}: {error}") from error
+
+
+def _bridge() -> Any:
+    return importlib.import_module(f"{__package__}.layer_bridge")  # which imports this file

@@ -21,7 +21,6 @@ from jaxvars.tf.keras.adapter.data import data_of, is_dataset
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import boxed, into_keras, unwrap
 from jaxvars.tf.keras.bridges import bridged, named
-from jaxvars.tf.keras.utils import unpack_x_y_sample_weight
 
 _SAVED = (
     "optimizer", "loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly",
@@ -84,7 +83,7 @@ class Trained:
         this, model = cast(Any, self), cast(Any, super())
         if len(data) > 1:  # a step of the user's that is written for Keras on JAX
             return into_keras(model.train_step, data, {})
-        x, y, weight = unpack_x_y_sample_weight(*data)
+        x, y, weight = keras().utils.unpack_x_y_sample_weight(*data)
         with GradientTape() as tape:
             predicted = this._predicted(x, training=True)
             loss = this._tracked_loss(x, y, predicted, weight, training=True)
@@ -99,7 +98,7 @@ class Trained:
         this, model = cast(Any, self), cast(Any, super())
         if len(data) > 1:
             return into_keras(model.test_step, data, {})
-        x, y, weight = unpack_x_y_sample_weight(*data)
+        x, y, weight = keras().utils.unpack_x_y_sample_weight(*data)
         predicted = this._predicted(x, training=False)
         this._tracked_loss(x, y, predicted, weight, training=False)
         return this.compute_metrics(x, y, predicted, sample_weight=weight)
@@ -109,7 +108,7 @@ class Trained:
         model: Any = super()
         if len(data) > 1:
             return into_keras(model.predict_step, data, {})
-        x, _, _ = unpack_x_y_sample_weight(*data)
+        x, _, _ = keras().utils.unpack_x_y_sample_weight(*data)
         return self._predicted(x, training=False)
 
     def _predicted(self, x: Any, *, training: bool) -> Any:

@@ -9,12 +9,10 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-import importlib
 import types
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 
-from jaxvars.display.text import did_you_mean
 from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
@@ -60,40 +58,6 @@ def made_of(thing: Any, name: str, base: type, module: str) -> Any:
     """Return the class or function that stands for one of the core's."""
     is_class = isinstance(thing, type)
     return class_of(thing, base, module) if is_class else function_of(thing, name, module)
-
-
-class Configured:
-    """What is made again from its attributes."""
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that it was made with, by name."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        """Return another one with these arguments."""
-        return cls(**config)
-
-
-def elsewhere(space: str, name: str, known: Mapping[str, Any]) -> Any:
-    """Return what Keras has under a name that is not here.
-
-    Raises:
-        AttributeError: when it has nothing, or is not installed; names the nearest that is here.
-    """
-    hint = did_you_mean(name, list(known))
-    words = f"tf.keras.{space} has no attribute {name!r}.{hint}"
-    if name.startswith("_"):
-        raise AttributeError(words)
-    try:
-        theirs = importlib.import_module(__name__.replace("adapter.facade", "spaces")).find(space)
-        return getattr(theirs, name)
-    except ImportError:
-        raise AttributeError(
-            f'{words} It may be one of Keras, which is not installed: pip install "jaxvars[keras]"'
-        ) from None
-    except AttributeError:
-        raise AttributeError(words) from None
 
 
 def serialized(space: str, thing: Any) -> Any:

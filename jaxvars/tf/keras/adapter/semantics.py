@@ -60,7 +60,7 @@ def into_keras(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         result = fn(*unwrap(args), **unwrap(kwargs))
     finally:
         PLACE.is_in_keras, PLACE.is_run_at_once = False, was
-    return boxed(unwrap(result))
+    return _box_jax(unwrap(result))
 
 
 def into_user(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -108,6 +108,11 @@ def boxed(value: Any) -> Any:
     if isinstance(value, jax.Array | np.ndarray):
         return Tensor(value)
     return _mapped(boxed, value)
+
+
+def _box_jax(value: Any) -> Any:
+    """Return a structure with a Tensor in place of each array of JAX; those of NumPy remain."""
+    return Tensor(value) if isinstance(value, jax.Array) else _mapped(_box_jax, value)
 
 
 def _mapped(fn: Callable[[Any], Any], value: Any) -> Any:
