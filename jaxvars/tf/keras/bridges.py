@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable
 from typing import Any
 
 from jaxvars.core.variable import Variable as CoreVariable
@@ -22,15 +23,14 @@ from jaxvars.tf.variables.variable import Variable
 
 def bridged(value: Any) -> Any:
     """Return an argument of `compile` as Keras takes it."""
-    if isinstance(value, list | tuple):
-        return [bridged(part) for part in value]
-    if isinstance(value, dict):
-        return {key: bridged(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | dict):
+        return _of_each(bridged, value)
     if isinstance(value, losses.Loss):
         return _loss()(value) if value.made_of is None else named(value)
-    for kind, made in ((optimizers.Optimizer, _optimizer), (metrics.Metric, _metric)):
-        if isinstance(value, kind):
-            return made()(value)
+    if isinstance(value, optimizers.Optimizer):
+        return _optimizer()(value)
+    if isinstance(value, metrics.Metric):
+        return _metric()(value)
     if isinstance(value, types.FunctionType) and value.__module__.startswith("jaxvars."):
         return getattr(keras().losses, value.__name__, None) or theirs(value)
     return theirs(value)
@@ -38,19 +38,22 @@ def bridged(value: Any) -> Any:
 
 def named(value: Any) -> Any:
     """Return an argument of `compile` with what Keras has under the name of each thing in it."""
-    if isinstance(value, list | tuple):
-        return [named(part) for part in value]
-    if isinstance(value, dict):
-        return {key: named(part) for key, part in value.items()}
-    for kind, space in (
-        (losses.Loss, "losses"),
-        (optimizers.Optimizer, "optimizers"),
-        (metrics.Metric, "metrics"),
-    ):
+    if isinstance(value, list | tuple | dict):
+        return _of_each(named, value)
+    for kind, space in _SPACES.items():
         if isinstance(value, kind):
             found = getattr(getattr(keras(), space), type(value).__name__, None)
             return value if found is None else found.from_config(value.get_config())
     return bridged(value)
+
+
+_SPACES = {losses.Loss: "losses", optimizers.Optimizer: "optimizers", metrics.Metric: "metrics"}
+
+
+def _of_each(fn: Callable[[Any], Any], value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: fn(part) for key, part in value.items()}
+    return list(map(fn, value))
 
 
 def variable_of(variable: Any) -> Any:
@@ -70,9 +73,19 @@ def _variables_of(owner: Any, known: dict[int, Any]) -> list[Any]:
     return [known[id(variable.aliased)] for variable in owner.variables]
 
 
+class _Wrapper:
+    """What Keras is given: it passes everything on to what it wraps."""
+
+    wrapped: Any
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return self.wrapped.get_config()
+
+
 @functools.cache
 def _loss() -> Any:
-    class Loss(keras().losses.Loss):
+    class Loss(_Wrapper, keras().losses.Loss):
         """A loss of `tf.keras`."""
 
         def __init__(self, loss: Any) -> None:
@@ -87,16 +100,12 @@ def _loss() -> Any:
             """Return the loss of each sample."""
             return into_user(self.wrapped.call, (y_true, y_pred), {})
 
-        def get_config(self) -> dict[str, Any]:
-            """Return the arguments that it was made with, by name."""
-            return self.wrapped.get_config()
-
     return Loss
 
 
 @functools.cache
 def _metric() -> Any:
-    class Metric(keras().metrics.Metric):
+    class Metric(_Wrapper, keras().metrics.Metric):
         """A metric of `tf.keras`."""
 
         def __init__(self, metric: Any) -> None:
@@ -121,14 +130,18 @@ def _metric() -> Any:
             """Its variables."""
             return _variables_of(self.wrapped, self._known)
 
-        def get_config(self) -> dict[str, Any]:
-            """Return the arguments that it was made with, by name."""
-            return self.wrapped.get_config()
-
     return Metric
 
 
-class _Optimizer:
+def _passed_on(name: str, words: str) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.wrapped, name)(*args, **kwargs)
+
+    call.__name__, call.__doc__ = name, words
+    return call
+
+
+class _Optimizer(_Wrapper):
     """An optimizer of `tf.keras`, above Keras's base class."""
 
     def __init__(self, optimizer: Any) -> None:
@@ -142,21 +155,12 @@ class _Optimizer:
         self.wrapped.build(variables)
         self.built = True
 
-    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        """Update variables by their gradients."""
-        self.wrapped.apply(grads, trainable_variables)
-
-    def apply_gradients(self, grads_and_vars: Any) -> Any:
-        """Update variables by their gradients."""
-        return self.wrapped.apply_gradients(grads_and_vars)
-
-    def scale_loss(self, loss: Any) -> Any:
-        """Return the loss times what the gradients will be divided by."""
-        return self.wrapped.scale_loss(loss)
-
-    def finalize_variable_values(self, var_list: Any) -> None:
-        """Make the averages of variables their values."""
-        self.wrapped.finalize_variable_values(var_list)
+    apply = _passed_on("apply", "Update variables by their gradients.")
+    apply_gradients = _passed_on("apply_gradients", "Update variables by their gradients.")
+    scale_loss = _passed_on("scale_loss", "Return the loss by what the gradients are divided by.")
+    finalize_variable_values = _passed_on(
+        "finalize_variable_values", "Make the averages of variables their values."
+    )
 
     @property
     def variables(self) -> list[Any]:
@@ -176,14 +180,7 @@ class _Optimizer:
     def learning_rate(self, value: Any) -> None:
         self.wrapped.learning_rate = value
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that it was made with, by name."""
-        return self.wrapped.get_config()
-
 
 @functools.cache
 def _optimizer() -> Any:
-    class Optimizer(_Optimizer, keras().optimizers.Optimizer):
-        """An optimizer of `tf.keras`."""
-
-    return Optimizer
+    return type("Optimizer", (_Optimizer, keras().optimizers.Optimizer), {"__module__": __name__})

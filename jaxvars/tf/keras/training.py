@@ -108,8 +108,7 @@ class Trained:
         model: Any = super()
         if len(data) > 1:
             return into_keras(model.predict_step, data, {})
-        x, _, _ = keras().utils.unpack_x_y_sample_weight(*data)
-        return self._predicted(x, training=False)
+        return self._predicted(keras().utils.unpack_x_y_sample_weight(*data)[0], training=False)
 
     def _predicted(self, x: Any, *, training: bool) -> Any:
         this: Any = self

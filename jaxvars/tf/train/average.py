@@ -6,6 +6,7 @@ from typing import Any, final
 
 from jaxvars.core.traversal import Holder, Tied
 from jaxvars.optimizers.slots import Tie
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
@@ -39,15 +40,10 @@ class ExponentialMovingAverage(Holder):
         zero_debias: bool = False,
         name: str = "ExponentialMovingAverage",
     ) -> None:
-        self._decay, self._num_updates, self._zero_debias = decay, num_updates, zero_debias
-        self._name = name
+        self._decay, self._num_updates, self._name = decay, num_updates, name
         self._averages: dict[str, Variable] = {}  # by `Tied`: a checkpoint goes by the variables
-        self._names: dict[str, str] = {}
 
-    @property
-    def name(self) -> str:
-        """What the names of the averages end with."""
-        return self._name
+    name = held("_name", "What the names of the averages end with.")
 
     def apply(self, var_list: Any = None) -> None:
         """Move the averages of some variables, from their first call on.
@@ -75,9 +71,8 @@ class ExponentialMovingAverage(Holder):
     def _average(self, variable: Variable) -> Variable:
         key = str(variable.aliased._cell.key)
         if key not in self._averages:
-            self._names[key] = f"{variable.name.removesuffix(':0')}/{self._name}"
             self._averages[Tied(key, Tie(variable.aliased))] = Variable(
-                lambda: variable.value(), trainable=False, name=self._names[key]
+                lambda: variable.value(), trainable=False, name=self.average_name(variable)
             )
         return self._averages[key]
 

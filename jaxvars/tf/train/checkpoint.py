@@ -11,6 +11,7 @@ import copy
 import os
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
@@ -30,12 +31,39 @@ from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.graph import GRAPH, Node
-from jaxvars.tf.train.options import CheckpointOptions
-from jaxvars.tf.train.restore import Wait
-from jaxvars.tf.train.status import Status
+from jaxvars.tf.train.restore import Status, Wait
 from jaxvars.tf.train.stored import SUFFIX, WRITTEN, opened, saved_graph
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing import context
+
+
+@final
+@dataclass(eq=False, repr=False)
+class CheckpointOptions:
+    """How a checkpoint is written.
+
+    Args:
+        experimental_io_device: of no effect.
+        experimental_enable_async_checkpoint: of no effect: use
+            `jv.checkpoint.CheckpointManager(async_save=True)`.
+        experimental_write_callbacks: functions to call with the path when it is written.
+        enable_async: of no effect.
+        experimental_skip_slot_variables: of no effect.
+        experimental_sharding_callback: of no effect.
+
+    >>> CheckpointOptions(experimental_io_device="/job:localhost").experimental_io_device
+    '/job:localhost'
+    """
+
+    experimental_io_device: str | None = None
+    experimental_enable_async_checkpoint: bool = False
+    experimental_write_callbacks: Any = None
+    enable_async: bool = False
+    experimental_skip_slot_variables: bool = False
+    experimental_sharding_callback: Any = None
+
+    def __post_init__(self) -> None:
+        self.enable_async = self.enable_async or self.experimental_enable_async_checkpoint
 
 
 @final

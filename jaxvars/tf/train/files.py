@@ -18,9 +18,8 @@ from jaxvars.tf.errors import DataLossError, NotFoundError
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype, int64, string
 from jaxvars.tf.train import graph as graphs
-from jaxvars.tf.train.folder import latest_checkpoint
 from jaxvars.tf.train.graph import Graph, key_of
-from jaxvars.tf.train.stored import file_of, opened, saved_graph
+from jaxvars.tf.train.stored import file_of, latest_checkpoint, opened, saved_graph
 from jaxvars.tf.variables.variable import face_of
 
 _COUNTER = "save_counter"  # int32 in the file, int64 at this door

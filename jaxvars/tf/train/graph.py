@@ -288,12 +288,3 @@ def by_name(graph: Graph) -> dict[str, Variable]:
 def key_of(name: str) -> str:
     """Return TensorFlow's key of a value."""
     return name if name == GRAPH else f"{'' if name == ROOT else name}{SUFFIX}"
-
-
-def name_of(key: str) -> str:
-    """Return the name of a value of which TensorFlow's key is given.
-
-    >>> name_of(key_of("net/kernel"))
-    'net/kernel'
-    """
-    return key.removesuffix(SUFFIX) or ROOT

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, final
 
 from jaxvars.checkpoint.manager import CheckpointManager as CoreManager
 from jaxvars.errors import CheckpointError
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tf.train.checkpoint import Checkpoint
-from jaxvars.tf.train.folder import latest_checkpoint
-from jaxvars.tf.train.options import CheckpointOptions
-from jaxvars.tf.train.stored import SUFFIX
+from jaxvars.tf.train.checkpoint import Checkpoint, CheckpointOptions
+from jaxvars.tf.train.stored import latest_checkpoint, path_in
 from jaxvars.tf.variables.variable import Variable
 
 
@@ -91,15 +89,8 @@ class CheckpointManager:
         )
         self._core._last_step = last_checkpoint_step
 
-    @property
-    def checkpoint(self) -> Checkpoint:
-        """What is saved and restored."""
-        return self._checkpoint
-
-    @property
-    def directory(self) -> str:
-        """Where the checkpoints are, as it was given."""
-        return self._given
+    checkpoint = held("_checkpoint", "What is saved and restored.")
+    directory = held("_given", "Where the checkpoints are, as it was given.")
 
     @property
     def checkpoint_interval(self) -> int | None:
@@ -115,7 +106,7 @@ class CheckpointManager:
         records = [record for record in self._core._directory.records() if record.serial]
         newest = 0 if self._max_to_keep is None else len(records) - self._max_to_keep
         listed = [r for i, r in enumerate(records) if i >= newest or not r.forever]
-        return [self._shown(self._core._path(record)) for record in listed]
+        return [path_in(self._given, self._core._path(record)) for record in listed]
 
     @property
     def latest_checkpoint(self) -> str | None:
@@ -124,9 +115,6 @@ class CheckpointManager:
         It may be another manager's, or one that `Checkpoint.save` put there.
         """
         return latest_checkpoint(self._given)
-
-    def _shown(self, path: str) -> str:
-        return os.path.join(self._given, Path(path).name.removesuffix(SUFFIX))  # noqa: PTH118 - as given: "./x" stays
 
     def save(
         self,
@@ -153,7 +141,7 @@ class CheckpointManager:
             path = self._core.save(checkpoint_number, check_interval)
         except CheckpointError as error:
             raise refused(str(error)) from error
-        return None if path is None else self._shown(path)
+        return None if path is None else path_in(self._given, path)
 
     def restore_or_initialize(self) -> str | None:
         """Restore the checkpoint that was saved last, or call `init_fn` if there is none.
