@@ -406,6 +406,16 @@ def test_models_are_saved_loaded_and_cloned(tmp_path):
     assert all(g is not None for g in tape.gradient(y, cloned.trainable_variables))
 
 
+def test_a_class_of_the_users_is_saved_as_it_is_whatever_its_name():
+    class Mean(tf.keras.metrics.Mean):
+        pass
+
+    model = dense_model()
+    model.compile("sgd", "mse", metrics=[Mean(), tf.keras.metrics.Sum()])
+    mine, keras_own = model.get_compile_config()["metrics"]
+    assert (mine["module"], keras_own["module"]) == (__name__, "keras.metrics")
+
+
 def test_a_checkpoint_holds_model_and_optimizer(tmp_path):
     x, y = data(8, 3), data(8, 1)
 

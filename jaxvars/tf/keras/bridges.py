@@ -28,7 +28,7 @@ def bridged(value: Any) -> Any:
     if isinstance(value, losses.Loss):
         return _loss()(value) if value.made_of is None else named(value)
     if isinstance(value, optimizers.Optimizer):
-        return _optimizer()(value)
+        return _optimizer()(value, learning_rate=0.0)
     if isinstance(value, metrics.Metric):
         return _metric()(value)
     if isinstance(value, types.FunctionType) and value.__module__.startswith("jaxvars."):
@@ -42,7 +42,8 @@ def named(value: Any) -> Any:
         return _of_each(named, value)
     for kind, space in _SPACES.items():
         if isinstance(value, kind):
-            found = getattr(getattr(keras(), space), type(value).__name__, None)
+            own = type(value).__module__ == f"jaxvars.tf.keras.{space}"  # and not the user's
+            found = getattr(getattr(keras(), space), type(value).__name__, None) if own else None
             return value if found is None else found.from_config(value.get_config())
     return bridged(value)
 
@@ -76,7 +77,11 @@ def _variables_of(owner: Any, known: dict[int, Any]) -> list[Any]:
 class _Wrapper:
     """What Keras is given: it passes everything on to what it wraps."""
 
-    wrapped: Any
+    def __init__(self, wrapped: Any, **options: Any) -> None:
+        above: Any = super()
+        above.__init__(name=wrapped.name, **options)
+        self.wrapped = wrapped
+        self._known: dict[int, Any] = {}  # variables of Keras, by the id of ours
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""
@@ -87,10 +92,6 @@ class _Wrapper:
 def _loss() -> Any:
     class Loss(_Wrapper, keras().losses.Loss):
         """A loss of `tf.keras`."""
-
-        def __init__(self, loss: Any) -> None:
-            super().__init__(name=loss.name)
-            self.wrapped = loss
 
         def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
             """Return the loss."""
@@ -107,11 +108,6 @@ def _loss() -> Any:
 def _metric() -> Any:
     class Metric(_Wrapper, keras().metrics.Metric):
         """A metric of `tf.keras`."""
-
-        def __init__(self, metric: Any) -> None:
-            super().__init__(name=metric.name)
-            self.wrapped = metric
-            self._known: dict[int, Any] = {}
 
         def update_state(self, *args: Any, **kwargs: Any) -> None:
             """Take something into account."""
@@ -143,12 +139,6 @@ def _passed_on(name: str, words: str) -> Callable[..., Any]:
 
 class _Optimizer(_Wrapper):
     """An optimizer of `tf.keras`, above Keras's base class."""
-
-    def __init__(self, optimizer: Any) -> None:
-        above: Any = super()
-        above.__init__(learning_rate=0.0, name=optimizer.name)
-        self.wrapped = optimizer
-        self._known: dict[int, Any] = {}
 
     def build(self, variables: Any) -> None:
         """Make the slots of variables now."""

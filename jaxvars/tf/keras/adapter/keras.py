@@ -22,8 +22,8 @@ def keras() -> Any:
     """
     if importlib.util.find_spec("keras") is None:
         raise ImportError(
-            "tf.keras has its own optimizers, losses and metrics; all else is Keras's, which is not "
-            f"installed: {_CURE}"
+            "tf.keras has its own optimizers, losses and metrics; layers, models and all else are "
+            f"those of Keras, which is not installed: {_CURE}"
         )
     os.environ.setdefault("KERAS_BACKEND", "jax")
     made = importlib.import_module("keras")
