@@ -16,6 +16,7 @@ from jaxvars.tf.keras.adapter.facade import array, interpret, made_of, revived, 
 from jaxvars.tf.keras.additions import floatx
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
@@ -49,15 +50,8 @@ class Loss:
         self._core.owner = self
         self._dtype = dtype
 
-    @property
-    def name(self) -> str | None:
-        """What it is called."""
-        return self._core.name
-
-    @property
-    def reduction(self) -> Any:
-        """What becomes of the values."""
-        return self._core.reduction
+    name = held("_core.name", "What it is called.")
+    reduction = held("_core.reduction", "What becomes of the values.")
 
     @property
     def dtype(self) -> str:

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 
 from jaxvars import metrics as _core
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.metrics.metric import add_variable as _add_variable
 from jaxvars.metrics.sums import Tally
 from jaxvars.tf.keras.adapter.facade import array, arrays, interpret, made_of, revived, serialized
 from jaxvars.tf.keras.spaces import find
@@ -88,16 +87,10 @@ class Metric(_core.Metric):
     ) -> Any:  # fmt: skip
         """Make a variable for the state; keep it in an attribute."""
         made = "zeros" if initializer is None else initializer
-        if callable(made):
-            made = _of_arrays(made)
+        made = _of_arrays(made) if callable(made) else made
         return face_of(super().add_variable(tuple(shape), made, dtype, name or "variable"))
 
-    def add_weight(
-        self, shape: Any = (), initializer: Any = "zeros", dtype: Any = None,
-        name: str = "variable", **options: Any,
-    ) -> Any:  # fmt: skip
-        """Make a variable for the state; the other name for `add_variable`."""
-        return self.add_variable(shape, initializer, dtype, name)
+    add_weight = add_variable
 
 
 def _of_arrays(initializer: Callable[..., Any]) -> Callable[..., Any]:

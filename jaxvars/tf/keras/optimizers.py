@@ -26,10 +26,11 @@ from jaxvars.core.traversal import Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.optimizers.checks import Options
 from jaxvars.tf.autodiff.tape import GradientTape
-from jaxvars.tf.keras.adapter.facade import array, class_of, named, revived, serialized
+from jaxvars.tf.keras.adapter.facade import array, class_of, interpret, revived, serialized
 from jaxvars.tf.keras.adapter.semantics import into_user
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 from jaxvars.tf.variables.variable import Variable, face_of
@@ -65,10 +66,8 @@ class Optimizer(Proxy):
         return self._core
 
     # ------------------------------------------------------------ what it is
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self._core.name
+    name = held("_core.name", "What it is called.")
+    iterations = held("_core.iterations", "The variable that counts the updates.", face_of)
 
     @property
     def learning_rate(self) -> Any:
@@ -90,11 +89,6 @@ class Optimizer(Proxy):
                 "with a float `learning_rate` argument."
             )
         self._core.learning_rate = to_array(value).astype("float32")
-
-    @property
-    def iterations(self) -> Variable:
-        """The variable that counts the updates."""
-        return face_of(self._core.iterations)
 
     @property
     def variables(self) -> list[Variable]:
@@ -237,13 +231,12 @@ def get(identifier: Any) -> Any:
     >>> get("adam").name
     'adam'
     """
-    if not isinstance(identifier, str | dict):
-        return identifier() if isinstance(identifier, type) else identifier
-    name, config = named(identifier)
-    by_name = {known.lower(): known for known in _KNOWN if known != "Optax"}
-    if name.lower() not in by_name:
-        raise ValueError(f"Could not interpret optimizer identifier: {identifier}")
-    return __getattr__(by_name[name.lower()]).from_config(config)
+    return interpret(identifier, _class_of, "optimizer")
+
+
+def _class_of(name: str) -> Any:
+    found = {known.lower(): known for known in _KNOWN if known != "Optax"}.get(name.lower())
+    return found and __getattr__(found)
 
 
 def serialize(optimizer: Any) -> Any:

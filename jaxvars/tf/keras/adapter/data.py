@@ -65,16 +65,6 @@ def _adapter_class() -> Any:
             count = int(self._dataset.cardinality())
             return count if count >= 0 else None
 
-        @property
-        def batch_size(self) -> None:
-            """None: not known before."""
-
-        @property
-        def has_partial_batch(self) -> None:
-            """None: not known before."""
-
-        @property
-        def partial_batch_size(self) -> None:
-            """None: not known before."""
+        batch_size = has_partial_batch = partial_batch_size = None  # not known before
 
     return Batches

@@ -1,4 +1,4 @@
-"""What turns the core's losses, metrics, optimizers and initializers into TensorFlow's.
+"""What turns the core's losses, metrics and optimizers into TensorFlow's.
 
 Rules this file keeps:
 - what goes in becomes arrays by TensorFlow's rules (Python's floats are float32), and what comes
@@ -41,11 +41,8 @@ def function_of(fn: Callable[..., Any], name: str, module: str) -> Callable[...,
 
 def class_of(core: type, base: type, module: str) -> type:
     """Return the class that stands for one of the core's, below a base that knows how."""
-
-    def fill(space: dict[str, Any]) -> None:
-        space.update(made_of=core, __doc__=_description(core), __module__=module)
-
-    return types.new_class(core.__name__, (base,), exec_body=fill)
+    space = {"made_of": core, "__doc__": _description(core), "__module__": module}
+    return type(core.__name__, (base,), space)
 
 
 def _description(core: Any) -> str:
@@ -91,7 +88,7 @@ def interpret(identifier: Any, known: Callable[[str], Any], what: str) -> Any:
     thing = known(name)
     if thing is None:
         raise ValueError(f"Could not interpret {what} identifier: {identifier}")
-    return thing(**config) if isinstance(thing, type) else thing
+    return thing.from_config(config) if isinstance(thing, type) else thing
 
 
 def revived(config: Any, custom_objects: Any, get: Callable[[Any], Any]) -> Any:

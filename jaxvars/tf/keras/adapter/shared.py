@@ -22,6 +22,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
 
@@ -32,8 +33,8 @@ from jaxvars.core.traversal import PROXIES
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf.context.scope import init_scope
-from jaxvars.tf.keras.adapter import operators as _operators
 from jaxvars.tf.keras.adapter.semantics import PLACE
+from jaxvars.tf.tensors.tensor import OPERATIONS
 from jaxvars.tracing import context
 from jaxvars.tracing.around import AROUND, RECORDING
 from jaxvars.typing import Array
@@ -82,8 +83,35 @@ def _classes() -> _Classes:
 
 
 # ---------------------------------------------------------------- variables
+_TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor".split()  # noqa: SIM905 - shorter
+_ONE_SIDED = "neg abs invert".split()  # noqa: SIM905
+_COMPARED = "lt le gt ge eq ne getitem".split()  # noqa: SIM905
+
+
+class Boxed:
+    """The operators: they give Tensors in the user's code, arrays in Keras's."""
+
+    __hash__ = object.__hash__
+
+
+def _operator(name: str, method: str, *, swapped: bool = False) -> Callable[..., Any]:
+    def operate(self: Any, *other: Any) -> Any:
+        if PLACE.is_in_keras:
+            return getattr(super(Boxed, self), method)(*other)
+        return OPERATIONS[name](*other, self) if swapped else OPERATIONS[name](self, *other)
+
+    operate.__name__ = method
+    return operate
+
+
+for _name in (*_TWO_SIDED, *_ONE_SIDED, *_COMPARED):
+    setattr(Boxed, f"__{_name}__", _operator(_name, f"__{_name}__"))
+for _name in _TWO_SIDED:
+    setattr(Boxed, f"__r{_name}__", _operator(_name, f"__r{_name}__", swapped=True))
+
+
 def _variable_class(base: Any) -> Any:
-    class Variable(_operators.Boxed, base):
+    class Variable(Boxed, base):
         """A variable of Keras whose value is that of a variable of jaxvars."""
 
         @property
