@@ -102,9 +102,8 @@ class Checkpoint(Holder, Node):
     __slots__ = ("__core", "__is_counted", "__root")
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
-        held = _trackable("root", _referred(root))
-        if isinstance(held, list | dict):
-            raise ValueError(_untrackable("root", held))
+        held = _referred(root)
+        _check_trackable("root", held, (*CLOSED, list, dict))
         self._begin(root)
         taken = dict(graphs.children_of(resolve_proxy(held))) if kwargs else {}
         for name, value in kwargs.items():
@@ -113,7 +112,8 @@ class Checkpoint(Holder, Node):
                     f"Cannot create a Checkpoint with keyword argument {name} if root.{name} "
                     "already exists."
                 )
-            vars(self)[name] = _trackable(name, value)
+            _check_trackable(name, value, CLOSED)
+            vars(self)[name] = value
 
     def _begin(self, root: Any) -> None:
         self.__root = root
@@ -286,17 +286,12 @@ def _referred(root: Any) -> Any:
     return root() if isinstance(root, weakref.ref) else root
 
 
-def _trackable(name: str, value: Any) -> Any:
-    if isinstance(value, CLOSED) and value is not None:
-        raise ValueError(_untrackable(name, value))
-    return value
-
-
-def _untrackable(name: str, value: Any) -> str:
-    return (
-        f"`Checkpoint` was expecting {name} to be a trackable object (a tf.Variable, tf.Module, "
-        f"optimizer, or as an attribute a list or dict of them), got {value!r}."
-    )
+def _check_trackable(name: str, value: Any, refused_types: tuple[type, ...]) -> None:
+    if value is not None and isinstance(value, refused_types):
+        raise ValueError(
+            f"`Checkpoint` was expecting {name} to be a trackable object (a tf.Variable, "
+            f"tf.Module, optimizer, or as an attribute a list or dict of them), got {value!r}."
+        )
 
 
 @final

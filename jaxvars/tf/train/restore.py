@@ -142,7 +142,7 @@ class Wait(Proxy):
         numbers = {own: number for number, own in self._saved.names.items()}
         return self.matched().get(numbers.get(name, -1))
 
-    def _roots(self) -> dict[str | None, object]:
+    def _roots(self) -> dict[str | None, object]:  # what the restore asks for
         return {None: self}
 
     @property
