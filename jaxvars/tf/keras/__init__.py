@@ -30,6 +30,7 @@ from jaxvars.tf.keras.spaces import SPACES, Space, find
 from jaxvars.tf.listing import lister
 
 _HERE = ("losses", "metrics", "optimizers")
+_ALIASES = {"Constraint": "constraints.Constraint"}
 _CLASSES = {"Loss": "losses", "Metric": "metrics", "Optimizer": "optimizers"}
 
 sys.modules.update({f"{__name__}.{path}": Space(path) for path in SPACES})  # for `import`
@@ -42,7 +43,7 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__name__}.{_CLASSES[name]}"), name)
     if name.startswith("_"):
         raise AttributeError(name)
-    return find(name)
+    return find(_ALIASES.get(name, name))
 
 
 _THERE = {*SPACES} - {"optimizers.schedules"} if importlib.util.find_spec("keras") else ()
