@@ -308,6 +308,13 @@ def test_a_manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tf.train.latest_checkpoint("./m") == "./m/ckpt-7"
 
 
+def test_a_manager_calls_back(tmp_path: Path) -> None:
+    seen: list[str] = []
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(v=tf.Variable(1.0)), tmp_path, 1)
+    options = tf.train.CheckpointOptions(experimental_write_callbacks=[seen.append])
+    assert [manager.save(options=options), manager.save()][:1] == seen
+
+
 def test_a_manager_waits_for_its_interval(tmp_path: Path) -> None:
     step = tf.Variable(0, dtype=tf.int64)
     manager = tf.train.CheckpointManager(

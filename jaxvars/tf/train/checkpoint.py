@@ -180,7 +180,7 @@ class Checkpoint(Holder, Node):
             path = self.core.save(f"{prefix}{SUFFIX}")
         except CheckpointError as error:
             raise refused(str(error)) from error
-        _called_back(options, shown := f"{prefix}{_number(path, prefix)}")
+        call_back(options, shown := f"{prefix}{_number(path, prefix)}")
         return shown
 
     def write(self, file_prefix: Any, options: CheckpointOptions | None = None) -> Any:
@@ -267,7 +267,7 @@ def _write(prefix: str, values: dict[str, Any], options: CheckpointOptions | Non
         write_file(f"{prefix}{SUFFIX}", values, {WRITTEN: True})
     except CheckpointError as error:
         raise refused(str(error)) from error
-    _called_back(options, prefix)
+    call_back(options, prefix)
 
 
 def _number(path: str, prefix: str) -> str:
@@ -275,7 +275,8 @@ def _number(path: str, prefix: str) -> str:
     return Path(path).name.removesuffix(SUFFIX)[len(Path(prefix).name) :]
 
 
-def _called_back(options: CheckpointOptions | None, path: str) -> None:
+def call_back(options: CheckpointOptions | None, path: str) -> None:
+    """Call the functions of some options with the path of what was written."""
     callbacks: Sequence[Any] = (options and options.experimental_write_callbacks) or ()
     for callback in callbacks:
         takes = callback.__code__.co_argcount if hasattr(callback, "__code__") else 1

@@ -15,7 +15,7 @@ from jaxvars.errors import CheckpointError
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tf.train.checkpoint import Checkpoint, CheckpointOptions
+from jaxvars.tf.train.checkpoint import Checkpoint, CheckpointOptions, call_back
 from jaxvars.tf.train.stored import latest_checkpoint, path_in
 from jaxvars.tf.variables.variable import Variable
 
@@ -92,10 +92,9 @@ class CheckpointManager:
     checkpoint = held("_checkpoint", "What is saved and restored.")
     directory = held("_given", "Where the checkpoints are, as it was given.")
 
-    @property
-    def checkpoint_interval(self) -> int | None:
-        """How many steps there are between two saves, at least."""
-        return self._core.checkpoint_interval
+    checkpoint_interval = held(
+        "_core.checkpoint_interval", "How many steps there are between two saves, at least."
+    )
 
     @property
     def checkpoints(self) -> list[str]:
@@ -141,7 +140,10 @@ class CheckpointManager:
             path = self._core.save(checkpoint_number, check_interval)
         except CheckpointError as error:
             raise refused(str(error)) from error
-        return None if path is None else path_in(self._given, path)
+        if path is None:
+            return None
+        call_back(options, shown := path_in(self._given, path))
+        return shown
 
     def restore_or_initialize(self) -> str | None:
         """Restore the checkpoint that was saved last, or call `init_fn` if there is none.
