@@ -1,4 +1,4 @@
-"""Optimizers, losses and metrics of `tf.keras` as those of Keras, for `model.compile`.
+"""Arguments of `tf` and `tf.keras` as Keras takes them.
 
 Rules this file keeps:
 - one optimizer or metric has one state: what Keras is given passes everything on to it;
@@ -17,10 +17,44 @@ from jaxvars.tf.keras import losses, metrics, optimizers
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import into_user, unwrap
 from jaxvars.tf.keras.adapter.shared import bound
-from jaxvars.tf.keras.theirs import theirs
 from jaxvars.tf.variables.variable import Variable
 
 
+# ---------------------------------------------------------------- any argument
+def theirs(value: Any) -> Any:
+    """Return an argument as Keras takes it.
+
+    A `tf.DType`, Tensor or `tf.TensorShape` becomes a name, an array, a tuple; a function of `tf`
+    Keras's activation of that name; any other function is called with Tensors.
+    """
+    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+        return type(value)(map(theirs, value))
+    if type(value) is dict:
+        return {key: theirs(part) for key, part in value.items()}
+    return _function_of_keras(value) if isinstance(value, types.FunctionType) else unwrap(value)
+
+
+def _function_of_keras(fn: Any) -> Callable[..., Any]:
+    if hasattr(fn, "_of_keras"):
+        return fn._of_keras
+    if fn.__module__.startswith("keras."):
+        return fn
+    found = getattr(keras().activations, fn.__name__, None)
+    return found if found and fn.__module__.startswith("jaxvars.") else OfTensors(fn)
+
+
+class OfTensors:
+    """A function of the user's that Keras calls."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.__wrapped__, self.__name__ = fn, fn.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it with Tensors."""
+        return into_user(self.__wrapped__, args, kwargs)
+
+
+# ---------------------------------------------------------------- arguments of `compile`
 def bridged(value: Any) -> Any:
     """Return an argument of `compile` as Keras takes it."""
     if isinstance(value, list | tuple | dict):

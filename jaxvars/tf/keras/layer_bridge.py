@@ -26,9 +26,9 @@ from jaxvars.tf.keras.adapter import shared as _shared
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import PLACE, boxed, into_keras, of_user, unwrap
 from jaxvars.tf.keras.additions import ADDED, CALLS, as_array, follow_seed
+from jaxvars.tf.keras.bridges import OfTensors, theirs
 from jaxvars.tf.keras.metrics import Metric
 from jaxvars.tf.keras.spaces import Space
-from jaxvars.tf.keras.theirs import OfTensors, theirs
 from jaxvars.tf.keras.training import Trained
 from jaxvars.tracing.around import around
 
