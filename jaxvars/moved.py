@@ -6,6 +6,7 @@ Nothing else imports them; they go with the next release.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -27,6 +28,9 @@ _OLD = {  # by the module that has their classes and functions now
     "optimizers": "_optimizer _optimizers_adam _optimizers_sgd _loss_scale optimizers.adam "
     "optimizers.adaptive optimizers.sgd optimizers.transformed",
     "debugging.watchers": "debugging.numerics debugging.placement_log",
+    "tf.keras.optimizers.schedules": "tf.keras.adapter.schedules",
+    "tf.train.checkpoint": "tf.train.options",
+    "tf.train.stored": "tf.train.folder",
     "tf.variables.variable": "tf._variable",
     "tf.tensors.shapes": "tf._shapes",
     "tf.tensors.dtypes": "tf._dtypes",
@@ -51,7 +55,7 @@ class OldNames:
     def exec_module(module: ModuleType) -> None:
         """Have the module look its attributes up in today's."""
         now = import_module(f"jaxvars.{_NOW[module.__name__.removeprefix('jaxvars.')]}")
-        vars(module)["__getattr__"] = now.__getattribute__
+        vars(module)["__getattr__"] = partial(getattr, now)
 
 
 def install() -> None:
