@@ -34,6 +34,7 @@ _OLD = {  # by the module that has their classes and functions now
     "tf.variables.variable": "tf._variable",
     "tf.tensors.shapes": "tf._shapes",
     "tf.tensors.dtypes": "tf._dtypes",
+    "tf.random.stateless": "tf.random.algorithm",
 }
 _NOW = {old: now for now, names in _OLD.items() for old in names.split()}
 

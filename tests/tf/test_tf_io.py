@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxvars import tf
-from jaxvars.tf.io.crc import crc32c
+from jaxvars.tf.io.records import crc32c
 
 KeyValues = tf.lookup.KeyValueTensorInitializer
 

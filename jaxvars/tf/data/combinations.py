@@ -117,13 +117,9 @@ class Several(DatasetBase, ABC):
 
     @classmethod
     def sample_from_datasets(
-        cls,
-        datasets: Sequence[Any],
-        weights: Any = None,
-        seed: Any = None,
-        stop_on_empty_dataset: bool = False,
-        rerandomize_each_iteration: bool | None = None,
-    ) -> Self:
+        cls, datasets: Sequence[Any], weights: Any = None, seed: Any = None,
+        stop_on_empty_dataset: bool = False, rerandomize_each_iteration: bool | None = None,
+    ) -> Self:  # fmt: skip
         """Make a dataset of elements of several, each chosen by chance.
 
         Args:
@@ -162,13 +158,9 @@ class Several(DatasetBase, ABC):
         return made
 
     def rejection_resample(
-        self,
-        class_func: Callable[..., Any],
-        target_dist: Any,
-        initial_dist: Any = None,
-        seed: Any = None,
-        name: str | None = None,
-    ) -> Self:
+        self, class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None,
+        seed: Any = None, name: str | None = None,
+    ) -> Self:  # fmt: skip
         """Take elements by chance, so that classes come as often as they should.
 
         Args:

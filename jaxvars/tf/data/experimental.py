@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars.tf.data.csv import make_csv_dataset as make_csv_dataset
-from jaxvars.tf.data.csv import parse_example_dataset as parse_example_dataset
 from jaxvars.tf.data.dataset import Dataset
 from jaxvars.tf.data.files import csv_rows as CsvDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf.data.files import make_csv_dataset as make_csv_dataset
+from jaxvars.tf.data.files import parse_example_dataset as parse_example_dataset
 from jaxvars.tf.data.generators.counts import INFINITE as INFINITE_CARDINALITY
 from jaxvars.tf.data.generators.counts import UNKNOWN as UNKNOWN_CARDINALITY
 from jaxvars.tf.data.generators.cursor import Memory
@@ -271,13 +271,9 @@ def map_and_batch(
 
 
 def parallel_interleave(
-    map_func: Callable[..., Any],
-    cycle_length: int,
-    block_length: int = 1,
-    sloppy: bool = False,
-    buffer_output_elements: Any = None,
-    prefetch_input_elements: Any = None,
-) -> Change:
+    map_func: Callable[..., Any], cycle_length: int, block_length: int = 1, sloppy: bool = False,
+    buffer_output_elements: Any = None, prefetch_input_elements: Any = None,
+) -> Change:  # fmt: skip
     """Return what `Dataset.interleave` does, for `Dataset.apply`."""
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
 

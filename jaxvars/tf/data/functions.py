@@ -20,14 +20,10 @@ class Functions(DatasetBase, ABC):
     """The steps that call a function."""
 
     def map(
-        self,
-        map_func: Callable[..., Any],
-        num_parallel_calls: Any = None,
-        deterministic: bool | None = None,
-        synchronous: bool | None = None,
-        use_unbounded_threadpool: bool = False,
-        name: str | None = None,
-    ) -> Self:
+        self, map_func: Callable[..., Any], num_parallel_calls: Any = None,
+        deterministic: bool | None = None, synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False, name: str | None = None,
+    ) -> Self:  # fmt: skip
         """Put what a function makes of each element in its place.
 
         Args:
@@ -60,14 +56,10 @@ class Functions(DatasetBase, ABC):
         return made
 
     def interleave(
-        self,
-        map_func: Callable[..., Any],
-        cycle_length: int | None = None,
-        block_length: int | None = None,
-        num_parallel_calls: Any = None,
-        deterministic: bool | None = None,
-        name: str | None = None,
-    ) -> Self:
+        self, map_func: Callable[..., Any], cycle_length: int | None = None,
+        block_length: int | None = None, num_parallel_calls: Any = None,
+        deterministic: bool | None = None, name: str | None = None,
+    ) -> Self:  # fmt: skip
         """Take blocks of elements in turn from datasets that a function returns.
 
         Args:

@@ -16,7 +16,7 @@ from jaxvars.tf.data.generators.buckets import Buckets
 from jaxvars.tf.data.generators.calls import called, checked
 from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
-from jaxvars.tf.data.generators.sources import indexed
+from jaxvars.tf.data.sources import indexed
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
@@ -43,13 +43,9 @@ class Groups(DatasetBase, ABC):
     """The steps that put elements together, or take them apart."""
 
     def batch(
-        self,
-        batch_size: Any,
-        drop_remainder: bool = False,
-        num_parallel_calls: Any = None,
-        deterministic: bool | None = None,
-        name: str | None = None,
-    ) -> Self:
+        self, batch_size: Any, drop_remainder: bool = False, num_parallel_calls: Any = None,
+        deterministic: bool | None = None, name: str | None = None,
+    ) -> Self:  # fmt: skip
         """Put several elements together as one, with a new first dimension.
 
         Args:
@@ -72,13 +68,9 @@ class Groups(DatasetBase, ABC):
         )
 
     def padded_batch(
-        self,
-        batch_size: Any,
-        padded_shapes: Any = None,
-        padding_values: Any = None,
-        drop_remainder: bool = False,
-        name: str | None = None,
-    ) -> Self:
+        self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None,
+        drop_remainder: bool = False, name: str | None = None,
+    ) -> Self:  # fmt: skip
         """Put several elements together as one, each padded to the size of the largest.
 
         Args:
@@ -168,13 +160,9 @@ class Groups(DatasetBase, ABC):
         return self.unbatch()._step("_RebatchDataset", step, UNKNOWN, spec)
 
     def window(
-        self,
-        size: Any,
-        shift: Any = None,
-        stride: Any = 1,
-        drop_remainder: bool = False,
+        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Take several elements as a dataset that is one element.
 
         Args:
@@ -232,13 +220,10 @@ class Groups(DatasetBase, ABC):
         return made
 
     def group_by_window(
-        self,
-        key_func: Callable[..., Any],
-        reduce_func: Callable[[Any, Any], Any],
-        window_size: Any = None,
-        window_size_func: Callable[..., Any] | None = None,
+        self, key_func: Callable[..., Any], reduce_func: Callable[[Any, Any], Any],
+        window_size: Any = None, window_size_func: Callable[..., Any] | None = None,
         name: str | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Sort elements into groups by a key, and put what is made of each group in its place.
 
         Args:
@@ -287,17 +272,11 @@ class Groups(DatasetBase, ABC):
         return self._step("_GroupByWindowDataset", step, UNKNOWN, spec)
 
     def bucket_by_sequence_length(
-        self,
-        element_length_func: Callable[..., Any],
-        bucket_boundaries: Sequence[int],
-        bucket_batch_sizes: Sequence[int],
-        padded_shapes: Any = None,
-        padding_values: Any = None,
-        pad_to_bucket_boundary: bool = False,
-        no_padding: bool = False,
-        drop_remainder: bool = False,
-        name: str | None = None,
-    ) -> Self:
+        self, element_length_func: Callable[..., Any], bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int], padded_shapes: Any = None, padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False, no_padding: bool = False,
+        drop_remainder: bool = False, name: str | None = None,
+    ) -> Self:  # fmt: skip
         """Make batches of elements of similar length, padded to the largest of each batch.
 
         Args:

@@ -12,9 +12,8 @@ from typing import Any, final
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.compiler.leaves import STAGED_ITERATORS
-from jaxvars.tf.data.generators.cursor import Cursor, State
+from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State
 from jaxvars.tf.data.generators.optional import Optional
-from jaxvars.tf.data.generators.recorded import Recorded
 from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.elements import Element, PlainSpec, numpy, tensors

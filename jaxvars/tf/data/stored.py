@@ -1,26 +1,41 @@
-"""The steps of datasets that keep elements: in memory, or in files."""
+"""The steps of datasets that keep elements: in memory, or in files.
+
+A folder has a file of records for each shard, and `dataset.json`, which says how many there are and
+what an element is. A record holds the tensors of an element, in the order of its leaves.
+
+Rules this file keeps:
+- `dataset.json` is written last, and all at once: without it nothing was saved.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 from abc import ABC
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, final
 
 import numpy as np
 
 from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, positive
 from jaxvars.tf.data.generators.calls import called, checked
 from jaxvars.tf.data.generators.cursor import Memory
-from jaxvars.tf.data.generators.disk import Stored as Folder
-from jaxvars.tf.data.generators.disk import Writer, is_stored
-from jaxvars.tf.data.generators.sources import indexed, numbered
-from jaxvars.tf.errors import UnimplementedError
-from jaxvars.tf.io.records import compression_kind
-from jaxvars.tf.tensors.elements import DatasetSpec, Element, host
+from jaxvars.tf.data.sources import indexed, numbered
+from jaxvars.tf.errors import NotFoundError, UnimplementedError
+from jaxvars.tf.io.messages import from_bytes, message, parse, to_bytes
+from jaxvars.tf.io.records import TFRecordWriter, compression_kind, records
+from jaxvars.tf.tensors.elements import (
+    DatasetSpec,
+    Element,
+    host,
+    leaves,
+    packed,
+    spec_of_words,
+    spec_words,
+)
 from jaxvars.tf.tensors.static import one_int, refused
 
 
@@ -98,13 +113,9 @@ class Kept(DatasetBase, ABC):
 
     @classmethod
     def load(
-        cls,
-        path: Any,
-        element_spec: Any = None,
-        compression: Any = None,
-        reader_func: Callable[[Any], Any] | None = None,
-        wait: bool = False,
-    ) -> Self:
+        cls, path: Any, element_spec: Any = None, compression: Any = None,
+        reader_func: Callable[[Any], Any] | None = None, wait: bool = False,
+    ) -> Self:  # fmt: skip
         """Make a dataset of what `save` wrote.
 
         Args:
@@ -146,13 +157,9 @@ class Kept(DatasetBase, ABC):
         return made._with_spec(lambda: stored.spec) if not files else made
 
     def snapshot(
-        self,
-        path: Any,
-        compression: Any = "AUTO",
-        reader_func: Callable[[Any], Any] | None = None,
-        shard_func: Callable[..., Any] | None = None,
-        name: str | None = None,
-    ) -> Self:
+        self, path: Any, compression: Any = "AUTO", reader_func: Callable[[Any], Any] | None = None,
+        shard_func: Callable[..., Any] | None = None, name: str | None = None,
+    ) -> Self:  # fmt: skip
         """Write the elements into a folder the first time, and read them from there later.
 
         Args:
@@ -260,3 +267,87 @@ def _written(source: DatasetBase, memory: Memory, writer: Writer) -> Elements:
         yield element
     writer.close()
     kept["i"] = len(seen)
+
+
+# ---------------------------------------------------------------- in folders
+_FACTS = "dataset.json"
+
+
+@final
+class Writer:
+    """Writes elements into a folder.
+
+    Args:
+        folder: where to.
+        spec: of an element.
+        kind: of compression: "GZIP", "ZLIB" or "".
+    """
+
+    def __init__(self, folder: Path, spec: Any, kind: str = "") -> None:
+        for leaf in leaves(spec):
+            if isinstance(leaf, DatasetSpec):
+                raise UnimplementedError(
+                    message="Datasets that are elements cannot be written: flat_map them before."
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _FACTS).unlink(missing_ok=True)
+        self._folder, self._spec, self._kind = folder, spec, kind
+        self._writers: dict[int, TFRecordWriter] = {}
+        self._counts: dict[int, int] = {}
+
+    def write(self, element: Element, shard: int = 0) -> None:
+        """Write an element into a shard."""
+        if shard not in self._writers:
+            self._writers[shard] = TFRecordWriter(_file(self._folder, shard), self._kind)
+            self._counts[shard] = 0
+        parts = [to_bytes(host(leaf)) for leaf in leaves(element)]
+        self._writers[shard].write(message("BytesList")(value=parts).SerializeToString())
+        self._counts[shard] += 1
+
+    def close(self) -> None:
+        """End the files: now there is something to read."""
+        for writer in self._writers.values():
+            writer.close()
+        counts = {str(shard): self._counts[shard] for shard in sorted(self._counts)}
+        facts = {"spec": spec_words(self._spec), "counts": counts, "compression": self._kind}
+        part = self._folder / f"{_FACTS}.part"
+        part.write_text(json.dumps(facts))
+        part.replace(self._folder / _FACTS)
+
+
+@final
+class Folder:
+    """Elements in a folder.
+
+    Args:
+        folder: where they are.
+
+    Raises:
+        NotFoundError: when there are none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            facts = json.loads((folder / _FACTS).read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFoundError(
+                message=f"tf.data snapshot element_spec file not found: {folder / _FACTS}. No "
+                "dataset was saved there, or not to its end."
+            ) from None
+        self._folder, self._kind = folder, facts["compression"]
+        self.spec = spec_of_words(facts["spec"])
+        self.counts: dict[int, int] = {int(i): n for i, n in facts["counts"].items()}
+
+    def element(self, shard: int, start: int = 0) -> Iterator[Element]:
+        """Yield the elements of a shard, but for some first ones."""
+        for data in records(_file(self._folder, shard), self._kind, start):
+            yield packed(self.spec, list(map(from_bytes, parse("BytesList", data).value)))
+
+
+def is_stored(folder: Path) -> bool:
+    """Return whether there are elements in a folder."""
+    return (folder / _FACTS).exists()
+
+
+def _file(folder: Path, shard: int) -> Path:
+    return folder / f"shard-{shard:05d}.tfrecord"

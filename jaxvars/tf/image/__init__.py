@@ -3,7 +3,6 @@
 places       flips, crops, borders
 resizing     other sizes
 colors       colors and types
-spaces       YIQ and YUV
 quality      how much images are alike; edges
 pieces       patches, boxes and glimpses
 suppression  which boxes are kept
@@ -13,21 +12,11 @@ files        files: PNG, JPEG, ...
 
 from __future__ import annotations
 
-from jaxvars.tf.image import (
-    colors,
-    files,
-    pieces,
-    places,
-    quality,
-    random,
-    resizing,
-    spaces,
-    suppression,
-)
+from jaxvars.tf.image import colors, files, pieces, places, quality, random, resizing, suppression
 from jaxvars.tf.image.resizing import ResizeMethod as ResizeMethod
 from jaxvars.tf.registry.rows import operations
 
-_PARTS = (colors, files, pieces, places, quality, random, resizing, spaces, suppression)
+_PARTS = (colors, files, pieces, places, quality, random, resizing, suppression)
 """Imported: their operations are in the table."""
 
 __getattr__ = operations(__name__, ("ResizeMethod",))

@@ -13,8 +13,7 @@ import jax
 import jax.experimental
 import numpy as np
 
-from jaxvars.tf.data.generators.cursor import State
-from jaxvars.tf.data.generators.recorded import Recorded
+from jaxvars.tf.data.generators.cursor import Recorded, State
 from jaxvars.tf.data.generators.staged import at_once
 from jaxvars.tf.lookup.sources import typed
 from jaxvars.tf.lookup.tables import Table

@@ -1,4 +1,4 @@
-"""Losses of `tf.nn`, one for each example, joined by `nn.py`.
+"""Losses of `tf.nn`, one for each example, and labels of sequences.
 
 Rules this file keeps:
 - they are computed from logits, so that no logarithm of 0 comes up;
@@ -16,8 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf.registry.rows import Refused, op, shape_text
-from jaxvars.tf.tensors.convert import as_given
+from jaxvars.tf.tensors.convert import as_given, to_array
+from jaxvars.tf.tensors.sparse_tensor import host_array
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -269,3 +272,129 @@ def scale_regularization_loss(regularization_loss: Array) -> Array:
     Example: `tf.nn.scale_regularization_loss(r(4))`.
     """
     return jnp.sum(regularization_loss)
+
+
+# ---------------------------------------------------------------- labels of sequences, for CTC
+@op("nn.ctc_unique_labels", "labels", kinds="int")
+def ctc_unique_labels(labels: Array) -> tuple[Array, Array]:
+    """Return the labels of each row once, and where each label is among them.
+
+    Example: `tf.nn.ctc_unique_labels([[1, 2, 3, 3], [4, 4, 5, 0]])`.
+    """
+    same = labels[:, :, None] == labels[:, None, :]
+    first = jnp.argmax(same, 2)  # where the label came first
+    is_first = first == jnp.arange(labels.shape[1])
+    number = jnp.cumsum(is_first, 1) - 1
+    found = jnp.take_along_axis(number, first, 1).astype(jnp.int32)
+    places = jnp.where(is_first, number, labels.shape[1])
+    rows = jnp.arange(len(labels))[:, None]
+    padded = jnp.zeros((len(labels), labels.shape[1] + 1), jnp.int64)
+    unique = padded.at[rows, places].set(labels.astype(jnp.int64))
+    return unique[:, :-1], found
+
+
+@op(
+    "nn.collapse_repeated", "labels seq_length", kinds="int",
+    eager_only="How many are left depends on values.",
+)  # fmt: skip
+def collapse_repeated(labels: Array, seq_length: Array) -> tuple[Array, Array]:
+    """Return labels with neighbours that are the same taken as one, and how many are left.
+
+    Example: `tf.nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 1, 1]], [5, 4])`.
+    """
+    known = host_array(seq_length, "nn.collapse_repeated")
+    changes = jnp.pad(labels[:, 1:] != labels[:, :-1], ((0, 0), (1, 0)), constant_values=True)
+    keep = changes & (jnp.arange(labels.shape[1]) < jnp.asarray(known)[:, None])
+    counts = jnp.sum(keep, 1, dtype=jnp.int32)
+    size = int(host_array(jnp.max(counts), "nn.collapse_repeated"))
+    places = jnp.where(keep, jnp.cumsum(keep, 1) - 1, size)
+    made = jnp.zeros((len(labels), size + 1), labels.dtype)
+    return made.at[jnp.arange(len(labels))[:, None], places].set(labels)[:, :size], counts
+
+
+# ---------------------------------------------------------------- samples of very many classes
+def nce_loss(
+    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int,
+    num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = False,
+    name: str = "nce_loss",
+) -> Tensor:  # fmt: skip
+    """Return the loss of telling true classes from others that were drawn.
+
+    Args:
+        weights: of shape [num_classes, dim], or a list of parts of them.
+        biases: of shape [num_classes].
+        labels: the true classes: int64 of shape [batch, num_true].
+        inputs: of shape [batch, dim].
+        num_sampled: how many classes are drawn.
+        num_classes: how many there are.
+        num_true: how many true ones each example has.
+        sampled_values: what a sampler gave; `tf.random.log_uniform_candidate_sampler` when None.
+        remove_accidental_hits: do not count true classes that were drawn.
+        name: of no effect.
+
+    Returns:
+        The loss of each example, of shape [batch].
+
+    Source: http://proceedings.mlr.press/v9/gutmann10a.html
+    """
+    logits, labels = _logits(
+        weights, biases, labels, inputs, (num_sampled, num_classes, num_true), sampled_values,
+        remove_accidental_hits, None,
+    )  # fmt: skip
+    return Tensor(jnp.sum(sigmoid_cross_entropy_with_logits.__wrapped__(labels, logits), 1))
+
+
+def sampled_softmax_loss(
+    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int,
+    num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = True,
+    seed: int | None = None, name: str = "sampled_softmax_loss",
+) -> Tensor:  # fmt: skip
+    """Return the cross-entropy of the softmax of true classes and others that were drawn.
+
+    Args:
+        weights: of shape [num_classes, dim], or a list of parts of them.
+        biases: of shape [num_classes].
+        labels: the true classes: int64 of shape [batch, num_true].
+        inputs: of shape [batch, dim].
+        num_sampled: how many classes are drawn.
+        num_classes: how many there are.
+        num_true: how many true ones each example has.
+        sampled_values: what a sampler gave; `tf.random.log_uniform_candidate_sampler` when None.
+        remove_accidental_hits: do not count true classes that were drawn.
+        seed: for the same classes each time.
+        name: of no effect.
+
+    Returns:
+        The loss of each example, of shape [batch].
+
+    Source: https://arxiv.org/abs/1412.2007
+    """
+    logits, labels = _logits(
+        weights, biases, labels, inputs, (num_sampled, num_classes, num_true), sampled_values,
+        remove_accidental_hits, seed,
+    )  # fmt: skip
+    return Tensor(-jnp.sum(labels * jax.nn.log_softmax(logits, 1), 1))
+
+
+def _logits(
+    weights: Any, biases: Any, labels: Any, inputs: Any, counts: tuple[int, int, int],
+    sampled: Any, removes: bool, seed: Any,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return logits of the true classes and those that were drawn, and what they should be."""
+    is_list = isinstance(weights, list | tuple) and hasattr(weights[0], "shape")
+    table = jnp.concatenate(list(map(to_array, weights))) if is_list else to_array(weights)
+    true, x, bias = (to_array(value) for value in (labels, inputs, biases))
+    num_sampled, num_classes, num_true = counts
+    true = true.reshape(-1, num_true)
+    if sampled is None:
+        sampled = log_uniform_candidate_sampler(
+            Tensor(true), num_true, num_sampled, True, num_classes, seed
+        )
+    drawn, of_true, of_drawn = (jax.lax.stop_gradient(to_array(part)) for part in sampled)
+    own = jnp.einsum("bd,btd->bt", x, table[true]) + bias[true] - jnp.log(of_true)
+    others = x @ table[drawn].T + bias[drawn] - jnp.log(of_drawn)
+    if removes:
+        hits = jnp.sum(true[:, :, None] == drawn, 1)
+        others = others + hits.astype(x.dtype) * jnp.asarray(LEAST, x.dtype)
+    wanted = jnp.concatenate([jnp.ones_like(own) / num_true, jnp.zeros_like(others)], 1)
+    return jnp.concatenate([own, others], 1), wanted

@@ -1,4 +1,4 @@
-"""Dilation, erosion and pools of fractional sizes, isotonic regression: joined by `nn.py`.
+"""Dilation, erosion and pools of fractional sizes; isotonic regression.
 
 Rules this file keeps:
 - what is padded is never the largest or the smallest.
@@ -80,13 +80,9 @@ class FractionalPool(NamedTuple):
 
 
 def fractional_max_pool(
-    value: Any,
-    pooling_ratio: Any,
-    pseudo_random: bool = False,
-    overlapping: bool = False,
-    seed: int = 0,
-    name: str | None = None,
-) -> FractionalPool:
+    value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False,
+    seed: int = 0, name: str | None = None,
+) -> FractionalPool:  # fmt: skip
     """Return the largest element of each of some windows of random sizes.
 
     Args:
@@ -109,13 +105,9 @@ def fractional_max_pool(
 
 
 def fractional_avg_pool(
-    value: Any,
-    pooling_ratio: Any,
-    pseudo_random: bool = False,
-    overlapping: bool = False,
-    seed: int = 0,
-    name: str | None = None,
-) -> FractionalPool:
+    value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False,
+    seed: int = 0, name: str | None = None,
+) -> FractionalPool:  # fmt: skip
     """Return the mean of each of some windows of random sizes; see `fractional_max_pool`.
 
     Args:

@@ -1,4 +1,4 @@
-"""Statistics and normalisation of `tf.nn`, and lookups, joined by `nn.py`."""
+"""Statistics and normalisation of `tf.nn`, and lookups."""
 
 from __future__ import annotations
 

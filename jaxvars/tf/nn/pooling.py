@@ -1,4 +1,4 @@
-"""Pools of `tf.nn`, and moves between space and channels, joined by `nn.py`.
+"""Pools of `tf.nn`, and moves between space and channels.
 
 Rules this file keeps:
 - what is padded does not count in a mean, and never is the largest.

@@ -26,14 +26,9 @@ _COMBINERS = ("mean", "sqrtn", "sum")
 
 # ---------------------------------------------------------------- lookups
 def embedding_lookup_sparse(
-    params: Any,
-    sp_ids: Any,
-    sp_weights: Any,
-    combiner: str | None = None,
-    max_norm: float | None = None,
-    name: str | None = None,
-    allow_fast_lookup: bool = False,
-) -> Tensor:
+    params: Any, sp_ids: Any, sp_weights: Any, combiner: str | None = None,
+    max_norm: float | None = None, name: str | None = None, allow_fast_lookup: bool = False,
+) -> Tensor:  # fmt: skip
     """Return a mean, or sum, of embeddings for each row of ids.
 
     Args:
@@ -67,15 +62,10 @@ def embedding_lookup_sparse(
 
 
 def safe_embedding_lookup_sparse(
-    embedding_weights: Any,
-    sparse_ids: Any,
-    sparse_weights: Any = None,
-    combiner: str = "mean",
-    default_id: int | None = None,
-    max_norm: float | None = None,
-    name: str | None = None,
+    embedding_weights: Any, sparse_ids: Any, sparse_weights: Any = None, combiner: str = "mean",
+    default_id: int | None = None, max_norm: float | None = None, name: str | None = None,
     allow_fast_lookup: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return what `embedding_lookup_sparse` does, also where there are no ids, or wrong ones.
 
     Args:

@@ -18,7 +18,6 @@ from typing import Any
 
 from jaxvars.tf.listing import lister
 from jaxvars.tf.random import draws as _draws
-from jaxvars.tf.random.algorithm import Algorithm as Algorithm
 from jaxvars.tf.random.candidates import all_candidate_sampler as all_candidate_sampler
 from jaxvars.tf.random.candidates import (
     fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
@@ -31,6 +30,7 @@ from jaxvars.tf.random.generator import Generator as Generator
 from jaxvars.tf.random.generator import create_rng_state as create_rng_state
 from jaxvars.tf.random.generator import get_global_generator as get_global_generator
 from jaxvars.tf.random.generator import set_global_generator as set_global_generator
+from jaxvars.tf.random.stateless import Algorithm as Algorithm
 from jaxvars.tf.random.stateless import check_type as _check_type
 from jaxvars.tf.random.stateless import fold_in as fold_in
 from jaxvars.tf.random.stateless import split as split

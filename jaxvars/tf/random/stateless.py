@@ -6,19 +6,21 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars.random.seeds import unseen
 from jaxvars.tf.random import bits as bits
 from jaxvars.tf.random import draws as draws
-from jaxvars.tf.random.algorithm import algorithm_of
 from jaxvars.tf.random.draws import From
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 
 
 def start_of(seed: Any, alg: Any = "auto_select") -> From:
@@ -172,3 +174,38 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     number = to_array(data)
     first = draws.uniform(start_of(seed, alg), [], None, None, as_dtype(number.dtype))
     return Tensor(jnp.stack([first._array, number]))
+
+
+class Algorithm(enum.Enum):
+    """The algorithms that random bits are made with; AUTO_SELECT is Philox."""
+
+    PHILOX = 1
+    THREEFRY = 2
+    AUTO_SELECT = 3
+
+
+def algorithm_of(alg: Any) -> int:
+    """Return the number of an algorithm.
+
+    Raises:
+        ValueError: when there is none of that name or number.
+        TypeError: when it is neither.
+    """
+    if isinstance(alg, Algorithm):
+        return alg.value
+    if isinstance(alg, str):
+        plain = alg.strip().lower().replace("-", "").replace("_", "")
+        found = {one.name.lower().replace("_", ""): one.value for one in Algorithm}.get(plain)
+    elif isinstance(alg, int | np.integer | Tensor | Variable):
+        found = int(alg) if int(alg) in {one.value for one in Algorithm} else None
+    else:
+        raise TypeError(
+            f"Can't convert argument `alg` (of value {alg} and type {type(alg)}) to int."
+        )
+    if found is None:
+        raise ValueError(
+            f"Argument `alg` got unsupported value {alg}. Supported values are philox for the "
+            "Philox algorithm, threefry for the ThreeFry algorithm, and auto_select for "
+            "auto-selection."
+        )
+    return found

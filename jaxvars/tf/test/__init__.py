@@ -1,8 +1,4 @@
-"""`tf.test`: TensorFlow's test case, for tests that were written with it.
-
-_test_case        the test case
-_test_gradient    derivatives to compare
-"""
+"""`tf.test`: TensorFlow's test case, for tests that were written with it."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from jaxvars.devices.device import list_devices
 from jaxvars.display.text import did_you_mean
 from jaxvars.tf.listing import lister
 from jaxvars.tf.test.case import TestCase as TestCase
-from jaxvars.tf.test.gradient import compute_gradient as compute_gradient
+from jaxvars.tf.test.case import compute_gradient as compute_gradient
 
 main = unittest.main
 

@@ -18,16 +18,19 @@ from __future__ import annotations
 
 import base64
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from types import GeneratorType
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
+from jaxvars.core.variable import Variable
 from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.elements import Element, spec_of_words, spec_words
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.train.graph import Node
 
 State: TypeAlias = dict[str, Any]
 Step: TypeAlias = "Callable[[Memory], Iterator[Element]]"
@@ -188,3 +191,38 @@ def _made_array(words: dict[str, Any]) -> np.ndarray:
         return made.reshape(words["shape"])
     dtype = np.dtype(words["dtype"])
     return np.frombuffer(base64.b64decode(words["array"]), dtype).reshape(words["shape"])
+
+
+# ---------------------------------------------------------------- in checkpoints
+class Recorded(Node, ABC):
+    """An object whose state is written when a checkpoint requests it, and read once restored."""
+
+    _entry: ClassVar[tuple[str, str]]  # the name in the checkpoint, and that of the variable
+    _variable: Variable | None = None
+    _written = ""
+
+    @abstractmethod
+    def _save(self) -> State:
+        """Return the state."""
+
+    @abstractmethod
+    def _load(self, state: State) -> None:
+        """Take another state."""
+
+    def children(self) -> Iterator[tuple[str, object]]:
+        """Yield the variable that holds the state."""
+        key, name = self._entry
+        if self._variable is None:
+            self._variable = Variable("", name=name, trainable=False)
+        self._read()
+        text = to_text(self._save())
+        if text != self._written:
+            self._variable.assign(text)
+            self._written = text
+        yield key, self._variable
+
+    def _read(self) -> None:
+        """Take the value of the variable, if it was restored."""
+        if self._variable is not None and (text := str(self._variable.value)) != self._written:
+            self._load(from_text(text))
+            self._written = text
