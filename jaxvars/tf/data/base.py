@@ -35,15 +35,7 @@ Change: TypeAlias = Callable[[Elements, Memory], Iterable[Element]]
 
 
 class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of their files
-    """A dataset, without the steps that make others of it.
-
-    Args:
-        kind: TensorFlow's name of the class.
-        step: makes the elements.
-        count: how many there are.
-        spec: returns the spec of an element.
-        options: how it is to run.
-    """
+    """A dataset, without the steps that make others of it; `kind` is TensorFlow's name of the class."""
 
     def __init__(
         self, kind: str, step: Step, count: int, spec: Callable[[], Any], options: Any = None
@@ -60,14 +52,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         count: int | None = None,
         spec: Callable[[], Any] | None = None,
     ) -> Self:
-        """Return this dataset with a step after it; with as many elements, of the same spec.
-
-        Args:
-            kind: TensorFlow's name of the class.
-            change: makes the elements, from an iterator over these and a memory.
-            count: how many there are.
-            spec: returns the spec of an element.
-        """
+        """Return this dataset with a step after it; with as many elements, of the same spec."""
 
         def run(memory: Memory) -> Any:
             return iter(change(memory.opened("source", self._cursor), memory))
@@ -182,20 +167,12 @@ def loops_over(kind: type[DatasetBase]) -> None:
 
 # ---------------------------------------------------------------- small
 def dataset_of(func: Callable[..., Any], *elements: Element) -> DatasetBase:
-    """Return the dataset that a function returns for elements.
-
-    Raises:
-        TypeError: when it is none.
-    """
+    """Return the dataset that a function returns for elements."""
     return checked_dataset(called(func, *elements))
 
 
 def checked_dataset(found: Any) -> Any:
-    """Return a dataset.
-
-    Raises:
-        TypeError: when it is none.
-    """
+    """Return a dataset; raise TypeError for what is none."""
     if not isinstance(found, DatasetBase):
         raise TypeError(
             "The function must return a `Dataset` object, but returned an object of type "
@@ -205,11 +182,7 @@ def checked_dataset(found: Any) -> Any:
 
 
 def positive(value: Any, what: str) -> int:
-    """Return a number that must be positive.
-
-    Raises:
-        InvalidArgumentError: when it is not.
-    """
+    """Return a number; raise InvalidArgumentError unless it is positive."""
     found = one_int(value, what)
     if found < 1:
         raise refused(f"{what} must be greater than zero.")
@@ -228,11 +201,12 @@ def _of_any_size(spec: Any) -> Any:
 
 
 def first_spec(made: DatasetBase) -> Any:
-    """Return the spec of the first element, with sizes that may be others in the next.
+    """Return the spec of the first element, with sizes that may be others in the next."""
+    return mapped(lambda x: _of_any_size(spec_of(x)), first_element(made))
 
-    Raises:
-        ValueError: when there is no element.
-    """
-    for element in made._elements():
-        return mapped(lambda x: _of_any_size(spec_of(x)), element)
+
+def first_element(dataset: DatasetBase) -> Element:
+    """Return the first element, to find a spec with; raise ValueError if there is none."""
+    for element in dataset._elements():
+        return element
     raise ValueError("An empty dataset has no element to find the element_spec with.")

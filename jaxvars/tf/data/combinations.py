@@ -13,7 +13,7 @@ from jaxvars.tf.data.generators import counts as counts
 from jaxvars.tf.data.generators.calls import called, checked
 from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
-from jaxvars.tf.data.generators.philox import Philox, Seeds
+from jaxvars.tf.data.generators.philox import Seeds
 from jaxvars.tf.tensors.dtypes import int32
 from jaxvars.tf.tensors.elements import host, leaves, mapped, widened
 from jaxvars.tf.tensors.specs import TensorSpec
@@ -176,18 +176,15 @@ class Several(DatasetBase, ABC):
         Differs from TensorFlow: the random values are others.
         """
         target = np.asarray(known(target_dist, "target_dist"), np.float64)
-        initial = (
-            None
-            if initial_dist is None
-            else np.asarray(known(initial_dist, "initial_dist"), np.float64)
-        )
+        initial = None
+        if initial_dist is not None:
+            initial = np.asarray(known(initial_dist, "initial_dist"), np.float64)
         func, seeds = checked(class_func), seeded(seed, True)
 
         def step(source: Elements, memory: Memory) -> Elements:
             kept = memory.values
-            if "seeds" not in kept:
-                kept.update(seeds=list(seeds.next()), drawn=0, seen=[10] * len(target))
-            random = Philox(tuple(kept["seeds"]), kept["drawn"])
+            random = seeds.begun(kept)
+            kept.setdefault("seen", [10] * len(target))
             accepts: Any = kept.get("accepts")
             for element in source:
                 number = one_int(host(called(func, element)), "class_func")
@@ -211,14 +208,7 @@ class Several(DatasetBase, ABC):
 def _directed(
     memory: Memory, makes: Sequence[Callable[[], Cursor]], choices: Iterator[int], stops: bool
 ) -> Elements:
-    """Yield elements of the datasets that are chosen, one by one.
-
-    Args:
-        memory: of the step.
-        makes: open the datasets.
-        choices: indices of datasets.
-        stops: end when the first dataset does, not the last one.
-    """
+    """Yield elements of the datasets that are chosen by index, one by one."""
     over = memory.values.setdefault("over", [False] * len(makes))
     places = [memory.opened(str(i), make) for i, make in enumerate(makes)]
     for i in choices:
@@ -234,17 +224,9 @@ def _directed(
 
 
 def _drawn(memory: Memory, seeds: Seeds, weights: Callable[[], Sequence[float]]) -> Iterator[int]:
-    """Yield random indices of datasets.
-
-    Args:
-        memory: of the step.
-        seeds: of the stream.
-        weights: returns how often each is chosen; called for each number.
-    """
+    """Yield random indices of datasets; the weights are requested for each."""
     kept = memory.values
-    if "seeds" not in kept:
-        kept.update(seeds=list(seeds.next()), drawn=0)
-    random = Philox(tuple(kept["seeds"]), kept["drawn"])
+    random = seeds.begun(kept)
     while True:
         edges = np.cumsum(np.asarray(weights(), np.float64))
         over = kept.get("over") or [False] * len(edges)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import glob
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -47,9 +48,8 @@ def text_lines(
 
     def lines(path: str, start: int) -> Iterator[Element]:
         with opened(path, kind) as file:
-            for i, line in enumerate(file):
-                if i >= start:
-                    yield _text(line.rstrip(b"\n").removesuffix(b"\r"))
+            for line in itertools.islice(file, start, None):
+                yield _text(line.rstrip(b"\n").removesuffix(b"\r"))
 
     return _dataset("TextLineDatasetV2", lines, filenames, num_parallel_reads)
 
@@ -147,11 +147,9 @@ def csv_rows(
     def read(path: str, start: int) -> Iterator[Element]:
         with opened(path, kind) as file:
             rows = rows_of(file.read(), columns)
-        for i, row in enumerate(rows):
-            if i >= start + bool(header):
-                chosen = _chosen(row, select_cols, exclude_cols)
-                found = parsed(chosen, columns)
-                yield tuple(_text(x) if isinstance(x, bytes) else np.asarray(x) for x in found)
+        for row in rows[start + bool(header) :]:
+            found = parsed(_chosen(row, select_cols, exclude_cols), columns)
+            yield tuple(_text(x) if isinstance(x, bytes) else np.asarray(x) for x in found)
 
     spec = tuple(TensorSpec((), dtype) for dtype in columns.dtypes)
     return _dataset("CsvDatasetV2", read, filenames, None, spec)

@@ -9,7 +9,14 @@ from abc import ABC
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-from jaxvars.tf.data.base import DatasetBase, Elements, dataset_of, first_spec, staged_loop
+from jaxvars.tf.data.base import (
+    DatasetBase,
+    Elements,
+    dataset_of,
+    first_element,
+    first_spec,
+    staged_loop,
+)
 from jaxvars.tf.data.generators.calls import called, checked, result_spec, truth
 from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
@@ -112,12 +119,10 @@ class Functions(DatasetBase, ABC):
                     memory.closed(str(i))
                     i, count = (i + 1) % cycle, 0
 
-        def spec() -> Any:
-            for first in self._elements():
-                return dataset_of(func, first).element_spec
-            raise ValueError("An empty dataset has no element to find the element_spec with.")
-
-        return self._step(_kind("Interleave", num_parallel_calls), step, UNKNOWN, spec)
+        return self._step(
+            _kind("Interleave", num_parallel_calls), step, UNKNOWN,
+            lambda: dataset_of(func, first_element(self)).element_spec,
+        )  # fmt: skip
 
     def reduce(
         self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Self, final
 
 import numpy as np
 
-from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, positive
+from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, first_element, positive
 from jaxvars.tf.data.generators import counts as counts
-from jaxvars.tf.data.generators.buckets import Buckets
 from jaxvars.tf.data.generators.calls import called, checked
 from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
@@ -265,9 +266,8 @@ class Groups(DatasetBase, ABC):
             )  # fmt: skip
 
         def spec() -> Any:
-            for element in self._elements():
-                return made_of(_number(called(key, element), "key_func"), [element]).element_spec
-            raise ValueError("An empty dataset has no element to find the element_spec with.")
+            element = first_element(self)
+            return made_of(_number(called(key, element), "key_func"), [element]).element_spec
 
         return self._step("_GroupByWindowDataset", step, UNKNOWN, spec)
 
@@ -375,3 +375,56 @@ def _int64(number: int) -> Any:
 
 def _number(found: Any, what: str) -> int:
     return one_int(host(found) if hasattr(found, "_array") else found, what)
+
+
+# ---------------------------------------------------------------- buckets
+@final
+@dataclass(frozen=True)
+class Buckets:
+    """What is to become of elements by their lengths; see `bucket_by_sequence_length`."""
+
+    boundaries: tuple[int, ...]
+    sizes: tuple[int, ...]
+    padded_shapes: Any
+    padding_values: Any
+    to_boundary: bool
+    is_unpadded: bool
+    drops: bool
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) != len(self.boundaries) + 1:
+            raise ValueError(
+                "`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but "
+                f"`len(bucket_batch_sizes)={len(self.sizes)}` and "
+                f"`len(bucket_boundaries)={len(self.boundaries)}`."
+            )
+
+    def number(self, length: int) -> int:
+        """Return the number of the bucket of a length."""
+        found = bisect.bisect_right(self.boundaries, length)
+        if self.to_boundary and found == len(self.boundaries):
+            raise refused(
+                "When pad_to_bucket_boundary=True, elements must have length < "
+                f"max(bucket_boundaries): {length} is not less than {self.boundaries[-1]}."
+            )
+        return found
+
+    def batched(self, number: int, group: Any, spec: Any) -> Any:
+        """Return the elements of a bucket, a dataset of a spec, as one of batches."""
+        size = self.sizes[number]
+        if self.is_unpadded:
+            return group.batch(size, drop_remainder=self.drops)
+        shapes = self.padded_shapes
+        if shapes is None:
+            shapes = packed(spec, [leaf.shape.as_list() for leaf in leaves(spec)])
+        if self.to_boundary:
+            shapes = self._closed(shapes, self.boundaries[number] - 1)
+        return group.padded_batch(size, shapes, self.padding_values, self.drops)
+
+    def _closed(self, shapes: Any, size: int) -> Any:
+        """Return shapes with a size where they are open."""
+        if isinstance(shapes, dict):
+            return {key: self._closed(shape, size) for key, shape in shapes.items()}
+        if isinstance(shapes, tuple) and any(isinstance(x, tuple | list | dict) for x in shapes):
+            return tuple(self._closed(shape, size) for shape in shapes)
+        return [size if n is None or n == -1 else n for n in shapes]

@@ -7,6 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
@@ -58,7 +59,7 @@ class DatasetIterator(Recorded, Iterator[Any]):
         try:
             return next(self)
         except StopIteration:
-            raise _at_the_end() from None
+            raise OutOfRangeError(message="End of sequence [Op:IteratorGetNext] name: ") from None
 
     def get_next_as_optional(self) -> Optional:
         """Return the next element as an Optional, which has no value at the end."""
@@ -93,12 +94,9 @@ class DatasetIterator(Recorded, Iterator[Any]):
 
 
 def _elements(iterator: DatasetIterator) -> Iterator[Element]:
-    while True:
-        try:
-            element = iterator.next_element()
-        except StopIteration:
-            return
-        yield element
+    with contextlib.suppress(StopIteration):
+        while True:
+            yield iterator.next_element()
 
 
 def staged(feed: Feed) -> Sequential:
@@ -113,10 +111,6 @@ def _of_iterator(iterator: DatasetIterator) -> Sequential | None:
 
 SEQUENTIALS[DatasetIterator] = _of_iterator
 STAGED_ITERATORS.add(DatasetIterator)
-
-
-def _at_the_end() -> OutOfRangeError:
-    return OutOfRangeError(None, None, "End of sequence [Op:IteratorGetNext] name: ")
 
 
 @final

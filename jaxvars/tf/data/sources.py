@@ -13,7 +13,6 @@ import numpy as np
 from jaxvars.tf.data.base import DatasetBase, seeded
 from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Memory
-from jaxvars.tf.data.generators.philox import Philox
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.elements import (
     Element,
@@ -54,11 +53,11 @@ class Made(DatasetBase, ABC):
         whole = mapped(stored, tensors)
         size, slice_of = sliced(whole)
 
-        def spec() -> Any:
-            return mapped(lambda leaf: shrunk(spec_of(leaf)), whole)
-
         return cls(
-            "_TensorSliceDataset", lambda memory: indexed(memory, size, slice_of), size, spec
+            "_TensorSliceDataset",
+            lambda memory: indexed(memory, size, slice_of),
+            size,
+            lambda: mapped(lambda leaf: shrunk(spec_of(leaf)), whole),
         )
 
     @classmethod
@@ -196,10 +195,8 @@ class Made(DatasetBase, ABC):
 
         def step(memory: Memory) -> Any:
             kept = memory.values
-            if "seeds" not in kept:
-                kept["seeds"] = list(seeds.next())
-            first, second = kept["seeds"]
-            random = Philox((first, second), kept.get("i", 0))
+            random = seeds.begun(kept)
+            random.drawn = kept.get("i", 0)  # of which each element takes one
             return indexed(memory, None, lambda _: np.asarray(random.next(), np.int64))
 
         return cls("_RandomDataset", step, INFINITE, lambda: TensorSpec((), int64))
@@ -248,11 +245,7 @@ def numbered(memory: Memory, read: Callable[[int], Iterable[Element]]) -> Iterat
 
 
 def generated(memory: Memory, values: Callable[[], Iterable[Any]], spec: Any) -> Iterator[Element]:
-    """Yield what a Python generator does, as elements of a spec.
-
-    Raises:
-        InvalidArgumentError: when a value has another structure, shape or type.
-    """
+    """Yield what a Python generator does, as elements of a spec."""
     first = memory.values.get("i", 0)
     for i, value in enumerate(values()):
         if i >= first:
@@ -289,11 +282,7 @@ def _fitted_leaf(spec: Any, value: Any) -> np.ndarray:
 
 
 def signature(types: Any, shapes: Any, given: Any) -> Any:
-    """Return the spec that the arguments of `from_generator` specify.
-
-    Raises:
-        TypeError: when they specify nothing, or it twice.
-    """
+    """Return the spec that the arguments of `from_generator` specify."""
     if given is not None:
         if types is not None or shapes is not None:
             raise TypeError(

@@ -24,7 +24,7 @@ from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, positiv
 from jaxvars.tf.data.generators.calls import called, checked
 from jaxvars.tf.data.generators.cursor import Memory
 from jaxvars.tf.data.sources import indexed, numbered
-from jaxvars.tf.errors import NotFoundError, UnimplementedError
+from jaxvars.tf.errors import NotFoundError, OutOfRangeError, UnimplementedError
 from jaxvars.tf.io.messages import from_bytes, message, parse, to_bytes
 from jaxvars.tf.io.records import TFRecordWriter, compression_kind, records
 from jaxvars.tf.tensors.elements import (
@@ -35,6 +35,7 @@ from jaxvars.tf.tensors.elements import (
     packed,
     spec_of_words,
     spec_words,
+    tensors,
 )
 from jaxvars.tf.tensors.static import one_int, refused
 
@@ -192,9 +193,6 @@ class Kept(DatasetBase, ABC):
         Raises:
             OutOfRangeError: when there is none.
         """
-        from jaxvars.tf.errors import OutOfRangeError
-        from jaxvars.tf.tensors.elements import tensors
-
         place = one_int(index, "index")
         if place >= 0:
             for element in itertools.islice(self._elements(), place, None):
@@ -275,13 +273,7 @@ _FACTS = "dataset.json"
 
 @final
 class Writer:
-    """Writes elements into a folder.
-
-    Args:
-        folder: where to.
-        spec: of an element.
-        kind: of compression: "GZIP", "ZLIB" or "".
-    """
+    """Writes elements of a spec into a folder, with a kind of compression."""
 
     def __init__(self, folder: Path, spec: Any, kind: str = "") -> None:
         for leaf in leaves(spec):
@@ -317,14 +309,7 @@ class Writer:
 
 @final
 class Folder:
-    """Elements in a folder.
-
-    Args:
-        folder: where they are.
-
-    Raises:
-        NotFoundError: when there are none.
-    """
+    """The elements in a folder."""
 
     def __init__(self, folder: Path) -> None:
         try:

@@ -16,9 +16,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import is_tensor_like, is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import NUMPY_METHODS, OPERATIONS, Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -130,9 +130,7 @@ def _check(index: tuple[Any, ...], shape: tuple[int, ...]) -> None:
     for part, size in zip(index, shape, strict=False):
         is_known = isinstance(part, np.ndarray) and part.dtype.kind in "iu"
         if is_known and ((part < -size) | (part >= size)).any():
-            raise InvalidArgumentError(
-                None, None, f"indices {part.tolist()} are not in [{-size}, {size})"
-            )
+            raise refused(f"indices {part.tolist()} are not in [{-size}, {size})")
 
 
 # ---------------------------------------------------------------- methods

@@ -8,13 +8,14 @@ Rules this file keeps:
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.image.colors import converted
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.registry.rows import Operation, P, Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import ints, known, one_int, refused
@@ -31,13 +32,21 @@ def _pillow() -> Any:
     except ImportError as error:
         raise Refused(
             UnimplementedError(
-                None, None, "Files of images are read and written by Pillow: pip install pillow"
+                message="Files of images are read and written by Pillow: pip install pillow"
             )
         ) from error
     return PIL.Image
 
 
 # ---------------------------------------------------------------- reading
+def _reading(name: str) -> Callable[[Callable[P, Any]], Operation[P]]:
+    """Return `op` for what reads files, which is in `tf.image` and in `tf.io`."""
+    return op(
+        f"image.{name}", "contents", kinds="string", text=True, eager_only=HOST,
+        aliases=(f"io.{name}",),
+    )  # fmt: skip
+
+
 def _opened(contents: Any) -> Any:
     data = contents.item() if contents.ndim == 0 else None
     if data is None:
@@ -84,10 +93,7 @@ def _own_mode(image: Any) -> str:
     return "L" if image.mode in ("1", "I", "I;16", "F") else "RGB"
 
 
-@op(
-    "image.decode_png", "contents", kinds="string", text=True, eager_only=HOST,
-    aliases=("io.decode_png",),
-)  # fmt: skip
+@_reading("decode_png")
 def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Array:
     """Read a PNG file, or another image.
 
@@ -101,10 +107,7 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Array:
     return _array(_pixels(_opened(contents), channels, kind))
 
 
-@op(
-    "image.decode_bmp", "contents", kinds="string", text=True, eager_only=HOST,
-    aliases=("io.decode_bmp",),
-)  # fmt: skip
+@_reading("decode_bmp")
 def decode_bmp(contents: Any, channels: int = 0) -> Array:
     """Read a BMP file.
 
@@ -116,10 +119,7 @@ def decode_bmp(contents: Any, channels: int = 0) -> Array:
     return _array(_pixels(image, channels))
 
 
-@op(
-    "image.decode_jpeg", "contents", kinds="string", text=True, eager_only=HOST,
-    aliases=("io.decode_jpeg",),
-)  # fmt: skip
+@_reading("decode_jpeg")
 def decode_jpeg(
     contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
     try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "",
@@ -141,10 +141,7 @@ def decode_jpeg(
     return _array(np.rint(blocks.mean((1, 3))).astype(np.uint8))
 
 
-@op(
-    "image.decode_and_crop_jpeg", "contents", kinds="string", text=True, eager_only=HOST,
-    aliases=("io.decode_and_crop_jpeg",),
-)  # fmt: skip
+@_reading("decode_and_crop_jpeg")
 def decode_and_crop_jpeg(
     contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1,
     fancy_upscaling: bool = True, try_recover_truncated: bool = False,
@@ -170,10 +167,7 @@ def decode_and_crop_jpeg(
     return _array(whole[top : top + height, left : left + width])
 
 
-@op(
-    "image.decode_gif", "contents", kinds="string", text=True, eager_only=HOST,
-    aliases=("io.decode_gif",),
-)  # fmt: skip
+@_reading("decode_gif")
 def decode_gif(contents: Any) -> Array:
     """Read the frames of a GIF file.
 
@@ -193,10 +187,7 @@ def _frames(image: Any) -> np.ndarray:
     return np.stack([np.asarray(x.convert("RGB")) for x in ImageSequence.Iterator(image)])
 
 
-@op(
-    "image.decode_image", "contents", kinds="string", text=True, eager_only=HOST,
-    aliases=("io.decode_image",),
-)  # fmt: skip
+@_reading("decode_image")
 def decode_image(
     contents: Any, channels: Any = None, dtype: Any = "uint8", *, expand_animations: bool = True
 ) -> Array:
@@ -219,10 +210,7 @@ def decode_image(
     return converted(_array(made), kind)
 
 
-@op(
-    "image.is_jpeg", "contents", kinds="string", text=True, eager_only=HOST,
-    aliases=("io.is_jpeg",),
-)  # fmt: skip
+@_reading("is_jpeg")
 def is_jpeg(contents: Any) -> Array:
     """Return whether a file is a JPEG.
 
@@ -232,10 +220,7 @@ def is_jpeg(contents: Any) -> Array:
     return _array(np.array(starts, bool).reshape(contents.shape))
 
 
-@op(
-    "image.extract_jpeg_shape", "contents", kinds="string", text=True, eager_only=HOST,
-    aliases=("io.extract_jpeg_shape",),
-)  # fmt: skip
+@_reading("extract_jpeg_shape")
 def extract_jpeg_shape(contents: Any, output_type: Any = "int32") -> Array:
     """Return the height, width and channels of a JPEG file.
 

@@ -104,9 +104,7 @@ def _check_indices(indices: Array, count: int) -> None:
     if context.is_known(indices) and indices.size:
         found = np.asarray(indices)
         if found.min() < 0 or found.max() >= count:
-            raise Refused(
-                OutOfRangeError(None, None, "box_index has values outside [0, batch_size)")
-            )
+            raise Refused(OutOfRangeError(message="box_index has values outside [0, batch_size)"))
 
 
 def _lines(start: Array, end: Array, size: int, count: int) -> tuple[Array, Array]:

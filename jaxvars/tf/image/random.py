@@ -88,14 +88,12 @@ def stateless_random_flip_up_down(image: Array, seed: Any) -> Array:
 
 
 # ---------------------------------------------------------------- colors
-def _between(draw: Draw, low: Any, high: Any, seed: Any) -> Array:
-    return draw([], low, high, "float32", seed)
-
-
 def _brightness(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
     if max_delta < 0:
         raise Refused(ValueError("max_delta must be non-negative."))
-    return colors.adjust_brightness.__wrapped__(image, _between(draw, -max_delta, max_delta, seed))
+    return colors.adjust_brightness.__wrapped__(
+        image, draw([], -max_delta, max_delta, "float32", seed)
+    )
 
 
 @op("image.random_brightness", "image", kinds=_NUMBERS)
@@ -124,7 +122,7 @@ def _hue(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
         raise Refused(ValueError("max_delta must be <= 0.5."))
     if max_delta < 0:
         raise Refused(ValueError("max_delta must be non-negative."))
-    return colors.adjust_hue.__wrapped__(image, _between(draw, -max_delta, max_delta, seed))
+    return colors.adjust_hue.__wrapped__(image, draw([], -max_delta, max_delta, "float32", seed))
 
 
 @op("image.random_hue", "image", kinds=_NUMBERS)
@@ -148,10 +146,6 @@ def stateless_random_hue(image: Array, max_delta: Any, seed: Any) -> Array:
     return _hue(_of_seed, image, max_delta, seed)
 
 
-def _contrast(draw: Draw, image: Array, lower: Any, upper: Any, seed: Any) -> Array:
-    return colors.adjust_contrast.__wrapped__(image, _factor(draw, lower, upper, seed))
-
-
 @op("image.random_contrast", "image", kinds=_NUMBERS)
 def random_contrast(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
     """Multiply the distance of each channel from its mean by a random value.
@@ -161,7 +155,7 @@ def random_contrast(image: Array, lower: Any, upper: Any, seed: Any = None) -> A
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return _contrast(_drawn, image, lower, upper, seed)
+    return colors.adjust_contrast.__wrapped__(image, _factor(_drawn, lower, upper, seed))
 
 
 @op("image.stateless_random_contrast", "image", kinds=_NUMBERS)
@@ -170,11 +164,7 @@ def stateless_random_contrast(image: Array, lower: Any, upper: Any, seed: Any) -
 
     Example: `tf.image.stateless_random_contrast(tf.ones([2, 2, 1]), 0.5, 2.0, seed=(1, 5))`.
     """
-    return _contrast(_of_seed, image, lower, upper, seed)
-
-
-def _saturation(draw: Draw, image: Array, lower: Any, upper: Any, seed: Any) -> Array:
-    return colors.adjust_saturation.__wrapped__(image, _factor(draw, lower, upper, seed))
+    return colors.adjust_contrast.__wrapped__(image, _factor(_of_seed, lower, upper, seed))
 
 
 @op("image.random_saturation", "image", kinds=_NUMBERS)
@@ -186,7 +176,7 @@ def random_saturation(image: Array, lower: Any, upper: Any, seed: Any = None) ->
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return _saturation(_drawn, image, lower, upper, seed)
+    return colors.adjust_saturation.__wrapped__(image, _factor(_drawn, lower, upper, seed))
 
 
 @op("image.stateless_random_saturation", "image", kinds=_NUMBERS)
@@ -195,7 +185,7 @@ def stateless_random_saturation(image: Array, lower: Any, upper: Any, seed: Any 
 
     Example: `tf.image.stateless_random_saturation(tf.ones([1, 1, 3]), 0.5, 2.0, seed=(1, 5))`.
     """
-    return _saturation(_of_seed, image, lower, upper, seed)
+    return colors.adjust_saturation.__wrapped__(image, _factor(_of_seed, lower, upper, seed))
 
 
 def _factor(draw: Draw, lower: Any, upper: Any, seed: Any) -> Array:
@@ -203,7 +193,7 @@ def _factor(draw: Draw, lower: Any, upper: Any, seed: Any) -> Array:
         raise Refused(ValueError("upper must be > lower."))
     if lower < 0:
         raise Refused(ValueError("lower must be non-negative."))
-    return _between(draw, lower, upper, seed)
+    return draw([], lower, upper, "float32", seed)
 
 
 def _quality(draw: Draw, image: Array, low: Any, high: Any, seed: Any) -> Array:

@@ -77,11 +77,7 @@ def rows_of(data: bytes, columns: Columns) -> list[list[bytes]]:
 
 
 def fields_of(line: bytes, columns: Columns) -> list[bytes]:
-    """Return the values of a line, as bytes.
-
-    Raises:
-        InvalidArgumentError: when quotes are not where they may be.
-    """
+    """Return the values of a line, as bytes."""
     if not columns.has_quotes or b'"' not in line:
         return line.split(columns.delimiter)
     found: list[bytes] = []
@@ -117,11 +113,7 @@ def _quoted(line: bytes, at: int, columns: Columns) -> tuple[bytes, int]:
 
 
 def parsed(row: list[bytes], columns: Columns, number: int | str = "") -> list[Any]:
-    """Return the values of a row, of their types.
-
-    Raises:
-        InvalidArgumentError: when a value is not of its type, or not there.
-    """
+    """Return the values of a row, of their types."""
     if len(row) != len(columns.dtypes):
         raise refused(f"Expect {len(columns.dtypes)} fields but have {len(row)} in record {number}")
     triples = zip(row, columns.dtypes, columns.defaults, strict=True)

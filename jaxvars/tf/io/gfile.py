@@ -35,13 +35,13 @@ def _translated(path: Name) -> Generator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise NotFoundError(None, None, f"{path}; No such file or directory") from None
+        raise NotFoundError(message=f"{path}; No such file or directory") from None
     except FileExistsError:
-        raise AlreadyExistsError(None, None, f"{path}; File exists") from None
+        raise AlreadyExistsError(message=f"{path}; File exists") from None
     except PermissionError:
-        raise PermissionDeniedError(None, None, f"{path}; Permission denied") from None
+        raise PermissionDeniedError(message=f"{path}; Permission denied") from None
     except OSError as error:
-        raise FailedPreconditionError(None, None, f"{path}; {error.strerror}") from error
+        raise FailedPreconditionError(message=f"{path}; {error.strerror}") from error
 
 
 def _text(path: Name) -> str:
@@ -195,7 +195,7 @@ def listdir(path: Name) -> list[str]:
         NotFoundError: when there is none.
     """
     if not isdir(path):
-        raise NotFoundError(None, None, f"Could not find directory {_text(path)}")
+        raise NotFoundError(message=f"Could not find directory {_text(path)}")
     return [found.name for found in Path(_text(path)).iterdir()]
 
 
@@ -236,7 +236,7 @@ def rename(src: Name, dst: Name, overwrite: bool = False) -> None:
 
 def _refuse_existing(path: Name, overwrite: bool) -> None:
     if not overwrite and exists(path):
-        raise AlreadyExistsError(None, None, "file already exists")
+        raise AlreadyExistsError(message="file already exists")
 
 
 def mkdir(path: Name) -> None:
@@ -264,7 +264,7 @@ def rmtree(path: Name) -> None:
         NotFoundError: when there is none.
     """
     if not exists(path):
-        raise NotFoundError(None, None, f"{_text(path)} not found")
+        raise NotFoundError(message=f"{_text(path)} not found")
     with _translated(path):
         shutil.rmtree(_text(path))
 

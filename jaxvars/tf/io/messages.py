@@ -82,11 +82,7 @@ def message(name: str) -> Any:
 
 
 def parse(name: str, data: bytes) -> Any:
-    """Return the message that is encoded in some bytes.
-
-    Raises:
-        InvalidArgumentError: when there is none.
-    """
+    """Return the message that is encoded in some bytes."""
     from google.protobuf.message import DecodeError
 
     try:

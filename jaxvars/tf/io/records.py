@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import io
 import os
 import struct
 import zlib
@@ -17,7 +18,7 @@ from typing import Any, BinaryIO, Self, final
 
 import numpy as np
 
-from jaxvars.tf.errors import DataLossError, NotFoundError
+from jaxvars.tf.errors import DataLossError, FailedPreconditionError, NotFoundError
 from jaxvars.tf.tensors.convert import to_array
 
 _KINDS = ("", "GZIP", "ZLIB")
@@ -75,7 +76,7 @@ class TFRecordWriter:
         try:
             self._raw: BinaryIO | None = Path(os.fspath(path)).open("wb")  # noqa: SIM115 - until `close`
         except FileNotFoundError:
-            raise NotFoundError(None, None, f"{path}; No such file or directory") from None
+            raise NotFoundError(message=f"{path}; No such file or directory") from None
         self._file: Any = self._raw
         if given.compression_type == "GZIP":
             self._file = gzip.GzipFile("", "wb", 9 if level is None else level, self._raw, 0)
@@ -92,14 +93,10 @@ class TFRecordWriter:
             FailedPreconditionError: when the file was closed.
         """
         if self._raw is None:
-            from jaxvars.tf.errors import FailedPreconditionError
-
-            raise FailedPreconditionError(None, None, "Writer not initialized or previously closed")
+            raise FailedPreconditionError(message="Writer not initialized or previously closed")
         data = record if isinstance(record, bytes) else to_array(record).item()
-        self._put(framed(data))
-
-    def _put(self, data: bytes) -> None:
-        self._file.write(self._squeeze.compress(data) if self._squeeze else data)
+        whole = framed(data)
+        self._file.write(self._squeeze.compress(whole) if self._squeeze else whole)
 
     def flush(self) -> None:
         """Write what is in memory."""
@@ -135,11 +132,7 @@ def framed(data: bytes) -> bytes:
 
 
 def compression_kind(kind: Any) -> str:
-    """Return the name of a kind of compression.
-
-    Raises:
-        ValueError: when there is no such kind.
-    """
+    """Return the name of a kind of compression; raise ValueError for another."""
     found = to_array(kind).item() if hasattr(kind, "dtype") else kind
     name = found.decode() if isinstance(found, bytes) else found or ""
     if name not in _KINDS:
@@ -158,26 +151,15 @@ def opened(path: Any, kind: str = "") -> Any:
             return gzip.open(path, "rb")
         file = Path(path).open("rb")  # noqa: SIM115 - the caller closes it
     except FileNotFoundError:
-        raise NotFoundError(None, None, f"{path}; No such file or directory") from None
+        raise NotFoundError(message=f"{path}; No such file or directory") from None
     if kind != "ZLIB":
         return file
-    import io
-
     with file:
         return io.BytesIO(zlib.decompress(file.read()))
 
 
 def records(path: Any, kind: str = "", start: int = 0) -> Iterator[bytes]:
-    """Yield the records of a file.
-
-    Args:
-        path: of the file.
-        kind: "GZIP", "ZLIB" or "".
-        start: how many are left out.
-
-    Raises:
-        DataLossError: when the file is damaged.
-    """
+    """Yield the records of a file but for some first ones; raise DataLossError if it is damaged."""
     with opened(path, kind) as file:
         number, place = 0, 0
         while head := file.read(12):
@@ -205,19 +187,15 @@ def _record(file: Any, head: bytes, place: int) -> bytes:
 
 
 def _lost(what: str, place: int, hint: str = "") -> DataLossError:
-    return DataLossError(None, None, f"{what} at {place}{hint} [Op:IteratorGetNext] name: ")
+    return DataLossError(message=f"{what} at {place}{hint} [Op:IteratorGetNext] name: ")
 
 
 def decompressed(data: bytes, kind: str) -> bytes:
-    """Return what was compressed.
-
-    Raises:
-        DataLossError: when it was not.
-    """
+    """Return what was compressed; raise DataLossError for what was not."""
     try:
         return data if not kind else zlib.decompress(data, 31 if kind == "GZIP" else 15)
     except zlib.error as error:
-        raise DataLossError(None, None, f"inflate() failed: {error}") from None
+        raise DataLossError(message=f"inflate() failed: {error}") from None
 
 
 # ---------------------------------------------------------------- checksums: CRC-32C

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.errors import NotFoundError
+from jaxvars.tf.errors import FailedPreconditionError, NotFoundError
 from jaxvars.tf.io.csv import Columns, columns_of, fields_of, parsed
 from jaxvars.tf.io.messages import from_bytes, to_bytes
 from jaxvars.tf.io.records import decompressed
@@ -37,25 +37,17 @@ def read_file(filename: Text) -> Text:
     try:
         return _one(Path(path).read_bytes())
     except FileNotFoundError:
-        raise _missing(path) from None
+        missing = NotFoundError(message=f"{path}; No such file or directory")
+        raise Refused(missing) from None
     except OSError as error:
-        raise Refused(_failed(f"{path}; {error.strerror}")) from error
-
-
-def _failed(message: str) -> Exception:
-    from jaxvars.tf.errors import FailedPreconditionError
-
-    return FailedPreconditionError(None, None, message)
+        failed = FailedPreconditionError(message=f"{path}; {error.strerror}")
+        raise Refused(failed) from error
 
 
 def _name(filename: Text) -> str:
     if filename.ndim:
         raise refused(f"Input filename tensor must be scalar, but had shape: {filename.shape}")
     return filename.item().decode()
-
-
-def _missing(path: str) -> Refused:
-    return Refused(NotFoundError(None, None, f"{path}; No such file or directory"))
 
 
 def _one(data: bytes) -> Text:

@@ -11,10 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random import draws as draws
 from jaxvars.tf.random.stateless import start_of
 from jaxvars.tf.random.streams import source
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.convert import as_given, to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 from jaxvars.typing import Array
@@ -69,10 +70,8 @@ def gelu(features: Array, approximate: Any = False) -> Array:
     Example: `tf.nn.gelu(r(2, 3))`.
     """
     if features.dtype.kind in "iub":
-        raise Refused(
-            ValueError(
-                f"`features.dtype` must be a floating point tensor. Received: {features.dtype.name}"
-            )
+        raise refused_value(
+            f"`features.dtype` must be a floating point tensor. Received: {features.dtype.name}"
         )
     return _gelu_of(features, bool(approximate))
 

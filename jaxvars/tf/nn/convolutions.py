@@ -14,11 +14,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.nn.morphology import required_space_to_batch_paddings
-from jaxvars.tf.nn.shapes import Layout, as_one_batch, layout, numbers, paddings, reach
-from jaxvars.tf.registry.rows import Refused, find, op
+from jaxvars.tf.nn.shapes import (
+    Layout,
+    as_one_batch,
+    layout,
+    numbers,
+    paddings,
+    reach,
+    refused_value,
+)
+from jaxvars.tf.registry.rows import find, op
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -42,12 +50,8 @@ def _convolved(
 def _groups(x: Array, filters: Array, where: Layout) -> int:
     channels, taken = x.shape[where.channels], filters.shape[-2]
     if not taken or channels % taken:
-        raise Refused(
-            InvalidArgumentError(
-                None,
-                None,
-                f"input depth must be evenly divisible by filter depth: {channels} vs {taken}",
-            )
+        raise refused(
+            f"input depth must be evenly divisible by filter depth: {channels} vs {taken}"
         )
     return channels // taken
 
@@ -241,11 +245,9 @@ def _output_sizes(output_shape: Any, where: Layout) -> list[int]:
     if len(shape) == where.spatial:
         return shape
     if len(shape) != where.spatial + 2:
-        raise Refused(
-            ValueError(
-                f"output_shape must have length {where.spatial} or {where.spatial + 2}. Received: "
-                f"{output_shape}"
-            )
+        raise refused_value(
+            f"output_shape must have length {where.spatial} or {where.spatial + 2}. Received: "
+            f"{output_shape}"
         )
     return [shape[axis] for axis in where.axes]
 
@@ -256,13 +258,9 @@ def _check_sizes(inputs: Any, sizes: Any, windows: Any, steps: Any, pads: Any) -
         for size, window, step, (low, high) in zip(sizes, windows, steps, pads, strict=True)
     ]
     if computed != inputs:
-        raise Refused(
-            InvalidArgumentError(
-                None,
-                None,
-                f"Size of out_backprop doesn't match computed: actual = {inputs}, computed = "
-                f"{computed}: output_shape does not belong to this input.",
-            )
+        raise refused(
+            f"Size of out_backprop doesn't match computed: actual = {inputs}, computed = "
+            f"{computed}: output_shape does not belong to this input."
         )
 
 
@@ -276,20 +274,6 @@ def _turned_padding(
 # ---------------------------------------------------------------- derivatives, and blocks
 def _sizes(shape: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in np.asarray(shape).ravel())
-
-
-def _by_input(
-    conv: Callable[..., Array], shape: Any, filters: Array, upstream: Array, *rest: Any
-) -> Array:
-    start = jnp.zeros(_sizes(shape), upstream.dtype)
-    return jax.vjp(lambda x: conv(x, filters, *rest), start)[1](upstream)[0]
-
-
-def _by_filter(
-    conv: Callable[..., Array], x: Array, shape: Any, upstream: Array, *rest: Any
-) -> Array:
-    start = jnp.zeros(_sizes(shape), upstream.dtype)
-    return jax.vjp(lambda filters: conv(x, filters, *rest), start)[1](upstream)[0]
 
 
 def with_space_to_batch(
@@ -359,10 +343,12 @@ def depthwise_conv2d_backprop_input(
     `tf.nn.depthwise_conv2d_backprop_input([1, 4, 4, 1], r(2, 2, 1, 2), r(1, 4, 4, 2), [1, 1, 1, 1],
     'SAME')`.
     """
-    return _by_input(
-        depthwise_conv2d.__wrapped__, input_sizes, filter, out_backprop, strides, padding,
-        data_format, dilations,
-    )  # fmt: skip
+
+    def conv(x: Array) -> Array:
+        return depthwise_conv2d.__wrapped__(x, filter, strides, padding, data_format, dilations)
+
+    start = jnp.zeros(_sizes(input_sizes), out_backprop.dtype)
+    return jax.vjp(conv, start)[1](out_backprop)[0]
 
 
 @op("nn.depthwise_conv2d_backprop_filter", "input out_backprop", same=True, kinds="float")
@@ -376,7 +362,9 @@ def depthwise_conv2d_backprop_filter(
     `tf.nn.depthwise_conv2d_backprop_filter(r(1, 4, 4, 1), [2, 2, 1, 2], r(1, 4, 4, 2), [1, 1, 1,
     1], 'SAME')`.
     """
-    return _by_filter(
-        depthwise_conv2d.__wrapped__, input, filter_sizes, out_backprop, strides, padding,
-        data_format, dilations,
-    )  # fmt: skip
+
+    def conv(x: Array) -> Array:
+        return depthwise_conv2d.__wrapped__(input, x, strides, padding, data_format, dilations)
+
+    start = jnp.zeros(_sizes(filter_sizes), out_backprop.dtype)
+    return jax.vjp(conv, start)[1](out_backprop)[0]

@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
-from jaxvars.tf.registry.rows import Refused, op, shape_text
+from jaxvars.tf.registry.rows import op, shape_text
 from jaxvars.tf.tensors.convert import as_given, to_array
 from jaxvars.tf.tensors.sparse_tensor import host_array
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -27,11 +28,9 @@ from jaxvars.typing import Array
 
 def _check_same_shape(logits: Array, labels: Array) -> None:
     if logits.shape != labels.shape:
-        raise Refused(
-            ValueError(
-                "`logits` and `labels` must have the same shape, received "
-                f"({logits.shape} vs {labels.shape})."
-            )
+        raise refused_value(
+            "`logits` and `labels` must have the same shape, received "
+            f"({logits.shape} vs {labels.shape})."
         )
 
 
@@ -85,11 +84,9 @@ def softmax_cross_entropy_with_logits(labels: Array, logits: Array, axis: int = 
     try:
         np.broadcast_shapes(labels.shape, logits.shape)
     except ValueError:
-        raise InvalidArgumentError(
-            None,
-            None,
+        raise refused(
             f"logits and labels must be broadcastable: logits_size={shape_text(logits)} "
-            f"labels_size={shape_text(labels)} [Op:SoftmaxCrossEntropyWithLogits] name: ",
+            f"labels_size={shape_text(labels)} [Op:SoftmaxCrossEntropyWithLogits] name: "
         ) from None
     return _cross_entropy_of(labels, wide, int(axis)).astype(logits.dtype)
 
@@ -143,21 +140,17 @@ def _sparse_cross_entropy(labels: Array, logits: Array) -> Array:
 
 def _check_sparse(labels: Array, logits: Array) -> None:
     if logits.ndim == 0:
-        raise Refused(ValueError("`logits` cannot be a scalar. Received logits of shape ()."))
+        raise refused_value("`logits` cannot be a scalar. Received logits of shape ().")
     if labels.ndim != logits.ndim - 1:
-        raise Refused(
-            ValueError(
-                "`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: "
-                f"labels.shape={labels.shape} of rank {labels.ndim} and logits.shape="
-                f"{logits.shape} of rank {logits.ndim}"
-            )
+        raise refused_value(
+            "`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: "
+            f"labels.shape={labels.shape} of rank {labels.ndim} and logits.shape="
+            f"{logits.shape} of rank {logits.ndim}"
         )
     if labels.shape != logits.shape[:-1]:
-        raise Refused(
-            ValueError(
-                "`labels.shape` must equal `logits.shape` except for the last dimension. "
-                f"Received: labels.shape={labels.shape} and logits.shape={logits.shape}"
-            )
+        raise refused_value(
+            "`labels.shape` must equal `logits.shape` except for the last dimension. "
+            f"Received: labels.shape={labels.shape} and logits.shape={logits.shape}"
         )
     _check_labels(labels, logits.shape[-1])
 
@@ -169,12 +162,10 @@ def _check_labels(labels: Array, classes: int) -> None:
     known = np.asarray(labels)
     wrong = known[(known < 0) | (known >= classes)]
     if wrong.size:
-        raise InvalidArgumentError(
-            None,
-            None,
+        raise refused(
             f"Received a label value of {wrong[0]} which is outside the valid range of "
             f"[0, {classes}).  Label values: {' '.join(map(str, known.ravel()))} "
-            "[Op:SparseSoftmaxCrossEntropyWithLogits] name: ",
+            "[Op:SparseSoftmaxCrossEntropyWithLogits] name: "
         )
 
 
@@ -218,10 +209,9 @@ def compute_average_loss(
     Differs from TensorFlow: without `global_batch_size` the batch given is the whole one.
     """
     if per_example_loss.ndim == 0:
-        raise Refused(
-            ValueError("Invalid value passed for `per_example_loss`. Expected a tensor with rank "
-                       "at least 1.")
-        )  # fmt: skip
+        raise refused_value(
+            "Invalid value passed for `per_example_loss`. Expected a tensor with rank at least 1."
+        )
     size = per_example_loss.shape[0] if global_batch_size is None else global_batch_size
     return _average(per_example_loss, sample_weight, as_given(size, per_example_loss.dtype))
 
@@ -351,21 +341,7 @@ def sampled_softmax_loss(
 ) -> Tensor:  # fmt: skip
     """Return the cross-entropy of the softmax of true classes and others that were drawn.
 
-    Args:
-        weights: of shape [num_classes, dim], or a list of parts of them.
-        biases: of shape [num_classes].
-        labels: the true classes: int64 of shape [batch, num_true].
-        inputs: of shape [batch, dim].
-        num_sampled: how many classes are drawn.
-        num_classes: how many there are.
-        num_true: how many true ones each example has.
-        sampled_values: what a sampler gave; `tf.random.log_uniform_candidate_sampler` when None.
-        remove_accidental_hits: do not count true classes that were drawn.
-        seed: for the same classes each time.
-        name: of no effect.
-
-    Returns:
-        The loss of each example, of shape [batch].
+    The arguments are as for `nce_loss`, and with `seed` the classes are the same each time.
 
     Source: https://arxiv.org/abs/1412.2007
     """

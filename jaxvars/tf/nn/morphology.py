@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.nn.shapes import layout, numbers, paddings, reach
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.nn.shapes import layout, numbers, paddings, reach, refused_value
+from jaxvars.tf.registry.rows import op
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -32,7 +32,7 @@ def dilation2d(
     `tf.nn.dilation2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])`.
     """
     if data_format != "NHWC":
-        raise Refused(ValueError("NHWC is the only data format that is there."))
+        raise refused_value("NHWC is the only data format that is there.")
     where = layout(2, data_format)
     steps, gaps = numbers(strides, where, "strides"), numbers(dilations, where, "dilations")
     spread = reach(filters.shape[:2], gaps)
@@ -108,18 +108,9 @@ def fractional_avg_pool(
     value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False,
     seed: int = 0, name: str | None = None,
 ) -> FractionalPool:  # fmt: skip
-    """Return the mean of each of some windows of random sizes; see `fractional_max_pool`.
+    """Return the mean of each of some windows of random sizes.
 
-    Args:
-        value: images of shape [batch, height, width, channels].
-        pooling_ratio: how much smaller the images become.
-        pseudo_random: whether the sizes of windows change regularly, from a random start.
-        overlapping: whether the end of a window is in the next one, too.
-        seed: for the same windows each time; 0 for others.
-        name: of no effect.
-
-    Raises:
-        ValueError: when the ratios are not one, two or four numbers of 1 or more.
+    The arguments, and what is raised, are as for `fractional_max_pool`.
     """
     return _fractional(value, pooling_ratio, pseudo_random, overlapping, seed, is_mean=True)
 
@@ -275,9 +266,7 @@ def required_space_to_batch_paddings(
     none = np.zeros((len(blocks), 2), np.int32)
     pads = none if base_paddings is None else np.asarray(base_paddings)
     if sizes.shape != blocks.shape:
-        raise InvalidArgumentError(
-            None, None, f"Shapes {sizes.shape} and {blocks.shape} are incompatible"
-        )
+        raise refused(f"Shapes {sizes.shape} and {blocks.shape} are incompatible")
     more = -(sizes + pads.sum(1)) % blocks
     found = np.stack([pads[:, 0], pads[:, 1] + more], 1).astype(np.int32)
     return found, np.stack([np.zeros_like(more), more], 1).astype(np.int32)

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.arrays.gather import rows_at
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.pairs import maximum
 from jaxvars.tf.nn.shapes import layout
 from jaxvars.tf.registry.rows import axes_of, op, shape_text
 from jaxvars.tf.tensors.convert import as_given
+from jaxvars.tf.tensors.static import refused
 from jaxvars.typing import Array
 
 
@@ -157,11 +157,9 @@ def bias_add(value: Array, bias: Array, data_format: Any = None) -> Array:
         first = layout(value.ndim - 2, data_format).channels_first
     axis = 1 if first else value.ndim - 1
     if value.ndim < 2 or bias.ndim != 1 or bias.shape[0] != value.shape[axis]:
-        raise InvalidArgumentError(
-            None,
-            None,
+        raise refused(
             "Must provide as many biases as the last dimension of the input tensor: "
-            f"{shape_text(bias)} vs. {shape_text(value)} [Op:BiasAdd] name: ",
+            f"{shape_text(bias)} vs. {shape_text(value)} [Op:BiasAdd] name: "
         )
     return value + bias.reshape(-1, *(1,) * (value.ndim - 1 - axis))
 

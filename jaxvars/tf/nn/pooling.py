@@ -15,8 +15,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.nn.shapes import Layout, as_one_batch, layout, numbers, paddings, reach
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.nn.shapes import (
+    Layout,
+    as_one_batch,
+    layout,
+    numbers,
+    paddings,
+    reach,
+    refused_value,
+)
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.typing import Array
 
@@ -59,7 +67,7 @@ def _pool(
 ) -> Array:
     """Return what pools over so many axes."""
     if mean and not isinstance(padding, str):
-        raise Refused(ValueError("Explicit padding is for max pools, not for those of means."))
+        raise refused_value("Explicit padding is for max pools, not for those of means.")
     where = layout(spatial, data_format)
     return _pooled(x, ksize, strides, padding, where, None, mean)
 
@@ -164,9 +172,7 @@ def pool(
     Differs from TensorFlow: a pool that is dilated and takes the largest has no derivative.
     """
     if pooling_type not in ("AVG", "MAX"):
-        raise Refused(
-            ValueError(f"`pooling_type` must be one of AVG, MAX. Received: {pooling_type}")
-        )
+        raise refused_value(f"`pooling_type` must be one of AVG, MAX. Received: {pooling_type}")
     where = layout(len(np.asarray(window_shape).ravel()), data_format)
     steps = 1 if strides is None else strides
     return _pooled(input, window_shape, steps, padding, where, dilations, pooling_type == "AVG")

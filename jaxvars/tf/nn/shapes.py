@@ -19,6 +19,11 @@ from jaxvars.typing import Array
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 
+def refused_value(words: str) -> Refused:
+    """Return what makes an operation raise ValueError."""
+    return Refused(ValueError(words))
+
+
 @final
 @dataclass(frozen=True)
 class Layout:
@@ -55,12 +60,12 @@ def layout(spatial: int, data_format: Any) -> Layout:
     """Return the layout that a name like "NHWC" stands for; channels last for None."""
     letters = _LETTERS.get(spatial)
     if letters is None:
-        raise Refused(ValueError(f"There are 1 to 3 spatial axes, not {spatial}."))
+        raise refused_value(f"There are 1 to 3 spatial axes, not {spatial}.")
     name = f"N{letters}C" if data_format is None else data_format
     known = {f"N{letters}C": False, f"NC{letters}": True}
     if name not in known:
-        raise Refused(
-            ValueError(f"data_format must be one of {', '.join(known)}. Received: {data_format}")
+        raise refused_value(
+            f"data_format must be one of {', '.join(known)}. Received: {data_format}"
         )
     return Layout(spatial, known[name])
 
@@ -74,17 +79,13 @@ def numbers(value: Any, where: Layout, name: str) -> tuple[int, ...]:
     if len(given) == n:
         return tuple(given)
     if len(given) != n + 2:
-        raise Refused(
-            ValueError(
-                f"{name} should be of length 1, {n} or {n + 2}. Received: {name}={value} of length "
-                f"{len(given)}"
-            )
+        raise refused_value(
+            f"{name} should be of length 1, {n} or {n + 2}. Received: {name}={value} of length "
+            f"{len(given)}"
         )
     if given[0] != 1 or given[where.channels] != 1:
-        raise Refused(
-            ValueError(
-                f"{name} along the batch and channel axes must be 1. Received: {name}={value}"
-            )
+        raise refused_value(
+            f"{name} along the batch and channel axes must be 1. Received: {name}={value}"
         )
     return tuple(given[axis] for axis in where.axes)
 
@@ -93,30 +94,20 @@ def paddings(
     padding: Any, sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int],
     where: Layout,
 ) -> list[tuple[int, int]]:  # fmt: skip
-    """Return how much is added before and after each spatial axis.
-
-    Args:
-        padding: "SAME", "VALID", or a pair for each axis, batch and channels among them.
-        sizes: of the input.
-        windows: how far the windows reach, dilation included.
-        strides: of the windows.
-        where: the layout.
-    """
+    """Return how much is added before and after each spatial axis, as far as dilated windows reach."""
     if isinstance(padding, str):
         if padding.upper() == "VALID":
             return [(0, 0)] * len(sizes)
         if padding.upper() == "SAME":
             return [_same(*axis) for axis in zip(sizes, windows, strides, strict=True)]
-        raise Refused(ValueError(f"padding must be 'SAME' or 'VALID'. Received: {padding!r}"))
+        raise refused_value(f"padding must be 'SAME' or 'VALID'. Received: {padding!r}")
     pairs = [(int(low), int(high)) for low, high in padding]
     if len(pairs) == where.spatial:
         return pairs
     if len(pairs) != where.spatial + 2 or pairs[0] != (0, 0) or pairs[where.channels] != (0, 0):
-        raise Refused(
-            ValueError(
-                "Explicit padding has a pair for each axis, and (0, 0) for the batch and the "
-                f"channels. Received: {padding}"
-            )
+        raise refused_value(
+            "Explicit padding has a pair for each axis, and (0, 0) for the batch and the "
+            f"channels. Received: {padding}"
         )
     return [pairs[axis] for axis in where.axes]
 
@@ -135,10 +126,8 @@ def as_one_batch(x: Array, where: Layout, name: str) -> tuple[Array, tuple[int, 
     """Return an input with one batch axis, and the batch axes that it had."""
     extra = x.ndim - (where.spatial + 2)
     if extra < 0 or (extra and where.channels_first):
-        raise Refused(
-            ValueError(
-                f"`{name}` must have {where.spatial + 2} axes. Received a tensor of shape {x.shape}"
-            )
+        raise refused_value(
+            f"`{name}` must have {where.spatial + 2} axes. Received a tensor of shape {x.shape}"
         )
     if not extra:
         return x, x.shape[:1]

@@ -210,14 +210,11 @@ def _sequences(inputs: Any, sequence_length: Any, op: str) -> tuple[np.ndarray, 
     lengths = host_array(to_array(sequence_length), op)
     if lengths.shape != logits.shape[1:2]:
         raise FailedPreconditionError(
-            None, None,
-            f"len(sequence_length) != batch_size.  len(sequence_length):  {len(lengths)} "
-            f"batch_size: {logits.shape[1]} [Op:{op}]",
-        )  # fmt: skip
-    for i in np.flatnonzero(lengths > len(logits))[:1]:
-        raise FailedPreconditionError(
-            None, None, f"sequence_length({i}) <= {len(logits)} [Op:{op}]"
+            message=f"len(sequence_length) != batch_size.  len(sequence_length):  "
+            f"{len(lengths)} batch_size: {logits.shape[1]} [Op:{op}]"
         )
+    for i in np.flatnonzero(lengths > len(logits))[:1]:
+        raise FailedPreconditionError(message=f"sequence_length({i}) <= {len(logits)} [Op:{op}]")
     return logits, lengths
 
 

@@ -42,13 +42,7 @@ _BOUND = 2.0  # deviations of truncated values
 
 # ---------------------------------------------------------------- words
 def words(start: Array, count: int, alg: int = PHILOX) -> Array:
-    """Return 32-bit words.
-
-    Args:
-        start: uint32[6].
-        count: how many.
-        alg: PHILOX or THREEFRY.
-    """
+    """Return 32-bit words of a start, uint32[6]."""
     if not isinstance(count, int):
         return words_at(start, jnp.arange(count, dtype=jnp.uint32), alg)
     if alg == THREEFRY:

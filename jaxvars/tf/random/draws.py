@@ -43,12 +43,7 @@ WIDE = (*PLAIN, "uint32", "uint64")
 @final
 @dataclass(frozen=True)
 class From:
-    """A source of another algorithm than Philox.
-
-    Attributes:
-        start: a start, or a function that returns one.
-        alg: of `random/bits.py`.
-    """
+    """A source of another algorithm than Philox: a start, or a function that returns one."""
 
     start: Any
     alg: int

@@ -17,7 +17,7 @@ import numpy as np
 from jaxvars.tf.arrays.constant import constant
 from jaxvars.tf.random import draws as draws
 from jaxvars.tf.random.streams import source
-from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 
 _PARTITION = ("partition_shape", "partition_offset")
@@ -47,7 +47,11 @@ class _Filled(_Initializer):
 
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Return a value of a shape and type."""
-        kind = _number_or_bool(dtype)
+        kind = as_dtype(dtype)
+        if not (kind.is_numeric or kind.is_bool):
+            raise ValueError(
+                f"Argument `dtype` expected to be numeric or boolean. Received {kind}."
+            )
         return Tensor(self._fill(_sizes(shape, kwargs), kind.dtype))
 
 
@@ -131,7 +135,12 @@ class random_normal_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
 
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Return a value of a shape and floating type."""
-        kind, sizes = _floating(dtype), _sizes(shape, kwargs)
+        kind = as_dtype(dtype)
+        if not kind.is_floating:
+            raise ValueError(
+                f"Argument `dtype` is expected to be floating point. Received: {kind}."
+            )
+        sizes = _sizes(shape, kwargs)
         key = source(f"RandomStandardNormal {kind.name}", self.seed)
         return draws.normal(key, sizes, self.mean, self.stddev, kind)
 
@@ -168,17 +177,3 @@ def _sizes(shape: Any, kwargs: dict[str, Any]) -> tuple[int, ...]:
                 f"Keyword argument should be one of {list(_PARTITION)}. Received: {name}"
             )
     return draws.sizes(kwargs.get("partition_shape") or shape)
-
-
-def _number_or_bool(dtype: Any) -> DType:
-    kind = as_dtype(dtype)
-    if not (kind.is_numeric or kind.is_bool):
-        raise ValueError(f"Argument `dtype` expected to be numeric or boolean. Received {kind}.")
-    return kind
-
-
-def _floating(dtype: Any) -> DType:
-    kind = as_dtype(dtype)
-    if not kind.is_floating:
-        raise ValueError(f"Argument `dtype` is expected to be floating point. Received: {kind}.")
-    return kind

@@ -34,13 +34,7 @@ def state_of(key: int, high: int) -> np.ndarray:
 
 
 def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
-    """Return the start for a draw of some values, and advance the state.
-
-    Args:
-        state: the variable.
-        count: of the numbers.
-        alg: PHILOX or THREEFRY.
-    """
+    """Return the start for a draw of some values, and advance the state, a variable."""
     merged_by(state._cell, _furthest)
     is_open = not isinstance(count, int)
     delta = bits.SKIP * (jnp.asarray(count, jnp.int64) if is_open else np.int64(count))

@@ -24,12 +24,7 @@ from jaxvars.tf.variables.variable import Variable
 
 
 def start_of(seed: Any, alg: Any = "auto_select") -> From:
-    """Return what a seed stands for: a start (`random/bits.py`), of an algorithm.
-
-    Raises:
-        InvalidArgumentError: when the seed is not two integers.
-        ValueError: when there is no such algorithm.
-    """
+    """Return what a seed stands for: a start (`random/bits.py`), of an algorithm."""
     numbers = to_array(seed)
     if numbers.dtype.kind not in "iu":
         raise draws.refused(
@@ -81,7 +76,11 @@ def stateless_uniform(
     """
     kind = as_dtype(dtype)
     check_type(kind, draws.WIDE)
-    check_bounds("For integer `dtype` argument", kind, minval, maxval)
+    if kind.is_integer and (minval is None) != (maxval is None):
+        raise ValueError(
+            f"For integer `dtype` argument {kind}, argument `minval` and `maxval` must be both "
+            f"None or not None. Got `minval`={minval} and `maxval`={maxval}."
+        )
     return draws.uniform(start_of(seed, alg), shape, minval, maxval, kind)
 
 
@@ -91,15 +90,6 @@ def check_type(kind: Any, known: tuple[str, ...]) -> None:
         names = ", ".join(f"tf.{name}" for name in known)
         raise ValueError(
             f"Argument `dtype` got invalid value {kind}. Accepted dtypes are ({names})."
-        )
-
-
-def check_bounds(words: str, kind: Any, minval: Any, maxval: Any) -> None:
-    """Raise ValueError for integers with one bound."""
-    if kind.is_integer and (minval is None) != (maxval is None):
-        raise ValueError(
-            f"{words} {kind}, argument `minval` and `maxval` must be both None or not None. Got "
-            f"`minval`={minval} and `maxval`={maxval}."
         )
 
 
@@ -185,12 +175,7 @@ class Algorithm(enum.Enum):
 
 
 def algorithm_of(alg: Any) -> int:
-    """Return the number of an algorithm.
-
-    Raises:
-        ValueError: when there is none of that name or number.
-        TypeError: when it is neither.
-    """
+    """Return the number of an algorithm, which may be a name, a number or an `Algorithm`."""
     if isinstance(alg, Algorithm):
         return alg.value
     if isinstance(alg, str):

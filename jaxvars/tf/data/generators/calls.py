@@ -29,11 +29,7 @@ def called(func: Callable[..., Any], *elements: Element) -> Element:
 
 
 def truth(predicate: Callable[..., Any], element: Element) -> bool:
-    """Return the result of a condition for an element.
-
-    Raises:
-        ValueError: when it returns something else than a bool.
-    """
+    """Return the result of a condition for an element; raise ValueError unless it is a bool."""
     found = called(predicate, element)
     if not isinstance(found, Tensor) or found.dtype != bool_ or found.shape.rank:
         raise ValueError(
@@ -44,11 +40,7 @@ def truth(predicate: Callable[..., Any], element: Element) -> bool:
 
 
 def checked(func: Any) -> Any:
-    """Return a function.
-
-    Raises:
-        ValueError: when it is none.
-    """
+    """Return a function; raise ValueError for what is none."""
     if not callable(func):
         raise ValueError(
             f"Argument `func` must be a callable. Received func={func} (of type {type(func)})"

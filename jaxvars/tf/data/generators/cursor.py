@@ -88,11 +88,7 @@ def copied(value: Any) -> Any:
 
 @final
 class Cursor:
-    """A place in a dataset.
-
-    Args:
-        step: makes the elements.
-    """
+    """A place in a dataset, whose elements a step makes."""
 
     __slots__ = ("_memory", "_rest", "_step")
 
@@ -122,11 +118,7 @@ class Cursor:
 
 # ---------------------------------------------------------------- as a string
 def to_text(state: State) -> str:
-    """Return a state as a string.
-
-    Raises:
-        FailedPreconditionError: when there is something in it that is not a tensor.
-    """
+    """Return a state as a string; raise FailedPreconditionError for what is no tensor."""
     return json.dumps(_plain(state))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import final
+from typing import Any, final
 
 from jaxvars.tf.random.bits import of_seeds, on_host
 
@@ -12,12 +12,7 @@ _BLOCKS = 64
 
 @final
 class Philox:
-    """A stream of 32-bit numbers.
-
-    Args:
-        seeds: two integers, of 64 bits.
-        drawn: how many values were drawn before.
-    """
+    """A stream of 32-bit numbers, of which some were drawn before."""
 
     __slots__ = ("_rest", "drawn", "seeds")
 
@@ -47,12 +42,7 @@ class Philox:
 
 @final
 class Seeds:
-    """The pairs of seeds of a dataset's iterations.
-
-    Args:
-        seeds: of the dataset.
-        changing: whether each iteration has others.
-    """
+    """The pairs of seeds of a dataset's iterations: others for each if they are changing."""
 
     __slots__ = ("_source", "changing", "seeds")
 
@@ -66,6 +56,12 @@ class Seeds:
         if not self.changing:
             return self.seeds
         return self._source.next(), self._source.next()
+
+    def begun(self, kept: dict[str, Any]) -> Philox:
+        """Return the stream of an iteration, from where a step's memory says that it is."""
+        if "seeds" not in kept:
+            kept["seeds"] = list(self.next())
+        return Philox(tuple(kept["seeds"]), kept.get("drawn", 0))
 
     def rewind(self, drawn: int) -> None:
         """Go on as after a number of draws."""

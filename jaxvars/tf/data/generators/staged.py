@@ -35,16 +35,7 @@ def at_once(run: Callable[[], Any]) -> Any:
 
 @final
 class Feed:
-    """What a program requests elements from.
-
-    Args:
-        begin: returns an iterator over elements.
-        spec: of the elements.
-        what: a dataset, or an iterator, for messages.
-
-    Raises:
-        InvalidArgumentError: when elements are not of fixed shapes, or not numbers.
-    """
+    """What a program requests elements from; `what` it is, a dataset or an iterator, is for messages."""
 
     def __init__(self, begin: Callable[[], Iterator[Element]], spec: Any, what: str) -> None:
         self._begin = begin
@@ -91,7 +82,7 @@ class Feed:
     def _next(self) -> list[np.ndarray]:
         for element in self._begin():
             return self._arrays(element)
-        raise OutOfRangeError(None, None, "End of sequence [Op:IteratorGetNext] name: ")
+        raise OutOfRangeError(message="End of sequence [Op:IteratorGetNext] name: ")
 
     def _arrays(self, element: Element) -> list[np.ndarray]:
         arrays = [host(leaf) for leaf in leaves(element)]
