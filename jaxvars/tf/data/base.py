@@ -35,7 +35,7 @@ Change: TypeAlias = Callable[[Elements, Memory], Iterable[Element]]
 
 
 class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of their files
-    """A dataset, without the steps that make others of it; `kind` is TensorFlow's name of the class."""
+    """A dataset without its steps; `kind` is TensorFlow's name of the class."""
 
     def __init__(
         self, kind: str, step: Step, count: int, spec: Callable[[], Any], options: Any = None

@@ -1,30 +1,50 @@
-"""`tf.data.Dataset`: elements one after another, and the steps that change them.
+"""`tf.data.Dataset`: elements one after another, and how a dataset is made.
 
 base          what a dataset is; how it is iterated over
-sources       how one is made
-functions     map, filter, interleave, reduce, ...
+steps         map, filter, interleave, shuffle, repeat, take, ...
 groups        batch, window, group_by_window, ...
-order         shuffle, repeat, take, ...
 combinations  zip, concatenate, sample_from_datasets, ...
 stored        cache, save, load, snapshot
 """
 
 from __future__ import annotations
 
-from typing import final
+import glob
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self, final
 
-from jaxvars.tf.data.base import loops_over
+import numpy as np
+
+from jaxvars.tf.data.base import loops_over, seeded
 from jaxvars.tf.data.combinations import Several
-from jaxvars.tf.data.functions import Functions
-from jaxvars.tf.data.generators.cursor import WINDOWS
+from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
+from jaxvars.tf.data.generators.cursor import WINDOWS, Memory, indexed
 from jaxvars.tf.data.groups import Groups
-from jaxvars.tf.data.order import Order
-from jaxvars.tf.data.sources import Made
+from jaxvars.tf.data.steps import Steps
 from jaxvars.tf.data.stored import Kept
+from jaxvars.tf.tensors.dtypes import as_dtype, int64
+from jaxvars.tf.tensors.elements import (
+    Element,
+    host,
+    is_structure,
+    leaves,
+    mapped,
+    packed,
+    shrunk,
+    sliced,
+    spec_of,
+    stored,
+    typed,
+    widened,
+)
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import one_int, refused
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 @final
-class Dataset(Made, Functions, Groups, Order, Several, Kept):
+class Dataset(Steps, Groups, Several, Kept):
     """Elements one after another: made by `from_tensor_slices` and others, changed by steps.
 
     An element is a tensor, or a tuple or dict of them.
@@ -37,6 +57,262 @@ class Dataset(Made, Functions, Groups, Order, Several, Kept):
     `tf.function`; `num_parallel_calls`, `prefetch` and options have no effect. A loop over it
     inside a `tf.function` needs fixed shapes, as of `batch(n, drop_remainder=True)`.
     """
+
+    @classmethod
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Self:
+        """Make a dataset of the slices of tensors along their first dimension.
+
+        Raises:
+            ValueError: when a tensor is a scalar, or their first sizes differ.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> for x, y in Dataset.from_tensor_slices(([[1, 2], [3, 4]], [5, 6])):
+        ...     print(x.numpy(), y.numpy())
+        [1 2] 5
+        [3 4] 6
+        """
+        whole = mapped(stored, tensors)
+        size, slice_of = sliced(whole)
+
+        return cls(
+            "_TensorSliceDataset",
+            lambda memory: indexed(memory, size, slice_of),
+            size,
+            lambda: mapped(lambda leaf: shrunk(spec_of(leaf)), whole),
+        )
+
+    @classmethod
+    def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
+        """Make a dataset of one element."""
+        whole = mapped(stored, tensors)
+        return cls(
+            "_TensorDataset",
+            lambda memory: indexed(memory, 1, lambda _: whole),
+            1,
+            lambda: mapped(spec_of, whole),
+        )
+
+    @classmethod
+    def from_list(cls, elements: list[Any], name: str | None = None) -> Self:
+        """Make a dataset of the elements of a list.
+
+        Raises:
+            ValueError: when it is empty, or not a list.
+        """
+        if not isinstance(elements, list):
+            raise ValueError(f"`elements` must be a list, not {type(elements).__name__}.")
+        if not elements:
+            raise ValueError(
+                "Invalid `elements`. `elements` should not be empty. If you want an empty dataset, "
+                "use `tf.data.Dataset.range(0)`."
+            )
+        given = [mapped(stored, element) for element in elements]
+
+        def spec() -> Any:
+            specs = [mapped(spec_of, element) for element in given]
+            found = leaves(specs[0])
+            for other in specs[1:]:
+                found = [widened(a, b) for a, b in zip(found, leaves(other), strict=True)]
+            return packed(specs[0], found)
+
+        return cls(
+            "_ListDataset",
+            lambda memory: indexed(memory, len(given), lambda i: given[i]),
+            len(given),
+            spec,
+        )
+
+    @classmethod
+    def from_generator(
+        cls, generator: Callable[..., Iterable[Any]], output_types: Any = None,
+        output_shapes: Any = None, args: Any = None, output_signature: Any = None,
+        name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Make a dataset of what a Python generator yields; it is called again each time.
+
+        Args:
+            generator: returns something to iterate over.
+            output_types: the types, in the structure of an element.
+            output_shapes: the shapes, in that structure.
+            args: what `generator` is called with, as NumPy arrays.
+            output_signature: `tf.TensorSpec`s, in place of types and shapes.
+            name: of no effect.
+
+        Raises:
+            TypeError: when `generator` is not a function, or the elements are not specified.
+            InvalidArgumentError: (when iterated) for a value that does not fit.
+        """
+        if not callable(generator):
+            raise TypeError("`generator` must be a Python callable.")
+        spec = signature(output_types, output_shapes, output_signature)
+        given = [stored(arg)[()] for arg in args or ()]
+
+        def values() -> Iterable[Any]:
+            return generator(*given)
+
+        return cls(
+            "_FlatMapDataset", lambda memory: generated(memory, values, spec), UNKNOWN, lambda: spec
+        )
+
+    @classmethod
+    def range(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make a dataset of numbers: `range(stop)`, `range(start, stop)`, or with a step.
+
+        Args:
+            *args: as for Python's `range`.
+            **kwargs: `output_type`, int64 if there is none, and `name`.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> [int(x) for x in Dataset.range(1, 6, 2)]
+        [1, 3, 5]
+        """
+        dtype = as_dtype(kwargs.get("output_type", int64))
+        numbers = range(*(one_int(arg, "the range") for arg in args))
+        size, kind = len(numbers), dtype.dtype
+        return cls(
+            "_RangeDataset",
+            lambda memory: indexed(memory, size, lambda i: np.asarray(numbers[i], kind)),
+            size,
+            lambda: TensorSpec((), dtype),
+        )
+
+    @classmethod
+    def counter(
+        cls, start: Any = 0, step: Any = 1, dtype: Any = int64, name: str | None = None
+    ) -> Self:
+        """Make a dataset of numbers that never ends.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> [int(x) for x in Dataset.counter(1, 2).take(3)]
+        [1, 3, 5]
+        """
+        kind = as_dtype(dtype)
+        first, by = host(stored(start))[()], host(stored(step))[()]
+        return cls(
+            "_ScanDataset",
+            lambda memory: indexed(memory, None, lambda i: np.asarray(first + i * by, kind.dtype)),
+            INFINITE,
+            lambda: TensorSpec((), kind),
+        )
+
+    @classmethod
+    def random(
+        cls, seed: Any = None, rerandomize_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Make a dataset of random values, of 32 bits, that never ends: TensorFlow's.
+
+        Args:
+            seed: an integer; follows from the global seed if None.
+            rerandomize_each_iteration: draw others each time.
+            name: of no effect.
+
+        >>> from jaxvars import tf
+        >>> tf.random.set_seed(3)
+        >>> [int(x) for x in tf.data.Dataset.random(seed=3).take(2)]
+        [354193759, 1683325520]
+        """
+        seeds = seeded(seed, bool(rerandomize_each_iteration))
+
+        def step(memory: Memory) -> Any:
+            kept = memory.values
+            random = seeds.begun(kept)
+            random.drawn = kept.get("i", 0)  # of which each element takes one
+            return indexed(memory, None, lambda _: np.asarray(random.next(), np.int64))
+
+        return cls("_RandomDataset", step, INFINITE, lambda: TensorSpec((), int64))
+
+    @classmethod
+    def list_files(
+        cls, file_pattern: Any, shuffle: bool | None = None, seed: Any = None,
+        name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Make a dataset of the names of files that match a pattern, shuffled by default.
+
+        Raises:
+            InvalidArgumentError: when there are none.
+        """
+        patterns = [x.decode() for x in host(Tensor(texts(file_pattern))).ravel()]
+        lists = map(glob.glob, patterns)
+        found = sorted(path for each in lists for path in each)
+        if not found:
+            raise refused(f"No files matched pattern: {', '.join(patterns)}")
+        names: Any = cls.from_tensor_slices(texts(found))
+        return names if shuffle is False else names.shuffle(len(found), seed)
+
+
+def texts(value: Any) -> np.ndarray:
+    """Return a string, or a list of them, as an array."""
+    if hasattr(value, "__fspath__"):
+        value = str(value)
+    return stored(np.asarray(value, object) if isinstance(value, bytes) else value)
+
+
+# ---------------------------------------------------------------- generators
+def generated(memory: Memory, values: Callable[[], Iterable[Any]], spec: Any) -> Iterator[Element]:
+    """Yield what a Python generator does, as elements of a spec."""
+    first = memory.values.get("i", 0)
+    for i, value in enumerate(values()):
+        if i >= first:
+            memory.values["i"] = i + 1
+            yield _fitted(value, spec)
+
+
+def _fitted(value: Any, spec: Any) -> Element:
+    try:
+        return mapped(_fitted_leaf, spec, value)
+    except ValueError as error:
+        if "structure" not in str(error):
+            raise
+        raise refused(
+            "TypeError: `generator` yielded an element that did not match the expected structure. "
+            f"The expected structure was {spec}, but the yielded element was {value}."
+        ) from None
+
+
+def _fitted_leaf(spec: Any, value: Any) -> np.ndarray:
+    try:
+        made = typed(value, spec.dtype)
+    except (TypeError, ValueError):
+        raise refused(
+            "TypeError: `generator` yielded an element that could not be converted to the expected "
+            f"type. The expected type was {spec.dtype.name}, but the yielded element was {value}."
+        ) from None
+    if not spec.shape.is_compatible_with(made.shape):
+        raise refused(
+            f"TypeError: `generator` yielded an element of shape {made.shape} where an element of "
+            f"shape {spec.shape} was expected."
+        )
+    return made
+
+
+def signature(types: Any, shapes: Any, given: Any) -> Any:
+    """Return the spec that the arguments of `from_generator` specify."""
+    if given is not None:
+        if types is not None or shapes is not None:
+            raise TypeError(
+                "The `output_types` and `output_shapes` arguments cannot be used together with "
+                "the `output_signature` argument."
+            )
+        return given
+    if types is None:
+        raise TypeError(
+            "To specify the output signature you need to provide either the `output_signature` "
+            "argument or the `output_types` argument."
+        )
+    types = tuple(types) if isinstance(types, list) else types
+    if shapes is None:
+        return mapped(lambda dtype: TensorSpec(None, dtype), types)
+    return _paired(types, shapes)
+
+
+def _paired(types: Any, shapes: Any) -> Any:
+    """Return specs; a shape may be a tuple, as the structure is."""
+    if not is_structure(types):
+        return TensorSpec(TensorShape(shapes), types)
+    if isinstance(types, dict):
+        return {key: _paired(types[key], shapes[key]) for key in types}
+    return type(types)(_paired(a, b) for a, b in zip(types, shapes, strict=True))
 
 
 loops_over(Dataset)

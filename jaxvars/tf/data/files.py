@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.data.dataset import Dataset
+from jaxvars.tf.data.dataset import Dataset, texts
 from jaxvars.tf.data.generators.counts import UNKNOWN
-from jaxvars.tf.data.sources import numbered, texts
+from jaxvars.tf.data.generators.cursor import numbered
 from jaxvars.tf.io.csv import Columns, parsed, rows_of
 from jaxvars.tf.io.records import compression_kind, opened, records
 from jaxvars.tf.tensors.convert import text_array

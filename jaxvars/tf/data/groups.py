@@ -16,8 +16,7 @@ from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, first_e
 from jaxvars.tf.data.generators import counts as counts
 from jaxvars.tf.data.generators.calls import called, checked
 from jaxvars.tf.data.generators.counts import UNKNOWN
-from jaxvars.tf.data.generators.cursor import Cursor, Memory
-from jaxvars.tf.data.sources import indexed
+from jaxvars.tf.data.generators.cursor import Cursor, Memory, indexed
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,

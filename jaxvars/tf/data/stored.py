@@ -22,8 +22,7 @@ import numpy as np
 
 from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, positive
 from jaxvars.tf.data.generators.calls import called, checked
-from jaxvars.tf.data.generators.cursor import Memory
-from jaxvars.tf.data.sources import indexed, numbered
+from jaxvars.tf.data.generators.cursor import Memory, indexed, numbered
 from jaxvars.tf.errors import NotFoundError, OutOfRangeError, UnimplementedError
 from jaxvars.tf.io.messages import from_bytes, message, parse, to_bytes
 from jaxvars.tf.io.records import TFRecordWriter, compression_kind, records

@@ -5,6 +5,7 @@ Source: RFC 4180.
 
 from __future__ import annotations
 
+import re
 from typing import Any, final
 
 import numpy as np
@@ -16,22 +17,15 @@ from jaxvars.tf.tensors.static import refused
 
 _KINDS = {"float32", "float64", "int32", "int64", "string"}
 _MISSING = object()
+_QUOTED = re.compile(rb'"((?:[^"]|"")*+)"')
 
 
 @final
 class Columns:
     """What is known of the columns.
 
-    Args:
-        defaults: for each column a type, or what it is where nothing is written: a value, a list
-            of one, or an empty list of a type, which means that there must be a value.
-        delimiter: what is between two columns.
-        has_quotes: whether quotes are around some values.
-        nothing: what is written for nothing, besides nothing.
-
-    Raises:
-        ValueError: when the delimiter is none.
-        InvalidArgumentError: when there is no CSV of a type.
+    For each there is a type, or what it is where nothing is written: a value, a list of one, or an
+    empty list of a type, which means that there must be a value. `nothing` is written for nothing.
     """
 
     def __init__(self, defaults: Any, delimiter: str, has_quotes: bool, nothing: str) -> None:
@@ -84,7 +78,12 @@ def fields_of(line: bytes, columns: Columns) -> list[bytes]:
     at = 0
     while at <= len(line):
         if line[at : at + 1] == b'"':
-            value, at = _quoted(line, at + 1, columns)
+            part = _QUOTED.match(line, at)
+            if part is None:
+                raise refused("Quoted field has to end with quote followed by delim or end")
+            value, at = part[1].replace(b'""', b'"'), part.end()
+            if line[at : at + 1] not in (b"", columns.delimiter):
+                raise refused("Quote inside a string has to be escaped by another quote")
         else:
             end = line.find(columns.delimiter, at)
             end = len(line) if end < 0 else end
@@ -94,22 +93,6 @@ def fields_of(line: bytes, columns: Columns) -> list[bytes]:
         found.append(value)
         at += 1
     return found
-
-
-def _quoted(line: bytes, at: int, columns: Columns) -> tuple[bytes, int]:
-    """Return a value in quotes, and where it ends."""
-    made = b""
-    while True:
-        end = line.find(b'"', at)
-        if end < 0:
-            raise refused("Quoted field has to end with quote followed by delim or end")
-        made += line[at:end]
-        after = line[end + 1 : end + 2]
-        if after != b'"':
-            if after not in (b"", columns.delimiter):
-                raise refused("Quote inside a string has to be escaped by another quote")
-            return made, end + 1
-        made, at = made + b'"', end + 2
 
 
 def parsed(row: list[bytes], columns: Columns, number: int | str = "") -> list[Any]:

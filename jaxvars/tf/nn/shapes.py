@@ -94,7 +94,7 @@ def paddings(
     padding: Any, sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int],
     where: Layout,
 ) -> list[tuple[int, int]]:  # fmt: skip
-    """Return how much is added before and after each spatial axis, as far as dilated windows reach."""
+    """Return how much is added before and after each spatial axis, for windows of some reach."""
     if isinstance(padding, str):
         if padding.upper() == "VALID":
             return [(0, 0)] * len(sizes)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+PIXELS = "tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, tf.uint8)"
+JPEG = "tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, tf.uint8)))"
+BOXES = "tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [1, 0, 0, 0.4]])"
+SCORES = "tf.constant([0.9, 0.8, 0.7, 0.95])"
+
 EXAMPLES = {
     "image.adjust_brightness": (
         "image.adjust_brightness(p(2, 2, 1), 0.1)",
@@ -36,16 +41,12 @@ EXAMPLES = {
         "image.central_crop(i(2, 2, 1), 1.0)",
     ),
     "image.combined_non_max_suppression": (
-        ("image.combined_non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, "
-        "3, 3], [1, 0, 0, 0.4]])[None, :, None], tf.stack([tf.constant([0.9, 0.8, 0.7, "
-        "0.95]), 1 - tf.constant([0.9, 0.8, 0.7, 0.95])], -1)[None], 2, 3)"),
-        ("image.combined_non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, "
-        "3, 3], [1, 0, 0, 0.4]])[None, :, None], tf.stack([tf.constant([0.9, 0.8, 0.7, "
-        "0.95]), 1 - tf.constant([0.9, 0.8, 0.7, 0.95])], -1)[None], 2, 10, 0.5, 0.25, True, "
-        "False)"),
-        ("image.combined_non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, "
-        "3, 3], [1, 0, 0, 0.4]])[None, :, None], tf.constant([0.9, 0.8, 0.7, 0.95])[None, :, "
-        "None], 1, 3)"),
+        (f"image.combined_non_max_suppression({BOXES}[None, :, None], tf.stack([{SCORES}, 1 - "
+        f"{SCORES}], -1)[None], 2, 3)"),
+        (f"image.combined_non_max_suppression({BOXES}[None, :, None], tf.stack([{SCORES}, 1 - "
+        f"{SCORES}], -1)[None], 2, 10, 0.5, 0.25, True, False)"),
+        (f"image.combined_non_max_suppression({BOXES}[None, :, None], {SCORES}[None, :, None], "
+        "1, 3)"),
     ),
     "image.convert_image_dtype": (
         "image.convert_image_dtype(p(2, 2, 1), tf.uint8, saturate=True)",
@@ -67,63 +68,44 @@ EXAMPLES = {
         "image.crop_to_bounding_box(i(2, 2, 1), 0, 0, 2, 2)",
     ),
     "image.decode_and_crop_jpeg": (
-        ("image.decode_and_crop_jpeg(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, "
-        "tf.uint8))), [1, 2, 2, 1])"),
-        ("image.decode_and_crop_jpeg(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, "
-        "tf.uint8))), [0, 0, 1, 1], channels=1)"),
-        ("image.decode_and_crop_jpeg(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, "
-        "tf.uint8))), [1, 2, 20, 1])"),
+        f"image.decode_and_crop_jpeg({JPEG}, [1, 2, 2, 1])",
+        f"image.decode_and_crop_jpeg({JPEG}, [0, 0, 1, 1], channels=1)",
+        f"image.decode_and_crop_jpeg({JPEG}, [1, 2, 20, 1])",
     ),
     "image.decode_bmp": (
-        "image.decode_bmp(b'BM')",
-        ("image.decode_bmp(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)))"),
+        "image.decode_bmp(b'BM')", f"image.decode_bmp(tf.io.encode_png({PIXELS}))",
         "image.decode_bmp(['a', 'b'])",
     ),
     "image.decode_gif": (
-        ("image.decode_gif(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)))"),
-        "image.decode_gif(b'GIF89a')", "image.decode_gif(b'')",
+        f"image.decode_gif(tf.io.encode_png({PIXELS}))", "image.decode_gif(b'GIF89a')",
+        "image.decode_gif(b'')",
     ),
     "image.decode_image": (
-        ("image.decode_image(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)))"),
-        ("image.decode_image(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)), 1, tf.float32)"),
+        f"image.decode_image(tf.io.encode_png({PIXELS}))",
+        f"image.decode_image(tf.io.encode_png({PIXELS}), 1, tf.float32)",
         "image.decode_image(b'GIF89a')",
     ),
     "image.decode_jpeg": (
-        ("image.decode_jpeg(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)))"),
-        ("image.decode_jpeg(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)), channels=3)"),
-        "image.decode_jpeg(b'abc')",
+        f"image.decode_jpeg(tf.io.encode_png({PIXELS}))",
+        f"image.decode_jpeg(tf.io.encode_png({PIXELS}), channels=3)", "image.decode_jpeg(b'abc')",
     ),
     "image.decode_png": (
-        ("image.decode_png(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)))"),
-        ("image.decode_png(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)), channels=1)"),
-        ("image.decode_png(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)), 4)"),
-        "image.decode_png(b'abc')",
+        f"image.decode_png(tf.io.encode_png({PIXELS}))",
+        f"image.decode_png(tf.io.encode_png({PIXELS}), channels=1)",
+        f"image.decode_png(tf.io.encode_png({PIXELS}), 4)", "image.decode_png(b'abc')",
     ),
     "image.draw_bounding_boxes": (
-        ("image.draw_bounding_boxes(tf.zeros([1, 4, 4, 3]), [[[0.0, 0.0, 0.7, 0.7], [0.4, -0.5, "
-        "1.5, 0.9]]], None)"),
+        ("image.draw_bounding_boxes(tf.zeros([1, 4, 4, 3]), [[[0.0, 0.0, 0.7, 0.7], [0.4, "
+        "-0.5, 1.5, 0.9]]], None)"),
         "image.draw_bounding_boxes(tf.ones([1, 3, 3, 1]), [[[0.1, 0.1, 0.9, 0.6]]], [[5.0]])",
         "image.draw_bounding_boxes(tf.ones([1, 3, 3, 1]), [[[0.9, 0.1, 0.1, 0.6]]], None)",
     ),
     "image.encode_jpeg": (
-        ("image.extract_jpeg_shape(tf.image.encode_jpeg(tf.cast(tf.reshape(tf.range(12), [2, 2, "
-        "3]) * 20, tf.uint8)))"),
-        "image.encode_jpeg(tf.zeros([2, 2, 3]))",
-        ("image.encode_jpeg(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, tf.uint8), "
-        "quality=101)"),
+        f"image.extract_jpeg_shape(tf.image.encode_jpeg({PIXELS}))",
+        "image.encode_jpeg(tf.zeros([2, 2, 3]))", f"image.encode_jpeg({PIXELS}, quality=101)",
     ),
     "image.encode_png": (
-        ("image.decode_png(tf.image.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * "
-        "20, tf.uint8), compression=3))"),
+        f"image.decode_png(tf.image.encode_png({PIXELS}, compression=3))",
         "image.encode_png(tf.zeros([2, 2, 3]))", "image.encode_png(tf.zeros([2, 2], tf.uint8))",
     ),
     "image.extract_glimpse": (
@@ -133,11 +115,8 @@ EXAMPLES = {
         "image.extract_glimpse(r(1, 4, 5, 1), [2, 3], [[0.5, 0.3]], False, True, 'zero')",
     ),
     "image.extract_jpeg_shape": (
-        ("image.extract_jpeg_shape(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, "
-        "tf.uint8))))"),
-        ("image.extract_jpeg_shape(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, "
-        "tf.uint8))), output_type=tf.int64)"),
-        "image.extract_jpeg_shape(b'a')",
+        f"image.extract_jpeg_shape({JPEG})",
+        f"image.extract_jpeg_shape({JPEG}, output_type=tf.int64)", "image.extract_jpeg_shape(b'a')",
     ),
     "image.extract_patches": (
         "image.extract_patches(r(1, 4, 5, 2), [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1], 'VALID')",
@@ -165,19 +144,14 @@ EXAMPLES = {
         "image.image_gradients(r(3, 3, 1))",
     ),
     "image.is_jpeg": (
-        "image.is_jpeg(b'abc')",
-        "image.is_jpeg(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, tf.uint8))))",
-        ("image.is_jpeg(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, "
-        "tf.uint8)))"),
+        "image.is_jpeg(b'abc')", f"image.is_jpeg({JPEG})",
+        f"image.is_jpeg(tf.io.encode_png({PIXELS}))",
     ),
     "image.non_max_suppression": (
-        ("image.non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], "
-        "[1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 3)"),
-        ("image.non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], "
-        "[1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 5, 0.95, 0.75)"),
+        f"image.non_max_suppression({BOXES}, {SCORES}, 3)",
+        f"image.non_max_suppression({BOXES}, {SCORES}, 5, 0.95, 0.75)",
         "image.non_max_suppression(tf.zeros([0, 4]), tf.zeros([0]), 2)",
-        ("image.non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], "
-        "[1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 3, iou_threshold=2.0)"),
+        f"image.non_max_suppression({BOXES}, {SCORES}, 3, iou_threshold=2.0)",
     ),
     "image.non_max_suppression_overlaps": (
         "image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2)",
@@ -185,25 +159,17 @@ EXAMPLES = {
         "image.non_max_suppression_overlaps([[1.0, 0.6]], [0.5], 2)",
     ),
     "image.non_max_suppression_padded": (
-        ("image.non_max_suppression_padded(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, "
-        "3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 5, "
+        f"image.non_max_suppression_padded({BOXES}, {SCORES}, 5, pad_to_max_output_size=True)",
+        (f"image.non_max_suppression_padded({BOXES}[None], {SCORES}[None], 2, 0.95, "
         "pad_to_max_output_size=True)"),
-        ("image.non_max_suppression_padded(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, "
-        "3], [1, 0, 0, 0.4]])[None], tf.constant([0.9, 0.8, 0.7, 0.95])[None], 2, 0.95, "
-        "pad_to_max_output_size=True)"),
-        ("image.non_max_suppression_padded(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, "
-        "3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 3)"),
-        ("image.non_max_suppression_padded(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, "
-        "3], [1, 0, 0, 0.4]])[None], tf.constant([0.9, 0.8, 0.7, 0.95])[None], 2)"),
+        f"image.non_max_suppression_padded({BOXES}, {SCORES}, 3)",
+        f"image.non_max_suppression_padded({BOXES}[None], {SCORES}[None], 2)",
     ),
     "image.non_max_suppression_with_scores": (
-        ("image.non_max_suppression_with_scores(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, "
-        "2, 3, 3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 4, "
-        "soft_nms_sigma=0.5, iou_threshold=1.0)"),
-        ("image.non_max_suppression_with_scores(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, "
-        "2, 3, 3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 4, 0.5, 0.1, 0.5)"),
-        ("image.non_max_suppression_with_scores(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, "
-        "2, 3, 3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 2)"),
+        (f"image.non_max_suppression_with_scores({BOXES}, {SCORES}, 4, soft_nms_sigma=0.5, "
+        "iou_threshold=1.0)"),
+        f"image.non_max_suppression_with_scores({BOXES}, {SCORES}, 4, 0.5, 0.1, 0.5)",
+        f"image.non_max_suppression_with_scores({BOXES}, {SCORES}, 2)",
     ),
     "image.pad_to_bounding_box": (
         "image.pad_to_bounding_box(r(2, 1, 1), 1, 0, 4, 2)",
@@ -373,11 +339,12 @@ EXAMPLES = {
     ),
     "image.stateless_sample_distorted_bounding_box": (
         ("image.stateless_sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], "
-        "(1, 2), min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0))"),
+        "(1, 2), min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, "
+        "1.0))"),
         "image.stateless_sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]), (1, 2))",
-        ("image.stateless_sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]), (3, 4), "
-        "use_image_if_no_bounding_boxes=True, min_object_covered=1.0, area_range=(1.0, 1.0), "
-        "aspect_ratio_range=(1.0, 1.0))"),
+        ("image.stateless_sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]), (3, "
+        "4), use_image_if_no_bounding_boxes=True, min_object_covered=1.0, area_range=(1.0, "
+        "1.0), aspect_ratio_range=(1.0, 1.0))"),
     ),
     "image.total_variation": (
         "image.total_variation(p(2, 3, 2))", "image.total_variation(i(2, 2, 2, 1))",

@@ -17,9 +17,10 @@ Rules this file keeps:
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import GeneratorType
 from typing import Any, ClassVar, TypeAlias, final
 
@@ -114,6 +115,22 @@ class Cursor:
         self._memory.resume()
         if not isinstance(self._rest, GeneratorType) or self._rest.gi_frame is None:
             self._rest = self._step(self._memory)
+
+
+def indexed(memory: Memory, size: int | None, item: Callable[[int], Element]) -> Iterator[Element]:
+    """Yield items by index; indefinitely if there is no size."""
+    first = memory.values.get("i", 0)
+    for i in itertools.count(first) if size is None else range(first, size):
+        memory.values["i"] = i + 1
+        yield item(i)
+
+
+def numbered(memory: Memory, read: Callable[[int], Iterable[Element]]) -> Iterator[Element]:
+    """Yield elements that can be read from a number on."""
+    first = memory.values.get("i", 0)
+    for i, element in enumerate(read(first), first):
+        memory.values["i"] = i + 1
+        yield element
 
 
 # ---------------------------------------------------------------- as a string

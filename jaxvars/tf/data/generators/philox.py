@@ -61,7 +61,8 @@ class Seeds:
         """Return the stream of an iteration, from where a step's memory says that it is."""
         if "seeds" not in kept:
             kept["seeds"] = list(self.next())
-        return Philox(tuple(kept["seeds"]), kept.get("drawn", 0))
+        first, second = kept["seeds"]
+        return Philox((first, second), kept.get("drawn", 0))
 
     def rewind(self, drawn: int) -> None:
         """Go on as after a number of draws."""

@@ -35,7 +35,7 @@ def at_once(run: Callable[[], Any]) -> Any:
 
 @final
 class Feed:
-    """What a program requests elements from; `what` it is, a dataset or an iterator, is for messages."""
+    """What a program requests elements from: "A dataset" or "An iterator", for messages."""
 
     def __init__(self, begin: Callable[[], Iterator[Element]], spec: Any, what: str) -> None:
         self._begin = begin
