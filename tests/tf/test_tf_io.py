@@ -126,35 +126,19 @@ def test_files_of_shards(tmp_path):
 
 
 # ---------------------------------------------------------------- examples
-def number_bytes(value):
-    made, value = bytearray(), value % 2**64
-    while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*made, value])
-
-
-def bytes_field(number, value):
-    return number_bytes(number << 3 | 2) + number_bytes(len(value)) + value
+LISTS = {
+    bytes: ("bytes_list", tf.train.BytesList),
+    float: ("float_list", tf.train.FloatList),
+    int: ("int64_list", tf.train.Int64List),
+}
 
 
 def example(**features):
-    kinds = {bytes: 1, float: 2, int: 3}
-    pairs = b""
+    made = {}
     for key, values in features.items():
-        kind = kinds[type(values[0])] if values else 3
-        parts = [
-            bytes_field(1, x)
-            if kind == 1
-            else b"\x0d" + struct.pack("<f", x)
-            if kind == 2
-            else b"\x08" + number_bytes(x)
-            for x in values
-        ]
-        pairs += bytes_field(
-            1, bytes_field(1, key.encode()) + bytes_field(2, bytes_field(kind, b"".join(parts)))
-        )
-    return bytes_field(1, pairs)
+        name, kind = LISTS[type(values[0])]
+        made[key] = tf.train.Feature(**{name: kind(value=values)})
+    return tf.train.Example(features=tf.train.Features(feature=made)).SerializeToString()
 
 
 def test_examples():

@@ -48,12 +48,11 @@ def _reading(name: str) -> Callable[[Callable[P, Any]], Operation[P]]:
 
 
 def _opened(contents: Any) -> Any:
-    data = contents.item() if contents.ndim == 0 else None
-    if data is None:
+    if contents.ndim:
         raise refused(f"contents must be scalar but got shape {list(contents.shape)}")
     pillow = _pillow()
     try:
-        image = pillow.open(io.BytesIO(data))
+        image = pillow.open(io.BytesIO(contents.item()))
         image.load()
     except Exception as error:
         raise refused(

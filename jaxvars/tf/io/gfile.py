@@ -82,11 +82,7 @@ class GFile:
         return self._file
 
     name = held("_name", "The name of the file.")
-
-    @property
-    def mode(self) -> str:
-        """How it is opened."""
-        return self._mode
+    mode = held("_mode", "How it is opened.")
 
     def size(self) -> int:
         """Return how many bytes it has."""

@@ -7,14 +7,13 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-import itertools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.nn.shapes import layout, numbers, paddings, reach, refused_value
+from jaxvars.tf.nn.shapes import layout, numbers, paddings, places_in, reach, refused_value
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -40,13 +39,11 @@ def dilation2d(
     least = -np.inf if input.dtype.kind not in "iu" else np.iinfo(input.dtype).min
     padded = jnp.pad(input, [(0, 0), *pads, (0, 0)])
     inside = np.pad(np.ones((1, *input.shape[1:3], 1), bool), [(0, 0), *pads, (0, 0)])
-    ends = [(n - r) // s for n, r, s in zip(padded.shape[1:3], spread, steps, strict=True)]
+    counts = [(n - r) // s + 1 for n, r, s in zip(padded.shape[1:3], spread, steps, strict=True)]
+    seen, known = (places_in(x, filters.shape[:2], steps, gaps, counts) for x in (padded, inside))
     made: Any = None
-    for a, b in itertools.product(*map(range, filters.shape[:2])):
-        rows = slice(a * gaps[0], a * gaps[0] + ends[0] * steps[0] + 1, steps[0])
-        columns = slice(b * gaps[1], b * gaps[1] + ends[1] * steps[1] + 1, steps[1])
-        sums = padded[:, rows, columns] + filters[a, b]
-        part = jnp.where(inside[:, rows, columns], sums, jnp.asarray(least, input.dtype))
+    for x, is_known, weight in zip(seen, known, filters.reshape(-1, filters.shape[2]), strict=True):
+        part = jnp.where(is_known, x + weight, jnp.asarray(least, input.dtype))
         made = part if made is None else jnp.where(part > made, part, made)  # the first of equals
     return made
 

@@ -7,7 +7,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -21,6 +20,7 @@ from jaxvars.tf.nn.shapes import (
     layout,
     numbers,
     paddings,
+    places_in,
     reach,
     refused_value,
 )
@@ -210,16 +210,10 @@ def _windows(
     """Return the elements of all windows, along a new first axis."""
     pads = paddings(padding, x.shape[1:3], sizes, steps, where)
     padded = jnp.pad(x, [(0, 0), *pads, (0, 0)], constant_values=fill)
-    ends = [
-        (n - size) // step for n, size, step in zip(padded.shape[1:3], sizes, steps, strict=True)
+    counts = [
+        (n - m) // step + 1 for n, m, step in zip(padded.shape[1:3], sizes, steps, strict=True)
     ]
-    parts = [
-        padded[
-            :, a : a + ends[0] * steps[0] + 1 : steps[0], b : b + ends[1] * steps[1] + 1 : steps[1]
-        ]
-        for a, b in itertools.product(*map(range, sizes))
-    ]
-    return jnp.stack(parts)
+    return jnp.stack(list(places_in(padded, sizes, steps, (1, 1), counts)))
 
 
 # ---------------------------------------------------------------- space and channels

@@ -7,7 +7,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -132,3 +133,15 @@ def as_one_batch(x: Array, where: Layout, name: str) -> tuple[Array, tuple[int, 
     if not extra:
         return x, x.shape[:1]
     return x.reshape(-1, *x.shape[extra + 1 :]), x.shape[: extra + 1]
+
+
+def places_in(
+    x: Array, sizes: Sequence[int], steps: Sequence[int], gaps: Sequence[int], counts: Sequence[int]
+) -> Iterator[Array]:
+    """Yield, for each place in the windows over images, what all of the windows have there."""
+    for place in itertools.product(*map(range, sizes)):
+        rows, columns = (
+            slice(i * gap, i * gap + count * step, step)
+            for i, gap, count, step in zip(place, gaps, counts, steps, strict=True)
+        )
+        yield x[:, rows, columns]

@@ -19,9 +19,8 @@ import numpy as np
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.traversal import Holder
 from jaxvars.tf.random import draws as draws
-from jaxvars.tf.random.state import moved, size_of, taken
 from jaxvars.tf.random.stateless import Algorithm, algorithm_of
-from jaxvars.tf.random.streams import check_seeded
+from jaxvars.tf.random.streams import check_seeded, moved, size_of, taken
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.shapes import TensorShape
