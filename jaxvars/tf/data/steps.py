@@ -294,7 +294,7 @@ class Steps(DatasetBase, ABC):
                     break
                 if not left:
                     return
-                chosen = (start + random.below(left)) % room
+                chosen = (start + random.next() % left) % room
                 element, buffer[chosen] = buffer[chosen], buffer[start % room]
                 start, left = start + 1, left - 1
                 kept.update(start=start, left=left, drawn=random.drawn)

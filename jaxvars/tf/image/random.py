@@ -88,12 +88,10 @@ def stateless_random_flip_up_down(image: Array, seed: Any) -> Array:
 
 
 # ---------------------------------------------------------------- colors
-def _brightness(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
+def _delta(draw: Draw, max_delta: Any, seed: Any) -> Array:
     if max_delta < 0:
         raise Refused(ValueError("max_delta must be non-negative."))
-    return colors.adjust_brightness.__wrapped__(
-        image, draw([], -max_delta, max_delta, "float32", seed)
-    )
+    return draw([], -max_delta, max_delta, "float32", seed)
 
 
 @op("image.random_brightness", "image", kinds=_NUMBERS)
@@ -105,7 +103,7 @@ def random_brightness(image: Array, max_delta: Any, seed: Any = None) -> Array:
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return _brightness(_drawn, image, max_delta, seed)
+    return colors.adjust_brightness.__wrapped__(image, _delta(_drawn, max_delta, seed))
 
 
 @op("image.stateless_random_brightness", "image", kinds=_NUMBERS)
@@ -114,15 +112,13 @@ def stateless_random_brightness(image: Array, max_delta: Any, seed: Any) -> Arra
 
     Example: `tf.image.stateless_random_brightness(p(2, 2, 1), 1e-9, seed=(1, 5))`.
     """
-    return _brightness(_of_seed, image, max_delta, seed)
+    return colors.adjust_brightness.__wrapped__(image, _delta(_of_seed, max_delta, seed))
 
 
 def _hue(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
     if max_delta > 0.5:
         raise Refused(ValueError("max_delta must be <= 0.5."))
-    if max_delta < 0:
-        raise Refused(ValueError("max_delta must be non-negative."))
-    return colors.adjust_hue.__wrapped__(image, draw([], -max_delta, max_delta, "float32", seed))
+    return colors.adjust_hue.__wrapped__(image, _delta(draw, max_delta, seed))
 
 
 @op("image.random_hue", "image", kinds=_NUMBERS)

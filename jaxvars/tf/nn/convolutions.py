@@ -32,9 +32,10 @@ from jaxvars.typing import Array
 
 
 def _convolved(
-    x: Array, filters: Array, strides: Any, padding: Any, where: Layout, dilations: Any,
-    groups: int | None = None,
+    spatial: int, x: Array, filters: Array, strides: Any, padding: Any, data_format: Any,
+    dilations: Any, groups: int | None = None,
 ) -> Array:  # fmt: skip
+    where = layout(spatial, data_format)
     flat, batch = as_one_batch(x, where, "input")
     steps, gaps = numbers(strides, where, "strides"), numbers(dilations, where, "dilations")
     sizes = [flat.shape[axis] for axis in where.axes]
@@ -56,14 +57,6 @@ def _groups(x: Array, filters: Array, where: Layout) -> int:
     return channels // taken
 
 
-def _conv(
-    spatial: int, x: Array, filters: Array, strides: Any, padding: Any, data_format: Any,
-    dilations: Any,
-) -> Array:  # fmt: skip
-    where = layout(spatial, data_format)
-    return _convolved(x, filters, strides, padding, where, dilations)
-
-
 @op("nn.conv1d", "input filters", op="Conv1D", same=True, kinds="float int")
 def conv1d(
     input: Array, filters: Array, stride: Any, padding: Any, data_format: Any = "NWC",
@@ -73,7 +66,7 @@ def conv1d(
 
     Example: `tf.nn.conv1d(r(1, 5, 2), r(3, 2, 2), 1, 'SAME')`.
     """
-    return _conv(1, input, filters, stride, padding, data_format, dilations)
+    return _convolved(1, input, filters, stride, padding, data_format, dilations)
 
 
 @op("nn.conv2d", "input filters", op="Conv2D", same=True, kinds="float int")
@@ -87,7 +80,7 @@ def conv2d(
 
     Differs from TensorFlow: channels may come first (NCHW) on any device.
     """
-    return _conv(2, input, filters, strides, padding, data_format, dilations)
+    return _convolved(2, input, filters, strides, padding, data_format, dilations)
 
 
 @op("nn.conv3d", "input filters", op="Conv3D", same=True, kinds="float")
@@ -99,7 +92,7 @@ def conv3d(
 
     Example: `tf.nn.conv3d(r(1, 2, 3, 3, 1), r(2, 2, 2, 1, 1), [1, 1, 1, 1, 1], 'SAME')`.
     """
-    return _conv(3, input, filters, strides, padding, data_format, dilations)
+    return _convolved(3, input, filters, strides, padding, data_format, dilations)
 
 
 @op("nn.convolution", "input filters", same=True, kinds="float int")
@@ -111,7 +104,7 @@ def convolution(
 
     Example: `tf.nn.convolution(r(1, 5, 1), r(2, 1, 2))`.
     """
-    return _conv(filters.ndim - 2, input, filters, strides, padding, data_format, dilations)
+    return _convolved(filters.ndim - 2, input, filters, strides, padding, data_format, dilations)
 
 
 @op("nn.atrous_conv2d", "value filters", same=True, kinds="float")
@@ -120,7 +113,7 @@ def atrous_conv2d(value: Array, filters: Array, rate: int, padding: Any) -> Arra
 
     Example: `tf.nn.atrous_conv2d(r(1, 5, 5, 1), r(2, 2, 1, 1), 2, 'VALID')`.
     """
-    return _convolved(value, filters, None, padding, layout(2, None), rate)
+    return _convolved(2, value, filters, None, padding, None, rate)
 
 
 # ---------------------------------------------------------------- by channel
@@ -133,10 +126,9 @@ def depthwise_conv2d(
 
     Example: `tf.nn.depthwise_conv2d(r(1, 3, 4, 2), r(2, 2, 2, 2), [1, 1, 1, 1], 'SAME')`.
     """
-    where = layout(2, data_format)
     *window, channels, times = filter.shape
     spread = filter.reshape(*window, 1, channels * times)
-    return _convolved(input, spread, strides, padding, where, dilations, groups=channels)
+    return _convolved(2, input, spread, strides, padding, data_format, dilations, channels)
 
 
 @op("nn.separable_conv2d", "input depthwise_filter pointwise_filter", same=True, kinds="float")
@@ -151,7 +143,7 @@ def separable_conv2d(
     made = depthwise_conv2d.__wrapped__(
         input, depthwise_filter, strides, padding, data_format, dilations
     )
-    return _convolved(made, pointwise_filter, None, "VALID", layout(2, data_format), None)
+    return _convolved(2, made, pointwise_filter, None, "VALID", data_format, None)
 
 
 # ---------------------------------------------------------------- transposed

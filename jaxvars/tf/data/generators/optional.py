@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, final
 
 from jaxvars.tf.tensors.attributes import held
-from jaxvars.tf.tensors.elements import PlainSpec, mapped, spec_of, tensors
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.elements import PlainSpec, mapped, spec_of
 from jaxvars.tf.tensors.static import refused
-from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 @final
@@ -45,12 +46,12 @@ class Optional:
     @staticmethod
     def from_value(value: Any) -> Optional:
         """Return one with a value: a tensor, or a structure of them."""
-        made = mapped(lambda x: x if isinstance(x, Tensor) else wrap(tensors(_stored(x))), value)
+        made = mapped(lambda x: x if isinstance(x, Tensor) else Tensor(to_array(x)), value)
         return Optional(mapped(spec_of, made), [made])
 
     def has_value(self, name: str | None = None) -> Tensor:
         """Return whether there is a value."""
-        return wrap(tensors(_stored(bool(self._values))))
+        return Tensor(to_array(bool(self._values)))
 
     def get_value(self, name: str | None = None) -> Any:
         """Return the value.
@@ -68,9 +69,3 @@ class Optional:
         if not self._values:
             return f"Optional.empty({self._spec!r})"
         return f"Optional.from_value({self._values[0]!r})"
-
-
-def _stored(value: Any) -> Any:
-    from jaxvars.tf.tensors.convert import to_array
-
-    return Tensor(to_array(value))

@@ -31,10 +31,6 @@ class Philox:
         self._rest = iter(numbers[self.drawn - 4 * first :])
         return self.next()
 
-    def below(self, limit: int) -> int:
-        """Return a number that is less than another one."""
-        return self.next() % limit
-
     def unit(self) -> float:
         """Return a float in [0, 1)."""
         return self.next() / 2**32
