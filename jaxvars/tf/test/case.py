@@ -247,7 +247,8 @@ def as_array(value: Any) -> np.ndarray:
 def _is_ragged(a: Any, b: Any) -> bool:
     """Return whether lists are structures to compare part by part, and not tensors."""
     try:
-        as_array(a), as_array(b)
+        for part in (a, b):
+            as_array(part)
     except (ValueError, TypeError):
         return True
     return False
