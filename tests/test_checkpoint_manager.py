@@ -20,9 +20,9 @@ from checkpoint_programs import Training
 
 import jaxvars as jv
 from jaxvars.checkpoint import Checkpoint, CheckpointManager, files, latest_checkpoint
-from jaxvars.checkpoint import background as _checkpoint_background
 from jaxvars.checkpoint import directory as _checkpoint_directory
 from jaxvars.checkpoint import manager as _checkpoint_manager
+from jaxvars.checkpoint import saving as _checkpoint_saving
 from jaxvars.checkpoint.directory import Directory
 from jaxvars.checkpoint.retention import Record
 from jaxvars.errors import CheckpointError, ForeignTransformError
@@ -36,7 +36,7 @@ def no_thread_stays():
     yield
     left = {t for t in threading.enumerate() if t.is_alive()} - before
     assert not [t for t in left if t.name.startswith("saving")]
-    assert not _checkpoint_background._JOBS
+    assert not _checkpoint_saving._JOBS
 
 
 @pytest.fixture
@@ -426,7 +426,7 @@ def test_nothing_holds_the_values_when_they_are_written(w, manage, gate):
     manager = manage(async_save=True)
     gate.open.set()
     manager.save()
-    manager._job._join()
+    manager._job._thread.join()
     assert not hasattr(manager._job._thread, "_args")
     manager.wait()
     assert manager._job is None
@@ -664,7 +664,8 @@ def put(directory, number, serial):
                 (path / name).write_text(str(serial))
 
     record = Record(number, serial, serial, float(serial))
-    directory.exclusively(lambda: directory.put(record, write))
+    with directory.exclusively():
+        directory.put(record, write)
 
 
 def check_whole(directory):
@@ -680,7 +681,8 @@ def check_whole(directory):
 
 def change(directory):
     put(directory, 2, 3)  # takes the place of another
-    directory.exclusively(lambda: directory.delete(1))
+    with directory.exclusively():
+        directory.delete(1)
 
 
 BEFORE, BETWEEN, AFTER = [(1, 1), (2, 2)], [(1, 1), (2, 3)], [(2, 3)]
@@ -706,7 +708,11 @@ def test_a_kill_or_interrupt_at_any_change_of_the_disk_leaves_things_whole(
         at_once = check_whole(Directory(path, "ckpt", suffix))
         assert at_once in (BEFORE, BETWEEN, AFTER, [(1, 1)]), "2 is away between two renames"
         after = Directory(path, "ckpt", suffix)
-        after.tidy() if at % 2 else after.exclusively(lambda: None)
+        if at % 2:
+            after.tidy()
+        else:
+            with after.exclusively():
+                pass
         seen.append(check_whole(after))
         assert seen[-1] in (BEFORE, BETWEEN, AFTER)
         assert all(name.startswith("ckpt-") for name in files_in(path)), files_in(path)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from jaxvars.checkpoint.checkpoint import Checkpoint, Status
 from jaxvars.checkpoint.manager import CheckpointManager
-from jaxvars.checkpoint.view import latest_checkpoint, list_variables, load, load_variable
+from jaxvars.checkpoint.stored import latest_checkpoint, list_variables, load, load_variable
 
 __all__ = [
     "Checkpoint", "CheckpointManager", "Status", "latest_checkpoint", "list_variables", "load",

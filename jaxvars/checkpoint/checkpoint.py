@@ -18,11 +18,10 @@ import jax.numpy as jnp
 
 from jaxvars.checkpoint.disk import PathLike, absolute
 from jaxvars.checkpoint.files import write
-from jaxvars.checkpoint.kept import check_kept
 from jaxvars.checkpoint.restore import Restore, extra, find_cells, missing
+from jaxvars.checkpoint.saving import brought_together, by_the_first, lie_apart
 from jaxvars.checkpoint.stored import open_stored
-from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
-from jaxvars.checkpoint.trees import Trees
+from jaxvars.checkpoint.trees import Trees, check_kept
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
@@ -193,11 +192,7 @@ class Checkpoint(Module):
                 check_kept(place, value, is_root=name is None, is_saving=is_saving)
 
     def _snapshot(self, *, copy: bool = False) -> dict[str, Array]:
-        """Return all values at one moment, by path; no step takes those of variables away.
-
-        Args:
-            copy: whether arrays in trees are copied, as they may be donated before they are used.
-        """
+        """Return all values at one moment, by path; `copy` arrays in trees that may be donated."""
         refuse_traced("saved")
         self._check(is_saving=True)
         cells, leaves = self._cells(), self._trees().leaves

@@ -8,6 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 from dataclasses import dataclass
@@ -27,21 +28,13 @@ _MOST_DIMENSIONS = 64
 @final
 @dataclass(frozen=True)
 class Entry:
-    """What a checkpoint says of one variable.
-
-    Attributes:
-        shape: of the variable.
-        dtype: of the variable, by name: "float32", "bfloat16", "string", "key<fry>".
-        stored_shape: of the plain numbers on disk.
-        stored_dtype: of the plain numbers on disk.
-        sha256: of all this and of their bytes.
-    """
+    """What a checkpoint says of one variable."""
 
     shape: tuple[int, ...]
-    dtype: str
-    stored_shape: tuple[int, ...]
+    dtype: str  # by name: "float32", "bfloat16", "string", "key<fry>"
+    stored_shape: tuple[int, ...]  # of the plain numbers on disk
     stored_dtype: str
-    sha256: str
+    sha256: str  # of all this and of their bytes
 
     @property
     def nbytes(self) -> int:
@@ -59,11 +52,7 @@ class Entry:
 
     @classmethod
     def from_json(cls, words: Any) -> Entry:
-        """Return what `to_json` gave.
-
-        Raises:
-            ValueError: when it is something else.
-        """
+        """Return what `to_json` gave; raise ValueError of something else."""
         try:
             shape, dtype = words["stored"]
             entry = cls(_sizes(words["shape"]), words["dtype"], _sizes(shape), dtype,
@@ -94,10 +83,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def encode(value: Array) -> tuple[Array, Entry]:
-    """Return a value as plain numbers, and what is to be known of them.
-
-    A `jax.Array` of a plain dtype is returned as it is, so that it is written shard by shard.
-    """
+    """Return a value as plain numbers, without a copy where it is plain, and their Entry."""
     plain = _plain(value)
     on_host = np.asarray(plain)
     shape, dtype = tuple(value.shape), dtype_name(value.dtype)
@@ -106,11 +92,7 @@ def encode(value: Array) -> tuple[Array, Entry]:
 
 
 def decode(stored: np.ndarray, entry: Entry) -> Array:
-    """Return the value that was encoded: a NumPy array, or a `jax.Array` of random keys.
-
-    Raises:
-        ValueError: when these numbers are none.
-    """
+    """Return what was encoded, a NumPy array or random keys; raise ValueError if it cannot be."""
     if entry.dtype == "string":
         words = json.loads(stored.tobytes())
         if not all(isinstance(word, str) for word in words):
@@ -119,6 +101,26 @@ def decode(stored: np.ndarray, entry: Entry) -> Array:
     if entry.dtype.startswith("key<"):
         return jax.random.wrap_key_data(jnp.asarray(stored), impl=key_impl(entry.dtype))
     return stored.view(jnp.dtype(entry.dtype)).reshape(entry.shape)
+
+
+def storable(plain: Array) -> np.ndarray:
+    """Return plain numbers as a .npy file knows them: bfloat16 as the integers of its bits."""
+    array = np.asarray(plain)
+    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array
+
+
+def from_npy(data: bytes, entry: Entry) -> np.ndarray:
+    """Return the array in a .npy file; raise ValueError if it is not of the entry's form."""
+    file = io.BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    if version != (1, 0):
+        raise ValueError(f"its header has version {version}")
+    shape, in_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    rest = file.getbuffer()[file.tell() :]
+    if dtype.kind not in "biufc" or shape != entry.stored_shape or len(rest) != entry.nbytes:
+        raise ValueError("its file is of another form than was written")
+    array = np.frombuffer(rest, jnp.dtype(entry.stored_dtype))
+    return array.reshape(shape, order="F" if in_columns else "C")
 
 
 def key_impl(name: str) -> str:

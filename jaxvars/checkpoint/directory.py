@@ -32,7 +32,7 @@ import zipfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, final
 
 from jaxvars.checkpoint.disk import (
     DamageError,
@@ -48,7 +48,6 @@ from jaxvars.checkpoint.retention import Record
 from jaxvars.checkpoint.stored import digest_of, open_stored
 from jaxvars.errors import CheckpointError
 
-T = TypeVar("T")
 _Key: TypeAlias = tuple[Path, int, int, int]
 
 RECORD = "manager.json"
@@ -79,13 +78,7 @@ def checked_name(name: Any) -> str:
 
 @final
 class Directory:
-    """The checkpoints of one name in a directory.
-
-    Args:
-        path: of the directory, absolute; it need not be there.
-        name: what the names of the checkpoints begin with.
-        suffix: what they end with.
-    """
+    """The checkpoints in a directory whose names begin with `name` and end with `suffix`."""
 
     def __init__(self, path: Path, name: str, suffix: str) -> None:
         self.path = path
@@ -137,16 +130,18 @@ class Directory:
         return [path for path in paths if re.fullmatch(pattern, path.name)]
 
     # ------------------------------------------------------------ changing it
-    def exclusively(self, action: Callable[[], T]) -> T:
-        """Run `action` while nothing else writes here, with nothing left behind."""
+    @contextmanager
+    def exclusively(self) -> Generator[None]:
+        """Let nothing else write here inside of a `with`; nothing is left behind there."""
         self.path.mkdir(parents=True, exist_ok=True)
         with self._turn.mutex, self._deeper() as depth:
             if depth > 1:  # a signal handler that saves, while this thread saves
-                return action()
+                yield
+                return
             with self._locked(wait=True) as alone:
                 if alone:
                     self._sweep()
-                return action()
+                yield
 
     def tidy(self) -> None:
         """Finish what a killed process left unfinished, unless another is writing."""
@@ -187,11 +182,7 @@ class Directory:
                 fcntl.flock(file, fcntl.LOCK_UN)
 
     def put(self, record: Record, write: Callable[[Path], object]) -> Path:
-        """Have a checkpoint written and give it its name; to be called `exclusively`.
-
-        Raises:
-            CheckpointError: when something else has the name.
-        """
+        """Have a checkpoint written and give it its name; to be called `exclusively`."""
         place = self.path_of(record.number)
         if os.path.lexists(place) and record.number not in self._own():
             raise CheckpointError(
@@ -255,11 +246,7 @@ class Directory:
 
 # ---------------------------------------------------------------- records
 def _foreign(path: Path, number: int) -> Record:
-    """Return a record for a checkpoint that no manager wrote: it is older than all theirs.
-
-    Raises:
-        FileNotFoundError: when it is not a checkpoint.
-    """
+    """Return a record, older than all managers', for a checkpoint that no manager wrote."""
     try:
         seconds = open_stored(path).time_ns / 1e9
     except CheckpointError as error:
@@ -268,11 +255,7 @@ def _foreign(path: Path, number: int) -> Record:
 
 
 def record_in(path: Path) -> Record | None:
-    """Return the record of a checkpoint, None if it is damaged.
-
-    Raises:
-        FileNotFoundError: when there is none.
-    """
+    """Return the record of a checkpoint, None if it is damaged; FileNotFoundError if none."""
     try:
         text = tamed(lambda: _text_in(path))
         if text is not None:

@@ -56,10 +56,7 @@ class DamageError(ValueError):
 
 
 def tamed(action: Callable[[], T], what: str = "") -> T:
-    """Run what reads a file; whatever is wrong with that becomes a DamageError.
-
-    Errors of the disk, and of signal handlers, do not: the file may be as it should.
-    """
+    """Run what reads a file; raise DamageError of its content, other errors as they are."""
     before = sys.exception()  # what the caller is handling
     try:
         return action()

@@ -27,7 +27,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxvars.checkpoint.checksum import Entry, encode
+from jaxvars.checkpoint.checksum import Entry, encode, storable
 from jaxvars.checkpoint.disk import (
     PathLike,
     absolute,
@@ -52,19 +52,9 @@ _HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 def write(
     path: PathLike, values: Mapping[str, Array], about: Mapping[str, Any] | None = None
 ) -> Path:
-    """Write values by variable path, and return where: a .npz file, or else a folder.
+    """Write values by path to a .npz file or a folder, in place of what was there.
 
-    What was there is replaced when all is written. May run in any thread, beside steps, as long
-    as the values are not donated.
-
-    Args:
-        path: where; absolute or not.
-        values: arrays of JAX, or NumPy's of strings.
-        about: more to keep with them, of what JSON can say: `Stored.about`.
-
-    Raises:
-        CheckpointError: when a value cannot be written; there is then what was there before.
-        OSError: when the disk is full, or the folder cannot be written.
+    May run in any thread, beside steps, as long as the values are not donated.
     """
     target = absolute(path)
     _check_target(target)
@@ -136,10 +126,7 @@ def _put_in_place(fresh: Path, target: Path) -> None:
 
 
 def _clear(target: Path) -> None:
-    """Remove what is left of writers of this target that were killed, and of our own in its folder.
-
-    Those of this process that were interrupted may have threads that went on writing.
-    """
+    """Remove what writers of this target that were killed left, and interrupted ones of ours."""
     old = set_aside(target)
     if status_of(old):
         remove(old) if status_of(target) else old.rename(target)
@@ -202,10 +189,7 @@ def _write_folder(path: Path, plain: Mapping[str, Array], manifest: dict[str, An
 
 @contextlib.contextmanager
 def _without_patterns(path: Path) -> Generator[Path]:
-    """Yield a path to the same folder in which orbax sees no pattern of glob, as in `lr=[0.1]`.
-
-    It finds the parts that it wrote by such patterns, and would merge none, without an error.
-    """
+    """Yield a path without patterns of glob, as in `lr=[0.1]`: orbax would merge no parts."""
     if not _PATTERN.search(str(path)):
         yield path
         return
@@ -234,11 +218,8 @@ def _write_file(path: Path, plain: Mapping[str, Array], manifest: dict[str, Any]
     with path.open("xb") as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, value in plain.items():
-                array = np.asarray(value)
-                if array.dtype.kind == "V":  # bfloat16, which NumPy's files do not know
-                    array = array.view(f"u{array.dtype.itemsize}")
                 with archive.open(f"{stored_name(name)}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
+                    np.lib.format.write_array(member, storable(value), allow_pickle=False)
             archive.writestr(MANIFEST, json.dumps(manifest))
         file.flush()
         os.fsync(file.fileno())

@@ -12,7 +12,7 @@ process sees what the last one saw. Which ones are kept is a function of that al
 (`checkpoint/retention.py`). orbax writes each of them, but its manager is not used: it numbers
 checkpoints by step only and refuses a step that goes back, keeps the metrics apart from them,
 forgets what an earlier manager promised to keep, and loses a save when the interpreter ends
-(`checkpoint/background.py`).
+(`checkpoint/saving.py`).
 
 Rules this file keeps:
 - a checkpoint is of one moment, that of the call, wherever and whenever it is written;
@@ -34,14 +34,12 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.checkpoint.background import Job
 from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced
 from jaxvars.checkpoint.directory import Directory, checked_name
 from jaxvars.checkpoint.disk import absolute
 from jaxvars.checkpoint.retention import Policy, Record, least_one
-from jaxvars.checkpoint.saving import Save, Writer
+from jaxvars.checkpoint.saving import Job, Save, Writer, brought_together, by_the_first, lie_apart
 from jaxvars.checkpoint.stored import is_damaged
-from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
 from jaxvars.display.repr import Table, html_repr, text_repr
 from jaxvars.errors import CheckpointError, warn_user
 from jaxvars.tensors.array_like import unwrap

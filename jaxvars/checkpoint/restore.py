@@ -67,10 +67,7 @@ _GIVERS: weakref.WeakKeyDictionary[Cell, int] = weakref.WeakKeyDictionary()
 def find_cells(roots: Roots, before: Mapping[int, str] = _NO_PATHS) -> dict[str, Cell]:
     """Return the cells of all variables in some objects, by path.
 
-    Args:
-        roots: the objects.
-        before: the paths of variables that were in the objects before, by the keys of their cells;
-            their slots are called by them.
+    Slots of variables that were there `before`, by key of their cells, are called by that path.
     """
     named = {name: root for name, root in roots.items() if name is not None}
     firsts, others = (
@@ -92,12 +89,7 @@ def find_cells(roots: Roots, before: Mapping[int, str] = _NO_PATHS) -> dict[str,
 
 
 def build_late(roots: Roots, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Make the variables of what waits for its first data to make them, if there are values.
-
-    Args:
-        roots: the objects.
-        shapes: of the values, by path.
-    """
+    """Make the variables that wait for first data, where there are values of these `shapes`."""
     for name, root in roots.items():
         for path, late in walk(root, Late):
             start = "/".join([*([] if name is None else [name]), *path, ""])
@@ -173,10 +165,7 @@ class Restore(PendingRestore):
         self._put = trees.with_values(mine)
 
     def begin(self) -> None:
-        """Give the variables and trees that are there their values, and wait for the others.
-
-        All get theirs or none, if this is interrupted.
-        """
+        """Give what is there its values, all or nothing, and wait for the others."""
         with _LOCK:
             others = [other for other in _pending() if other.shares(self)]
             build_late(self._alive(), {path: x.shape for path, x in self.waiting.items()})
@@ -375,13 +364,15 @@ def misfits_of(entries: Mapping[str, Entry], cells: Mapping[str, Cell | Leaf]) -
 
 def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
     if isinstance(cell, Leaf):
-        return cell.misfit(entry)
-    shape, dtype = tuple(cell.aval.shape), dtype_name(cell.aval.dtype)
+        where, shape, dtype, fits = "tree", cell.shape, cell.dtype, cell.takes(entry.dtype)
+    else:
+        where, shape, dtype = "variable", tuple(cell.aval.shape), dtype_name(cell.aval.dtype)
+        fits = entry.dtype == dtype
     problems: list[str] = []
     if entry.shape != shape:
-        problems.append(f"shape {entry.shape} in the checkpoint, {shape} in the variable")
-    if entry.dtype != dtype:
-        problems.append(f"dtype {entry.dtype} in the checkpoint, {dtype} in the variable")
+        problems.append(f"shape {entry.shape} in the checkpoint, {shape} in the {where}")
+    if not fits:
+        problems.append(f"dtype {entry.dtype} in the checkpoint, {dtype} in the {where}")
     return "; ".join(problems)
 
 

@@ -26,25 +26,15 @@ _MODES = ("min", "max")
 @final
 @dataclass(frozen=True)
 class Record:
-    """What a manager knows of a checkpoint; it is written into it.
+    """What a manager knows of a checkpoint; it is written into it."""
 
-    Attributes:
-        number: the one in its name.
-        serial: how many had been saved in the directory, with it; 0 if no manager saved it.
-        step: what the step counter said; the number where there is none.
-        time: when it was saved, in seconds since 1970.
-        metrics: the values given to `save`, by name.
-        forever: whether it is one of every so many steps or hours.
-        clock: when the last one was saved that is kept for its time, in seconds since 1970.
-    """
-
-    number: int
-    serial: int
-    step: int
-    time: float
+    number: int  # the one in its name
+    serial: int  # how many had been saved in the directory, with it; 0 if no manager saved it
+    step: int  # what the step counter said; the number where there is none
+    time: float  # when it was saved, in seconds since 1970
     metrics: Mapping[str, float] = field(default_factory=dict)
-    forever: bool = False
-    clock: float = 0.0
+    forever: bool = False  # whether it is one of every so many steps or hours
+    clock: float = 0.0  # when the last one was saved that is kept for its time
 
     @property
     def order(self) -> tuple[int, float, int]:
@@ -67,11 +57,7 @@ class Record:
 @final
 @dataclass(frozen=True)
 class Policy:
-    """Which checkpoints are kept; see `CheckpointManager` for the fields.
-
-    Raises:
-        ValueError: when one is out of range.
-    """
+    """Which checkpoints are kept; see `CheckpointManager` for the fields."""
 
     max_to_keep: int | None
     keep_every: int | None
@@ -104,18 +90,9 @@ class Policy:
         now: float,
         *,
         previous: Record | None,
-        started: float,
+        started: float,  # when the first manager began
     ) -> Record:
-        """Return the record of a checkpoint that is being saved.
-
-        Args:
-            number: the one in its name.
-            step: what the step counter says.
-            metrics: values by name.
-            now: seconds since 1970.
-            previous: the record of the newest there is.
-            started: when the first manager began, where there is none.
-        """
+        """Return the record of a checkpoint that is saved now, after `previous`."""
         clock = min(now, previous.clock if previous else started)  # a clock may be set back
         due = self.hours is not None and now - clock >= self.hours * 3600
         return Record(
@@ -151,12 +128,7 @@ class Policy:
         return [r for r in records if not r.forever and r.number not in kept]
 
     def checked_metrics(self, metrics: Mapping[str, Any] | None) -> dict[str, float]:
-        """Return metrics as numbers.
-
-        Raises:
-            TypeError: when they are not a mapping from names to numbers.
-            ValueError: when they lack the one that says which is the best.
-        """
+        """Return metrics as numbers; raise TypeError or ValueError if they are none."""
         if metrics is None:
             return {}
         if not isinstance(metrics, Mapping):

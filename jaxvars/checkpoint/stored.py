@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
 import weakref
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote
@@ -26,7 +25,7 @@ from urllib.parse import quote
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.checkpoint.checksum import Entry, decode
+from jaxvars.checkpoint.checksum import Entry, decode, from_npy
 from jaxvars.checkpoint.disk import DamageError, PathLike, absolute, is_folder, status_of, tamed
 from jaxvars.errors import CheckpointError
 from jaxvars.typing import Array
@@ -84,11 +83,7 @@ class Stored(ABC):
         """Return the array of a variable; raise ValueError where it is not as it should be."""
 
     def read(self, path: str) -> np.ndarray:
-        """Return the plain numbers of one variable.
-
-        Raises:
-            DamageError: when they are not what was written, with the reason.
-        """
+        """Return the plain numbers of one variable; raise DamageError if they are others."""
         entry = self.entries[path]
         stored = tamed(lambda: self._array_or_nothing(path, entry))
         if stored.shape != entry.stored_shape or stored.dtype != jnp.dtype(entry.stored_dtype):
@@ -103,22 +98,14 @@ class Stored(ABC):
         return np.empty(entry.stored_shape, jnp.dtype(entry.stored_dtype))
 
     def value(self, path: str) -> Array:
-        """Return the value of one variable: a NumPy array, or a `jax.Array` of random keys.
-
-        Raises:
-            DamageError: when it is not what was written, with the reason.
-        """
+        """Return one value, a NumPy array or random keys; raise DamageError if it is another."""
         stored = self.read(path)
         return tamed(lambda: decode(stored, self.entries[path]))
 
     def values(
         self, keep: Callable[[str, Array], Array] = lambda _, value: value
     ) -> tuple[dict[str, Array], dict[str, str]]:
-        """Return the values by path, and what is wrong with those that are not as written.
-
-        Args:
-            keep: makes of a path and its value what is to be returned, before the next is read.
-        """
+        """Return the values by path, each after `keep`, and what is wrong with the others."""
         values: dict[str, Array] = {}
         problems: dict[str, str] = {}
         for path in self.entries:
@@ -132,12 +119,7 @@ class Stored(ABC):
 
 
 def open_stored(path: PathLike) -> Stored:
-    """Return a checkpoint on disk, with a sound manifest; no value has been read.
-
-    Raises:
-        CheckpointError: when there is none, or its manifest is damaged.
-        OSError: when it cannot be read.
-    """
+    """Return a checkpoint with a sound manifest; raise CheckpointError if there is none."""
     target = absolute(path)
     old = set_aside(target)
     place = old if status_of(target) is None and is_folder(old) else target
@@ -149,15 +131,6 @@ def open_stored(path: PathLike) -> Stored:
         raise CheckpointError(
             f"{target} is not a checkpoint of jaxvars that can be restored: {error}."
         ) from None
-
-
-def is_complete(path: PathLike) -> bool:
-    """Return whether there is a checkpoint with a sound manifest, and as many bytes as it says."""
-    try:
-        open_stored(path)
-    except CheckpointError:
-        return False
-    return True
 
 
 def is_damaged(path: PathLike) -> bool:
@@ -251,16 +224,7 @@ class File(Stored):
         return self._bytes
 
     def _array(self, name: str, entry: Entry) -> np.ndarray:
-        data = io.BytesIO(self._member(f"{name}.npy"))
-        version = np.lib.format.read_magic(data)
-        if version != (1, 0):
-            raise ValueError(f"its header has version {version}")
-        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(data)
-        rest = data.getbuffer()[data.tell() :]
-        if dtype.kind not in "biufc" or shape != entry.stored_shape or len(rest) != entry.nbytes:
-            raise ValueError("its file is of another form than was written")
-        array = np.frombuffer(rest, jnp.dtype(entry.stored_dtype))
-        return array.reshape(shape, order="F" if in_columns else "C")
+        return from_npy(self._member(f"{name}.npy"), entry)
 
     def _member(self, name: str) -> bytes:
         info = self._archive.getinfo(name)
@@ -269,10 +233,118 @@ class File(Stored):
         return self._archive.read(info)
 
 
-def newest(paths: Iterable[Path]) -> Path | None:
-    """Return the checkpoint that was written last, of those that are complete."""
-    found: list[tuple[int, Path]] = []
-    for path in paths:
-        with contextlib.suppress(CheckpointError):
-            found.append((open_stored(path).time_ns, path))
+# ---------------------------------------------------------------- without the objects
+def list_variables(path: PathLike) -> list[tuple[str, tuple[int, ...]]]:
+    """List the paths and shapes of all values in a checkpoint; reads none of them.
+
+    Args:
+        path: of a checkpoint.
+
+    Returns:
+        Pairs, sorted by path.
+
+    Raises:
+        CheckpointError: when there is none, or it is damaged.
+
+    >>> import tempfile, jaxvars as jv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = jv.checkpoint.Checkpoint(w=jv.Variable([1.0, 2.0])).write(f"{folder}/w.npz")
+    ...     list_variables(path)
+    [('save_counter', ()), ('w', (2,))]
+    """
+    return [(p, entry.shape) for p, entry in sorted(open_stored(path).entries.items())]
+
+
+def load_variable(path: PathLike, name: str) -> Any:
+    """Return one value in a checkpoint, verified.
+
+    Args:
+        path: of a checkpoint.
+        name: the path of the variable, as `list_variables` gives it.
+
+    Returns:
+        A NumPy array; of random keys a `jax.Array`.
+
+    Raises:
+        CheckpointError: when there is no checkpoint or no such value, or it is damaged.
+
+    >>> import tempfile, jaxvars as jv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = jv.checkpoint.Checkpoint(w=jv.Variable([1.0, 2.0])).write(f"{folder}/w.npz")
+    ...     load_variable(path, "w")
+    array([1., 2.], dtype=float32)
+    """
+    file = open_stored(path)
+    if name not in file.entries:
+        raise CheckpointError(
+            f"There is no value {name!r} in {file.path}; there are: "
+            f"{', '.join(sorted(file.entries))}."
+        )
+    try:
+        return file.value(name)
+    except DamageError as error:
+        raise CheckpointError(f"{file.path} is damaged:\n  {name}: corrupt: {error}") from None
+
+
+def load(path: PathLike) -> dict[str, Any]:
+    """Return all values in a checkpoint as a dict by path, verified.
+
+    Args:
+        path: of a checkpoint.
+
+    Returns:
+        NumPy arrays; of random keys `jax.Array`s.
+
+    Raises:
+        CheckpointError: when there is none, or a value is damaged; it names all of those.
+
+    >>> import tempfile, jaxvars as jv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = jv.checkpoint.Checkpoint(w=jv.Variable(2.0)).write(f"{folder}/w.npz")
+    ...     load(path)["w"]
+    array(2., dtype=float32)
+    """
+    file = open_stored(path)
+    values, problems = file.values()
+    if problems:
+        lines = [f"{p}: {problem}" for p, problem in sorted(problems.items())]
+        raise CheckpointError("\n  ".join([f"{file.path} is damaged:", *lines]))
+    return values
+
+
+def latest_checkpoint(directory: PathLike, prefix: str = "") -> str | None:
+    """Return the path of the checkpoint that was written last; None if there is none.
+
+    What a killed process has left unfinished does not count.
+
+    Args:
+        directory: the folder that the checkpoints are in.
+        prefix: what their names begin with.
+
+    Returns:
+        The absolute path, for `Checkpoint.restore`, which does nothing for None.
+
+    Raises:
+        OSError: when one that may be the last cannot be read.
+
+    >>> import tempfile, jaxvars as jv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(latest_checkpoint(folder))
+    ...     path = jv.checkpoint.Checkpoint(w=jv.Variable(1.0)).save(f"{folder}/ckpt.npz")
+    ...     latest_checkpoint(folder) == path
+    None
+    True
+
+    Differs from TensorFlow: looks at the checkpoints; there is no file that says which it was.
+    """
+    place = absolute(directory)
+    if not is_folder(place):
+        return None
+    names = {name.removesuffix(".replaced") for name in os.listdir(place)}  # noqa: PTH208
+    names = {name for name in names if name[0] != "."}  # those that a manager is writing
+    found: list[tuple[int, str]] = []
+    for name in names:
+        if name.startswith(prefix) and ".tmp-" not in name:
+            with contextlib.suppress(CheckpointError):
+                found.append((open_stored(place / name).time_ns, str(place / name)))
     return max(found)[1] if found else None

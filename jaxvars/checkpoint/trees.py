@@ -6,7 +6,10 @@ Rules this file keeps:
 - what is saved are the arrays, and Python's numbers and strings beside them, as beside Variables;
   other data, such as bytes, is refused; functions, and objects of other classes, are constants;
 - no tree is changed: the restored one takes its place as an attribute of the Checkpoint, with the
-  same structure, and each array where the one before it was.
+  same structure, and each array where the one before it was;
+- what a Checkpoint was given and could not keep is refused, before anything is written or changed;
+  what may still get its variables, such as a layer that makes them in its first call, when it is
+  saved.
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.checkpoint.checksum import Entry, dtype_name
+from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.core.foreign import is_foreign
 from jaxvars.core.frame import Owner
-from jaxvars.core.traversal import Holder, Path, Proxy, resolve_proxy, walk
-from jaxvars.errors import CheckpointError
+from jaxvars.core.module import variables_in
+from jaxvars.core.traversal import CLOSED_TYPES, Holder, Path, Proxy, resolve_proxy, walk
+from jaxvars.errors import CheckpointError, user_line
 from jaxvars.tensors.dtypes import is_string, string
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -38,13 +42,7 @@ _BOXES = (list, tuple, deque, Set, Mapping)  # those that are not pytrees
 
 @final
 class Leaf:
-    """An array in a tree, or a number or string of Python's.
-
-    Attributes:
-        value: the leaf.
-        shape: of what is saved.
-        dtype: of what is saved, by name.
-    """
+    """An array in a tree, or a number or string of Python's."""
 
     __slots__ = ("dtype", "shape", "value")
 
@@ -54,11 +52,7 @@ class Leaf:
         self.dtype = dtype_name(value.dtype) if _is_array(value) else type(value).__name__
 
     def taken(self, path: str, copy: bool) -> Array:
-        """Return what is to be written, which no longer changes.
-
-        Raises:
-            CheckpointError: when it cannot be.
-        """
+        """Return what is to be written, which no longer changes."""
         value = self.value
         if type(value) in _PLAIN:
             array = np.asarray(value, string if isinstance(value, str) else None)
@@ -83,16 +77,8 @@ class Leaf:
             )
         return array
 
-    def misfit(self, entry: Entry) -> str:
-        """Return how a value in a checkpoint does not fit, or nothing."""
-        problems: list[str] = []
-        if entry.shape != self.shape:
-            problems.append(f"shape {entry.shape} in the checkpoint, {self.shape} in the tree")
-        if not self._takes(entry.dtype):
-            problems.append(f"dtype {entry.dtype} in the checkpoint, {self.dtype} in the tree")
-        return "; ".join(problems)
-
-    def _takes(self, name: str) -> bool:
+    def takes(self, name: str) -> bool:
+        """Return whether a value of a dtype of this name fits."""
         if type(self.value) not in _PLAIN:
             return name == self.dtype
         kind = "T" if name == "string" else "k" if name.startswith("key<") else _kind(name)
@@ -152,14 +138,7 @@ def _weak(value: np.ndarray) -> jax.Array:
 
 @final
 class Trees:
-    """The trees that are attributes of some objects.
-
-    Args:
-        found: Checkpoints, with their paths.
-
-    Attributes:
-        leaves: what is saved of the trees, by path.
-    """
+    """The trees that are attributes of some Checkpoints, and their `leaves` by path."""
 
     def __init__(self, found: Iterable[tuple[Path, Any]]) -> None:
         self.leaves: dict[str, Leaf] = {}
@@ -167,7 +146,7 @@ class Trees:
         for path, home in found:
             for name, tree in _attributes_of(home):
                 self._homes.append((vars(home), name, (*path, name)))
-                for place, leaf in leaves_in(tree, (*path, name)):
+                for place, leaf in _saved_in(tree, (*path, name)):
                     self._add("/".join(place), leaf)
 
     def _add(self, path: str, leaf: Array) -> None:
@@ -199,26 +178,11 @@ def _attributes_of(home: Any) -> Iterator[tuple[str, Any]]:
     yield from ((name, x) for name, x in vars(home).items() if name[0] != "_")
 
 
-def leaves_in(tree: object, path: Path = ()) -> Iterator[tuple[Path, Array]]:
+def _saved_in(tree: object, path: Path) -> Iterator[tuple[Path, Array]]:
     """Yield the arrays in a tree, and the data beside them or beside Variables, with paths."""
     found = list(_leaves(tree, path, ()))
     if any(_is_array(leaf) or _holds_variables(leaf) for _, leaf in found):
         yield from ((place, leaf) for place, leaf in found if _is_saved(leaf))
-
-
-def has_arrays(tree: object) -> bool:
-    """Return whether there is an array in a tree."""
-    return any(_is_array(leaf) for _, leaf in _leaves(tree, (), ()))
-
-
-def others_in(tree: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """Yield the other leaves of a tree, with their paths."""
-    yield from ((place, leaf) for place, leaf in _leaves(tree, path, ()) if not _is_saved(leaf))
-
-
-def has_leaves(tree: object) -> bool:
-    """Return whether there is anything in a tree besides its structure."""
-    return any(True for _ in _leaves(tree, (), ()))
 
 
 def _leaves(value: object, path: Path, within: tuple[int, ...]) -> Iterator[tuple[Path, Any]]:
@@ -242,7 +206,7 @@ def _rebuilt(value: Any, path: Path, values: Mapping[str, Array], inside: Set[st
         return value  # its holder may go on to add to it
     if type(value) is dict:
         return dict(zip(value, new, strict=True))  # pyright: ignore[reportUnknownArgumentType] - a dict
-    return jax.tree.unflatten(_form(value), new)
+    return jax.tree.unflatten(jax.tree.structure(value, is_leaf=_but_the_first()), new)
 
 
 def _children(value: Any) -> list[tuple[str, Any]] | None:
@@ -259,10 +223,6 @@ def _children(value: Any) -> list[tuple[str, Any]] | None:
     if any(not path for path, _ in found):
         return None
     return [(jax.tree_util.keystr(path, simple=True), child) for path, child in found]
-
-
-def _form(value: Any) -> Any:
-    return jax.tree.structure(value, is_leaf=_but_the_first())
 
 
 def _but_the_first() -> Callable[[object], bool]:
@@ -292,3 +252,42 @@ def _kind(name: str) -> str:
         if jnp.issubdtype(dtype, parent):
             return kind
     return "c"
+
+
+def check_kept(path: Path, value: object, *, is_root: bool = False, is_saving: bool) -> None:
+    """Raise if an object that a Checkpoint was given would be lost."""
+    if is_root and value is None:
+        return
+    leaves = [leaf for _, leaf in _leaves(value, (), ())]
+    arrays = any(map(_is_array, leaves))
+    if arrays and is_root:
+        raise CheckpointError(
+            f"The root of a Checkpoint is a {type(value).__name__} with arrays, at {user_line()}, "
+            "and where the restored one is to be found was not said. Give it a name, "
+            "Checkpoint(params=tree); after restore it is checkpoint.params."
+        )
+    variables = [v for leaf in leaves if not _is_saved(leaf) for _, v in variables_in(leaf)]
+    if arrays or variables or not (is_saving or isinstance(value, CLOSED_TYPES)):
+        return
+    is_empty = value is None or (type(value) in (dict, list, tuple) and not value)
+    if is_empty or leaves:
+        raise CheckpointError(_refusal("/".join(path) or "root", value))
+
+
+def _refusal(name: str, value: object) -> str:
+    kind = type(value).__name__
+    words = f"{kind} {value!r}" if isinstance(value, CLOSED_TYPES) else f"{kind} object"
+    why = f"The Checkpoint at {user_line()} would save nothing of {name!r} ({words}): "
+    if isinstance(value, int | float | complex | str | bytes):
+        return (
+            f"{why}it is neither a Variable nor an array. Make it one, "
+            f"{name}=jv.Variable({value!r})."
+        )
+    if isinstance(value, CLOSED_TYPES):
+        return f"{why}there is no Variable and no array in it. Leave it out."
+    return (
+        f"{why}there is no Variable and no array in it. If its layers make their variables when "
+        "they are first called, call it before. An array that is an attribute of a Module or of "
+        "another object that is not a pytree is a constant: make it a jv.Variable, or give the "
+        "pytree itself, as in Checkpoint(params=params)."
+    )

@@ -285,7 +285,7 @@ def _write(
     for number, (name, variable) in enumerate(variables.items()):
         file = f"variables/{number}.npy"
         plain, entry = encode(values[name])
-        members[file] = npy(np.asarray(plain))
+        members[file] = npy(plain)
         described[name] = entry.to_json() | {
             "file": file,
             "name": variable.name,

@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.checkpoint.checksum import Entry
+from jaxvars.checkpoint.checksum import Entry, from_npy, storable
 from jaxvars.errors import JaxvarsError, SavedError
+from jaxvars.typing import Array
 
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -56,11 +56,7 @@ def versions() -> dict[str, str]:
 
 # ---------------------------------------------------------------- writing
 def write(path: PathLike, manifest: Words, members: Mapping[str, bytes]) -> str:
-    """Write a file, in place of what was there; return the checksum of its manifest.
-
-    Raises:
-        OSError: when it cannot be written; then what was there is there still.
-    """
+    """Write a file in place of what was there, or raise; return its manifest's checksum."""
     listed = {name: {"size": len(data), "sha256": _sha256(data)} for name, data in members.items()}
     words = {"format": FORMAT, **versions(), **manifest, "members": listed}
     text = json.dumps(words, indent=1).encode()
@@ -85,11 +81,9 @@ def _pack(file: Any, members: Mapping[str, bytes]) -> None:
             archive.writestr(zipfile.ZipInfo(name, _NO_TIME), data)
 
 
-def npy(array: np.ndarray) -> bytes:
-    """Return the bytes of a .npy file; bfloat16 as the integers that have its bits."""
-    if array.dtype.kind == "V":
-        array = array.view(f"u{array.dtype.itemsize}")
-    file = io.BytesIO()
+def npy(plain: Array) -> bytes:
+    """Return the bytes of a .npy file."""
+    array, file = storable(plain), io.BytesIO()
     np.lib.format.write_array(file, np.ascontiguousarray(array).reshape(array.shape),
                               version=(1, 0), allow_pickle=False)  # fmt: skip
     return file.getvalue()
@@ -117,11 +111,7 @@ def sound(path: PathLike, action: Callable[[], T]) -> T:
 
 
 def read(path: PathLike, digest: str | None) -> tuple[Words, dict[str, bytes]]:
-    """Return the manifest and the other members of a file, each compared with its checksum.
-
-    Raises:
-        SavedError: when there is none, or when it is not as it was written.
-    """
+    """Return the manifest and other members of a file, verified; raise SavedError if unsound."""
     place = Path(path)
     if place.is_dir() or not place.exists():
         kind = "a folder" if place.is_dir() else "nothing"
@@ -174,19 +164,8 @@ def _check_format(path: Path, words: Any) -> None:
 
 
 def array_of(data: bytes, entry: Entry) -> np.ndarray:
-    """Return the array in a .npy file.
-
-    Raises:
-        ValueError: when it is not the one that the entry describes.
-    """
-    file = io.BytesIO(data)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("a variable's file has an unknown version")
-    shape, in_columns, _ = np.lib.format.read_array_header_1_0(file)
-    start = file.tell()
-    if shape != entry.stored_shape or in_columns or len(data) - start != entry.nbytes:
-        raise ValueError("a variable's file is of another form than was written")
-    stored = np.frombuffer(data, jnp.dtype(entry.stored_dtype), offset=start).reshape(shape)
+    """Return the array in a .npy file; raise ValueError if it is not the entry's."""
+    stored = from_npy(data, entry)
     if not entry.holds(stored):
         raise ValueError("a variable is not what was written")
     return stored

@@ -101,15 +101,7 @@ def named_tuple(kind: str, fields: tuple[str, ...]) -> Any:
 
 # ---------------------------------------------------------------- as JSON
 def to_json(form: Form, what: str) -> Any:
-    """Return a form as lists, dicts, strings and numbers.
-
-    Args:
-        form: to be written.
-        what: how errors call it, for example "argument 'x' of step".
-
-    Raises:
-        SavedError: when there is something in it that a file cannot hold.
-    """
+    """Return a form as JSON's; SavedError, about `what`, of something no file can hold."""
     kind: Any = type(form)
     if form is None:
         return None
@@ -137,11 +129,7 @@ def _items(pairs: Any, what: str) -> list[list[Any]]:
 
 
 def from_json(words: Any) -> Form:
-    """Return the form that was written.
-
-    Raises:
-        ValueError: when it is none.
-    """
+    """Return the form that was written; raise ValueError when it is none."""
     if words is None:
         return None
     if not isinstance(words, dict):

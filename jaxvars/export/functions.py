@@ -33,12 +33,7 @@ _OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant", "proce
 
 
 class Known(NamedTuple):
-    """A program of a function.
-
-    Attributes:
-        binder: takes calls of the function apart.
-        entry: the program.
-    """
+    """A program of a function, and what takes its calls apart."""
 
     binder: Signature
     entry: Executable
@@ -46,27 +41,14 @@ class Known(NamedTuple):
 
 @final
 class Found(NamedTuple):
-    """What of an object is saved.
-
-    Attributes:
-        programs: of each function, by name.
-        unsaved: names of compiled functions that nothing is known of.
-    """
+    """The programs of each function that is saved, and the names of unknown functions."""
 
     programs: dict[str, list[Known]]
     unsaved: list[str]
 
 
 def programs_of(root: Any, signatures: Any) -> Found:
-    """Return the programs of an object, by the name of their function.
-
-    Args:
-        root: a Module or another object with methods, or a function.
-        signatures: what to save; see `jv.export.save`.
-
-    Raises:
-        SavedError: when there is none, or one of them is unknown.
-    """
+    """Return what `jv.export.save` saves of an object; raise SavedError if it is unknown."""
     root = _compiled(root)
     if signatures is None:
         return _known(root)

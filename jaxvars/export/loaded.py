@@ -35,12 +35,7 @@ _KINDS = {str(kind.name): kind for kind in inspect._ParameterKind}
 
 
 class Parts(NamedTuple):
-    """What of a file is not a variable.
-
-    Attributes:
-        words: the manifest's "name", "jax", "functions" and "unsaved".
-        blobs: the programs, by member of the file.
-    """
+    """What of a file is not a variable: words of the manifest, and programs by member."""
 
     words: Words
     blobs: Mapping[str, bytes]

@@ -27,22 +27,7 @@ Flat: TypeAlias = Callable[..., Sequence[Array]]
 
 @final
 class Program:
-    """One program of a saved function.
-
-    Attributes:
-        arguments: the form of each argument, by name.
-        outputs: the form of the result.
-        reads: paths of the variables that it reads.
-        writes: paths of the variables that it assigns.
-        platforms: that it was exported for.
-        vjp_order: how often it can be differentiated.
-        openness: grows with the number of unknown dimensions among its arguments.
-        results: the number of each array in the outputs, in order.
-
-    Raises:
-        SavedError: when this JAX cannot read the program.
-        ValueError: when its description is not that of the program.
-    """
+    """One program of a saved function; an error if it cannot be read, or is another."""
 
     def __init__(self, name: str, words: Words, blobs: Sequence[bytes], versions: Words) -> None:
         self.name = name
@@ -69,12 +54,7 @@ class Program:
     def __call__(
         self, variables: dict[str, Array], arguments: Sequence[Array]
     ) -> tuple[Array, dict[str, Array], Array]:
-        """Run it.
-
-        Returns:
-            The function's result without its form, the new values of variables by path, and
-            a failed check, or None if it has no checks.
-        """
+        """Return the results, new values by path, and a failed check (None without checks)."""
         flat = jax.tree.leaves(({key: variables[key] for key in self.reads}, list(arguments)))
         results, new = jax.tree.unflatten(self._exported.out_tree, self._run(*flat))
         results = [_weakly(x) if self._weak.get(i) else x for i, x in enumerate(results)]
@@ -88,10 +68,7 @@ class Program:
         return f"{self.name}({given}) -> {describe(self.outputs)}"
 
     def _differentiable(self, level: int) -> Flat:
-        """Return an exported function with its gradient and a rule for `jax.vmap`.
-
-        Level 0 is the program, level 1 its gradient, level 2 the gradient of that.
-        """
+        """Return a level (program, gradient, ...) with its gradient and a rule for vmap."""
         run = jax.custom_batching.sequential_vmap(_flat(self._levels[level]))
 
         @jax.custom_vjp

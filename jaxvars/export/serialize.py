@@ -42,13 +42,7 @@ _REFUSALS = (ValueError, TypeError, NotImplementedError, jax.errors.Inconclusive
 
 
 class Options(NamedTuple):
-    """How programs are exported.
-
-    Attributes:
-        platforms: to lower for; None for the one that JAX uses.
-        vjp_order: how often they can be differentiated; None for once, if at all.
-        disabled_checks: of `jax.export`.
-    """
+    """How programs are exported: see `jv.export.save`."""
 
     platforms: tuple[str, ...] | None
     vjp_order: int | None
@@ -58,17 +52,7 @@ class Options(NamedTuple):
 def exported(
     entry: Executable, binder: Signature, paths: Mapping[int, str], options: Options
 ) -> tuple[Words, list[bytes]]:
-    """Return the description of a program, and the bytes of it, its gradient, and so on.
-
-    Args:
-        entry: the program.
-        binder: of the function that it is of.
-        paths: of the variables, by key of their cells.
-        options: how.
-
-    Raises:
-        SavedError: when it cannot be exported, and why.
-    """
+    """Return the description of a program, and the bytes of it, its gradient, and so on."""
     staged = entry._whole
     _refuse_callbacks(entry)
     arguments = arguments_of(entry, binder)
@@ -140,11 +124,7 @@ class _Exportable(NamedTuple):
     specs: tuple[Any, ...]
 
     def export(self, how: Options) -> Any:
-        """Export it.
-
-        Raises:
-            SavedError: when that cannot be done.
-        """
+        """Export it, or raise SavedError."""
         from jax import export
 
         options: dict[str, Any] = {
@@ -166,11 +146,7 @@ class _Exportable(NamedTuple):
         return made
 
     def gradient(self, made: Any) -> _Exportable:
-        """Return the gradient of what was exported.
-
-        It takes the flat inputs, and a cotangent of each output that has one; it returns one of
-        each input that has one.
-        """
+        """Return the gradient: of flat inputs, and a cotangent for each output that has one."""
         inputs, outputs = (
             [with_compared_sizes(jax.ShapeDtypeStruct(a.shape, a.dtype)) for a in avals]
             for avals in (made.in_avals, made.out_avals)

@@ -59,14 +59,7 @@ class Kept:
 
 
 class Leaf(NamedTuple):
-    """A leaf of a tree.
-
-    Attributes:
-        path: of its variable; for a key or count that of the generator, and its name.
-        part: what the leaf is: a variable, a constant, or the key or count of a stream.
-        box: what flax has put around the leaf, or None.
-        value: the leaf.
-    """
+    """A leaf of a tree: its path, what it is, the box around it (or None) and its value."""
 
     path: Path
     part: str
@@ -143,18 +136,7 @@ def settle(
     old: Mapping[Path, Array],
     is_trainable: Callable[[Leaf], bool],
 ) -> None:
-    """Write the leaves that a call changed; make variables of those that are new.
-
-    Args:
-        root: where the variables are.
-        leaves: after the call.
-        old: the leaves before it, by path.
-        is_trainable: says whether a new variable is.
-
-    Raises:
-        ShapeError: when a leaf has another shape than its variable; nothing is changed then.
-        DtypeError: when it has another dtype.
-    """
+    """Write the leaves that a call changed from `old`, all or none; make those that are new."""
     changed = [
         leaf
         for leaf in leaves

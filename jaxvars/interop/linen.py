@@ -238,12 +238,7 @@ class LinenModule(FlaxModule):
 
 @final
 class _Run:
-    """A module and a method to apply, and which streams of random values that used.
-
-    Args:
-        module: unbound; `nn.apply` takes this in its place, and gets from it a clone in a scope.
-        method: of the module.
-    """
+    """A module and method for `nn.apply`, which clones it into a scope that counts streams."""
 
     def __init__(self, module: Any, method: Method) -> None:
         self._module = module

@@ -100,11 +100,7 @@ class FlaxModule(Module, ABC):
 
 
 def check_tops(paths: Iterable[Path], *own: str) -> None:
-    """Refuse names at the top of a tree that a model needs for itself, these and some others.
-
-    Raises:
-        InteropError: when there is one.
-    """
+    """Refuse paths whose first name a model needs for itself."""
     for path in paths:
         if not path or path[0] in {*_OWN, *own}:
             raise InteropError(

@@ -49,14 +49,7 @@ Source: TypeAlias = Seed | Generator
 
 
 def streams_of(rngs: Any) -> tuple[dict[str, Source], dict[str, Generator]]:
-    """Return what the keys to initialize with are made of, and the generator of each stream.
-
-    Args:
-        rngs: a Generator, a seed or None, for all; or a dict of these by stream.
-
-    Raises:
-        TypeError: when it is something else.
-    """
+    """Return what initial keys are made of, and the generator of each stream."""
     if not isinstance(rngs, Mapping):
         source = source_of(rngs)
         return {PARAMS: source}, {DROPOUT: generator_of(source)}
@@ -94,17 +87,11 @@ def generator_of(source: Source) -> Generator:
 
 @final
 class Draws:
-    """The keys of one call.
+    """The keys of one call, by stream.
 
     Eagerly they are taken, and given back if not used: so no two threads have the same. In a
     program, which one thread writes, they are looked at, and taken if used: so a program that
     uses none does not write a generator.
-
-    Args:
-        streams: a generator for each stream.
-
-    Attributes:
-        keys: a key for each stream.
     """
 
     def __init__(self, streams: Mapping[str, Generator]) -> None:
@@ -116,12 +103,7 @@ class Draws:
             self._draw(name, generator.state._cell)
 
     def settle(self, used: set[str]) -> None:
-        """Leave the streams that were used advanced, and the others where they were.
-
-        Raises:
-            ForeignTransformError: when one was used where it must not be written.
-            InteropError: when the generator of one that was used has advanced by itself.
-        """
+        """Leave the streams that were used advanced, and the others where they were."""
         if self._taken:
             for name, cell, before, after in reversed(self._steps):
                 if name not in used:

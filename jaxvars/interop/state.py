@@ -28,11 +28,7 @@ _TEXT, _SHAPE = "__text__", "shape"
 
 
 def state_of(source: Any) -> State:
-    """Return a State as it is; that of the variables in anything else.
-
-    Raises:
-        StateError: when its paths do not say which variable is which in another process.
-    """
+    """Return a State as it is, or of an object; StateError if paths do not tell apart."""
     state = source if isinstance(source, State) else State.of(source, copy=False)
     if untold := state._layout.untold:
         raise StateError(

@@ -50,16 +50,7 @@ class Lines:
 
 @final
 class Stream:
-    """One of a worker's pipes.
-
-    Args:
-        descriptor: of the end to read from; the stream closes it.
-        sink: takes the lines.
-
-    Attributes:
-        tail: the last lines.
-        wrote: when something came last, by `time.monotonic()`.
-    """
+    """One of a worker's pipes, passed to a sink line by line; it closes its descriptor."""
 
     def __init__(self, descriptor: int, sink: Sink) -> None:
         os.set_blocking(descriptor, False)

@@ -30,21 +30,7 @@ _LAST_WORDS = 5.0  # seconds before its end in which what a worker says is about
 @final
 @dataclass(frozen=True)
 class Death:
-    """The end of a worker that should not have ended so.
-
-    Attributes:
-        attempt: which start of the program it was, from 0.
-        rank: the number of the worker, of `size`.
-        size: how many workers there were.
-        pid: of the process.
-        code: as `subprocess` has it: -9 for SIGKILL.
-        seconds: how long it ran.
-        at: when it was seen.
-        last: the last lines of its errors.
-        place: how many workers ended before it; infinite if the system did not say.
-        silent: seconds from its last error message to its end.
-        wrote: when that message came, by `time.monotonic()`.
-    """
+    """The end of a worker that should not have ended so."""
 
     attempt: int
     rank: int

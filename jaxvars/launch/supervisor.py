@@ -17,13 +17,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import final
+from typing import Any, final
 
 from jaxvars.launch import guard
 from jaxvars.launch.options import Options
 from jaxvars.launch.output import Sink, Stream, prefixed, to_file
 from jaxvars.launch.report import Death, first, plural, say, say_death, say_end, signal_name
-from jaxvars.launch.signals import Inbox
 from jaxvars.launch.worker import Worker, command, environment, meeting_port
 
 _KILL = int(signal.SIGKILL)
@@ -58,11 +57,7 @@ class Guard:
 
 @final
 class Supervisor:
-    """Runs a program in several processes until it ends, or fails too often.
-
-    Args:
-        options: the command line.
-    """
+    """Runs a program in several processes until it ends, or fails too often."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -221,3 +216,41 @@ class Supervisor:
                     self._selector.unregister(descriptor)
             worker.close()
         self._workers.clear()
+
+
+_STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+@final
+class Inbox:
+    """Takes SIGCHLD and the signals that ask the launcher to stop, for a `with` block."""
+
+    def __enter__(self) -> Inbox:
+        self.descriptor, self._end = os.pipe()
+        for descriptor in (self.descriptor, self._end):
+            os.set_blocking(descriptor, False)
+        self._fd_before = signal.set_wakeup_fd(self._end, warn_on_full_buffer=False)
+        stops = [getattr(signal, name) for name in _STOPS]
+        wanted = [s for s in stops if signal.getsignal(s) is not signal.SIG_IGN]
+        self._before = {s: signal.signal(s, _note) for s in [*wanted, signal.SIGCHLD]}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._fd_before)
+        os.close(self.descriptor)
+        os.close(self._end)
+
+    def take(self) -> list[int]:
+        """Return the numbers of the signals to stop that have come since the last time."""
+        try:
+            taken = os.read(self.descriptor, 4096)
+        except BlockingIOError:
+            return []
+        return [number for number in taken if number != signal.SIGCHLD]
+
+
+def _note(number: int, frame: Any) -> None:
+    # Python writes the number to the pipe before it calls this.
+    return

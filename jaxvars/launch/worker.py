@@ -43,24 +43,7 @@ _DEVICE_COUNT = re.compile(r"--xla_force_host_platform_device_count=\d+\s*")
 
 @final
 class Worker:
-    """A running process of the program.
-
-    Args:
-        rank: its number.
-        command: the command line that starts it.
-        environment: what it finds in `os.environ`.
-        sinks: take the lines of its standard output and of its errors.
-
-    Attributes:
-        pid: of the process, and of its group.
-        began: the moment of its start, by `time.monotonic()`.
-        streams: its standard output and its errors.
-        end: readable when it has ended; None where the system has no such thing.
-        place: how many of the workers ended before it; infinite until the system says so.
-        returncode: None while it runs; then as `subprocess` has it, -9 for SIGKILL.
-        ended: when that was seen, by the clock.
-        seconds: how long it ran.
-    """
+    """A running process of the program, which leads a group of processes."""
 
     def __init__(
         self,
@@ -202,14 +185,10 @@ def _gpus(count: int, rank: int, given: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def meeting_port(wanted: int) -> Generator[int]:
-    """Keep a port for the workers to meet at, which is not given to another meanwhile.
+    """Keep a port for the workers to meet at; any that is free when `wanted` is 0.
 
-    Args:
-        wanted: the number of the port; 0 for any that is free.
-
-    Yields:
-        The number. The coordinator in worker 0 can listen there, because gRPC shares ports and
-        this socket does, too, while a program that asks for any free port gets another one.
+    The coordinator in worker 0 can listen there, because gRPC shares ports and this socket does,
+    too, while a program that asks for any free port gets another one.
     """
     if wanted or not hasattr(socket, "SO_REUSEPORT"):
         yield wanted or _free_port()

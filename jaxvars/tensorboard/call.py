@@ -20,8 +20,16 @@ import numpy as np
 
 from jaxvars.core.cells import NAMES
 from jaxvars.errors import user_line
-from jaxvars.tensorboard.defaults import CONDITION, STEP, WRITER, Setting, is_tracing
-from jaxvars.tensorboard.writer import Build, Record, SummaryWriter
+from jaxvars.tensorboard.writer import (
+    CONDITION,
+    STEP,
+    WRITER,
+    Build,
+    Record,
+    Setting,
+    SummaryWriter,
+    is_tracing,
+)
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
@@ -31,12 +39,7 @@ from jaxvars.typing import Array
 def write(kind: str, name: Any, build: Build, values: Sequence[Array], step: Any) -> None:
     """Write a summary now, or have the program that is being traced write it.
 
-    Args:
-        kind: "scalar", for messages.
-        name: the tag.
-        build: takes the tag and `values` as arrays of NumPy, to messages of tensorboardX.
-        values: arrays.
-        step: as the user said it; None for the default one.
+    `build` makes messages of tensorboardX of the tag and the `values`, as arrays of NumPy.
     """
     if not isinstance(name, str):
         raise TypeError(f"The name of a summary is a string, not {name!r} ({user_line()}).")
@@ -104,11 +107,7 @@ def _stage(call: _Call, steps: Setting, operands: list[Array]) -> None:
 
 # ---------------------------------------------------------------- steps and conditions
 def checked_step(step: Any) -> Array:
-    """Return a step's value: an integer, an array of one, or None.
-
-    Raises:
-        TypeError: when it is something else.
-    """
+    """Return a step's value: an integer, an array of one, or None; else raise TypeError."""
     value = unwrap(step)
     if value is None or type(value) is int:
         return value
@@ -119,11 +118,7 @@ def checked_step(step: Any) -> Array:
 
 
 def truth(condition: Any) -> Array:
-    """Return what a condition says: a bool, or an array of one.
-
-    Raises:
-        TypeError: when it says something else.
-    """
+    """Return what a condition says: a bool, or an array of one; else raise TypeError."""
     value = unwrap(condition() if callable(condition) else condition)
     if isinstance(value, bool | np.bool_):
         return bool(value)

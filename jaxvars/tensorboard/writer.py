@@ -28,7 +28,9 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from jaxvars.tensorboard.defaults import STEP, WRITER
+from jaxvars.core.frames import LOCAL
+from jaxvars.errors import CompileError, user_line
+from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Build: TypeAlias = Callable[..., Iterable[Any]]
@@ -36,16 +38,7 @@ Build: TypeAlias = Callable[..., Iterable[Any]]
 
 
 class Record(NamedTuple):
-    """What is to be written.
-
-    Attributes:
-        what: "scalar 'loss'", for messages.
-        build: makes the message of the values.
-        values: arrays, perhaps still being computed.
-        step: an integer, or an array of one.
-        condition: a bool, or an array of one: whether to write it.
-        seconds: when it was queued.
-    """
+    """What is to be written."""
 
     what: str
     build: Build
@@ -250,3 +243,56 @@ def _tensorboardx() -> tuple[Any, Any]:
             name=error.name,
         ) from error
     return event_file_writer, event_pb2
+
+
+class Setting(NamedTuple):
+    """A value of a default; `traced` if a `with` in a traced function set it."""
+
+    value: Any
+    traced: bool
+
+
+@final
+class Default:
+    """A default: one value for the process, and those of the open `with`s above it."""
+
+    __slots__ = ("_settings", "_what")
+
+    def __init__(self, what: str, value: Any) -> None:
+        self._what = what
+        self._settings = [[Setting(value, False)]]  # lists, which are told apart by identity
+
+    @property
+    def setting(self) -> Setting:
+        """What it is now."""
+        return self._settings[-1][0]
+
+    def set(self, value: Any) -> None:
+        """Set it until it is set again, or until the open `with` ends; not in a traced function."""
+        if is_tracing():
+            raise CompileError(
+                f"The default {self._what} is set at {user_line()} while a function is traced: "
+                "that would happen once, and not each time the program runs. Set it outside, or "
+                "say it in the call: jv.tensorboard.scalar(name, value, step=step)."
+            )
+        self._settings[-1][0] = Setting(value, False)
+
+    @contextmanager
+    def set_to(self, value: Any) -> Generator[None]:
+        """Set it inside of a `with`."""
+        level = [Setting(value, is_tracing())]
+        self._settings.append(level)
+        try:
+            yield
+        finally:  # not the last one if another thread has opened a `with` meanwhile
+            self._settings[:] = [known for known in self._settings if known is not level]
+
+
+def is_tracing() -> bool:
+    """Return whether a function is being traced: what is called now runs later."""
+    return LOCAL.frame is not LOCAL.eager or context.is_staging()
+
+
+WRITER = Default("writer", None)
+STEP = Default("step", None)
+CONDITION = Default("condition", True)
