@@ -34,8 +34,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from jaxvars.checkpoint.checksum import Entry, decode, encode
 from jaxvars.compiler.executable import cells_of
 from jaxvars.compiler.leaves import name_of

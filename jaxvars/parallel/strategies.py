@@ -25,7 +25,6 @@ from __future__ import annotations
 import enum
 import functools
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,21 +68,25 @@ class ReduceOp(enum.Enum):
 
 
 # ---------------------------------------------------------------- strategies
-class Strategy(ABC):
+class Strategy:
     """The base of the strategies: a mesh with one axis, and TensorFlow's terms for it.
 
     Attributes:
         mesh: the mesh; its axis is called "data".
     """
 
+    _compile: Any = staticmethod(compile)
+    _programs: tuple[type, ...] = (Function, BoundFunction)
+    _spans_processes = False
+
     def __init__(self, devices: Sequence[Any]) -> None:
         self.mesh: Mesh = mesh({AXIS: len(devices)}, devices)
-        self._compiled = by_identity(compile, 64)
+        self._compiled = by_identity(self._compile, 64)
 
     @property
-    @abstractmethod
     def is_multi_process(self) -> bool:
         """Whether the mesh may have devices of several processes."""
+        return self._spans_processes
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -100,10 +103,15 @@ class Strategy(ABC):
         >>> v.sharding.mesh == strategy.mesh
         True
         """
+        with self._opened():
+            yield self
+
+    @contextmanager
+    def _opened(self) -> Generator[None]:
         _OPEN.strategies.append(self)
         try:
             with use_mesh(self.mesh):
-                yield self
+                yield
         finally:
             _OPEN.strategies.pop()
 
@@ -132,11 +140,11 @@ class Strategy(ABC):
         kwargs = dict(kwargs or {})
         if LOCAL.frame is not LOCAL.eager or _context.is_staging():
             return fn(*args, **kwargs)
-        with self.scope():
+        with self._opened():
             return self._program(fn)(*args, **kwargs)
 
     def _program(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        if isinstance(fn, Function | BoundFunction):
+        if isinstance(fn, self._programs):
             return fn
         if isinstance(fn, MethodType):  # a new object each time it is looked up
             return functools.partial(self._compiled(fn.__func__), fn.__self__)
@@ -174,22 +182,23 @@ class Strategy(ABC):
 
     def experimental_distribute_dataset(
         self, dataset: Iterable[Any], options: Any = None
-    ) -> Batches:
+    ) -> Iterable[Any]:
         """Shard the batches of a dataset along their first dimension.
 
         Args:
-            dataset: NumPy or JAX arrays, or pytrees of them: a list, a generator, a loader. Its
-                batches are whole ones. Each process iterates over all of it, and takes its part.
+            dataset: arrays or tensors, or pytrees of them: a list, a generator, a loader, a
+                `tf.data.Dataset`. Its batches are whole ones. Each process iterates over all of
+                it, and takes its part.
             options: ignored.
 
         Raises:
             ShardingError: (when iterated) for a batch that cannot be sharded.
         """
-        return Batches(dataset, mesh=self.mesh)
+        return self._batches(dataset)
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Iterable[Any]], options: Any = None
-    ) -> Batches:
+    ) -> Iterable[Any]:
         """Put together batches of which each process gives its part.
 
         Args:
@@ -202,7 +211,10 @@ class Strategy(ABC):
         workers = jax.process_count() if self.is_multi_process else 1
         number = jax.process_index() if self.is_multi_process else 0
         context = InputContext(workers, number, self.num_replicas_in_sync)
-        return Batches(dataset_fn(context), mesh=self.mesh, local=True)
+        return self._batches(dataset_fn(context), local=True)
+
+    def _batches(self, dataset: Iterable[Any], *, local: bool = False) -> Any:
+        return Batches(dataset, mesh=self.mesh, local=local)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return what each device of this process has of a value.
@@ -224,7 +236,6 @@ def _part(value: Any, device: Any) -> Any:
     return next((shard.data for shard in shards if shard.device == device), value)
 
 
-@final
 class MirroredStrategy(Strategy):
     """Train on all devices of this process.
 
@@ -251,13 +262,7 @@ class MirroredStrategy(Strategy):
         names = jax.local_devices() if devices is None else devices
         super().__init__([find_device(d) if isinstance(d, str) else d for d in names])
 
-    @property
-    def is_multi_process(self) -> bool:
-        """False."""
-        return False
 
-
-@final
 class MultiWorkerMirroredStrategy(Strategy):
     """Train on all devices of all processes: each runs the same program.
 
@@ -275,6 +280,8 @@ class MultiWorkerMirroredStrategy(Strategy):
     True
     """
 
+    _spans_processes = True
+
     def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
         if cluster_resolver is not None:
             raise ValueError(
@@ -283,13 +290,7 @@ class MultiWorkerMirroredStrategy(Strategy):
             )
         super().__init__(jax.devices())
 
-    @property
-    def is_multi_process(self) -> bool:
-        """True."""
-        return True
 
-
-@final
 class OneDeviceStrategy(Strategy):
     """Train on one device: to see that a program does the same on one as on many.
 
@@ -303,11 +304,6 @@ class OneDeviceStrategy(Strategy):
     def __init__(self, device: Any = None) -> None:
         chosen = find_device(device) if isinstance(device, str) else device
         super().__init__([jax.local_devices()[0] if chosen is None else chosen])
-
-    @property
-    def is_multi_process(self) -> bool:
-        """False."""
-        return False
 
 
 @final

@@ -13,9 +13,6 @@
     for batch in strategy.experimental_distribute_dataset(dataset):
         loss = train_step(batch)
 
-    _distribute_strategy    the base of the strategies
-    _distribute_options     options
-
 Rules this file keeps:
 - a step is one program over the whole batch, which XLA shards over the devices: `run` calls it
   once, and what it returns is one value, of the whole batch. So a loss is divided by the size of
@@ -26,7 +23,7 @@ from __future__ import annotations
 
 import types
 from contextlib import ExitStack
-from typing import Any, NoReturn, final
+from typing import NoReturn, final
 
 from jaxvars.display.text import did_you_mean
 from jaxvars.parallel import strategies as _core
@@ -72,7 +69,7 @@ __all__ = [
 
 
 @final
-class MirroredStrategy(Strategy):
+class MirroredStrategy(Strategy, _core.MirroredStrategy):
     """Train on all devices of this process.
 
     Args:
@@ -88,18 +85,9 @@ class MirroredStrategy(Strategy):
     [1. 3.]
     """
 
-    def __init__(self, devices: Any = None, cross_device_ops: Any = None) -> None:
-        super().__init__()
-        self.core = _core.MirroredStrategy(devices)
-
-    @property
-    def is_multi_process(self) -> bool:
-        """False."""
-        return False
-
 
 @final
-class MultiWorkerMirroredStrategy(Strategy):
+class MultiWorkerMirroredStrategy(Strategy, _core.MultiWorkerMirroredStrategy):
     """Train on all devices of all processes; see `jv.parallel.MultiWorkerMirroredStrategy`.
 
     Args:
@@ -110,18 +98,9 @@ class MultiWorkerMirroredStrategy(Strategy):
         ValueError: for a cluster_resolver.
     """
 
-    def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
-        super().__init__()
-        self.core = _core.MultiWorkerMirroredStrategy(cluster_resolver)
-
-    @property
-    def is_multi_process(self) -> bool:
-        """True."""
-        return True
-
 
 @final
-class OneDeviceStrategy(Strategy):
+class OneDeviceStrategy(Strategy, _core.OneDeviceStrategy):
     """Train on one device.
 
     Args:
@@ -130,15 +109,6 @@ class OneDeviceStrategy(Strategy):
     >>> OneDeviceStrategy("/cpu:0").num_replicas_in_sync
     1
     """
-
-    def __init__(self, device: Any = None) -> None:
-        super().__init__()
-        self.core = _core.OneDeviceStrategy(device)
-
-    @property
-    def is_multi_process(self) -> bool:
-        """False."""
-        return False
 
 
 def get_strategy() -> Strategy:

@@ -16,8 +16,15 @@ class CrossDeviceOps(ABC):  # noqa: B024 - a mark, without methods
     """How values of several devices are made one: XLA chooses."""
 
 
+class _Packed(CrossDeviceOps):
+    def __init__(self, num_packs: int = 1) -> None:
+        if num_packs < 0:
+            raise ValueError(f"num_packs must be greater or equal to 0, not {num_packs}.")
+        self.num_packs = num_packs
+
+
 @final
-class NcclAllReduce(CrossDeviceOps):
+class NcclAllReduce(_Packed):
     """Accepted, and of no effect: XLA uses NCCL where there is one.
 
     Args:
@@ -27,24 +34,14 @@ class NcclAllReduce(CrossDeviceOps):
     2
     """
 
-    def __init__(self, num_packs: int = 1) -> None:
-        if num_packs < 0:
-            raise ValueError(f"num_packs must be greater or equal to 0, not {num_packs}.")
-        self.num_packs = num_packs
-
 
 @final
-class HierarchicalCopyAllReduce(CrossDeviceOps):
+class HierarchicalCopyAllReduce(_Packed):
     """Accepted, and of no effect: XLA chooses.
 
     Args:
         num_packs: of no effect.
     """
-
-    def __init__(self, num_packs: int = 1) -> None:
-        if num_packs < 0:
-            raise ValueError(f"num_packs must be greater or equal to 0, not {num_packs}.")
-        self.num_packs = num_packs
 
 
 @final
@@ -108,37 +105,16 @@ class InputOptions(
 
 
 @final
-class RunOptions(
-    NamedTuple(
-        "RunOptions",
-        [
-            ("experimental_enable_dynamic_batch_size", bool),
-            ("experimental_bucketizing_dynamic_shape", bool),
-            ("experimental_xla_options", Any),
-        ],
-    )
-):
+class RunOptions(NamedTuple):
     """How a step runs; of no effect.
 
     >>> RunOptions().experimental_bucketizing_dynamic_shape
     False
     """
 
-    __slots__ = ()
-
-    def __new__(
-        cls,
-        experimental_enable_dynamic_batch_size: bool = True,
-        experimental_bucketizing_dynamic_shape: bool = False,
-        experimental_xla_options: Any = None,
-    ) -> RunOptions:
-        """Make the options."""
-        return super().__new__(
-            cls,
-            experimental_enable_dynamic_batch_size,
-            experimental_bucketizing_dynamic_shape,
-            experimental_xla_options,
-        )
+    experimental_enable_dynamic_batch_size: bool = True
+    experimental_bucketizing_dynamic_shape: bool = False
+    experimental_xla_options: Any = None
 
 
 class CommunicationImplementation(enum.Enum):

@@ -7,46 +7,29 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import functools
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MethodType
 from typing import Any, NoReturn, final
 
-from jaxvars.core.frames import LOCAL
 from jaxvars.parallel import strategies as _core
-from jaxvars.parallel.strategies import InputContext, ReduceOp
+from jaxvars.parallel.strategies import ReduceOp
 from jaxvars.tf import nest
 from jaxvars.tf.functions.function import BoundFunction, Function, function
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
-from jaxvars.tracing import context
-from jaxvars.tracing.identity import by_identity
 
 
-class Strategy(ABC):
-    """The base of the strategies.
+class Strategy(_core.Strategy):
+    """The base of the strategies: those of `jv.parallel`, of tensors."""
 
-    Attributes:
-        core: the strategy of jaxvars that does the work.
-    """
-
-    core: _core.Strategy
-
-    def __init__(self) -> None:
-        self._compiled = by_identity(function, 64)
+    _compile = staticmethod(function)
+    _programs = (Function, BoundFunction)
 
     @property
-    @abstractmethod
-    def is_multi_process(self) -> bool:
-        """Whether there may be devices of several processes."""
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """How many devices a batch is sharded over."""
-        return self.core.num_replicas_in_sync
+    def core(self) -> _core.Strategy:
+        """The strategy itself, which is one of jaxvars, too."""
+        return self
 
     @property
     def extended(self) -> Strategy:
@@ -56,12 +39,8 @@ class Strategy(ABC):
     @contextmanager
     def scope(self) -> Generator[Strategy]:
         """Make variables that are the same on each device."""
-        OPEN.contexts.append((self, None))
-        try:
-            with self.core.scope():
-                yield self
-        finally:
-            OPEN.contexts.pop()
+        with _entered(self, None), self._opened():
+            yield self
 
     def run(
         self,
@@ -83,21 +62,8 @@ class Strategy(ABC):
 
         Differs from TensorFlow: `fn` runs once, for all devices together.
         """
-        OPEN.contexts.append((self, ReplicaContext(self)))
-        try:
-            if LOCAL.frame is not LOCAL.eager or context.is_staging():
-                return fn(*args, **(kwargs or {}))
-            with self.core.scope():
-                return self._program(fn)(*args, **(kwargs or {}))
-        finally:
-            OPEN.contexts.pop()
-
-    def _program(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        if isinstance(fn, Function | BoundFunction):
-            return fn
-        if isinstance(fn, MethodType):  # a new object each time it is looked up
-            return functools.partial(self._compiled(fn.__func__), fn.__self__)
-        return self._compiled(fn)
+        with _entered(self, ReplicaContext(self)):
+            return super().run(fn, args, kwargs)
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
         """Make one value of what `run` returned.
@@ -110,43 +76,20 @@ class Strategy(ABC):
         Raises:
             ValueError: for another operation.
         """
-        return wrap(self.core.reduce(reduce_op, _arrays(value), axis=axis))
+        return wrap(super().reduce(reduce_op, _arrays(value), axis=axis))
 
     def gather(self, value: Any, axis: int = 0) -> Any:
         """Return tensors whole, on each device."""
-        return wrap(self.core.gather(_arrays(value), axis=axis))
+        return wrap(super().gather(_arrays(value), axis=axis))
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return what each device of this process has of a value."""
-        return tuple(map(wrap, self.core.experimental_local_results(_arrays(value))))
+        return tuple(map(wrap, super().experimental_local_results(_arrays(value))))
 
     unwrap = experimental_local_results
 
-    def experimental_distribute_dataset(
-        self, dataset: Any, options: Any = None
-    ) -> DistributedDataset:
-        """Divide the batches of a dataset along their first dimension.
-
-        Args:
-            dataset: a `tf.data.Dataset` of global batches, or another iterable of tensors.
-            options: of no effect.
-        """
-        return DistributedDataset(self.core.experimental_distribute_dataset(_Arrays(dataset)))
-
-    def distribute_datasets_from_function(
-        self, dataset_fn: Callable[[InputContext], Any], options: Any = None
-    ) -> DistributedDataset:
-        """Put together batches of which each process gives its part.
-
-        Args:
-            dataset_fn: takes an `InputContext`, returns the dataset of this process.
-            options: of no effect.
-
-        Differs from TensorFlow: an element of the dataset is the part of a process, for all of its
-        devices.
-        """
-        made = self.core.distribute_datasets_from_function(lambda x: _Arrays(dataset_fn(x)))
-        return DistributedDataset(made)
+    def _batches(self, dataset: Any, *, local: bool = False) -> DistributedDataset:
+        return DistributedDataset(super()._batches(_Arrays(dataset), local=local))
 
     def experimental_distribute_values_from_function(
         self, value_fn: Callable[..., Any]
@@ -157,8 +100,14 @@ class Strategy(ABC):
             "tensor of all, and divide it: strategy.experimental_distribute_dataset([tensor])."
         )
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self.num_replicas_in_sync} devices>"
+
+@contextmanager
+def _entered(strategy: Strategy, replicas: ReplicaContext | None) -> Generator[None]:
+    OPEN.contexts.append((strategy, replicas))
+    try:
+        yield
+    finally:
+        OPEN.contexts.pop()
 
 
 def _arrays(value: Any) -> Any:
