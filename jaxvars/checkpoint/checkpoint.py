@@ -216,16 +216,15 @@ class Checkpoint(Module):
         """Hold a number, or the first one after it that no save under way or made has."""
         mine = object()
         try:
-            while self._underway.setdefault(number, mine) is not mine or self._is_made(number):
+            while self._underway.setdefault(number, mine) is not mine or number <= int(
+                self.save_counter
+            ):
                 number += 1
             yield number
         finally:
             for other, owner in tuple(self._underway.items()):
                 if owner is mine:
                     del self._underway[other]
-
-    def _is_made(self, number: int) -> bool:
-        return number <= int(self.save_counter)
 
     def _saved(self, number: int) -> None:
         """Take note that a save has been made."""

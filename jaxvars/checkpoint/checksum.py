@@ -145,13 +145,9 @@ def _is_native(dtype: Any) -> bool:
     return (dtype.kind in _NATIVE and dtype.isbuiltin == 1) or dtype == jnp.bfloat16
 
 
-def _bytes(array: np.ndarray) -> np.ndarray:
-    """Return the bytes of an array, without a copy if that can be."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
 def _digest(shape: tuple[int, ...], dtype: str, stored: np.ndarray) -> str:
     about = json.dumps([shape, dtype, stored.shape, stored.dtype.name])
     digest = hashlib.sha256(about.encode())
-    digest.update(memoryview(_bytes(stored)))  # pyright: ignore[reportArgumentType] - a buffer
+    plain = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)  # without a copy, if it can be
+    digest.update(memoryview(plain))  # pyright: ignore[reportArgumentType] - a buffer
     return digest.hexdigest()

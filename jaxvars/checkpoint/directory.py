@@ -184,7 +184,8 @@ class Directory:
     def put(self, record: Record, write: Callable[[Path], object]) -> Path:
         """Have a checkpoint written and give it its name; to be called `exclusively`."""
         place = self.path_of(record.number)
-        if os.path.lexists(place) and record.number not in self._own():
+        own = {record.number for record in self.records() if record.serial}
+        if os.path.lexists(place) and record.number not in own:
             raise CheckpointError(
                 f"{place} is there and is not replaced: no CheckpointManager wrote it, or it is "
                 f"damaged. Move it away, save with another checkpoint_number, or give the manager "
@@ -198,10 +199,6 @@ class Directory:
         finally:
             self._settle(staged, place)
         return place
-
-    def _own(self) -> set[int]:
-        """Return the numbers of the checkpoints that a manager wrote."""
-        return {record.number for record in self.records() if record.serial}
 
     def delete(self, number: int) -> None:
         """Delete a checkpoint that has a record; to be called `exclusively`."""
@@ -289,7 +286,10 @@ def _add_record(path: Path, record: Record) -> None:
     text = json.dumps({"record": words, "sha256": digest_of(words)}, allow_nan=False)
     if is_folder(path):
         draft = path / f"{RECORD}.part"
-        _write_synced(draft, text)
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         draft.rename(path / RECORD)
         sync(path)
     else:
@@ -298,10 +298,3 @@ def _add_record(path: Path, record: Record) -> None:
                 archive.writestr(RECORD, text)
             file.flush()
             os.fsync(file.fileno())
-
-
-def _write_synced(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())

@@ -93,6 +93,8 @@ class Policy:
         started: float,  # when the first manager began
     ) -> Record:
         """Return the record of a checkpoint that is saved now, after `previous`."""
+        every, before = self.keep_every, previous.step if previous else 0
+        reached = every is not None and (step % every == 0 or step // every > before // every)
         clock = min(now, previous.clock if previous else started)  # a clock may be set back
         due = self.hours is not None and now - clock >= self.hours * 3600
         return Record(
@@ -101,14 +103,9 @@ class Policy:
             step=step,
             time=now,
             metrics=dict(metrics),
-            forever=due or self._reaches(step, previous.step if previous else 0),
+            forever=due or reached,
             clock=now if due else clock,
         )
-
-    def _reaches(self, step: int, before: int) -> bool:
-        """Return whether a step is the first at or after a multiple of `keep_every`."""
-        every = self.keep_every
-        return every is not None and (step % every == 0 or step // every > before // every)
 
     # ------------------------------------------------------------ afterwards
     def best(self, records: Iterable[Record]) -> list[Record]:
@@ -144,12 +141,9 @@ class Policy:
 
 def least_one(what: str, value: Any, hint: str = "") -> None:
     """Raise ValueError unless a value is a positive integer or None."""
-    if value is not None and (not _is_int(value) or value < 1):
+    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if value is not None and (not is_int or value < 1):
         raise ValueError(f"{what} is a positive integer or None, not {value!r}.{hint}")
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _name(name: Any) -> str:

@@ -144,7 +144,7 @@ class Trees:
         self.leaves: dict[str, Leaf] = {}
         self._homes: list[tuple[dict[str, Any], str, Path]] = []
         for path, home in found:
-            for name, tree in _attributes_of(home):
+            for name, tree in [(name, x) for name, x in vars(home).items() if name[0] != "_"]:
                 self._homes.append((vars(home), name, (*path, name)))
                 for place, leaf in _saved_in(tree, (*path, name)):
                     self._add("/".join(place), leaf)
@@ -172,10 +172,6 @@ class Trees:
                 home[name] = tree
 
         return put
-
-
-def _attributes_of(home: Any) -> Iterator[tuple[str, Any]]:
-    yield from ((name, x) for name, x in vars(home).items() if name[0] != "_")
 
 
 def _saved_in(tree: object, path: Path) -> Iterator[tuple[Path, Array]]:

@@ -134,7 +134,8 @@ def save(
         named when they are missed. Variables that a function captures are saved with it, in
         whatever object they are. There are no assets.
     """
-    _refuse_traced()
+    if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
+        raise SavedError("Programs are saved outside of compiled functions and JAX transforms.")
     if isinstance(obj, Loaded) and signatures is None:
         return _write(path, obj.parts.words, dict(obj.parts.blobs), obj.named_variables)
     options = Options(_platforms(platforms), vjp_order, tuple(disabled_checks))
@@ -305,11 +306,6 @@ def _snapshot(variables: Mapping[str, Variable]) -> dict[str, Any]:
                 "Let each have all of it before."
             )
     return values
-
-
-def _refuse_traced() -> None:
-    if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
-        raise SavedError("Programs are saved outside of compiled functions and JAX transforms.")
 
 
 def __dir__() -> list[str]:

@@ -66,19 +66,15 @@ def write(path: PathLike, manifest: Words, members: Mapping[str, bytes]) -> str:
     fresh = target.with_name(f".{target.name}.{os.getpid()}-{next(_NUMBERS)}.tmp")
     try:
         with fresh.open("xb") as file:
-            _pack(file, {_MANIFEST: text, _DIGEST: digest.encode(), **members})
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                for name, data in {_MANIFEST: text, _DIGEST: digest.encode(), **members}.items():
+                    archive.writestr(zipfile.ZipInfo(name, _NO_TIME), data)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(target)
     finally:
         fresh.unlink(missing_ok=True)
     return digest
-
-
-def _pack(file: Any, members: Mapping[str, bytes]) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name, _NO_TIME), data)
 
 
 def npy(plain: Array) -> bytes:

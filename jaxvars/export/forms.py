@@ -206,16 +206,10 @@ class Mismatch(Exception):  # noqa: N818 - a signal between us, not an error
 
 
 def fit(form: Form, value: Any, closeness: int) -> list[Array]:
-    """Return the arrays among some arguments, in order.
+    """Return the arrays among arguments, a dict by name, in order; else raise Mismatch.
 
-    Args:
-        form: of the arguments; a dict by name.
-        value: the arguments; a dict by name.
-        closeness: 0 to take arrays and numbers of the very dtype only, 1 those that JAX makes
-            that dtype of, 2 those of dtypes that it holds, 3 all whose values it holds.
-
-    Raises:
-        Mismatch: when they do not have the form.
+    With a `closeness` of 0, arrays and numbers of the very dtype are taken, of 1 those that JAX
+    makes that dtype of, of 2 those of dtypes that it holds, of 3 all whose values it holds.
     """
     return _Fitting(closeness).all(form, value)
 

@@ -88,15 +88,16 @@ def _functions(root: Any) -> dict[str, Any]:
 def _traces(what: Any) -> list[Known]:
     """Return what is known of a function: its input signature, or what it was traced for."""
     if isinstance(what, ConcreteFunction):
-        return [Known(_binder(what), what._executable)]
+        bind: Any = what._bind
+        return [Known(bind.__self__, what._executable)]
     fn, given = _taken_apart(what)
     if fn._signature.specs is not None:
-        return [_trace(what, (), {})]
+        return [trace(what, (), {})]
     wanted = [id(x) for x in given]
     return [
         Known(fn._signature, entry)
         for entry in list(fn._entries.values())
-        if not entry.is_stale and _first_objects(entry, len(given)) == wanted
+        if not entry.is_stale and first_objects(entry, len(given)) == wanted
     ]
 
 
@@ -106,13 +107,8 @@ def _taken_apart(what: Function | BoundFunction) -> tuple[Function, tuple[Any, .
     return what, ()
 
 
-def _first_objects(entry: Executable, count: int) -> list[int]:
+def first_objects(entry: Executable, count: int) -> list[int]:
     return [leaf.number for leaf in entry.key[1][:count] if isinstance(leaf, Itself)]
-
-
-def _binder(concrete: ConcreteFunction) -> Signature:
-    bind: Any = concrete._bind
-    return bind.__self__
 
 
 # ---------------------------------------------------------------- signatures that are given
@@ -126,8 +122,8 @@ def _given(root: Any, name: str, what: Any) -> list[Known]:
         return _traces(what) or _unknown(name, what)
     function = _function(root, name)
     if isinstance(what, Mapping):
-        return [_trace(function, (), dict(what))]
-    return [_trace(function, what if isinstance(what, tuple) else (what,), {})]
+        return [trace(function, (), dict(what))]
+    return [trace(function, what if isinstance(what, tuple) else (what,), {})]
 
 
 def _function(root: Any, name: str) -> Any:
@@ -152,7 +148,7 @@ def _unknown(name: str, what: Any) -> list[Known]:
     )
 
 
-def _trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Known:
+def trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Known:
     fn, given = _taken_apart(function)
     numbers = iter(range(1, 1000))
     whole = fn._signature.completed((*given, *args)), kwargs

@@ -243,7 +243,8 @@ class Loaded(Module):
             SavedError: when it was saved without `__call__`.
         """
         if CALL not in self.__functions:
-            raise SavedError(f"{self.name} was saved without __call__. {self._there_are()}")
+            names = ", ".join(self.__functions)
+            raise SavedError(f"{self.name} was saved without __call__. There are: {names}.")
         return self.__functions[CALL](*args, **kwargs)
 
     def __getitem__(self, path: str) -> Variable:
@@ -275,9 +276,6 @@ class Loaded(Module):
     def __rich_repr__(self) -> Iterator[Any]:
         yield from self.__variables.items()
         yield from self.__functions.items()
-
-    def _there_are(self) -> str:
-        return f"There are: {', '.join(self.__functions)}."
 
 
 def _function(

@@ -199,7 +199,8 @@ class LinenModule(FlaxModule):
             self._settle(forms, values, new)
             used = run.used()
         except Exception as error:
-            if cure := _cure(error):
+            ours = type(error).__module__ == "flax.errors"
+            if ours and (cure := _CURES.get(type(error).__name__)):
                 raise InteropError(f"{error}\n{cure}") from error
             raise
         finally:
@@ -289,11 +290,6 @@ def _is_trainable(leaf: Leaf) -> bool:
     return leaf.path[0] == PARAMS
 
 
-def _cure(error: Exception) -> str | None:
-    ours = type(error).__module__ == "flax.errors"
-    return _CURES.get(type(error).__name__) if ours else None
-
-
 def _mutable(given: Any, forms: Mapping[str, Form], *, capture: bool) -> Any:
     if given is not None:
         return given
@@ -311,7 +307,10 @@ def _by_arrays(
 
     def run(arrays: list[Array]) -> Any:
         given = iter(arrays)
-        filled = [next(given) if _is_array(x) else _filled(x) for x in leaves]
+        filled = [
+            next(given) if _is_array(x) else jnp.zeros(x.shape, x.dtype) if _is_spec(x) else x
+            for x in leaves
+        ]
         args, kwargs = jax.tree.unflatten(treedef, filled)
         return fn(*args, **kwargs)
 
@@ -331,7 +330,3 @@ def _is_array(x: object) -> bool:
 
 def _is_spec(x: object) -> bool:
     return isinstance(x, TensorSpec | jax.ShapeDtypeStruct)
-
-
-def _filled(x: Any) -> Any:
-    return jnp.zeros(x.shape, x.dtype) if _is_spec(x) else x

@@ -128,12 +128,14 @@ class NnxModule(FlaxModule):
         Returns:
             The result; this model where it is the nnx module itself.
         """
+        from flax import nnx
+
         graph, form = self._forms()
         values = form.read(vars(self))
         module = _merged(graph, form.build(values))
         bound = getattr(module, method) if isinstance(method, str) else None
         result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - not a string
-        self._sown.put(_take_sown(module))
+        self._sown.put(nnx.pop(module, nnx.Intermediate))
         graph, new, leaves = _taken_apart(module)
         settle(vars(self), leaves, form.by_path(values), _is_trainable)
         forget(vars(self), form.homes - new.homes)
@@ -184,12 +186,6 @@ def _merged(graph: Any, state: Any) -> Any:
     from flax import nnx
 
     return nnx.merge(graph, state)
-
-
-def _take_sown(module: Any) -> Any:
-    from flax import nnx
-
-    return nnx.pop(module, nnx.Intermediate)
 
 
 def _is_box(value: object) -> bool:

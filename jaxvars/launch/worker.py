@@ -166,15 +166,12 @@ def environment(
     if any(env.get(name) for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")):
         env["no_proxy"] = ",".join(filter(None, [env.get("no_proxy"), _HOST]))  # for gRPC
     if options.devices_per_process:
-        env |= _virtual_devices(options.devices_per_process, env)
+        flags = _DEVICE_COUNT.sub("", env.get("XLA_FLAGS", ""))  # JAX refuses to be told twice
+        count = str(options.devices_per_process)
+        env |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": count, "XLA_FLAGS": flags}
     if options.gpus_per_process:
         env["CUDA_VISIBLE_DEVICES"] = _gpus(options.gpus_per_process, rank, given)
     return env
-
-
-def _virtual_devices(count: int, env: Mapping[str, str]) -> dict[str, str]:
-    flags = _DEVICE_COUNT.sub("", env.get("XLA_FLAGS", ""))  # JAX refuses to be told twice
-    return {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count), "XLA_FLAGS": flags}
 
 
 def _gpus(count: int, rank: int, given: Mapping[str, str]) -> str:
@@ -191,15 +188,12 @@ def meeting_port(wanted: int) -> Generator[int]:
     too, while a program that asks for any free port gets another one.
     """
     if wanted or not hasattr(socket, "SO_REUSEPORT"):
-        yield wanted or _free_port()
+        with socket.socket() as probe:
+            probe.bind((_HOST, 0))
+            free = probe.getsockname()[1]
+        yield wanted or free
         return
     with socket.socket() as keeper:
         keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         keeper.bind((_HOST, 0))
         yield keeper.getsockname()[1]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return probe.getsockname()[1]

@@ -98,17 +98,15 @@ class Batches:
         first = True  # if the first one cannot be sharded, it is not a remainder
         for batch in self._source:
             try:
-                yield self._global(batch) if self._local else self._whole(batch)
+                yield self._shard(batch)
             except ShardingError:
                 if first or not self._drop:
                     raise
             first = False
 
-    def _whole(self, batch: Any) -> Any:
-        return shard(batch, self._spec, mesh=self._mesh)
-
-    def _global(self, batch: Any) -> Any:
-        """Put together the parts that each process gives."""
+    def _shard(self, batch: Any) -> Any:
+        if not self._local:
+            return shard(batch, self._spec, mesh=self._mesh)
         place = resolved(self._spec, "a process's part of a batch", self._mesh)
         return global_batch(batch, place)
 

@@ -74,11 +74,13 @@ def place(
         )
     pairs = [(str(pattern), spec) for pattern, spec in _pairs(rules)]
     mesh = mesh or current_mesh()
-    named = _named(model)
+    named = {p: v for p, v in named_variables(model).items() if not is_string(v.dtype)}
     homes = _homes(named, pairs, mesh)
     found = [(named[path], home) for path, home in homes.items()]
     found += _followers(optimizer, found) if optimizer is not None else []
-    _move(found)
+    new = [(v._cell, home) for v, home in found if v._cell.home != home]
+    exclusively(lambda: settle_at(new))
+    renew_users([cell for cell, _ in new])
     return table_of(f"{type(model).__name__}, placed", named)
 
 
@@ -86,11 +88,6 @@ def _pairs(rules: Any) -> Iterable[tuple[str, Spec]]:
     if is_spec(rules) or callable(rules):
         return [("", rules)]
     return rules.items() if isinstance(rules, Mapping) else rules
-
-
-def _named(model: object) -> dict[str, Variable]:
-    named = named_variables(model).items()
-    return {path: v for path, v in named if not is_string(v.dtype)}
 
 
 def _homes(
@@ -134,13 +131,6 @@ def _followers(
     shared = [v for v in optimizer.variables if id(v) not in slots]
     found += [(v, slot_home(moved[0][1], None, v.shape)) for v in shared if moved]
     return [(v, home) for v, home in found if home is not None]
-
-
-def _move(found: Sequence[tuple[Variable, Any]]) -> None:
-    """Move variables to new placements, and have the programs that use them compiled again."""
-    new = [(v._cell, home) for v, home in found if v._cell.home != home]
-    exclusively(lambda: settle_at(new))
-    renew_users([cell for cell, _ in new])
 
 
 def fully_sharded(

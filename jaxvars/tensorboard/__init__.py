@@ -211,7 +211,13 @@ def scalar(name: str, data: Any, step: Any = None) -> None:
             f"scalar {name!r} has shape {value.shape} at {user_line()}, and a scalar has (): "
             "write its mean, or a histogram."
         )
-    write("scalar", name, _scalars, [value], step)
+
+    def build(tag: str, x: np.ndarray) -> Iterator[Any]:
+        from tensorboardX import summary
+
+        yield summary.scalar(tag, x.astype(np.float64))
+
+    write("scalar", name, build, [value], step)
 
 
 def histogram(name: str, data: Any, step: Any = None, buckets: int = 30) -> None:
@@ -311,12 +317,6 @@ def text(name: str, data: str, step: Any = None) -> None:
 
 
 # ---------------------------------------------------------------- what is written
-def _scalars(tag: str, x: np.ndarray) -> Iterator[Any]:
-    from tensorboardX import summary
-
-    yield summary.scalar(tag, x.astype(np.float64))
-
-
 def _bytes(picture: np.ndarray) -> np.ndarray:
     """Return a picture as uint8, as TensorFlow converts one."""
     if picture.dtype == np.uint8:

@@ -16,8 +16,7 @@ from typing import Any
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
 from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.errors import SavedError
-from jaxvars.export.functions import Known, _first_objects
-from jaxvars.export.functions import _trace as trace
+from jaxvars.export.functions import Known, first_objects, trace
 from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf import nest
 from jaxvars.tf.errors import OpError
@@ -76,7 +75,7 @@ def _called(core: CoreFunction, given: tuple[Any, ...]) -> list[CoreConcrete]:
     return [
         concrete_of(Known(core._signature, entry))
         for entry in list(core._entries.values())
-        if not entry.is_stale and _first_objects(entry, len(given)) == wanted
+        if not entry.is_stale and first_objects(entry, len(given)) == wanted
     ]
 
 

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias, final
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
 from jaxvars.export.forms import Static
 from jaxvars.export.forms import Tensor as TensorForm
-from jaxvars.export.functions import Known
-from jaxvars.export.functions import _trace as trace
+from jaxvars.export.functions import Known, trace
 from jaxvars.export.loaded import SavedFunction
 from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf.functions.arguments import inside, outside

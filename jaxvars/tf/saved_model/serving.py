@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
 from jaxvars.compiler.decorator import compile as _compile
-from jaxvars.export.functions import _trace as trace
+from jaxvars.export.functions import trace
 from jaxvars.tf import nest
 from jaxvars.tf.functions.arguments import outside
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
