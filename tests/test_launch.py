@@ -18,7 +18,7 @@ import pytest
 
 from jaxvars import launch
 from jaxvars.launch.options import parse
-from jaxvars.launch.report import Death, first
+from jaxvars.launch.supervisor import Death, first
 from jaxvars.launch.worker import environment, meeting_port
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are of POSIX")

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from jaxvars.checkpoint.disk import PathLike, absolute
 from jaxvars.checkpoint.files import write
-from jaxvars.checkpoint.restore import Restore, extra, find_cells, missing
+from jaxvars.checkpoint.restore import Restore, find_cells, missing
 from jaxvars.checkpoint.saving import brought_together, by_the_first, lie_apart
 from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.trees import Trees, check_kept
@@ -310,10 +310,7 @@ class Status:
             The same status.
         """
         restored = self._looked_again()
-        restored.require(
-            {**extra(restored.waiting), **missing(restored.missing())},
-            "was not restored as a whole",
-        )
+        restored.require(restored.unmatched(), "was not restored as a whole")
         return self
 
     def assert_existing_objects_matched(self) -> Status:
@@ -336,10 +333,7 @@ class Status:
         """
         restored = self._looked_again()
         if not restored.taken.keys() - {"save_counter"}:
-            restored.require(
-                {**extra(restored.waiting), **missing(restored.missing())},
-                "fits none of the objects",
-            )
+            restored.require(restored.unmatched(), "fits none of the objects")
         return self
 
     def expect_partial(self) -> Status:

@@ -277,6 +277,10 @@ class Restore(PendingRestore):
         left = [p for p, cell in cells.items() if cell.key not in taken and p not in self.misfits]
         return [*left, *self._absent]
 
+    def unmatched(self) -> dict[str, str]:
+        """Return what is wrong with values without variables, and variables without values."""
+        return {**extra(self.waiting), **missing(self.missing())}
+
     def require(self, paths: Mapping[str, str], what: str) -> None:
         """Raise CheckpointError if there are some paths, or misfits."""
         if self.replaced_by is not None:

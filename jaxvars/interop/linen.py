@@ -19,8 +19,17 @@ import numpy as np
 from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import lifted
 from jaxvars.errors import InteropError
-from jaxvars.interop.form import Form, Kept, Leaf, create, forget, leaves_of, settle
-from jaxvars.interop.module import FlaxModule, check_tops
+from jaxvars.interop.module import (
+    FlaxModule,
+    Form,
+    Kept,
+    Leaf,
+    check_tops,
+    create,
+    forget,
+    leaves_of,
+    settle,
+)
 from jaxvars.interop.rngs import PARAMS, Draws, first_keys, streams_of
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
@@ -174,7 +183,6 @@ class LinenModule(FlaxModule):
         return result if mutable is None or wanted is False else (result, new)
 
     def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the module by name, or a function of the module."""
         return self(*args, method=method, **kwargs)
 
     def _apply(

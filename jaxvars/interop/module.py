@@ -1,7 +1,15 @@
-"""`FlaxModule`: what the Modules around linen and nnx modules have in common.
+"""`FlaxModule`, what the Modules around linen and nnx modules have in common, and `Form`.
+
+Flax keeps state in trees: linen in a dict of collections, nnx in a State. A `Form` knows such a
+tree's structure, and where the variable of each leaf is.
 
 Rules this file keeps:
-- variables are attributes, in dicts in dicts, so that their paths are flax's own;
+- variables are attributes, in dicts in dicts, under the leaf's path;
+- boxes, which flax puts around leaves to say more about them (`nn.Partitioned`, `nnx.Param`), are
+  part of the structure: they are not in paths, and are there again in a tree that is built;
+- the key and the count of a stream of nnx's are one `Generator`;
+- a new variable is where its box says, if that names a mesh, and stays there;
+- what a call changed is checked, and then written, all of it or nothing; the rest is not written;
 - what is flax's is `Kept`: it is neither copied nor searched for variables.
 """
 
@@ -9,12 +17,23 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, final
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.control.vmap_index import EXAMPLE, merged_by
+from jaxvars.core.cells import Cell
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
+from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
-from jaxvars.interop.form import Kept, Path
+from jaxvars.random.generator import Generator, _furthest
+from jaxvars.random.seeds import IMPL, unseen
+from jaxvars.tensors.tensor import fit
+from jaxvars.typing import Array
 
 _OWN = {"_name", "_flax", "_forms", "_method", "_sources", "_sown"}
 
@@ -49,6 +68,9 @@ class FlaxModule(Module, ABC):
             method: a name like "encode", or a function that takes the flax module first.
             *args: passed on.
             **kwargs: passed on.
+
+        Returns:
+            The result; this model where it is the nnx module itself.
         """
 
     @abstractmethod
@@ -59,9 +81,9 @@ class FlaxModule(Module, ABC):
     def _field(self, name: str) -> Any:
         """Return an attribute of the flax module that is not a method, or raise AttributeError."""
 
-    @abstractmethod
     def _refused(self, name: str) -> str | None:
         """Return why an attribute of the flax module cannot be reached, or None."""
+        return None
 
     def __getitem__(self, name: str) -> Any:
         """Return the dict of variables, or the variable, of a name at the top."""
@@ -107,3 +129,240 @@ def check_tops(paths: Iterable[Path], *own: str) -> None:
                 f"The flax module has state called {path[0] if path else ''!r}, a name that the "
                 "jaxvars Module around it needs for itself. Call it something else."
             )
+
+
+# ---------------------------------------------------------------- trees of flax's
+Path: TypeAlias = tuple[str, ...]
+Tree: TypeAlias = dict[str, Any]  # dicts in dicts, with Variables and Generators in them
+
+VARIABLE, CONSTANT, KEY, COUNT = "variable", "constant", "key", "count"
+
+
+@final
+class Kept:
+    """Keeps an object that is flax's: copies share it, and no variables are looked for in it."""
+
+    __slots__ = ("__held",)  # a walk passes over a name like this
+
+    def __init__(self, held: Any) -> None:
+        self.__held = held
+
+    def __call__(self) -> Any:
+        """Return the object."""
+        return self.__held
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
+        return self
+
+    def __reduce__(self) -> tuple[type[Kept], tuple[Any]]:
+        return Kept, (self.__held,)
+
+
+class Leaf(NamedTuple):
+    """A leaf of a tree: its path, what it is, the box around it (or None) and its value."""
+
+    path: Path
+    part: str
+    box: Any
+    value: Any
+
+    @property
+    def home(self) -> Path:
+        """The path of the variable or generator that the leaf belongs to."""
+        return self.path[:-1] if self.part in (KEY, COUNT) else self.path
+
+
+def leaves_of(tree: Any, is_box: Callable[[object], bool], start: Path = ()) -> list[Leaf]:
+    """Return the leaves of a tree of flax's, with paths that begin with `start`."""
+    leaves: list[Leaf] = []
+    for keys, box in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_box)[0]:
+        path = (*start, *map(_text, keys))
+        if not is_box(box):
+            leaves.append(Leaf(path, _part_of(box), None, box))
+            continue
+        for more, value in jax.tree_util.tree_flatten_with_path(box)[0]:
+            inner = map(_text, more[1:])  # the first says how the box calls what is in it
+            leaves.append(Leaf((*path, *inner), _part_of(value), box, value))
+    return leaves
+
+
+def paired(leaves: Sequence[Leaf]) -> list[Leaf]:
+    """Mark keys and counts of random values that a Generator can hold, by twos."""
+    keys = {leaf.path[:-1] for leaf in leaves if leaf.path[-1:] == (KEY,) and _is_key(leaf.value)}
+    counts = {leaf.path[:-1] for leaf in leaves if leaf.path[-1:] == (COUNT,) and _is_count(leaf)}
+    both = keys & counts
+    return [
+        leaf._replace(part=leaf.path[-1])
+        if leaf.path[:-1] in both and leaf.path[-1] in (KEY, COUNT)
+        else leaf
+        for leaf in leaves
+    ]
+
+
+@final
+class Form:
+    """The structure of a tree, and what its leaves are; it holds no values but constants."""
+
+    __slots__ = ("_leaves", "_treedef")
+
+    def __init__(self, tree: Any, leaves: Sequence[Leaf]) -> None:
+        self._treedef = jax.tree.structure(tree)
+        self._leaves = [
+            leaf._replace(box=None, value=leaf.value if leaf.part == CONSTANT else None)
+            for leaf in leaves
+        ]
+
+    @property
+    def homes(self) -> set[Path]:
+        """The paths of the variables and generators."""
+        return {leaf.home for leaf in self._leaves if leaf.part != CONSTANT}
+
+    def read(self, root: Tree) -> list[Array]:
+        """Return the leaves as they are now."""
+        return [leaf.value if leaf.part == CONSTANT else _read(root, leaf) for leaf in self._leaves]
+
+    def build(self, values: Sequence[Array]) -> Any:
+        """Return the tree with these leaves."""
+        return jax.tree.unflatten(self._treedef, values)
+
+    def by_path(self, values: Sequence[Array]) -> dict[Path, Array]:
+        """Return the leaves by path."""
+        return {leaf.path: value for leaf, value in zip(self._leaves, values, strict=True)}
+
+
+def settle(
+    root: Tree,
+    leaves: Sequence[Leaf],
+    old: Mapping[Path, Array],
+    is_trainable: Callable[[Leaf], bool],
+) -> None:
+    """Write the leaves that a call changed from `old`, all or none; make those that are new."""
+    changed = [
+        leaf
+        for leaf in leaves
+        if leaf.part != CONSTANT and leaf.path in old and old[leaf.path] is not leaf.value
+    ]
+    writes: dict[Cell, Array] = {}
+    for leaf in changed:
+        cell = _cell(root, leaf)
+        writes[cell] = _changed(cell, leaf, writes)
+    if writes:
+        LOCAL.frame.write_all(list(writes), list(writes.values()))
+    create(root, [leaf for leaf in leaves if leaf.path not in old], is_trainable)
+
+
+def create(root: Tree, leaves: Sequence[Leaf], is_trainable: Callable[[Leaf], bool]) -> None:
+    """Make a variable of each leaf, and a generator of each stream."""
+    keys = {leaf.home: leaf.value for leaf in leaves if leaf.part == KEY}
+    for leaf in leaves:
+        if leaf.part == VARIABLE:
+            value, name = _placed(leaf), _name(leaf.path)
+            put(root, leaf.path, Variable(value, trainable=is_trainable(leaf), name=name))
+        elif leaf.part == COUNT:
+            generator = Generator(keys[leaf.home])
+            generator.reset(_joined(jax.random.key_data(keys[leaf.home]), leaf.value))
+            put(root, leaf.home, generator)
+
+
+def put(root: Tree, path: Path, made: Any) -> None:
+    """Put a variable or generator at a path.
+
+    Raises:
+        InteropError: when something else is there.
+    """
+    holder = root
+    for name in path[:-1]:
+        holder = holder.setdefault(name, {})
+    if path[-1] in holder:
+        raise InteropError(f"Two leaves of the flax tree have one path, {'/'.join(path)!r}.")
+    holder[path[-1]] = made
+
+
+def find(root: Tree, path: Path) -> Any:
+    """Return what is at a path.
+
+    Raises:
+        InteropError: when nothing is.
+    """
+    found: Any = root
+    for name in path:
+        if not isinstance(found, dict) or name not in found:
+            raise InteropError(
+                f"There is nothing at {'/'.join(path)!r}, where a variable has been."
+            )
+        found = found[name]
+    return found
+
+
+def forget(root: Tree, paths: set[Path]) -> None:
+    """Take away what is at some paths."""
+    for path in paths:
+        find(root, path[:-1]).pop(path[-1])
+
+
+# ---------------------------------------------------------------- one leaf
+def _cell(root: Tree, leaf: Leaf) -> Cell:
+    found = find(root, leaf.home)
+    return found._cell if leaf.part == VARIABLE else found.state._cell
+
+
+def _read(root: Tree, leaf: Leaf) -> Array:
+    cell = _cell(root, leaf)
+    if leaf.part == VARIABLE:
+        return LOCAL.frame.read(cell)
+    state = LOCAL.frame.get(cell)
+    if leaf.part == COUNT:
+        return unseen(lambda: state[3])
+    example = LOCAL.frame.get(EXAMPLE)  # each example of a map has a separate key
+    return unseen(lambda: jax.random.wrap_key_data(state[:2] ^ example, impl=IMPL))
+
+
+def _changed(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Array]) -> Array:
+    if leaf.part == VARIABLE:
+        return fit(leaf.value, cell.aval.shape, cell.aval.dtype, name=cell.name)
+    merged_by(cell, _furthest)
+    state = writes[cell] if cell in writes else LOCAL.frame.get(cell)
+    if leaf.part == COUNT:
+        return unseen(lambda: state.at[3].set(leaf.value))
+    return unseen(lambda: _joined(jax.random.key_data(leaf.value), state[3]))
+
+
+def _joined(words: Array, count: Array) -> Array:
+    return jnp.concatenate([words, jnp.stack([jnp.uint32(0), count.astype(jnp.uint32)])])
+
+
+def _placed(leaf: Leaf) -> Array:
+    """Return the value where its box says that it is to be, if it names a mesh."""
+    mesh = getattr(leaf.box, "mesh", None)
+    if not isinstance(mesh, jax.sharding.Mesh) or not hasattr(leaf.box, "get_sharding"):
+        return leaf.value
+    return jax.device_put(leaf.value, leaf.box.get_sharding(mesh))
+
+
+def _part_of(value: object) -> str:
+    if isinstance(value, jax.Array | bool | int | float | complex):
+        return VARIABLE
+    numbers = isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUTV"
+    return VARIABLE if numbers else CONSTANT
+
+
+def _is_key(value: Any) -> bool:
+    """Return whether a value is one key of Threefry, as Generators have."""
+    if not isinstance(value, jax.Array) or not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return False
+    return value.shape == () and str(jax.random.key_impl(value)) == IMPL
+
+
+def _is_count(leaf: Leaf) -> bool:
+    return getattr(leaf.value, "shape", None) == () and leaf.value.dtype == jnp.uint32
+
+
+def _text(key: Any) -> str:
+    for name in ("key", "idx", "name"):
+        if hasattr(key, name):
+            return str(getattr(key, name))
+    raise InteropError(f"{key!r}, in a tree of flax's, is not a key that has a name.")
+
+
+def _name(path: Path) -> str:
+    return "/".join(path[1:] if path[0] == "params" and len(path) > 1 else path)

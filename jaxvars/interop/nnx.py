@@ -18,11 +18,13 @@ from typing import Any, final
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.errors import InteropError
-from jaxvars.interop.form import (
+from jaxvars.interop.module import (
     KEY,
+    FlaxModule,
     Form,
     Kept,
     Leaf,
+    check_tops,
     create,
     find,
     forget,
@@ -30,7 +32,6 @@ from jaxvars.interop.form import (
     paired,
     settle,
 )
-from jaxvars.interop.module import FlaxModule, check_tops
 from jaxvars.interop.rngs import generator_of, source_of
 from jaxvars.random.generator import Generator
 
@@ -118,16 +119,6 @@ class NnxModule(FlaxModule):
         return self.call("__call__", *args, **kwargs)
 
     def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the module by name, or a function of the module.
-
-        Args:
-            method: a name like "encode", or a function that takes the nnx module first.
-            *args: passed on.
-            **kwargs: passed on.
-
-        Returns:
-            The result; this model where it is the nnx module itself.
-        """
         from flax import nnx
 
         graph, form = self._forms()
@@ -164,9 +155,6 @@ class NnxModule(FlaxModule):
     # ------------------------------------------------------------ attributes
     def _kind(self) -> type:
         return self._flax()
-
-    def _refused(self, name: str) -> str | None:
-        return None
 
     def _field(self, name: str) -> Any:
         if name in (sown := self._sown.get()):

@@ -36,31 +36,12 @@ from jaxvars.parallel.strategies import (
 )
 
 __all__ = [
-    "Batches",
-    "InputContext",
-    "MirroredStrategy",
-    "MultiWorkerMirroredStrategy",
-    "OneDeviceStrategy",
-    "ReduceOp",
-    "Strategy",
-    "all_gather",
-    "attempt",
-    "barrier",
-    "broadcast",
-    "check_same",
-    "fully_sharded",
-    "get_strategy",
-    "global_batch",
-    "has_strategy",
-    "initialize",
-    "is_chief",
-    "is_preempted",
-    "local_part",
-    "process_count",
-    "process_index",
-    "rank",
-    "shutdown",
-]
+    "Batches", "InputContext", "MirroredStrategy", "MultiWorkerMirroredStrategy",
+    "OneDeviceStrategy", "ReduceOp", "Strategy", "all_gather", "attempt", "barrier",
+    "broadcast", "check_same", "fully_sharded", "get_strategy", "global_batch", "has_strategy",
+    "initialize", "is_chief", "is_preempted", "local_part", "process_count", "process_index",
+    "rank", "shutdown",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -41,7 +41,6 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.parallel.batches import Batches as Batches
-from jaxvars.parallel.placement import fully_sharded as fully_sharded
 from jaxvars.tracing import context as _context
 from jaxvars.tracing.identity import by_identity
 from jaxvars.tracing.key_order import map_leaves
@@ -155,7 +154,7 @@ class Strategy:
 
         Args:
             reduce_op: "sum", "mean", or a ReduceOp; TensorFlow's will do.
-            value: an array of the whole batch, or a pytree of them.
+            value: an array or tensor of the whole batch, or a pytree of them.
             axis: reduce along this dimension. None for nothing: there is one value already.
 
         Raises:
@@ -172,10 +171,10 @@ class Strategy:
         return map_leaves(lambda x: x if axis is None else fold(jnp.asarray(x), axis=axis), value)
 
     def gather(self, value: Any, axis: int = 0) -> Any:
-        """Return arrays whole, on each device.
+        """Return arrays or tensors whole, on each device.
 
         Args:
-            value: an array, or a pytree of them.
+            value: an array or tensor, or a pytree of them.
             axis: for TensorFlow's sake: an array knows along which dimension it is sharded.
         """
         return shard(value, PartitionSpec(), mesh=self.mesh)

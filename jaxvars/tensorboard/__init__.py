@@ -31,8 +31,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError, user_line
-from jaxvars.tensorboard.call import checked_step, truth, write
-from jaxvars.tensorboard.writer import CONDITION, STEP, WRITER, SummaryWriter
+from jaxvars.tensorboard.writer import (
+    CONDITION,
+    STEP,
+    WRITER,
+    SummaryWriter,
+    checked_step,
+    truth,
+    write,
+)
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import to_tensor

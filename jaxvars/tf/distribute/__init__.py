@@ -29,43 +29,27 @@ from jaxvars.display.text import did_you_mean
 from jaxvars.parallel import strategies as _core
 from jaxvars.parallel.strategies import InputContext as InputContext
 from jaxvars.parallel.strategies import ReduceOp as ReduceOp
-from jaxvars.tf.distribute import options as _options
-from jaxvars.tf.distribute.options import CrossDeviceOps as CrossDeviceOps
-from jaxvars.tf.distribute.options import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
-from jaxvars.tf.distribute.options import InputOptions as InputOptions
-from jaxvars.tf.distribute.options import InputReplicationMode as InputReplicationMode
-from jaxvars.tf.distribute.options import NcclAllReduce as NcclAllReduce
-from jaxvars.tf.distribute.options import ReductionToOneDevice as ReductionToOneDevice
-from jaxvars.tf.distribute.options import RunOptions as RunOptions
+from jaxvars.tf.distribute import strategy as _strategy
 from jaxvars.tf.distribute.strategy import OPEN
+from jaxvars.tf.distribute.strategy import CrossDeviceOps as CrossDeviceOps
 from jaxvars.tf.distribute.strategy import DistributedDataset as DistributedDataset
+from jaxvars.tf.distribute.strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
+from jaxvars.tf.distribute.strategy import InputOptions as InputOptions
+from jaxvars.tf.distribute.strategy import InputReplicationMode as InputReplicationMode
+from jaxvars.tf.distribute.strategy import NcclAllReduce as NcclAllReduce
+from jaxvars.tf.distribute.strategy import ReductionToOneDevice as ReductionToOneDevice
 from jaxvars.tf.distribute.strategy import ReplicaContext as ReplicaContext
+from jaxvars.tf.distribute.strategy import RunOptions as RunOptions
 from jaxvars.tf.distribute.strategy import Strategy as Strategy
 from jaxvars.tf.listing import lister
 
 __all__ = [
-    "CrossDeviceOps",
-    "DistributedDataset",
-    "HierarchicalCopyAllReduce",
-    "InputContext",
-    "InputOptions",
-    "InputReplicationMode",
-    "MirroredStrategy",
-    "MultiWorkerMirroredStrategy",
-    "NcclAllReduce",
-    "OneDeviceStrategy",
-    "ReduceOp",
-    "ReductionToOneDevice",
-    "ReplicaContext",
-    "RunOptions",
-    "Strategy",
-    "experimental",
-    "experimental_set_strategy",
-    "get_replica_context",
-    "get_strategy",
-    "has_strategy",
-    "in_cross_replica_context",
-]
+    "CrossDeviceOps", "DistributedDataset", "HierarchicalCopyAllReduce", "InputContext",
+    "InputOptions", "InputReplicationMode", "MirroredStrategy", "MultiWorkerMirroredStrategy",
+    "NcclAllReduce", "OneDeviceStrategy", "ReduceOp", "ReductionToOneDevice", "ReplicaContext",
+    "RunOptions", "Strategy", "experimental", "experimental_set_strategy",
+    "get_replica_context", "get_strategy", "has_strategy", "in_cross_replica_context",
+]  # fmt: skip
 
 
 @final
@@ -169,9 +153,9 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
 
 experimental = types.SimpleNamespace(
     MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
-    CollectiveCommunication=_options.CommunicationImplementation,
-    CommunicationImplementation=_options.CommunicationImplementation,
-    CommunicationOptions=_options.CommunicationOptions,
+    CollectiveCommunication=_strategy.CommunicationImplementation,
+    CommunicationImplementation=_strategy.CommunicationImplementation,
+    CommunicationOptions=_strategy.CommunicationOptions,
 )
 
 _ELSEWHERE = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tensorboard.call import write
+from jaxvars.tensorboard.writer import write
 from jaxvars.tf.summary.values import as_value
 from jaxvars.tf.tensors.convert import to_array
 
