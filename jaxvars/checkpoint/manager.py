@@ -1,11 +1,5 @@
 """`CheckpointManager`: a directory of checkpoints, of which it keeps the ones that matter.
 
-    manager = jv.checkpoint.CheckpointManager(checkpoint, "runs/7", max_to_keep=3)
-    manager.restore_or_initialize()
-    for _ in range(1000):
-        step()
-        manager.save()
-
 What it knows of a checkpoint, such as its metrics, is written into that checkpoint
 (`checkpoint/directory.py`): nothing else has to be kept in step with the directory, and a new
 process sees what the last one saw. Which ones are kept is a function of that alone

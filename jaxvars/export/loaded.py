@@ -52,14 +52,8 @@ class SavedFunction:
     """
 
     __slots__ = (
-        "__function",
-        "__orders",
-        "__ready",
-        "__signature__",
-        "__sorted",
-        "name",
-        "programs",
-    )
+        "__function", "__orders", "__ready", "__signature__", "__sorted", "name", "programs",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -288,18 +288,9 @@ def _loss() -> tuple[Callable[[], Any], list[jv.Variable]]:
 
 _EAGER = pytest.mark.parametrize(
     "program",
-    [
-        _assign,
-        _tape,
-        _jacobian,
-        _optimizer,
-        _scaled_optimizer,
-        _metric,
-        _weighted_metric,
-        _generator,
-        _loss,
-    ],
-)
+    [_assign, _tape, _jacobian, _optimizer, _scaled_optimizer, _metric, _weighted_metric,
+     _generator, _loss],
+)  # fmt: skip
 
 
 def test_what_was_changed_for_a_while_is_as_before():

@@ -102,19 +102,8 @@ arrays = st.builds(
 )  # fmt: skip
 numbers = [0, 1, -3, 300, 2**70, -(2**31) - 1, 0.5, -0.0, 1e39, np.nan, np.inf, 3j, True]
 objects = [
-    None,
-    object(),
-    len,
-    int,
-    jnp.float32,
-    Claims(),
-    endless(),
-    {1, 2},
-    range(2),
-    ...,
-    "x",
-    b"",
-]
+    None, object(), len, int, jnp.float32, Claims(), endless(), {1, 2}, range(2), ..., "x", b"",
+]  # fmt: skip
 junk: st.SearchStrategy[Any] = st.recursive(
     st.one_of(arrays, st.sampled_from(numbers), st.sampled_from(objects)),
     lambda inner: st.one_of(

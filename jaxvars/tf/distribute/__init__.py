@@ -13,10 +13,8 @@
     for batch in strategy.experimental_distribute_dataset(dataset):
         loss = train_step(batch)
 
-Rules this file keeps:
-- a step is one program over the whole batch, which XLA shards over the devices: `run` calls it
-  once, and what it returns is one value, of the whole batch. So a loss is divided by the size of
-  the global batch, as TensorFlow's guide does, and reduced without effect.
+A step is one program over the whole batch, which XLA shards over the devices. So a loss is divided
+by the size of the global batch, as TensorFlow's guide does, and reduced without effect.
 """
 
 from __future__ import annotations
