@@ -23,7 +23,7 @@ from jaxvars.checkpoint.saving import brought_together, by_the_first, lie_apart
 from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.trees import Trees, check_kept
 from jaxvars.core.cells import Cell
-from jaxvars.core.frames import LOCAL
+from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.module import Module
 from jaxvars.core.store import take_all
 from jaxvars.core.traversal import Path as Parts
@@ -380,7 +380,7 @@ def numbered(prefix: PathLike, number: int) -> Path:
 
 def refuse_traced(what: str) -> None:
     """Raise in a function that is being traced, or in a step that was interrupted."""
-    if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
+    if is_traced():
         raise ForeignTransformError(
             f"Variables are {what} at {user_line()} in a function that is being traced (compiled, "
             "pure, or in a JAX transform): files are written and read by Python. Do it outside."

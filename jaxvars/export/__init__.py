@@ -38,7 +38,7 @@ from jaxvars.checkpoint.checksum import Entry, decode, encode
 from jaxvars.compiler.executable import cells_of
 from jaxvars.compiler.leaves import name_of
 from jaxvars.core.cells import Cell
-from jaxvars.core.frames import LOCAL
+from jaxvars.core.frames import is_traced
 from jaxvars.core.module import Module
 from jaxvars.core.state import unique
 from jaxvars.core.store import take_all
@@ -48,7 +48,6 @@ from jaxvars.export.files import PathLike, array_of, npy, read, sound, write
 from jaxvars.export.functions import Found, programs_of
 from jaxvars.export.loaded import Loaded, Parts, SavedFunction
 from jaxvars.export.serialize import Options, exported, function_words
-from jaxvars.tracing import context
 
 __all__ = ["Loaded", "SavedFunction", "load", "save"]
 
@@ -134,7 +133,7 @@ def save(
         named when they are missed. Variables that a function captures are saved with it, in
         whatever object they are. There are no assets.
     """
-    if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
+    if is_traced():
         raise SavedError("Programs are saved outside of compiled functions and JAX transforms.")
     if isinstance(obj, Loaded) and signatures is None:
         return _write(path, obj.parts.words, dict(obj.parts.blobs), obj.named_variables)

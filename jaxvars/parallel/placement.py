@@ -20,7 +20,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxvars.compiler.colocation import settle_at
 from jaxvars.compiler.executable import renew_users
-from jaxvars.core.frames import LOCAL
+from jaxvars.core.frames import is_staged
 from jaxvars.core.module import named_variables, table_of
 from jaxvars.core.store import exclusively
 from jaxvars.core.variable import Variable
@@ -30,7 +30,6 @@ from jaxvars.errors import ForeignTransformError, ShardingError
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.slots import slot_home
 from jaxvars.tensors.dtypes import is_string
-from jaxvars.tracing import context
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
 Rules: TypeAlias = Iterable[tuple[str, Spec]] | Mapping[str, Spec] | Spec
@@ -67,7 +66,7 @@ def place(
     >>> layer["kernel"].sharding.spec
     P(None, 'model')
     """
-    if LOCAL.frame is not LOCAL.eager or context.is_staging():
+    if is_staged():
         raise ForeignTransformError(
             "jv.place moves variables: call it outside of compiled functions and JAX transforms. "
             "In them, jv.shard says how a value is sharded."

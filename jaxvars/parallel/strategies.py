@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,11 +36,11 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxvars.compiler.decorator import compile
 from jaxvars.compiler.function import BoundFunction, Function
-from jaxvars.core.frames import LOCAL
+from jaxvars.core.frames import is_staged
 from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.parallel.batches import Batches as Batches
-from jaxvars.tracing import context as _context
+from jaxvars.tracing.context import Scoped
 from jaxvars.tracing.identity import by_identity
 from jaxvars.tracing.key_order import map_leaves
 
@@ -102,17 +101,8 @@ class Strategy:
         >>> v.sharding.mesh == strategy.mesh
         True
         """
-        with self._opened():
+        with _OPEN.set(self), use_mesh(self.mesh):
             yield self
-
-    @contextmanager
-    def _opened(self) -> Generator[None]:
-        _OPEN.strategies.append(self)
-        try:
-            with use_mesh(self.mesh):
-                yield
-        finally:
-            _OPEN.strategies.pop()
 
     def run(
         self,
@@ -137,9 +127,9 @@ class Strategy:
         Differs from TensorFlow: `fn` runs once, for all devices together. See `jv.parallel`.
         """
         kwargs = dict(kwargs or {})
-        if LOCAL.frame is not LOCAL.eager or _context.is_staging():
+        if is_staged():
             return fn(*args, **kwargs)
-        with self._opened():
+        with Strategy.scope(self):
             return self._program(fn)(*args, **kwargs)
 
     def _program(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -337,15 +327,8 @@ class InputContext:
         return global_batch_size // self.num_replicas_in_sync
 
 
-@final
-class _Open(threading.local):
-    """The strategies whose scopes are open, for each thread."""
-
-    def __init__(self) -> None:
-        self.strategies: list[Strategy] = []
-
-
-_OPEN = _Open()
+_OPEN: Scoped[Strategy | None] = Scoped(None)
+"""The strategy whose scope is open."""
 
 
 def get_strategy() -> Strategy:
@@ -355,7 +338,7 @@ def get_strategy() -> Strategy:
     ...     get_strategy() is strategy
     True
     """
-    return _OPEN.strategies[-1] if _OPEN.strategies else OneDeviceStrategy()
+    return _OPEN.value or OneDeviceStrategy()
 
 
 def has_strategy() -> bool:
@@ -364,4 +347,4 @@ def has_strategy() -> bool:
     >>> has_strategy()
     False
     """
-    return bool(_OPEN.strategies)
+    return _OPEN.value is not None

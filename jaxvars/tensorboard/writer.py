@@ -36,7 +36,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.cells import NAMES
-from jaxvars.core.frames import LOCAL
+from jaxvars.core.frames import is_staged
 from jaxvars.errors import CompileError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
@@ -280,7 +280,7 @@ class Default:
 
     def set(self, value: Any) -> None:
         """Set it until it is set again, or until the open `with` ends; not in a traced function."""
-        if is_tracing():
+        if is_staged():
             raise CompileError(
                 f"The default {self._what} is set at {user_line()} while a function is traced: "
                 "that would happen once, and not each time the program runs. Set it outside, or "
@@ -291,17 +291,12 @@ class Default:
     @contextmanager
     def set_to(self, value: Any) -> Generator[None]:
         """Set it inside of a `with`."""
-        level = [Setting(value, is_tracing())]
+        level = [Setting(value, is_staged())]
         self._settings.append(level)
         try:
             yield
         finally:  # not the last one if another thread has opened a `with` meanwhile
             self._settings[:] = [known for known in self._settings if known is not level]
-
-
-def is_tracing() -> bool:
-    """Return whether a function is being traced: what is called now runs later."""
-    return LOCAL.frame is not LOCAL.eager or context.is_staging()
 
 
 WRITER = Default("writer", None)
@@ -318,7 +313,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Array], step: Any
     if not isinstance(name, str):
         raise TypeError(f"The name of a summary is a string, not {name!r} ({user_line()}).")
     tag = "/".join((*NAMES.value, name))
-    if WRITER.setting.value is None and not is_tracing():
+    if WRITER.setting.value is None and not is_staged():
         return
     call = _Call(f"{kind} {name!r}", user_line, lambda *x: build(tag, *x))
     steps = STEP.setting if step is None else Setting(step, True)

@@ -100,7 +100,7 @@ def get_strategy() -> Strategy:
     ...     get_strategy() is strategy
     True
     """
-    return OPEN.contexts[-1][0] if OPEN.contexts else OneDeviceStrategy()
+    return OPEN.value[0] if OPEN.value else OneDeviceStrategy()
 
 
 def has_strategy() -> bool:
@@ -109,7 +109,7 @@ def has_strategy() -> bool:
     >>> has_strategy()
     False
     """
-    return bool(OPEN.contexts)
+    return OPEN.value is not None
 
 
 def get_replica_context() -> ReplicaContext | None:
@@ -118,7 +118,7 @@ def get_replica_context() -> ReplicaContext | None:
     >>> get_replica_context().num_replicas_in_sync
     1
     """
-    return OPEN.contexts[-1][1] if OPEN.contexts else ReplicaContext(get_strategy())
+    return OPEN.value[1] if OPEN.value else ReplicaContext(get_strategy())
 
 
 def in_cross_replica_context() -> bool:

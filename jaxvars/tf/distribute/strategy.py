@@ -9,7 +9,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import enum
-import threading
 from abc import ABC
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from jaxvars.tf import nest
 from jaxvars.tf.functions.function import BoundFunction, Function, function
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
+from jaxvars.tracing.context import Scoped
 
 
 class Strategy(_core.Strategy):
@@ -41,7 +41,7 @@ class Strategy(_core.Strategy):
 
     @contextmanager
     def scope(self) -> Generator[Strategy]:
-        with _entered(self, None), self._opened():
+        with OPEN.set((self, None)), super().scope():
             yield self
 
     def run(
@@ -64,7 +64,7 @@ class Strategy(_core.Strategy):
 
         Differs from TensorFlow: `fn` runs once, for all devices together.
         """
-        with _entered(self, ReplicaContext(self)):
+        with OPEN.set((self, ReplicaContext(self))):
             return super().run(fn, args, kwargs)
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
@@ -89,15 +89,6 @@ class Strategy(_core.Strategy):
             "A step runs once for all devices, so there are no values for each of them. Make one "
             "tensor of all, and divide it: strategy.experimental_distribute_dataset([tensor])."
         )
-
-
-@contextmanager
-def _entered(strategy: Strategy, replicas: ReplicaContext | None) -> Generator[None]:
-    OPEN.contexts.append((strategy, replicas))
-    try:
-        yield
-    finally:
-        OPEN.contexts.pop()
 
 
 def _arrays(value: Any) -> Any:
@@ -173,15 +164,8 @@ class ReplicaContext:
         return merge_fn(self.strategy, *args, **(kwargs or {}))
 
 
-@final
-class Open(threading.local):
-    """The strategies whose scopes are open, for each thread, and what runs in them."""
-
-    def __init__(self) -> None:
-        self.contexts: list[tuple[Strategy, ReplicaContext | None]] = []
-
-
-OPEN = Open()
+OPEN: Scoped[tuple[Strategy, ReplicaContext | None] | None] = Scoped(None)
+"""The strategy whose scope is open, and where a step of it runs."""
 
 
 class CrossDeviceOps(ABC):  # noqa: B024 - a mark, without methods
