@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, final
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,7 +21,6 @@ from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
 
-@final
 class Batches:
     """Batches on their way to a mesh: iterate over it, as often as over what it is made of.
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, final
 
 from jaxvars.parallel import strategies as _core
+from jaxvars.parallel.batches import Batches
 from jaxvars.parallel.strategies import ReduceOp
 from jaxvars.tf import nest
 from jaxvars.tf.functions.function import BoundFunction, Function, function
@@ -79,7 +80,7 @@ class Strategy(_core.Strategy):
     unwrap = experimental_local_results
 
     def _batches(self, dataset: Any, *, local: bool = False) -> DistributedDataset:
-        return DistributedDataset(super()._batches(_Arrays(dataset), local=local))
+        return DistributedDataset(_Arrays(dataset), mesh=self.mesh, local=local)
 
     def experimental_distribute_values_from_function(
         self, value_fn: Callable[..., Any]
@@ -110,17 +111,11 @@ class _Arrays:
 
 
 @final
-class DistributedDataset:
+class DistributedDataset(Batches):
     """Batches that are sharded over devices; made by a strategy."""
 
-    def __init__(self, batches: Any) -> None:
-        self._batches = batches
-
     def __iter__(self) -> Iterator[Any]:
-        return map(wrap, iter(self._batches))
-
-    def __len__(self) -> int:
-        return len(self._batches)
+        return map(wrap, super().__iter__())
 
 
 @final
