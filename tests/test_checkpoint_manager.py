@@ -664,8 +664,7 @@ def put(directory, number, serial):
                 (path / name).write_text(str(serial))
 
     record = Record(number, serial, serial, float(serial))
-    with directory.exclusively():
-        directory.put(record, write)
+    directory.exclusively(lambda: directory.put(record, write))
 
 
 def check_whole(directory):
@@ -681,8 +680,7 @@ def check_whole(directory):
 
 def change(directory):
     put(directory, 2, 3)  # takes the place of another
-    with directory.exclusively():
-        directory.delete(1)
+    directory.exclusively(lambda: directory.delete(1))
 
 
 BEFORE, BETWEEN, AFTER = [(1, 1), (2, 2)], [(1, 1), (2, 3)], [(2, 3)]
@@ -708,11 +706,7 @@ def test_a_kill_or_interrupt_at_any_change_of_the_disk_leaves_things_whole(
         at_once = check_whole(Directory(path, "ckpt", suffix))
         assert at_once in (BEFORE, BETWEEN, AFTER, [(1, 1)]), "2 is away between two renames"
         after = Directory(path, "ckpt", suffix)
-        if at % 2:
-            after.tidy()
-        else:
-            with after.exclusively():
-                pass
+        after.tidy() if at % 2 else after.exclusively(lambda: None)
         seen.append(check_whole(after))
         assert seen[-1] in (BEFORE, BETWEEN, AFTER)
         assert all(name.startswith("ckpt-") for name in files_in(path)), files_in(path)

@@ -130,18 +130,17 @@ class Directory:
         return [path for path in paths if re.fullmatch(pattern, path.name)]
 
     # ------------------------------------------------------------ changing it
-    @contextmanager
-    def exclusively(self) -> Generator[None]:
-        """Let nothing else write here inside of a `with`; nothing is left behind there."""
+    def exclusively(self, action: Callable[[], object]) -> None:
+        """Run `action` while nothing else writes here, with nothing left behind."""
         self.path.mkdir(parents=True, exist_ok=True)
         with self._turn.mutex, self._deeper() as depth:
             if depth > 1:  # a signal handler that saves, while this thread saves
-                yield
+                action()
                 return
             with self._locked(wait=True) as alone:
                 if alone:
                     self._sweep()
-                yield
+                action()
 
     def tidy(self) -> None:
         """Finish what a killed process left unfinished, unless another is writing."""

@@ -54,7 +54,8 @@ class Writer:
 
     def put(self, save: Save) -> None:
         """Write a checkpoint with its record."""
-        with self.directory.exclusively():
+
+        def put() -> None:
             previous = next(reversed(self.directory.records()), None)
             record = self.policy.record(
                 save.number, save.step, save.metrics, save.time,
@@ -62,9 +63,12 @@ class Writer:
             )  # fmt: skip
             self.directory.put(record, lambda path: files.write(path, save.values))
 
+        self.directory.exclusively(put)
+
     def prune(self) -> None:
         """Delete what is not to be kept; warn of what could not be deleted."""
-        with self.directory.exclusively():
+
+        def prune() -> None:
             for record in self.policy.superfluous(self.directory.records()):
                 try:
                     self.directory.delete(record.number)
@@ -76,6 +80,8 @@ class Writer:
                         f"{path} is not needed any more and could not be deleted: {error}.",
                         RuntimeWarning,
                     )
+
+        self.directory.exclusively(prune)
 
     def put_and_prune(self, save: Save) -> None:
         """Write a checkpoint and delete others, in the background."""

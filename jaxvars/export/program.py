@@ -36,9 +36,10 @@ class Program:
         }
         self.outputs: Form = from_json(words["outputs"])
         taken, made = map(_tensors, (self.arguments, self.outputs))
-        self.results = [tensor.index for tensor in made]
+        self.results = [tensor.index for tensor in made]  # the number of each array, in order
         self._weak = {tensor.index: tensor.weak for tensor in made}
         open_sizes = [size for form in taken for size in form.shape if isinstance(size, str)]
+        # Grows with the number of unknown dimensions: programs are tried in this order.
         self.openness = len(open_sizes), len(set(open_sizes)), sum(form.weak for form in taken)
         self.reads = tuple(map(str, words["reads"]))
         self.writes = tuple(map(str, words["writes"]))

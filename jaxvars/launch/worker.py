@@ -57,7 +57,7 @@ class Worker:
     ) -> None:
         self.rank = rank
         self.returncode: int | None = None
-        self.ended = datetime.min
+        self.ended = datetime.min  # when that was seen
         self.seconds = 0.0
         self.began = time.monotonic()
         self._process = subprocess.Popen(
@@ -76,7 +76,7 @@ class Worker:
             Stream(_descriptor(self._process.stderr), sinks[1]),
         )
         self.end = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
-        self.place = float("inf")
+        self.place = float("inf")  # how many workers ended before it, when the system says so
 
     @property
     def descriptors(self) -> list[int]:
