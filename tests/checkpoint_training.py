@@ -1,6 +1,7 @@
-"""A training run for `test_checkpoint.py`, which goes on in another process.
+"""A training run for the tests of checkpoints, which goes on in another process.
 
-`python checkpoint_training.py FROM STEPS TO` restores, trains and saves.
+`python checkpoint_training.py checkpoint FROM STEPS TO` restores, trains and saves; with `manager`,
+FROM is a manager's directory, and what it restored is printed.
 """
 
 from __future__ import annotations
@@ -54,9 +55,18 @@ class Training:
             self.step()
 
 
-if __name__ == "__main__":
+def main(how: str, source: str, steps: str, target: str) -> None:
     training = Training()
-    status = training.checkpoint.restore(sys.argv[1])
-    training.run(int(sys.argv[2]))
-    status.assert_consumed()
-    training.checkpoint.write(sys.argv[3])
+    if how == "manager":
+        manager = jv.checkpoint.CheckpointManager(training.checkpoint, source)
+        print(manager.restore_or_initialize())
+        training.run(int(steps))
+    else:
+        status = training.checkpoint.restore(source)
+        training.run(int(steps))
+        status.assert_consumed()
+    training.checkpoint.write(target)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from checkpoint_storm import check as check_storm
 
 from jaxvars.checkpoint import Checkpoint, latest_checkpoint, list_variables, load, load_variable
 from jaxvars.checkpoint import files as _checkpoint_files
@@ -389,25 +390,13 @@ def test_a_checksum_is_of_shape_dtype_and_every_bit():
 
 
 # ---------------------------------------------------------------- killed
-def _kill(folder: Path, kills: int, timeout: float) -> None:
-    program = Path(__file__).with_name("checkpoint_kills.py")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", program, folder, str(kills), "1"],
-        capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    numbers = [int(line) for line in done.stdout.split()]
-    assert len(numbers) == kills
-    assert numbers == sorted(set(numbers))  # each went on where the last was killed
-
-
-def test_a_process_can_be_killed_at_any_moment(tmp_path: Path):
-    _kill(tmp_path, 10, 120)
+def test_a_process_can_be_killed_at_any_moment(run_python, tmp_path: Path):
+    check_storm(run_python, tmp_path, "checkpoints", 10, 1)
 
 
 @pytest.mark.slow
-def test_a_process_can_be_killed_a_hundred_times(tmp_path: Path):
-    _kill(tmp_path, 100, 1200)
+def test_a_process_can_be_killed_a_hundred_times(run_python, tmp_path: Path):
+    check_storm(run_python, tmp_path, "checkpoints", 100, 1)
 
 
 # ---------------------------------------------------------------- hostile files
