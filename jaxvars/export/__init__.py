@@ -32,9 +32,10 @@ which it was made.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from jaxvars.checkpoint.checksum import Entry, decode, encode
+from jaxvars.checkpoint.disk import PathLike
 from jaxvars.compiler.executable import cells_of
 from jaxvars.compiler.leaves import name_of
 from jaxvars.core.cells import Cell
@@ -44,14 +45,14 @@ from jaxvars.core.state import unique
 from jaxvars.core.store import take_all
 from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
-from jaxvars.export.files import PathLike, array_of, npy, read, sound, write
+from jaxvars.export.files import array_of, npy, read, sound, write
+from jaxvars.export.forms import Words
 from jaxvars.export.functions import Found, programs_of
 from jaxvars.export.loaded import Loaded, Parts, SavedFunction
 from jaxvars.export.serialize import Options, exported, function_words
 
 __all__ = ["Loaded", "SavedFunction", "load", "save"]
 
-Words: TypeAlias = dict[str, Any]
 
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 

@@ -23,19 +23,20 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
 from jaxvars.checkpoint.checksum import Entry, from_npy, storable
+from jaxvars.checkpoint.disk import PathLike
 from jaxvars.errors import JaxvarsError, SavedError
+from jaxvars.export.forms import Words
 from jaxvars.typing import Array
 
 T = TypeVar("T")
-PathLike: TypeAlias = str | os.PathLike[str]
-Words: TypeAlias = dict[str, Any]
 
 FORMAT = 1
 _MANIFEST, _DIGEST = "manifest.json", "digest.txt"
@@ -43,22 +44,16 @@ _NUMBERS = itertools.count()
 _NO_TIME = (1980, 1, 1, 0, 0, 0)  # the same model makes the same file
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of jaxvars and JAX in this process."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        own = version("jaxvars")
-    except PackageNotFoundError:  # run from a source tree
-        own = "unknown"
-    return {"jaxvars": own, "jax": jax.__version__}
-
-
 # ---------------------------------------------------------------- writing
 def write(path: PathLike, manifest: Words, members: Mapping[str, bytes]) -> str:
     """Write a file in place of what was there, or raise; return its manifest's checksum."""
     listed = {name: {"size": len(data), "sha256": _sha256(data)} for name, data in members.items()}
-    words = {"format": FORMAT, **versions(), **manifest, "members": listed}
+    try:
+        own = version("jaxvars")
+    except PackageNotFoundError:  # run from a source tree
+        own = "unknown"
+    made_by = {"jaxvars": own, "jax": jax.__version__}
+    words = {"format": FORMAT, **made_by, **manifest, "members": listed}
     text = json.dumps(words, indent=1).encode()
     digest = _sha256(text)
     target = Path(path)

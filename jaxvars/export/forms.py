@@ -30,6 +30,7 @@ from jaxvars.tracing.identity import exact, held
 from jaxvars.typing import Array
 
 Form: TypeAlias = Any
+Words: TypeAlias = dict[str, Any]  # of the manifest, as JSON has them
 Size: TypeAlias = int | str
 
 CALL = "__call__"

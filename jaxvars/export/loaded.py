@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, final
 
 import jax
 
@@ -24,12 +24,10 @@ from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import CompileError, SavedError
-from jaxvars.export.forms import CALL, STATICS, Mismatch, filled, fit
+from jaxvars.export.forms import CALL, STATICS, Mismatch, Words, filled, fit
 from jaxvars.export.program import Program
 from jaxvars.tracing.key_order import in_order, order_of
 from jaxvars.typing import Array
-
-Words: TypeAlias = dict[str, Any]
 
 _KINDS = {str(kind.name): kind for kind in inspect._ParameterKind}
 

@@ -18,10 +18,9 @@ import jax.numpy as jnp
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.core.checks import known_here, renumbered
 from jaxvars.errors import SavedError
-from jaxvars.export.forms import Form, Tensor, describe, from_json, leaves_of
+from jaxvars.export.forms import Form, Tensor, Words, describe, from_json, leaves_of
 from jaxvars.typing import Array
 
-Words: TypeAlias = dict[str, Any]
 Flat: TypeAlias = Callable[..., Sequence[Array]]
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,16 +27,13 @@ from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
 from jaxvars.errors import SavedError
-from jaxvars.export.forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
+from jaxvars.export.forms import STATICS, Baked, Form, Static, Tensor, Words, leaves_of, to_json
 from jaxvars.export.program import is_weak, moves, sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.key_order import in_order
 from jaxvars.typing import Array
-
-Words: TypeAlias = dict[str, Any]
-
 
 _REFUSALS = (ValueError, TypeError, NotImplementedError, jax.errors.InconclusiveDimensionOperation)
 
