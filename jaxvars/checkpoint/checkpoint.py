@@ -159,7 +159,7 @@ class Checkpoint(Module):
         """
         return str(_written(absolute(path), self._snapshot()))
 
-    def _found(self) -> Iterator[tuple[Parts, Variable]]:
+    def _find_variables(self) -> Iterator[tuple[Parts, Variable]]:
         return walk(self, Variable)  # arrays in modules of equinox are saved as they are
 
     def _cells(self) -> dict[str, Cell]:
