@@ -275,7 +275,7 @@ def test_checkpoints_are_written_at_once_by_several_threads(tmp_path: Path):
 
 def test_threads_that_save_at_the_same_time_write_to_one_path_each(tmp_path: Path, monkeypatch):
     checkpoint = Checkpoint(v=jv.Variable(1.0))
-    write, both, paths = _checkpoint._written, threading.Barrier(2), dict[str, str]()
+    write, both, paths = _checkpoint._write_together, threading.Barrier(2), dict[str, str]()
 
     def write_slowly(path: Path, values: Any) -> Path:
         if threading.current_thread() is not threading.main_thread():
@@ -288,7 +288,7 @@ def test_threads_that_save_at_the_same_time_write_to_one_path_each(tmp_path: Pat
         path = checkpoint.save(tmp_path / "c.npz")
         paths[Path(path).name] = path
 
-    monkeypatch.setattr(_checkpoint, "_written", write_slowly)
+    monkeypatch.setattr(_checkpoint, "_write_together", write_slowly)
     first, second = (threading.Thread(target=save) for _ in range(2))
     first.start()
     while not checkpoint._underway:

@@ -152,10 +152,10 @@ def test_options_out_of_range_are_refused(options, message):
 def test_metrics_are_numbers_of_any_kind():
     loss = jv.Variable(2.0)
     given_ = {"a": 1, "b": np.float64(0.5), "c": jnp.bfloat16(1.5), "d": loss, "e": jnp.ones((1,))}
-    found = policy().checked_metrics(given_)
+    found = policy().check_metrics(given_)
     assert found == {"a": 1.0, "b": 0.5, "c": 1.5, "d": 2.0, "e": 1.0}
     assert {type(value) for value in found.values()} == {float}
-    assert policy(best=("loss", "min")).checked_metrics(None) == {}
+    assert policy(best=("loss", "min")).check_metrics(None) == {}
 
 
 @pytest.mark.parametrize(
@@ -173,4 +173,4 @@ def test_metrics_are_numbers_of_any_kind():
 )
 def test_metrics_that_are_none_are_refused(metrics, error, message):
     with pytest.raises(error, match=message):
-        policy(best=("val_loss", "min")).checked_metrics(metrics)
+        policy(best=("val_loss", "min")).check_metrics(metrics)

@@ -840,11 +840,11 @@ def bad_check(words, members):
 
 def other_variable(words, members):
     from jaxvars.checkpoint.checksum import encode
-    from jaxvars.export.files import npy
+    from jaxvars.export.files import to_npy
 
     array, entry = encode(np.zeros(3, np.float32))
     words["variables"]["w"].update(entry.to_json())
-    members[words["variables"]["w"]["file"]] = npy(array)
+    members[words["variables"]["w"]["file"]] = to_npy(array)
 
 
 def newer_stablehlo(words, members):

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxvars.checkpoint.disk import PathLike, absolute
 from jaxvars.checkpoint.files import write
 from jaxvars.checkpoint.restore import Restore, find_cells, missing
-from jaxvars.checkpoint.saving import brought_together, by_the_first, lie_apart
+from jaxvars.checkpoint.saving import bring_together, do_in_first, lie_apart
 from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.trees import Trees, check_kept
 from jaxvars.core.cells import Cell
@@ -135,9 +135,9 @@ class Checkpoint(Module):
             OSError: when the disk is full, or the folder cannot be written.
         """
         number, values = self._next()
-        with self._reserved(number) as number:
-            path = _written(numbered(prefix, number), _counted(values, number))
-            self._saved(number)
+        with self._reserve(number) as number:
+            path = _write_together(numbered(prefix, number), _counted(values, number))
+            self._note_save(number)
         return str(path)
 
     def write(self, path: PathLike) -> str:
@@ -157,7 +157,7 @@ class Checkpoint(Module):
             ForeignTransformError: in a function that is being traced.
             OSError: when the disk is full, or the folder cannot be written.
         """
-        return str(_written(absolute(path), self._snapshot()))
+        return str(_write_together(absolute(path), self._snapshot()))
 
     def _find_variables(self) -> Iterator[tuple[Parts, Variable]]:
         return walk(self, Variable)  # arrays in modules of equinox are saved as they are
@@ -212,7 +212,7 @@ class Checkpoint(Module):
         return number, _counted(values, number)
 
     @contextlib.contextmanager
-    def _reserved(self, number: int) -> Generator[int]:
+    def _reserve(self, number: int) -> Generator[int]:
         """Hold a number, or the first one after it that no save under way or made has."""
         mine = object()
         try:
@@ -226,7 +226,7 @@ class Checkpoint(Module):
                 if owner is mine:
                     del self._underway[other]
 
-    def _saved(self, number: int) -> None:
+    def _note_save(self, number: int) -> None:
         """Take note that a save has been made."""
         later = jnp.asarray(number, jnp.int32)  # unless a later one was faster
         LOCAL.frame.modify(self.save_counter._cell, lambda value: jnp.maximum(value, later))
@@ -309,7 +309,7 @@ class Status:
         Returns:
             The same status.
         """
-        restored = self._looked_again()
+        restored = self._look_again()
         restored.require(restored.unmatched(), "was not restored as a whole")
         return self
 
@@ -321,7 +321,7 @@ class Status:
         Returns:
             The same status.
         """
-        restored = self._looked_again()
+        restored = self._look_again()
         restored.require(missing(restored.missing()), "does not have all variables")
         return self
 
@@ -331,7 +331,7 @@ class Status:
         Returns:
             The same status.
         """
-        restored = self._looked_again()
+        restored = self._look_again()
         if not restored.taken.keys() - {"save_counter"}:
             restored.require(restored.unmatched(), "fits none of the objects")
         return self
@@ -346,7 +346,7 @@ class Status:
             self._restored.is_partial = True
         return self
 
-    def _looked_again(self) -> Restore:
+    def _look_again(self) -> Restore:
         if self._restored is None:
             raise CheckpointError(
                 "Nothing was restored: the path was None. Is there a checkpoint in the folder?"
@@ -362,12 +362,12 @@ class Status:
         return f"<Status of {self._restored.source}: {taken} values restored, {waiting} waiting>"
 
 
-def _written(path: Path, values: dict[str, Array]) -> Path:
+def _write_together(path: Path, values: dict[str, Array]) -> Path:
     """Write values to a path, together with the other processes if some have parts in them."""
     if not lie_apart(values):
         return write(path, values)
-    whole = brought_together(values)
-    by_the_first(lambda: write(path, whole), f"Writing {path}")
+    whole = bring_together(values)
+    do_in_first(lambda: write(path, whole), f"Writing {path}")
     return path
 
 

@@ -66,7 +66,7 @@ _TURNS: weakref.WeakValueDictionary[str, _Turn] = weakref.WeakValueDictionary()
 _MAKING = threading.Lock()
 
 
-def checked_name(name: Any) -> str:
+def check_name(name: Any) -> str:
     """Return what names of checkpoints begin with, if it is sound."""
     if not isinstance(name, str) or not re.fullmatch(r"\w[\w.+-]*", name):
         raise ValueError(
@@ -104,7 +104,9 @@ class Directory:
 
     def _scan(self) -> dict[Path, Record | None]:
         before, known = self._known, {}  # another thread may be here, too
-        for path in self._listed(rf"{re.escape(self.name)}-(0|[1-9]\d*){re.escape(self._suffix)}"):
+        for path in self._list_matching(
+            rf"{re.escape(self.name)}-(0|[1-9]\d*){re.escape(self._suffix)}"
+        ):
             # It is not a checkpoint, or has just been deleted: no other error may hide the newest.
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 status = status_of(path / RECORD) or path.stat()
@@ -122,7 +124,7 @@ class Directory:
                 return record
         return _foreign(path, number)  # without a record, or a copy that a user made
 
-    def _listed(self, pattern: str) -> list[Path]:
+    def _list_matching(self, pattern: str) -> list[Path]:
         try:
             paths = sorted(self.path.iterdir())
         except (FileNotFoundError, NotADirectoryError):
@@ -137,7 +139,7 @@ class Directory:
             if depth > 1:  # a signal handler that saves, while this thread saves
                 action()
                 return
-            with self._locked(wait=True) as alone:
+            with self._lock(wait=True) as alone:
                 if alone:
                     self._sweep()
                 action()
@@ -149,7 +151,7 @@ class Directory:
                 forgiving(),  # another is, or this may not be written to
                 self._turn.mutex,
                 self._deeper() as depth,
-                self._locked(wait=False) as alone,
+                self._lock(wait=False) as alone,
             ):
                 if alone and depth == 1:
                     self._sweep()
@@ -163,7 +165,7 @@ class Directory:
             self._turn.depth -= 1
 
     @contextmanager
-    def _locked(self, *, wait: bool) -> Generator[bool]:
+    def _lock(self, *, wait: bool) -> Generator[bool]:
         """Hold the lock; yield False where the file system has none."""
         with (self.path / f".{self.name}.lock").open("wb") as file:
             try:
@@ -230,7 +232,7 @@ class Directory:
                 remove(path)
 
     def _left(self) -> list[Path]:
-        return self._listed(rf"{self._hidden_pattern}(new-\d+|old)-[0-9a-f]{{8}}(\..*)?")
+        return self._list_matching(rf"{self._hidden_pattern}(new-\d+|old)-[0-9a-f]{{8}}(\..*)?")
 
     @property
     def _hidden_pattern(self) -> str:
@@ -255,7 +257,7 @@ def record_in(path: Path) -> Record | None:
     try:
         text = tamed(lambda: _text_in(path))
         if text is not None:
-            return tamed(lambda: _parsed(json.loads(text)))
+            return tamed(lambda: _parse_record(json.loads(text)))
     except DamageError:
         return None
     raise FileNotFoundError(path)
@@ -271,7 +273,7 @@ def _text_in(path: Path) -> bytes | None:
         return None
 
 
-def _parsed(words: Any) -> Record:
+def _parse_record(words: Any) -> Record:
     try:
         if words["sha256"] != digest_of(words["record"]):
             raise ValueError("its checksum is not that of what was written")

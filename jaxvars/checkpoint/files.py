@@ -58,7 +58,7 @@ def write(
     """
     target = absolute(path)
     _check_target(target)
-    plain, entries = _encoded(values)
+    plain, entries = _encode_all(values)
     target.parent.mkdir(parents=True, exist_ok=True)
     _clear(target)
     fresh = target.with_name(f"{target.name}.tmp-{_HOST}-{os.getpid()}-{next(_NUMBERS)}")
@@ -94,7 +94,7 @@ def _check_target(target: Path) -> None:
         )
 
 
-def _encoded(values: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Entry]]:
+def _encode_all(values: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Entry]]:
     far = [path for path, value in values.items() if processes_of(value) > 1]
     if far:
         raise CheckpointError(
@@ -173,9 +173,9 @@ def _write_folder(path: Path, plain: Mapping[str, Array], manifest: dict[str, An
     handler = ocp.PyTreeCheckpointHandler(use_compression=False, multiprocessing_options=how)
     try:
         with (
-            _hushed(),
+            _hush(),
             ocp.Checkpointer(handler, multiprocessing_options=how) as checkpointer,
-            _without_patterns(path) as place,
+            _avoid_patterns(path) as place,
         ):
             checkpointer.save(place, args)
             if place.name != path.name:
@@ -188,7 +188,7 @@ def _write_folder(path: Path, plain: Mapping[str, Array], manifest: dict[str, An
 
 
 @contextlib.contextmanager
-def _without_patterns(path: Path) -> Generator[Path]:
+def _avoid_patterns(path: Path) -> Generator[Path]:
     """Yield a path without patterns of glob, as in `lr=[0.1]`: orbax would merge no parts."""
     if not _PATTERN.search(str(path)):
         yield path
@@ -200,7 +200,7 @@ def _without_patterns(path: Path) -> Generator[Path]:
 
 
 @contextlib.contextmanager
-def _hushed() -> Generator[None]:
+def _hush() -> Generator[None]:
     """Let orbax not log what its threads raise: it raises that here, too."""
 
     def is_news(record: logging.LogRecord) -> bool:

@@ -29,10 +29,10 @@ from typing import Any, final
 import jax
 
 from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced
-from jaxvars.checkpoint.directory import Directory, checked_name
+from jaxvars.checkpoint.directory import Directory, check_name
 from jaxvars.checkpoint.disk import absolute
-from jaxvars.checkpoint.retention import Policy, Record, least_one
-from jaxvars.checkpoint.saving import Job, Save, Writer, brought_together, by_the_first, lie_apart
+from jaxvars.checkpoint.retention import Policy, Record, check_positive
+from jaxvars.checkpoint.saving import Job, Save, Writer, bring_together, do_in_first, lie_apart
 from jaxvars.checkpoint.stored import is_damaged
 from jaxvars.display.repr import Table, html_repr, text_repr
 from jaxvars.errors import CheckpointError, warn_user
@@ -128,7 +128,7 @@ class CheckpointManager:
             )
         if format not in _SUFFIXES:
             raise ValueError(f"format is 'orbax' or 'npz', not {format!r}.")
-        least_one("checkpoint_interval", checkpoint_interval)
+        check_positive("checkpoint_interval", checkpoint_interval)
         if checkpoint_interval is not None and step_counter is None:
             raise ValueError("checkpoint_interval needs a step_counter: the Variable that counts.")
         self._policy = Policy(
@@ -137,7 +137,7 @@ class CheckpointManager:
         )  # fmt: skip
         self.checkpoint = checkpoint
         self._directory = Directory(
-            absolute(directory), checked_name(checkpoint_name), _SUFFIXES[format]
+            absolute(directory), check_name(checkpoint_name), _SUFFIXES[format]
         )
         self._step_counter = step_counter
         self._interval = checkpoint_interval
@@ -245,7 +245,7 @@ class CheckpointManager:
             OSError: when the disk is full, or the directory cannot be written.
         """
         refuse_traced("saved")
-        numbers = self._policy.checked_metrics(metrics)
+        numbers = self._policy.check_metrics(metrics)
         asked = None if checkpoint_number is None else _integer("number", checkpoint_number)
         with self._turn:
             step = self._step()
@@ -255,7 +255,7 @@ class CheckpointManager:
             count, values = self.checkpoint._next(copy=self._async)
             number = count if asked is None else asked
             apart = lie_apart(values)
-            values = brought_together(values) if apart else values
+            values = bring_together(values) if apart else values
             save = Save(number, number if step is None else step, numbers, values, _clock())
             (self._run_together if apart else self._run)(save, count)
             self._last_step = step
@@ -280,19 +280,19 @@ class CheckpointManager:
     def _run(self, save: Save, count: int) -> None:
         if not self._async:
             self._writer.put(save)
-            self.checkpoint._saved(count)
+            self.checkpoint._note_save(count)
             self._writer.prune()
             return
         place = self._directory.path_of(save.number)
         self._job = job = Job(lambda: self._writer.put_and_prune(save), f"saving {place.name}")
         job.start()
-        self.checkpoint._saved(count)
+        self.checkpoint._note_save(count)
 
     def _run_together(self, save: Save, count: int) -> None:
         """Save what spans several processes: all wait for the first, which writes."""
         place = self._directory.path_of(save.number)
-        by_the_first(lambda: self._writer.put(save), f"Saving {place}")
-        self.checkpoint._saved(count)
+        do_in_first(lambda: self._writer.put(save), f"Saving {place}")
+        self.checkpoint._note_save(count)
         if jax.process_index() == 0:
             self._writer.prune()
 
@@ -331,7 +331,7 @@ class CheckpointManager:
             self.wait()
             paths = self._candidates(skip_damaged)
             is_there = paths or self._directory.damaged()
-            path = self._restored(paths, skip_damaged) if is_there else None
+            path = self._restore_first(paths, skip_damaged) if is_there else None
             if path is None and self._init_fn is not None:
                 self._init_fn()
             if path is not None:
@@ -370,7 +370,7 @@ class CheckpointManager:
             warn_user(f"A damaged checkpoint is skipped: {path}", RuntimeWarning)
         return self.checkpoints[::-1]
 
-    def _restored(self, paths: list[str], skip_damaged: bool) -> str:
+    def _restore_first(self, paths: list[str], skip_damaged: bool) -> str:
         for path in paths:
             try:
                 self.checkpoint.restore(path)

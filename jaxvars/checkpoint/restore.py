@@ -78,12 +78,12 @@ def find_cells(roots: Roots, before: Mapping[int, str] = _NO_PATHS) -> dict[str,
 
     def refuse(path: Path, one: Cell, other: Cell) -> None:
         if (one.key in keys) == (other.key in keys):
-            raise CheckpointError(_alike(path))
+            raise CheckpointError(_describe_clash(path))
 
     def outside(part: Tied) -> str:
         owner = part.tie()
         known = before.get(owner._cell.key) if isinstance(owner, Variable) else None
-        return known or _by_its_name(part)
+        return known or _name_slots(part)
 
     return cells_by_path([*firsts, *others], outside, refuse)
 
@@ -103,7 +103,7 @@ def _is_there(part: str) -> bool:
     return not isinstance(part, Tied) or part.tie() is not None
 
 
-def _by_its_name(part: Tied) -> str:
+def _name_slots(part: Tied) -> str:
     """Return how the slots of a variable that is not in the Checkpoint are called."""
     if part.is_path:
         return f"path={part}"
@@ -111,7 +111,7 @@ def _by_its_name(part: Tied) -> str:
     return f"name={owner.name if isinstance(owner, Variable) else part}"
 
 
-def _alike(path: Path) -> str:
+def _describe_clash(path: Path) -> str:
     """Return why two variables cannot be told apart."""
     tied = next((part for part in path if isinstance(part, Tied)), None)
     if tied is None:
@@ -120,7 +120,7 @@ def _alike(path: Path) -> str:
             "order, or a dict with the keys 1 and '1', or 'a/b' and 'a': a checkpoint could give "
             "one of them the other's value. Use a list, or a dict whose keys are strings without /."
         )
-    name = _by_its_name(tied).partition("=")[2]
+    name = _name_slots(tied).partition("=")[2]
     return (
         f"The optimizer at {'/'.join(path[: path.index(tied)][:-1])!r} has slots for several "
         f"variables called {name!r}, none of which is in the Checkpoint: it could give one of them "
@@ -153,12 +153,12 @@ class Restore(PendingRestore):
         self._entries = file.entries
         self._owner = weakref.ref(owner, self._look_again)
         self._refs: list[Callable[[], object]] = []
-        self._roots = {name: self._weak(root) for name, root in roots.items()}
+        self._roots = {name: self._refer_weakly(root) for name, root in roots.items()}
         self._is_over = False
         self._number = next(_NUMBERS)
         cells, leaves = find_cells(roots), trees.leaves
         self._paths = {cell.key: path for path, cell in cells.items()}
-        self.waiting = self._verified(file, {**leaves, **cells})
+        self.waiting = self._read_verified(file, {**leaves, **cells})
         self._absent = sorted(leaves.keys() - file.entries.keys())
         mine = {path: self.waiting.pop(path) for path in leaves.keys() & self.waiting.keys()}
         self.taken |= dict.fromkeys(mine, _NO_CELL)
@@ -167,9 +167,9 @@ class Restore(PendingRestore):
     def begin(self) -> None:
         """Give what is there its values, all or nothing, and wait for the others."""
         with _LOCK:
-            others = [other for other in _pending() if other.shares(self)]
-            build_late(self._alive(), {path: x.shape for path, x in self.waiting.items()})
-            cells = self._found()
+            others = [other for other in _list_pending() if other.shares(self)]
+            build_late(self._list_alive(), {path: x.shape for path, x in self.waiting.items()})
+            cells = self._find_cells()
             found = {path: cells[path] for path in self.waiting if path in cells}
             first = next(iter(found.values()), None)
             before = _value_of(first)
@@ -196,13 +196,13 @@ class Restore(PendingRestore):
             NEW_CELLS.clear()
 
     # ------------------------------------------------------------ taking
-    def _verified(self, file: Stored, cells: Mapping[str, Cell | Leaf]) -> dict[str, Array]:
+    def _read_verified(self, file: Stored, cells: Mapping[str, Cell | Leaf]) -> dict[str, Array]:
         """Return all values; raise one error that lists everything if something is wrong."""
         misfits = misfits_of(self._entries, cells)
 
         def keep(path: str, value: Array) -> Array:
             at_once = path in cells and path not in misfits  # lest all of it be on the host
-            return placed(cells[path], value) if at_once else value
+            return place_value(cells[path], value) if at_once else value
 
         values, corrupt = file.values(keep)
         if misfits or corrupt:
@@ -221,7 +221,7 @@ class Restore(PendingRestore):
         with _LOCK:
             if _restoring:
                 return set()
-            cells = self._found()
+            cells = self._find_cells()
             self._take(
                 {p: cells[p] for p in self.waiting if p in cells and cells[p].key in NEW_CELLS}
             )
@@ -230,15 +230,15 @@ class Restore(PendingRestore):
     def look(self) -> None:
         """Give all variables that values wait for those, new or not."""
         with _LOCK:
-            cells = self._found()
+            cells = self._find_cells()
             self._take({p: cells[p] for p in self.waiting if p in cells})
 
-    def _found(self) -> dict[str, Cell]:
+    def _find_cells(self) -> dict[str, Cell]:
         """Return the cells of the variables that there are; reads meanwhile are not reported."""
         with _LOCK:
             _restoring.append(None)
             try:
-                return find_cells(self._alive(), self._paths)
+                return find_cells(self._list_alive(), self._paths)
             finally:
                 _restoring.pop()
 
@@ -254,7 +254,7 @@ class Restore(PendingRestore):
         try:
             with context.at(context.EVAL):
                 mine = [p for p, cell in cells.items() if _GIVERS.get(cell, 0) <= self._number]
-                values = [placed(cells[path], self.waiting[path]) for path in mine]
+                values = [place_value(cells[path], self.waiting[path]) for path in mine]
                 LOCAL.eager.write_all([cells[path] for path in mine], values, ())
                 _GIVERS.update({cells[path]: self._number for path in mine})
         finally:
@@ -273,7 +273,7 @@ class Restore(PendingRestore):
     def missing(self) -> list[str]:
         """Return the paths of the variables that have got no value."""
         taken = set(self.taken.values())
-        cells = self._found()
+        cells = self._find_cells()
         left = [p for p, cell in cells.items() if cell.key not in taken and p not in self.misfits]
         return [*left, *self._absent]
 
@@ -298,7 +298,7 @@ class Restore(PendingRestore):
         mine, others = ({id(ref()) for ref in each._refs} for each in (self, other))
         return not mine.isdisjoint(others - {id(None)})
 
-    def _alive(self) -> dict[str | None, object]:
+    def _list_alive(self) -> dict[str | None, object]:
         """Return the objects that there are still; all of the Checkpoint's, if it is alive."""
         owner: Any = self._owner()
         if owner is not None:
@@ -306,7 +306,7 @@ class Restore(PendingRestore):
         held = {name: ref() for name, ref in self._roots.items()}
         return {name: x for name, x in held.items() if x is not None}
 
-    def _weak(self, root: object, within: tuple[int, ...] = ()) -> Callable[[], object]:
+    def _refer_weakly(self, root: object, within: tuple[int, ...] = ()) -> Callable[[], object]:
         """Return what returns an object, or None if it is gone; of a list what is left in it."""
         if (isinstance(root, CLOSED_TYPES) and not holds_objects(root)) or id(root) in within:
             return _nothing
@@ -317,7 +317,7 @@ class Restore(PendingRestore):
         if isinstance(root, Holder) or not isinstance(root, _BOXES):
             return ref
         inside = (*within, id(root))
-        refs = [(name, self._weak(child, inside)) for name, child in children_of(root)]
+        refs = [(name, self._refer_weakly(child, inside)) for name, child in children_of(root)]
         return lambda: _Left((name, each()) for name, each in refs) if ref() is None else ref()
 
     def _look_again(self, _: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -334,7 +334,7 @@ class Restore(PendingRestore):
             self.is_partial = True  # once
             warnings.warn(
                 f"Of {self.source}, restored at {self.line}, these values were never used: "
-                f"{', '.join(_shortened(sorted(self.waiting)))}. If that is right, say so: "
+                f"{', '.join(_shorten(sorted(self.waiting)))}. If that is right, say so: "
                 "checkpoint.restore(path).expect_partial().",
                 CheckpointWarning,
                 stacklevel=2,
@@ -380,7 +380,7 @@ def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
     return "; ".join(problems)
 
 
-def placed(cell: Cell | Leaf, value: Array) -> Array:
+def place_value(cell: Cell | Leaf, value: Array) -> Array:
     """Return a value that was read where the variable lives, in separate memory."""
     if isinstance(cell, Leaf):
         return cell.placed(value)
@@ -406,15 +406,15 @@ class _Left(tuple[object, ...]):
         return made
 
 
-def _pending() -> list[Restore]:
+def _list_pending() -> list[Restore]:
     return [seeker for seeker in PENDING_RESTORES if isinstance(seeker, Restore)]
 
 
-def _shortened(paths: list[str]) -> list[str]:
+def _shorten(paths: list[str]) -> list[str]:
     return paths if len(paths) <= 8 else [*paths[:6], f"and {len(paths) - 6} more"]
 
 
 @atexit.register
 def _warn_at_exit() -> None:
-    for restore in _pending():
+    for restore in _list_pending():
         restore.warn()

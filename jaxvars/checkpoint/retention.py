@@ -67,9 +67,9 @@ class Policy:
     keep_best: int
 
     def __post_init__(self) -> None:
-        least_one("max_to_keep", self.max_to_keep, " To keep all checkpoints, give None.")
-        least_one("keep_every", self.keep_every)
-        least_one("keep_best", self.keep_best)
+        check_positive("max_to_keep", self.max_to_keep, " To keep all checkpoints, give None.")
+        check_positive("keep_every", self.keep_every)
+        check_positive("keep_best", self.keep_best)
         if self.hours is not None and not self.hours > 0:
             raise ValueError(
                 f"keep_checkpoint_every_n_hours is a positive number or None, not {self.hours!r}."
@@ -124,7 +124,7 @@ class Policy:
         kept = {r.number for r in (*newest, *self.best(records)[: self.keep_best])}
         return [r for r in records if not r.forever and r.number not in kept]
 
-    def checked_metrics(self, metrics: Mapping[str, Any] | None) -> dict[str, float]:
+    def check_metrics(self, metrics: Mapping[str, Any] | None) -> dict[str, float]:
         """Return metrics as numbers; raise TypeError or ValueError if they are none."""
         if metrics is None:
             return {}
@@ -139,7 +139,7 @@ class Policy:
         return numbers
 
 
-def least_one(what: str, value: Any, hint: str = "") -> None:
+def check_positive(what: str, value: Any, hint: str = "") -> None:
     """Raise ValueError unless a value is a positive integer or None."""
     is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if value is not None and (not is_int or value < 1):

@@ -101,7 +101,7 @@ def lie_apart(values: Mapping[str, Array]) -> bool:
     return any(processes_of(value) > 1 for value in values.values())
 
 
-def brought_together(values: Mapping[str, Array]) -> dict[str, Array]:
+def bring_together(values: Mapping[str, Array]) -> dict[str, Array]:
     """Gather what spans processes, value by value, on the host; to be called by all."""
     from jax.experimental.multihost_utils import process_allgather
 
@@ -111,7 +111,7 @@ def brought_together(values: Mapping[str, Array]) -> dict[str, Array]:
     }
 
 
-def by_the_first(action: Callable[[], object], what: str) -> None:
+def do_in_first(action: Callable[[], object], what: str) -> None:
     """Have the first process do something; raise CheckpointError in the others if it fails."""
     from jax.experimental.multihost_utils import broadcast_one_to_all
 

@@ -62,7 +62,7 @@ class Stored(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        words = _checked_manifest(tamed(self._words, "its manifest is damaged: "))
+        words = _check_manifest(tamed(self._words, "its manifest is damaged: "))
         self.time_ns: int = words["time_ns"]
         self.about: dict[str, Any] = words["about"]
         self.entries = {p: Entry.from_json(entry) for p, entry in words["variables"].items()}
@@ -148,7 +148,7 @@ def _near(target: Path) -> str:
     return f" In {target.parent} there are: {', '.join(names) or 'no files'}."
 
 
-def _checked_manifest(words: Any) -> dict[str, Any]:
+def _check_manifest(words: Any) -> dict[str, Any]:
     if not isinstance(words, dict) or "jaxvars" not in words:
         raise ValueError("it has no manifest, so that its values could not be verified")
     if words["jaxvars"] != FORMAT:

@@ -66,7 +66,7 @@ class Leaf:
             return context.fresh(value) if copy else value
         elif isinstance(value, jax.ShapeDtypeStruct):
             raise CheckpointError(f"There is no value at {path} yet, only its shape: {value}.")
-        elif why := _why_not(value):
+        elif why := _explain_refusal(value):
             raise CheckpointError(f"The value at {path} is {value!r}, {why}")
         else:
             array = np.array(value)
@@ -94,13 +94,13 @@ class Leaf:
             return np.array(value) if isinstance(mine, np.ndarray) else value[()]
         with as_wide_as(value):
             if getattr(mine, "weak_type", False):  # else results of other dtypes would follow
-                value = _weak(value)
+                value = _make_weak(value)
             if mine.sharding is not None and getattr(mine, "committed", True):
                 return jax.device_put(value, mine.sharding, may_alias=False)
             return jnp.array(value)
 
 
-def _why_not(value: Array) -> str:
+def _explain_refusal(value: Array) -> str:
     """Return why a value of a tree cannot be saved with all that it is, or nothing."""
     kind = type(value)
     if isinstance(value, np.ma.MaskedArray):
@@ -130,7 +130,7 @@ def as_wide_as(value: Array) -> AbstractContextManager[None]:
     return jax.enable_x64(wide)
 
 
-def _weak(value: np.ndarray) -> jax.Array:
+def _make_weak(value: np.ndarray) -> jax.Array:
     """Return a value as an array of a weak type, as numbers of Python and `jnp.full` make them."""
     zeros = jnp.broadcast_to(jnp.asarray(value.dtype.type(0).item()), value.shape)
     return zeros.at[...].set(value) if zeros.dtype == value.dtype else jnp.array(value)
@@ -146,7 +146,7 @@ class Trees:
         for path, home in found:
             for name, tree in [(name, x) for name, x in vars(home).items() if name[0] != "_"]:
                 self._homes.append((vars(home), name, (*path, name)))
-                for place, leaf in _saved_in(tree, (*path, name)):
+                for place, leaf in _find_saved(tree, (*path, name)):
                     self._add("/".join(place), leaf)
 
     def _add(self, path: str, leaf: Array) -> None:
@@ -163,7 +163,7 @@ class Trees:
         parts = [path.split("/") for path in values]
         inside = {"/".join(part[:i]) for part in parts for i in range(1, len(part) + 1)}
         made = [
-            (home, name, _rebuilt(home[name], path, values, inside))
+            (home, name, _rebuild(home[name], path, values, inside))
             for home, name, path in self._homes
         ]
 
@@ -174,7 +174,7 @@ class Trees:
         return put
 
 
-def _saved_in(tree: object, path: Path) -> Iterator[tuple[Path, Array]]:
+def _find_saved(tree: object, path: Path) -> Iterator[tuple[Path, Array]]:
     """Yield the arrays in a tree, and the data beside them or beside Variables, with paths."""
     found = list(_leaves(tree, path, ()))
     if any(_is_array(leaf) or _holds_variables(leaf) for _, leaf in found):
@@ -190,14 +190,14 @@ def _leaves(value: object, path: Path, within: tuple[int, ...]) -> Iterator[tupl
             yield from _leaves(child, (*path, name), (*within, id(value)))
 
 
-def _rebuilt(value: Any, path: Path, values: Mapping[str, Array], inside: Set[str]) -> Any:
+def _rebuild(value: Any, path: Path, values: Mapping[str, Array], inside: Set[str]) -> Any:
     """Return a tree with some leaves replaced; itself where there are none of them inside."""
     if (place := "/".join(path)) not in inside:
         return value
     children = _children(value)
     if children is None:
         return values.get(place, value) if _is_saved(value) else value
-    new = [_rebuilt(child, (*path, name), values, inside) for name, child in children]
+    new = [_rebuild(child, (*path, name), values, inside) for name, child in children]
     if all(child is old for child, (_, old) in zip(new, children, strict=True)):
         return value  # its holder may go on to add to it
     if type(value) is dict:
@@ -267,10 +267,10 @@ def check_kept(path: Path, value: object, *, is_root: bool = False, is_saving: b
         return
     is_empty = value is None or (type(value) in (dict, list, tuple) and not value)
     if is_empty or leaves:
-        raise CheckpointError(_refusal("/".join(path) or "root", value))
+        raise CheckpointError(_describe_refusal("/".join(path) or "root", value))
 
 
-def _refusal(name: str, value: object) -> str:
+def _describe_refusal(name: str, value: object) -> str:
     kind = type(value).__name__
     words = f"{kind} {value!r}" if isinstance(value, CLOSED_TYPES) else f"{kind} object"
     why = f"The Checkpoint at {user_line()} would save nothing of {name!r} ({words}): "

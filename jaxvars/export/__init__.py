@@ -45,11 +45,11 @@ from jaxvars.core.state import unique
 from jaxvars.core.store import take_all
 from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
-from jaxvars.export.files import array_of, npy, read, sound, write
+from jaxvars.export.files import array_of, check_sound, read, to_npy, write
 from jaxvars.export.forms import Words
 from jaxvars.export.functions import Found, programs_of
 from jaxvars.export.loaded import Loaded, Parts, SavedFunction
-from jaxvars.export.serialize import Options, exported, function_words
+from jaxvars.export.serialize import Options, describe_function, export_program
 
 __all__ = ["Loaded", "SavedFunction", "load", "save"]
 
@@ -138,14 +138,14 @@ def save(
         raise SavedError("Programs are saved outside of compiled functions and JAX transforms.")
     if isinstance(obj, Loaded) and signatures is None:
         return _write(path, obj.parts.words, dict(obj.parts.blobs), obj.named_variables)
-    options = Options(_platforms(platforms), vjp_order, tuple(disabled_checks))
+    options = Options(_check_platforms(platforms), vjp_order, tuple(disabled_checks))
     found = programs_of(obj, signatures)
     owner = getattr(obj, "__self__", obj)
-    variables = _variables(owner, found)
+    variables = _list_variables(owner, found)
     paths = {variable._cell.key: name for name, variable in variables.items()}
     blobs: dict[str, bytes] = {}
     functions = {
-        name: _function(name, programs, paths, options, blobs)
+        name: _describe_function(name, programs, paths, options, blobs)
         for name, programs in found.programs.items()
     }
     name = owner.name if isinstance(owner, Module) else name_of(obj)
@@ -180,12 +180,12 @@ def load(path: PathLike, *, digest: str | None = None) -> Loaded:
         >>> folder.cleanup()
     """
     words, members = read(path, digest)
-    return sound(path, lambda: _loaded(words, members))
+    return check_sound(path, lambda: _load(words, members))
 
 
-def _loaded(words: Words, members: Mapping[str, bytes]) -> Loaded:
+def _load(words: Words, members: Mapping[str, bytes]) -> Loaded:
     variables = {
-        str(path): _variable(str(path), described, members)
+        str(path): _load_variable(str(path), described, members)
         for path, described in words["variables"].items()
     }
     used = {
@@ -200,7 +200,7 @@ def _loaded(words: Words, members: Mapping[str, bytes]) -> Loaded:
     return Loaded(parts, variables)
 
 
-def _variable(path: str, words: Words, members: Mapping[str, bytes]) -> Variable:
+def _load_variable(path: str, words: Words, members: Mapping[str, bytes]) -> Variable:
     entry = Entry.from_json(words)
     value = decode(array_of(members[words["file"]], entry), entry)
     trainable, name = words["trainable"], words["name"]
@@ -211,7 +211,7 @@ def _variable(path: str, words: Words, members: Mapping[str, bytes]) -> Variable
 
 
 # ---------------------------------------------------------------- saving
-def _platforms(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
+def _check_platforms(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
     if names is None:
         return None
     names = (names,) if isinstance(names, str) else tuple(names)
@@ -223,18 +223,18 @@ def _platforms(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return names
 
 
-def _function(
+def _describe_function(
     name: str, programs: Any, paths: Mapping[int, str], options: Options, blobs: dict[str, bytes]
 ) -> Words:
     """Describe a function, and add its programs to the members of the file."""
     described: list[Words] = []
     for known in programs:
-        words, levels = exported(known.entry, known.binder, paths, options)
+        words, levels = export_program(known.entry, known.binder, paths, options)
         _refuse_ambiguity(name, words, described, {known.entry.key[2] for known in programs})
         files = [f"programs/{len(blobs) + i}.bin" for i in range(len(levels))]
         blobs.update(zip(files, levels, strict=True))
         described.append(words | {"files": files})
-    return function_words(programs[0].binder, described) | {"programs": described}
+    return describe_function(programs[0].binder, described) | {"programs": described}
 
 
 def _refuse_ambiguity(
@@ -253,7 +253,7 @@ def _refuse_ambiguity(
             )
 
 
-def _variables(obj: Any, found: Found) -> dict[str, Variable]:
+def _list_variables(obj: Any, found: Found) -> dict[str, Variable]:
     """Return all variables of an object, then those that its programs use besides, by path."""
     variables: dict[str, Variable] = {}
     if isinstance(obj, Module):
@@ -264,11 +264,11 @@ def _variables(obj: Any, found: Found) -> dict[str, Variable]:
             for cell in cells_of(program.entry):
                 if cell.key not in known:
                     known.add(cell.key)
-                    variables[unique(cell.name, variables)] = _owner(cell)
+                    variables[unique(cell.name, variables)] = _find_owner(cell)
     return variables
 
 
-def _owner(cell: Cell) -> Variable:
+def _find_owner(cell: Cell) -> Variable:
     owner = cell.owner()
     if not isinstance(owner, Variable):
         raise SavedError(f"Variable {cell.name!r} is gone: only the program knew of it.")
@@ -284,7 +284,7 @@ def _write(
     for number, (name, variable) in enumerate(variables.items()):
         file = f"variables/{number}.npy"
         plain, entry = encode(values[name])
-        members[file] = npy(plain)
+        members[file] = to_npy(plain)
         described[name] = entry.to_json() | {
             "file": file,
             "name": variable.name,

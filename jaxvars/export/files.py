@@ -72,7 +72,7 @@ def write(path: PathLike, manifest: Words, members: Mapping[str, bytes]) -> str:
     return digest
 
 
-def npy(plain: Array) -> bytes:
+def to_npy(plain: Array) -> bytes:
     """Return the bytes of a .npy file."""
     array, file = storable(plain), io.BytesIO()
     np.lib.format.write_array(file, np.ascontiguousarray(array).reshape(array.shape),
@@ -85,7 +85,7 @@ def _sha256(data: bytes) -> str:
 
 
 # ---------------------------------------------------------------- reading
-def sound(path: PathLike, action: Callable[[], T]) -> T:
+def check_sound(path: PathLike, action: Callable[[], T]) -> T:
     """Run what reads a file; whatever is wrong with that becomes a SavedError."""
     try:
         return action()
@@ -107,7 +107,7 @@ def read(path: PathLike, digest: str | None) -> tuple[Words, dict[str, bytes]]:
     if place.is_dir() or not place.exists():
         kind = "a folder" if place.is_dir() else "nothing"
         raise SavedError(f"There is {kind} at {place}, and no file of jv.export.save.")
-    return sound(path, lambda: _read(place, digest))
+    return check_sound(path, lambda: _read(place, digest))
 
 
 def _read(path: Path, digest: str | None) -> tuple[Words, dict[str, bytes]]:

@@ -185,7 +185,7 @@ def describe(form: Form) -> str:
     return str(form)
 
 
-def filled(form: Form, values: Sequence[Array]) -> Any:
+def fill(form: Form, values: Sequence[Array]) -> Any:
     """Return what a form describes, with these arrays in it."""
     kind: Any = type(form)
     if isinstance(form, Tensor):
@@ -195,8 +195,8 @@ def filled(form: Form, values: Sequence[Array]) -> Any:
     if form is None:
         return None
     if isinstance(form, Mapping):
-        return kind((key, filled(child, values)) for key, child in form.items())
-    children = [filled(child, values) for child in form]
+        return kind((key, fill(child, values)) for key, child in form.items())
+    children = [fill(child, values) for child in form]
     return kind(*children) if is_named(form) else kind(children)
 
 
@@ -235,10 +235,10 @@ class _Fitting:
             self._found[form.index] = self._array(form, value, path)
         elif isinstance(form, Static):
             if exact(value, held) != exact(form.value):
-                raise Mismatch(f"{path} is {_shown(value)}, not {form.value!r}")
+                raise Mismatch(f"{path} is {_show(value)}, not {form.value!r}")
         elif form is None:
             if value is not None:
-                raise Mismatch(f"{path} is {_shown(value)}, not None")
+                raise Mismatch(f"{path} is {_show(value)}, not None")
         else:
             for child, part, name in _parts(form, value, path):
                 self._fit(child, part, name)
@@ -246,14 +246,14 @@ class _Fitting:
     def _array(self, form: Tensor, value: Any, path: str) -> Array:
         value = unwrap(value)
         if self._exactly and _type_of(value) != (form.dtype, form.weak):
-            raise Mismatch(f"{path} is {_shown(value)}, not {form}")
+            raise Mismatch(f"{path} is {_show(value)}, not {form}")
         array = value
         if not (self._exactly and hasattr(value, "dtype")):
-            array = _converted(form, value, path, self._closeness)
+            array = _convert(form, value, path, self._closeness)
         if self._exactly and form.weak:
             array = jnp.asarray(value)  # still weak
         if len(array.shape) != len(form.shape):
-            raise Mismatch(f"{path} is {_shown(array)}, not {form}")
+            raise Mismatch(f"{path} is {_show(array)}, not {form}")
         for axis, (want, have) in enumerate(zip(form.shape, array.shape, strict=True)):
             self._check_size(want, have, f"{path}.shape[{axis}]")
         return array
@@ -278,33 +278,33 @@ def _parts(form: Form, value: Any, path: str) -> list[tuple[Form, Any, str]]:
     """Return the parts of a form, of a value, and what they are called."""
     if isinstance(form, Mapping):
         if not isinstance(value, Mapping) or _keys(value) != _keys(form):
-            raise Mismatch(f"{path} is {_shown(value)}, not a dict of {list(form)}")
+            raise Mismatch(f"{path} is {_show(value)}, not a dict of {list(form)}")
         if OrderedDict in (type(form), type(value)) and list(value) != list(form):
-            raise Mismatch(f"{path} is {_shown(value)}, in another order than {list(form)}")
+            raise Mismatch(f"{path} is {_show(value)}, in another order than {list(form)}")
         return [(child, value[key], f"{path}[{key!r}]") for key, child in form.items()]
     if is_named(form):
         if not is_named(value) or value._fields != form._fields:
-            raise Mismatch(f"{path} is {_shown(value)}, not a named tuple of {form._fields}")
+            raise Mismatch(f"{path} is {_show(value)}, not a named tuple of {form._fields}")
         names = [f"{path}.{field}" for field in form._fields]
     else:
         kind = list if isinstance(form, list) else tuple
         if not isinstance(value, kind) or is_named(value) or len(value) != len(form):
-            raise Mismatch(f"{path} is {_shown(value)}, not a {kind.__name__} of {len(form)}")
+            raise Mismatch(f"{path} is {_show(value)}, not a {kind.__name__} of {len(form)}")
         names = [f"{path}[{i}]" for i in range(len(form))]
     return list(zip(form, value, names, strict=True))
 
 
-def _converted(form: Tensor, value: Any, path: str, closeness: int) -> Array:
+def _convert(form: Tensor, value: Any, path: str, closeness: int) -> Array:
     if value is None or isinstance(value, Mapping):
-        raise Mismatch(f"{path} is {_shown(value)}, not {form}")
+        raise Mismatch(f"{path} is {_show(value)}, not {form}")
     if form.dtype.startswith("key<"):
         if str(getattr(value, "dtype", None)) != form.dtype:
-            raise Mismatch(f"{path} is {_shown(value)}, not {form}")
+            raise Mismatch(f"{path} is {_show(value)}, not {form}")
         return value
     try:
         given = array_of(value, path)
         if not _is_close(given, form.dtype, closeness):
-            raise Mismatch(f"{path} is {_shown(value)}, not {form}")
+            raise Mismatch(f"{path} is {_show(value)}, not {form}")
         array = to_tensor(given, form.dtype, what=path)
     except (NotATensorError, DtypeError) as error:
         raise Mismatch(str(error).rstrip(".")) from None
@@ -357,7 +357,7 @@ def _type_of(value: Any) -> tuple[str, bool] | None:
     return None if dtype is None else (str(dtype), bool(getattr(value, "weak_type", False)))
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     if isinstance(value, Mapping):

@@ -49,28 +49,28 @@ class Found(NamedTuple):
 
 def programs_of(root: Any, signatures: Any) -> Found:
     """Return what `jv.export.save` saves of an object; raise SavedError if it is unknown."""
-    root = _compiled(root)
+    root = _unwrap(root)
     if signatures is None:
-        return _known(root)
+        return _find_known(root)
     if not isinstance(signatures, Mapping):
         signatures = {CALL: signatures}
-    return Found({name: _given(root, name, what) for name, what in signatures.items()}, [])
+    return Found({name: _find_given(root, name, what) for name, what in signatures.items()}, [])
 
 
-def _known(root: Any) -> Found:
-    functions = _functions(root)
-    programs = {name: _traces(function) for name, function in functions.items()}
+def _find_known(root: Any) -> Found:
+    functions = _list_functions(root)
+    programs = {name: _list_traces(function) for name, function in functions.items()}
     found = {name: some for name, some in programs.items() if some}
     if not found:
-        raise SavedError(_nothing_known(root, list(functions)))
+        raise SavedError(_describe_unknown(root, list(functions)))
     return Found(found, [name for name in functions if name not in found])
 
 
-def _compiled(what: Any) -> Any:
+def _unwrap(what: Any) -> Any:
     return what.function if isinstance(what, SavedFunction) else what
 
 
-def _functions(root: Any) -> dict[str, Any]:
+def _list_functions(root: Any) -> dict[str, Any]:
     """Return the compiled functions of an object by name: its methods, or it alone."""
     if isinstance(root, Function | BoundFunction | ConcreteFunction):
         return {CALL: root}
@@ -85,12 +85,12 @@ def _functions(root: Any) -> dict[str, Any]:
     return {n: getattr(root, n) for n in [*methods, *attributes] if n == CALL or n[0] != "_"}
 
 
-def _traces(what: Any) -> list[Known]:
+def _list_traces(what: Any) -> list[Known]:
     """Return what is known of a function: its input signature, or what it was traced for."""
     if isinstance(what, ConcreteFunction):
         bind: Any = what._bind
         return [Known(bind.__self__, what._executable)]
-    fn, given = _taken_apart(what)
+    fn, given = _take_apart(what)
     if fn._signature.specs is not None:
         return [trace(what, (), {})]
     wanted = [id(x) for x in given]
@@ -101,7 +101,7 @@ def _traces(what: Any) -> list[Known]:
     ]
 
 
-def _taken_apart(what: Function | BoundFunction) -> tuple[Function, tuple[Any, ...]]:
+def _take_apart(what: Function | BoundFunction) -> tuple[Function, tuple[Any, ...]]:
     if isinstance(what, BoundFunction):
         return what.function, (what.__self__,)
     return what, ()
@@ -112,22 +112,22 @@ def first_objects(entry: Executable, count: int) -> list[int]:
 
 
 # ---------------------------------------------------------------- signatures that are given
-def _given(root: Any, name: str, what: Any) -> list[Known]:
-    what = _compiled(what)
+def _find_given(root: Any, name: str, what: Any) -> list[Known]:
+    what = _unwrap(what)
     if isinstance(what, list):
-        return [known for one in what for known in _given(root, name, one)]
+        return [known for one in what for known in _find_given(root, name, one)]
     if isinstance(what, ConcreteFunction):
-        return _traces(what)
+        return _list_traces(what)
     if isinstance(what, Function | BoundFunction):
-        return _traces(what) or _unknown(name, what)
-    function = _function(root, name)
+        return _list_traces(what) or _refuse_unknown(name, what)
+    function = _find_function(root, name)
     if isinstance(what, Mapping):
         return [trace(function, (), dict(what))]
     return [trace(function, what if isinstance(what, tuple) else (what,), {})]
 
 
-def _function(root: Any, name: str) -> Any:
-    functions = _functions(root)
+def _find_function(root: Any, name: str) -> Any:
+    functions = _list_functions(root)
     if name in functions:
         return functions[name]
     alone = name == CALL and callable(root) and not isinstance(root, Module)
@@ -141,7 +141,7 @@ def _function(root: Any, name: str) -> Any:
     return compiled(found)
 
 
-def _unknown(name: str, what: Any) -> list[Known]:
+def _refuse_unknown(name: str, what: Any) -> list[Known]:
     raise SavedError(
         f"{what!r} has no signature to be saved as {name!r}: it was never called. Say which, "
         f'signatures={{"{name}": fn.trace(jv.TensorSpec(...))}}, or call it first.'
@@ -149,7 +149,7 @@ def _unknown(name: str, what: Any) -> list[Known]:
 
 
 def trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Known:
-    fn, given = _taken_apart(function)
+    fn, given = _take_apart(function)
     numbers = iter(range(1, 1000))
     whole = fn._signature.completed((*given, *args)), kwargs
     specs = jax.tree.map(lambda x: _spec(x, numbers), whole, is_leaf=_is_leaf)
@@ -186,7 +186,7 @@ def _spec(x: Any, numbers: Any) -> Any:
     return jax.ShapeDtypeStruct(sizes, x.dtype)
 
 
-def _nothing_known(root: Any, names: Sequence[str]) -> str:
+def _describe_unknown(root: Any, names: Sequence[str]) -> str:
     if not names and (isinstance(root, Module) or not callable(root)):
         return (
             f"{type(root).__name__} has no compiled method to save. Decorate one with @jv.compile, "

@@ -24,7 +24,7 @@ from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import CompileError, SavedError
-from jaxvars.export.forms import CALL, STATICS, Mismatch, Words, filled, fit
+from jaxvars.export.forms import CALL, STATICS, Mismatch, Words, fill, fit
 from jaxvars.export.program import Program
 from jaxvars.tracing.key_order import in_order, order_of
 from jaxvars.typing import Array
@@ -62,15 +62,15 @@ class SavedFunction:
     ) -> None:
         self.name = name
         self.programs = tuple(programs)
-        self.__signature__ = _signature(words["parameters"])
+        self.__signature__ = _make_signature(words["parameters"])
         # A program for sizes that are known goes before one for which they are open.
         self.__sorted = sorted(self.programs, key=lambda program: program.openness)
         self.__orders = {
-            jax.tree.structure(filled(program.outputs, program.results)): order_of(program.outputs)
+            jax.tree.structure(fill(program.outputs, program.results)): order_of(program.outputs)
             for program in reversed(self.programs)
         }
         self.__ready: set[Any] = set()  # kinds of arguments that need not be converted
-        body = _body(self.__signature__, self.__sorted, variables)
+        body = _make_body(self.__signature__, self.__sorted, variables)
         body.__name__ = body.__qualname__ = name
         known = self.__signature__.parameters
         static = [str(x) for x in words["static"] if x in known]
@@ -84,13 +84,13 @@ class SavedFunction:
             SavedError: when it was not exported for the platform that it is run on.
         """
         try:
-            args, kwargs = self._converted(args, kwargs)
+            args, kwargs = self._convert(args, kwargs)
             result = self.__function(*args, **kwargs)
         except ValueError as error:
-            raise self._translated(error) from error.__cause__
+            raise self._translate(error) from error.__cause__
         return in_order(result, self.__orders.get(jax.tree.structure(result)))
 
-    def _converted(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def _convert(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Return arguments with arrays of the dtypes that were saved.
 
         In the compiled function they have no numbers any more, or others: an int64 is an int32.
@@ -101,11 +101,11 @@ class SavedFunction:
             return args, kwargs
         bound = self.__signature__.bind(*args, **kwargs)
         bound.apply_defaults()
-        program, arrays, is_exact = _choice(self.__sorted, bound.arguments)
+        program, arrays, is_exact = _choose(self.__sorted, bound.arguments)
         if is_exact and all(hasattr(leaf, "dtype") for leaf in leaves):
             self.__ready.add(kind)
         for name, form in program.arguments.items():
-            bound.arguments[name] = filled(form, arrays)
+            bound.arguments[name] = fill(form, arrays)
         return bound.args, bound.kwargs
 
     @property
@@ -113,7 +113,7 @@ class SavedFunction:
         """The compiled function: `trace`, `traces`."""
         return self.__function
 
-    def _translated(self, error: ValueError) -> ValueError:
+    def _translate(self, error: ValueError) -> ValueError:
         if "do not match the polymorphic shapes" in str(error):  # of sizes like "2*n"
             return CompileError(f"The sizes of the arguments do not fit together:\n  {self!r}.")
         if "was exported for platforms" not in str(error):
@@ -128,7 +128,7 @@ class SavedFunction:
         return "\n".join(map(str, self.programs))
 
 
-def _body(
+def _make_body(
     signature: inspect.Signature, programs: Sequence[Program], variables: Mapping[str, Variable]
 ) -> Callable[..., Any]:
     used = {path for program in programs for path in (*program.reads, *program.writes)}
@@ -137,20 +137,20 @@ def _body(
     def body(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        program, arrays, _ = _choice(programs, bound.arguments)
+        program, arrays, _ = _choose(programs, bound.arguments)
         values = {path: mine[path].value for path in program.reads}
         results, new, failure = program(values, arrays)
         held = [*values.values(), *arrays]
         LOCAL.frame.write_all([mine[path]._cell for path in new], list(new.values()), held)
         if failure is not None:
             report(failure)
-        return filled(program.outputs, results)
+        return fill(program.outputs, results)
 
     body.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess] - inspect's way
     return body
 
 
-def _choice(
+def _choose(
     programs: Sequence[Program], arguments: Mapping[str, Any]
 ) -> tuple[Program, list[Array], bool]:
     """Return the program for a call, its arrays, and whether it fits exactly, as it should."""
@@ -165,18 +165,21 @@ def _choice(
     raise CompileError(f"The arguments are not those that were saved:\n  {known}.")
 
 
-def _signature(parameters: Any) -> inspect.Signature:
+def _make_signature(parameters: Any) -> inspect.Signature:
     return inspect.Signature([
         inspect.Parameter(
             words["name"],
             _KINDS[words["kind"]],
-            default=_default(words["default"]) if "default" in words else inspect.Parameter.empty,
+            default=_read_default(words),
         )
         for words in parameters
     ])  # fmt: skip
 
 
-def _default(value: Any) -> Any:
+def _read_default(words: Words) -> Any:
+    value = words.get("default", inspect.Parameter.empty)
+    if value is inspect.Parameter.empty:
+        return value
     if value is not None and not isinstance(value, STATICS):
         raise ValueError("no default")
     return value
@@ -199,7 +202,7 @@ class Loaded(Module):
         self.__variables = dict(variables)
         vars(self).update(variables)  # by path, where walking finds them
         self.__functions = {
-            str(name): _function(str(name), words, parts, self.__variables)
+            str(name): _make_function(str(name), words, parts, self.__variables)
             for name, words in parts.words["functions"].items()
         }
 
@@ -270,7 +273,7 @@ class Loaded(Module):
         yield from self.__functions.items()
 
 
-def _function(
+def _make_function(
     name: str, words: Words, parts: Parts, variables: Mapping[str, Variable]
 ) -> SavedFunction:
     programs = [

@@ -34,7 +34,7 @@ class Program:
             str(key): from_json(form) for key, form in words["arguments"].items()
         }
         self.outputs: Form = from_json(words["outputs"])
-        taken, made = map(_tensors, (self.arguments, self.outputs))
+        taken, made = map(_list_tensors, (self.arguments, self.outputs))
         self.results = [tensor.index for tensor in made]  # the number of each array, in order
         self._weak = {tensor.index: tensor.weak for tensor in made}
         open_sizes = [size for form in taken for size in form.shape if isinstance(size, str)]
@@ -46,7 +46,7 @@ class Program:
         self.vjp_order = len(blobs) - 1
         self._checks = None if words["checks"] is None else known_here(words["checks"])
         self._no_gradient = words["no_gradient"]
-        self._levels = _deserialized(name, words, blobs, versions)
+        self._levels = _deserialize(name, words, blobs, versions)
         self._exported = self._levels[0]
         self._check_description()
         self._run = self._differentiable(0)
@@ -57,7 +57,7 @@ class Program:
         """Return the results, new values by path, and a failed check (None without checks)."""
         flat = jax.tree.leaves(({key: variables[key] for key in self.reads}, list(arguments)))
         results, new = jax.tree.unflatten(self._exported.out_tree, self._run(*flat))
-        results = [_weakly(x) if self._weak.get(i) else x for i, x in enumerate(results)]
+        results = [_make_weak(x) if self._weak.get(i) else x for i, x in enumerate(results)]
         failure = new.pop("", None)
         if failure is not None:
             failure = renumbered(failure, self._checks or {})
@@ -69,7 +69,7 @@ class Program:
 
     def _differentiable(self, level: int) -> Flat:
         """Return a level (program, gradient, ...) with its gradient and a rule for vmap."""
-        run = jax.custom_batching.sequential_vmap(_flat(self._levels[level]))
+        run = jax.custom_batching.sequential_vmap(_flatten(self._levels[level]))
 
         @jax.custom_vjp
         def called(*inputs: Array) -> Sequence[Array]:
@@ -100,7 +100,7 @@ class Program:
 
     def _check_description(self) -> None:
         """Raise ValueError unless the program takes and returns what its description says."""
-        taken, made = map(_tensors, (self.arguments, self.outputs))
+        taken, made = map(_list_tensors, (self.arguments, self.outputs))
         args, kwargs = jax.tree.unflatten(self._exported.in_tree, self._exported.in_avals)
         variables, arguments = args
         results, new = jax.tree.unflatten(self._exported.out_tree, self._exported.out_avals)
@@ -117,7 +117,7 @@ class Program:
         return variables.get(path, new.get(path))
 
 
-def _tensors(form: Form) -> list[Tensor]:
+def _list_tensors(form: Form) -> list[Tensor]:
     return [leaf for leaf in leaves_of(form) if isinstance(leaf, Tensor)]
 
 
@@ -126,7 +126,7 @@ def moves(value: Array) -> bool:
     return jnp.issubdtype(value.dtype, jnp.inexact)
 
 
-def _flat(exported: Any) -> Flat:
+def _flatten(exported: Any) -> Flat:
     """Return an exported function as one of flat inputs and outputs."""
 
     def run(*inputs: Array) -> list[Array]:
@@ -147,7 +147,7 @@ def is_weak(value: Array) -> bool:
     return bool(getattr(value, "weak_type", False))
 
 
-def _weakly(value: Array) -> Array:
+def _make_weak(value: Array) -> Array:
     kind = {"new_dtype": value.dtype, "weak_type": True, "sharding": None}
     return jax.lax.convert_element_type_p.bind(value, **kind)
 
@@ -157,7 +157,7 @@ def sizes(shape: Sequence[Any]) -> tuple[int | str, ...]:
     return tuple(size if isinstance(size, int) else str(size) for size in shape)
 
 
-def _deserialized(name: str, words: Words, blobs: Sequence[bytes], versions: Words) -> list[Any]:
+def _deserialize(name: str, words: Words, blobs: Sequence[bytes], versions: Words) -> list[Any]:
     from jax import export
 
     lowest = export.minimum_supported_calling_convention_version

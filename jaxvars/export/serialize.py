@@ -46,14 +46,14 @@ class Options(NamedTuple):
     disabled_checks: tuple[Any, ...]
 
 
-def exported(
+def export_program(
     entry: Executable, binder: Signature, paths: Mapping[int, str], options: Options
 ) -> tuple[Words, list[bytes]]:
     """Return the description of a program, and the bytes of it, its gradient, and so on."""
     staged = entry._whole
     _refuse_callbacks(entry)
-    arguments = arguments_of(entry, binder)
-    outputs = _outputs(staged, entry.name)
+    arguments = describe_arguments(entry, binder)
+    outputs = _describe_outputs(staged, entry.name)
     words = {
         "arguments": {
             name: to_json(form, f"Argument {name!r} of {entry.name}")
@@ -65,9 +65,11 @@ def exported(
         "checks": sites_in(staged.program) if FAILURE in staged.writes else None,
     }
     specs = [with_compared_sizes(jax.ShapeDtypeStruct(x.shape, x.dtype)) for x in entry._specs]
-    program = _Exportable(entry.name, _function(staged, paths), (_states(staged, paths), specs))
+    program = _Exportable(
+        entry.name, _make_program(staged, paths), (_list_states(staged, paths), specs)
+    )
     made = program.export(options)
-    gradients, reason = _gradients(program, made, options)
+    gradients, reason = _export_gradients(program, made, options)
     words |= {
         "platforms": list(made.platforms),
         "calling_convention": made.calling_convention_version,
@@ -84,7 +86,7 @@ def _bytes(made: Any, name: str) -> bytes:
 
 
 # ---------------------------------------------------------------- the program
-def _function(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any]:
+def _make_program(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any]:
     run = staged.function()
 
     def program(variables: dict[str, Array], arguments: list[Array]) -> Any:
@@ -108,7 +110,7 @@ def _input(cell: Cell, variables: dict[str, Array], paths: Mapping[int, str]) ->
     return variables[paths[cell.key]] if cell.deliver is None else STORE[cell.key]
 
 
-def _states(staged: Staged, paths: Mapping[int, str]) -> dict[str, Any]:
+def _list_states(staged: Staged, paths: Mapping[int, str]) -> dict[str, Any]:
     cells = [cell for cell in staged.reads if cell.deliver is None]
     return {paths[c.key]: jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype) for c in cells}
 
@@ -165,7 +167,9 @@ class _Exportable(NamedTuple):
         return _Exportable(f"The gradient of {self.name}", pull, specs)
 
 
-def _gradients(program: _Exportable, made: Any, options: Options) -> tuple[list[Any], str | None]:
+def _export_gradients(
+    program: _Exportable, made: Any, options: Options
+) -> tuple[list[Any], str | None]:
     """Return the exported gradients, and why there are none."""
     order = options.vjp_order
     if order is None and not all(any(map(moves, x)) for x in (made.in_avals, made.out_avals)):
@@ -210,16 +214,16 @@ def _refuse_callbacks(entry: Executable) -> None:
 
 
 # ---------------------------------------------------------------- its arguments and results
-def arguments_of(entry: Executable, binder: Signature) -> dict[str, Form]:
+def describe_arguments(entry: Executable, binder: Signature) -> dict[str, Form]:
     """Return the form of each argument, less those that are objects."""
     numbers = iter(range(len(entry._specs)))
-    forms = [_form(leaf, numbers) for leaf in entry.key[1]]
+    forms = [_describe_leaf(leaf, numbers) for leaf in entry.key[1]]
     args, kwargs = in_order(jax.tree.unflatten(tree_of(entry.key), forms), entry.key[4])
     bound = binder._signature.bind(*args, **kwargs).arguments
     return {name: form for name, form in bound.items() if not _is_baked(form, name, entry.name)}
 
 
-def function_words(binder: Signature, programs: Sequence[Words]) -> Words:
+def describe_function(binder: Signature, programs: Sequence[Words]) -> Words:
     """Describe the parameters of a function that its programs take."""
     taken = programs[0]["arguments"]
     kept = [p for name, p in binder._signature.parameters.items() if name in taken]
@@ -237,7 +241,7 @@ def function_words(binder: Signature, programs: Sequence[Words]) -> Words:
     return {"name": binder.name, "parameters": described[::-1], "static": sorted(names)}
 
 
-def _form(leaf: Any, numbers: Any) -> Form:
+def _describe_leaf(leaf: Any, numbers: Any) -> Form:
     if isinstance(leaf, Traced):
         return Tensor(next(numbers), sizes(leaf.shape), dtype_name(leaf.dtype), leaf.weak)
     if isinstance(leaf, Itself) or leaf.kind not in STATICS:
@@ -253,16 +257,16 @@ def _is_baked(form: Form, name: str, function: str) -> bool:
     return bool(baked) and all(baked)
 
 
-def _outputs(staged: Staged, name: str) -> Form:
+def _describe_outputs(staged: Staged, name: str) -> Form:
     results, _ = staged.split(staged.program.out_avals)
     tensors = [
         Tensor(i, sizes(aval.shape), dtype_name(aval.dtype), is_weak(aval))
         for i, aval in enumerate(results)
     ]
-    return in_order(_with_constants(staged.rebuild(tensors)), staged.rebuild.order)
+    return in_order(_mark_constants(staged.rebuild(tensors)), staged.rebuild.order)
 
 
-def _with_constants(form: Form) -> Form:
+def _mark_constants(form: Form) -> Form:
     return jax.tree.map(
         lambda leaf: (
             leaf if isinstance(leaf, Tensor) or type(leaf) not in STATICS else Static(leaf)

@@ -87,7 +87,7 @@ class LinenModule(FlaxModule):
         if self._forms is None:
             with TRACING:  # another thread may have been first
                 if self._forms is None:
-                    self.fill(self._first(args, kwargs, method or self._method()))
+                    self.fill(self._make_first(args, kwargs, method or self._method()))
 
     def fill(self, variables: Mapping[str, Any]) -> None:
         """Make the variables of a dict of collections."""
@@ -122,7 +122,7 @@ class LinenModule(FlaxModule):
             )
         return self._forms()
 
-    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any], method: Method) -> Any:
+    def _make_first(self, args: tuple[Any, ...], kwargs: dict[str, Any], method: Method) -> Any:
         keys = first_keys(self._sources)
 
         def init(*args: Any, **kwargs: Any) -> Any:
@@ -134,12 +134,12 @@ class LinenModule(FlaxModule):
                 options |= {"method": method, "mutable": [n for n in variables if n != PARAMS]}
                 return self._flax().apply(variables, *args, **options, **kwargs)[1][name]
 
-            return jax.eval_shape(*_by_arrays(call, args, kwargs))
+            return jax.eval_shape(*_split_arrays(call, args, kwargs))
 
         def first() -> Any:
-            run, arrays = _by_arrays(init, args, kwargs)
+            run, arrays = _split_arrays(init, args, kwargs)
             traced = any(map(context.is_tracer, arrays))
-            made = run(arrays) if traced else _compiled(run, arrays)
+            made = run(arrays) if traced else _compile_or_run(run, arrays)
             return {n: tree for n, tree in made.items() if not _is_sown(n, made, again)}
 
         traced = any(map(context.is_tracer, jax.tree.leaves((args, kwargs))))
@@ -174,7 +174,7 @@ class LinenModule(FlaxModule):
             InteropError: when a stream, a parameter or a collection is missing, with the cure.
         """
         self.initialize(args, kwargs, method)
-        wanted = _mutable(mutable, self._known_forms(), capture=bool(capture_intermediates))
+        wanted = _choose_mutable(mutable, self._known_forms(), capture=bool(capture_intermediates))
         options = {"mutable": wanted, "capture_intermediates": capture_intermediates}
         run = _Run(self._flax(), method or self._method())
         result, new = self._apply(run, args, kwargs, dict(rngs or {}), options)
@@ -231,7 +231,7 @@ class LinenModule(FlaxModule):
     def _kind(self) -> type:
         return type(self._flax())
 
-    def _refused(self, name: str) -> str | None:
+    def _explain_refusal(self, name: str) -> str | None:
         from flax import linen
 
         if not hasattr(linen.Module, name):
@@ -270,12 +270,12 @@ class _Run:
 
     def used(self) -> set[str]:
         """Return which streams were asked for a key; one that `nn.jit` was given counts, too."""
-        return _counted(self._scope.rng_counters)
+        return _count_used(self._scope.rng_counters)
 
 
-def _counted(counters: Mapping[Any, Any]) -> set[str]:
+def _count_used(counters: Mapping[Any, Any]) -> set[str]:
     """Return the streams with a count, in a scope and in the scopes inside."""
-    inner = [_counted(count) for count in counters.values() if isinstance(count, Mapping)]
+    inner = [_count_used(count) for count in counters.values() if isinstance(count, Mapping)]
     own = {name for name, count in counters.items() if not isinstance(count, Mapping) and count}
     return own.union(*inner)
 
@@ -298,7 +298,7 @@ def _is_trainable(leaf: Leaf) -> bool:
     return leaf.path[0] == PARAMS
 
 
-def _mutable(given: Any, forms: Mapping[str, Form], *, capture: bool) -> Any:
+def _choose_mutable(given: Any, forms: Mapping[str, Form], *, capture: bool) -> Any:
     if given is not None:
         return given
     names = [name for name in forms if name != PARAMS] + ["intermediates"] * capture
@@ -306,7 +306,7 @@ def _mutable(given: Any, forms: Mapping[str, Form], *, capture: bool) -> Any:
 
 
 # ---------------------------------------------------------------- example inputs
-def _by_arrays(
+def _split_arrays(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Callable[[list[Array]], Any], list[Array]]:
     """Return a call as a function of the arrays in it, and these; specs are filled with zeros."""
@@ -325,7 +325,7 @@ def _by_arrays(
     return run, arrays
 
 
-def _compiled(run: Callable[[list[Array]], Any], arrays: list[Array]) -> Any:
+def _compile_or_run(run: Callable[[list[Array]], Any], arrays: list[Array]) -> Any:
     try:
         return jax.jit(run)(arrays)  # a third of the time that it takes eagerly
     except (TypeError, IndexError):  # a module that looks at values, or keeps what is not an array

@@ -81,7 +81,7 @@ class FlaxModule(Module, ABC):
     def _field(self, name: str) -> Any:
         """Return an attribute of the flax module that is not a method, or raise AttributeError."""
 
-    def _refused(self, name: str) -> str | None:
+    def _explain_refusal(self, name: str) -> str | None:
         """Return why an attribute of the flax module cannot be reached, or None."""
         return None
 
@@ -89,7 +89,7 @@ class FlaxModule(Module, ABC):
         """Return the dict of variables, or the variable, of a name at the top."""
         found = vars(self).get(name) if name not in _OWN else None
         if found is None:
-            raise KeyError(f"There is no {name!r} in this model; there are {self._tops()}.")
+            raise KeyError(f"There is no {name!r} in this model; there are {self._list_tops()}.")
         return found
 
     def __getattr__(self, name: str) -> Any:
@@ -97,7 +97,7 @@ class FlaxModule(Module, ABC):
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
         kind = self._kind()
-        if reason := self._refused(name):
+        if reason := self._explain_refusal(name):
             raise AttributeError(reason)
         if callable(getattr(kind, name, None)):
             return functools.partial(self.call, name)
@@ -106,7 +106,7 @@ class FlaxModule(Module, ABC):
         except AttributeError:
             raise AttributeError(
                 f"Neither this model nor its {kind.__name__} has an attribute {name!r}; its "
-                f"variables are under {self._tops()}."
+                f"variables are under {self._list_tops()}."
             ) from None
 
     def __dir__(self) -> Iterable[str]:
@@ -114,10 +114,10 @@ class FlaxModule(Module, ABC):
 
     def __rich_repr__(self) -> Iterator[Any]:
         yield self._kind().__name__
-        for name in self._tops():
+        for name in self._list_tops():
             yield name, vars(self)[name]
 
-    def _tops(self) -> list[str]:
+    def _list_tops(self) -> list[str]:
         return sorted(name for name in vars(self) if name not in _OWN)
 
 
@@ -178,15 +178,15 @@ def leaves_of(tree: Any, is_box: Callable[[object], bool], start: Path = ()) -> 
     for keys, box in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_box)[0]:
         path = (*start, *map(_text, keys))
         if not is_box(box):
-            leaves.append(Leaf(path, _part_of(box), None, box))
+            leaves.append(Leaf(path, _find_part(box), None, box))
             continue
         for more, value in jax.tree_util.tree_flatten_with_path(box)[0]:
             inner = map(_text, more[1:])  # the first says how the box calls what is in it
-            leaves.append(Leaf((*path, *inner), _part_of(value), box, value))
+            leaves.append(Leaf((*path, *inner), _find_part(value), box, value))
     return leaves
 
 
-def paired(leaves: Sequence[Leaf]) -> list[Leaf]:
+def pair_streams(leaves: Sequence[Leaf]) -> list[Leaf]:
     """Mark keys and counts of random values that a Generator can hold, by twos."""
     keys = {leaf.path[:-1] for leaf in leaves if leaf.path[-1:] == (KEY,) and _is_key(leaf.value)}
     counts = {leaf.path[:-1] for leaf in leaves if leaf.path[-1:] == (COUNT,) and _is_count(leaf)}
@@ -245,7 +245,7 @@ def settle(
     writes: dict[Cell, Array] = {}
     for leaf in changed:
         cell = _cell(root, leaf)
-        writes[cell] = _changed(cell, leaf, writes)
+        writes[cell] = _change(cell, leaf, writes)
     if writes:
         LOCAL.frame.write_all(list(writes), list(writes.values()))
     create(root, [leaf for leaf in leaves if leaf.path not in old], is_trainable)
@@ -256,11 +256,11 @@ def create(root: Tree, leaves: Sequence[Leaf], is_trainable: Callable[[Leaf], bo
     keys = {leaf.home: leaf.value for leaf in leaves if leaf.part == KEY}
     for leaf in leaves:
         if leaf.part == VARIABLE:
-            value, name = _placed(leaf), _name(leaf.path)
+            value, name = _place(leaf), _name(leaf.path)
             put(root, leaf.path, Variable(value, trainable=is_trainable(leaf), name=name))
         elif leaf.part == COUNT:
             generator = Generator(keys[leaf.home])
-            generator.reset(_joined(jax.random.key_data(keys[leaf.home]), leaf.value))
+            generator.reset(_join_state(jax.random.key_data(keys[leaf.home]), leaf.value))
             put(root, leaf.home, generator)
 
 
@@ -317,21 +317,21 @@ def _read(root: Tree, leaf: Leaf) -> Array:
     return unseen(lambda: jax.random.wrap_key_data(state[:2] ^ example, impl=IMPL))
 
 
-def _changed(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Array]) -> Array:
+def _change(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Array]) -> Array:
     if leaf.part == VARIABLE:
         return fit(leaf.value, cell.aval.shape, cell.aval.dtype, name=cell.name)
     merged_by(cell, _furthest)
     state = writes[cell] if cell in writes else LOCAL.frame.get(cell)
     if leaf.part == COUNT:
         return unseen(lambda: state.at[3].set(leaf.value))
-    return unseen(lambda: _joined(jax.random.key_data(leaf.value), state[3]))
+    return unseen(lambda: _join_state(jax.random.key_data(leaf.value), state[3]))
 
 
-def _joined(words: Array, count: Array) -> Array:
+def _join_state(words: Array, count: Array) -> Array:
     return jnp.concatenate([words, jnp.stack([jnp.uint32(0), count.astype(jnp.uint32)])])
 
 
-def _placed(leaf: Leaf) -> Array:
+def _place(leaf: Leaf) -> Array:
     """Return the value where its box says that it is to be, if it names a mesh."""
     mesh = getattr(leaf.box, "mesh", None)
     if not isinstance(mesh, jax.sharding.Mesh) or not hasattr(leaf.box, "get_sharding"):
@@ -339,7 +339,7 @@ def _placed(leaf: Leaf) -> Array:
     return jax.device_put(leaf.value, leaf.box.get_sharding(mesh))
 
 
-def _part_of(value: object) -> str:
+def _find_part(value: object) -> str:
     if isinstance(value, jax.Array | bool | int | float | complex):
         return VARIABLE
     numbers = isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUTV"

@@ -29,7 +29,7 @@ from jaxvars.interop.module import (
     find,
     forget,
     leaves_of,
-    paired,
+    pair_streams,
     settle,
 )
 from jaxvars.interop.rngs import generator_of, source_of
@@ -72,7 +72,7 @@ class NnxModule(FlaxModule):
 
     def __init__(self, module: Any, rngs: Any = None) -> None:
         super().__init__(type(module))
-        graph, form, leaves = _taken_apart(module)
+        graph, form, leaves = _take_apart(module)
         check_tops(leaf.path for leaf in leaves)
         _refuse_references(leaves, type(module))
         create(vars(self), leaves, _is_trainable)
@@ -86,7 +86,7 @@ class NnxModule(FlaxModule):
         """Return the state as an `nnx.State`, or the module; see `interop.to_flax`."""
         graph, form = self._forms()
         state = form.build(form.read(vars(self)))
-        return _merged(graph, state) if bound else state
+        return _merge(graph, state) if bound else state
 
     def _reseed(self, keys: Sequence[Leaf], rngs: Any) -> None:
         """Begin the streams again, each with a key that is drawn for it."""
@@ -123,11 +123,11 @@ class NnxModule(FlaxModule):
 
         graph, form = self._forms()
         values = form.read(vars(self))
-        module = _merged(graph, form.build(values))
+        module = _merge(graph, form.build(values))
         bound = getattr(module, method) if isinstance(method, str) else None
         result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - not a string
         self._sown.put(nnx.pop(module, nnx.Intermediate))
-        graph, new, leaves = _taken_apart(module)
+        graph, new, leaves = _take_apart(module)
         settle(vars(self), leaves, form.by_path(values), _is_trainable)
         forget(vars(self), form.homes - new.homes)
         self._forms = Kept((graph, new))
@@ -148,7 +148,7 @@ class NnxModule(FlaxModule):
         module = nnx.view(self.to_flax(bound=True), **attributes)
         other = object.__new__(NnxModule)
         vars(other).update(vars(self))
-        graph, _, _ = _taken_apart(module)
+        graph, _, _ = _take_apart(module)
         other._forms = Kept((graph, form))
         return other
 
@@ -162,15 +162,15 @@ class NnxModule(FlaxModule):
         return getattr(self.to_flax(bound=True), name)
 
 
-def _taken_apart(module: Any) -> tuple[Any, Form, list[Leaf]]:
+def _take_apart(module: Any) -> tuple[Any, Form, list[Leaf]]:
     from flax import nnx
 
     graph, state = nnx.split(module, graph=True)
-    leaves = paired(leaves_of(state, _is_box))
+    leaves = pair_streams(leaves_of(state, _is_box))
     return graph, Form(state, leaves), leaves
 
 
-def _merged(graph: Any, state: Any) -> Any:
+def _merge(graph: Any, state: Any) -> Any:
     from flax import nnx
 
     return nnx.merge(graph, state)

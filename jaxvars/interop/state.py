@@ -56,7 +56,7 @@ def to_dict(source: Any) -> Nested:
     >>> to_dict({"a": {"w": jv.Variable(1.0)}, "b": jv.Variable(2)})
     {'a': {'w': Array(1., dtype=float32)}, 'b': Array(2, dtype=int32)}
     """
-    return _nested(state_of(source))
+    return _nest(state_of(source))
 
 
 def from_dict(target: Any, values: Mapping[str, Any]) -> State:
@@ -81,13 +81,13 @@ def from_dict(target: Any, values: Mapping[str, Any]) -> State:
     state = state_of(target)
     if not isinstance(values, Mapping):
         raise StateError(f"The values of a State are a dict by path, not {type(values).__name__}.")
-    given = dict(_flat(values, ""))
+    given = dict(_flatten(values, ""))
     problems = [f"{path}: no value is given" for path in state if path not in given]
     problems += [f"{path}: there is no such variable" for path in given if path not in state]
     fitted: dict[str, Array] = {}
     for path in set(given) & set(state):
         try:
-            fitted[path] = _fitted(given[path], state[path])
+            fitted[path] = _fit(given[path], state[path])
         except (JaxvarsError, TypeError, ValueError) as error:
             problems.append(f"{path}: {error}")
     if problems:
@@ -109,7 +109,7 @@ def to_numpy(source: Any) -> dict[str, np.ndarray]:
     >>> to_numpy({"a": {"w": jv.Variable([1.0, 2.0])}})
     {'a/w': array([1., 2.], dtype=float32)}
     """
-    return {path: _array(value) for path, value in state_of(source).items()}
+    return {path: _to_array(value) for path, value in state_of(source).items()}
 
 
 def from_numpy(target: Any, arrays: Mapping[str, Any]) -> State:
@@ -197,7 +197,7 @@ def register() -> None:
 
 
 # ---------------------------------------------------------------- paths
-def _nested(values: Mapping[str, Any]) -> Nested:
+def _nest(values: Mapping[str, Any]) -> Nested:
     nested: Nested = {}
     for path, value in values.items():
         *outer, last = path.split("/")
@@ -213,34 +213,34 @@ def _nested(values: Mapping[str, Any]) -> Nested:
     return nested
 
 
-def _flat(values: Mapping[str, Any], start: str) -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[str, Any], start: str) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         path = f"{start}{name}"
         if isinstance(value, Mapping) and _TEXT not in value:
-            yield from _flat(value, f"{path}/")
+            yield from _flatten(value, f"{path}/")
         else:
             yield path, value
 
 
 # ---------------------------------------------------------------- values
 def _state_dict(state: State) -> Nested:
-    return _nested({path: _packed(value) for path, value in state.items()})
+    return _nest({path: _pack(value) for path, value in state.items()})
 
 
-def _packed(value: Array) -> Any:
-    array = _array(value)
+def _pack(value: Array) -> Any:
+    array = _to_array(value)
     if is_string(value.dtype):
         return {_TEXT: [str(x) for x in array.ravel()], _SHAPE: list(array.shape)}
     return array
 
 
-def _array(value: Array) -> np.ndarray:
+def _to_array(value: Array) -> np.ndarray:
     if _is_key(value):
         return np.array(jax.random.key_data(value))
     return np.array(value)
 
 
-def _fitted(value: Any, like: Array) -> Array:
+def _fit(value: Any, like: Array) -> Array:
     if isinstance(value, Mapping):
         value = np.array(value[_TEXT], string).reshape(value.get(_SHAPE, ()))
     if _is_key(like) and not _is_key(value):
@@ -252,11 +252,11 @@ def _fitted(value: Any, like: Array) -> Array:
     if not hasattr(value, "dtype"):
         value = to_tensor(value, like.dtype)
     if value.shape != like.shape or value.dtype != like.dtype:
-        raise StateError(f"the variable is {_kind(like)}, the value {_kind(value)}")
+        raise StateError(f"the variable is {_describe(like)}, the value {_describe(value)}")
     return to_tensor(value)
 
 
-def _kind(value: Array) -> str:
+def _describe(value: Array) -> str:
     dtype = "string" if is_string(value.dtype) else value.dtype
     return f"{dtype}{list(value.shape)}"
 

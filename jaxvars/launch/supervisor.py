@@ -91,15 +91,15 @@ class Supervisor:
             for attempt, size in enumerate(self._sizes()):
                 dead = self._attempt(attempt, size)
                 if self._stop is not None:
-                    return self._stopped()
+                    return self._report_stop()
                 if not dead:
-                    return self._ended_well(size)
+                    return self._report_success(size)
                 self._deaths.append(first(dead))
                 if attempt == self._options.restarts:
                     break
                 self._back_off(attempt)
                 if self._stop is not None:
-                    return self._stopped()
+                    return self._report_stop()
         say_end(self._deaths)
         return self._deaths[-1].status
 
@@ -110,13 +110,13 @@ class Supervisor:
             say(f"Two deaths in a row with {plural(size, 'worker')}: going on with {size - 1}.")
         yield from itertools.repeat(self._options.min_processes)
 
-    def _ended_well(self, size: int) -> int:
+    def _report_success(self, size: int) -> int:
         if self._deaths:
             restarts = plural(len(self._deaths), "restart")
             say(f"{f'All {size} workers' if size > 1 else 'It'} ended well, after {restarts}.")
         return 0
 
-    def _stopped(self) -> int:
+    def _report_stop(self) -> int:
         say(f"Stopped by {signal_name(self._stop or 0)}; no worker is left.")
         return 128 + (self._stop or 0)
 
@@ -196,9 +196,9 @@ class Supervisor:
                 key.data.place = next(self._places)
             else:
                 for number in self._inbox.take():
-                    self._told_to_stop(number)
+                    self._pass_on(number)
 
-    def _told_to_stop(self, number: int) -> None:
+    def _pass_on(self, number: int) -> None:
         """Pass the first signal on; at the second one, wait no longer."""
         now = time.monotonic()
         if self._stop is not None:

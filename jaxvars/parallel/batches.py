@@ -68,7 +68,7 @@ class Batches:
         self._drop = drop_remainder
 
     def __iter__(self) -> Iterator[Any]:
-        sent = self._sent()
+        sent = self._send_all()
         ahead: deque[Any] = deque()
         problem: list[Exception] = []
         while True:
@@ -93,7 +93,7 @@ class Batches:
             raise TypeError("How many batches there are is not known: remainders are left out.")
         return len(self._source)  # pyright: ignore[reportArgumentType] - raises TypeError else
 
-    def _sent(self) -> Iterator[Any]:
+    def _send_all(self) -> Iterator[Any]:
         first = True  # if the first one cannot be sharded, it is not a remainder
         for batch in self._source:
             try:
@@ -164,7 +164,7 @@ def global_batch(part: Array, sharding: Any) -> Array:
     (4, 2)
     """
     if isinstance(sharding, jax.sharding.PartitionSpec):
-        sharding = _named(sharding)
+        sharding = _bind_mesh(sharding)
 
     def whole(leaf: Array) -> Array:
         check_uncut(local := np.array(leaf), "a part of the batch")  # a copy: JAX reads it in place
@@ -178,7 +178,7 @@ def global_batch(part: Array, sharding: Any) -> Array:
     return map_leaves(whole, read_value(part))
 
 
-def _named(spec: Any) -> Any:
+def _bind_mesh(spec: Any) -> Any:
     mesh = current_mesh()
     if mesh is None:
         raise ShardingError(

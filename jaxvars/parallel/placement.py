@@ -71,32 +71,32 @@ def place(
             "jv.place moves variables: call it outside of compiled functions and JAX transforms. "
             "In them, jv.shard says how a value is sharded."
         )
-    pairs = [(str(pattern), spec) for pattern, spec in _pairs(rules)]
+    pairs = [(str(pattern), spec) for pattern, spec in _list_pairs(rules)]
     mesh = mesh or current_mesh()
     named = {p: v for p, v in named_variables(model).items() if not is_string(v.dtype)}
-    homes = _homes(named, pairs, mesh)
+    homes = _find_homes(named, pairs, mesh)
     found = [(named[path], home) for path, home in homes.items()]
-    found += _followers(optimizer, found) if optimizer is not None else []
+    found += _find_followers(optimizer, found) if optimizer is not None else []
     new = [(v._cell, home) for v, home in found if v._cell.home != home]
     exclusively(lambda: settle_at(new))
     renew_users([cell for cell, _ in new])
     return table_of(f"{type(model).__name__}, placed", named)
 
 
-def _pairs(rules: Any) -> Iterable[tuple[str, Spec]]:
+def _list_pairs(rules: Any) -> Iterable[tuple[str, Spec]]:
     if is_spec(rules) or callable(rules):
         return [("", rules)]
     return rules.items() if isinstance(rules, Mapping) else rules
 
 
-def _homes(
+def _find_homes(
     named: Mapping[str, Variable], rules: list[tuple[str, Spec]], mesh: Mesh | None
 ) -> dict[str, Any]:
     homes: dict[str, Any] = {}
     problems: list[str] = []
     for path, variable in named.items():
         try:
-            spec = _spec(path, variable, rules, mesh)
+            spec = _find_spec(path, variable, rules, mesh)
             homes[path] = as_sharding(spec, variable.shape, f"Variable {path!r}", mesh)
         except ShardingError as error:
             problems.append(str(error))
@@ -105,7 +105,9 @@ def _homes(
     return homes
 
 
-def _spec(path: str, variable: Variable, rules: list[tuple[str, Spec]], mesh: Mesh | None) -> Spec:
+def _find_spec(
+    path: str, variable: Variable, rules: list[tuple[str, Spec]], mesh: Mesh | None
+) -> Spec:
     for pattern, spec in rules:
         if re.search(pattern, path):
             return spec(variable.shape, mesh) if callable(spec) else spec
@@ -115,7 +117,7 @@ def _spec(path: str, variable: Variable, rules: list[tuple[str, Spec]], mesh: Me
     )
 
 
-def _followers(
+def _find_followers(
     optimizer: Optimizer, moved: Sequence[tuple[Variable, Any]]
 ) -> list[tuple[Variable, Any]]:
     """Return the state of an optimizer for some variables, with its placements."""

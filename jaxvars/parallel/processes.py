@@ -97,7 +97,7 @@ def initialize(
         "num_processes": num_processes,
         "process_id": process_id,
     }
-    if all(value is None for value in given.values()) and (launched := _launched(os.environ)):
+    if all(value is None for value in given.values()) and (launched := _read_launcher(os.environ)):
         as_launched = {
             "cluster_detection_method": "deactivate",  # it would count by the cluster's nodes
             "coordinator_bind_address": launched["coordinator_address"],  # and nowhere else
@@ -130,11 +130,11 @@ def _join(given: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
         jax.config.update(name, before)
         if "coordinator_address should" in str(error) and set(given.values()) == {None}:
             return False
-        raise DistributedError(_problem(str(error), given)) from error
+        raise DistributedError(_describe_problem(str(error), given)) from error
     return True
 
 
-def _problem(error: str, given: Mapping[str, Any]) -> str:
+def _describe_problem(error: str, given: Mapping[str, Any]) -> str:
     if "must be called before" in error:
         return (
             "jv.parallel.initialize() came too late: JAX has looked for its devices already, "
@@ -155,7 +155,7 @@ def _problem(error: str, given: Mapping[str, Any]) -> str:
     return f"The processes could not be brought together: {error}"
 
 
-def _launched(env: Mapping[str, str]) -> dict[str, Any] | None:
+def _read_launcher(env: Mapping[str, str]) -> dict[str, Any] | None:
     """Return what the launcher says, or None if it did not start this process."""
     if _names.COORDINATOR not in env:
         return None
@@ -277,7 +277,7 @@ def broadcast(value: Array) -> Array:
     {'seed': array(3)}
     """
     _check_joined("broadcast")
-    mine = _uncut(value)
+    mine = _check_uncut(value)
     found = _multihost().broadcast_one_to_all(mine)
     return ordered_like(mine, jax.tree.map(np.asarray, found))
 
@@ -302,7 +302,7 @@ def all_gather(value: Array) -> Array:
         spread = isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
         return _multihost().process_allgather(leaf, tiled=spread)
 
-    return map_leaves(gather, _uncut(value))
+    return map_leaves(gather, _check_uncut(value))
 
 
 def check_same(*objects: object, **named: object) -> None:
@@ -366,7 +366,7 @@ def read_value(value: Array) -> Array:
     return map_leaves(lambda leaf: leaf, value)  # a Variable gives its value
 
 
-def _uncut(value: Array) -> Array:
+def _check_uncut(value: Array) -> Array:
     """Return a value's arrays, none of which would be cut to 32 bits on the way."""
     arrays = read_value(value)
     for leaf in jax.tree.leaves(arrays):

@@ -36,8 +36,8 @@ from jaxvars.tensorboard.writer import (
     STEP,
     WRITER,
     SummaryWriter,
-    checked_step,
-    truth,
+    check_condition,
+    check_step,
     write,
 )
 from jaxvars.tensors.array_like import unwrap
@@ -137,7 +137,7 @@ def set_step(step: Any) -> None:
     7
     >>> set_step(None)
     """
-    checked_step(step)
+    check_step(step)
     STEP.set(step)
 
 
@@ -167,7 +167,7 @@ def record_if(condition: Any) -> Generator[None]:
     >>> set_step(None)
     """
     if not callable(condition):
-        truth(condition)
+        check_condition(condition)
     with CONDITION.set_to(condition):
         yield
 
@@ -183,7 +183,7 @@ def should_record_summaries() -> Any:
     """
     if WRITER.setting.value is None:
         return False
-    return truth(CONDITION.setting.value)
+    return check_condition(CONDITION.setting.value)
 
 
 # ---------------------------------------------------------------- summaries

@@ -317,7 +317,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Array], step: Any
         return
     call = _Call(f"{kind} {name!r}", user_line, lambda *x: build(tag, *x))
     steps = STEP.setting if step is None else Setting(step, True)
-    step, condition = checked_step(steps.value), truth(CONDITION.setting.value)
+    step, condition = check_step(steps.value), check_condition(CONDITION.setting.value)
     operands = list(map(drop_gradient, (*values, step, condition)))
     if runs_now(operands):
         call.put(WRITER.setting.value, operands, may_wait=True)
@@ -359,9 +359,9 @@ def _stage(call: _Call, steps: Setting, operands: list[Array]) -> None:
     def run(*operands: Array) -> None:
         *values, step, condition = operands
         if looks_up_step:
-            step = checked_step(STEP.setting.value)
+            step = check_step(STEP.setting.value)
         if looks_up_condition:
-            condition = truth(CONDITION.setting.value)
+            condition = check_condition(CONDITION.setting.value)
         writer = writers.value if writers.traced else WRITER.setting.value
         call.put(writer, [*values, step, condition], may_wait=False)
 
@@ -375,7 +375,7 @@ def _stage(call: _Call, steps: Setting, operands: list[Array]) -> None:
 
 
 # ---------------------------------------------------------------- steps and conditions
-def checked_step(step: Any) -> Array:
+def check_step(step: Any) -> Array:
     """Return a step's value: an integer, an array of one, or None; else raise TypeError."""
     value = unwrap(step)
     if value is None or type(value) is int:
@@ -386,7 +386,7 @@ def checked_step(step: Any) -> Array:
     return value
 
 
-def truth(condition: Any) -> Array:
+def check_condition(condition: Any) -> Array:
     """Return what a condition says: a bool, or an array of one; else raise TypeError."""
     value = unwrap(condition() if callable(condition) else condition)
     if isinstance(value, bool | np.bool_):
