@@ -30,7 +30,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
-from jaxvars.random.generator import Generator, _furthest
+from jaxvars.random.generator import Generator, find_furthest
 from jaxvars.random.seeds import IMPL, unseen
 from jaxvars.tensors.tensor import fit
 from jaxvars.typing import Array
@@ -320,7 +320,7 @@ def _read(root: Tree, leaf: Leaf) -> Array:
 def _change(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Array]) -> Array:
     if leaf.part == VARIABLE:
         return fit(leaf.value, cell.aval.shape, cell.aval.dtype, name=cell.name)
-    merged_by(cell, _furthest)
+    merged_by(cell, find_furthest)
     state = writes[cell] if cell in writes else LOCAL.frame.get(cell)
     if leaf.part == COUNT:
         return unseen(lambda: state.at[3].set(leaf.value))
