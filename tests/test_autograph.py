@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import functools
 import importlib
@@ -793,15 +794,15 @@ def test_code_is_rewritten_once():
     assert len({fn.__code__ for fn in made}) == len(codes) == 1
 
 
-def test_malt_is_not_imported_before_it_is_needed(run_python):
-    code = """if True:
-        import sys
-        import jaxvars as jv
-        jv.compile(lambda x: x + 1)(1.0)
-        jv.autograph.convert(lambda x: x)
-        print("malt" in sys.modules)
-    """
-    assert run_python("-c", code).stdout == "False\n"
+def test_what_follows_a_return_in_a_suppressed_block_runs():
+    @jv.autograph.convert
+    def number(wanted, text):
+        if wanted:
+            with contextlib.suppress(ValueError):
+                return int(text)
+        return 2
+
+    assert [number(True, "7"), number(True, "a"), number(False, "7")] == [7, 2, 2]
 
 
 # ---------------------------------------------------------------- what has no one form

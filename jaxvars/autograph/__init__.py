@@ -9,7 +9,7 @@
         return steps
 
 The source of a function is rewritten, when it is first traced, so that its statements are calls of
-operators (`autograph/rewrite/rewrite.py`). What Python can decide they leave to Python; a condition
+operators (`autograph/rewrite`). What Python can decide they leave to Python; a condition
 on a traced value becomes a branch of the program, a loop over a traced array a scan, a loop with a
 traced condition or count a while (`autograph/operators/branches.py`,
 `autograph/operators/loops.py`, on top of `control/branches.py`).
@@ -31,7 +31,7 @@ grows in one branch, a NumPy array that is written (`autograph/operators/world.p
 
 Rules this file keeps:
 - a converted function that is called with known values does what Python does;
-- neither diastatic-malt nor the source is looked at before a converted function is called.
+- the source is not looked at before a converted function is called.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ import jax
 from jaxvars.autograph.operators import branches, logic, loops, places, values
 from jaxvars.autograph.operators.builtins import OVERLOADS
 from jaxvars.autograph.operators.world import is_users, package_of
+from jaxvars.autograph.rewrite import rewrite
+from jaxvars.autograph.rewrite import source as _source
 from jaxvars.autograph.rewrite.source import Unsupported
 from jaxvars.errors import ControlFlowError, line_of
 
@@ -192,8 +194,6 @@ def rewritten(fn: FunctionType) -> CodeType | str:
 
 
 def _rewrite(fn: FunctionType) -> CodeType | str:
-    from jaxvars.autograph.rewrite.rewrite import rewrite
-
     try:
         return rewrite(fn, set_loop_options)
     except Unsupported as why:
@@ -202,9 +202,7 @@ def _rewrite(fn: FunctionType) -> CodeType | str:
 
 def source(fn: FunctionType) -> str:
     """Return the source of the new code of a function."""
-    from jaxvars.autograph.rewrite.rewrite import source
-
-    return source(fn, set_loop_options)
+    return _source(fn, set_loop_options)
 
 
 def set_loop_options(*, max_iterations: int | None = None) -> None:
@@ -255,7 +253,6 @@ _NAMES: dict[str, Any] = {
     "look": places.look,
     "not_": logic.not_,
     "or_": logic.or_,
-    "ret": lambda value, _: values.ld(value),
     "while_stmt": loops.while_stmt,
 }
 

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - a Variable under one of the names stays itself, unless the block gives the name another value;
 - what has no value on some way through a block can be carried only if it has a form: the value
-  to be returned is zeros until there is one (malt guards it by a flag); what a loop sets that
+  to be returned is zeros until there is one (a flag guards it); what a loop sets that
   may run zero times is checked when it is read; what one branch alone sets must not be read;
 - an item or attribute that a loop sets first is absent in its first iteration, and there alone;
 - these things are found out while the block is traced: it is then traced again, knowing them.
@@ -381,7 +381,7 @@ def _inside(value: Any) -> Collection[Any]:
 
 
 def _said(name: str) -> str:
-    return "the returned value" if name.startswith("retval_") else name
+    return "the returned value" if name == "ag__result" else name
 
 
 def _in_some_iterations(name: str, line: str) -> ControlFlowError:

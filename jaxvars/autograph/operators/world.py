@@ -67,7 +67,7 @@ from jaxvars.tensors.array_like import ArrayProxy
 
 Parts: TypeAlias = Iterable[tuple[Path, Any]]
 
-_LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax", "malt"})
+_LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax"})
 _OPEN = (
     SimpleNamespace, UserDict, UserList, argparse.Namespace, ChainMap, queue.Queue, threading.local,
     weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet, contextlib.ExitStack,

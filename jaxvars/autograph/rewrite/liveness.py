@@ -192,7 +192,7 @@ class Liveness:
 
 
 def loop_test(node: ast.For) -> ast.expr | None:
-    """Return the condition under which a `for` goes on, which malt keeps beside it."""
+    """Return the condition under which a `for` goes on, if it may end early."""
     return getattr(node, "extra_test", None)
 
 

@@ -1,36 +1,29 @@
-"""The first change to a function's tree: what malt does not take is rewritten as what it does.
+"""The first change to a function's tree: what would not mean the same in a new function.
 
 That is `:=` in a loop's test, `self.__private`, `super()`, annotations, `set_loop_options`, and
-the end of a function that returns values, which is a `return None`.
-
-Rules this file keeps:
-- the result is Python that does the same, but for decorators and default values: these were
-  evaluated when the original was made.
+the end of a function that returns values, which is a `return None`. Decorators and default values
+were evaluated when the original was made.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, final
 
 from jaxvars.autograph.rewrite.expressions import at, has_walrus
+from jaxvars.autograph.rewrite.jumps import always_leaves, is_endless
+from jaxvars.autograph.rewrite.liveness import walk_own
 from jaxvars.autograph.rewrite.source import Unsupported
 
 
 @final
 class Prepare(ast.NodeTransformer):
-    """Rewrites what malt does not take as what it does.
+    """Prepares a function; `directive` is what gives options to a loop."""
 
-    Args:
-        fn: the function that is converted.
-        namespace: what its free names stand for.
-        directive: the function whose call, first in a loop's body, gives options to the loop.
-    """
-
-    def __init__(self, fn: FunctionType, namespace: dict[str, Any], directive: object) -> None:
-        self.namespace = namespace
+    def __init__(self, fn: FunctionType, directive: object) -> None:
+        self.globals = fn.__globals__
+        self.cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         self.directive = directive
         self.private = _class_name(fn)
         self.depth = 0
@@ -40,14 +33,12 @@ class Prepare(ast.NodeTransformer):
         if not self.depth:
             node.decorator_list = []
             node.returns = None
-            node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
-            node.args.kw_defaults = [x and ast.Constant(None) for x in node.args.kw_defaults]
             for arg in ast.walk(node.args):
                 if isinstance(arg, ast.arg):
                     arg.annotation = None
         setattr(node, "type_params", [])  # noqa: B010 - new in Python 3.12
         self._visit_inside(node)
-        if _returns_value(node) and not _always_leaves(node.body):
+        if _returns_value(node) and not _ends(node.body):
             node.body.append(at(node.body[-1], ast.Return(ast.Constant(None))))
         return node
 
@@ -61,12 +52,12 @@ class Prepare(ast.NodeTransformer):
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        if not self.depth:
-            node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
-            node.args.kw_defaults = [x and ast.Constant(None) for x in node.args.kw_defaults]
         return self._visit_inside(node)
 
     def _visit_inside(self, node: Any) -> Any:
+        if not self.depth:
+            node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+            node.args.kw_defaults = [x and ast.Constant(None) for x in node.args.kw_defaults]
         names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
         self.first_argument.append(names[0] if names else None)
         self.depth += 1
@@ -105,11 +96,8 @@ class Prepare(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> Any:
         self._take_options(node)
-        if _is_endless(node):
+        if is_endless(node):
             node.test = at(node.test, ast.Constant(True))
-        elif not isinstance(node.test, ast.Compare | ast.BoolOp) and not has_walrus(node.test):
-            opposite = at(node.test, ast.UnaryOp(ast.Not(), node.test))  # `while n` needs a bool
-            node.test = at(node.test, ast.UnaryOp(ast.Not(), opposite))
         if has_walrus(node.test) and node.orelse:
             raise Unsupported(f"it has a `while` with `:=` and `else`: {ast.unparse(node.test)}")
         if has_walrus(node.test):
@@ -141,7 +129,8 @@ class Prepare(ast.NodeTransformer):
     def _means(self, node: ast.expr) -> object:
         """Return what a dotted name stands for when the function is converted."""
         if isinstance(node, ast.Name):
-            return self.namespace.get(node.id)
+            cell = self.cells.get(node.id)
+            return self.globals.get(node.id) if cell is None else _content(cell)
         if isinstance(node, ast.Attribute):
             return getattr(self._means(node.value), node.attr, None)
         return None
@@ -154,46 +143,19 @@ def _class_name(fn: FunctionType) -> str | None:
     return None if inner == "<locals>" else inner.lstrip("_")
 
 
-def own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a function, without those of functions in it."""
-    for node in body:
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-            for part in ast.iter_child_nodes(node):
-                if isinstance(part, ast.stmt):
-                    yield from own_statements([part])
-                elif isinstance(part, ast.ExceptHandler):
-                    yield from own_statements(part.body)
-
-
 def _returns_value(node: ast.FunctionDef) -> bool:
-    return any(isinstance(s, ast.Return) and s.value for s in own_statements(node.body))
+    return any(isinstance(s, ast.Return) and s.value for s in walk_own(node.body))
 
 
-def _always_leaves(body: Sequence[ast.stmt]) -> bool:
-    """Return whether the end of some statements is never reached."""
-    last = body[-1] if body else None
-    if isinstance(last, ast.If):
-        return _always_leaves(last.body) and _always_leaves(last.orelse)
-    if isinstance(last, ast.With):
-        return _always_leaves(last.body)
-    if isinstance(last, ast.Try):
-        tried = _always_leaves(last.body) or _always_leaves(last.orelse)
-        handled = all(_always_leaves(handler.body) for handler in last.handlers)
-        return (tried and handled) or _always_leaves(last.finalbody)
-    if isinstance(last, ast.While):
-        return _is_endless(last) and not any(map(_breaks, last.body))
-    return isinstance(last, ast.Return | ast.Raise)
+def _ends(body: list[ast.stmt]) -> bool:
+    """Return whether a function's last statement returns or raises, perhaps within a `with`."""
+    while isinstance(body[-1], ast.With):
+        body = body[-1].body
+    return always_leaves(body, (ast.Return, ast.Raise))
 
 
-def _is_endless(node: ast.While) -> bool:
-    return isinstance(node.test, ast.Constant) and bool(node.test.value)
-
-
-def _breaks(node: ast.AST) -> bool:
-    """Return whether a statement of a loop's body leaves the loop by a `break`."""
-    if isinstance(node, ast.While | ast.For):  # those in its body leave that one
-        return any(map(_breaks, node.orelse))
-    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
-        return False
-    return isinstance(node, ast.Break) or any(map(_breaks, ast.iter_child_nodes(node)))
+def _content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return None
