@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.forms import type_of
-from jaxvars.control.structure_diff import described
+from jaxvars.control.forms import described, type_of
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import refuse_masked

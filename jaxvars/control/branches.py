@@ -31,9 +31,8 @@ import jax.numpy as jnp
 
 from jaxvars.control.arguments import index_of, truth
 from jaxvars.control.carry import Result, alike
-from jaxvars.control.forms import Type, all_joined, converted, read_variables
+from jaxvars.control.forms import Names, Type, all_joined, converted, difference, read_variables
 from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
-from jaxvars.control.structure_diff import Names, difference
 from jaxvars.core.frame import Owner
 from jaxvars.core.staging import PyTreeTemplate, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line

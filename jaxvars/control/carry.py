@@ -15,8 +15,16 @@ from typing import Any, NamedTuple, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.control.forms import Type, all_joined, converted, flatten_arrays, type_of
-from jaxvars.control.structure_diff import Difference, Names, difference
+from jaxvars.control.forms import (
+    Difference,
+    Names,
+    Type,
+    all_joined,
+    converted,
+    difference,
+    flatten_arrays,
+    type_of,
+)
 from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
@@ -27,17 +35,11 @@ from jaxvars.typing import Array
 # ---------------------------------------------------------------- branches
 @final
 class Result(NamedTuple):
-    """What a branch returns.
-
-    Attributes:
-        form: of the result.
-        types: of its arrays.
-        arrays: takes the arrays that the branch's program gives to these.
-    """
+    """What a branch returns."""
 
     form: PyTreeTemplate
     types: Sequence[Type]
-    arrays: Callable[[Sequence[Array]], Sequence[Array]]
+    arrays: Callable[[Sequence[Array]], Sequence[Array]]  # takes what the branch's program gives
 
 
 def alike(forms: Sequence[PyTreeTemplate], types: Sequence[Sequence[Type]]) -> list[Result]:
@@ -45,16 +47,14 @@ def alike(forms: Sequence[PyTreeTemplate], types: Sequence[Sequence[Type]]) -> l
 
     A TensorArray that was not written in one branch takes the element shape it has in another.
     """
-    same = all(form.treedef == forms[0].treedef for form in forms)
     pairs = list(zip(forms, types, strict=True))
-    if same:
+    if all(form.treedef == forms[0].treedef for form in forms):
         return [Result(form, kinds, list) for form, kinds in pairs]
-    specs = [_specs(kinds) for kinds in types]
-    others = [form(structs) for form, structs in zip(forms, specs, strict=True)]
-    return [_like_all(form, kinds, others) for form, kinds in zip(forms, specs, strict=True)]
+    others = [form(kinds) for form, kinds in pairs]
+    return [_like_all(form, kinds, others) for form, kinds in pairs]
 
 
-def _like_all(form: PyTreeTemplate, specs: Sequence[Any], others: Sequence[Any]) -> Result:
+def _like_all(form: PyTreeTemplate, types: Sequence[Type], others: Sequence[Any]) -> Result:
     box: list[PyTreeTemplate] = []
 
     def arrays(values: Sequence[Array]) -> list[Array]:
@@ -65,12 +65,8 @@ def _like_all(form: PyTreeTemplate, specs: Sequence[Any], others: Sequence[Any])
         box[:] = [new]
         return arrays
 
-    types = list(map(type_of, jax.eval_shape(arrays, list(specs))))
-    return Result(box[0], types, arrays)
-
-
-def _specs(types: Sequence[Type]) -> list[Any]:
-    return [jax.ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak) for t in types]
+    new_types = list(map(type_of, jax.eval_shape(arrays, list(types))))
+    return Result(box[0], new_types, arrays)
 
 
 def _tree_like(value: Any, other: Any) -> Any:
@@ -92,16 +88,7 @@ def _like(value: Any, other: Any) -> Any:
 # ---------------------------------------------------------------- loops
 @final
 class Carried:
-    """The values that a loop carries from one iteration to the next.
-
-    Args:
-        values: before the first iteration, a tuple.
-        names: of its elements.
-
-    Attributes:
-        arrays: those of the values that are arrays.
-        line: of the loop.
-    """
+    """The values that a loop carries from one iteration to the next: a tuple, and its names."""
 
     def __init__(self, values: tuple[Any, ...], names: Names) -> None:
         self._names = names
@@ -118,13 +105,7 @@ class Carried:
         return self._form(arrays)
 
     def accept(self, form: PyTreeTemplate, types: Sequence[Type]) -> bool:
-        """Check what an iteration returned; return False if it is to be traced once more.
-
-        That is with the arrays that are here now: a Python number has taken another type.
-
-        Raises:
-            ControlFlowError: when it can be carried in no way.
-        """
+        """Check what an iteration returned; return False if it is to be traced again."""
         if form.treedef != self._form.treedef and self._reshape(form, types):
             return False
         if (found := difference(self._form, form, (self._types, types), self._names)) is not None:
@@ -149,7 +130,7 @@ class Carried:
 
     def _reshape(self, form: PyTreeTemplate, types: Sequence[Type]) -> bool:
         """Let values that know how to (TensorArrays) take the form of what was returned."""
-        values = _tree_like(self._form(self.arrays), form(_specs(types)))
+        values = _tree_like(self._form(self.arrays), form(types))
         if jax.tree.structure(values) == self._form.treedef:
             return False
         self._take(values)
@@ -199,11 +180,7 @@ class Stack:
         self._types: Sequence[Type] = ()
 
     def put(self, i: int, y: Any) -> None:
-        """Take the output of iteration i.
-
-        Raises:
-            ControlFlowError: when it is not an array, or differs in form from that of another.
-        """
+        """Take the output of iteration i; refuse one that differs in form from another's."""
         form, arrays = stackable(y, self._line)
         types = list(map(type_of, arrays))
         if not self._rows:

@@ -1,10 +1,9 @@
-"""Values that are taken apart into arrays and a form, and the types of the arrays."""
+"""Values taken apart into arrays and a form, the types of the arrays, and how two differ."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
@@ -13,30 +12,37 @@ import numpy as np
 from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tracing import context
+from jaxvars.tracing.identity import Same, exact
 from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
 _KINDS = (jnp.bool_, jnp.integer, jnp.floating, jnp.complexfloating)
 
 
-@final
-@dataclass(frozen=True, repr=False)
-class Type:
-    """The type of an array: a weak one, of a Python number, takes the dtype of others."""
+Names: TypeAlias = Sequence[str]
 
-    shape: tuple[int, ...]
-    dtype: Any
-    weak: bool
+
+@final
+class Type(jax.ShapeDtypeStruct):
+    """The type of an array: a weak one, of a Python number, takes the dtype of others."""
 
     def __repr__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
+
+    __str__ = __repr__
 
 
 def type_of(value: Any) -> Type:
     """Return the type of an array, a tracer, a number or an abstract value."""
     if not hasattr(value, "dtype"):
         value = jax.typeof(value)
-    return Type(tuple(value.shape), value.dtype, bool(getattr(value, "weak_type", False)))
+    return Type(value.shape, value.dtype, weak_type=bool(getattr(value, "weak_type", False)))
+
+
+def without_axis(x: Array, axis: int) -> Type:
+    """Return the type of what is left of an array at one place of an axis."""
+    shape = (*x.shape[:axis], *x.shape[axis % x.ndim + 1 :])
+    return Type(shape, x.dtype, weak_type=type_of(x).weak_type)
 
 
 def joined(one: Type, other: Type) -> Type | None:
@@ -44,16 +50,17 @@ def joined(one: Type, other: Type) -> Type | None:
     if one.shape != other.shape:
         return None
     if one.dtype == other.dtype:
-        return replace(one, weak=one.weak and other.weak)
+        return one if other.weak_type else other
     for weak, strong in ((one, other), (other, one)):
-        if weak.weak and _rank(weak.dtype) <= _rank(strong.dtype):
+        if weak.weak_type and _rank(weak.dtype) <= _rank(strong.dtype):
             return strong
     return None
 
 
 def all_joined(ones: Sequence[Type], others: Sequence[Type]) -> list[Type]:
     """Return the types for values of either types, which do not differ."""
-    return [joined(one, other) or one for one, other in zip(ones, others, strict=True)]
+    pairs = zip(ones, others, strict=True)
+    return [one if (both := joined(one, other)) is None else both for one, other in pairs]
 
 
 def _rank(dtype: Any) -> int:
@@ -68,7 +75,7 @@ def converted(value: Array, kind: Type) -> Array:
     """
     array = jnp.asarray(value)
     have = type_of(array)
-    if have.dtype == kind.dtype and have.weak == kind.weak:
+    if have.dtype == kind.dtype and have.weak_type == kind.weak_type:
         return array
     if not context.is_tracer(value) and jnp.issubdtype(kind.dtype, jnp.integer):
         _check_fits(np.asarray(value), kind)
@@ -95,3 +102,79 @@ def flatten_arrays(value: Any) -> tuple[PyTreeTemplate, list[Array]]:
     form = PyTreeTemplate(read_variables(value))
     arrays, form.arrays = form.arrays, []
     return form, arrays
+
+
+# ---------------------------------------------------------------- what differs, for messages
+@final
+class Difference(NamedTuple):
+    """Where two values differ: in what, how each is there, and their types if these differ."""
+
+    label: str
+    one: str
+    other: str
+    types: tuple[Type, Type] | None = None
+
+
+def difference(
+    one: PyTreeTemplate, other: PyTreeTemplate, types: Sequence[Sequence[Type]], names: Names
+) -> Difference | None:
+    """Return the first difference of two tuples, whose elements have names; None if none."""
+    if one.treedef != other.treedef:
+        return _different_structure(one, other, types, names)
+    arrays = zip(*types, strict=False)
+    for i, (a, b) in enumerate(zip(one.constants(), other.constants(), strict=True)):
+        if a is None and b is None:
+            x, y = next(arrays)
+            if joined(x, y) is None:
+                return Difference(_label(one.treedef, i, names), str(x), str(y), (x, y))
+        elif a is None or b is None or not _is_same(a(), b()):
+            text = [_text(rebuild, i, kinds) for rebuild, kinds in zip((one, other), types)]  # noqa: B905 - two each
+            said = f"another {text[1]}" if text[0] == text[1] else text[1]
+            return Difference(_label(one.treedef, i, names), text[0], said)
+    return None
+
+
+def _different_structure(
+    one: PyTreeTemplate, other: PyTreeTemplate, types: Sequence[Sequence[Type]], names: Names
+) -> Difference:
+    trees = [rebuild(list(kinds)) for rebuild, kinds in zip((one, other), types, strict=True)]
+    for name, a, b in zip(names, *trees, strict=False):
+        if jax.tree.structure(a) != jax.tree.structure(b):
+            return Difference(_said(name), repr(a), repr(b))
+    return Difference(_RESULT, repr(trees[0]), repr(trees[1]))
+
+
+def described(value: Any) -> str:
+    """Return the repr of a value, with types for arrays."""
+    form, arrays = flatten_arrays(value)
+    return repr(form(list(map(type_of, arrays))))
+
+
+_RESULT = "the result"
+
+
+def _said(name: str) -> str:
+    return name if name.startswith("the ") else repr(name)
+
+
+def _text(rebuild: PyTreeTemplate, i: int, types: Sequence[Type]) -> str:
+    constant = rebuild.constants()[i]
+    if constant is not None:
+        return repr(constant())
+    return str(types[sum(c is None for c in rebuild.constants()[:i])])
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Return whether two parts are one object, or values that nothing tells apart."""
+    try:
+        return one is other or bool(exact(one, Same) == exact(other, Same))
+    except Exception:  # noqa: BLE001 - an == that fails says that they are not the same
+        return False
+
+
+def _label(treedef: Any, i: int, names: Names) -> str:
+    numbered = jax.tree.unflatten(treedef, range(treedef.num_leaves))
+    path = jax.tree_util.tree_flatten_with_path(numbered)[0][i][0]
+    place = int(path[0].idx) if path else len(names)
+    name = names[place] if place < len(names) else _RESULT
+    return _said(name + jax.tree_util.keystr(path[1:]))

@@ -17,9 +17,8 @@ import numpy as np
 
 from jaxvars.control.arguments import as_concrete, count_of, leading_size, parameter_name, truth
 from jaxvars.control.carry import Carried, Stack, stackable
-from jaxvars.control.forms import flatten_arrays, type_of
+from jaxvars.control.forms import Names, described, flatten_arrays, type_of, without_axis
 from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
-from jaxvars.control.structure_diff import Names, described
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import PyTreeTemplate, Staged, stage
 from jaxvars.errors import ControlFlowError, user_line
@@ -312,7 +311,7 @@ def named_scan(
         box[:] = [form]
         return state, ys
 
-    specs = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype, weak_type=type_of(x).weak) for x in arrays]
+    specs = [without_axis(x, 0) for x in arrays]
     threads = Threads([_stage_body(one, carried, specs)])
     (program,), read, n = threads.programs, threads.rereader(), len(carried.arrays)
 
@@ -332,13 +331,7 @@ def _stage_body(
     carried: Carried,
     specs: Sequence[Any] = (),
 ) -> Staged:
-    """Trace the body of a loop until it returns what it takes.
-
-    Args:
-        fn: takes the carried values and a list of others; returns the former and more outputs.
-        carried: what is carried before the loop; takes the types that the body gives it.
-        specs: of the other values.
-    """
+    """Trace the body of a loop, which takes what is carried and a list, until it carries that."""
     box: list[PyTreeTemplate] = []
 
     def flat(*leaves: Array) -> list[Array]:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.control.arguments import count_of, leading_size
-from jaxvars.control.forms import type_of
+from jaxvars.control.forms import without_axis
 from jaxvars.control.loops import named_scan
 from jaxvars.control.state_threading import CREATES, Threads
 from jaxvars.control.vmap_index import EXAMPLE, merge_of, numbered
@@ -95,7 +95,8 @@ def vectorized_map(
     arrays, given.arrays = [jnp.asarray(x) for x in given.arrays], []
     axes = _axes(in_axes, xs)
     _check_axes(arrays, axes)
-    specs = [_example(x, axis) for x, axis in zip(arrays, axes, strict=True)]
+    pairs = zip(arrays, axes, strict=True)
+    specs = [x if axis is None else without_axis(x, axis) for x, axis in pairs]
     staged = stage(lambda *leaves: f(given(leaves)), specs, CREATES)
     if not staged.rebuild.is_plain:
         raise ControlFlowError(
@@ -150,14 +151,6 @@ def _check_axes(arrays: Sequence[Array], axes: Sequence[int | None]) -> None:
             f"vectorized_map at {user_line()} goes over axes of one size, the number of examples: "
             f"there are arrays of shapes {shapes}, and in_axes {axes}."
         )
-
-
-def _example(x: Array, axis: int | None) -> Any:
-    if axis is None:
-        return x
-    shape = list(x.shape)
-    del shape[axis]
-    return jax.ShapeDtypeStruct(tuple(shape), x.dtype, weak_type=type_of(x).weak)
 
 
 def _per_example(cell: Cell) -> ControlFlowError:

@@ -45,12 +45,7 @@ class Program:
 
 @final
 class Threads:
-    """The cells that some programs touch, threaded through one operation.
-
-    Attributes:
-        programs: over the values of these cells.
-        written: the cells that are assigned.
-    """
+    """The cells that some programs touch, threaded through one operation."""
 
     def __init__(self, staged: Sequence[Staged]) -> None:
         staged = list(map(with_explicit_rules, staged))
@@ -75,12 +70,7 @@ class Threads:
         return functools.partial(self.reread, self.state())
 
     def reread(self, first: dict[int, Array], values: Sequence[Array]) -> dict[int, Array]:
-        """Return all values, as an iteration reads them.
-
-        Args:
-            first: those before the first iteration.
-            values: of the cells that are assigned, those before this iteration.
-        """
+        """Return all values, as an iteration reads them: `values` are of the assigned cells."""
 
         def read_again(cell: Cell, x: Array) -> Array:
             known = cell.deliver or not is_inexact(cell.aval)
