@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.autograph.operators.lists import check_size, uneven
 from jaxvars.autograph.operators.places import Place
 from jaxvars.autograph.operators.state import Block
+from jaxvars.autograph.operators.values import check_size, uneven
 from jaxvars.autograph.operators.watch import Grown
 from jaxvars.control.branches import named_cond
 from jaxvars.core.checks import require

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 
 from jaxvars.autograph.operators import sequences
 from jaxvars.autograph.operators.branches import decide, if_exp
-from jaxvars.autograph.operators.lists import check_size
 from jaxvars.autograph.operators.logic import not_, or_
+from jaxvars.autograph.operators.values import check_size
 from jaxvars.console.print import print_values
 from jaxvars.control.state_threading import in_block
 from jaxvars.tensors.array_like import unwrap

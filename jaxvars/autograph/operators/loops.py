@@ -29,10 +29,10 @@ from jaxvars.autograph.operators.branches import (
     items_of,
     stage_if,
 )
-from jaxvars.autograph.operators.lists import check_size, unknown_length
 from jaxvars.autograph.operators.logic import and_, changes_nothing
 from jaxvars.autograph.operators.sequences import Sequential, of_range, sequential
 from jaxvars.autograph.operators.state import Block
+from jaxvars.autograph.operators.values import check_size, unknown_length
 from jaxvars.control.loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
 from jaxvars.tensors.array_like import unwrap

@@ -15,33 +15,31 @@ import operator
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias, TypeVar, final
 
-from jaxvars.autograph.operators.lists import Later
 from jaxvars.autograph.operators.places import Kept, Place, Whole
-from jaxvars.autograph.operators.plans import (
+from jaxvars.autograph.operators.values import (
     FILL,
     NO_PLAN,
     PERHAPS,
     REFUSE,
-    Plan,
-    example,
-    form_of,
-    is_absent,
-    is_slice,
-    map_variables,
-    untraced,
-    variables_in,
-    zeros,
-)
-from jaxvars.autograph.operators.values import (
+    Later,
     MaybeUndefined,
     Nothing,
     NoValue,
     OneBranch,
+    Plan,
     Undefined,
     UndefinedReturnValue,
+    example,
     forget,
+    form_of,
+    is_absent,
+    is_slice,
+    map_variables,
     stand_in,
-)
+    untraced,
+    variables_in,
+    zeros,
+)  # fmt: skip
 from jaxvars.autograph.operators.watch import Grown, Other
 from jaxvars.autograph.operators.world import World, cells_of
 from jaxvars.errors import ControlFlowError, user_line

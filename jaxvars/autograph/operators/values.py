@@ -1,29 +1,40 @@
-"""What stands in for the value of a name that has none, or perhaps none, and how names are read.
+"""What stands in for a value that there is not, or perhaps not: of a name, or in a list that grows.
 
 Rules this file keeps:
 - what has no value says so when it is read, and not before;
-- the message names the name, the line that reads it and the line that may not have set it.
+- the message names the name, the line that reads it and the line that may not have set it;
+- an iteration is traced once for all, so that it does not see what others appended to a list: it
+  must not read that, or how many there are.
 """
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
-from typing import Any, final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, final
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.checks import require
+from jaxvars.core.traversal import Proxy
+from jaxvars.core.variable import Variable
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tensors.array_like import ArrayProxy
+from jaxvars.tensors.wrapping import words
+from jaxvars.tracing import context
+from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
 
+@dataclass(slots=True, eq=False)
 class NoValue(ABC):
     """Stands in for the value of a name that has none, or perhaps none."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
     @abstractmethod
     def read(self) -> Any:
@@ -37,7 +48,6 @@ class Undefined(NoValue):
     __slots__ = ()
 
     def read(self) -> Any:
-        """Raise what Python does."""
         raise UnboundLocalError(
             f"cannot access local variable {self.name!r} where it is not associated with a value: "
             f"{self.name!r} is used before assignment"
@@ -54,7 +64,6 @@ class UndefinedReturnValue(NoValue):
         super().__init__("the returned value")
 
     def read(self) -> Any:
-        """Return what a function does that returns nothing."""
         return None
 
 
@@ -65,24 +74,19 @@ class Nothing(NoValue):
     __slots__ = ()
 
     def read(self) -> Any:
-        """Return nothing."""
         return None
 
 
 @final
+@dataclass(slots=True, eq=False)
 class OneBranch(NoValue):
     """One branch of a staged `if` assigned the name, and the other did not."""
 
-    __slots__ = ("example", "line", "missing")
-
-    def __init__(self, name: str, line: str, missing: str, example: str) -> None:
-        super().__init__(name)
-        self.line = line
-        self.missing = missing
-        self.example = example
+    line: str
+    missing: str
+    example: str
 
     def read(self) -> Any:
-        """Raise, and say where it was set."""
         raise ControlFlowError(
             f"{self.name!r} is used at {user_line()}, but of the two branches of the `if` at "
             f"{self.line} only one sets it, and the condition is a traced value: there is no "
@@ -95,16 +99,13 @@ class OneBranch(NoValue):
 
 
 @final
+@dataclass(slots=True, eq=False)
 class MaybeUndefined(NoValue):
     """A name that a staged loop assigns, if it runs at all."""
 
-    __slots__ = ("given", "line", "value")
-
-    def __init__(self, name: str, line: str, value: Array, given: Array) -> None:
-        super().__init__(name)
-        self.line = line
-        self.value = value
-        self.given = given
+    line: str
+    value: Array
+    given: Array
 
     def read(self) -> Any:
         """Return the value, and have the step fail if there is none when it runs."""
@@ -120,6 +121,81 @@ class MaybeUndefined(NoValue):
 def ld(value: Any) -> Any:
     """Read a name."""
     return value.read() if isinstance(value, NoValue) else value
+
+
+# ---------------------------------------------------------------- how a form stands in
+FILL, PERHAPS, REFUSE = "fill", "perhaps", "refuse"
+
+
+class Plan(NamedTuple):
+    """How to carry what has a value on some ways through a block only."""
+
+    kind: str  # zeros where there is none; the value and whether there is one; not at all
+    form: Any
+    missing: str = ""  # the branch that gives none
+
+
+NO_PLAN = Plan("", None)
+
+
+def is_absent(value: Any) -> bool:
+    """Return whether a name or place has no value at all."""
+    return isinstance(value, NoValue) and not isinstance(value, MaybeUndefined)
+
+
+def is_slice(value: object) -> bool:
+    """Return whether a value stands for a part of a Variable."""
+    return isinstance(value, ArrayProxy) and not isinstance(value, Variable)
+
+
+def is_variable(value: object) -> bool:
+    """Return whether a value is a Variable, or another name of one."""
+    return isinstance(value, Variable | Proxy)
+
+
+def map_variables(change: Callable[[Variable], Any], value: Any) -> Any:
+    """Return a value with something else for each Variable in it."""
+    return map_leaves(lambda x: change(x) if is_variable(x) else x, value, is_leaf=is_variable)
+
+
+def variables_in(value: Any) -> list[int]:
+    """Return the identities of the Variables in a value."""
+    leaves = jax.tree.leaves(value, is_leaf=is_variable)
+    return [id(leaf) for leaf in leaves if is_variable(leaf)]
+
+
+def untraced(value: Any) -> Any:
+    """Return a value with forms for what is traced, which must not outlive its trace."""
+    if isinstance(value, MaybeUndefined):
+        return MaybeUndefined(value.name, value.line, untraced(value.value), None)
+    change = lambda x: form_of(x) if context.is_tracer(x) else x  # noqa: E731 - said once
+    return map_leaves(change, value, is_leaf=is_variable)
+
+
+def form_of(leaf: Any) -> Any:
+    """Return the shape and dtype of an array or number; other leaves as they are."""
+    if isinstance(leaf, jax.Array | np.ndarray | np.generic | bool | int | float | complex):
+        return jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf))
+    return leaf
+
+
+def is_form(leaf: object) -> bool:
+    """Return whether a leaf is a shape and dtype."""
+    return isinstance(leaf, jax.ShapeDtypeStruct)
+
+
+def zeros(form: Any) -> Any:
+    """Return a value of a form, with zeros."""
+    return map_leaves(
+        lambda s: jnp.zeros(s.shape, s.dtype) if is_form(s) else s, form, is_leaf=is_form
+    )
+
+
+def example(form: Any) -> str:
+    """Return code that makes a value of a form."""
+    if is_form(form):
+        return words().zeros.format(shape=form.shape, dtype=form.dtype)
+    return "..."
 
 
 # ---------------------------------------------------------------- arrays that are changed in place
@@ -150,3 +226,74 @@ def in_place(value: Array) -> None:
             f"Make a new array, {name} = {name} + ..., or have one of JAX before the loop, {name} "
             "= jnp.asarray(...)."
         )
+
+
+# ---------------------------------------------------------------- lists that grow in staged code
+@final
+class Later:
+    """Stands in a list for what the iterations before have appended: it must not be used."""
+
+    __slots__ = ("_list",)
+
+    def __init__(self, name: str) -> None:
+        object.__setattr__(self, "_list", name)
+
+    def __getattr__(self, _: str) -> NoReturn:
+        refuse_reading(object.__getattribute__(self, "_list"))
+
+
+def _use(self: Later, *_: Any) -> NoReturn:
+    refuse_reading(object.__getattribute__(self, "_list"))
+
+
+for _name in dir(operator):  # arithmetic, comparisons, indexing
+    if _name[:2] == "__" and callable(getattr(operator, _name)) and hasattr(operator, _name[2:-2]):
+        setattr(Later, _name, _use)
+        setattr(Later, f"__r{_name[2:]}", _use)
+for _name in ("__bool__", "__float__", "__int__", "__iter__", "__len__", "__jax_array__"):
+    setattr(Later, _name, _use)
+
+
+def check_size(values: Any) -> Any:
+    """Return the argument, unless it is a list that is longer than can be said."""
+    if type(values) is list and values and type(values[-1]) is Later:
+        _use(values[-1])
+    return values
+
+
+def refuse_reading(name: str) -> NoReturn:
+    """Raise the error for a list that an iteration appends to, and another one looks at."""
+    raise ControlFlowError(
+        f"The list {name!r} grows in a loop that is one operation of the program, and is read in "
+        f"it at {user_line()}: all iterations are traced as one, which can't see what others have "
+        "appended. Keep what the next one needs in a separate name:\n"
+        "    last = ...\n"
+        "    for x in xs:\n"
+        "        last = last + x\n"
+        "        out.append(last)"
+    )
+
+
+def uneven(name: str, if_so: int, if_not: int) -> ControlFlowError:
+    """Return the error for branches that append different numbers of items to a list."""
+    return ControlFlowError(
+        f"The list {name!r} grows in a branch at {user_line()} whose condition is a traced value, "
+        f"by {if_so} items if it holds and by {if_not} if not, so its length would be "
+        "traced: a Python list cannot be so long as a value says. Use an array of the greatest "
+        "length and a counter, or a jv.TensorArray:\n"
+        "    out = jv.TensorArray(jnp.float32, size=n)\n"
+        "    out = out.write(i, x)"
+    )
+
+
+def unknown_length(name: str) -> ControlFlowError:
+    """Return the error for a list that grows in a loop whose number of iterations is traced."""
+    return ControlFlowError(
+        f"The list {name!r} grows in the loop at {user_line()}, whose number of iterations is a "
+        "traced value, so its length would be traced too. Loop over an array or a range of a known "
+        "length, or use a jv.TensorArray, which has a size:\n"
+        "    out = jv.TensorArray(jnp.float32, size=100)    # the most there can be\n"
+        "    for ...:\n"
+        "        out = out.write(i, x)\n"
+        "    out.stack()"
+    )

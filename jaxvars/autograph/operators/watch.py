@@ -27,7 +27,6 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from jaxvars.autograph.operators.lists import Later
 from jaxvars.autograph.operators.places import (
     MISSING,
     Attribute,
@@ -40,7 +39,7 @@ from jaxvars.autograph.operators.places import (
     raw_type,
     refill,
 )
-from jaxvars.autograph.operators.values import Undefined
+from jaxvars.autograph.operators.values import Later, Undefined
 from jaxvars.typing import Array
 
 Change: TypeAlias = "Place | Grown | Other"
