@@ -18,18 +18,15 @@ from typing import Any, TypeAlias, TypeVar, final
 from jaxvars.autograph.operators.places import Kept, Place, Whole
 from jaxvars.autograph.operators.values import (
     FILL,
-    NO_PLAN,
     PERHAPS,
     REFUSE,
     Later,
     MaybeUndefined,
     Nothing,
     NoValue,
-    OneBranch,
     Plan,
     Undefined,
     UndefinedReturnValue,
-    example,
     forget,
     form_of,
     is_absent,
@@ -38,8 +35,7 @@ from jaxvars.autograph.operators.values import (
     stand_in,
     untraced,
     variables_in,
-    zeros,
-)  # fmt: skip
+)
 from jaxvars.autograph.operators.watch import Grown, Other
 from jaxvars.autograph.operators.world import World, cells_of
 from jaxvars.errors import ControlFlowError, user_line
@@ -61,21 +57,12 @@ class Block:
     """The state of an `if` or a loop that is being staged.
 
     Args:
-        names: as they stand in the source.
-        get_state: returns their values.
-        set_state: assigns them.
+        names: as they stand in the source; `get_state` returns their values, `set_state` assigns.
         roots: the functions of the block, and what they are called with.
         parts: returns places that the block may assign, like `self.x`.
         count: how many names, from the first, are used after the block; all, if None.
         lenient: whether what has no value at first may have one later: in loops.
         loop: whether it is traced once for all iterations.
-
-    Attributes:
-        names: for messages; those of places come after the others.
-        start: the values before the block.
-        grown: the lists that grew in it, at its last `leave`.
-        given: in an iteration, whether the places that had no value at first have one; None if
-            there are none.
     """
 
     def __init__(
@@ -103,12 +90,12 @@ class Block:
         self._iteration = False
         self._stand_ins: list[int] = []
         self._copies: list[tuple[Any, Any, str]] = []
-        self.given: Any = None
+        self.given: Any = None  # in an iteration: whether places without a first value have one
         self._line = user_line()
         self._plans: dict[int, Plan] = {}
         self._as_values: set[int] = set()
         self._changed_in_place: set[int] = set()
-        self.grown: list[Grown] = []
+        self.grown: list[Grown] = []  # at the last `leave`
         self._others_items: list[Grown] = []
         self._begin()
 
@@ -336,7 +323,7 @@ class Block:
     # ------------------------------------------------------------ to and from _control
     def _packed(self, i: int, value: Any) -> Any:
         if i in self._plans:
-            return self._packed_by_plan(self._plans[i], value)
+            return self._plans[i].pack(value)
         if is_absent(value):
             return None
         if is_slice(value):
@@ -345,33 +332,17 @@ class Block:
             return Kept(value)
         return settled_numbers(map_variables(unwrap if i in self._as_values else Kept, value))
 
-    def _packed_by_plan(self, plan: Plan, value: Any) -> Any:
-        if plan.kind == REFUSE:
-            return None
-        if isinstance(value, MaybeUndefined):
-            return value.value, value.given
-        given = not is_absent(value)
-        filled = settled_numbers(map_variables(unwrap, value)) if given else zeros(plan.form)
-        return (filled, given) if plan.kind == PERHAPS else filled
-
     def _unpacked(self, i: int, value: Any) -> Any:
         if value is None and i in self._absent:
             start = self.start[i]
             return start if is_absent(start) else Undefined(self.names[i])
-        plan = self._plans.get(i, NO_PLAN)
-        if plan.kind == PERHAPS:
-            pair: Any = value
-            filled, given = pair
-            return MaybeUndefined(self.names[i], self._line, boxed(filled), given)
-        if plan.kind == REFUSE:
-            return OneBranch(self.names[i], self._line, plan.missing, example(plan.form))
-        return boxed(
-            map_leaves(
-                lambda x: x.held if isinstance(x, Kept) else x,
-                value,
-                is_leaf=lambda x: isinstance(x, Kept),
-            )
-        )
+        if i in self._plans:
+            return self._plans[i].unpack(self.names[i], self._line, value)
+        return boxed(map_leaves(_release, value, is_leaf=lambda x: isinstance(x, Kept)))
+
+
+def _release(value: Any) -> Any:
+    return value.held if isinstance(value, Kept) else value
 
 
 def _inside(value: Any) -> Collection[Any]:

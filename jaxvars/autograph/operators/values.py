@@ -23,8 +23,8 @@ from jaxvars.core.checks import require
 from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.tensors.array_like import ArrayProxy
-from jaxvars.tensors.wrapping import words
+from jaxvars.tensors.array_like import ArrayProxy, unwrap
+from jaxvars.tensors.wrapping import boxed, settled_numbers, words
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
@@ -132,10 +132,26 @@ class Plan(NamedTuple):
 
     kind: str  # zeros where there is none; the value and whether there is one; not at all
     form: Any
-    missing: str = ""  # the branch that gives none
+    missing: str  # the branch that gives none
 
+    def pack(self, value: Any) -> Any:
+        """Return what is passed to `control`."""
+        if self.kind == REFUSE:
+            return None
+        if isinstance(value, MaybeUndefined):
+            return value.value, value.given
+        given = not is_absent(value)
+        filled = settled_numbers(map_variables(unwrap, value)) if given else _zeros(self.form)
+        return (filled, given) if self.kind == PERHAPS else filled
 
-NO_PLAN = Plan("", None)
+    def unpack(self, name: str, line: str, value: Any) -> Any:
+        """Return what is passed by `control`, as it stands for a name of the block at a line."""
+        if self.kind == REFUSE:
+            return OneBranch(name, line, self.missing, _example(self.form))
+        if self.kind == FILL:
+            return boxed(value)
+        filled, given = value
+        return MaybeUndefined(name, line, boxed(filled), given)
 
 
 def is_absent(value: Any) -> bool:
@@ -179,21 +195,21 @@ def form_of(leaf: Any) -> Any:
     return leaf
 
 
-def is_form(leaf: object) -> bool:
+def _is_form(leaf: object) -> bool:
     """Return whether a leaf is a shape and dtype."""
     return isinstance(leaf, jax.ShapeDtypeStruct)
 
 
-def zeros(form: Any) -> Any:
+def _zeros(form: Any) -> Any:
     """Return a value of a form, with zeros."""
     return map_leaves(
-        lambda s: jnp.zeros(s.shape, s.dtype) if is_form(s) else s, form, is_leaf=is_form
+        lambda s: jnp.zeros(s.shape, s.dtype) if _is_form(s) else s, form, is_leaf=_is_form
     )
 
 
-def example(form: Any) -> str:
+def _example(form: Any) -> str:
     """Return code that makes a value of a form."""
-    if is_form(form):
+    if _is_form(form):
         return words().zeros.format(shape=form.shape, dtype=form.dtype)
     return "..."
 
