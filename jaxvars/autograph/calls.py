@@ -84,14 +84,7 @@ def converted_call(f: Any, args: tuple[Any, ...], words: dict[str, Any] | None =
 
 
 def call(f: Any, args: tuple[Any, ...], words: dict[str, Any], package: str) -> Any:
-    """Call something, converted if it is the user's.
-
-    Args:
-        f: what is called.
-        args: positional arguments.
-        words: keyword arguments.
-        package: the top package of the caller.
-    """
+    """Call something for code of a top package, converted if it is the user's."""
     if (ours := _BY_ID.get(id(f))) is not None:
         return ours(*args, **words)
     if isinstance(f, functools.partial):

@@ -22,10 +22,7 @@ _LARGEST = np.iinfo(np.int64).max
 
 
 def as_concrete(value: Any) -> Array:
-    """Return a value as an array: if it is known NumPy's, which no trace lifts.
-
-    Known integers are as wide as they were given.
-    """
+    """Return a value as an array, NumPy's if it is known; known integers keep their width."""
     value = unwrap(value)
     if context.is_tracer(value):
         return value
@@ -44,11 +41,7 @@ def as_concrete(value: Any) -> Array:
 
 
 def truth(pred: Any) -> Array:
-    """Return a condition as a bool, or a traced scalar one.
-
-    Raises:
-        ControlFlowError: when it is not a scalar.
-    """
+    """Return a condition as a bool, or a traced scalar one; refuse one that is not a scalar."""
     if isinstance(pred, bool):
         return pred
     value = as_concrete(pred)
@@ -62,11 +55,7 @@ def truth(pred: Any) -> Array:
 
 
 def index_of(index: Any, count: int) -> Array:
-    """Return the index of a branch, clamped, as an int or a traced one.
-
-    Raises:
-        ControlFlowError: when it is not an integer scalar.
-    """
+    """Return the index of a branch, clamped, as an int or a traced one; refuse what is none."""
     value = as_concrete(index)
     if value.shape or not jnp.issubdtype(value.dtype, jnp.integer):
         raise ControlFlowError(
@@ -78,11 +67,7 @@ def index_of(index: Any, count: int) -> Array:
 
 
 def leading_size(arrays: Iterable[Any], length: int | None) -> int:
-    """Return the size of the first axis of all arrays.
-
-    Raises:
-        ControlFlowError: when they have none, or different ones, or not `length`.
-    """
+    """Return the size of the first axis of all arrays; refuse different ones."""
     length = None if length is None else count_of(length, "The length of a loop")
     shapes = [jnp.shape(x) for x in arrays]
     sizes = {shape[0] if shape else None for shape in shapes} | ({length} - {None})
@@ -98,11 +83,7 @@ def leading_size(arrays: Iterable[Any], length: int | None) -> int:
 
 
 def count_of(value: Any, what: str, least: int = 0) -> int:
-    """Return a number of iterations or elements.
-
-    Raises:
-        ControlFlowError: when it is not a whole number that is known, or less than the least.
-    """
+    """Return a number of iterations or elements; refuse one that is not known or too small."""
     try:
         count = operator.index(value)
     except TypeError:  # a tracer's, too

@@ -29,12 +29,7 @@ Shape: TypeAlias = tuple[int | None, ...]
 
 # ---------------------------------------------------------------- what is written
 def element_of(value: Any, index: Any, dtype: Any, shape: Shape | None) -> Array:
-    """Return a value as the element at an index.
-
-    Raises:
-        DtypeError: when it has another dtype.
-        ShapeError: when it has another shape.
-    """
+    """Return a value as the element at an index; refuse another dtype or shape."""
     where = f"Element {index}" if isinstance(index, int) else "An element"
     element = _converted(value, dtype, f"{where} of a TensorArray")
     _check_shape(element.shape, shape, where)
@@ -42,12 +37,7 @@ def element_of(value: Any, index: Any, dtype: Any, shape: Shape | None) -> Array
 
 
 def rows_of(value: Any, dtype: Any, shape: Shape | None) -> Array:
-    """Return a value as several elements, one in each row.
-
-    Raises:
-        DtypeError: when it has another dtype.
-        ShapeError: when it is a scalar, or the rows have another shape.
-    """
+    """Return a value as several elements, one in each row; refuse other dtypes and shapes."""
     rows = _converted(value, dtype, "The rows for a TensorArray")
     if rows.ndim == 0:
         raise ShapeError("Elements of a TensorArray are given as the rows of an array, not as a "
@@ -98,12 +88,7 @@ def put(buffer: Array, index: Array, element: Array) -> Array:
 
 # ---------------------------------------------------------------- numbers
 def known_size(size: Any) -> int:
-    """Return a size as a Python number.
-
-    Raises:
-        TypeError: when it is traced, or no whole number.
-        ValueError: when it is negative.
-    """
+    """Return a size as a Python number; refuse one that is traced or negative."""
     if is_open(size):
         return size
     if context.is_tracer(unwrap(size)) or isinstance(size, bool) or not hasattr(size, "__index__"):

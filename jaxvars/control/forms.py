@@ -68,11 +68,7 @@ def _rank(dtype: Any) -> int:
 
 
 def converted(value: Array, kind: Type) -> Array:
-    """Return a value as an array of a type that was joined from its type.
-
-    Raises:
-        ControlFlowError: when it is a known integer that the type does not hold.
-    """
+    """Return a value as an array of a type that was joined from its type; refuse an overflow."""
     array = jnp.asarray(value)
     have = type_of(array)
     if have.dtype == kind.dtype and have.weak_type == kind.weak_type:

@@ -323,11 +323,7 @@ class TensorArray:
         return _make(form, tuple(children), {})
 
     def __carry_like__(self, other: object) -> TensorArray:
-        """Return what a loop may begin with that goes on with `other`: this, with its shape.
-
-        Raises:
-            ValueError: when `other` is of another kind.
-        """
+        """Return what a loop may begin with that goes on with `other`: this, with its shape."""
         form = other._form if isinstance(other, TensorArray) else None
         if form is None or form._replace(element_shape=self.element_shape) != self._form:
             raise ValueError(

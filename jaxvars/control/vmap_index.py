@@ -41,12 +41,7 @@ EXAMPLE = _EXAMPLE._cell
 
 
 def numbered(outer: Array, index: Array) -> Array:
-    """Return what `EXAMPLE` is for one example.
-
-    Args:
-        outer: what it is outside of the map; uint32[2].
-        index: the number of the example; an integer.
-    """
+    """Return what `EXAMPLE` is for the example of an index; `outer` is what it is outside."""
     key = jax.random.wrap_key_data(outer, impl="threefry2x32")
     return jax.random.key_data(jax.random.fold_in(key, index))
 

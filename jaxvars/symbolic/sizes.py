@@ -207,10 +207,7 @@ def _keepers() -> tuple[type, ...]:
 
 
 def _called(frame: FrameType | None) -> Any:
-    """Return what a line is calling if that is a name, like `f` or `model.f`; else None.
-
-    A function written in C has no frame: its caller compares.
-    """
+    """Return what a line calls by a name; None for others. C functions have no frame."""
     if frame is None:
         return None
     steps = [x for x in dis.get_instructions(frame.f_code) if x.offset <= frame.f_lasti]

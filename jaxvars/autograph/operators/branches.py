@@ -64,18 +64,7 @@ def if_stmt(
     names: Sequence[str],
     count: int,
 ) -> None:
-    """Run one of two branches.
-
-    Args:
-        condition: the condition's value.
-        body: runs if it holds.
-        orelse: runs otherwise.
-        get_state: returns the values of what the branches assign.
-        set_state: assigns them.
-        parts: returns the places that they assign, like `self.x`.
-        names: their names.
-        count: how many of them are used afterwards; these come first.
-    """
+    """Run one of two branches; of the names they assign, the first `count` are used later."""
     truth = decide(condition)
     if is_traced(truth):
         branches = (body, orelse)
@@ -123,12 +112,7 @@ def stage_if(block: Block, truth: Array, branches: tuple[Run, Run]) -> None:
 
 
 def _raises(run: Run, *, may: bool) -> bool:
-    """Run a branch; if it has a `raise`, have the step fail where the branch runs.
-
-    Args:
-        run: the branch.
-        may: whether the other branch goes on.
-    """
+    """Run a branch; if it has a `raise`, have the step fail there, if the other `may` go on."""
     try:
         run()
     except Exception as error:

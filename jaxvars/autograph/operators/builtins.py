@@ -70,13 +70,7 @@ def _all(values: Iterable[Any]) -> Any:
 
 
 def _first(values: Array, arg: Callable[[Array], Array], end: float) -> Array:
-    """Return the element of a vector that Python's `max` or `min` finds: it goes on from the first.
-
-    Args:
-        values: the vector.
-        arg: returns the index of the first extreme element.
-        end: infinity, with the sign of what is looked for.
-    """
+    """Return the element of a vector that Python's `max` (`end` is inf) or `min` (-inf) finds."""
     if not jnp.issubdtype(values.dtype, jnp.floating):
         return values[arg(values)]
     seen = jnp.where(jnp.isnan(values), -end, values)  # NaN is never larger or smaller

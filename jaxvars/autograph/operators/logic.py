@@ -98,12 +98,7 @@ def _program_of(test: Run) -> Any:
 
 
 def compare(left: Any, *steps: Any) -> Any:
-    """Return the value of `left < a < b`: each operand is evaluated once, if it is needed.
-
-    Args:
-        left: the first operand.
-        *steps: an operator and a function that returns the next operand, in turns.
-    """
+    """Return `left < a < b`; steps are operators and functions that return the next operand."""
     name, other, *rest = steps
     right = other()
     value = _COMPARISONS[name](left, right)
@@ -150,11 +145,7 @@ def known(condition: Any) -> bool:
 
 
 def get_item(values: Any, index: Any) -> Any:
-    """Return `values[index]`; a NumPy array, or a list of numbers or arrays, may have a traced one.
-
-    >>> get_item([1, 2, 3], 1)
-    2
-    """
+    """Return `values[index]`; of NumPy arrays and lists of numbers the index may be traced."""
     traced = not all(map(context.is_known, jax.tree.leaves(index)))
     if traced and isinstance(values, np.ndarray):
         return boxed(as_array(values)[jax.tree.map(unwrap, index)])

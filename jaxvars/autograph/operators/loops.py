@@ -90,11 +90,7 @@ def _known_rows(iterated: Any, _: Sequential) -> list[Any]:
 
 
 def _traced_rows(_: Any, items: Sequential) -> list[Any]:
-    """Return the items of something of a known length, if they are not too many to write out.
-
-    Raises:
-        ControlFlowError: when they are.
-    """
+    """Return the items of something of a known length, if they are few enough to write out."""
     if len(items) > _MOST_WRITTEN_OUT:
         raise ControlFlowError("A loop is too long to be written out.")
     return [boxed(items.item(i)) for i in range(len(items))]
@@ -113,16 +109,7 @@ def _stage_while(
     body: Callable[[Any], Any],
     options: Options,
 ) -> None:
-    """Make a loop whose number of iterations is traced one operation.
-
-    Args:
-        block: its state.
-        first: what `test(0)` has returned.
-        test: says whether there is an iteration `i`; wraps what stands in the user's code, so
-            that messages name its line.
-        body: runs it.
-        options: for `named_while`.
-    """
+    """Stage a loop: `test(i)` says whether there is an iteration, `body(i)` runs it."""
     names = ("the loop's counter", *block.names)
     changes_none = changes_nothing(lambda: decide(test(0)))
 
@@ -177,11 +164,7 @@ def for_stmt(
     names: Sequence[str],
     **options: Any,
 ) -> None:
-    """Run `body` for each item, as long as `extra_test` holds.
-
-    Traced arrays are scanned, so that the loop can be differentiated, even with a `break`: the
-    iterations after it do nothing. Only a traced length makes a `while`.
-    """
+    """Run `body` for each item, as long as `extra_test` holds."""
     state = (names, get_state, set_state, parts)
     items = sequential(check_size(iterated))
     if items is None:

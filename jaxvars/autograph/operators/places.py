@@ -24,14 +24,7 @@ Container: TypeAlias = list[Any] | deque[Any] | set[Any]
 
 
 class Place(ABC):
-    """A place where an object keeps a value.
-
-    Args:
-        owner: the object.
-        key: of the place in it.
-        label: how the place is written in a program, for messages.
-        default: what is found where nothing is in the place, if anything.
-    """
+    """A place where an object keeps a value; where it is empty, `default` is found."""
 
     __slots__ = ("default", "key", "label", "owner")
 

@@ -160,12 +160,7 @@ class Block:
     def leave(
         self, other: Sequence[Any] | None, *, raised: bool = False
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the values now, without what is traced, and as they are passed to `control`.
-
-        Args:
-            other: the values on the other way through the block, if they are known.
-            raised: whether the way ends in an error, so that its values do not matter.
-        """
+        """Return the values now, untraced, and packed; `other` are those on the other way."""
         self._check_objects()
         values = tuple(map(Nothing, self.names)) if raised else self._values()
         for i, (mine, theirs) in enumerate(zip(values, other or (), strict=False)):

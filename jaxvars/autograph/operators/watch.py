@@ -68,12 +68,7 @@ class Path(NamedTuple):
 
 
 class Watched(ABC):
-    """An object as it was.
-
-    Args:
-        owner: the object.
-        path: how it is reached.
-    """
+    """An object as it was, and how it is reached."""
 
     __slots__ = ("before", "owner", "path")
 

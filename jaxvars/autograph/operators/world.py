@@ -90,13 +90,7 @@ _INSIDE = (  # what gives all that they hold to the collector of garbage
 
 
 def is_users(package: str, filename: str, callers: Collection[str]) -> bool:
-    """Return whether code is the user's, not a library's.
-
-    Args:
-        package: the top package that it is in.
-        filename: where it is.
-        callers: packages that are the user's, even if they are installed like libraries.
-    """
+    """Return whether code is the user's, not a library's; packages of callers are."""
     return package not in _LIBRARIES and (package in callers or not is_library(filename))
 
 
@@ -113,12 +107,7 @@ def cells_of(fn: Callable[..., Any], names: Collection[str]) -> list[CellType]:
 
 @final
 class World:
-    """What some functions can reach, as it is now.
-
-    Args:
-        roots: the functions.
-        own: cells that may change.
-    """
+    """What some functions can reach, as it is now; `own` are cells that may change."""
 
     def __init__(self, roots: Sequence[Any], own: Collection[CellType] = ()) -> None:
         self._watched: list[Watched] = []

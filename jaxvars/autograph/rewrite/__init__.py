@@ -25,15 +25,7 @@ from jaxvars.autograph.rewrite.source import code_of, parse
 
 
 def rewrite(fn: FunctionType, directive: object) -> CodeType:
-    """Return the new code of a function, to be given its closure, and the operators as `ag__`.
-
-    Args:
-        fn: a function or lambda.
-        directive: the function whose call, first in a loop's body, gives options to the loop.
-
-    Raises:
-        Unsupported: when it cannot be; the message says why.
-    """
+    """Return a function's new code, to be given its closure, and the operators as `ag__`."""
     return code_of(_convert(fn, directive), fn)
 
 

@@ -34,11 +34,7 @@ from jaxvars.autograph.rewrite.liveness import (
 
 
 def convert_blocks(node: Any) -> set[str]:
-    """Turn the blocks of a function, and of those in it, into operators.
-
-    Returns:
-        The names that may be without a value somewhere.
-    """
+    """Turn a function's blocks into operators; return the names that may be without a value."""
     undefined: set[str] = set()
     _convert_all(node, undefined)
     return undefined
@@ -92,12 +88,7 @@ class _Function:
         self.node.body, _ = self._statements(self.node.body, parameters(self.node))
 
     def _statements(self, body: Sequence[ast.stmt], bound: Names) -> tuple[list[ast.stmt], Names]:
-        """Return statements converted, and the names that are bound after them.
-
-        Args:
-            body: the statements.
-            bound: the names that are bound when they start, be it to `Undefined`.
-        """
+        """Return statements converted, and the names bound after them, of those bound before."""
         new: list[ast.stmt] = []
         for node in body:
             if isinstance(node, BLOCKS):

@@ -119,11 +119,7 @@ class Alive(NamedTuple):
 
 @final
 class Liveness:
-    """Finds the names that are alive around each block of a function.
-
-    Attributes:
-        alive: by block.
-    """
+    """Finds the names that are alive around each block of a function."""
 
     def __init__(self, node: ast.FunctionDef) -> None:
         self.alive: dict[ast.AST, Alive] = {}

@@ -85,11 +85,7 @@ def cond(
 
 
 def _truth(pred: Any) -> Any:
-    """Return a condition as a bool, or a traced one.
-
-    Raises:
-        ValueError: when it is not a scalar.
-    """
+    """Return a condition as a bool, or a traced one; refuse what has several elements."""
     array = to_array(pred)
     if array.size != 1:
         raise ValueError(

@@ -24,13 +24,7 @@ from jaxvars.typing import Array
 @final
 @jax.tree_util.register_pytree_node_class
 class TensorList:
-    """Elements of one dtype, each of its own shape; None for one that was not written.
-
-    Attributes:
-        dtype: of the elements.
-        element_shape: that they have, as far as it is known before they are written.
-        dynamic_size: whether it grows.
-    """
+    """Elements of one dtype, each of its own shape; None for one that was not written."""
 
     __slots__ = ("_elements", "dtype", "dynamic_size", "element_shape")
 
@@ -154,11 +148,7 @@ def _element(row: Any, rows: Array) -> Array:
 def _joined(
     on_host: Callable[..., Any], on_device: Callable[..., Any], parts: Sequence[Array]
 ) -> Array:
-    """Return elements joined to one.
-
-    Raises:
-        InvalidArgumentError: when their shapes do not go together.
-    """
+    """Return elements joined to one; refuse shapes that do not go together."""
     try:
         return (on_host if any(map(is_text, parts)) else on_device)(parts)
     except (TypeError, ValueError) as error:
