@@ -12,6 +12,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from types import CellType, MemberDescriptorType, ModuleType
 from typing import Any, TypeAlias, final
 
@@ -23,16 +24,14 @@ MISSING = object()
 Container: TypeAlias = list[Any] | deque[Any] | set[Any]
 
 
+@dataclass(slots=True, eq=False)
 class Place(ABC):
     """A place where an object keeps a value; where it is empty, `default` is found."""
 
-    __slots__ = ("default", "key", "label", "owner")
-
-    def __init__(self, owner: Any, key: Any, label: str, default: Array = MISSING) -> None:
-        self.owner = owner
-        self.key = key
-        self.label = label
-        self.default = default
+    owner: Any
+    key: Any
+    label: str
+    default: Array = MISSING
 
     @property
     def identity(self) -> tuple[int, Any]:
@@ -76,9 +75,7 @@ class Item(Place):
     def _get(self) -> Array:
         if isinstance(self.owner, list):
             return list.__getitem__(self.owner, self.key)
-        if not dict.__contains__(self.owner, self.key):  # a defaultdict would make it
-            raise KeyError(self.key)
-        return dict.__getitem__(self.owner, self.key)
+        return dict.get(self.owner, self.key, MISSING)  # a defaultdict's own [] would make it
 
     def _set(self, value: Array) -> None:
         raw_type(self.owner).__setitem__(self.owner, self.key, value)
@@ -89,7 +86,7 @@ class Item(Place):
 
 @final
 class Attribute(Place):
-    """A slot of an object, or an attribute of a class or module."""
+    """A slot of an object, an attribute of a class or module, what is in a cell."""
 
     __slots__ = ()
 
@@ -99,29 +96,15 @@ class Attribute(Place):
         return object.__getattribute__(self.owner, self.key)
 
     def _set(self, value: Array) -> None:
-        base = type if isinstance(self.owner, type) else object
-        base.__setattr__(self.owner, self.key, value)
+        (type if isinstance(self.owner, type) else object).__setattr__(self.owner, self.key, value)
 
     def _delete(self) -> None:
-        base = type if isinstance(self.owner, type) else object
-        base.__delattr__(self.owner, self.key)
+        (type if isinstance(self.owner, type) else object).__delattr__(self.owner, self.key)
 
 
-@final
-class Cell(Place):
-    """A variable of a function, as the functions inside of it see it."""
-
-    __slots__ = ()
-    owner: CellType
-
-    def _get(self) -> Array:
-        return self.owner.cell_contents
-
-    def _set(self, value: Array) -> None:
-        self.owner.cell_contents = value
-
-    def _delete(self) -> None:
-        del self.owner.cell_contents
+def cell_place(cell: CellType, label: str) -> Place:
+    """Return the place that a variable of a function is to the functions inside of it."""
+    return Attribute(cell, "cell_contents", label)
 
 
 @final
@@ -148,13 +131,11 @@ class Whole(Place):
 
 @told_by_equality
 @final
+@dataclass(slots=True, eq=False)
 class Kept:
     """An item that a container held before, as a part of a value that is not traced."""
 
-    __slots__ = ("held",)
-
-    def __init__(self, held: Any) -> None:
-        self.held = held
+    held: Any
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kept) and other.held is self.held

@@ -73,8 +73,7 @@ class Watched(ABC):
     __slots__ = ("before", "owner", "path")
 
     def __init__(self, owner: Any, path: Path) -> None:
-        self.owner = owner
-        self.path = path
+        self.owner, self.path = owner, path
         self.before = self.now()
 
     @abstractmethod
@@ -155,14 +154,10 @@ class Attributes(Entries):
 
     def undo(self) -> list[Change]:
         """Put back what was there; a `cached_property` is computed again when it is read."""
-        return [
-            place
-            for place in super().undo()
-            if not (isinstance(place, Place) and self._is_cached(place.key))
-        ]
-
-    def _is_cached(self, name: str) -> bool:
-        return isinstance(getattr(self.kind, name, None), functools.cached_property)
+        kind, found = self.kind, super().undo()
+        names = [place.key if isinstance(place, Place) else "" for place in found]
+        cached = [isinstance(getattr(kind, x, None), functools.cached_property) for x in names]
+        return [place for place, is_cached in zip(found, cached, strict=True) if not is_cached]
 
 
 @final
@@ -198,21 +193,17 @@ def slots_of(kind: type) -> tuple[str, ...]:
 
 
 @final
-class One(Watched):
+class One(_ByKey):
     """The value of one place: a cell or a global."""
 
     __slots__ = ()
     owner: Place
 
-    def now(self) -> Array:
-        return self.owner.get()
+    def now(self) -> dict[str, Any]:
+        return {} if (value := self.owner.get()) is MISSING else {"": value}
 
-    def is_same(self) -> bool:
-        return self.now() is self.before
-
-    def undo(self) -> list[Change]:
-        self.owner.write(_NOTHING if self.before is MISSING else self.before)
-        return [self.owner]
+    def place(self, key: str) -> Place:
+        return self.owner
 
 
 # ---------------------------------------------------------------- containers without keys
@@ -325,10 +316,6 @@ def _take_generator(x: GeneratorType[Any, Any, Any]) -> Any:
     return frame and (frame.f_lasti, {name: Kept(x) for name, x in frame.f_locals.items()})
 
 
-def _take_text(x: io.StringIO | io.BytesIO) -> Any:
-    return None if x.closed else (x.getvalue(), x.tell())
-
-
 def _take_iterator(x: Any) -> Any:
     """Return what an iterator would be pickled as; None where it makes a new one each time."""
     with warnings.catch_warnings(), contextlib.suppress(TypeError):
@@ -345,17 +332,17 @@ def _state_in(value: Any) -> Any:
     return length_hint(value) if is_hint else value if isinstance(value, int) else Kept(value)
 
 
-def _put_bytes(x: bytearray, old: bytes) -> None:
-    x[:] = old
+def _take_state(x: Any) -> bytes | None:
+    """Return what an object is pickled as; None for a file that is closed."""
+    return None if getattr(x, "closed", False) else pickle.dumps(x.__getstate__())
 
 
 def _put_state(x: Any, old: bytes) -> None:
-    x.bit_generator.state = pickle.loads(old)
+    x.__setstate__(pickle.loads(old))
 
 
-def _put_items(x: array[Any], old: bytes) -> None:
-    del x[:]
-    x.frombytes(old)
+def _put_items(x: Any, old: bytes) -> None:
+    x[:] = old if isinstance(x, bytearray) else array(x.typecode, old)
 
 
 def _take_view(x: memoryview) -> bytes | None:
@@ -375,34 +362,26 @@ def _put_memory(x: Any, old: bytes) -> None:
         ctypes.memmove(ctypes.addressof(x), old, len(old))
 
 
-def _put_environment(x: Any, old: dict[str, str]) -> None:
-    x.clear()
-    x.update(old)
-
-
 def _put_context(x: ContextVar[Any], old: Kept) -> None:
     if old.held is not MISSING:
         x.set(old.held)
 
 
+_STATEFUL = (io.BytesIO, io.StringIO, random.Random, np.random.RandomState)
 _C_MEMORY = (ctypes.c_int.__mro__[1], ctypes.Structure, ctypes.Union, ctypes.Array)
 _PRINTERS: dict[type, Printer] = {
     np.ndarray: Printer(_take_array, _put_array),
-    np.random.Generator: Printer(lambda x: pickle.dumps(x.bit_generator.state), _put_state),
-    bytearray: Printer(bytes, _put_bytes),
-    GeneratorType: Printer(_take_generator),
-    io.BytesIO: Printer(_take_text),
-    io.StringIO: Printer(_take_text),
-    itertools.count: Printer(repr),
-    random.Random: Printer(random.Random.getstate, random.Random.setstate),
-    np.random.RandomState: Printer(
-        lambda x: pickle.dumps(x.get_state()), lambda x, old: x.set_state(pickle.loads(old))
+    np.random.Generator: Printer(
+        lambda x: _take_state(x.bit_generator), lambda x, old: _put_state(x.bit_generator, old)
     ),
-    array: Printer(array.tobytes, _put_items),
+    GeneratorType: Printer(_take_generator),
+    itertools.count: Printer(repr),
+    **dict.fromkeys((bytearray, array), Printer(bytes, _put_items)),
+    **dict.fromkeys(_STATEFUL, Printer(_take_state, _put_state)),
     memoryview: Printer(_take_view, _put_view),
     ContextVar: Printer(lambda x: Kept(x.get(MISSING)), _put_context),
     queue.SimpleQueue: Printer(queue.SimpleQueue.qsize),
-    type(os.environ): Printer(dict, _put_environment),
+    type(os.environ): Printer(dict, lambda x, old: (x.clear(), x.update(old))),
     **dict.fromkeys(_C_MEMORY, Printer(bytes, _put_memory)),
 }
 

@@ -45,7 +45,7 @@ from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
-from jaxvars.autograph.operators.places import MISSING, Cell, Item, Place, namespace
+from jaxvars.autograph.operators.places import MISSING, Item, Place, cell_place, namespace
 from jaxvars.autograph.operators.watch import (
     Attributes,
     Bag,
@@ -223,20 +223,20 @@ class World:
             return
         for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
             if name != "ag__":
-                yield from self._place(Cell(cell, "", name), is_own=id(cell) in self._own)
+                yield from self._place(cell_place(cell, name), is_own=id(cell) in self._own)
         for name in () if is_ours else _names(code):
             if name in space or name not in vars(builtins):
                 yield from self._place(Item(space, name, f"global {name}"))
         yield from ((path, x) for x in (value.__defaults__, value.__kwdefaults__))
         yield from self._attributes(path, value)
 
-    def _place(self, place: Cell | Item, *, is_own: bool = False) -> Parts:
+    def _place(self, place: Place, *, is_own: bool = False) -> Parts:
         if place.identity not in self._places:
             self._places.add(place.identity)
             one = One(place, _name(place.label.removeprefix("global ")))
             if not is_own:
                 self._watch(one)
-            yield one.path, one.before
+            yield one.path, one.before.get("")
 
     _ENTER: ClassVar[dict[Any, Callable[[World, Path, Any], Parts]]] = {
         dict: _dict,
