@@ -284,7 +284,7 @@ class Printer(NamedTuple):
     """How the state of an object is taken, and put back where that is possible."""
 
     take: Callable[[Any], Any]
-    put: Callable[[Any, Any], None] = lambda *_: None
+    put: Callable[[Any, Any], object] = lambda *_: None
 
 
 _MOST_KEPT, _MOST_READ = 1 << 20, 1 << 28  # bytes
@@ -342,7 +342,11 @@ def _put_state(x: Any, old: bytes) -> None:
 
 
 def _put_items(x: Any, old: bytes) -> None:
-    x[:] = old if isinstance(x, bytearray) else array(x.typecode, old)
+    if isinstance(x, bytearray):
+        x[:] = old
+    else:
+        del x[:]
+        x.frombytes(old)
 
 
 def _take_view(x: memoryview) -> bytes | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import jax
@@ -12,9 +13,8 @@ import numpy as np
 from jaxvars.control.tensor_array import TensorArray as CoreArray
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tf.context.scope import executing_eagerly
-from jaxvars.tf.control.tensor_list import TensorList
 from jaxvars.tf.errors import OutOfRangeError
-from jaxvars.tf.tensors.convert import dtype_of, to_array
+from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import is_size, one_int, refused
@@ -248,7 +248,7 @@ def _known(size: Any) -> Any:
 
 def _made(dtype: DType, size: int, shape: tuple[int | None, ...] | None, dynamic: bool) -> Any:
     if dtype.is_string:
-        return TensorList(np.dtype(object), [None] * size, shape, dynamic_size=dynamic)
+        return TensorList(np.dtype(object), (None,) * size, shape, dynamic)
     return CoreArray(dtype.dtype, size, element_shape=shape, dynamic_size=dynamic)
 
 
@@ -258,10 +258,133 @@ def _around(array: Any, clears: bool, loose: bool) -> TensorArray:
     return made
 
 
-def _unflatten(aux: tuple[bool, bool], children: Any) -> TensorArray:
-    return _around(children[0], *aux)
-
-
 jax.tree_util.register_pytree_node(
-    TensorArray, lambda ta: ((ta._array,), (ta._clears, ta._loose)), _unflatten
+    TensorArray,
+    lambda ta: ((ta._array,), (ta._clears, ta._loose)),
+    lambda aux, children: _around(children[0], *aux),
 )
+
+
+# ---------------------------------------------------------------- strings, and other shapes
+@final
+@jax.tree_util.register_pytree_node_class
+@dataclass(frozen=True, slots=True)
+class TensorList:
+    """Elements of one dtype, each of its own shape; None for one that was not written.
+
+    They are strings, or of other shapes than a `jaxvars.TensorArray` keeps; they are written and
+    read at places that are known: eagerly, and in Python's loops. A write returns a new list.
+    """
+
+    dtype: Any
+    elements: tuple[Array | None, ...]
+    element_shape: tuple[int | None, ...] | None
+    dynamic_size: bool
+
+    @staticmethod
+    def of(array: CoreArray) -> TensorList:
+        """Return the elements of an array, to be joined by some of other shapes."""
+        known = array.element_shape is not None
+        elements = tuple(array.read(i) if known else None for i in range(array.size()))
+        return TensorList(array.dtype, elements, None, array.dynamic_size)
+
+    def size(self) -> int:
+        """Return how many elements there are, written or not."""
+        return len(self.elements)
+
+    def write(self, place: Any, value: Array) -> TensorList:
+        """Return a list with another element."""
+        index = _known_place(place)
+        elements = [*self.elements, *[None] * (index + 1 - self.size())]
+        elements[index] = value
+        return replace(self, elements=tuple(elements))
+
+    def read(self, place: Any) -> Array:
+        """Return an element; one that was not written is zeros, of the shape of the others."""
+        element = self.elements[_known_place(place)]
+        return self._zeros() if element is None else element
+
+    def _zeros(self) -> Array:
+        shapes: set[Any] = {np.shape(x) for x in self.elements if x is not None}
+        if self.element_shape is not None and None not in self.element_shape:
+            shapes = {self.element_shape}
+        if len(shapes) != 1:
+            raise refused("An element was not written, and there is no telling its shape.")
+        (shape,) = shapes
+        if self.dtype == np.dtype(object):
+            return np.full(shape, b"", object)
+        return jnp.zeros(shape, self.dtype)
+
+    def _all(self, places: Sequence[Any] | None = None) -> list[Array]:
+        return [self.read(i) for i in (range(self.size()) if places is None else places)]
+
+    def stack(self) -> Array:
+        """Return all elements along a new first axis."""
+        return _joined(np.stack, jnp.stack, self._all())
+
+    def gather(self, places: Array) -> Array:
+        """Return some elements along a new first axis."""
+        return _joined(np.stack, jnp.stack, self._all(_known_all(places)))
+
+    def concat(self) -> Array:
+        """Return all elements one after another along their first axis."""
+        return _joined(np.concatenate, jnp.concatenate, self._all())
+
+    def unstack(self, rows: Array) -> TensorList:
+        """Return a list with the rows of an array as its first elements."""
+        return self.scatter(range(len(rows)), rows)
+
+    def scatter(self, places: Any, rows: Array) -> TensorList:
+        """Return a list with the rows of an array at some places."""
+        made = self
+        for place, row in zip(_known_all(places), rows, strict=True):
+            made = made.write(place, _element(row, rows))
+        return made
+
+    def split(self, value: Array, lengths: Any) -> TensorList:
+        """Return a list of consecutive pieces of an array."""
+        ends = np.cumsum(_known_all(lengths))
+        starts = [0, *ends[:-1]]
+        pieces = [value[start:end] for start, end in zip(starts, ends, strict=True)]
+        return replace(self, elements=tuple(pieces))
+
+    def tree_flatten(self) -> tuple[Any, Any]:
+        """Return the elements, and what else it is; strings are not arrays."""
+        if self.dtype == np.dtype(object):
+            return (), self
+        return (self.elements,), replace(self, elements=())
+
+    @staticmethod
+    def tree_unflatten(form: TensorList, children: Any) -> TensorList:
+        """Return a list of elements."""
+        return replace(form, elements=children[0]) if children else form
+
+
+def _known_place(place: Any) -> int:
+    if context.is_tracer(place):
+        raise refused(
+            "A TensorArray of strings, or of elements of different shapes, takes indices that are "
+            "known while a function is traced: XLA's programs have numbers of fixed shapes."
+        )
+    return int(place)
+
+
+def _known_all(places: Any) -> list[int]:
+    if context.is_tracer(places):
+        _known_place(places)
+    return [int(place) for place in np.asarray(places)]
+
+
+def _element(row: Any, rows: Array) -> Array:
+    return np.asarray(row, object) if is_text(rows) else row
+
+
+def _joined(
+    on_host: Callable[..., Any], on_device: Callable[..., Any], parts: Sequence[Array]
+) -> Array:
+    """Return elements joined to one; refuse shapes that do not go together."""
+    try:
+        return (on_host if any(map(is_text, parts)) else on_device)(parts)
+    except (TypeError, ValueError) as error:
+        shapes = [list(np.shape(part)) for part in parts]
+        raise refused(f"TensorList contains uninitialized or unequal elements: {shapes}") from error
