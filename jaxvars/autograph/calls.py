@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxvars.autograph.operators import branches, logic, loops, places, values
+from jaxvars.autograph.operators import branches, logic, loops, places, state, values
 from jaxvars.autograph.operators.builtins import OVERLOADS
 from jaxvars.autograph.operators.world import is_users, package_of
 from jaxvars.autograph.rewrite import rewrite
@@ -227,6 +227,7 @@ def set_loop_options(*, max_iterations: int | None = None) -> None:
 
 # ---------------------------------------------------------------- what converted code sees
 _NAMES: dict[str, Any] = {
+    "State": state.State,
     "Undefined": values.Undefined,
     "UndefinedReturnValue": values.UndefinedReturnValue,
     "and_": logic.and_,

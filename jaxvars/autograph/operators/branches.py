@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.autograph.operators.places import Place
-from jaxvars.autograph.operators.state import Block
+from jaxvars.autograph.operators.state import Block, State
 from jaxvars.autograph.operators.values import check_size, uneven
 from jaxvars.autograph.operators.watch import Grown
 from jaxvars.control.branches import named_cond
@@ -28,9 +27,6 @@ from jaxvars.tracing.interruption import is_of_handler
 from jaxvars.typing import Array
 
 Run: TypeAlias = Callable[[], Any]
-Get: TypeAlias = Callable[[], tuple[Any, ...]]
-Set: TypeAlias = Callable[[Any], None]
-Parts: TypeAlias = Callable[[], Sequence[Place | None]]
 
 _LISTS = "the items appended to a list"
 
@@ -54,22 +50,12 @@ def is_traced(truth: Any) -> bool:
     return truth is not True and truth is not False
 
 
-def if_stmt(
-    condition: Any,
-    body: Run,
-    orelse: Run,
-    get_state: Get,
-    set_state: Set,
-    parts: Parts,
-    names: Sequence[str],
-    count: int,
-) -> None:
+def if_stmt(condition: Any, body: Run, orelse: Run, state: State, count: int) -> None:
     """Run one of two branches; of the names they assign, the first `count` are used later."""
     truth = decide(condition)
     if is_traced(truth):
         branches = (body, orelse)
-        state = (names, get_state, set_state)
-        stage_if(Block(*state, branches, parts, count=count, lenient=False), truth, branches)
+        stage_if(Block(state, branches, count=count, lenient=False), truth, branches)
     elif truth:
         body()
     else:
@@ -168,6 +154,7 @@ def choose(truth: Array, then: Run, orelse: Run, text: str) -> Any:
     def put(values: tuple[Any]) -> None:
         (result[0],) = values
 
-    block = Block([text], lambda: (result[0],), put, (then, orelse), lenient=False)
+    state = State([text], lambda: (result[0],), put)
+    block = Block(state, (then, orelse), lenient=False)
     stage_if(block, truth, (lambda: put((then(),)), lambda: put((orelse(),))))
     return result[0]

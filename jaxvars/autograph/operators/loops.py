@@ -13,16 +13,13 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
 from jaxvars.autograph.operators.branches import (
-    Get,
-    Parts,
     Run,
-    Set,
     decide,
     extend_all,
     is_traced,
@@ -31,7 +28,7 @@ from jaxvars.autograph.operators.branches import (
 )
 from jaxvars.autograph.operators.logic import and_, changes_nothing
 from jaxvars.autograph.operators.sequences import Sequential, of_range, sequential
-from jaxvars.autograph.operators.state import Block
+from jaxvars.autograph.operators.state import Block, State
 from jaxvars.autograph.operators.values import check_size, unknown_length
 from jaxvars.control.loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
@@ -47,15 +44,7 @@ _MOST_WRITTEN_OUT = 256  # iterations, of a loop that changes shapes
 
 
 # ---------------------------------------------------------------- while
-def while_stmt(
-    test: Run,
-    body: Run,
-    get_state: Get,
-    set_state: Set,
-    parts: Parts,
-    names: Sequence[str],
-    **options: Any,
-) -> None:
+def while_stmt(test: Run, body: Run, state: State, **options: Any) -> None:
     """Run `body` as long as `test` holds; from where that is traced, as one operation."""
     condition = test()
     while not (is_traced(truth := decide(condition)) or is_box(condition)):
@@ -63,7 +52,7 @@ def while_stmt(
             return
         body()
         condition = test()
-    block = Block(names, get_state, set_state, (test, body), parts, lenient=True, loop=True)
+    block = Block(state, (test, body), lenient=True, loop=True)
     step = functools.wraps(test)(lambda _: test())
     if is_traced(truth):
         _stage_while(block, truth, step, lambda _: body(), options)
@@ -81,19 +70,6 @@ def _either(stage: Run, run: Run) -> None:
             run()
         except ControlFlowError:
             raise error from None
-
-
-def _known_rows(iterated: Any, _: Sequential) -> list[Any]:
-    """Return the rows of a box whose value is known, as boxes whose values are known."""
-    with context.at(context.EVAL):
-        return boxed(list(unwrap(iterated)))
-
-
-def _traced_rows(_: Any, items: Sequential) -> list[Any]:
-    """Return the items of something of a known length, if they are few enough to write out."""
-    if len(items) > _MOST_WRITTEN_OUT:
-        raise ControlFlowError("A loop is too long to be written out.")
-    return [boxed(items.item(i)) for i in range(len(items))]
 
 
 def _python_while(truth: Any, test: Run, body: Run) -> None:
@@ -155,118 +131,108 @@ def _iterate(block: Block, run: Run) -> None:
 
 # ---------------------------------------------------------------- for
 def for_stmt(
-    iterated: Any,
-    extra_test: Run | None,
-    body: Callable[[Any], Any],
-    get_state: Get,
-    set_state: Set,
-    parts: Parts,
-    names: Sequence[str],
-    **options: Any,
+    iterated: Any, extra_test: Run | None, body: Callable[[Any], Any], state: State, **options: Any
 ) -> None:
     """Run `body` for each item, as long as `extra_test` holds."""
-    state = (names, get_state, set_state, parts)
+    loop = _For(extra_test, body, state, options)
     items = sequential(check_size(iterated))
     if items is None:
-        _python_for(iterated, extra_test, body, state, options)
+        loop.run(iterated)
     elif is_boxing() and isinstance(items.length, int) and items.stacked:
-        known = is_box(iterated) and context.is_known(unwrap(iterated))
-        rows = functools.partial(_known_rows if known else _traced_rows, iterated, items)
-        _either(
-            lambda: _stage_for(items, extra_test, body, state, options),
-            lambda: _python_for(rows(), extra_test, body, state, options),
-        )
+        _either(lambda: loop.stage(items), lambda: loop.run(_rows(iterated, items)))
     else:
-        _stage_for(items, extra_test, body, state, options)
+        loop.stage(items)
 
 
-def _python_for(
-    iterated: Any, extra_test: Run | None, body: Callable[[Any], Any], state: Any, options: Options
-) -> None:
-    iterator, count = iter(iterated), 0
-    test = extra_test or (lambda: True)
-    while (truth := decide(test())) is True:
-        try:
-            item = next(iterator)
-        except StopIteration:
+def _rows(iterated: Any, items: Sequential) -> list[Any]:
+    """Return the items of something of a known length, as boxes, known ones if it is known."""
+    if is_box(iterated) and context.is_known(unwrap(iterated)):
+        with context.at(context.EVAL):
+            return boxed(list(unwrap(iterated)))
+    if len(items) > _MOST_WRITTEN_OUT:
+        raise ControlFlowError("A loop is too long to be written out.")
+    return [boxed(items.item(i)) for i in range(len(items))]
+
+
+@final
+class _For(NamedTuple):
+    """A `for`, without what it goes through."""
+
+    test: Run | None  # whether it goes on, after a `break`
+    body: Callable[[Any], Any]
+    state: State
+    options: Options
+
+    def run(self, iterated: Any) -> None:
+        """Have Python run it; stage the rest from where the test is traced."""
+        iterator, count = iter(iterated), 0
+        while (truth := self._goes_on()) is True:
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+            self.body(item)
+            count += 1
+        if not is_traced(truth):
             return
-        body(item)
-        count += 1
-    if not is_traced(truth):
-        return
-    if isinstance(iterated, range):
-        try:
-            _stage_for(of_range(iterated[count:]), extra_test, body, state, options)
-            return
-        except (jax.errors.TracerIntegerConversionError, jax.errors.ConcretizationTypeError):
-            iterator = iter(iterated[count:])  # the body needs the number itself
-    _unroll(iterator, test, body, state)
+        if isinstance(iterated, range):
+            try:
+                self.stage(of_range(iterated[count:]))
+                return
+            except (jax.errors.TracerIntegerConversionError, jax.errors.ConcretizationTypeError):
+                iterator = iter(iterated[count:])  # the body needs the number itself
+        for item in iterator:
+            if not self._guarded(item):
+                return
 
+    def _goes_on(self) -> Any:
+        return True if self.test is None else decide(self.test())
 
-def _unroll(iterator: Iterator[Any], test: Run, body: Callable[[Any], Any], state: Any) -> None:
-    """Go on with a Python loop that a traced condition may have left."""
-    for item in iterator:
-        truth = decide(test())
+    def _guarded(self, item: Any) -> bool:
+        """Run an iteration if a traced condition has not left the loop; False if it surely has."""
+        truth = self._goes_on()
         if is_traced(truth):
-            _guarded(truth, body, item, state)
+            block = Block(self.state, (self.body, item), lenient=True)
+            stage_if(block, truth, (lambda: self.body(item), lambda: None))
         elif truth:
-            body(item)
-        else:
-            return
+            self.body(item)
+        return truth is not False
 
+    def stage(self, items: Sequential) -> None:
+        """Make the loop one operation: a while where the number of items is not known."""
+        block = Block(self.state, (self.body, self.test), lenient=True, loop=True)
+        if items.stacked is None:
+            test = functools.wraps(self.body)(self._test_of(items))
+            step = lambda i: self.body(boxed(items.item(i)))  # noqa: E731 - one use
+            _stage_while(block, test(0), test, step, self.options)
+        elif items.length:
+            self._scan(block, items)
 
-def _guarded(truth: Array, body: Callable[[Any], Any], item: Any, state: Any) -> None:
-    names, get_state, set_state, parts = state
-    block = Block(names, get_state, set_state, (body, item), parts, lenient=True)
-    stage_if(block, truth, (lambda: body(item), lambda: None))
+    def _test_of(self, items: Sequential) -> Callable[[Any], Any]:
+        """Return what says whether there is an iteration: after a `break` no item is read."""
+        more, others = items.more, [self.test] if self.test else []
+        if more is None:
+            return lambda i: and_(i < items.length, *others)
+        return more if self.test is None else lambda i: and_(others[0](), lambda: more(i))
 
+    def _scan(self, block: Block, items: Sequential) -> None:
+        length, stacked, most = None, items.all(), self.options.get("max_iterations")
+        if isinstance(items.length, int) or most:  # else the size is open, in a program to be saved
+            length = min(len(items), most or len(items))
+            stacked = map_leaves(lambda x: x[:length], stacked)
 
-def _stage_for(
-    items: Sequential,
-    extra_test: Run | None,
-    body: Callable[[Any], Any],
-    state: Any,
-    options: Options,
-) -> None:
-    names, get_state, set_state, parts = state
-    block = Block(names, get_state, set_state, (body, extra_test), parts, lenient=True, loop=True)
-    if items.stacked is None:
-        test = functools.wraps(body)(_test_of(items, [extra_test] if extra_test else []))
-        _stage_while(block, test(0), test, lambda i: body(boxed(items.item(i))), options)
-    elif items.length:
-        each = body
-        if extra_test is not None:
-            each = lambda item: _unroll(iter([item]), extra_test, body, state)  # noqa: E731
-        _scan(block, items, each, options)
+        def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
+            block.enter(state)
+            _iterate(block, lambda: self._guarded(boxed(item)))
+            _, packed = block.leave(block.start)
+            block.repeat()
+            return packed, items_of(block.grown)
 
+        def run() -> Sequence[Any]:
+            start = block.packed_start()
+            results, rows = named_scan(step, start, stacked, block.names, length=length)
+            for i in range((length or len(items)) if block.grown else 0):
+                extend_all(block.grown, map_leaves(lambda x: x[i], rows))  # noqa: B023 - used at once
+            return results
 
-def _test_of(items: Sequential, others: list[Run]) -> Callable[[Any], Any]:
-    """Return what says whether there is an iteration: after a `break` no item is read."""
-    more = items.more
-    if more is None:
-        return lambda i: and_(i < items.length, *others)
-    if not others:
-        return more
-    return lambda i: and_(others[0](), lambda: more(i))
-
-
-def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: Options) -> None:
-    length, stacked, most = None, items.all(), options.get("max_iterations")
-    if isinstance(items.length, int) or most:  # else the size is open, in a program to be saved
-        length = min(len(items), most or len(items))
-        stacked = map_leaves(lambda x: x[:length], stacked)
-
-    def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
-        block.enter(state)
-        _iterate(block, lambda: body(boxed(item)))
-        _, packed = block.leave(block.start)
-        block.repeat()
-        return packed, items_of(block.grown)
-
-    def run() -> Sequence[Any]:
-        results, rows = named_scan(step, block.packed_start(), stacked, block.names, length=length)
-        for i in range((length or len(items)) if block.grown else 0):
-            extend_all(block.grown, map_leaves(lambda x: x[i], rows))  # noqa: B023 - used at once
-        return results
-
-    block.attempt(run)
+        block.attempt(run)

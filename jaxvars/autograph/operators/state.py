@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 from jaxvars.autograph.operators.places import Kept, Place, Whole
 from jaxvars.autograph.operators.values import (
@@ -52,14 +52,22 @@ class _Again(Exception):  # noqa: N818 - a signal between us, not an error
     """Something about a name has been found out: trace the block once more."""
 
 
+class State(NamedTuple):
+    """What a block assigns: names, as they stand in the source, and places like `self.x`."""
+
+    names: Sequence[str]
+    get: Callable[[], tuple[Any, ...]]
+    set: Callable[[Any], None]
+    parts: Callable[[], Sequence[Place | None]] = tuple
+
+
 @final
 class Block:
     """The state of an `if` or a loop that is being staged.
 
     Args:
-        names: as they stand in the source; `get_state` returns their values, `set_state` assigns.
+        state: what it assigns.
         roots: the functions of the block, and what they are called with.
-        parts: returns places that the block may assign, like `self.x`.
         count: how many names, from the first, are used after the block; all, if None.
         lenient: whether what has no value at first may have one later: in loops.
         loop: whether it is traced once for all iterations.
@@ -67,23 +75,19 @@ class Block:
 
     def __init__(
         self,
-        names: Sequence[str],
-        get_state: Callable[[], tuple[Any, ...]],
-        set_state: Callable[[Any], None],
+        state: State,
         roots: Sequence[Any],
-        parts: Callable[[], Sequence[Place | None]] = tuple,
         *,
         count: int | None = None,
         lenient: bool,
         loop: bool = False,
     ) -> None:
+        names, self._get, self._set, parts = state
         _refuse_globals(names)
-        self._made_of = names, get_state, set_state, roots
-        self._get = get_state
-        self._set = set_state
+        self._made_of = state, roots
         self._names = tuple(map(_said, names))
         self._count = len(names) if count is None else count
-        self._world = World(roots, cells_of(get_state, names))
+        self._world = World(roots, cells_of(state.get, names))
         self._places = [x for x in parts() if x and not self._world.will_find(x)]
         self._lenient = lenient
         self._loop = loop
@@ -182,7 +186,8 @@ class Block:
                 place.write(Undefined(place.label))
             run()
 
-        block = Block(*self._made_of, lambda: self._places, lenient=False)
+        state, roots = self._made_of
+        block = Block(state._replace(parts=lambda: self._places), roots, lenient=False)
         block._iteration = True
         return block, (run, first)
 

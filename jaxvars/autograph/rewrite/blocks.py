@@ -152,17 +152,17 @@ class _Function:
                 self._body("ag__then()", node.body, state, bound),
                 self._body("ag__else()", node.orelse, state, bound),
             ]
-            given = f"{self._state_args(state)}, {len(state.names)}"
+            given = f"{self._state_arg(state)}, {len(state.names)}"
             call = f"ag__.if_stmt(0, ag__then, ag__else, {given})"
             args = [node.test]
         elif isinstance(node, ast.While):
             functions = [self._body("ag__body()", node.body, state, bound)]
-            call = f"ag__.while_stmt(0, ag__body, {self._state_args(state)})"
+            call = f"ag__.while_stmt(0, ag__body, {self._state_arg(state)})"
             args = [thunk(node.test)]
         else:
             take = ast.Assign([node.target], ast.Name("ag__item", ast.Load()))
             functions = [self._body("ag__body(ag__item)", [take, *node.body], state, bound)]
-            call = f"ag__.for_stmt(0, 0, ag__body, {self._state_args(state)})"
+            call = f"ag__.for_stmt(0, 0, ag__body, {self._state_arg(state)})"
             extra = loop_test(node)
             args = [node.iter, thunk(extra) if extra else ast.Constant(None)]
         statement: Any = ast.parse(call).body[0]
@@ -189,10 +189,11 @@ class _Function:
         words = [f"{word} {', '.join(some)}" for word, some in declared.items() if some]
         return "; ".join(words) or "pass"
 
-    def _state_args(self, state: _State) -> str:
+    def _state_arg(self, state: _State) -> str:
         names = [f"global {name}" if name in self.globals else name for name in state.all]
         parts = ", ".join(ast.unparse(place_of(part)) for part in state.parts)
-        return f"ag__get, ag__set, lambda: [{parts}], ({''.join(f'{name!r}, ' for name in names)})"
+        said = "".join(f"{name!r}, " for name in names)
+        return f"ag__.State(({said}), ag__get, ag__set, lambda: [{parts}])"
 
     def _accessors(self, state: _State) -> list[ast.stmt]:
         """Return the functions that get and set the state."""
