@@ -9,23 +9,17 @@ from jaxvars.tf.registry.rows import op, operations
 from jaxvars.typing import Array
 
 
-@op("bitwise.left_shift", "x y", same=True, kinds="int")
+@op("bitwise.left_shift", "x y", same=True, kinds="int", example="i(4), 2")
 @jax.jit
 def left_shift(x: Array, y: Array) -> Array:
-    """Move the bits to the left.
-
-    Example: `tf.bitwise.left_shift(i(4), 2)`.
-    """
+    """Move the bits to the left."""
     return jnp.left_shift(x, _within(x, y))
 
 
-@op("bitwise.right_shift", "x y", same=True, kinds="int")
+@op("bitwise.right_shift", "x y", same=True, kinds="int", example="i(4), 2")
 @jax.jit
 def right_shift(x: Array, y: Array) -> Array:
-    """Move the bits to the right; the sign stays.
-
-    Example: `tf.bitwise.right_shift(i(4), 2)`.
-    """
+    """Move the bits to the right; the sign stays."""
     return jnp.right_shift(x, _within(x, y))
 
 
@@ -34,39 +28,27 @@ def _within(x: Array, y: Array) -> Array:
     return jnp.clip(y, 0, x.dtype.itemsize * 8 - 1).astype(y.dtype)
 
 
-@op("bitwise.bitwise_and", "x y", same=True, kinds="int")
+@op("bitwise.bitwise_and", "x y", same=True, kinds="int", example="i(4), i(4)")
 def bitwise_and(x: Array, y: Array) -> Array:
-    """Return the bits that are set in both.
-
-    Example: `tf.bitwise.bitwise_and(i(4), i(4))`.
-    """
+    """Return the bits that are set in both."""
     return jnp.bitwise_and(x, y)
 
 
-@op("bitwise.bitwise_or", "x y", same=True, kinds="int")
+@op("bitwise.bitwise_or", "x y", same=True, kinds="int", example="i(4), i(4)")
 def bitwise_or(x: Array, y: Array) -> Array:
-    """Return the bits that are set in one or both.
-
-    Example: `tf.bitwise.bitwise_or(i(4), i(4))`.
-    """
+    """Return the bits that are set in one or both."""
     return jnp.bitwise_or(x, y)
 
 
-@op("bitwise.bitwise_xor", "x y", same=True, kinds="int")
+@op("bitwise.bitwise_xor", "x y", same=True, kinds="int", example="i(4), i(4)")
 def bitwise_xor(x: Array, y: Array) -> Array:
-    """Return the bits that are set in one of both.
-
-    Example: `tf.bitwise.bitwise_xor(i(4), i(4))`.
-    """
+    """Return the bits that are set in one of both."""
     return jnp.bitwise_xor(x, y)
 
 
-@op("bitwise.invert", "x", kinds="int")
+@op("bitwise.invert", "x", kinds="int", example="i(4)")
 def invert(x: Array) -> Array:
-    """Change all bits.
-
-    Example: `tf.bitwise.invert(i(4))`.
-    """
+    """Change all bits."""
     return jnp.invert(x)
 
 

@@ -26,11 +26,9 @@ from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- sizes and types
-@op("cast", "x", text=True, by_rows="x")
+@op("cast", "x", text=True, by_rows="x", example="[1.7, -1.7, 0.0], tf.int32")
 def cast(x: Array, dtype: Any) -> Array:
     """Convert to another type.
-
-    Example: `tf.cast([1.7, -1.7, 0.0], tf.int32)`.
 
     Differs from TensorFlow: NaN and what is too large become other integers: there is no right one.
     """
@@ -50,52 +48,37 @@ def cast(x: Array, dtype: Any) -> Array:
     return x.astype(wanted.dtype)
 
 
-@op("shape", "input", text=True)
+@op("shape", "input", text=True, example="r(2, 3)")
 def shape(input: Array, out_type: Any = None) -> Array:
-    """Return the sizes of the dimensions.
-
-    Example: `tf.shape(r(2, 3))`.
-    """
+    """Return the sizes of the dimensions."""
     dtype = (int32 if out_type is None else type_of(out_type)).dtype
     is_static = all(type(size) is int for size in input.shape)
     return np.array(input.shape, dtype) if is_static else _open_values.array_of(input.shape, dtype)
 
 
-@op("size", "input", text=True)
+@op("size", "input", text=True, example="r(2, 3)")
 def size(input: Array, out_type: Any = None) -> Array:
-    """Return the number of elements.
-
-    Example: `tf.size(r(2, 3))`.
-    """
+    """Return the number of elements."""
     dtype = (int32 if out_type is None else type_of(out_type)).dtype
     count = math.prod(input.shape)
     return np.array(count, dtype) if type(count) is int else _open_values.number_of(count, dtype)
 
 
-@op("rank", "input", text=True)
+@op("rank", "input", text=True, example="r(2, 3)")
 def rank(input: Array) -> np.ndarray:
-    """Return the number of dimensions.
-
-    Example: `tf.rank(r(2, 3))`.
-    """
+    """Return the number of dimensions."""
     return np.array(input.ndim, np.int32)
 
 
-@op("identity", "input", text=True, by_rows="input")
+@op("identity", "input", text=True, by_rows="input", example="r(2, 3)")
 def identity(input: Array) -> Array:
-    """Return a separate tensor.
-
-    Example: `tf.identity(r(2, 3))`.
-    """
+    """Return a separate tensor."""
     return input.copy() if isinstance(input, np.ndarray) else jnp.copy(input)
 
 
-@op("reshape", "tensor", text=True)
+@op("reshape", "tensor", text=True, example="r(2, 3), [3, -1]")
 def reshape(tensor: Array, shape: Any) -> Array:
-    """Give another shape to the same elements.
-
-    Example: `tf.reshape(r(2, 3), [3, -1])`.
-    """
+    """Give another shape to the same elements."""
     return tensor.reshape(_complete(sizes_of(shape, integers=False), tensor))
 
 
@@ -137,34 +120,25 @@ def _with_open(sizes: tuple[int, ...], at: int, x: Array) -> tuple[int, ...]:
 
 
 # ---------------------------------------------------------------- filled tensors
-@op("zeros", op="Fill")
+@op("zeros", op="Fill", example="(2, 3)")
 def zeros(shape: Any, dtype: Any = "float32") -> Array:
-    """Make a tensor of zeros.
-
-    Example: `tf.zeros((2, 3))`.
-    """
+    """Make a tensor of zeros."""
     wanted, sizes = type_of(dtype), not_negative(sizes_of(shape))
     return np.full(sizes, b"", object) if wanted.is_string else jnp.zeros(sizes, wanted.dtype)
 
 
-@op("ones", op="Fill")
+@op("ones", op="Fill", example="(2, 3)")
 def ones(shape: Any, dtype: Any = "float32") -> Array:
-    """Make a tensor of ones.
-
-    Example: `tf.ones((2, 3))`.
-    """
+    """Make a tensor of ones."""
     wanted, sizes = type_of(dtype), not_negative(sizes_of(shape))
     if wanted.is_string:
         raise Refused(TypeError("Cannot convert 1 to EagerTensor of dtype string"))
     return jnp.ones(sizes, wanted.dtype)
 
 
-@op("fill", "value", text=True)
+@op("fill", "value", text=True, example="[2, 3], 9")
 def fill(dims: Any, value: Array) -> Array:
-    """Make a tensor of one value.
-
-    Example: `tf.fill([2, 3], 9)`.
-    """
+    """Make a tensor of one value."""
     if value.ndim:
         raise ValueError(f"value must represent a scalar, got shape {list(value.shape)}")
     sizes = not_negative(sizes_of(dims, integers=False))
@@ -176,34 +150,25 @@ def fill(dims: Any, value: Array) -> Array:
 _full = jax.jit(jnp.broadcast_to, static_argnums=1)
 
 
-@op("zeros_like", "input", text=True)
+@op("zeros_like", "input", text=True, example="r(2, 3)")
 def zeros_like(input: Array, dtype: Any = None) -> Array:
-    """Make a tensor of zeros with the shape of another one.
-
-    Example: `tf.zeros_like(r(2, 3))`.
-    """
+    """Make a tensor of zeros with the shape of another one."""
     return zeros.__wrapped__(input.shape, dtype_of(input) if dtype is None else dtype)
 
 
-@op("ones_like", "input", text=True)
+@op("ones_like", "input", text=True, example="r(2, 3)")
 def ones_like(input: Array, dtype: Any = None) -> Array:
-    """Make a tensor of ones with the shape of another one.
-
-    Example: `tf.ones_like(r(2, 3))`.
-    """
+    """Make a tensor of ones with the shape of another one."""
     if is_text(input) and dtype is None:
         raise ValueError("Value for attr 'T' of string is not in the list of allowed values")
     return ones.__wrapped__(input.shape, dtype_of(input) if dtype is None else dtype)
 
 
-@op("eye", op="Fill", aliases=("linalg.eye",))
+@op("eye", op="Fill", aliases=("linalg.eye",), example="2")
 def eye(
     num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = "float32"
 ) -> Array:
-    """Make an identity matrix, or a stack of them.
-
-    Example: `tf.eye(2)`.
-    """
+    """Make an identity matrix, or a stack of them."""
     wanted = type_of(dtype)
     (rows,) = not_negative(sizes_of(num_rows))
     (columns,) = (rows,) if num_columns is None else not_negative(sizes_of(num_columns))

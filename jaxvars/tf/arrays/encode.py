@@ -17,15 +17,12 @@ from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
 
-@op("one_hot", "indices", kinds="int")
+@op("one_hot", "indices", kinds="int", example="i(3), 3")
 def one_hot(
     indices: Array, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
     dtype: Any = None,
 ) -> Array:  # fmt: skip
-    """Put one value at each index and another one elsewhere.
-
-    Example: `tf.one_hot(i(3), 3)`.
-    """
+    """Put one value at each index and another one elsewhere."""
     on, off = _values_of(on_value, off_value, dtype)
     size = one_int(depth, "depth")
     if size < 0:
@@ -58,11 +55,9 @@ def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Array, Array]
     return on, off
 
 
-@op("sequence_mask", "lengths")
+@op("sequence_mask", "lengths", example="i(3), 4")
 def sequence_mask(lengths: Array, maxlen: Any = None, dtype: Any = "bool") -> Array:
     """Mark the first positions: as many as each length.
-
-    Example: `tf.sequence_mask(i(3), 4)`.
 
     Differs from TensorFlow: `maxlen` must be given inside a `tf.function` unless the lengths are
     known there.

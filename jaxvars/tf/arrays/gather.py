@@ -108,14 +108,12 @@ def _failing(error: InvalidArgumentError, shape: tuple[int, ...], dtype: Any) ->
     return jax.pure_callback(on_host, jax.ShapeDtypeStruct(shape, dtype))
 
 
-@op("gather", "params indices", op="GatherV2", text=True)
+@op("gather", "params indices", op="GatherV2", text=True, example="r(3, 2), [2, 0, 2]")
 def gather(
     params: Array, indices: Array, validate_indices: Any = None, axis: Any = None,
     batch_dims: Any = 0,
 ) -> Array:  # fmt: skip
     """Take slices along a dimension, by index.
-
-    Example: `tf.gather(r(3, 2), [2, 0, 2])`.
 
     Differs from TensorFlow: an index out of range is an error on the CPU only, and gives zeros in a
     `tf.function`.
@@ -167,13 +165,11 @@ def _in_batches(one: Callable[..., Array], batch: int) -> Callable[..., Array]:
     return one
 
 
-@op("gather_nd", "params indices", text=True)
+@op("gather_nd", "params indices", text=True, example="r(2, 3), [[0, 1], [1, 2]]")
 def gather_nd(
     params: Array, indices: Array, batch_dims: Any = 0, bad_indices_policy: str = ""
 ) -> Array:
     """Take elements or slices, by lists of indices.
-
-    Example: `tf.gather_nd(r(2, 3), [[0, 1], [1, 2]])`.
 
     Differs from TensorFlow: an index out of range is an error on the CPU only, and gives zeros in a
     `tf.function`.
@@ -234,11 +230,9 @@ def boolean_mask(tensor: Array, mask: Any, axis: Any = None) -> Array:
     return space_of(tensor).take(flat, np.flatnonzero(chosen), axis=start)
 
 
-@op("where", "condition", op="SelectV2", text=True)
+@op("where", "condition", op="SelectV2", text=True, example="b(2, 3), r(2, 3), 0.0")
 def where(condition: Array, x: Any = None, y: Any = None) -> Array:
     """Choose from two tensors by a condition; alone, return where it is true.
-
-    Example: `tf.where(b(2, 3), r(2, 3), 0.0)`.
 
     Differs from TensorFlow: with a condition alone, it must be known inside a `tf.function`.
     """

@@ -17,12 +17,9 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 
-@op("concat", op="ConcatV2", text=True)
+@op("concat", op="ConcatV2", text=True, example="[r(2, 1), r(2, 3)], 1")
 def concat(values: Any, axis: Any) -> Array:
-    """Join tensors along a dimension.
-
-    Example: `tf.concat([r(2, 1), r(2, 3)], 1)`.
-    """
+    """Join tensors along a dimension."""
     if not isinstance(values, list | tuple):
         return _convert.to_array(values)
     arrays = _convert.alike(values, "ConcatV2")
@@ -48,12 +45,9 @@ def _check_others(arrays: Sequence[Array], place: int) -> None:
             )
 
 
-@op("stack", "values*", op="Pack", same=True, text=True)
+@op("stack", "values*", op="Pack", same=True, text=True, example="[r(2), r(2)], axis=1")
 def stack(values: list[Array], axis: Any = 0) -> Array:
-    """Join tensors along a new dimension.
-
-    Example: `tf.stack([r(2), r(2)], axis=1)`.
-    """
+    """Join tensors along a new dimension."""
     if not values:
         raise refused("Expected at least one tensor")
     if any(x.shape != values[0].shape for x in values):
@@ -64,23 +58,18 @@ def stack(values: list[Array], axis: Any = 0) -> Array:
 @op(
     "parallel_stack", "values*", op="ParallelConcat", same=True,
     eager_only="TensorFlow has it in graphs alone, and refuses it outside, as is done here",
+    example="[r(2), r(2)]",
 )  # fmt: skip
 def parallel_stack(values: list[Array]) -> Array:
-    """Join tensors along a new first dimension, inside of a `tf.function`.
-
-    Example: `tf.parallel_stack([r(2), r(2)])`.
-    """
+    """Join tensors along a new first dimension, inside of a `tf.function`."""
     if not context.is_staging():
         raise RuntimeError("tf.parallel_stack() is not compatible with eager execution.")
     return stack.__wrapped__(values, 0)
 
 
-@op("unstack", "value", op="Unpack", text=True)
+@op("unstack", "value", op="Unpack", text=True, example="r(2, 3)")
 def unstack(value: Array, num: Any = None, axis: Any = 0) -> list[Array]:
-    """Return a list of the slices along a dimension.
-
-    Example: `tf.unstack(r(2, 3))`.
-    """
+    """Return a list of the slices along a dimension."""
     if not value.ndim:
         raise refused("Cannot unstack a scalar: it has no dimensions")
     place = one_axis(axis, value.ndim)
@@ -91,12 +80,9 @@ def unstack(value: Array, num: Any = None, axis: Any = 0) -> list[Array]:
     return list(jnp.unstack(value, axis=place))
 
 
-@op("split", "value", op="SplitV", text=True)
+@op("split", "value", op="SplitV", text=True, example="r(4, 2), 2")
 def split(value: Array, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> list[Array]:
-    """Cut into a number of equal parts, or into parts of given sizes.
-
-    Example: `tf.split(r(4, 2), 2)`.
-    """
+    """Cut into a number of equal parts, or into parts of given sizes."""
     place = one_axis(axis, value.ndim)
     sizes = known(num_or_size_splits, "num_or_size_splits")
     total = value.shape[place]
@@ -124,22 +110,16 @@ def _counts(sizes: np.ndarray, total: int) -> np.ndarray:
     return np.where(is_rest, rest, sizes)
 
 
-@op("shape_n", "input*", text=True)
+@op("shape_n", "input*", text=True, example="[r(2, 3), r(1)]")
 def shape_n(input: list[Array], out_type: Any = "int32") -> list[Array]:
-    """Return the shape of each tensor of a list.
-
-    Example: `tf.shape_n([r(2, 3), r(1)])`.
-    """
+    """Return the shape of each tensor of a list."""
     dtype = getattr(out_type, "dtype", out_type)
     return [jnp.asarray(x.shape, dtype=dtype) for x in input]
 
 
-@op("identity_n", "input*", text=True)
+@op("identity_n", "input*", text=True, example="[r(2), i(1)]")
 def identity_n(input: list[Array]) -> Array:
-    """Return the tensors of a list.
-
-    Example: `tf.identity_n([r(2), i(1)])`.
-    """
+    """Return the tensors of a list."""
     return list(input)
 
 
@@ -162,11 +142,9 @@ def dynamic_partition(data: Array, partitions: Any, num_partitions: Any) -> list
     return [take(flat, np.flatnonzero(which == i), axis=0) for i in range(count)]
 
 
-@op("dynamic_stitch")
+@op("dynamic_stitch", example="[[0, 2], [1]], [r(2, 2), r(1, 2)]")
 def dynamic_stitch(indices: Any, data: Any) -> Array:
     """Put rows at indices, the inverse of `tf.dynamic_partition`.
-
-    Example: `tf.dynamic_stitch([[0, 2], [1]], [r(2, 2), r(1, 2)])`.
 
     Differs from TensorFlow: the indices must be known while a function is traced; what is
     overwritten has gradient 0.

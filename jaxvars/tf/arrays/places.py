@@ -22,12 +22,9 @@ class ApproxTopK(NamedTuple):
     indices: Any
 
 
-@op("unravel_index", "indices dims")
+@op("unravel_index", "indices dims", example="[7, 2], [3, 3]")
 def unravel_index(indices: Array, dims: Array) -> Array:
-    """Return the indices in each dimension of what flat indices point at.
-
-    Example: `tf.unravel_index([7, 2], [3, 3])`.
-    """
+    """Return the indices in each dimension of what flat indices point at."""
     sizes = known(dims, "dims").reshape(-1)
     product = math.prod(map(int, sizes))
     if product == 0:
@@ -40,12 +37,9 @@ def unravel_index(indices: Array, dims: Array) -> Array:
     return jnp.stack(found).astype(indices.dtype)
 
 
-@op("guarantee_const", "input", text=True)
+@op("guarantee_const", "input", text=True, example="[1, 2]")
 def guarantee_const(input: Array) -> Array:
-    """Return the tensor.
-
-    Example: `tf.guarantee_const([1, 2])`.
-    """
+    """Return the tensor."""
     return input
 
 
@@ -72,15 +66,12 @@ def extract_volume_patches(input: Array, ksizes: Any, strides: Any, padding: str
     return jnp.moveaxis(apart, (2, 1), (4, 5)).reshape(batch, *places, -1)
 
 
-@op("approx_top_k", "input", op="ApproxTopK", kinds="float")
+@op("approx_top_k", "input", op="ApproxTopK", kinds="float", example="r(5), 2")
 def approx_top_k(
     input: Array, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
     is_max_k: bool = True, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> ApproxTopK:  # fmt: skip
-    """Find the largest numbers and where they are; on TPUs, most of them.
-
-    Example: `tf.approx_top_k(r(5), 2)`.
-    """
+    """Find the largest numbers and where they are; on TPUs, most of them."""
     find = jax.lax.approx_max_k if is_max_k else jax.lax.approx_min_k
     return ApproxTopK(
         *find(

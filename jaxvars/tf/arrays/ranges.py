@@ -22,12 +22,9 @@ _LADDER = ("int32", "int64", "float16", "bfloat16", "float32", "float64")
 _LONG = 1024
 
 
-@op("range")
+@op("range", example="5")
 def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Array:
-    """Make a sequence of numbers, from `start` to before `limit`.
-
-    Example: `tf.range(5)`.
-    """
+    """Make a sequence of numbers, from `start` to before `limit`."""
     if limit is None:
         start, limit = 0, start
     wanted = None if dtype is None else type_of(dtype)
@@ -91,12 +88,9 @@ def _ends(start: Any, stop: Any, op: str) -> tuple[Array, Array]:
     return first, last
 
 
-@op("linspace", "start stop", op="LinSpace", same=True, pairing=_ends)
+@op("linspace", "start stop", op="LinSpace", same=True, pairing=_ends, example="0.0, 1.0, 3")
 def linspace(start: Array, stop: Array, num: Any, axis: Any = 0) -> Array:
-    """Make a sequence of numbers with equal distances, both ends included.
-
-    Example: `tf.linspace(0.0, 1.0, 3)`.
-    """
+    """Make a sequence of numbers with equal distances, both ends included."""
     count = _static.one_int(num, "num")
     if count < 0:
         raise ValueError(f"Dimension {count} must be >= 0")

@@ -41,11 +41,9 @@ def _whole(x: Array, new: Array, how: str) -> Array:
     return x
 
 
-@op("scatter_nd", "indices updates")
+@op("scatter_nd", "indices updates", example="[[1], [3], [1]], r(3), [4]")
 def scatter_nd(indices: Array, updates: Array, shape: Any, bad_indices_policy: str = "") -> Array:
     """Add parts, by lists of indices, to zeros.
-
-    Example: `tf.scatter_nd([[1], [3], [1]], r(3), [4])`.
 
     Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
     `tf.function`.

@@ -17,23 +17,17 @@ from jaxvars.tf.tensors.static import ints, known, one_axis, refused, space_of
 from jaxvars.typing import Array
 
 
-@op("expand_dims", "input", text=True)
+@op("expand_dims", "input", text=True, example="r(2, 3), 0")
 def expand_dims(input: Array, axis: Any) -> Array:
-    """Insert a dimension of size 1.
-
-    Example: `tf.expand_dims(r(2, 3), 0)`.
-    """
+    """Insert a dimension of size 1."""
     if not isinstance(axis, int) and known(axis, "axis").size != 1:
         raise refused("'dim' must be a tensor with a single value")
     return space_of(input).expand_dims(input, one_axis(axis, input.ndim + 1))
 
 
-@op("squeeze", "input", text=True)
+@op("squeeze", "input", text=True, example="r(1, 2, 1)")
 def squeeze(input: Array, axis: Any = None) -> Array:
-    """Remove dimensions of size 1: all of them, or those that are named.
-
-    Example: `tf.squeeze(r(1, 2, 1))`.
-    """
+    """Remove dimensions of size 1: all of them, or those that are named."""
     given = () if axis is None else ints(axis, "axis")
     if not given and any(map(is_open, input.shape)):
         raise refused("Which dimensions are 1 is not known while sizes are open: give an axis")
@@ -48,12 +42,9 @@ def squeeze(input: Array, axis: Any = None) -> Array:
     return input.reshape([n for i, n in enumerate(input.shape) if i not in wanted])
 
 
-@op("tile", "input", text=True)
+@op("tile", "input", text=True, example="r(2, 1), [1, 3]")
 def tile(input: Array, multiples: Any) -> Array:
-    """Repeat a tensor along each dimension.
-
-    Example: `tf.tile(r(2, 1), [1, 3])`.
-    """
+    """Repeat a tensor along each dimension."""
     counts = ints(multiples, "multiples")
     if len(counts) != input.ndim or known(multiples, "multiples").ndim != 1:
         raise refused(
@@ -63,12 +54,9 @@ def tile(input: Array, multiples: Any) -> Array:
     return space_of(input).tile(input, counts)
 
 
-@op("repeat", "input", text=True)
+@op("repeat", "input", text=True, example="r(2, 2), 2, axis=0")
 def repeat(input: Array, repeats: Any, axis: Any = None) -> Array:
-    """Repeat each element, or each slice along an axis.
-
-    Example: `tf.repeat(r(2, 2), 2, axis=0)`.
-    """
+    """Repeat each element, or each slice along an axis."""
     counts = known(repeats, "repeats")
     input = input if input.ndim else input.reshape(1)
     found = None if axis is None else one_axis(axis, input.ndim)
@@ -80,21 +68,15 @@ def repeat(input: Array, repeats: Any, axis: Any = None) -> Array:
     return space_of(input).take(input, np.repeat(np.arange(size), counts), axis=found)
 
 
-@op("broadcast_to", "input", text=True)
+@op("broadcast_to", "input", text=True, example="r(3), [2, 3]")
 def broadcast_to(input: Array, shape: Any) -> Array:
-    """Broadcast to a shape.
-
-    Example: `tf.broadcast_to(r(3), [2, 3])`.
-    """
+    """Broadcast to a shape."""
     return space_of(input).broadcast_to(input, ints(shape, "shape"))
 
 
-@op("ensure_shape", "x", text=True)
+@op("ensure_shape", "x", text=True, example="r(2, 3), [None, 3]")
 def ensure_shape(x: Array, shape: Any) -> Array:
-    """Return the tensor if its shape is compatible with another one, and raise else.
-
-    Example: `tf.ensure_shape(r(2, 3), [None, 3])`.
-    """
+    """Return the tensor if its shape is compatible with another one, and raise else."""
     wanted = TensorShape(shape)
     if not wanted.is_compatible_with(x.shape):
         raise refused(
@@ -104,12 +86,9 @@ def ensure_shape(x: Array, shape: Any) -> Array:
 
 
 # ---------------------------------------------------------------- padding and blocks
-@op("pad", "tensor", text=True)
+@op("pad", "tensor", text=True, example="r(2, 2), [[1, 0], [0, 2]], constant_values=7")
 def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Array:
-    """Pad with a constant, or by reflection.
-
-    Example: `tf.pad(r(2, 2), [[1, 0], [0, 2]], constant_values=7)`.
-    """
+    """Pad with a constant, or by reflection."""
     widths = known(paddings, "paddings")
     if widths.shape != (tensor.ndim, 2):
         raise refused(

@@ -13,12 +13,9 @@ from jaxvars.tf.tensors.static import ints, is_known, refused
 from jaxvars.typing import Array
 
 
-@op("slice", "input_", text=True)
+@op("slice", "input_", text=True, example="r(3, 4), [1, 0], [2, -1]")
 def slice_(input_: Array, begin: Any, size: Any) -> Array:
-    """Take a part by start and size.
-
-    Example: `tf.slice(r(3, 4), [1, 0], [2, -1])`.
-    """
+    """Take a part by start and size."""
     sizes = ints(size, "size")
     if len(sizes) != input_.ndim:
         raise refused(
@@ -49,16 +46,13 @@ def _moving_slice(x: Array, starts: Array, sizes: tuple[int, ...]) -> Array:
     return jax.lax.dynamic_slice(x, list(starts), sizes)
 
 
-@op("strided_slice", "input_", text=True)
+@op("strided_slice", "input_", text=True, example="r(3, 4), [0, 1], [3, 4], [2, 2]")
 def strided_slice(
     input_: Array, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
     end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
     var: Any = None,
 ) -> Array:  # fmt: skip
-    """Take a part as indexing does, by start, end and step.
-
-    Example: `tf.strided_slice(r(3, 4), [0, 1], [3, 4], [2, 2])`.
-    """
+    """Take a part as indexing does, by start, end and step."""
     starts, stops = ints(begin, "begin"), ints(end, "end")
     steps = ints(strides, "strides") if strides is not None else (1,) * len(starts)
     keys: list[Any] = []

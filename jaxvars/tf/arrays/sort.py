@@ -40,23 +40,18 @@ def _is_descending(direction: Any) -> bool:
     return direction == "DESCENDING"
 
 
-@op("sort", "values", kinds="float int")
+@op("sort", "values", kinds="float int", example="r(5)")
 def sort(values: Array, axis: Any = -1, direction: Any = "ASCENDING") -> Array:
-    """Sort along a dimension.
-
-    Example: `tf.sort(r(5))`.
-    """
+    """Sort along a dimension."""
     place = one_axis(axis, values.ndim)
     return jnp.sort(values, axis=place, descending=_is_descending(direction))
 
 
-@op("argsort", "values", kinds="float int")
+@op("argsort", "values", kinds="float int", example="r(5)")
 def argsort(
     values: Array, axis: Any = -1, direction: Any = "ASCENDING", stable: Any = False
 ) -> Array:
     """Return the indices that sort along a dimension.
-
-    Example: `tf.argsort(r(5))`.
 
     Differs from TensorFlow: the sort is always stable.
     """

@@ -14,12 +14,9 @@ from jaxvars.tf.tensors.static import ints, known, one_axis, refused, space_of
 from jaxvars.typing import Array
 
 
-@op("transpose", "a", text=True)
+@op("transpose", "a", text=True, example="r(2, 3)")
 def transpose(a: Array, perm: Any = None, conjugate: bool = False) -> Array:
-    """Permute the dimensions; reverse them if there is no `perm`.
-
-    Example: `tf.transpose(r(2, 3))`.
-    """
+    """Permute the dimensions; reverse them if there is no `perm`."""
     order = tuple(reversed(range(a.ndim))) if perm is None else ints(perm, "perm")
     if sorted(i % a.ndim if -a.ndim <= i < a.ndim else i for i in order) != list(range(a.ndim)):
         raise refused(f"perm {list(order)} is not a permutation of the {a.ndim} dimensions")
@@ -27,12 +24,9 @@ def transpose(a: Array, perm: Any = None, conjugate: bool = False) -> Array:
     return jnp.conj(made) if conjugate and jnp.iscomplexobj(a) else made
 
 
-@op("reverse", "tensor", op="ReverseV2", text=True)
+@op("reverse", "tensor", op="ReverseV2", text=True, example="r(2, 3), [1]")
 def reverse(tensor: Array, axis: Any) -> Array:
-    """Reverse along some dimensions.
-
-    Example: `tf.reverse(r(2, 3), [1])`.
-    """
+    """Reverse along some dimensions."""
     if known(axis, "axis").ndim != 1:
         raise refused("'dims' must be 1-dimension, not 0")
     dims = ints(axis, "axis")
@@ -46,12 +40,9 @@ def reverse(tensor: Array, axis: Any) -> Array:
     return space_of(tensor).flip(tensor, places)
 
 
-@op("roll", "input")
+@op("roll", "input", example="r(5), 2, 0")
 def roll(input: Array, shift: Any, axis: Any) -> Array:
-    """Shift elements along dimensions, around.
-
-    Example: `tf.roll(r(5), 2, 0)`.
-    """
+    """Shift elements along dimensions, around."""
     if not input.ndim:
         raise refused("input must be 1-D or higher")
     dims = tuple(one_axis(a, input.ndim) for a in ints(axis, "axis"))
@@ -63,14 +54,11 @@ def roll(input: Array, shift: Any, axis: Any) -> Array:
     return input
 
 
-@op("reverse_sequence", "input")
+@op("reverse_sequence", "input", example="r(2, 3), [2, 3], seq_axis=1")
 def reverse_sequence(
     input: Array, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None
 ) -> Array:
-    """Reverse the first steps of each sequence of a batch.
-
-    Example: `tf.reverse_sequence(r(2, 3), [2, 3], seq_axis=1)`.
-    """
+    """Reverse the first steps of each sequence of a batch."""
     time = one_axis(1 if seq_axis is None else seq_axis, input.ndim, "seq_axis")
     batch = one_axis(0 if batch_axis is None else batch_axis, input.ndim, "batch_axis")
     lengths = jnp.asarray(_convert.to_array(seq_lengths))

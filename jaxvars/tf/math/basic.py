@@ -51,13 +51,10 @@ def _divided(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 
 @op(
     "math.add", "x y", op="AddV2", same=True, kinds="float complex int string", text=True,
-    pairing=hinted, aliases=("add",),
+    pairing=hinted, aliases=("add",), example="r(2, 3), r(3)",
 )  # fmt: skip
 def add(x: Array, y: Array) -> Array:
-    """Add, element by element; join strings.
-
-    Example: `tf.math.add(r(2, 3), r(3))`.
-    """
+    """Add, element by element; join strings."""
     if is_text(x) and is_text(y):
         return text_array(np.asarray(x + y, dtype=object))
     return jnp.add(x, y)
@@ -102,30 +99,22 @@ def divide(x: Array, y: Array) -> Array:
 
 @op(
     "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=_divided,
-    aliases=("truediv",),
+    aliases=("truediv",), example="tf.constant([4, 5], tf.int8), 3",
 )  # fmt: skip
 def truediv(x: Array, y: Array) -> Array:
-    """Divide; integers become floats.
-
-    Example: `tf.math.truediv(tf.constant([4, 5], tf.int8), 3)`.
-    """
+    """Divide; integers become floats."""
     return _truediv(x, y)
 
 
-@op("realdiv", "x y", op="RealDiv", same=True, kinds="float complex")
+@op("realdiv", "x y", op="RealDiv", same=True, kinds="float complex", example="r(3), p(3)")
 def realdiv(x: Array, y: Array) -> Array:
-    """Divide floats.
-
-    Example: `tf.realdiv(r(3), p(3))`.
-    """
+    """Divide floats."""
     return _truediv(x, y)
 
 
-@op("math.floordiv", "x y", op="FloorDiv", same=True, kinds=_ORDERED)
+@op("math.floordiv", "x y", op="FloorDiv", same=True, kinds=_ORDERED, example="i(6), 3")
 def floordiv(x: Array, y: Array) -> Array:
     """Divide, and round down.
-
-    Example: `tf.math.floordiv(i(6), 3)`.
 
     Differs from TensorFlow: In a compiled function, integers divided by zero are not refused.
     """
@@ -148,11 +137,9 @@ def floormod(x: Array, y: Array) -> Array:
     return jnp.mod(x, y)
 
 
-@op("truncatediv", "x y", op="TruncateDiv", same=True, kinds=_ORDERED)
+@op("truncatediv", "x y", op="TruncateDiv", same=True, kinds=_ORDERED, example="i(6), -3")
 def truncatediv(x: Array, y: Array) -> Array:
     """Divide, and round towards zero.
-
-    Example: `tf.truncatediv(i(6), -3)`.
 
     Differs from TensorFlow: In a compiled function, integers divided by zero are not refused.
     """
@@ -162,11 +149,9 @@ def truncatediv(x: Array, y: Array) -> Array:
     return jax.lax.div(*jnp.broadcast_arrays(x, y))
 
 
-@op("truncatemod", "x y", op="TruncateMod", same=True, kinds=_ORDERED)
+@op("truncatemod", "x y", op="TruncateMod", same=True, kinds=_ORDERED, example="i(6), -3")
 def truncatemod(x: Array, y: Array) -> Array:
     """Return the rest of a division that rounds towards zero: of the sign of `x`.
-
-    Example: `tf.truncatemod(i(6), -3)`.
 
     Differs from TensorFlow: In a compiled function, integers divided by zero are not refused.
     """
@@ -184,11 +169,9 @@ def _refuse_zero(divisor: Array) -> None:
         raise ValueError("Integer division by zero")
 
 
-@op("math.pow", "x y", same=True, kinds=_NUMBERS, aliases=("pow",))
+@op("math.pow", "x y", same=True, kinds=_NUMBERS, aliases=("pow",), example="p(2, 3), r(3)")
 def pow_(x: Array, y: Array) -> Array:
     """Raise to a power, element by element.
-
-    Example: `tf.math.pow(p(2, 3), r(3))`.
 
     Differs from TensorFlow: In a compiled function, negative powers of integers are not refused.
     """
@@ -214,22 +197,16 @@ def _signed(x: Array) -> None:
         )
 
 
-@op("math.negative", "x", op="Neg", kinds=_NUMBERS, aliases=("negative",))
+@op("math.negative", "x", op="Neg", kinds=_NUMBERS, aliases=("negative",), example="r(2, 3)")
 def negative(x: Array) -> Array:
-    """Change the sign.
-
-    Example: `tf.math.negative(r(2, 3))`.
-    """
+    """Change the sign."""
     _signed(x)
     return jnp.negative(x)
 
 
-@op("math.abs", "x", kinds=_NUMBERS, aliases=("abs",))
+@op("math.abs", "x", kinds=_NUMBERS, aliases=("abs",), example="r(2, 3)")
 def abs_(x: Array) -> Array:
-    """Return the absolute value; of complex numbers, the real one.
-
-    Example: `tf.math.abs(r(2, 3))`.
-    """
+    """Return the absolute value; of complex numbers, the real one."""
     return magnitude(x)
 
 
@@ -267,12 +244,9 @@ def not_equal(x: Array, y: Array) -> Array:
     return jnp.asarray(x != y) if is_text(x) else jnp.not_equal(x, y)
 
 
-@op("math.less", "x y", same=True, kinds=_ORDERED, aliases=("less",))
+@op("math.less", "x y", same=True, kinds=_ORDERED, aliases=("less",), example="r(4), r(4)")
 def less(x: Array, y: Array) -> Array:
-    """Return the truth value of x < y, element by element.
-
-    Example: `tf.math.less(r(4), r(4))`.
-    """
+    """Return the truth value of x < y, element by element."""
     return jnp.less(x, y)
 
 
@@ -285,12 +259,9 @@ def less_equal(x: Array, y: Array) -> Array:
     return jnp.less_equal(x, y)
 
 
-@op("math.greater", "x y", same=True, kinds=_ORDERED, aliases=("greater",))
+@op("math.greater", "x y", same=True, kinds=_ORDERED, aliases=("greater",), example="r(4), r(4)")
 def greater(x: Array, y: Array) -> Array:
-    """Return the truth value of x > y, element by element.
-
-    Example: `tf.math.greater(r(4), r(4))`.
-    """
+    """Return the truth value of x > y, element by element."""
     return jnp.greater(x, y)
 
 
@@ -332,28 +303,21 @@ def logical_and(x: Array, y: Array) -> Array:
     return jnp.logical_and(x, y)
 
 
-@op("math.logical_or", "x y", same=True, kinds="bool", aliases=("logical_or",))
+@op(
+    "math.logical_or", "x y", same=True, kinds="bool", aliases=("logical_or",), example="b(4), b(4)"
+)
 def logical_or(x: Array, y: Array) -> Array:
-    """Return the truth value of x OR y, element by element.
-
-    Example: `tf.math.logical_or(b(4), b(4))`.
-    """
+    """Return the truth value of x OR y, element by element."""
     return jnp.logical_or(x, y)
 
 
-@op("math.logical_xor", "x y", op="LogicalXor", same=True, kinds="bool")
+@op("math.logical_xor", "x y", op="LogicalXor", same=True, kinds="bool", example="b(4), b(4)")
 def logical_xor(x: Array, y: Array) -> Array:
-    """Return the truth value of x XOR y, element by element.
-
-    Example: `tf.math.logical_xor(b(4), b(4))`.
-    """
+    """Return the truth value of x XOR y, element by element."""
     return jnp.logical_xor(x, y)
 
 
-@op("math.logical_not", "x", kinds="bool", aliases=("logical_not",))
+@op("math.logical_not", "x", kinds="bool", aliases=("logical_not",), example="b(4)")
 def logical_not(x: Array) -> Array:
-    """Return the truth value of NOT x, element by element.
-
-    Example: `tf.math.logical_not(b(4))`.
-    """
+    """Return the truth value of NOT x, element by element."""
     return jnp.logical_not(x)

@@ -26,13 +26,10 @@ from jaxvars.typing import Array
 
 @op(
     "clip_by_value", "t clip_value_min clip_value_max", op="Minimum", same=True, kinds="float int",
-    by_rows="t",
+    by_rows="t", example="r(2, 3), -0.5, 0.5",
 )  # fmt: skip
 def clip_by_value(t: Array, clip_value_min: Array, clip_value_max: Array) -> Array:
-    """Replace values below and above the limits by these.
-
-    Example: `tf.clip_by_value(r(2, 3), -0.5, 0.5)`.
-    """
+    """Replace values below and above the limits by these."""
     clipped = _within(t, clip_value_min, clip_value_max)
     if clipped.shape != t.shape:
         raise ValueError(f"Incompatible shapes: {list(t.shape)} vs. {list(clipped.shape)}")
@@ -74,12 +71,9 @@ def _values(t: Any) -> Any:
     return t.values if isinstance(t, IndexedSlices) else t
 
 
-@op("linalg.global_norm", op="L2Loss")
+@op("linalg.global_norm", op="L2Loss", example="[r(2), None, r(2, 3)]")
 def global_norm(t_list: Any) -> Array:
-    """Return the Euclidean norm of all tensors of a list; None is left out.
-
-    Example: `tf.linalg.global_norm([r(2), None, r(2, 3)])`.
-    """
+    """Return the Euclidean norm of all tensors of a list; None is left out."""
     found = [t for t in _arrays(t_list) if t is not None]
     return _root_of_squares(found) if found else jnp.zeros((), np.float32)
 
@@ -89,12 +83,9 @@ def _root_of_squares(arrays: list[Array]) -> Array:
     return jnp.sqrt(sum(jnp.sum(jnp.real(t * jnp.conj(t))) for t in arrays))
 
 
-@op("clip_by_global_norm", op="Mul")
+@op("clip_by_global_norm", op="Mul", example="[r(2), None, r(2, 3)], 1.0")
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tuple[Array, Array]:
-    """Scale a list of tensors down to a common norm, if it is greater; return both.
-
-    Example: `tf.clip_by_global_norm([r(2), None, r(2, 3)], 1.0)`.
-    """
+    """Scale a list of tensors down to a common norm, if it is greater; return both."""
     given = _arrays(t_list)
     norm = global_norm.__wrapped__(t_list) if use_norm is None else to_array(use_norm)
     limit = to_array(clip_norm, as_dtype(norm.dtype)) if norm.ndim == 0 else norm
@@ -112,12 +103,9 @@ def _scaled(arrays: list[Array], limit: Array, norm: Array) -> list[Array]:
 
 
 # ---------------------------------------------------------------- saturate_cast
-@op("saturate_cast", "value", op="Cast")
+@op("saturate_cast", "value", op="Cast", example="r(2, 3), np.float16")
 def saturate_cast(value: Array, dtype: Any) -> Array:
-    """Convert, with what is too small or large replaced by the limits of the type.
-
-    Example: `tf.saturate_cast(r(2, 3), np.float16)`.
-    """
+    """Convert, with what is too small or large replaced by the limits of the type."""
     target = as_dtype(dtype)
     if value.dtype.kind == "c" and not target.is_complex:
         value = jnp.real(value)

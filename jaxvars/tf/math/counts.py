@@ -27,15 +27,13 @@ from jaxvars.typing import Array
 # ---------------------------------------------------------------- bincount
 @op(
     "math.bincount", "arr weights?", op="DenseBincount",
-    eager_only="The size of the result depends on values.",
+    eager_only="The size of the result depends on values.", example="[1, 2, 2], minlength=5",
 )  # fmt: skip
 def bincount(
     arr: Array, weights: Array = None, minlength: Any = None, maxlength: Any = None,
     dtype: Any = "int32", axis: Any = None, binary_output: bool = False,
 ) -> Array:  # fmt: skip
     """Count how often each number from 0 up is there.
-
-    Example: `tf.math.bincount([1, 2, 2], minlength=5)`.
 
     Differs from TensorFlow: In a compiled function, minlength and maxlength must be given, and
     equal.
@@ -84,15 +82,13 @@ def _bins(arr: Array, low: int | None, high: int | None) -> int:
 # ---------------------------------------------------------------- confusion_matrix
 @op(
     "math.confusion_matrix", "labels predictions weights?",
-    eager_only="The size of the result depends on values.",
+    eager_only="The size of the result depends on values.", example="[1, 2], [1, 1], num_classes=3",
 )  # fmt: skip
 def confusion_matrix(
     labels: Array, predictions: Array, num_classes: Any = None, weights: Array = None,
     dtype: Any = "int32",
 ) -> Array:  # fmt: skip
     """Count how often each class was taken for each class.
-
-    Example: `tf.math.confusion_matrix([1, 2], [1, 1], num_classes=3)`.
 
     Differs from TensorFlow: In a compiled function, num_classes must be given.
     """
@@ -137,12 +133,9 @@ def _check_labels(arrays: dict[str, Array], classes: int | None) -> None:
 
 
 # ---------------------------------------------------------------- permutations, histograms
-@op("math.invert_permutation", "x", kinds="int")
+@op("math.invert_permutation", "x", kinds="int", example="[2, 0, 1]")
 def invert_permutation(x: Array) -> Array:
-    """Return the permutation that undoes one.
-
-    Example: `tf.math.invert_permutation([2, 0, 1])`.
-    """
+    """Return the permutation that undoes one."""
     if x.ndim != 1:
         raise ValueError(f"invert_permutation expects a 1D vector, not shape {x.shape}.")
     if not context.is_tracer(x) and not np.array_equal(np.sort(x), np.arange(x.size)):
@@ -186,12 +179,9 @@ def histogram_fixed_width(
     return empty.at[places].add(jnp.ones((), empty.dtype))
 
 
-@op("math.accumulate_n", "inputs*", op="AddN", same=True)
+@op("math.accumulate_n", "inputs*", op="AddN", same=True, example="[r(2, 3), r(2, 3), r(2, 3)]")
 def accumulate_n(inputs: Sequence[Array], shape: Any = None, tensor_dtype: Any = None) -> Array:
-    """Add tensors of one shape.
-
-    Example: `tf.math.accumulate_n([r(2, 3), r(2, 3), r(2, 3)])`.
-    """
+    """Add tensors of one shape."""
     if not inputs or any(x.shape != inputs[0].shape for x in inputs):
         raise Refused(ValueError("inputs must be a list of at least one Tensor of the same shape"))
     if tensor_dtype is not None and inputs[0].dtype != as_dtype(tensor_dtype).dtype:
@@ -200,12 +190,9 @@ def accumulate_n(inputs: Sequence[Array], shape: Any = None, tensor_dtype: Any =
 
 
 # ---------------------------------------------------------------- quasi-random values
-@op("math.sobol_sample")
+@op("math.sobol_sample", example="2, 5")
 def sobol_sample(dim: Any, num_results: Any, skip: Any = 0, dtype: Any = "float32") -> Array:
-    """Return quasi-random points of the sequence of Sobol, by the numbers of Joe and Kuo.
-
-    Example: `tf.math.sobol_sample(2, 5)`.
-    """
+    """Return quasi-random points of the sequence of Sobol, by the numbers of Joe and Kuo."""
     from scipy.stats import qmc
 
     dim, count, skip = _number(dim), _number(num_results), _number(skip)

@@ -18,126 +18,87 @@ from jaxvars.typing import Array
 _FLOAT = "float"
 
 
-@op("math.erfcinv", "x", op="Ndtri", kinds="float int")
+@op("math.erfcinv", "x", op="Ndtri", kinds="float int", example="p(2, 3)")
 def erfcinv(x: Array) -> Array:
-    """Return the inverse of erfc.
-
-    Example: `tf.math.erfcinv(p(2, 3))`.
-    """
+    """Return the inverse of erfc."""
     if x.dtype.kind in "iu":
         raise Refused(TypeError(f"Cannot convert 0.5 to EagerTensor of dtype {x.dtype}"))
     return sp.ndtri(x / 2) * -np.sqrt(0.5).astype(x.dtype)
 
 
-@op("math.zeta", "x q", same=True, kinds=_FLOAT)
+@op("math.zeta", "x q", same=True, kinds=_FLOAT, example="[2.0, 3.5], 1.0")
 @jax.jit
 def zeta(x: Array, q: Array) -> Array:
-    """Return the zeta function of Hurwitz: the sum of (q + n)^-x.
-
-    Example: `tf.math.zeta([2.0, 3.5], 1.0)`.
-    """
+    """Return the zeta function of Hurwitz: the sum of (q + n)^-x."""
     return sp.zeta(x, q)
 
 
-@op("math.polygamma", "a x", same=True, kinds=_FLOAT)
+@op("math.polygamma", "a x", same=True, kinds=_FLOAT, example="[1.0, 2.0, 3.0], 1.5")
 @jax.jit
 def polygamma(a: Array, x: Array) -> Array:
-    """Return the derivative of order `a` of digamma.
-
-    Example: `tf.math.polygamma([1.0, 2.0, 3.0], 1.5)`.
-    """
+    """Return the derivative of order `a` of digamma."""
     return lax.polygamma(*jnp.broadcast_arrays(a, x))
 
 
-@op("math.betainc", "a b x", same=True, kinds=_FLOAT)
+@op("math.betainc", "a b x", same=True, kinds=_FLOAT, example="2.0, [0.5, 3.0], p(2) * 0.4")
 @jax.jit
 def betainc(a: Array, b: Array, x: Array) -> Array:
-    """Return the regularized incomplete beta function.
-
-    Example: `tf.math.betainc(2.0, [0.5, 3.0], p(2) * 0.4)`.
-    """
+    """Return the regularized incomplete beta function."""
     return sp.betainc(*jnp.broadcast_arrays(a, b, x))
 
 
-@op("math.igamma", "a x", same=True, kinds=_FLOAT)
+@op("math.igamma", "a x", same=True, kinds=_FLOAT, example="p(2, 3), p(3)")
 @jax.jit
 def igamma(a: Array, x: Array) -> Array:
-    """Return the lower regularized incomplete gamma function.
-
-    Example: `tf.math.igamma(p(2, 3), p(3))`.
-    """
+    """Return the lower regularized incomplete gamma function."""
     return lax.igamma(*jnp.broadcast_arrays(a, x))
 
 
-@op("math.igammac", "a x", same=True, kinds=_FLOAT)
+@op("math.igammac", "a x", same=True, kinds=_FLOAT, example="p(2, 3), p(3)")
 @jax.jit
 def igammac(a: Array, x: Array) -> Array:
-    """Return the upper regularized incomplete gamma function.
-
-    Example: `tf.math.igammac(p(2, 3), p(3))`.
-    """
+    """Return the upper regularized incomplete gamma function."""
     return lax.igammac(*jnp.broadcast_arrays(a, x))
 
 
-@op("math.lbeta", "x", kinds=_FLOAT)
+@op("math.lbeta", "x", kinds=_FLOAT, example="p(2, 3)")
 @jax.jit
 def lbeta(x: Array) -> Array:
-    """Return the logarithm of the beta function of the last axis.
-
-    Example: `tf.math.lbeta(p(2, 3))`.
-    """
+    """Return the logarithm of the beta function of the last axis."""
     return jnp.sum(lax.lgamma(x), -1) - lax.lgamma(jnp.sum(x, -1))
 
 
-@op("math.lgamma", "x", kinds=_FLOAT)
+@op("math.lgamma", "x", kinds=_FLOAT, example="p(2, 3)")
 def lgamma(x: Array) -> Array:
-    """Return the logarithm of the absolute value of the gamma function.
-
-    Example: `tf.math.lgamma(p(2, 3))`.
-    """
+    """Return the logarithm of the absolute value of the gamma function."""
     return lax.lgamma(x)
 
 
-@op("math.digamma", "x", kinds=_FLOAT)
+@op("math.digamma", "x", kinds=_FLOAT, example="p(2, 3)")
 def digamma(x: Array) -> Array:
-    """Return the derivative of the logarithm of the gamma function.
-
-    Example: `tf.math.digamma(p(2, 3))`.
-    """
+    """Return the derivative of the logarithm of the gamma function."""
     return lax.digamma(x)
 
 
-@op("math.erf", "x", kinds=_FLOAT)
+@op("math.erf", "x", kinds=_FLOAT, example="r(2, 3)")
 def erf(x: Array) -> Array:
-    """Return the error function.
-
-    Example: `tf.math.erf(r(2, 3))`.
-    """
+    """Return the error function."""
     return lax.erf(x)
 
 
-@op("math.erfc", "x", kinds=_FLOAT)
+@op("math.erfc", "x", kinds=_FLOAT, example="r(2, 3)")
 def erfc(x: Array) -> Array:
-    """Return 1 - erf(x), exact where it is small.
-
-    Example: `tf.math.erfc(r(2, 3))`.
-    """
+    """Return 1 - erf(x), exact where it is small."""
     return lax.erfc(x)
 
 
-@op("math.erfinv", "x", kinds=_FLOAT)
+@op("math.erfinv", "x", kinds=_FLOAT, example="r(2, 3) * 0.3")
 def erfinv(x: Array) -> Array:
-    """Return the inverse of erf.
-
-    Example: `tf.math.erfinv(r(2, 3) * 0.3)`.
-    """
+    """Return the inverse of erf."""
     return lax.erf_inv(x)
 
 
-@op("math.ndtri", "x", kinds=_FLOAT)
+@op("math.ndtri", "x", kinds=_FLOAT, example="p(2, 3) * 0.45")
 def ndtri(x: Array) -> Array:
-    """Return the quantile of the normal distribution.
-
-    Example: `tf.math.ndtri(p(2, 3) * 0.45)`.
-    """
+    """Return the quantile of the normal distribution."""
     return sp.ndtri(x)

@@ -62,23 +62,19 @@ def divide_no_nan(x: Array, y: Array) -> Array:
     return jnp.where(zero, 0, x / jnp.where(zero, 1, y))
 
 
-@op("math.multiply_no_nan", "x y", op="MulNoNan", same=True, kinds=_INEXACT)
+@op(
+    "math.multiply_no_nan", "x y", op="MulNoNan", same=True, kinds=_INEXACT, example="r(2, 3), r(3)"
+)
 @jax.jit
 def multiply_no_nan(x: Array, y: Array) -> Array:
-    """Return x * y, and 0 where y is 0, even if x is infinite or NaN.
-
-    Example: `tf.math.multiply_no_nan(r(2, 3), r(3))`.
-    """
+    """Return x * y, and 0 where y is 0, even if x is infinite or NaN."""
     return jnp.where((y == 0) & ~jnp.isfinite(x), 0, x) * y
 
 
-@op("math.squared_difference", "x y", same=True, kinds="float complex int")
+@op("math.squared_difference", "x y", same=True, kinds="float complex int", example="r(2, 3), r(3)")
 @jax.jit
 def squared_difference(x: Array, y: Array) -> Array:
-    """Return (x - y)^2; of complex numbers, |x - y|^2.
-
-    Example: `tf.math.squared_difference(r(2, 3), r(3))`.
-    """
+    """Return (x - y)^2; of complex numbers, |x - y|^2."""
     difference = x - y
     return difference * jnp.conj(difference)
 
@@ -102,23 +98,17 @@ def _polyval(coeffs: list[Array], x: Array) -> Array:
     return total
 
 
-@op("math.polyval", "coeffs* x", kinds=_INEXACT)
+@op("math.polyval", "coeffs* x", kinds=_INEXACT, example="[r(1), r(3), 2.0], r(2, 3)")
 def polyval(coeffs: list[Array], x: Array) -> Array:
-    """Return the value of a polynomial, by its coefficients from the highest power down.
-
-    Example: `tf.math.polyval([r(1), r(3), 2.0], r(2, 3))`.
-    """
+    """Return the value of a polynomial, by its coefficients from the highest power down."""
     if not coeffs:
         return jnp.zeros(x.shape, x.dtype)
     return _polyval([jnp.asarray(c, x.dtype) for c in coeffs], x)
 
 
-@op("complex", "real imag", op="Complex")
+@op("complex", "real imag", op="Complex", example="r(2, 3), r(3)")
 def complex_(real: Array, imag: Array) -> Array:
-    """Make complex numbers of their parts.
-
-    Example: `tf.complex(r(2, 3), r(3))`.
-    """
+    """Make complex numbers of their parts."""
     if real.dtype not in (jnp.float32, jnp.float64) or real.dtype != imag.dtype:
         raise Refused(
             TypeError(
@@ -129,49 +119,34 @@ def complex_(real: Array, imag: Array) -> Array:
     return jax.lax.complex(*jnp.broadcast_arrays(real, imag))
 
 
-@op("math.atan2", "y x", same=True, kinds="float", aliases=("atan2",))
+@op("math.atan2", "y x", same=True, kinds="float", aliases=("atan2",), example="r(2, 3), r(3)")
 def atan2(y: Array, x: Array) -> Array:
-    """Return the angle of the point (x, y).
-
-    Example: `tf.math.atan2(r(2, 3), r(3))`.
-    """
+    """Return the angle of the point (x, y)."""
     return jnp.arctan2(y, x)
 
 
-@op("math.xlogy", "x y", same=True, kinds=_INEXACT)
+@op("math.xlogy", "x y", same=True, kinds=_INEXACT, example="p(2, 3), p(3)")
 @jax.jit
 def xlogy(x: Array, y: Array) -> Array:
-    """Return x log(y), and 0 where x is 0.
-
-    Example: `tf.math.xlogy(p(2, 3), p(3))`.
-    """
+    """Return x log(y), and 0 where x is 0."""
     return _unless_zero(x, y, lambda x, y: x * jnp.log(y))
 
 
-@op("math.xlog1py", "x y", same=True, kinds=_INEXACT)
+@op("math.xlog1py", "x y", same=True, kinds=_INEXACT, example="p(2, 3), p(3)")
 @jax.jit
 def xlog1py(x: Array, y: Array) -> Array:
-    """Return x log(1 + y), and 0 where x is 0.
-
-    Example: `tf.math.xlog1py(p(2, 3), p(3))`.
-    """
+    """Return x log(1 + y), and 0 where x is 0."""
     return _unless_zero(x, y, lambda x, y: x * jnp.log1p(y))
 
 
-@op("math.xdivy", "x y", same=True, kinds=_INEXACT)
+@op("math.xdivy", "x y", same=True, kinds=_INEXACT, example="r(2, 3), p(3)")
 @jax.jit
 def xdivy(x: Array, y: Array) -> Array:
-    """Return x / y, and 0 where x is 0.
-
-    Example: `tf.math.xdivy(r(2, 3), p(3))`.
-    """
+    """Return x / y, and 0 where x is 0."""
     return _unless_zero(x, y, lambda x, y: x / y)
 
 
-@op("math.nextafter", "x1 x2", op="NextAfter", same=True, kinds="float")
+@op("math.nextafter", "x1 x2", op="NextAfter", same=True, kinds="float", example="r(2, 3), r(3)")
 def nextafter(x1: Array, x2: Array) -> Array:
-    """Return the next number from `x1` in the direction of `x2`.
-
-    Example: `tf.math.nextafter(r(2, 3), r(3))`.
-    """
+    """Return the next number from `x1` in the direction of `x2`."""
     return _nextafter(x1, x2)

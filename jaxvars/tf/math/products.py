@@ -18,17 +18,14 @@ from jaxvars.typing import Array
 
 @op(
     "matmul", "a b", op="MatMul", same=True, kinds="float complex int", pairing=hinted,
-    aliases=("linalg.matmul",),
+    aliases=("linalg.matmul",), example="r(2, 3), r(3, 2)",
 )  # fmt: skip
 def matmul(
     a: Array, b: Array, transpose_a: bool = False, transpose_b: bool = False,
     adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False,
     b_is_sparse: bool = False, output_type: Any = None,
 ) -> Array:  # fmt: skip
-    """Multiply matrices, or stacks of them.
-
-    Example: `tf.matmul(r(2, 3), r(3, 2))`.
-    """
+    """Multiply matrices, or stacks of them."""
     _check_ranks(a, b)
     if transpose_a or adjoint_a:
         a = _turned(a, "a", transpose_a, adjoint_a)

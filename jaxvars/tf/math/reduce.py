@@ -118,13 +118,10 @@ def reduce_any(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 
 @op(
     "math.reduce_logsumexp", "input_tensor", op="IsFinite", kinds="float",
-    aliases=("reduce_logsumexp",),
+    aliases=("reduce_logsumexp",), example="r(2, 3), 1",
 )  # fmt: skip
 def reduce_logsumexp(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    """Return log(sum(exp(x))), without overflow.
-
-    Example: `tf.math.reduce_logsumexp(r(2, 3), 1)`.
-    """
+    """Return log(sum(exp(x))), without overflow."""
     return _logsumexp(input_tensor, axes_of(axis), bool(keepdims))
 
 
@@ -135,12 +132,9 @@ def _logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
     return jax.nn.logsumexp(x, axis=axis, keepdims=keepdims)
 
 
-@op("math.reduce_variance", "input_tensor", op="Mean", kinds=_NUMBERS)
+@op("math.reduce_variance", "input_tensor", op="Mean", kinds=_NUMBERS, example="r(2, 3), 1")
 def reduce_variance(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    """Return the variance, along one axis, several, or all.
-
-    Example: `tf.math.reduce_variance(r(2, 3), 1)`.
-    """
+    """Return the variance, along one axis, several, or all."""
     _refuse_integers(input_tensor)
     return jnp.var(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims))
 
@@ -155,12 +149,9 @@ def _refuse_integers(x: Array) -> None:
         )
 
 
-@op("math.reduce_std", "input_tensor", op="Mean", kinds=_NUMBERS)
+@op("math.reduce_std", "input_tensor", op="Mean", kinds=_NUMBERS, example="r(2, 3), 1")
 def reduce_std(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    """Return the standard deviation, along one axis, several, or all.
-
-    Example: `tf.math.reduce_std(r(2, 3), 1)`.
-    """
+    """Return the standard deviation, along one axis, several, or all."""
     _refuse_integers(input_tensor)
     return jnp.std(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims))
 
@@ -180,14 +171,11 @@ def _euclidean(x: Array, axis: Any, keepdims: bool) -> Array:
     return jnp.sqrt(total).astype(x.dtype)
 
 
-@op("math.count_nonzero", "input", text=True)
+@op("math.count_nonzero", "input", text=True, example="i(2, 3), axis=1")
 def count_nonzero(
     input: Array, axis: Any = None, keepdims: bool | None = None, dtype: Any = "int64"
 ) -> Array:
-    """Count what is not 0, False, or an empty string.
-
-    Example: `tf.math.count_nonzero(i(2, 3), axis=1)`.
-    """
+    """Count what is not 0, False, or an empty string."""
     found = jnp.asarray(input != b"") if is_text(input) else input != 0
     return jnp.sum(found, axis=axes_of(axis), keepdims=bool(keepdims), dtype=as_dtype(dtype).dtype)
 
@@ -204,13 +192,10 @@ def zero_fraction(value: Array) -> Array:
 
 @op(
     "math.l2_normalize", "x", op="Square", kinds=_NUMBERS,
-    aliases=("nn.l2_normalize", "linalg.l2_normalize"),
+    aliases=("nn.l2_normalize", "linalg.l2_normalize"), example="r(2, 3), 1",
 )  # fmt: skip
 def l2_normalize(x: Array, axis: Any = None, epsilon: float = 1e-12, dim: Any = None) -> Array:
-    """Divide by the Euclidean norm along axes.
-
-    Example: `tf.math.l2_normalize(r(2, 3), 1)`.
-    """
+    """Divide by the Euclidean norm along axes."""
     if x.dtype.kind in "iu":
         raise Refused(TypeError(f"Cannot convert {epsilon} to EagerTensor of dtype {x.dtype}"))
     return _normalized(x, axes_of(axis if dim is None else dim), epsilon)
@@ -222,23 +207,17 @@ def _normalized(x: Array, axis: Any, epsilon: Any) -> Array:
     return x * lax.rsqrt(jnp.maximum(total, jnp.asarray(epsilon, total.dtype))).astype(x.dtype)
 
 
-@op("math.is_non_decreasing", "x", kinds=_ORDERED)
+@op("math.is_non_decreasing", "x", kinds=_ORDERED, example="r(4)")
 @jax.jit
 def is_non_decreasing(x: Array) -> Array:
-    """Return whether no element is less than the one before it.
-
-    Example: `tf.math.is_non_decreasing(r(4))`.
-    """
+    """Return whether no element is less than the one before it."""
     flat = x.reshape(-1)
     return jnp.all(flat[1:] >= flat[:-1])
 
 
-@op("math.is_strictly_increasing", "x", kinds=_ORDERED)
+@op("math.is_strictly_increasing", "x", kinds=_ORDERED, example="r(4)")
 @jax.jit
 def is_strictly_increasing(x: Array) -> Array:
-    """Return whether each element is greater than the one before it.
-
-    Example: `tf.math.is_strictly_increasing(r(4))`.
-    """
+    """Return whether each element is greater than the one before it."""
     flat = x.reshape(-1)
     return jnp.all(flat[1:] > flat[:-1])

@@ -69,32 +69,23 @@ def _scan(
     return _shifted(scan, x, start, place, bool(exclusive), bool(reverse))
 
 
-@op("math.cumsum", "x", kinds=_NUMBERS, aliases=("cumsum",))
+@op("math.cumsum", "x", kinds=_NUMBERS, aliases=("cumsum",), example="r(2, 3), axis=1")
 def cumsum(x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Array:
-    """Return running sums along an axis.
-
-    Example: `tf.math.cumsum(r(2, 3), axis=1)`.
-    """
+    """Return running sums along an axis."""
     return _scan(lax.cumsum, x, 0, axis, exclusive, reverse)
 
 
-@op("math.cumprod", "x", kinds=_NUMBERS)
+@op("math.cumprod", "x", kinds=_NUMBERS, example="r(2, 3), axis=-1")
 def cumprod(x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Array:
-    """Return running products along an axis.
-
-    Example: `tf.math.cumprod(r(2, 3), axis=-1)`.
-    """
+    """Return running products along an axis."""
     return _scan(lax.cumprod, x, 1, axis, exclusive, reverse)
 
 
-@op("math.cumulative_logsumexp", "x", kinds="float")
+@op("math.cumulative_logsumexp", "x", kinds="float", example="r(2, 3), axis=1")
 def cumulative_logsumexp(
     x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = False
 ) -> Array:
-    """Return running log(sum(exp(x))) along an axis.
-
-    Example: `tf.math.cumulative_logsumexp(r(2, 3), axis=1)`.
-    """
+    """Return running log(sum(exp(x))) along an axis."""
     return _scan(lax.cumlogsumexp, x, -np.inf, axis, exclusive, reverse)
 
 

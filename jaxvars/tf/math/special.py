@@ -72,176 +72,133 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     return _spence(x), tangents[0] * slope
 
 
-@op("math.special.bessel_i0", "x", kinds="float", aliases=("math.bessel_i0",))
+@op("math.special.bessel_i0", "x", kinds="float", aliases=("math.bessel_i0",), example="p(2, 3)")
 def bessel_i0(x: Array) -> Array:
-    """Return the modified Bessel function of the first kind, of order 0.
-
-    Example: `tf.math.special.bessel_i0(p(2, 3))`.
-    """
+    """Return the modified Bessel function of the first kind, of order 0."""
     return sp.i0(x)
 
 
-@op("math.special.bessel_i0e", "x", kinds="float", aliases=("math.bessel_i0e",))
+@op("math.special.bessel_i0e", "x", kinds="float", aliases=("math.bessel_i0e",), example="p(2, 3)")
 def bessel_i0e(x: Array) -> Array:
-    """Return exp(-|x|) times the function bessel_i0.
-
-    Example: `tf.math.special.bessel_i0e(p(2, 3))`.
-    """
+    """Return exp(-|x|) times the function bessel_i0."""
     return sp.i0e(x)
 
 
-@op("math.special.bessel_i1", "x", kinds="float", aliases=("math.bessel_i1",))
+@op("math.special.bessel_i1", "x", kinds="float", aliases=("math.bessel_i1",), example="p(2, 3)")
 def bessel_i1(x: Array) -> Array:
-    """Return the modified Bessel function of the first kind, of order 1.
-
-    Example: `tf.math.special.bessel_i1(p(2, 3))`.
-    """
+    """Return the modified Bessel function of the first kind, of order 1."""
     return sp.i1(x)
 
 
-@op("math.special.bessel_i1e", "x", kinds="float", aliases=("math.bessel_i1e",))
+@op("math.special.bessel_i1e", "x", kinds="float", aliases=("math.bessel_i1e",), example="p(2, 3)")
 def bessel_i1e(x: Array) -> Array:
-    """Return exp(-|x|) times the function bessel_i1.
-
-    Example: `tf.math.special.bessel_i1e(p(2, 3))`.
-    """
+    """Return exp(-|x|) times the function bessel_i1."""
     return sp.i1e(x)
 
 
-@op("math.special.bessel_j0", "x", kinds="float")
+@op("math.special.bessel_j0", "x", kinds="float", example="p(2, 3)")
 def bessel_j0(x: Array) -> Array:
     """Return the Bessel function of the first kind, of order 0.
-
-    Example: `tf.math.special.bessel_j0(p(2, 3))`.
 
     Differs from TensorFlow: It is computed on the host.
     """
     return _j0(x)
 
 
-@op("math.special.bessel_j1", "x", kinds="float")
+@op("math.special.bessel_j1", "x", kinds="float", example="p(2, 3)")
 def bessel_j1(x: Array) -> Array:
     """Return the Bessel function of the first kind, of order 1.
-
-    Example: `tf.math.special.bessel_j1(p(2, 3))`.
 
     Differs from TensorFlow: It is computed on the host.
     """
     return _j1(x)
 
 
-@op("math.special.bessel_k0", "x", kinds="float")
+@op("math.special.bessel_k0", "x", kinds="float", example="p(2, 3)")
 def bessel_k0(x: Array) -> Array:
     """Return the modified Bessel function of the second kind, K0.
-
-    Example: `tf.math.special.bessel_k0(p(2, 3))`.
 
     Differs from TensorFlow: It is computed on the host.
     """
     return _k0(x)
 
 
-@op("math.special.bessel_k0e", "x", kinds="float")
+@op("math.special.bessel_k0e", "x", kinds="float", example="p(2, 3)")
 def bessel_k0e(x: Array) -> Array:
     """Return exp(x) times the function bessel_k0.
-
-    Example: `tf.math.special.bessel_k0e(p(2, 3))`.
 
     Differs from TensorFlow: It is computed on the host.
     """
     return _k0e(x)
 
 
-@op("math.special.bessel_k1", "x", kinds="float")
+@op("math.special.bessel_k1", "x", kinds="float", example="p(2, 3)")
 def bessel_k1(x: Array) -> Array:
     """Return the modified Bessel function of the second kind, K1.
-
-    Example: `tf.math.special.bessel_k1(p(2, 3))`.
 
     Differs from TensorFlow: It is computed on the host.
     """
     return _k1(x)
 
 
-@op("math.special.bessel_k1e", "x", kinds="float")
+@op("math.special.bessel_k1e", "x", kinds="float", example="p(2, 3)")
 def bessel_k1e(x: Array) -> Array:
     """Return exp(x) times the function bessel_k1.
-
-    Example: `tf.math.special.bessel_k1e(p(2, 3))`.
 
     Differs from TensorFlow: It is computed on the host.
     """
     return _k1e(x)
 
 
-@op("math.special.bessel_y0", "x", kinds="float")
+@op("math.special.bessel_y0", "x", kinds="float", example="p(2, 3)")
 def bessel_y0(x: Array) -> Array:
     """Return the Bessel function of the second kind, of order 0.
-
-    Example: `tf.math.special.bessel_y0(p(2, 3))`.
 
     Differs from TensorFlow: It is computed on the host.
     """
     return _y0(x)
 
 
-@op("math.special.bessel_y1", "x", kinds="float")
+@op("math.special.bessel_y1", "x", kinds="float", example="p(2, 3)")
 def bessel_y1(x: Array) -> Array:
     """Return the Bessel function of the second kind, of order 1.
-
-    Example: `tf.math.special.bessel_y1(p(2, 3))`.
 
     Differs from TensorFlow: It is computed on the host.
     """
     return _y1(x)
 
 
-@op("math.special.dawsn", "x", kinds="float")
+@op("math.special.dawsn", "x", kinds="float", example="p(2, 3)")
 @jax.jit
 def dawsn(x: Array) -> Array:
-    """Return exp(-x^2) times the integral of exp(t^2) from 0 to x.
-
-    Example: `tf.math.special.dawsn(p(2, 3))`.
-    """
+    """Return exp(-x^2) times the integral of exp(t^2) from 0 to x."""
     return sp.dawsn(x)
 
 
-@op("math.special.expint", "x", kinds="float")
+@op("math.special.expint", "x", kinds="float", example="p(2, 3)")
 @jax.jit
 def expint(x: Array) -> Array:
-    """Return the exponential integral Ei.
-
-    Example: `tf.math.special.expint(p(2, 3))`.
-    """
+    """Return the exponential integral Ei."""
     return sp.expi(x)
 
 
-@op("math.special.fresnel_cos", "x", kinds="float")
+@op("math.special.fresnel_cos", "x", kinds="float", example="p(2, 3)")
 @jax.jit
 def fresnel_cos(x: Array) -> Array:
-    """Return the integral of cos(pi t^2 / 2) from 0 to x.
-
-    Example: `tf.math.special.fresnel_cos(p(2, 3))`.
-    """
+    """Return the integral of cos(pi t^2 / 2) from 0 to x."""
     return sp.fresnel(x)[1]
 
 
-@op("math.special.fresnel_sin", "x", kinds="float")
+@op("math.special.fresnel_sin", "x", kinds="float", example="p(2, 3)")
 @jax.jit
 def fresnel_sin(x: Array) -> Array:
-    """Return the integral of sin(pi t^2 / 2) from 0 to x.
-
-    Example: `tf.math.special.fresnel_sin(p(2, 3))`.
-    """
+    """Return the integral of sin(pi t^2 / 2) from 0 to x."""
     return sp.fresnel(x)[0]
 
 
-@op("math.special.spence", "x", kinds="float")
+@op("math.special.spence", "x", kinds="float", example="p(2, 3)")
 def spence(x: Array) -> Array:
-    """Return the integral of log(t) / (1 - t) from 1 to x.
-
-    Example: `tf.math.special.spence(p(2, 3))`.
-    """
+    """Return the integral of log(t) / (1 - t) from 1 to x."""
     return _spence(x)
 
 

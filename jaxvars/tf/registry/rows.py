@@ -128,6 +128,7 @@ def op(
     pairing: Callable[[Any, Any, str], tuple[Array, Array]] = _convert.pair,
     by_rows: str = "",
     is_listed: bool = True,
+    example: str = "",
 ) -> Callable[[Callable[P, Any]], Operation[P]]:
     """Return a decorator of functions that take arrays for tensors: it makes an operation of one.
 
@@ -149,6 +150,7 @@ def op(
         pairing: what makes arrays of one type of two tensors.
         by_rows: the argument that may be `tf.IndexedSlices`, and then the result is, too.
         is_listed: it is in the table.
+        example: the arguments of the example in its docstring, if that has none itself.
     """
     space, _, short = name.rpartition(".")
 
@@ -161,7 +163,7 @@ def op(
         names: dict[str, Any] = {"__name__": module, "written": _written}
         function: Any = FunctionType(_FIRST_CALL, names, short)
         function.__module__, function.__qualname__ = module, short
-        function.__doc__, function.__wrapped__ = call.__doc__, call
+        function.__doc__, function.__wrapped__ = _documented(call, name, example), call
         function.__signature__ = signature.replace(parameters=[*parameters, name_too])
         if below.__kwdefaults__:
             function.__defaults__ = below.__defaults__
@@ -177,6 +179,12 @@ def op(
         return cast(Operation[P], function)
 
     return made
+
+
+def _documented(call: Callable[..., Any], name: str, example: str) -> str:
+    """Return the docstring of an operation: the example follows what it does."""
+    first, *rest = inspect.cleandoc(call.__doc__ or "").split("\n\n")
+    return "\n\n".join([first, *([f"Example: `tf.{name}({example})`."] if example else []), *rest])
 
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:

@@ -61,129 +61,87 @@ def _over_axes(
     return transform(x, s=sizes, axes=places, norm=norm)
 
 
-@op("signal.fft", "input", op="FFT", kinds="complex")
+@op("signal.fft", "input", op="FFT", kinds="complex", example="z(3)")
 def fft(input: Array) -> Array:
-    """Return the Fourier transform over the last axis.
-
-    Example: `tf.signal.fft(z(3))`.
-    """
+    """Return the Fourier transform over the last axis."""
     return _complex_transform(input, 1, jnp.fft.fftn)
 
 
-@op("signal.fft2d", "input", op="FFT2D", kinds="complex")
+@op("signal.fft2d", "input", op="FFT2D", kinds="complex", example="z(2, 3)")
 def fft2d(input: Array) -> Array:
-    """Return the Fourier transform over the last two axes.
-
-    Example: `tf.signal.fft2d(z(2, 3))`.
-    """
+    """Return the Fourier transform over the last two axes."""
     return _complex_transform(input, 2, jnp.fft.fftn)
 
 
-@op("signal.fft3d", "input", op="FFT3D", kinds="complex")
+@op("signal.fft3d", "input", op="FFT3D", kinds="complex", example="z(2, 2, 2)")
 def fft3d(input: Array) -> Array:
-    """Return the Fourier transform over the last three axes.
-
-    Example: `tf.signal.fft3d(z(2, 2, 2))`.
-    """
+    """Return the Fourier transform over the last three axes."""
     return _complex_transform(input, 3, jnp.fft.fftn)
 
 
-@op("signal.ifft", "input", op="IFFT", kinds="complex")
+@op("signal.ifft", "input", op="IFFT", kinds="complex", example="z(3)")
 def ifft(input: Array) -> Array:
-    """Return the inverse Fourier transform over the last axis.
-
-    Example: `tf.signal.ifft(z(3))`.
-    """
+    """Return the inverse Fourier transform over the last axis."""
     return _complex_transform(input, 1, jnp.fft.ifftn)
 
 
-@op("signal.ifft2d", "input", op="IFFT2D", kinds="complex")
+@op("signal.ifft2d", "input", op="IFFT2D", kinds="complex", example="z(2, 3)")
 def ifft2d(input: Array) -> Array:
-    """Return the inverse Fourier transform over the last two axes.
-
-    Example: `tf.signal.ifft2d(z(2, 3))`.
-    """
+    """Return the inverse Fourier transform over the last two axes."""
     return _complex_transform(input, 2, jnp.fft.ifftn)
 
 
-@op("signal.ifft3d", "input", op="IFFT3D", kinds="complex")
+@op("signal.ifft3d", "input", op="IFFT3D", kinds="complex", example="z(2, 2, 2)")
 def ifft3d(input: Array) -> Array:
-    """Return the inverse Fourier transform over the last three axes.
-
-    Example: `tf.signal.ifft3d(z(2, 2, 2))`.
-    """
+    """Return the inverse Fourier transform over the last three axes."""
     return _complex_transform(input, 3, jnp.fft.ifftn)
 
 
-@op("signal.rfft", "input_tensor", op="RFFT")
+@op("signal.rfft", "input_tensor", op="RFFT", example="r(4)")
 def rfft(input_tensor: Array, fft_length: Any = None) -> Array:
-    """Return the Fourier transform of real numbers, axis.
-
-    Example: `tf.signal.rfft(r(4))`.
-    """
+    """Return the Fourier transform of real numbers, axis."""
     return _real_transform(input_tensor, 1, True, fft_length)
 
 
-@op("signal.rfft2d", "input_tensor", op="RFFT2D")
+@op("signal.rfft2d", "input_tensor", op="RFFT2D", example="r(2, 4)")
 def rfft2d(input_tensor: Array, fft_length: Any = None) -> Array:
-    """Return the Fourier transform of real numbers, two axes.
-
-    Example: `tf.signal.rfft2d(r(2, 4))`.
-    """
+    """Return the Fourier transform of real numbers, two axes."""
     return _real_transform(input_tensor, 2, True, fft_length)
 
 
-@op("signal.rfft3d", "input_tensor", op="RFFT3D")
+@op("signal.rfft3d", "input_tensor", op="RFFT3D", example="r(2, 2, 3)")
 def rfft3d(input_tensor: Array, fft_length: Any = None) -> Array:
-    """Return the Fourier transform of real numbers, three axes.
-
-    Example: `tf.signal.rfft3d(r(2, 2, 3))`.
-    """
+    """Return the Fourier transform of real numbers, three axes."""
     return _real_transform(input_tensor, 3, True, fft_length)
 
 
-@op("signal.irfft", "input_tensor", op="IRFFT")
+@op("signal.irfft", "input_tensor", op="IRFFT", example="z(4)")
 def irfft(input_tensor: Array, fft_length: Any = None) -> Array:
-    """Return the inverse Fourier transform of real numbers, axis.
-
-    Example: `tf.signal.irfft(z(4))`.
-    """
+    """Return the inverse Fourier transform of real numbers, axis."""
     return _real_transform(input_tensor, 1, False, fft_length)
 
 
-@op("signal.irfft2d", "input_tensor", op="IRFFT2D")
+@op("signal.irfft2d", "input_tensor", op="IRFFT2D", example="z(2, 4)")
 def irfft2d(input_tensor: Array, fft_length: Any = None) -> Array:
-    """Return the inverse Fourier transform of real numbers, two axes.
-
-    Example: `tf.signal.irfft2d(z(2, 4))`.
-    """
+    """Return the inverse Fourier transform of real numbers, two axes."""
     return _real_transform(input_tensor, 2, False, fft_length)
 
 
-@op("signal.irfft3d", "input_tensor", op="IRFFT3D")
+@op("signal.irfft3d", "input_tensor", op="IRFFT3D", example="z(2, 2, 3)")
 def irfft3d(input_tensor: Array, fft_length: Any = None) -> Array:
-    """Return the inverse Fourier transform of real numbers, three axes.
-
-    Example: `tf.signal.irfft3d(z(2, 2, 3))`.
-    """
+    """Return the inverse Fourier transform of real numbers, three axes."""
     return _real_transform(input_tensor, 3, False, fft_length)
 
 
-@op("signal.fftshift", "x", op="Roll")
+@op("signal.fftshift", "x", op="Roll", example="r(5)")
 def fftshift(x: Array, axes: Any = None) -> Array:
-    """Move the zero frequency to the middle.
-
-    Example: `tf.signal.fftshift(r(5))`.
-    """
+    """Move the zero frequency to the middle."""
     return jnp.fft.fftshift(x, axes=axes_of(axes))
 
 
-@op("signal.ifftshift", "x", op="Roll")
+@op("signal.ifftshift", "x", op="Roll", example="r(5)")
 def ifftshift(x: Array, axes: Any = None) -> Array:
-    """Move the zero frequency from the middle to the start.
-
-    Example: `tf.signal.ifftshift(r(5))`.
-    """
+    """Move the zero frequency from the middle to the start."""
     return jnp.fft.ifftshift(x, axes=axes_of(axes))
 
 
@@ -219,14 +177,11 @@ def irfftnd(
 
 
 # ---------------------------------------------------------------- cosines
-@op("signal.dct", "input", op="FFT")
+@op("signal.dct", "input", op="FFT", example="r(2, 3)")
 def dct(
     input: Array, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """Return the cosine transform of type 1, 2, 3 or 4 of the last axis.
-
-    Example: `tf.signal.dct(r(2, 3))`.
-    """
+    """Return the cosine transform of type 1, 2, 3 or 4 of the last axis."""
     _check_cosines(input, type, axis, norm)
     if n is not None:
         size = int(n)
@@ -281,12 +236,9 @@ def _turned(x: Array, before: np.ndarray, after: np.ndarray) -> Array:
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
-@op("signal.idct", "input", op="FFT")
+@op("signal.idct", "input", op="FFT", example="r(2, 3)")
 def idct(
     input: Array, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """Return the inverse cosine transform of the last axis, up to a factor.
-
-    Example: `tf.signal.idct(r(2, 3))`.
-    """
+    """Return the inverse cosine transform of the last axis, up to a factor."""
     return dct.__wrapped__(input, _INVERSE.get(type, type), n, axis, norm)

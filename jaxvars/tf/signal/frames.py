@@ -22,15 +22,12 @@ from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- frames
-@op("signal.frame", "signal")
+@op("signal.frame", "signal", example="r(2, 7), 3, 2")
 def frame(
     signal: Array, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0,
     axis: Any = -1,
 ) -> Array:  # fmt: skip
-    """Cut a signal in frames that may overlap.
-
-    Example: `tf.signal.frame(r(2, 7), 3, 2)`.
-    """
+    """Cut a signal in frames that may overlap."""
     length, step, place = number(frame_length), number(frame_step), number(axis)
     if not -signal.ndim <= place < signal.ndim:
         raise Refused(ValueError(f"axis {place} out of bounds for rank {signal.ndim}"))
@@ -51,12 +48,9 @@ def _framed(
     return jnp.take(padded, index, axis=place)
 
 
-@op("signal.overlap_and_add", "signal")
+@op("signal.overlap_and_add", "signal", example="r(2, 3, 4), 2")
 def overlap_and_add(signal: Array, frame_step: Any) -> Array:
-    """Put frames together again, and add up where they overlap.
-
-    Example: `tf.signal.overlap_and_add(r(2, 3, 4), 2)`.
-    """
+    """Put frames together again, and add up where they overlap."""
     if signal.ndim < 2:
         raise Refused(ValueError("signal must have rank of 2 or more, of frames"))
     return _overlapped(signal, number(frame_step))
@@ -71,15 +65,12 @@ def _overlapped(signal: Array, step: int) -> Array:
 
 
 # ---------------------------------------------------------------- spectrograms
-@op("signal.stft", "signals", op="RFFT", kinds="float")
+@op("signal.stft", "signals", op="RFFT", kinds="float", example="r(10), 4, 2")
 def stft(
     signals: Array, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Any = "hann_window", pad_end: bool = False,
 ) -> Array:  # fmt: skip
-    """Return the Fourier transforms of the frames of a signal.
-
-    Example: `tf.signal.stft(r(10), 4, 2)`.
-    """
+    """Return the Fourier transforms of the frames of a signal."""
     length = number(frame_length)
     pieces = frame.__wrapped__(signals, length, frame_step, pad_end, 0, -1)
     if window_fn is not None:
@@ -92,15 +83,12 @@ def _power(length: int) -> int:
     return 1 << max(length - 1, 0).bit_length()
 
 
-@op("signal.inverse_stft", "stfts", op="IRFFT", kinds="complex")
+@op("signal.inverse_stft", "stfts", op="IRFFT", kinds="complex", example="z(3, 3), 4, 2")
 def inverse_stft(
     stfts: Array, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Any = "hann_window",
 ) -> Array:  # fmt: skip
-    """Return a signal of the Fourier transforms of its frames.
-
-    Example: `tf.signal.inverse_stft(z(3, 3), 4, 2)`.
-    """
+    """Return a signal of the Fourier transforms of its frames."""
     length = number(frame_length)
     size = _power(length) if fft_length is None else number(fft_length)
     pieces = _restored(stfts, size, length)
@@ -116,14 +104,11 @@ def _restored(stfts: Array, size: int, length: int) -> Array:
     return jnp.pad(pieces, ends)
 
 
-@op("signal.inverse_stft_window_fn")
+@op("signal.inverse_stft_window_fn", example="2)(4, dtype=tf.float32")
 def inverse_stft_window_fn(
     frame_step: Any, forward_window_fn: Any = "hann_window"
 ) -> Callable[..., Tensor]:
-    """Return the window function with which `inverse_stft` reconstructs what `stft` got.
-
-    Example: `tf.signal.inverse_stft_window_fn(2)(4, dtype=tf.float32)`.
-    """
+    """Return the window function with which `inverse_stft` reconstructs what `stft` got."""
     step = number(frame_step)
 
     def inverse_window(frame_length: Any, dtype: Any) -> Tensor:
@@ -138,15 +123,12 @@ def inverse_stft_window_fn(
     return inverse_window
 
 
-@op("signal.mdct", "signals", op="FFT", kinds="float")
+@op("signal.mdct", "signals", op="FFT", kinds="float", example="r(8), 4")
 def mdct(
     signals: Array, frame_length: Any, window_fn: Any = "vorbis_window", pad_end: bool = False,
     norm: Any = None,
 ) -> Array:  # fmt: skip
-    """Return the modified cosine transforms of frames.
-
-    Example: `tf.signal.mdct(r(8), 4)`.
-    """
+    """Return the modified cosine transforms of frames."""
     length = number(frame_length)
     if length % 4:
         raise Refused(ValueError("frame_length must be an integer multiple of 4."))
@@ -162,12 +144,9 @@ def _folded(pieces: Array, factors: Array, norm: Any) -> Array:
     return dct.__wrapped__(folded, 4, None, -1, norm)
 
 
-@op("signal.inverse_mdct", "mdcts", op="FFT", kinds="float")
+@op("signal.inverse_mdct", "mdcts", op="FFT", kinds="float", example="r(3, 4)")
 def inverse_mdct(mdcts: Array, window_fn: Any = "vorbis_window", norm: Any = None) -> Array:
-    """Return a signal of the modified cosine transforms of its frames.
-
-    Example: `tf.signal.inverse_mdct(r(3, 4))`.
-    """
+    """Return a signal of the modified cosine transforms of its frames."""
     return _unfolded(mdcts, _mdct_window(window_fn, 2 * mdcts.shape[-1], mdcts.dtype), norm)
 
 

@@ -33,52 +33,37 @@ def _cosine_window(base: float, length: Any, periodic: Any, dtype: Any) -> Array
     return to_array(values, as_dtype(dtype))
 
 
-@op("signal.hann_window", op="Cos")
+@op("signal.hann_window", op="Cos", example="4")
 def hann_window(window_length: Any, periodic: Any = True, dtype: Any = "float32") -> Array:
-    """Return the window of Hann, of raised cosines.
-
-    Example: `tf.signal.hann_window(4)`.
-    """
+    """Return the window of Hann, of raised cosines."""
     return _cosine_window(0.5, window_length, periodic, dtype)
 
 
-@op("signal.hamming_window", op="Cos")
+@op("signal.hamming_window", op="Cos", example="4")
 def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float32") -> Array:
-    """Return the window of Hamming, of raised cosines.
-
-    Example: `tf.signal.hamming_window(4)`.
-    """
+    """Return the window of Hamming, of raised cosines."""
     return _cosine_window(0.54, window_length, periodic, dtype)
 
 
-@op("signal.kaiser_window")
+@op("signal.kaiser_window", example="5")
 def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32") -> Array:
-    """Return the window of Kaiser.
-
-    Example: `tf.signal.kaiser_window(5)`.
-    """
+    """Return the window of Kaiser."""
     return to_array(np.kaiser(number(window_length), float(beta)), as_dtype(dtype))
 
 
-@op("signal.kaiser_bessel_derived_window")
+@op("signal.kaiser_bessel_derived_window", example="6")
 def kaiser_bessel_derived_window(
     window_length: Any, beta: Any = 12.0, dtype: Any = "float32"
 ) -> Array:
-    """Return the window of Kaiser, made such that shifted squares add up to 1.
-
-    Example: `tf.signal.kaiser_bessel_derived_window(6)`.
-    """
+    """Return the window of Kaiser, made such that shifted squares add up to 1."""
     sums = np.cumsum(np.kaiser(number(window_length) // 2 + 1, float(beta)))
     half = np.sqrt(sums[:-1] / sums[-1])
     return to_array(np.concatenate([half, half[::-1]]), as_dtype(dtype))
 
 
-@op("signal.vorbis_window")
+@op("signal.vorbis_window", example="4")
 def vorbis_window(window_length: Any, dtype: Any = "float32") -> Array:
-    """Return the window of Vorbis.
-
-    Example: `tf.signal.vorbis_window(4)`.
-    """
+    """Return the window of Vorbis."""
     size = number(window_length)
     inner = np.sin(np.pi / size * (np.arange(size) + 0.5))
     return to_array(np.sin(np.pi / 2 * inner**2), as_dtype(dtype))
@@ -99,15 +84,12 @@ def _mel(hertz: Any) -> Any:
     return 1127.0 * np.log1p(np.asarray(hertz) / 700.0)
 
 
-@op("signal.linear_to_mel_weight_matrix")
+@op("signal.linear_to_mel_weight_matrix", example="3, 5")
 def linear_to_mel_weight_matrix(
     num_mel_bins: Any = 20, num_spectrogram_bins: Any = 129, sample_rate: Any = 8000,
     lower_edge_hertz: float = 125.0, upper_edge_hertz: float = 3800.0, dtype: Any = "float32",
 ) -> Array:  # fmt: skip
-    """Return the matrix that turns a spectrogram to the mel scale.
-
-    Example: `tf.signal.linear_to_mel_weight_matrix(3, 5)`.
-    """
+    """Return the matrix that turns a spectrogram to the mel scale."""
     count, size, rate = number(num_mel_bins), number(num_spectrogram_bins), float(sample_rate)
     _check_mel(count, float(lower_edge_hertz), float(upper_edge_hertz), rate)
     frequencies = _mel(np.linspace(0.0, rate / 2, size))[1:, None]

@@ -103,11 +103,9 @@ def _dimensions(axes: tuple[int, ...], rank: int) -> list[int]:
     return found
 
 
-@op("strings.split", "input", kinds="string", text=True, eager_only=HOST)
+@op("strings.split", "input", kinds="string", text=True, eager_only=HOST, example="' a  b '")
 def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Text:
     """Split a string at a separator, or at spaces.
-
-    Example: `tf.strings.split(' a  b ')`.
 
     Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
@@ -117,11 +115,9 @@ def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Text:
     return _convert.text_array(np.array(parts, object))
 
 
-@op("strings.bytes_split", "input", kinds="string", text=True, eager_only=HOST)
+@op("strings.bytes_split", "input", kinds="string", text=True, eager_only=HOST, example="'ab'")
 def bytes_split(input: Text) -> Text:
     """Split a string into its bytes.
-
-    Example: `tf.strings.bytes_split('ab')`.
 
     Differs from TensorFlow: of one string only.
     """

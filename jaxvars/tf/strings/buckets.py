@@ -27,13 +27,10 @@ def _buckets(input: Text, count: Any, of: Callable[[bytes], int]) -> Any:
 
 @op(
     "strings.to_hash_bucket", "input", op="StringToHashBucket", kinds="string", text=True,
-    eager_only=HOST,
+    eager_only=HOST, example="['Hello', 'TensorFlow', ''], 1000000",
 )  # fmt: skip
 def to_hash_bucket(input: Text, num_buckets: Any) -> Any:
-    """Return the index of the bucket of each string, by its hash.
-
-    Example: `tf.strings.to_hash_bucket(['Hello', 'TensorFlow', ''], 1000000)`.
-    """
+    """Return the index of the bucket of each string, by its hash."""
     return _buckets(input, num_buckets, hashes.plain)
 
 
@@ -53,13 +50,10 @@ def to_hash_bucket_fast(input: Text, num_buckets: Any) -> Any:
 
 @op(
     "strings.to_hash_bucket_strong", "input", op="StringToHashBucketStrong", kinds="string",
-    text=True, eager_only=HOST,
+    text=True, eager_only=HOST, example="['Hello', 'TF', ''], 1 << 60, [1, 2]",
 )  # fmt: skip
 def to_hash_bucket_strong(input: Text, num_buckets: Any, key: Sequence[int]) -> Any:
-    """Return the index of the bucket of each string, by a hash that takes a key.
-
-    Example: `tf.strings.to_hash_bucket_strong(['Hello', 'TF', ''], 1 << 60, [1, 2])`.
-    """
+    """Return the index of the bucket of each string, by a hash that takes a key."""
     if len(key) != 2:
         raise refused("Key must have 2 elements")
     pair = int(key[0]), int(key[1])

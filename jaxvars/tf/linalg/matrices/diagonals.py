@@ -72,12 +72,9 @@ def _limits(k: Any) -> tuple[int, int]:
     return numbers[0], numbers[-1]
 
 
-@op("linalg.diag_part", "input", op="MatrixDiagPartV3")
+@op("linalg.diag_part", "input", op="MatrixDiagPartV3", example="r(2, 2, 3)")
 def diag_part(input: Array, k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Array:
-    """Return diagonals of matrices.
-
-    Example: `tf.linalg.diag_part(r(2, 2, 3))`.
-    """
+    """Return diagonals of matrices."""
     _check_matrix(input)
     return _parts(input, padding_value, *_limits(k), align)
 
@@ -90,15 +87,12 @@ def _parts(x: Array, padding: Any, low: int, high: int, align: str) -> Array:
     return made[..., 0, :] if low == high else made
 
 
-@op("linalg.diag", "diagonal", op="MatrixDiagV3")
+@op("linalg.diag", "diagonal", op="MatrixDiagV3", example="r(2, 3)")
 def diag(
     diagonal: Array, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> Array:  # fmt: skip
-    """Make matrices of their diagonals.
-
-    Example: `tf.linalg.diag(r(2, 3))`.
-    """
+    """Make matrices of their diagonals."""
     if not diagonal.ndim:
         raise ValueError("diagonal must be at least 1-dim, received shape: []")
     low, high = _limits(k)
@@ -165,12 +159,9 @@ def _check_matrix(x: Array) -> None:
 
 
 # ---------------------------------------------------------------- the rest
-@op("linalg.band_part", "input", op="MatrixBandPart")
+@op("linalg.band_part", "input", op="MatrixBandPart", example="r(3, 3), 1, 0")
 def band_part(input: Array, num_lower: Any, num_upper: Any) -> Array:
-    """Replace what is outside of a band by zeros; -1 stands for all diagonals.
-
-    Example: `tf.linalg.band_part(r(3, 3), 1, 0)`.
-    """
+    """Replace what is outside of a band by zeros; -1 stands for all diagonals."""
     _check_matrix(input)
     rows, columns = input.shape[-2:]
     low, high = (operator.index(np.asarray(n)[()]) for n in (num_lower, num_upper))
@@ -189,23 +180,17 @@ def _inside(x: Array, low: int, high: int) -> Array:
     return jnp.where(inside, x, jnp.zeros((), x.dtype))
 
 
-@op("linalg.tensor_diag", "diagonal", op="Diag")
+@op("linalg.tensor_diag", "diagonal", op="Diag", example="r(3)")
 def tensor_diag(diagonal: Array) -> Array:
-    """Make a tensor of twice the rank, with these elements where both halves agree.
-
-    Example: `tf.linalg.tensor_diag(r(3))`.
-    """
+    """Make a tensor of twice the rank, with these elements where both halves agree."""
     if not diagonal.ndim:
         raise ValueError("Input must be at least rank 1, got 0")
     return jnp.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
 
 
-@op("linalg.tensor_diag_part", "input", op="DiagPart")
+@op("linalg.tensor_diag_part", "input", op="DiagPart", example="r(3, 3)")
 def tensor_diag_part(input: Array) -> Array:
-    """Return the elements where both halves of the indices agree.
-
-    Example: `tf.linalg.tensor_diag_part(r(3, 3))`.
-    """
+    """Return the elements where both halves of the indices agree."""
     half, odd = divmod(input.ndim, 2)
     if odd or not half or input.shape[:half] != input.shape[half:]:
         raise ValueError(f"Invalid shape {list(input.shape)}: its two halves do not match.")
@@ -213,22 +198,16 @@ def tensor_diag_part(input: Array) -> Array:
     return jnp.diagonal(input.reshape(size, size)).reshape(input.shape[:half])
 
 
-@op("linalg.trace", "x", op="MatrixDiagPartV3", kinds="float complex int")
+@op("linalg.trace", "x", op="MatrixDiagPartV3", kinds="float complex int", example="r(2, 3, 3)")
 def trace(x: Array) -> Array:
-    """Return the sum of the main diagonal.
-
-    Example: `tf.linalg.trace(r(2, 3, 3))`.
-    """
+    """Return the sum of the main diagonal."""
     _check_matrix(x)
     return jnp.trace(x, axis1=-2, axis2=-1, dtype=x.dtype)
 
 
-@op("linalg.matrix_transpose", "a", op="Transpose")
+@op("linalg.matrix_transpose", "a", op="Transpose", example="r(2, 2, 3)")
 def matrix_transpose(a: Array, conjugate: bool = False) -> Array:
-    """Exchange rows and columns.
-
-    Example: `tf.linalg.matrix_transpose(r(2, 2, 3))`.
-    """
+    """Exchange rows and columns."""
     if a.ndim < 2:
         raise Refused(
             ValueError(
@@ -239,12 +218,9 @@ def matrix_transpose(a: Array, conjugate: bool = False) -> Array:
     return jnp.conj(turned) if conjugate else turned
 
 
-@op("linalg.adjoint", "matrix", op="Transpose")
+@op("linalg.adjoint", "matrix", op="Transpose", example="r(2, 3)")
 def adjoint(matrix: Array) -> Array:
-    """Exchange rows and columns, and conjugate.
-
-    Example: `tf.linalg.adjoint(r(2, 3))`.
-    """
+    """Exchange rows and columns, and conjugate."""
     return conjugate_transpose(matrix)
 
 
@@ -260,12 +236,9 @@ def _crossed(a: Array, b: Array) -> Array:
     return jnp.stack([y * w - z * v, z * u - x * w, x * v - y * u], -1)
 
 
-@op("linalg.cross", "a b", same=True, kinds="float int")
+@op("linalg.cross", "a b", same=True, kinds="float int", example="r(2, 3), r(2, 3)")
 def cross(a: Array, b: Array) -> Array:
-    """Return the cross products of vectors of three numbers.
-
-    Example: `tf.linalg.cross(r(2, 3), r(2, 3))`.
-    """
+    """Return the cross products of vectors of three numbers."""
     if a.shape != b.shape or not a.ndim:
         raise ValueError(f"Both inputs must be of same shape: {a.shape} vs. {b.shape}")
     if a.shape[-1] != 3:

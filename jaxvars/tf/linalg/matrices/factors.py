@@ -71,11 +71,9 @@ def _factor(x: Array) -> Array:
     )
 
 
-@op("linalg.cholesky", "input", kinds=_INEXACT)
+@op("linalg.cholesky", "input", kinds=_INEXACT, example="tf.eye(3) * 4.0 + r(3, 3) * 0.5")
 def cholesky(input: Array) -> Array:
     """Return the lower triangular factors of positive definite matrices.
-
-    Example: `tf.linalg.cholesky(tf.eye(3) * 4.0 + r(3, 3) * 0.5)`.
 
     Differs from TensorFlow: A matrix that is not positive definite gives NaN.
     """
@@ -93,22 +91,17 @@ def cholesky_solve(chol: Array, rhs: Array) -> Array:
     return triangular_solve.__wrapped__(chol, half, True, True)
 
 
-@op("linalg.logdet", "matrix", op="Cholesky", kinds=_INEXACT)
+@op("linalg.logdet", "matrix", op="Cholesky", kinds=_INEXACT, example="tf.linalg.diag(p(2, 3))")
 def logdet(matrix: Array) -> Array:
-    """Return the logarithms of the determinants of positive definite matrices.
-
-    Example: `tf.linalg.logdet(tf.linalg.diag(p(2, 3)))`.
-    """
+    """Return the logarithms of the determinants of positive definite matrices."""
     factor = cholesky.__wrapped__(matrix)
     return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(factor, axis1=-2, axis2=-1))), -1)
 
 
 # ---------------------------------------------------------------- LU
-@op("linalg.lu", "input", kinds=_INEXACT)
+@op("linalg.lu", "input", kinds=_INEXACT, example="r(3, 3)")
 def lu(input: Array, output_idx_type: Any = "int32") -> Lu:
     """Return the triangular factors of matrices, and the order of the rows.
-
-    Example: `tf.linalg.lu(r(3, 3))`.
 
     Differs from TensorFlow: In a compiled function, a matrix without inverse is not refused.
     """

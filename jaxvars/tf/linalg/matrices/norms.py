@@ -93,12 +93,9 @@ def _root(x: Array, axis: Any, keepdims: bool) -> Array:
     return jnp.sqrt(jnp.sum(x * jnp.conj(x), axis, keepdims=keepdims))
 
 
-@op("linalg.normalize", "tensor", op="RealDiv", kinds=_INEXACT)
+@op("linalg.normalize", "tensor", op="RealDiv", kinds=_INEXACT, example="r(2, 3), axis=1")
 def normalize(tensor: Array, ord: Any = "euclidean", axis: Any = None) -> tuple[Array, Array]:
-    """Divide by a norm; return it, too.
-
-    Example: `tf.linalg.normalize(r(2, 3), axis=1)`.
-    """
+    """Divide by a norm; return it, too."""
     found = norm.__wrapped__(tensor, ord, axis, True).astype(tensor.dtype)
     return tensor / found, found
 

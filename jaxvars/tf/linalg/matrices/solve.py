@@ -69,11 +69,9 @@ def _solved(matrix: Array, rhs: Array, is_adjoint: bool) -> tuple[Array, Array]:
     return made, is_given & ~jnp.all(jnp.isfinite(made))
 
 
-@op("linalg.inv", "input", op="MatrixInverse", kinds=_INEXACT)
+@op("linalg.inv", "input", op="MatrixInverse", kinds=_INEXACT, example="r(2, 3, 3)")
 def inv(input: Array, adjoint: bool = False) -> Array:
     """Return the inverse of matrices, or of their adjoints.
-
-    Example: `tf.linalg.inv(r(2, 3, 3))`.
 
     Differs from TensorFlow: In a compiled function, a matrix without inverse is not refused.
     """
@@ -102,45 +100,33 @@ def solve(matrix: Array, rhs: Array, adjoint: bool = False) -> Array:
     return made
 
 
-@op("linalg.det", "input", op="MatrixDeterminant", kinds=_INEXACT)
+@op("linalg.det", "input", op="MatrixDeterminant", kinds=_INEXACT, example="r(2, 3, 3)")
 def det(input: Array) -> Array:
-    """Return the determinants of matrices.
-
-    Example: `tf.linalg.det(r(2, 3, 3))`.
-    """
+    """Return the determinants of matrices."""
     check_square(input)
     return jnp.linalg.det(input)
 
 
-@op("linalg.slogdet", "input", op="LogMatrixDeterminant", kinds=_INEXACT)
+@op("linalg.slogdet", "input", op="LogMatrixDeterminant", kinds=_INEXACT, example="r(3, 3)")
 def slogdet(input: Array) -> LogMatrixDeterminant:
-    """Return the signs of the determinants, and the logarithms of their absolute values.
-
-    Example: `tf.linalg.slogdet(r(3, 3))`.
-    """
+    """Return the signs of the determinants, and the logarithms of their absolute values."""
     check_square(input)
     sign, logarithm = jnp.linalg.slogdet(input)
     return LogMatrixDeterminant(sign, logarithm.astype(input.dtype))
 
 
 # ---------------------------------------------------------------- pseudo-inverses
-@op("linalg.pinv", "a", op="Svd", kinds="float complex int")
+@op("linalg.pinv", "a", op="Svd", kinds="float complex int", example="r(2, 3)")
 def pinv(a: Array, rcond: Any = None, validate_args: bool = False) -> Array:
-    """Return the pseudo-inverses of matrices.
-
-    Example: `tf.linalg.pinv(r(2, 3))`.
-    """
+    """Return the pseudo-inverses of matrices."""
     _floats(a)
     check_matrix(a)
     return jnp.linalg.pinv(a, rtol=None if rcond is None else jnp.asarray(rcond, a.dtype))
 
 
-@op("linalg.matrix_rank", "a", op="Svd", kinds="float complex int")
+@op("linalg.matrix_rank", "a", op="Svd", kinds="float complex int", example="r(2, 2, 3)")
 def matrix_rank(a: Array, tol: Any = None, validate_args: bool = False) -> Array:
-    """Return the ranks of matrices.
-
-    Example: `tf.linalg.matrix_rank(r(2, 2, 3))`.
-    """
+    """Return the ranks of matrices."""
     _floats(a)
     check_matrix(a)
     values = jnp.linalg.svd(a, compute_uv=False)

@@ -38,12 +38,9 @@ class Qr(NamedTuple):
     r: Array
 
 
-@op("linalg.qr", "input", kinds=_INEXACT)
+@op("linalg.qr", "input", kinds=_INEXACT, example="r(3, 2)")
 def qr(input: Array, full_matrices: bool = False) -> Qr:
-    """Return orthonormal columns and an upper triangle, whose product is the matrix.
-
-    Example: `tf.linalg.qr(r(3, 2))`.
-    """
+    """Return orthonormal columns and an upper triangle, whose product is the matrix."""
     check_matrix(input)
     return Qr(*jnp.linalg.qr(input, mode="complete" if full_matrices else "reduced"))
 
@@ -83,12 +80,9 @@ def _of_lower(x: Array) -> tuple[Array, Array]:
     return values.astype(x.dtype), vectors
 
 
-@op("linalg.eigvalsh", "tensor", op="SelfAdjointEigV2", kinds=_INEXACT)
+@op("linalg.eigvalsh", "tensor", op="SelfAdjointEigV2", kinds=_INEXACT, example="r(3, 3)")
 def eigvalsh(tensor: Array) -> Array:
-    """Return the eigenvalues of self-adjoint matrices, the least first.
-
-    Example: `tf.linalg.eigvalsh(r(3, 3))`.
-    """
+    """Return the eigenvalues of self-adjoint matrices, the least first."""
     return eigh.__wrapped__(tensor)[0]
 
 
@@ -106,11 +100,9 @@ def eig(tensor: Array) -> tuple[Array, Array]:
     return values, vectors
 
 
-@op("linalg.eigvals", "tensor", op="Eig", kinds=_INEXACT, aliases=("eigvals",))
+@op("linalg.eigvals", "tensor", op="Eig", kinds=_INEXACT, aliases=("eigvals",), example="p(2, 2)")
 def eigvals(tensor: Array) -> Array:
     """Return the eigenvalues of matrices.
-
-    Example: `tf.linalg.eigvals(p(2, 2))`.
 
     Differs from TensorFlow: JAX computes it on the CPU only.
     """
@@ -161,12 +153,9 @@ def _chosen(values: Array, select: str, limits: Any) -> Any:
 
 
 # ---------------------------------------------------------------- functions of matrices
-@op("linalg.expm", "input", kinds="float complex int")
+@op("linalg.expm", "input", kinds="float complex int", example="r(2, 2, 2)")
 def expm_(input: Array) -> Array:
-    """Return the exponential of matrices.
-
-    Example: `tf.linalg.expm(r(2, 2, 2))`.
-    """
+    """Return the exponential of matrices."""
     if input.dtype.kind in "iu":
         raise Refused(ValueError(f"tf.linalg.expm does not support matrices of type {input.dtype}"))
     check_square(input)
@@ -230,11 +219,9 @@ def sqrtm(input: Array) -> Array:
     return _sqrtm_compiled(input)
 
 
-@op("linalg.logm", "input", op="MatrixLogarithm", kinds="complex")
+@op("linalg.logm", "input", op="MatrixLogarithm", kinds="complex", example="z(2, 2)")
 def logm(input: Array) -> Array:
     """Return the logarithm of matrices.
-
-    Example: `tf.linalg.logm(z(2, 2))`.
 
     Differs from TensorFlow: It is computed on the host.
     """
