@@ -153,7 +153,7 @@ def masked(array: Array, mask: Any, axis: int = 0) -> Array:
         raise ValueError("mask cannot be scalar.")
     sizes = array.shape[axis : axis + chosen.ndim]
     if sizes != chosen.shape:
-        raise ValueError(f"Shapes {_words(sizes)} and {_words(chosen.shape)} are incompatible")
+        raise ValueError(f"Shapes {tuple(sizes)} and {tuple(chosen.shape)} are incompatible")
     if context.is_tracer(chosen):
         raise TypeError(
             "How many elements a mask chooses must be known when the function is traced, and this "
@@ -162,7 +162,3 @@ def masked(array: Array, mask: Any, axis: int = 0) -> Array:
         )
     index = (slice(None),) * axis + np.nonzero(np.asarray(chosen))
     return array[index] if isinstance(array, np.ndarray) else jnp.asarray(array)[index]
-
-
-def _words(sizes: tuple[int, ...]) -> str:
-    return str(tuple(sizes))

@@ -16,6 +16,8 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused
 from jaxvars.typing import Array
 
+_DROPPED = "what goes out of range is an error on the CPU only, and dropped in a `tf.function`."
+
 
 def _scattered(x: Array, indices: Array, updates: Any, how: str) -> Array:
     new = _convert.pair(x, updates, "TensorScatter")[1]
@@ -41,81 +43,62 @@ def _whole(x: Array, new: Array, how: str) -> Array:
     return x
 
 
-@op("scatter_nd", "indices updates", example="[[1], [3], [1]], r(3), [4]")
+@op("scatter_nd", "indices updates", example="[[1], [3], [1]], r(3), [4]", differs=_DROPPED)
 def scatter_nd(indices: Array, updates: Array, shape: Any, bad_indices_policy: str = "") -> Array:
-    """Add parts, by lists of indices, to zeros.
-
-    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
-    `tf.function`.
-    """
+    """Add parts, by lists of indices, to zeros."""
     return _scattered(jnp.zeros(ints(shape, "shape"), updates.dtype), indices, updates, "add")
 
 
-@op("tensor_scatter_nd_add", "tensor indices", op="TensorScatterAdd")
+@op("tensor_scatter_nd_add", "tensor indices", op="TensorScatterAdd", differs=_DROPPED)
 def tensor_scatter_nd_add(
     tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
 ) -> Array:
     """Add to parts, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_add(r(4), [[1], [1]], r(2))`.
-
-    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
-    `tf.function`.
     """
     return _scattered(tensor, indices, updates, "add")
 
 
-@op("tensor_scatter_nd_sub", "tensor indices", op="TensorScatterSub")
+@op("tensor_scatter_nd_sub", "tensor indices", op="TensorScatterSub", differs=_DROPPED)
 def tensor_scatter_nd_sub(
     tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
 ) -> Array:
     """Subtract from parts, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_sub(r(4), [[1], [1]], r(2))`.
-
-    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
-    `tf.function`.
     """
     return _scattered(
         tensor, indices, -_convert.pair(tensor, updates, "TensorScatterSub")[1], "add"
     )
 
 
-@op("tensor_scatter_nd_max", "tensor indices", op="TensorScatterMax")
+@op("tensor_scatter_nd_max", "tensor indices", op="TensorScatterMax", differs=_DROPPED)
 def tensor_scatter_nd_max(
     tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
 ) -> Array:
     """Take the larger of parts and updates, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_max(p(4), [[1], [0]], r(2))`.
-
-    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
-    `tf.function`.
     """
     return _scattered(tensor, indices, updates, "max")
 
 
-@op("tensor_scatter_nd_min", "tensor indices", op="TensorScatterMin")
+@op("tensor_scatter_nd_min", "tensor indices", op="TensorScatterMin", differs=_DROPPED)
 def tensor_scatter_nd_min(
     tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
 ) -> Array:
     """Take the smaller of parts and updates, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_min(p(4), [[1], [0]], r(2))`.
-
-    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
-    `tf.function`.
     """
     return _scattered(tensor, indices, updates, "min")
 
 
-@op("tensor_scatter_nd_update", "tensor indices", op="TensorScatterUpdate")
+@op("tensor_scatter_nd_update", "tensor indices", op="TensorScatterUpdate", differs=_DROPPED)
 def tensor_scatter_nd_update(tensor: Array, indices: Array, updates: Array) -> Array:
     """Replace parts, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_update(r(4), [[1], [3]], r(2))`.
-
-    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
-    `tf.function`.
     """
     return _scattered(tensor, indices, updates, "set")

@@ -24,6 +24,8 @@ from jaxvars.tf.registry.rows import op
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
+_LEFT_OUT = "In a compiled function, ids that are too large are left out, too."
+
 Reduce: TypeAlias = Callable[[Array, Array, int], Array]
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
@@ -48,11 +50,11 @@ def _sizes(data: Array, ids: Array, count: int) -> Array:
 def _mean(data: Array, ids: Array, count: int) -> Array:
     sizes = jnp.maximum(_sizes(data, ids, count), 1).astype(data.dtype)
     total = _sum(data, ids, count)
-    return total / sizes if data.dtype.kind not in "iu" else lax.div(*_both(total, sizes))
-
-
-def _both(x: Array, y: Array) -> list[Array]:
-    return list(jnp.broadcast_arrays(x, y))
+    return (
+        total / sizes
+        if data.dtype.kind not in "iu"
+        else lax.div(*jnp.broadcast_arrays(total, sizes))
+    )
 
 
 def _wide_mean(data: Array, ids: Array, count: int) -> Array:
@@ -217,35 +219,29 @@ def segment_min(data: Array, segment_ids: Array) -> Array:
     return _sorted(_min_or_0, data, segment_ids)
 
 
-@op("math.unsorted_segment_sum", "data segment_ids", kinds=_NUMBERS)
+@op("math.unsorted_segment_sum", "data segment_ids", kinds=_NUMBERS, differs=_LEFT_OUT)
 def unsorted_segment_sum(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Add up, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_sum(r(4, 2), [2, 0, 2, -1], 4)`.
-
-    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_sum, data, segment_ids, num_segments)
 
 
-@op("math.unsorted_segment_prod", "data segment_ids", kinds=_NUMBERS)
+@op("math.unsorted_segment_prod", "data segment_ids", kinds=_NUMBERS, differs=_LEFT_OUT)
 def unsorted_segment_prod(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Multiply, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_prod(r(4, 2), [2, 0, 2, -1], 4)`.
-
-    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_prod, data, segment_ids, num_segments)
 
 
-@op("math.unsorted_segment_mean", "data segment_ids", kinds=_NUMBERS)
+@op("math.unsorted_segment_mean", "data segment_ids", kinds=_NUMBERS, differs=_LEFT_OUT)
 def unsorted_segment_mean(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Return the mean, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_mean(r(4, 2), [2, 0, 2, -1], 4)`.
-
-    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_wide_mean, data, segment_ids, num_segments)
 
@@ -262,23 +258,19 @@ def unsorted_segment_sqrt_n(data: Array, segment_ids: Array, num_segments: Any) 
     return _unsorted(_sqrt_n, data, segment_ids, num_segments)
 
 
-@op("math.unsorted_segment_max", "data segment_ids", kinds=_ORDERED)
+@op("math.unsorted_segment_max", "data segment_ids", kinds=_ORDERED, differs=_LEFT_OUT)
 def unsorted_segment_max(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Return the maximum, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_max(r(4, 2), [2, 0, 2, -1], 4)`.
-
-    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_max_or_least, data, segment_ids, num_segments)
 
 
-@op("math.unsorted_segment_min", "data segment_ids", kinds=_ORDERED)
+@op("math.unsorted_segment_min", "data segment_ids", kinds=_ORDERED, differs=_LEFT_OUT)
 def unsorted_segment_min(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Return the minimum, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_min(r(4, 2), [2, 0, 2, -1], 4)`.
-
-    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_min_or_greatest, data, segment_ids, num_segments)

@@ -18,6 +18,8 @@ import numpy as np
 from jaxvars.tf.registry.rows import op, operations
 from jaxvars.typing import Array
 
+_ON_HOST = "It is computed on the host."
+
 
 def _scipy(name: str) -> Callable[[Array], Array]:
     """Return a function of SciPy's as one of JAX's, which runs on the host."""
@@ -96,75 +98,51 @@ def bessel_i1e(x: Array) -> Array:
     return sp.i1e(x)
 
 
-@op("math.special.bessel_j0", "x", kinds="float", example="p(2, 3)")
+@op("math.special.bessel_j0", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
 def bessel_j0(x: Array) -> Array:
-    """Return the Bessel function of the first kind, of order 0.
-
-    Differs from TensorFlow: It is computed on the host.
-    """
+    """Return the Bessel function of the first kind, of order 0."""
     return _j0(x)
 
 
-@op("math.special.bessel_j1", "x", kinds="float", example="p(2, 3)")
+@op("math.special.bessel_j1", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
 def bessel_j1(x: Array) -> Array:
-    """Return the Bessel function of the first kind, of order 1.
-
-    Differs from TensorFlow: It is computed on the host.
-    """
+    """Return the Bessel function of the first kind, of order 1."""
     return _j1(x)
 
 
-@op("math.special.bessel_k0", "x", kinds="float", example="p(2, 3)")
+@op("math.special.bessel_k0", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
 def bessel_k0(x: Array) -> Array:
-    """Return the modified Bessel function of the second kind, K0.
-
-    Differs from TensorFlow: It is computed on the host.
-    """
+    """Return the modified Bessel function of the second kind, K0."""
     return _k0(x)
 
 
-@op("math.special.bessel_k0e", "x", kinds="float", example="p(2, 3)")
+@op("math.special.bessel_k0e", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
 def bessel_k0e(x: Array) -> Array:
-    """Return exp(x) times the function bessel_k0.
-
-    Differs from TensorFlow: It is computed on the host.
-    """
+    """Return exp(x) times the function bessel_k0."""
     return _k0e(x)
 
 
-@op("math.special.bessel_k1", "x", kinds="float", example="p(2, 3)")
+@op("math.special.bessel_k1", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
 def bessel_k1(x: Array) -> Array:
-    """Return the modified Bessel function of the second kind, K1.
-
-    Differs from TensorFlow: It is computed on the host.
-    """
+    """Return the modified Bessel function of the second kind, K1."""
     return _k1(x)
 
 
-@op("math.special.bessel_k1e", "x", kinds="float", example="p(2, 3)")
+@op("math.special.bessel_k1e", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
 def bessel_k1e(x: Array) -> Array:
-    """Return exp(x) times the function bessel_k1.
-
-    Differs from TensorFlow: It is computed on the host.
-    """
+    """Return exp(x) times the function bessel_k1."""
     return _k1e(x)
 
 
-@op("math.special.bessel_y0", "x", kinds="float", example="p(2, 3)")
+@op("math.special.bessel_y0", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
 def bessel_y0(x: Array) -> Array:
-    """Return the Bessel function of the second kind, of order 0.
-
-    Differs from TensorFlow: It is computed on the host.
-    """
+    """Return the Bessel function of the second kind, of order 0."""
     return _y0(x)
 
 
-@op("math.special.bessel_y1", "x", kinds="float", example="p(2, 3)")
+@op("math.special.bessel_y1", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
 def bessel_y1(x: Array) -> Array:
-    """Return the Bessel function of the second kind, of order 1.
-
-    Differs from TensorFlow: It is computed on the host.
-    """
+    """Return the Bessel function of the second kind, of order 1."""
     return _y1(x)
 
 

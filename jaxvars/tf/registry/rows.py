@@ -129,6 +129,7 @@ def op(
     by_rows: str = "",
     is_listed: bool = True,
     example: str = "",
+    differs: str = "",
 ) -> Callable[[Callable[P, Any]], Operation[P]]:
     """Return a decorator of functions that take arrays for tensors: it makes an operation of one.
 
@@ -151,6 +152,7 @@ def op(
         by_rows: the argument that may be `tf.IndexedSlices`, and then the result is, too.
         is_listed: it is in the table.
         example: the arguments of the example in its docstring, if that has none itself.
+        differs: what differs from TensorFlow, the same way.
     """
     space, _, short = name.rpartition(".")
 
@@ -163,7 +165,7 @@ def op(
         names: dict[str, Any] = {"__name__": module, "written": _written}
         function: Any = FunctionType(_FIRST_CALL, names, short)
         function.__module__, function.__qualname__ = module, short
-        function.__doc__, function.__wrapped__ = _documented(call, name, example), call
+        function.__doc__, function.__wrapped__ = _documented(call, name, example, differs), call
         function.__signature__ = signature.replace(parameters=[*parameters, name_too])
         if below.__kwdefaults__:
             function.__defaults__ = below.__defaults__
@@ -181,10 +183,14 @@ def op(
     return made
 
 
-def _documented(call: Callable[..., Any], name: str, example: str) -> str:
+def _documented(call: Callable[..., Any], name: str, example: str, differs: str) -> str:
     """Return the docstring of an operation: the example follows what it does."""
-    first, *rest = inspect.cleandoc(call.__doc__ or "").split("\n\n")
-    return "\n\n".join([first, *([f"Example: `tf.{name}({example})`."] if example else []), *rest])
+    parts = inspect.cleandoc(call.__doc__ or "").split("\n\n")
+    if example:
+        parts.insert(1, f"Example: `tf.{name}({example})`.")
+    if differs:
+        parts.append(f"Differs from TensorFlow: {differs}")
+    return "\n\n".join(parts)
 
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:

@@ -23,13 +23,14 @@ from jaxvars.typing import Array
 _INEXACT = "float complex"
 
 
-def _three(diagonals: Any, form: str) -> list[Array]:
+def three_diagonals(diagonals: Any, form: str) -> list[Array]:
     """Return the diagonals above, at and below the middle, each of full length."""
+    if form == "sequence":
+        high, middle, low = alike(list(diagonals), "Pack")
+        return [_padded(high, middle, (0, 1)), middle, _padded(low, middle, (1, 0))]
+    diagonals = to_array(diagonals)
     if form == "compact":
         return [diagonals[..., i, :] for i in range(3)]
-    if form == "sequence":
-        high, middle, low = diagonals
-        return [_padded(high, middle, (0, 1)), middle, _padded(low, middle, (1, 0))]
     if form != "matrix":
         raise Refused(ValueError(f"Unrecognized diagonals_format: {form}"))
     middle = jnp.diagonal(diagonals, axis1=-2, axis2=-1)
@@ -43,12 +44,6 @@ def _padded(part: Array, middle: Array, ends: tuple[int, int]) -> Array:
     return jnp.pad(part, [(0, 0)] * (part.ndim - 1) + [ends])
 
 
-def _diagonals(diagonals: Any, form: str) -> list[Array]:
-    is_list = form == "sequence"
-    given = alike(list(diagonals), "Pack") if is_list else to_array(diagonals)
-    return _three(given, form)
-
-
 @op("linalg.tridiagonal_solve", "rhs", op="TridiagonalSolve", kinds=_INEXACT)
 def tridiagonal_solve(
     diagonals: Any, rhs: Array, diagonals_format: str = "compact", transpose_rhs: bool = False,
@@ -58,7 +53,7 @@ def tridiagonal_solve(
 
     Example: `tf.linalg.tridiagonal_solve(p(3, 4), r(4, 2))`.
     """
-    high, middle, low = _diagonals(diagonals, diagonals_format)
+    high, middle, low = three_diagonals(diagonals, diagonals_format)
     is_vector = rhs.ndim == middle.ndim
     rhs = jnp.conj(rhs) if conjugate_rhs else rhs
     if is_vector:
@@ -67,21 +62,22 @@ def tridiagonal_solve(
         rhs = jnp.swapaxes(rhs, -1, -2)
     if rhs.shape[-2] != middle.shape[-1]:
         raise ValueError(f"the right-hand side has {rhs.shape[-2]} rows, not {middle.shape[-1]}")
-    made = _of_three(high, middle, low, rhs)
+    made = solve_of_three(high, middle, low, rhs)
     return made[..., 0] if is_vector else made
 
 
 @jax.jit
-def _of_three(high: Array, middle: Array, low: Array, rhs: Array) -> Array:
+def solve_of_three(high: Array, middle: Array, low: Array, rhs: Array) -> Array:
+    """Solve equations of matrices with three diagonals."""
     size = middle.shape[-1]
-    matrix = _matrix_of([high, middle, low], size, (1, 0, -1))
+    matrix = matrix_of([high, middle, low], size, (1, 0, -1))
     if jnp.iscomplexobj(middle) or size < 3:
         return jnp.linalg.solve(matrix, rhs)
     high, low = high.at[..., -1].set(0), low.at[..., 0].set(0)
     return lax.linalg.tridiagonal_solve(low, middle, high, rhs)
 
 
-def _matrix_of(bands: list[Array], size: int, offsets: tuple[int, ...]) -> Array:
+def matrix_of(bands: list[Array], size: int, offsets: tuple[int, ...]) -> Array:
     """Return matrices of which each band gives a diagonal, by the number of the row."""
     total: Any = 0
     for band, k in zip(bands, offsets, strict=True):
@@ -92,7 +88,7 @@ def _matrix_of(bands: list[Array], size: int, offsets: tuple[int, ...]) -> Array
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _dense(bands: Array, size: int, offsets: tuple[int, ...]) -> Array:
-    return _matrix_of([bands[..., i, :] for i in range(len(offsets))], size, offsets)
+    return matrix_of([bands[..., i, :] for i in range(len(offsets))], size, offsets)
 
 
 @op("linalg.tridiagonal_matmul", "rhs", op="TridiagonalMatMul", kinds=_INEXACT)
@@ -101,13 +97,13 @@ def tridiagonal_matmul(diagonals: Any, rhs: Array, diagonals_format: str = "comp
 
     Example: `tf.linalg.tridiagonal_matmul(p(3, 4), r(4, 2))`.
     """
-    bands = _diagonals(diagonals, diagonals_format)
-    return _product(bands, rhs)
+    return multiply_bands(three_diagonals(diagonals, diagonals_format), rhs)
 
 
 @jax.jit
-def _product(bands: list[Array], rhs: Array) -> Array:
-    return _matrix_of(bands, bands[1].shape[-1], (1, 0, -1)) @ rhs
+def multiply_bands(bands: list[Array], rhs: Array) -> Array:
+    """Multiply by matrices with three diagonals."""
+    return matrix_of(bands, bands[1].shape[-1], (1, 0, -1)) @ rhs
 
 
 @op("linalg.banded_triangular_solve", "bands rhs", same=True, kinds=_INEXACT)

@@ -61,7 +61,7 @@ def refuse_singular(singular: Array) -> None:
 
 # ---------------------------------------------------------------- inverses and determinants
 @functools.partial(jax.jit, static_argnums=2)
-def _solved(matrix: Array, rhs: Array, is_adjoint: bool) -> tuple[Array, Array]:
+def try_solve(matrix: Array, rhs: Array, is_adjoint: bool) -> tuple[Array, Array]:
     """Return the solution, and whether there is none."""
     turned = conjugate_transpose(matrix) if is_adjoint else matrix
     made = jnp.linalg.solve(turned, rhs)
@@ -77,7 +77,7 @@ def inv(input: Array, adjoint: bool = False) -> Array:
     """
     check_square(input)
     eye = jnp.broadcast_to(jnp.eye(input.shape[-1], dtype=input.dtype), input.shape)
-    made, singular = _solved(input, eye, bool(adjoint))
+    made, singular = try_solve(input, eye, bool(adjoint))
     refuse_singular(singular)
     return made
 
@@ -95,7 +95,7 @@ def solve(matrix: Array, rhs: Array, adjoint: bool = False) -> Array:
         raise ValueError(
             f"All input tensors must have the same rank and batch: {matrix.shape}, {rhs.shape}"
         )
-    made, singular = _solved(matrix, rhs, bool(adjoint))
+    made, singular = try_solve(matrix, rhs, bool(adjoint))
     refuse_singular(singular)
     return made
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import joint_batch
 from jaxvars.tf.linalg.operators.blocks import LinearOperatorBlockDiag
-from jaxvars.tf.linalg.operators.circulant import _Circulant
+from jaxvars.tf.linalg.operators.circulant import CirculantOperator
 from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
 from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag
 from jaxvars.tf.linalg.operators.hints import Hint
@@ -104,7 +104,7 @@ def _of_numbers(a: LinearOperator, b: LinearOperator, how: Any) -> LinearOperato
         return LinearOperatorScaledIdentity(a.domain_dimension, Tensor(made), **hints)
     if isinstance(a, _DIAGONALS) and isinstance(b, _DIAGONALS):
         return LinearOperatorDiag(Tensor(how(a.diagonal(), b.diagonal())), **hints)
-    if isinstance(a, _Circulant) and isinstance(b, type(a)) and a.dtype == b.dtype:
+    if isinstance(a, CirculantOperator) and isinstance(b, type(a)) and a.dtype == b.dtype:
         made = how(tree.array(a.spectrum), tree.array(b.spectrum))
         return type(a)(Tensor(made), a.dtype, **hints)
     return None

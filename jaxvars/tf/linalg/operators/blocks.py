@@ -10,13 +10,14 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch, joint_batch
 from jaxvars.tf.linalg.operators.dense import LinearOperatorFullMatrix
 from jaxvars.tf.linalg.operators.hints import HINTS, hinted, imply
 from jaxvars.tf.linalg.operators.identity import LinearOperatorZeros
 from jaxvars.tf.linalg.operators.made import OfSeveral, checked_operators, of_all, require_square
-from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
+from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
@@ -165,7 +166,7 @@ class _Blocks(LinearOperator):
 
     def _parts(self, x: Any, adjoint_arg: bool = False) -> list[Array]:
         parts = [self._read(part) for part in x]
-        return list(map(turned, parts)) if adjoint_arg else parts
+        return list(map(conjugate_transpose, parts)) if adjoint_arg else parts
 
 
 def _wrapped(parts: list[Array]) -> list[Tensor]:

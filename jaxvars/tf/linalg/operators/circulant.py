@@ -37,7 +37,7 @@ _ARGS = """
     """
 
 
-class _Circulant(LinearOperator):
+class CirculantOperator(LinearOperator):
     """What Fourier transforms of so many axes make diagonal."""
 
     _depth: int
@@ -163,20 +163,20 @@ class _Circulant(LinearOperator):
 
 @final
 @tree.registered
-class LinearOperatorCirculant(_Circulant):
+class LinearOperatorCirculant(CirculantOperator):
     __doc__ = "A matrix whose columns are the first one, turned around." + _ARGS.format("n")
     _depth = 1
 
 
 @final
 @tree.registered
-class LinearOperatorCirculant2D(_Circulant):
+class LinearOperatorCirculant2D(CirculantOperator):
     __doc__ = "A matrix that convolves images, around their edges." + _ARGS.format("n0, n1")
     _depth = 2
 
 
 @final
 @tree.registered
-class LinearOperatorCirculant3D(_Circulant):
+class LinearOperatorCirculant3D(CirculantOperator):
     __doc__ = "A matrix that convolves volumes, around their edges." + _ARGS.format("n0, n1, n2")
     _depth = 3

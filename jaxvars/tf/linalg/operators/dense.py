@@ -6,12 +6,17 @@ from typing import Any, final
 
 import jax.numpy as jnp
 
-from jaxvars.tf.linalg.matrices.bands import _diagonals, _matrix_of, _of_three, _product
+from jaxvars.tf.linalg.matrices.bands import (
+    matrix_of,
+    multiply_bands,
+    solve_of_three,
+    three_diagonals,
+)
 from jaxvars.tf.linalg.matrices.diagonals import diag_part
 from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import times
-from jaxvars.tf.linalg.operators.diagonal import _WithEigenvalues, require_nonzero
+from jaxvars.tf.linalg.operators.diagonal import TriangularOperator, require_nonzero
 from jaxvars.tf.linalg.operators.hints import hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
@@ -53,7 +58,7 @@ class LinearOperatorFullMatrix(LinearOperator):
 
 @final
 @tree.registered
-class LinearOperatorLowerTriangular(_WithEigenvalues):
+class LinearOperatorLowerTriangular(TriangularOperator):
     """A lower triangle.
 
     Args:
@@ -135,7 +140,7 @@ class LinearOperatorTridiag(LinearOperator):
 
     def _three(self, adjoint: bool = False) -> list[Array]:
         """Return the diagonals above, at and below the middle, each of full length."""
-        high, middle, low = _diagonals(self._diagonals, self._diagonals_format)
+        high, middle, low = three_diagonals(self._diagonals, self._diagonals_format)
         if not adjoint:
             return [high, middle, low]
         return [jnp.conj(x) for x in (jnp.roll(low, -1, -1), middle, jnp.roll(high, 1, -1))]
@@ -153,15 +158,15 @@ class LinearOperatorTridiag(LinearOperator):
         return (*batch, size, size)
 
     def _matmul(self, x: Array, adjoint: bool = False) -> Array:
-        return _product(self._three(adjoint), x)
+        return multiply_bands(self._three(adjoint), x)
 
     def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         batch = jnp.broadcast_shapes(self.sizes[:-2], rhs.shape[:-2])
         three = [jnp.broadcast_to(d, (*batch, d.shape[-1])) for d in self._three(adjoint)]
-        return _of_three(*three, jnp.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
+        return solve_of_three(*three, jnp.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
 
     def _to_dense(self) -> Array:
-        return _matrix_of(self._three(), self.sizes[-1], (1, 0, -1))
+        return matrix_of(self._three(), self.sizes[-1], (1, 0, -1))
 
     def _diag_part(self) -> Array:
         return jnp.broadcast_to(self._three()[1], self.sizes[:-1])

@@ -28,7 +28,7 @@ def require_real(x: Array, words: str) -> None:
     debugging.assert_equal(Tensor(jnp.zeros((), part.dtype)), part, message=words)
 
 
-class _WithEigenvalues(LinearOperator):
+class TriangularOperator(LinearOperator):
     """What has its eigenvalues on its diagonal."""
 
     def _determinant(self) -> Array:
@@ -41,7 +41,7 @@ class _WithEigenvalues(LinearOperator):
         return self._diag_part()
 
 
-class _Diagonal(_WithEigenvalues):
+class DiagonalOperator(TriangularOperator):
     """What is zero beside its diagonal, which is broadcast to all rows."""
 
     @abstractmethod
@@ -72,7 +72,7 @@ class _Diagonal(_WithEigenvalues):
 
 @final
 @tree.registered
-class LinearOperatorDiag(_Diagonal):
+class LinearOperatorDiag(DiagonalOperator):
     """A diagonal matrix.
 
     Args:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
-from jaxvars.tf.linalg.operators.diagonal import _Diagonal, require_nonzero, require_real
+from jaxvars.tf.linalg.operators.diagonal import DiagonalOperator, require_nonzero, require_real
 from jaxvars.tf.linalg.operators.hints import HINTS, hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
@@ -23,7 +23,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
 
-class _Identity(_Diagonal):
+class _Identity(DiagonalOperator):
     """A number on the diagonal, of `num_rows` rows."""
 
     _num_rows: int

@@ -7,11 +7,12 @@ from typing import Any, final
 
 import jax.numpy as jnp
 
+from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import cholesky, joint_batch
 from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
 from jaxvars.tf.linalg.operators.hints import HINTS, Hint, Hints, always, hinted, imply
-from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator, turned
+from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
@@ -115,7 +116,7 @@ class LinearOperatorAdjoint(_OfOne):
         return self._operator.solution(rhs, not adjoint)
 
     def _to_dense(self) -> Array:
-        return turned(self._operator.dense())
+        return conjugate_transpose(self._operator.dense())
 
     def _determinant(self) -> Array:
         return jnp.conj(tree.array(self._operator._determinant()))

@@ -206,7 +206,7 @@ class LinearOperator(Described):
         other = array.shape[-1 if adjoint_arg else axis]
         if own != other:
             raise ValueError(f"Dimensions {own} and {other} are not compatible")
-        return turned(array) if adjoint_arg else array
+        return conjugate_transpose(array) if adjoint_arg else array
 
     def _combined(self, how: str, x: LinearOperator, adjoint: bool, adjoint_arg: bool) -> Any:
         """Return a product, or solution, of operators."""
@@ -389,8 +389,3 @@ class LinearOperator(Described):
     def assert_self_adjoint(self, name: str = "assert_self_adjoint") -> None:
         """Raise InvalidArgumentError if it does not equal its adjoint."""
         self._assert_self_adjoint()
-
-
-def turned(x: Array) -> Array:
-    """Return the adjoint of an array."""
-    return conjugate_transpose(x)

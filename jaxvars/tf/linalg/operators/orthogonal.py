@@ -7,10 +7,11 @@ from typing import Any, final
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
 from jaxvars.tf.linalg.operators.hints import always, hinted, imply
-from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
+from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.static import refused
@@ -140,7 +141,7 @@ class LinearOperatorHouseholder(_Orthogonal):
 
     def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         unit = self._unit()[..., None]
-        return x - 2 * unit * jnp.matmul(turned(unit), x)
+        return x - 2 * unit * jnp.matmul(conjugate_transpose(unit), x)
 
     def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._matmul(rhs, adjoint)

@@ -6,13 +6,14 @@ from typing import Any, final
 
 import jax.numpy as jnp
 
+from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import cholesky, cholesky_solved, joint_batch, solved, times
 from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag
 from jaxvars.tf.linalg.operators.hints import Hint, hinted
 from jaxvars.tf.linalg.operators.identity import LinearOperatorIdentity
 from jaxvars.tf.linalg.operators.made import reduced
-from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
+from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.typing import Array
 
@@ -109,19 +110,19 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         return (*joint_batch(*parts), *self._base_operator.sizes[-2:])
 
     def _matmul(self, x: Array, adjoint: bool = False) -> Array:
-        x, (u, v) = x, self._arrays()
+        u, v = self._arrays()
         left, right = (v, u) if adjoint else (u, v)
         inner = self.diag_operator.product(times(right, x, is_adjoint=True), adjoint)
         return self._base_operator.product(x, adjoint) + times(left, inner)
 
     def _to_dense(self) -> Array:
         u, v = self._arrays()
-        update = times(u, self.diag_operator.product(turned(v)))
+        update = times(u, self.diag_operator.product(conjugate_transpose(v)))
         return jnp.broadcast_to(self._base_operator.dense() + update, self.sizes)
 
     def _diag_part(self) -> Array:
         u, v = self._arrays()
-        scaled = turned(self.diag_operator.product(turned(v)))
+        scaled = conjugate_transpose(self.diag_operator.product(conjugate_transpose(v)))
         own = tree.array(self._base_operator._diag_part())
         return own + jnp.sum(u * jnp.conj(scaled), -1)
 
@@ -140,7 +141,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
 
     def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         # The Woodbury identity: (L + UDV^H)^-1 = L^-1 - L^-1 U C^-1 V^H L^-1.
-        rhs, (u, v) = rhs, self._arrays()
+        u, v = self._arrays()
         left, right = (v, u) if adjoint else (u, v)
         first = self._base_operator.solution(rhs, adjoint)
         inner, capacitance = times(right, first, is_adjoint=True), self._capacitance()
