@@ -50,11 +50,9 @@ def _sizes(data: Array, ids: Array, count: int) -> Array:
 def _mean(data: Array, ids: Array, count: int) -> Array:
     sizes = jnp.maximum(_sizes(data, ids, count), 1).astype(data.dtype)
     total = _sum(data, ids, count)
-    return (
-        total / sizes
-        if data.dtype.kind not in "iu"
-        else lax.div(*jnp.broadcast_arrays(total, sizes))
-    )
+    if data.dtype.kind in "iu":
+        return lax.div(*jnp.broadcast_arrays(total, sizes))
+    return total / sizes
 
 
 def _wide_mean(data: Array, ids: Array, count: int) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.diagonal import require_nonzero, require_real
+from jaxvars.tf.linalg.operators.diagonal import require_nonzero, require_positive, require_real
 from jaxvars.tf.linalg.operators.hints import hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
@@ -152,10 +152,8 @@ class CirculantOperator(LinearOperator):
         require_nonzero(self._complex(), "Operator was singular.")
 
     def _assert_positive_definite(self) -> None:
-        debugging.assert_positive(
-            Tensor(jnp.real(self._complex())), message="Not positive definite:  Real part of "
-            "spectrum was not all positive."
-        )  # fmt: skip
+        words = "Not positive definite:  Real part of spectrum was not all positive."
+        require_positive(self._complex(), words)
 
     def _assert_self_adjoint(self) -> None:
         require_real(self._complex(), "Not self-adjoint:  The spectrum contained imaginary part.")

@@ -28,6 +28,11 @@ def require_real(x: Array, words: str) -> None:
     debugging.assert_equal(Tensor(jnp.zeros((), part.dtype)), part, message=words)
 
 
+def require_positive(x: Array, words: str) -> None:
+    """Raise InvalidArgumentError, now or when the program runs, if a real part is not positive."""
+    debugging.assert_positive(Tensor(jnp.real(x)), message=words)
+
+
 class TriangularOperator(LinearOperator):
     """What has its eigenvalues on its diagonal."""
 
@@ -111,9 +116,9 @@ class LinearOperatorDiag(DiagonalOperator):
         require_nonzero(self.diagonal(), "Singular operator:  Diagonal contained zero values.")
 
     def _assert_positive_definite(self) -> None:
-        debugging.assert_positive(
-            Tensor(jnp.real(self.diagonal())),
-            message="Diagonal operator had diagonal entries with non-positive real part, thus was "
+        require_positive(
+            self.diagonal(),
+            "Diagonal operator had diagonal entries with non-positive real part, thus was "
             "not positive definite.",
         )
 

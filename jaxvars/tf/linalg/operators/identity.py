@@ -9,10 +9,14 @@ from typing import Any, final
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
-from jaxvars.tf.linalg.operators.diagonal import DiagonalOperator, require_nonzero, require_real
+from jaxvars.tf.linalg.operators.diagonal import (
+    DiagonalOperator,
+    require_nonzero,
+    require_positive,
+    require_real,
+)
 from jaxvars.tf.linalg.operators.hints import HINTS, hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
@@ -145,9 +149,7 @@ class LinearOperatorScaledIdentity(_Identity):
         require_nonzero(self.diagonal(), "LinearOperator was singular")
 
     def _assert_positive_definite(self) -> None:
-        debugging.assert_positive(
-            Tensor(jnp.real(self.diagonal())), message="LinearOperator was not positive definite."
-        )
+        require_positive(self.diagonal(), "LinearOperator was not positive definite.")
 
     def _assert_self_adjoint(self) -> None:
         require_real(self.diagonal(), "LinearOperator was not self-adjoint")
