@@ -7,7 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from jaxvars.tf.listing import lister
 
@@ -30,7 +30,10 @@ class OpError(Exception):
     Wrong: `tf.matmul(tf.ones((2, 3)), tf.ones((2, 3)))`. Cure: sizes that fit, as the message says.
     """
 
-    _code = UNKNOWN
+    _code: ClassVar[int] = UNKNOWN
+
+    def __init_subclass__(cls, code: int | None = None) -> None:
+        cls._code = cls._code if code is None else code
 
     def __init__(
         self, node_def: Any = None, op: Any = None, message: str = "", error_code: Any = None
@@ -49,115 +52,83 @@ class OpError(Exception):
 
 
 @final
-class InvalidArgumentError(OpError, ValueError):
+class InvalidArgumentError(OpError, ValueError, code=INVALID_ARGUMENT):
     """An operation got what it cannot work with."""
 
-    _code = INVALID_ARGUMENT
-
 
 @final
-class OutOfRangeError(OpError, ValueError):
+class OutOfRangeError(OpError, ValueError, code=OUT_OF_RANGE):
     """An operation went past the end."""
 
-    _code = OUT_OF_RANGE
-
 
 @final
-class NotFoundError(OpError):
+class NotFoundError(OpError, code=NOT_FOUND):
     """What was requested is not there."""
 
-    _code = NOT_FOUND
-
 
 @final
-class FailedPreconditionError(OpError):
+class FailedPreconditionError(OpError, code=FAILED_PRECONDITION):
     """The program is not in a state for the operation: a variable has no value."""
 
-    _code = FAILED_PRECONDITION
-
 
 @final
-class UnimplementedError(OpError):
+class UnimplementedError(OpError, code=UNIMPLEMENTED):
     """The operation is not there for these arguments."""
 
-    _code = UNIMPLEMENTED
-
 
 @final
-class AbortedError(OpError):
+class AbortedError(OpError, code=ABORTED):
     """The operation was aborted."""
 
-    _code = ABORTED
-
 
 @final
-class AlreadyExistsError(OpError):
+class AlreadyExistsError(OpError, code=ALREADY_EXISTS):
     """What was to be made exists."""
 
-    _code = ALREADY_EXISTS
-
 
 @final
-class CancelledError(OpError):
+class CancelledError(OpError, code=CANCELLED):
     """The operation was cancelled."""
 
-    _code = CANCELLED
-
 
 @final
-class DataLossError(OpError):
+class DataLossError(OpError, code=DATA_LOSS):
     """Data is damaged: a checkpoint whose values are not what was written."""
 
-    _code = DATA_LOSS
-
 
 @final
-class DeadlineExceededError(OpError):
+class DeadlineExceededError(OpError, code=DEADLINE_EXCEEDED):
     """The operation took too long."""
 
-    _code = DEADLINE_EXCEEDED
-
 
 @final
-class InternalError(OpError):
+class InternalError(OpError, code=INTERNAL):
     """The system failed."""
 
-    _code = INTERNAL
-
 
 @final
-class PermissionDeniedError(OpError):
+class PermissionDeniedError(OpError, code=PERMISSION_DENIED):
     """The caller may not do that."""
 
-    _code = PERMISSION_DENIED
-
 
 @final
-class ResourceExhaustedError(OpError):
+class ResourceExhaustedError(OpError, code=RESOURCE_EXHAUSTED):
     """There is not enough memory, or of something else."""
 
-    _code = RESOURCE_EXHAUSTED
-
 
 @final
-class UnauthenticatedError(OpError):
+class UnauthenticatedError(OpError, code=UNAUTHENTICATED):
     """The caller is not known."""
 
-    _code = UNAUTHENTICATED
-
 
 @final
-class UnavailableError(OpError):
+class UnavailableError(OpError, code=UNAVAILABLE):
     """What is needed is not available now."""
 
-    _code = UNAVAILABLE
-
 
 @final
-class UnknownError(OpError):
+class UnknownError(OpError, code=UNKNOWN):
     """Something else went wrong."""
-
-    _code = UNKNOWN
 
 
 @final

@@ -11,7 +11,10 @@ import ast
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from jaxvars.display.text import did_you_mean
 
 HOMES: dict[str, str] = {}
 """The modules of operations, by their full names and aliases; `registry/rows.py` fills it."""
@@ -35,6 +38,33 @@ def lister(
         return sorted({*defined(module), *own, *others, *named})
 
     return listed
+
+
+def namespace(
+    module: str,
+    absent: Mapping[str, str] | None = None,
+    others: Iterable[str] = (),
+    find: Callable[[str], Any] | None = None,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a module's `__getattr__` and `__dir__`: an unknown name is answered with a near one.
+
+    Args:
+        module: its `__name__`.
+        absent: names of TensorFlow's that are not there, and why.
+        others: names that are there besides its own and those of operations.
+        find: returns the value of another name, or raises AttributeError.
+    """
+    space, listed = module.removeprefix("jaxvars."), lister(module, others)
+
+    def attribute(name: str) -> Any:
+        if absent is not None and name in absent:
+            raise AttributeError(f"{space} has no attribute {name!r}: {absent[name]}.")
+        if find is not None:
+            return find(name)
+        hint = "" if name.startswith("__") else did_you_mean(name, listed())  # Python asks often
+        raise AttributeError(f"{space} has no attribute {name!r}.{hint}")
+
+    return attribute, listed
 
 
 def operations_in(space: str) -> list[str]:

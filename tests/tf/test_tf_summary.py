@@ -122,7 +122,7 @@ def test_traces(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_said() -> None:
-    with pytest.raises(AttributeError, match="has no graph"):
+    with pytest.raises(AttributeError, match="has no attribute 'graph'"):
         tf.summary.graph  # noqa: B018 - it raises
     with pytest.raises(AttributeError, match="MirroredStrategy runs on all devices"):
         tf.distribute.TPUStrategy  # noqa: B018 - it raises

@@ -7,17 +7,17 @@ Rules this file keeps:
 from __future__ import annotations
 
 import os
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 
 from jaxvars import config as _config
 from jaxvars.config import PhysicalDevice
 from jaxvars.devices.device import list_devices
-from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DeviceError
 from jaxvars.tf.config.devices import DeviceSpec
 from jaxvars.tf.errors import UnimplementedError
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.random.streams import require_seeds
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
@@ -25,8 +25,12 @@ Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
 _DETERMINISM = "--xla_gpu_deterministic_ops=true"
 
 
+_OLDER: dict[str, Any] = {}
+
+
 def _add_older_names(**names: Any) -> None:  # pyright: ignore[reportUnusedFunction] - tf.config calls it
     """Give older names to functions of `tf.config`, which imports this file."""
+    _OLDER.update(names)
     globals().update(names)
 
 
@@ -174,9 +178,9 @@ def set_device_policy(device_policy: str | None) -> None:
         )
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name in {"enable_mlir_bridge", "disable_mlir_bridge", "ClusterDeviceFilters"}:
-        what = "processes are started by jaxvars.launch" if "Cluster" in name else "XLA has no such"
-        raise AttributeError(f"tf.config.experimental has no {name}: {what}.")
-    hint = did_you_mean(name, list(globals()))
-    raise AttributeError(f"tf.config.experimental has no attribute {name!r}.{hint}")
+_ABSENT = {
+    **dict.fromkeys(["enable_mlir_bridge", "disable_mlir_bridge"], "XLA has no such bridge"),
+    "ClusterDeviceFilters": "processes are started by jaxvars.launch",
+}
+
+__getattr__, __dir__ = namespace(__name__, _ABSENT, _OLDER)

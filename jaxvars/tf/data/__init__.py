@@ -10,9 +10,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any
-
-from jaxvars.display.text import did_you_mean
 from jaxvars.tf.data import experimental as experimental
 from jaxvars.tf.data.dataset import Dataset as Dataset
 from jaxvars.tf.data.files import fixed_length_records as FixedLengthRecordDataset  # noqa: N812 - TensorFlow's name
@@ -25,7 +22,7 @@ from jaxvars.tf.data.generators.options import ThreadingOptions as ThreadingOpti
 from jaxvars.tf.data.iterator import DatasetIterator as Iterator
 from jaxvars.tf.data.iterator import IteratorSpec as IteratorSpec
 from jaxvars.tf.data.iterator import NumpyIterator as NumpyIterator
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.tensors.elements import DatasetSpec as DatasetSpec
 
 AUTOTUNE = -1
@@ -37,9 +34,4 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    hint = did_you_mean(name, __all__)
-    raise AttributeError(f"tf.data has no attribute {name!r}.{hint}")
-
-
-__dir__ = lister(__name__)
+__getattr__, __dir__ = namespace(__name__)

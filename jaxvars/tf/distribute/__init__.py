@@ -21,9 +21,8 @@ from __future__ import annotations
 
 import types
 from contextlib import ExitStack
-from typing import NoReturn, final
+from typing import final
 
-from jaxvars.display.text import did_you_mean
 from jaxvars.parallel import strategies as _core
 from jaxvars.parallel.strategies import InputContext as InputContext
 from jaxvars.parallel.strategies import ReduceOp as ReduceOp
@@ -39,7 +38,7 @@ from jaxvars.tf.distribute.strategy import ReductionToOneDevice as ReductionToOn
 from jaxvars.tf.distribute.strategy import ReplicaContext as ReplicaContext
 from jaxvars.tf.distribute.strategy import RunOptions as RunOptions
 from jaxvars.tf.distribute.strategy import Strategy as Strategy
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 
 __all__ = [
     "CrossDeviceOps", "DistributedDataset", "HierarchicalCopyAllReduce", "InputContext",
@@ -173,11 +172,4 @@ _ELSEWHERE = {
 }
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name in _ELSEWHERE:
-        raise AttributeError(f"tf.distribute has no {name}: {_ELSEWHERE[name]}.")
-    hint = did_you_mean(name, __all__)
-    raise AttributeError(f"tf.distribute has no attribute {name!r}.{hint}")
-
-
-__dir__ = lister(__name__)
+__getattr__, __dir__ = namespace(__name__, _ELSEWHERE)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import types
-from typing import Any
 
-from jaxvars.display.text import did_you_mean
 from jaxvars.tf.data.generators.optional import Optional as Optional
 from jaxvars.tf.experimental import dlpack as dlpack
 from jaxvars.tf.experimental import numpy as numpy
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf.variables.extension_type import ExtensionType as ExtensionType
 from jaxvars.tf.variables.extension_type import ExtensionTypeSpec as ExtensionTypeSpec
@@ -20,8 +18,8 @@ __all__ = ["dlpack", "extension_type", "numpy"]
 extension_type = types.SimpleNamespace(as_dict=_as_dict)
 globals().update({name: DTYPES[name] for name in EXPERIMENTAL})
 
-_DISPATCH = "operations are not dispatched on classes. Give the class methods, or Python operators."
-_RAGGED = "there are no ragged tensors, since XLA compiles for fixed shapes. Pad, and use a mask."
+_DISPATCH = "operations are not dispatched on classes. Give the class methods, or Python operators"
+_RAGGED = "there are no ragged tensors, since XLA compiles for fixed shapes. Pad, and use a mask"
 _ABSENT = {
     **dict.fromkeys(
         ["dispatch_for_api", "dispatch_for_unary_elementwise_apis",
@@ -31,24 +29,17 @@ _ABSENT = {
     **dict.fromkeys(["StructuredTensor", "DynamicRaggedShape", "RowPartition"], _RAGGED),
     **dict.fromkeys(
         ["BatchableExtensionType", "ExtensionTypeBatchEncoder"],
-        "tf.map_fn and tf.data take structures. Use ExtensionType, and map over its fields.",
+        "tf.map_fn and tf.data take structures. Use ExtensionType, and map over its fields",
     ),
-    "register_filesystem_plugin": "files are opened by Python and orbax: see fsspec and etils.",
-    "dtensor": "tensors on meshes are those of JAX: jax.make_mesh and jax.sharding.",
-    "tensorrt": "everything is compiled by XLA.",
-    "enable_strict_mode": "it is strict already.",
+    "register_filesystem_plugin": "files are opened by Python and orbax: see fsspec and etils",
+    "dtensor": "tensors on meshes are those of JAX: jax.make_mesh and jax.sharding",
+    "tensorrt": "everything is compiled by XLA",
+    "enable_strict_mode": "it is strict already",
     **dict.fromkeys(
         ["async_scope", "async_clear_error", "function_executor_type"],
-        "operations always run asynchronously, and an error is raised where a value is read.",
+        "operations always run asynchronously, and an error is raised where a value is read",
     ),
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ABSENT:
-        raise AttributeError(f"tf.experimental has no attribute {name!r}: {_ABSENT[name]}")
-    hint = did_you_mean(name, [*_ABSENT, *globals()])
-    raise AttributeError(f"tf.experimental has no attribute {name!r}.{hint}")
-
-
-__dir__ = lister(__name__, EXPERIMENTAL)
+__getattr__, __dir__ = namespace(__name__, _ABSENT, EXPERIMENTAL)

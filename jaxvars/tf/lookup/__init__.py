@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from jaxvars.display.text import did_you_mean
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.lookup import experimental as experimental
 from jaxvars.tf.lookup.sources import KeyValueTensorInitializer as KeyValueTensorInitializer
 from jaxvars.tf.lookup.sources import TextFileIndex as TextFileIndex
@@ -19,9 +16,4 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    hint = did_you_mean(name, __all__)
-    raise AttributeError(f"tf.lookup has no attribute {name!r}.{hint}")
-
-
-__dir__ = lister(__name__)
+__getattr__, __dir__ = namespace(__name__)

@@ -6,9 +6,8 @@ Differs from TensorFlow: channels may come first (NCHW) on any device.
 from __future__ import annotations
 
 import types
-from typing import Any
 
-from jaxvars.tf.listing import HOMES
+from jaxvars.tf.listing import HOMES, namespace
 from jaxvars.tf.math.scan import approx_min_k as approx_min_k
 from jaxvars.tf.nn import activations, convolutions, losses, morphology, norm, pooling
 from jaxvars.tf.nn.activations import dropout as dropout
@@ -39,15 +38,12 @@ HOMES["nn.space_to_batch"] = "jaxvars.tf.arrays.shape:space_to_batch"
 
 _ABSENT = {
     "learned_unigram_candidate_sampler": "it would learn in secret. Count the classes, and give "
-    "tf.random.fixed_unigram_candidate_sampler the counts as `unigrams`.",
+    "tf.random.fixed_unigram_candidate_sampler the counts as `unigrams`",
     **dict.fromkeys(
         ["RNNCellDeviceWrapper", "RNNCellDropoutWrapper", "RNNCellResidualWrapper"],
-        "use the layers of tf.keras.layers.",
+        "use the layers of tf.keras.layers",
     ),
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ABSENT:
-        raise AttributeError(f"tf.nn has no {name!r}: {_ABSENT[name]}")
-    return _rows(name)
+__getattr__, __dir__ = namespace(__name__, _ABSENT, ["dropout"], _rows)

@@ -21,16 +21,15 @@ import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 from jaxvars import export as core
 from jaxvars.core.module import Module as CoreModule
 from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.display.text import did_you_mean
 from jaxvars.errors import SavedError
 from jaxvars.tf.errors import DataLossError
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.saved_model.assets import Asset as Asset
 from jaxvars.tf.saved_model.assets import Assets
 from jaxvars.tf.saved_model.functions import functions_of, programs_of
@@ -229,11 +228,4 @@ _MISSING = {
 }
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name in _MISSING:
-        raise AttributeError(f"tf.saved_model has no {name}: {_MISSING[name]}.")
-    hint = did_you_mean(name, list(globals()))
-    raise AttributeError(f"tf.saved_model has no attribute {name!r}.{hint}")
-
-
-__dir__ = lister(__name__)
+__getattr__, __dir__ = namespace(__name__, _MISSING)

@@ -10,15 +10,14 @@ It needs an extra: `pip install "jaxvars[tensorboard]"`.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 
 from jaxvars import tensorboard as _core
-from jaxvars.display.text import did_you_mean
 from jaxvars.tensorboard import SummaryWriter as SummaryWriter
 from jaxvars.tensorboard import create_noop_writer as create_noop_writer
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.summary import experimental as experimental
 from jaxvars.tf.summary.values import as_value
 from jaxvars.tf.summary.wav import record as _record_audio
@@ -268,15 +267,13 @@ def trace_off() -> None:
         jax.profiler.stop_trace()
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name in {"graph", "write"}:
-        what = "a tensor with a plugin's metadata" if name == "write" else "TensorFlow's graphs"
-        raise AttributeError(
-            f"tf.summary has no {name}, for {what}: there are scalar, histogram, image, audio and "
-            "text; the picture of a function is fn.get_concrete_function(...).graph.picture."
-        )
-    hint = did_you_mean(name, __all__)
-    raise AttributeError(f"tf.summary has no attribute {name!r}.{hint}")
+_INSTEAD = (
+    "there are scalar, histogram, image, audio and text; the picture of a function is "
+    "fn.get_concrete_function(...).graph.picture"
+)
+_ABSENT = {
+    "graph": f"it is for TensorFlow's graphs; {_INSTEAD}",
+    "write": f"it is for a tensor with a plugin's metadata; {_INSTEAD}",
+}
 
-
-__dir__ = lister(__name__)
+__getattr__, __dir__ = namespace(__name__, _ABSENT)

@@ -6,11 +6,10 @@ import functools
 import platform
 import unittest
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from jaxvars.devices.device import list_devices
-from jaxvars.display.text import did_you_mean
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.test.case import TestCase as TestCase
 from jaxvars.tf.test.case import compute_gradient as compute_gradient
 
@@ -97,11 +96,4 @@ _ELSEWHERE = {
 }
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name in _ELSEWHERE:
-        raise AttributeError(f"tf.test has no {name}: {_ELSEWHERE[name]}.")
-    hint = did_you_mean(name, list(globals()))
-    raise AttributeError(f"tf.test has no attribute {name!r}.{hint}")
-
-
-__dir__ = lister(__name__)
+__getattr__, __dir__ = namespace(__name__, _ELSEWHERE)

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars.display.text import did_you_mean
 from jaxvars.tf.io.messages import MESSAGES, message
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.train.average import ExponentialMovingAverage as ExponentialMovingAverage
 from jaxvars.tf.train.checkpoint import Checkpoint as Checkpoint
 from jaxvars.tf.train.checkpoint import CheckpointOptions as CheckpointOptions
@@ -33,12 +32,8 @@ from jaxvars.tf.train.stored import checkpoints_iterator as checkpoints_iterator
 from jaxvars.tf.train.stored import get_checkpoint_state as get_checkpoint_state
 from jaxvars.tf.train.stored import latest_checkpoint as latest_checkpoint
 
+_unknown, __dir__ = namespace(__name__, others=MESSAGES)
+
 
 def __getattr__(name: str) -> Any:
-    if name in MESSAGES:
-        return message(name)
-    hint = did_you_mean(name, [*globals(), *MESSAGES])
-    raise AttributeError(f"tf.train has no attribute {name!r}.{hint}")
-
-
-__dir__ = lister(__name__, MESSAGES)
+    return message(name) if name in MESSAGES else _unknown(name)

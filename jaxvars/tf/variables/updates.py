@@ -17,11 +17,12 @@ import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import JaxvarsError
-from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -38,6 +39,55 @@ def _refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
     return refuse
 
 
+def _named(method: Any, name: str, words: str) -> Any:
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Updates.{name}", words
+    return method
+
+
+def _assign_by(how: str, words: str) -> Callable[..., Any]:
+    """Return the method that adds to the value, or subtracts from it."""
+    op, change = f"Assign{how.title()}VariableOp", f"assign_{how}"
+
+    def assign(
+        self: Updates,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
+        getattr(self.aliased, change)(self._delta(delta, op))
+        return self._unread() if read_value else None
+
+    return _named(assign, change, words)
+
+
+def _scatter(how: str, words: str) -> Callable[..., Any]:
+    """Return the method that changes rows by those of `tf.IndexedSlices`."""
+
+    def scatter(
+        self: Updates, sparse_delta: Any, use_locking: bool = False, name: Any = None
+    ) -> Any:
+        if not hasattr(sparse_delta, "indices"):
+            raise TypeError(
+                "Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: "
+                f"{sparse_delta}"
+            )
+        parts = sparse_delta.indices, sparse_delta.values
+        return self._scattered(f"scatter_{how}", f"ResourceScatter{how.title()}", *parts)
+
+    return _named(scatter, f"scatter_{how}", words)
+
+
+def _scatter_nd(how: str, words: str) -> Callable[..., Any]:
+    """Return the method that changes parts by index."""
+
+    def scatter(self: Updates, indices: Any, updates: Any, name: str | None = None) -> Any:
+        op = f"ResourceScatterNd{how.title()}"
+        return self._scattered(f"scatter_nd_{how}", op, indices, updates)
+
+    return _named(scatter, f"scatter_nd_{how}", words)
+
+
 class Updates(TensorLike):
     """The methods of `tf.Variable` that change it."""
 
@@ -51,26 +101,21 @@ class Updates(TensorLike):
 
     @property
     @abstractmethod
-    def aliased(self) -> CoreVariable:
-        """The `jaxvars.Variable` that it stands for."""
+    def aliased(self) -> CoreVariable: ...
 
     @property
     @abstractmethod
-    def name(self) -> str:
-        """The name, with its scopes, and ":0"."""
+    def name(self) -> str: ...
 
     @property
     @abstractmethod
-    def dtype(self) -> DType:
-        """The type of the elements."""
+    def dtype(self) -> DType: ...
 
     @abstractmethod
-    def value(self) -> Tensor:
-        """Return the value."""
+    def value(self) -> Tensor: ...
 
     @abstractmethod
-    def _unread(self) -> Any:
-        """Return what assigning gives."""
+    def _unread(self) -> Any: ...
 
     # ------------------------------------------------------------ writing
     def assign(
@@ -97,27 +142,8 @@ class Updates(TensorLike):
         self.aliased.assign(text_or(array))
         return self._unread() if read_value else None
 
-    def assign_add(
-        self,
-        delta: Any,
-        use_locking: bool = False,
-        name: str | None = None,
-        read_value: bool = True,
-    ) -> Any:
-        """Add `delta` to the value."""
-        self.aliased.assign_add(self._delta(delta, "AssignAddVariableOp"))
-        return self._unread() if read_value else None
-
-    def assign_sub(
-        self,
-        delta: Any,
-        use_locking: bool = False,
-        name: str | None = None,
-        read_value: bool = True,
-    ) -> Any:
-        """Subtract `delta` from the value."""
-        self.aliased.assign_sub(self._delta(delta, "AssignSubVariableOp"))
-        return self._unread() if read_value else None
+    assign_add = _assign_by("add", "Add `delta` to the value.")
+    assign_sub = _assign_by("sub", "Subtract `delta` from the value.")
 
     def load(self, value: Any, session: Any = None) -> None:
         """Make `value` the value."""
@@ -140,95 +166,46 @@ class Updates(TensorLike):
         array = to_array(delta, self.dtype)
         shape = self.aliased._cell.aval.shape
         if self.dtype.is_string:
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"Variable '{self.name}' holds strings: only assign can change it. [Op:{op}]",
+            raise refused(
+                f"Variable '{self.name}' holds strings: only assign can change it. [Op:{op}]"
             )
         if array.shape != shape:
-            raise InvalidArgumentError(
-                None,
-                None,
+            raise refused(
                 f"Cannot update variable with shape {list(shape)} using a Tensor with shape "
-                f"{list(array.shape)}, shapes must be equal. [Op:{op}] name: ",
+                f"{list(array.shape)}, shapes must be equal. [Op:{op}] name: "
             )
         return array
 
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Replace rows by those of `tf.IndexedSlices`."""
-        return self._scatter("update", sparse_delta)
+    scatter_update = _scatter("update", "Replace rows by those of `tf.IndexedSlices`.")
+    scatter_add = _scatter("add", "Add `tf.IndexedSlices`.")
+    scatter_sub = _scatter("sub", "Subtract `tf.IndexedSlices`.")
+    scatter_mul = _scatter("mul", "Multiply by `tf.IndexedSlices`.")
+    scatter_div = _scatter("div", "Divide by `tf.IndexedSlices`.")
+    scatter_max = _scatter("max", "Take the larger of rows and `tf.IndexedSlices`.")
+    scatter_min = _scatter("min", "Take the smaller of rows and `tf.IndexedSlices`.")
 
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Add `tf.IndexedSlices`."""
-        return self._scatter("add", sparse_delta)
-
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Subtract `tf.IndexedSlices`."""
-        return self._scatter("sub", sparse_delta)
-
-    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Multiply by `tf.IndexedSlices`."""
-        return self._scatter("mul", sparse_delta)
-
-    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Divide by `tf.IndexedSlices`."""
-        return self._scatter("div", sparse_delta)
-
-    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Take the larger of rows and `tf.IndexedSlices`."""
-        return self._scatter("max", sparse_delta)
-
-    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Take the smaller of rows and `tf.IndexedSlices`."""
-        return self._scatter("min", sparse_delta)
+    scatter_nd_update = _scatter_nd("update", "Replace parts by index.")
+    scatter_nd_add = _scatter_nd("add", "Add to parts by index.")
+    scatter_nd_sub = _scatter_nd("sub", "Subtract from parts by index.")
+    scatter_nd_max = _scatter_nd("max", "Take the larger of parts and updates.")
+    scatter_nd_min = _scatter_nd("min", "Take the smaller of parts and updates.")
 
     def batch_scatter_update(
         self, sparse_delta: Any, use_locking: bool = False, name: Any = None
     ) -> Any:
         """Replace rows batch by batch by those of `tf.IndexedSlices`."""
-        indices, values = to_array(sparse_delta.indices), to_array(sparse_delta.values, self.dtype)
-        with _scattering("batch_scatter_update"):
-            _refuse_negative(indices)
-            self.aliased.batch_scatter_update(indices, values)
-        return self._unread()
+        return self._scattered(
+            "batch_scatter_update",
+            "batch_scatter_update",
+            sparse_delta.indices,
+            sparse_delta.values,
+        )
 
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Replace parts by index."""
-        return self._scatter_nd("update", indices, updates)
-
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Add to parts by index."""
-        return self._scatter_nd("add", indices, updates)
-
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Subtract from parts by index."""
-        return self._scatter_nd("sub", indices, updates)
-
-    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Take the larger of parts and updates."""
-        return self._scatter_nd("max", indices, updates)
-
-    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Take the smaller of parts and updates."""
-        return self._scatter_nd("min", indices, updates)
-
-    def _scatter(self, how: str, sparse_delta: Any) -> Any:
-        if not hasattr(sparse_delta, "indices"):
-            raise TypeError(
-                "Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: "
-                f"{sparse_delta}"
-            )
-        indices, values = to_array(sparse_delta.indices), to_array(sparse_delta.values, self.dtype)
-        with _scattering(f"ResourceScatter{how.title()}"):
-            _refuse_negative(indices)
-            getattr(self.aliased, f"scatter_{how}")(indices, values)
-        return self._unread()
-
-    def _scatter_nd(self, how: str, indices: Any, updates: Any) -> Any:
-        parts, new = to_array(indices), to_array(updates, self.dtype)
-        with _scattering(f"ResourceScatterNd{how.title()}"):
-            _refuse_negative(parts)
-            getattr(self.aliased, f"scatter_nd_{how}")(parts, new)
+    def _scattered(self, method: str, op: str, indices: Any, values: Any) -> Any:
+        places, new = to_array(indices), to_array(values, self.dtype)
+        with _scattering(op):
+            _refuse_negative(places)
+            getattr(self.aliased, method)(places, new)
         return self._unread()
 
     def __getitem__(self, key: Any) -> Any:
@@ -250,7 +227,7 @@ def _scattering(op: str) -> Generator[None]:
     try:
         yield
     except (JaxvarsError, IndexError) as error:
-        raise InvalidArgumentError(None, None, f"{error} [Op:{op}] name: ") from error
+        raise refused(f"{error} [Op:{op}] name: ") from error
 
 
 def _refuse_negative(indices: Array) -> None:
