@@ -143,7 +143,7 @@ ELSEWHERE = {
     "__version__": "jaxvars.tf.version:VERSION",
     "SparseTensor": "jaxvars.tf.sparse",
     **dict.fromkeys(
-        ["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "jaxvars.tf.tensors.type_specs"
+        ["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "jaxvars.tf.tensors.specs"
     ),
     **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "jaxvars.tf.data.spec_of"),
     "OptionalSpec": "jaxvars.tf.data.generators.optional",

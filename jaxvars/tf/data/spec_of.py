@@ -8,9 +8,8 @@ from jaxvars.tf.control.tensor_array import TensorArray
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.specs import IndexedSlicesSpec, NoneTensorSpec, Parts, TensorSpec, TypeSpec
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tf.tensors.type_specs import IndexedSlicesSpec, NoneTensorSpec, Parts, TypeSpec
 
 
 @final

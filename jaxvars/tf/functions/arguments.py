@@ -10,9 +10,6 @@
 | object with a `__tf_tracing_type__` | by that | the type | its placeholder |
 | list, tuple, dict | its form, and parts | the same of its parts | the same of its parts |
 | what has `__tf_flatten__` | by what it returns, and parts | the same of its parts | it, again |
-
-Rules this file keeps:
-- how a class is passed on is found out once, when it is first met.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ import functools
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import Any
 
 import jax
 import numpy as np
@@ -39,6 +36,7 @@ _LITERALS: dict[str, Any] = {}
 """Numbers by their string: JAX would trace a number, and compares strings quickly."""
 
 _HOW: dict[type, Callable[[Any], Any]] = {}
+"""How a class is passed on, found out when it is first met."""
 
 
 def outside(value: Any) -> Any:
@@ -73,16 +71,12 @@ def _how(kind: type) -> Callable[[Any], Any]:
     if has_components(kind):
         return lambda value: components(value, outside)
     if hasattr(kind, "__tf_tracing_type__"):
-        return _trace_type
-    return _namedtuple if issubclass(kind, tuple) and hasattr(kind, "_fields") else _itself
+        return lambda value: value.__tf_tracing_type__(None)
+    return _itself
 
 
 def _itself(value: Any) -> Any:
     return value
-
-
-def _trace_type(value: Any) -> TraceType:
-    return value.__tf_tracing_type__(None)
 
 
 def _literal(value: Any) -> str:
@@ -106,14 +100,9 @@ def _no_trace(value: Any) -> Any:
     )
 
 
-def _namedtuple(value: Any) -> Any:
-    return type(value)(*map(outside, value))
-
-
 def _sequence(value: Any) -> Any:
-    if hasattr(value, "_fields"):
-        return _namedtuple(value)
-    return type(value)(map(outside, value))
+    parts = map(outside, value)
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
 def _mapping(value: Any) -> dict[Any, Any]:
@@ -141,17 +130,6 @@ _RULES: list[tuple[Any, Callable[[Any], Any]]] = [
 
 
 # ---------------------------------------------------------------- what they are called
-@final
-class Literal:
-    """A Python value in the string of a signature."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __repr__(self) -> str:
-        return f"Literal[{self.value!r}]"
-
-
 def is_spec(value: Any) -> bool:
     """Return whether a value is a `tf.TensorSpec`, or something of its kind."""
     if isinstance(value, Tensor | Variable | jax.Array | np.ndarray | np.generic):
@@ -167,7 +145,7 @@ def is_traced(value: Any) -> bool:
 def described(value: Any) -> str:
     """Return an argument, or result, as it stands in a signature."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        return "None" if value is None else repr(Literal(value))
+        return "None" if value is None else f"Literal[{value!r}]"
     if isinstance(value, tuple | list):
         kind = "Tuple" if type(value) is tuple else type(value).__name__.title()
         kind = type(value).__name__ if hasattr(value, "_fields") else kind

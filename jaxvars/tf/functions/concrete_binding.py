@@ -2,19 +2,45 @@
 
 Rules this file keeps:
 - what was not a tensor in the signature need not be given, and is refused if it is another one;
-- errors are worded as TensorFlow's.
+- errors are worded as TensorFlow's, which are those of `inspect.Signature`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn, final
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, NoReturn, final
 
 from jaxvars.tf import nest
 from jaxvars.tf.functions.arguments import is_spec
-from jaxvars.tf.functions.function_type import Parameter
 
-_MISSING = object()
+
+class Parameter(NamedTuple):
+    """A parameter.
+
+    Attributes:
+        name: what it is called.
+        kind: how it is given, by the name that `inspect.Parameter` has for that.
+        type_constraint: what may be given: a `tf.TensorSpec`, a value, or a structure of them.
+        optional: whether it may be left out.
+    """
+
+    name: str
+    kind: str
+    type_constraint: Any
+    optional: bool
+
+
+class FunctionType(NamedTuple):
+    """What a concrete function takes and returns.
+
+    Attributes:
+        parameters: by name.
+        output: the result, with a `tf.TensorSpec` for each tensor.
+    """
+
+    parameters: Mapping[str, Parameter]
+    output: Any
 
 
 @final
@@ -31,22 +57,16 @@ class Parameters:
     def __init__(
         self, names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any], only_by_place: bool
     ) -> None:
-        self._names, self._args, self._kwargs = names, args, kwargs
-        self._only_by_place = only_by_place
+        self._count, self._keywords = len(names), list(kwargs)
+        kind = "POSITIONAL_ONLY" if only_by_place else "POSITIONAL_OR_KEYWORD"
+        placed = [(name, kind, value) for name, value in zip(names, args, strict=True)]
+        self.rows = placed + [(name, "KEYWORD_ONLY", value) for name, value in kwargs.items()]
 
-    def rows(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield the name, kind and value of each."""
-        kind = "POSITIONAL_ONLY" if self._only_by_place else "POSITIONAL_OR_KEYWORD"
-        for name, value in zip(self._names, self._args, strict=True):
-            yield name, kind, value
-        for name, value in self._kwargs.items():
-            yield name, "KEYWORD_ONLY", value
-
-    def kinds(self, bare: Callable[[Any], Any]) -> Mapping[str, Parameter]:
+    def kinds(self, bare: Callable[[Any], Any]) -> dict[str, Parameter]:
         """Return all, by name."""
         return {
             name: Parameter(name, kind, bare(value), not _has_specs(value))
-            for name, kind, value in self.rows()
+            for name, kind, value in self.rows
         }
 
     def bound(
@@ -62,36 +82,16 @@ class Parameters:
         Raises:
             TypeError: when they do not fit.
         """
-        if len(args) > len(self._names):
-            raise TypeError("too many positional arguments")
-        words = dict(kwargs)
-        values = [
-            fitted(self._one(i, name, args, words), mine, fit)
-            for i, (name, mine) in enumerate(zip(self._names, self._args, strict=True))
-        ]
-        rest = {
-            name: fitted(self._given(name, mine, words), mine, fit)
-            for name, mine in self._kwargs.items()
-        }
-        for name in words:
-            raise TypeError(f"got an unexpected keyword argument {name!r}")
-        return tuple(values), rest
-
-    def _one(self, i: int, name: str, args: tuple[Any, ...], words: dict[str, Any]) -> Any:
-        if i >= len(args):
-            return self._given(name, self._args[i], {} if self._only_by_place else words)
-        if name in words and not self._only_by_place:
-            raise TypeError(f"multiple values for argument {name!r}")
-        return args[i]
-
-    @staticmethod
-    def _given(name: str, mine: Any, words: dict[str, Any]) -> Any:
-        value = words.pop(name, _MISSING)
-        if value is not _MISSING:
-            return value
-        if _has_specs(mine):
-            raise TypeError(f"missing a required argument: {name!r}")
-        return mine
+        of_python = inspect.Parameter
+        optional = [of_python(n, getattr(of_python, kind), default=n) for n, kind, _ in self.rows]
+        given = inspect.Signature(optional).bind(*args, **kwargs).arguments
+        values: list[Any] = []
+        for name, _, mine in self.rows:
+            if name not in given and _has_specs(mine):
+                raise TypeError(f"missing a required argument: {name!r}")
+            values.append(fitted(given.get(name, mine), mine, fit))
+        words = zip(self._keywords, values[self._count :], strict=True)
+        return tuple(values[: self._count]), dict(words)
 
 
 def _has_specs(value: Any) -> bool:

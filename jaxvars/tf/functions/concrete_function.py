@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections.abc import Iterator
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import jax
 
@@ -15,10 +14,10 @@ from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.functions.arguments import described, is_spec, is_traced, outside, spec_text
-from jaxvars.tf.functions.concrete_binding import Parameters
-from jaxvars.tf.functions.function_type import FunctionType
+from jaxvars.tf.functions.concrete_binding import FunctionType, Parameters
 from jaxvars.tf.functions.graph_view import Graph
 from jaxvars.tf.functions.signature import fit_tensor
+from jaxvars.tf.functions.traced_arguments import names_of
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, string
@@ -49,13 +48,12 @@ class ConcreteFunction:
     ) -> None:
         self._compiled = compiled
         self._owner = tuple(map(weakref.ref, own))  # the object of a method
-        self._signature = bound.signature
         self.name = name
         args = bound.args[len(own) :]
         self._args = nest.map_structure(_spec, args)
         self._kwargs = nest.map_structure(_spec, bound.kwargs)
         self._given = self._flat()  # with the names that were given
-        self.structured_input_signature = self._named()
+        self.structured_input_signature = self._named(bound.signature)
         self._traced: Any = None
         self._learned: Any = None  # of calls: the result of what has no program
         if not self._is_open:
@@ -82,7 +80,8 @@ class ConcreteFunction:
 
     @property
     def _is_open(self) -> bool:
-        return self._has_text or any(_is_open(spec.shape) for spec in self._specs())
+        known = all(spec.shape.is_fully_defined() for spec in self._specs())
+        return self._has_text or not known
 
     @property
     def _has_text(self) -> bool:
@@ -99,8 +98,8 @@ class ConcreteFunction:
     def _flat(self) -> list[Any]:
         return nest.flatten((self._args, self._kwargs))
 
-    def _specs(self) -> Iterator[Any]:
-        return filter(_is_tensor_spec, self._flat())
+    def _specs(self) -> list[TensorSpec]:
+        return [x for x in self._flat() if isinstance(x, TensorSpec)]
 
     def is_for(self, other: ConcreteFunction) -> bool:
         """Return whether another one, which has just been requested, is the same."""
@@ -155,9 +154,8 @@ class ConcreteFunction:
 
     def _filled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return all arguments: those given, and what is the same each time."""
-        parameters = self._parameters()
         try:
-            return parameters.bound(args, kwargs, self._fitted)
+            return self._parameters.bound(args, kwargs, self._fitted)
         except (TypeError, ValueError) as error:
             why = error
         try:
@@ -168,9 +166,6 @@ class ConcreteFunction:
                 f"kwargs: {kwargs} for signature: {self._shown()}.\nFallback to flat signature "
                 f"also failed due to: {error}"
             ) from None
-
-    def _parameters(self) -> Parameters:
-        return Parameters(self._names, self._args, self._kwargs, self._is_variadic)
 
     def _from_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Fill in tensors that are given in order, or by name, without anything else."""
@@ -193,7 +188,7 @@ class ConcreteFunction:
                     f"{type(value).__name__} ({value})."
                 )
         return nest.map_structure(
-            lambda x: self._computed(by_name[x.name], x) if _is_tensor_spec(x) else x,
+            lambda x: self._computed(by_name[x.name], x) if isinstance(x, TensorSpec) else x,
             (self._args, self._kwargs),
         )
 
@@ -211,7 +206,7 @@ class ConcreteFunction:
 
     def _fitted(self, value: Any, mine: Any) -> Any:
         """Return a part of an argument; raise TypeError if it does not fit."""
-        if _is_tensor_spec(mine):
+        if isinstance(mine, TensorSpec):
             if isinstance(value, Tensor | Variable) and not mine.is_compatible_with(value):
                 raise TypeError(f"Can not cast {spec_text(value)} to {spec_text(_bare(mine))}")
             return fit_tensor(value, mine)
@@ -234,7 +229,7 @@ class ConcreteFunction:
     @property
     def inputs(self) -> list[Any]:
         """The specs of its tensors, in order."""
-        return list(self._specs())
+        return self._specs()
 
     @property
     def outputs(self) -> list[Any]:
@@ -244,12 +239,12 @@ class ConcreteFunction:
     @property
     def output_shapes(self) -> Any:
         """The shapes of the tensors that it returns."""
-        return _each(lambda x: TensorShape(x.shape), self.structured_outputs)
+        return _map_specs(lambda x: TensorShape(x.shape), self.structured_outputs)
 
     @property
     def output_dtypes(self) -> Any:
         """The types of the tensors that it returns."""
-        return _each(lambda x: x.dtype, self.structured_outputs)
+        return _map_specs(lambda x: x.dtype, self.structured_outputs)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -279,27 +274,17 @@ class ConcreteFunction:
     @property
     def function_type(self) -> FunctionType:
         """The parameters, with their types, and the type of the result."""
-        return FunctionType(self._parameters().kinds(_bare), self.structured_outputs)
+        return FunctionType(self._parameters.kinds(_bare), self.structured_outputs)
 
     # ------------------------------------------------------------ as text
-    @property
-    def _is_variadic(self) -> bool:
-        kinds = [p.kind for p in self._signature.parameters.values()]
-        return inspect.Parameter.VAR_POSITIONAL in kinds
-
-    def _named(self) -> Any:
+    def _named(self, signature: inspect.Signature) -> Any:
         """Return the arguments; a spec without a name takes that of its parameter."""
-        parameters = list(self._signature.parameters.values())[len(self._owner) :]
-        plain = [p for p in parameters if p.kind is not inspect.Parameter.VAR_POSITIONAL]
-        many = next((p.name for p in parameters if p not in plain), "args")
-        before = next((i for i, p in enumerate(parameters) if p not in plain), len(self._args))
-        names = [
-            parameters[i].name if i < before else f"{many}_{i - before}"
-            for i, _ in enumerate(self._args)
-        ]
+        first = len(self._owner)
+        names = names_of(signature)(first + len(self._args))[first:]
         self._args = tuple(_name_specs(x, name) for x, name in zip(self._args, names, strict=True))
         self._kwargs = {key: _name_specs(x, key) for key, x in self._kwargs.items()}
-        self._names = names
+        has_more = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
+        self._parameters = Parameters(names, self._args, self._kwargs, only_by_place=has_more)
         return self._args, self._kwargs
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
@@ -307,7 +292,7 @@ class ConcreteFunction:
         if not verbose:
             return self._shown()
         lines = ["Input Parameters:"]
-        for name, kind, x in self._parameters().rows():
+        for name, kind, x in self._parameters.rows:
             lines.append(f"  {name} ({kind}): {described(_bare(x))}")
         found = () if self._has_no_program else self.variables
         captures = [f"  {v.name}: {described(v)}" for v in found] or ["  None"]
@@ -318,7 +303,7 @@ class ConcreteFunction:
         return "<unknown>" if is_unknown else described(self.structured_outputs)
 
     def _shown(self) -> str:
-        rows = ", ".join(f"{n}: {described(_bare(x))}" for n, _, x in self._parameters().rows())
+        rows = ", ".join(f"{n}: {described(_bare(x))}" for n, _, x in self._parameters.rows)
         return f"({rows}) -> {self._result()}"
 
     def __str__(self) -> str:
@@ -328,18 +313,8 @@ class ConcreteFunction:
         return f"<ConcreteFunction {self._shown()} at 0x{id(self):X}>"
 
 
-def _each(fn: Any, value: Any) -> Any:
-    if value is None:
-        return None
+def _map_specs(fn: Any, value: Any) -> Any:
     return nest.map_structure(lambda x: None if x is None else fn(x), value)
-
-
-def _is_tensor_spec(x: Any) -> bool:
-    return isinstance(x, TensorSpec)
-
-
-def _is_open(shape: TensorShape) -> bool:
-    return shape.rank is None or None in tuple(shape)
 
 
 def _is_struct(x: Any) -> bool:
@@ -355,7 +330,7 @@ def _is_alike(a: Any, b: Any) -> bool:
 
 
 def _is_same_kind(mine: Any, asked: Any) -> bool:
-    if _is_tensor_spec(asked):
+    if isinstance(asked, TensorSpec):
         named = asked.name is None or asked.name == mine.name
         return named and _bare(mine) == _bare(asked)
     return bool(exact(mine, held) == exact(asked, held))
@@ -366,17 +341,17 @@ def _spec(value: Any) -> Any:
     if is_traced(value):
         array = to_array(value)
         return TensorSpec(array.shape, dtype_of(array))
-    if is_spec(value) and not _is_tensor_spec(value):
+    if is_spec(value) and not isinstance(value, TensorSpec):
         return TensorSpec(value.shape, as_dtype(value.dtype))
     return value
 
 
 def _struct(value: Any, sizes: Any) -> Any:
     """Return a spec as JAX's; with `sizes` of the axes for unknown dimensions, else with 1."""
-    if not _is_tensor_spec(value):
+    if not isinstance(value, TensorSpec):
         return value
     if value.shape.rank is None:
-        _refuse_rank(value)
+        raise refused(f"{value} has no rank: a program has fixed shapes. Call it with tensors.")
     shape = tuple(
         (sizes(axis) if sizes else 1) if size is None else size
         for axis, size in enumerate(value.shape)
@@ -384,15 +359,11 @@ def _struct(value: Any, sizes: Any) -> Any:
     return jax.ShapeDtypeStruct(shape, value.dtype.dtype)
 
 
-def _refuse_rank(value: Any) -> NoReturn:
-    raise refused(f"{value} has no rank: a program has fixed shapes. Call it with tensors.")
-
-
 def _name_specs(value: Any, name: str) -> Any:
     """Return specs with names: that of the parameter, with a number from the second one on."""
     new, count = [], 0
     for x in nest.flatten(value):
-        if not _is_tensor_spec(x):
+        if not isinstance(x, TensorSpec):
             new.append(x)
             continue
         new.append(TensorSpec(x.shape, x.dtype, x.name or (f"{name}_{count}" if count else name)))
@@ -402,5 +373,5 @@ def _name_specs(value: Any, name: str) -> Any:
 
 def _bare(value: Any) -> Any:
     return nest.map_structure(
-        lambda x: TensorSpec(x.shape, x.dtype) if _is_tensor_spec(x) else x, value
+        lambda x: TensorSpec(x.shape, x.dtype) if isinstance(x, TensorSpec) else x, value
     )

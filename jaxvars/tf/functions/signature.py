@@ -19,11 +19,14 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 @final
-class _Default:
-    """A default value in the string of a signature."""
+class _Text:
+    """What stands for a value in the string of a signature."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     def __repr__(self) -> str:
-        return "<captured_default_value>"
+        return self._text
 
 
 def with_defaults(signature: inspect.Signature, change: Callable[[Any], Any]) -> inspect.Signature:
@@ -39,7 +42,7 @@ def with_defaults(signature: inspect.Signature, change: Callable[[Any], Any]) ->
 
 def binding_error(why: str, args: Any, kwargs: Any, signature: inspect.Signature) -> TypeError:
     """Return the error for arguments that do not fit."""
-    shown = with_defaults(signature, lambda _: _Default())
+    shown = with_defaults(signature, lambda _: _Text("<captured_default_value>"))
     return TypeError(
         f"Binding inputs to tf.function failed due to `{why}`. Received args: {args} and kwargs: "
         f"{kwargs} for signature: {shown}."
@@ -123,16 +126,9 @@ def _check_specs(given: tuple[Any, ...]) -> None:
 
 
 def _shown(spec: Any) -> str:
-    return spec_text(spec) if is_spec(spec) else str(nest.map_structure(_Shown, spec))
-
-
-@final
-class _Shown:
-    def __init__(self, spec: Any) -> None:
-        self.spec = spec
-
-    def __repr__(self) -> str:
-        return spec_text(self.spec) if is_spec(self.spec) else repr(self.spec)
+    if is_spec(spec):
+        return spec_text(spec)
+    return str(nest.map_structure(lambda x: _Text(spec_text(x) if is_spec(x) else repr(x)), spec))
 
 
 def _fit(value: Any, spec: Any) -> Any:

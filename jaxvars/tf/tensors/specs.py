@@ -1,15 +1,112 @@
-"""`tf.TensorSpec`: the shape and type of a tensor, without a value."""
+"""`tf.TypeSpec` and its kinds, like `tf.TensorSpec`: what is known of a value before there is one.
+
+Rules this file keeps:
+- a spec is made of a few parts, by which it is compared, hashed, copied and shown;
+- of two specs of a kind, the most specific one that both fit has unknown dimensions where they
+  differ.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.dtypes import DType, as_dtype, float32
+from jaxvars.tf.tensors.dtypes import as_dtype, float32, int64
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tf.tensors.type_specs import TypeSpec
+from jaxvars.tracing.identity import told_by_pickle
+
+Parts: TypeAlias = tuple[Any, ...]
+
+
+class TypeSpec(ABC):
+    """The base of what describes values: `tf.TensorSpec`, `tf.IndexedSlicesSpec`, ..."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        told_by_pickle(cls)
+
+    @property
+    @abstractmethod
+    def value_type(self) -> type:
+        """The class of the values."""
+
+    @abstractmethod
+    def _serialize(self) -> Parts:
+        """Return the arguments that it was made with."""
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, value: Any) -> Any:
+        """Return the spec of a value."""
+
+    def is_compatible_with(self, spec_or_tensor: Any) -> bool:
+        """Return whether a value, or one of another spec, can be one of this spec."""
+        other = spec_or_tensor
+        if isinstance(other, self.value_type):
+            other = self._of(other)
+        if type(other) is not type(self):
+            return False
+        pairs = zip(self._serialize(), other._serialize(), strict=True)
+        return all(
+            a.is_compatible_with(b) if isinstance(a, TensorShape) else a == b for a, b in pairs
+        )
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Return whether each value of this spec is one of another, too."""
+        if type(other) is not type(self):
+            return False
+        pairs = zip(self._serialize(), other._serialize(), strict=True)
+        return all(a.is_subtype_of(b) if isinstance(a, TensorShape) else a == b for a, b in pairs)
+
+    def most_specific_common_supertype(self, others: Sequence[Any]) -> Any:
+        """Return the most specific spec that this and others fit; None if there is none."""
+        if any(type(other) is not type(self) for other in others):
+            return None
+        columns = zip(*(spec._serialize() for spec in (self, *others)), strict=True)
+        try:
+            return type(self)(*map(_merged, columns))
+        except ValueError:
+            return None
+
+    def most_specific_compatible_type(self, other: Any) -> Any:
+        """Return the most specific spec that this and another one fit.
+
+        Raises:
+            ValueError: when there is none.
+        """
+        found = self.most_specific_common_supertype([other])
+        if found is None:
+            raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._serialize() == other._serialize()
+
+    def __hash__(self) -> int:
+        return hash((type(self), str(self._serialize())))
+
+    def __reduce__(self) -> Any:
+        return type(self), self._serialize()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._serialize()))})"
+
+
+def _merged(column: tuple[Any, ...]) -> Any:
+    first = column[0]
+    if isinstance(first, TensorShape):
+        for other in column[1:]:
+            first = first.most_specific_compatible_shape(other)
+        return first
+    if any(other != first for other in column):
+        raise ValueError(f"{column} differ")
+    return first
 
 
 @final
@@ -32,20 +129,9 @@ class TensorSpec(TypeSpec):
         self._dtype = as_dtype(dtype)
         self._name = name
 
-    @property
-    def shape(self) -> TensorShape:
-        """The sizes of the dimensions."""
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements."""
-        return self._dtype
-
-    @property
-    def name(self) -> str | None:
-        """What it is called."""
-        return self._name
+    shape = held("_shape", "The sizes of the dimensions.")
+    dtype = held("_dtype", "The type of the elements.")
+    name = held("_name", "What it is called.")
 
     @classmethod
     def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
@@ -73,14 +159,8 @@ class TensorSpec(TypeSpec):
 
     def is_subtype_of(self, other: Any) -> bool:
         """Return whether each tensor of this spec is one of another, too."""
-        if not isinstance(other, TensorSpec) or other._dtype != self._dtype:
-            return False
-        if other._shape.rank is None:
-            return True
-        if self._shape.rank != other._shape.rank:
-            return False
-        pairs = zip(tuple(self._shape), tuple(other._shape), strict=True)
-        return all(theirs is None or mine == theirs for mine, theirs in pairs)
+        is_same = isinstance(other, TensorSpec) and other._dtype == self._dtype
+        return is_same and self._shape.is_subtype_of(other._shape)
 
     @property
     def value_type(self) -> type:
@@ -104,17 +184,77 @@ class TensorSpec(TypeSpec):
     def _serialize(self) -> tuple[Any, ...]:
         return self._shape, self._dtype, self._name
 
-    def _key(self) -> Any:
-        rank = self._shape.rank
-        return (None if rank is None else tuple(self._shape)), self._dtype, self._name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorSpec) and other._key() == self._key()
-
-    def __hash__(self) -> int:
-        return hash((self._key()[0], self._dtype.name))
-
     def __repr__(self) -> str:
-        shape = None if self._shape.rank is None else tuple(self._shape)
-        text = TensorShape(self._shape) if shape is None else shape
-        return f"TensorSpec(shape={text}, dtype={self._dtype!r}, name={self._name!r})"
+        shape = self._shape if self._shape.rank is None else tuple(self._shape)
+        return f"TensorSpec(shape={shape}, dtype={self._dtype!r}, name={self._name!r})"
+
+
+@final
+class IndexedSlicesSpec(TypeSpec):
+    """What is known of `tf.IndexedSlices`.
+
+    Args:
+        shape: of the whole tensor.
+        dtype: of the rows.
+        indices_dtype: of the indices.
+        dense_shape_dtype: of the dense shape; None if there is none.
+        indices_shape: of the indices.
+
+    >>> IndexedSlicesSpec([3, 2])
+    IndexedSlicesSpec(TensorShape([3, 2]), tf.float32, tf.int64, None, TensorShape([None]))
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(
+        self,
+        shape: Any = None,
+        dtype: Any = float32,
+        indices_dtype: Any = int64,
+        dense_shape_dtype: Any = None,
+        indices_shape: Any = None,
+    ) -> None:
+        self._parts: Parts = (
+            TensorShape(shape),
+            as_dtype(dtype),
+            as_dtype(indices_dtype),
+            None if dense_shape_dtype is None else as_dtype(dense_shape_dtype),
+            TensorShape([None] if indices_shape is None else indices_shape),
+        )
+
+    @property
+    def value_type(self) -> type:
+        """IndexedSlices."""
+        return IndexedSlices
+
+    @classmethod
+    def _of(cls, value: IndexedSlices) -> IndexedSlicesSpec:
+        indices, dense = Tensor(to_array(value.indices)), value.dense_shape
+        kind = None if dense is None else Tensor(to_array(dense)).dtype
+        return cls(value.shape, value.dtype, indices.dtype, kind, indices.shape)
+
+    def _serialize(self) -> Parts:
+        return self._parts
+
+
+@final
+class NoneTensorSpec(TypeSpec):
+    """What is known of None.
+
+    >>> NoneTensorSpec()
+    NoneTensorSpec()
+    """
+
+    __slots__ = ()
+
+    @property
+    def value_type(self) -> type:
+        """The class of None."""
+        return type(None)
+
+    @classmethod
+    def _of(cls, value: Any) -> NoneTensorSpec:
+        return cls()
+
+    def _serialize(self) -> Parts:
+        return ()
