@@ -31,14 +31,20 @@ from jaxvars.tf.errors import OperatorNotAllowedInGraphError
 from jaxvars.tf.functions.arguments import in_order, inside, outside, taken
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.gradients import NeedsTape, graph_tape, names_gradients
-from jaxvars.tf.functions.seen import Seen, specs_of, weakened
 from jaxvars.tf.functions.signature import (
     InputSignature,
     binding_error,
     signature_of,
     with_defaults,
 )
-from jaxvars.tf.functions.traced_arguments import name_arguments, names_of, unchanged
+from jaxvars.tf.functions.traced_arguments import (
+    Seen,
+    name_arguments,
+    names_of,
+    specs_of,
+    unchanged,
+    weakened,
+)  # fmt: skip
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.static import refused
@@ -288,11 +294,7 @@ class Function:
         """The specs that it was given."""
         return None if self._specs is None else self._specs.given
 
-    @property
-    def name(self) -> str:
-        """What the function is called."""
-        return self.__name__
-
+    name = held("__name__", "What the function is called.")
     function_type = held("_signature", "The parameters.")
 
     def __repr__(self) -> str:
@@ -320,10 +322,7 @@ class BoundFunction:
 
     input_signature = held("_function.input_signature", "The specs that it was given.")
 
-    @property
-    def name(self) -> str:
-        """What the method is called."""
-        return self.__name__
+    name = held("__name__", "What the method is called.")
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Return the program for one signature; see `Function.get_concrete_function`."""

@@ -7,7 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -95,15 +95,17 @@ def map_fn(
 
     if any(map(_is_text, (*nest.flatten(arrays), *nest.flatten(wanted)))):
         return _mapped_texts(lambda row: step(None, row)[1], arrays, wanted)
-    result = wrap(_loops.scan(step, None, arrays)[1])
-    return result if back_prop else _stopped(result)
+    return _wrapped(_loops.scan(step, None, arrays)[1], back_prop)
 
 
 def _is_text(part: Any) -> bool:
     """Return whether an array is of strings, or a type or spec is."""
-    if isinstance(part, np.ndarray | jax.Array):
-        return is_text(part)
-    return as_dtype(part.dtype if is_spec(part) else part).is_string
+    return is_text(part) if isinstance(part, np.ndarray | jax.Array) else _dtype(part).is_string
+
+
+def _dtype(wanted: Any) -> DType:
+    """Return the type that a type or a spec says."""
+    return as_dtype(wanted.dtype if is_spec(wanted) else wanted)
 
 
 def _mapped_texts(fn: Callable[[Any], Any], arrays: Any, wanted: Any) -> Any:
@@ -112,11 +114,8 @@ def _mapped_texts(fn: Callable[[Any], Any], arrays: Any, wanted: Any) -> Any:
     rows = [nest.map_structure(lambda x: _row(x, i), arrays) for i in range(size)]  # noqa: B023 - used at once
     results = [fn(row) for row in rows]
     if not results:
-        empty = nest.map_structure(_empty, wanted)
-        return wrap(empty)
-    flat = [nest.flatten(result) for result in results]
-    stacked = [_stacked(column) for column in zip(*flat, strict=True)]
-    return wrap(nest.pack_sequence_as(results[0], stacked))
+        return wrap(nest.map_structure(_empty, wanted))
+    return wrap(nest.map_structure(_stacked, *results, check_types=False))
 
 
 def _row(array: Array, i: int) -> Array:
@@ -127,27 +126,21 @@ def _empty(wanted: Any) -> Array:
     shape = tuple(wanted.shape) if is_spec(wanted) and wanted.shape.rank is not None else ()
     if _is_text(wanted):
         return np.zeros((0, *shape), object)
-    return jnp.zeros((0, *shape), as_dtype(wanted.dtype if is_spec(wanted) else wanted).dtype)
+    return jnp.zeros((0, *shape), _dtype(wanted).dtype)
 
 
-def _stacked(parts: Sequence[Array]) -> Array:
+def _stacked(*parts: Array) -> Array:
     return np.stack(parts) if is_text(parts[0]) else jnp.stack(parts)
 
 
 def _typed(result: Any, wanted: Any) -> Any:
     """Return a result as arrays of the types that were specified."""
-    if isinstance(wanted, DType | str | type) or is_spec(wanted):
-        wanted, nested = [wanted], False
-    else:
-        nested = True
-    given = result if nested else [result]
-    nest.assert_same_structure(wanted, given)
-    found = nest.map_structure(_typed_leaf, given, wanted, check_types=False)
-    return found if nested else found[0]
+    nest.assert_same_structure(wanted, result)
+    return nest.map_structure(_typed_leaf, result, wanted, check_types=False)
 
 
 def _typed_leaf(leaf: Any, wanted: Any) -> Array:
-    dtype = as_dtype(wanted.dtype if is_spec(wanted) else wanted)
+    dtype = _dtype(wanted)
     if isinstance(leaf, Tensor) and leaf.dtype != dtype:
         raise refused(
             f"TensorArray dtype is {dtype.name} but Op is trying to write dtype {leaf.dtype.name}"
@@ -156,8 +149,8 @@ def _typed_leaf(leaf: Any, wanted: Any) -> Array:
     return to_array(leaf, dtype)
 
 
-def _stopped(result: Any) -> Any:
-    return nest.map_structure(lambda x: Tensor(jax.lax.stop_gradient(x._array)), result)
+def _wrapped(arrays: Any, back_prop: bool) -> Any:
+    return wrap(arrays if back_prop else jax.lax.stop_gradient(arrays))
 
 
 def vectorized_map(
@@ -219,38 +212,28 @@ def scan(
     >>> tf.scan(lambda total, x: total + x, tf.constant([1, 2, 3])).numpy().tolist()
     [1, 3, 6]
     """
-    last, values = _carried(fn, elems, initializer, reverse=reverse)
-    del last
-    result = wrap(values)
-    return result if back_prop else _stopped(result)
+    return _wrapped(_carried(fn, elems, initializer, reverse=reverse)[1], back_prop)
 
 
-def foldl(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Carry a value over the rows, from the first on, and return its last value; see `scan`."""
-    result = wrap(_carried(fn, elems, initializer, reverse=False)[0])
-    return result if back_prop else _stopped(result)
+def _fold(name: str, words: str, *, reverse: bool) -> Callable[..., Any]:
+    def fold(
+        fn: Callable[[Any, Any], Any],
+        elems: Any,
+        initializer: Any = None,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str | None = None,
+    ) -> Any:
+        return _wrapped(_carried(fn, elems, initializer, reverse=reverse)[0], back_prop)
+
+    fold.__name__ = fold.__qualname__ = name
+    fold.__doc__ = f"Carry a value over the rows, {words}, and return its last value; see `scan`."
+    return fold
 
 
-def foldr(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Carry a value over the rows, from the last on, and return its last value; see `scan`."""
-    result = wrap(_carried(fn, elems, initializer, reverse=True)[0])
-    return result if back_prop else _stopped(result)
+foldl = _fold("foldl", "from the first on", reverse=False)
+foldr = _fold("foldr", "from the last on", reverse=True)
 
 
 def _carried(fn: Any, elems: Any, initializer: Any, *, reverse: bool) -> tuple[Any, Any]:
@@ -274,10 +257,9 @@ def _carried(fn: Any, elems: Any, initializer: Any, *, reverse: bool) -> tuple[A
 
     last, values = _loops.scan(step, first, rows, reverse=reverse)
     if initializer is None:
-        values = nest.map_structure(lambda x, ys: _joined(x, ys, reverse), first, values)
+        values = nest.map_structure(
+            lambda x, ys: jnp.concatenate([ys, x[None]] if reverse else [x[None], ys]),
+            first,
+            values,
+        )
     return last, values
-
-
-def _joined(first: Array, values: Array, reverse: bool) -> Array:
-    parts = [values, first[None]] if reverse else [first[None], values]
-    return jnp.concatenate(parts)

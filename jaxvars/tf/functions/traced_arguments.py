@@ -1,14 +1,23 @@
-"""What the body of a `tf.function` is given: arguments with names, which it must not change."""
+"""What a `tf.function` is traced for: arguments with names, which its body must not change.
+
+Rules this file keeps:
+- what is kept of a trace keeps no object alive.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
+import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxvars.tf import nest
+from jaxvars.tf.tensors.convert import dtype_of
+from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
+
+_KEPT = (TensorSpec, bool, int, float, complex, str, bytes, type(None))
 
 
 def name_arguments(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -77,3 +86,54 @@ def names_of(signature: inspect.Signature | None) -> Callable[[int], list[str]]:
     plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     many = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
     return lambda count: [*plain, *(f"{many}_{i}" for i in range(count - len(plain)))][:count]
+
+
+# ---------------------------------------------------------------- traces
+class Seen(NamedTuple):
+    """A trace: what returns its arguments, and its result with specs for tensors."""
+
+    own: Callable[[], Any]  # the object of a method, in a tuple
+    args: Callable[[], Any]
+    kwargs: Callable[[], Any]
+    result: Any
+
+    def given(self) -> tuple[Any, Any, Any] | None:
+        """Return what it was traced for; None if something of that is gone."""
+        try:
+            return self.own(), self.args(), self.kwargs()
+        except ReferenceError:
+            return None
+
+
+def specs_of(result: Any) -> Any:
+    """Return a result with specs for its tensors."""
+    return nest.map_structure(
+        lambda x: TensorSpec(x.shape, dtype_of(x)) if hasattr(x, "shape") else x, result
+    )
+
+
+def weakened(value: Any) -> Callable[[], Any]:
+    """Return what gives a structure with specs for its tensors."""
+    leaves = [_weakened(leaf) for leaf in nest.flatten(value)]
+    form = nest.pack_sequence_as(value, [None] * len(leaves))
+    return lambda: nest.pack_sequence_as(form, [leaf() for leaf in leaves])
+
+
+def _weakened(leaf: Any) -> Callable[[], Any]:
+    if type(leaf) is Tensor:
+        spec = TensorSpec(leaf.shape, leaf.dtype)
+        return lambda: spec
+    if isinstance(leaf, _KEPT):
+        return lambda: leaf
+    try:
+        reference = weakref.ref(leaf)
+    except TypeError:
+        return lambda: leaf
+
+    def there() -> Any:
+        value = reference()
+        if value is None:
+            raise ReferenceError
+        return value
+
+    return there
