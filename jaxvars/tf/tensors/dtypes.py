@@ -23,10 +23,6 @@ _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
 class DType:
     """The type of a tensor's elements.
 
-    Attributes:
-        name: like "float32".
-        dtype: the NumPy dtype; JAX and NumPy look for this attribute.
-
     >>> float32, str(float32), float32 == "float32", float32 == np.float32
     (tf.float32, "<dtype: 'float32'>", True, True)
     >>> np.zeros(2, float32).dtype
@@ -35,11 +31,27 @@ class DType:
     Differs from TensorFlow: `dtype` is there, and a DType may be used as NumPy's.
     """
 
-    __slots__ = ("dtype", "name")
+    __slots__ = {  # noqa: RUF023 - in an order that reads well
+        "name": 'Like "float32".',
+        "dtype": "The NumPy dtype; JAX and NumPy look for this attribute.",
+        "is_string": "Whether it is of strings.",
+        "is_bool": "Whether it is bool.",
+        "is_floating": "Whether it is a float of any size.",
+        "is_complex": "Whether it is complex.",
+        "is_integer": "Whether it is an integer, signed or not.",
+        "is_unsigned": "Whether it is an unsigned integer.",
+        "is_quantized": "Whether it is one of TensorFlow's quantized types, which are names only.",
+        "is_numeric": "Whether it is a number.",
+    }
 
     def __init__(self, name: str, dtype: Any) -> None:
-        self.name = name
-        self.dtype = dtype
+        self.name, self.dtype = name, dtype
+        self.is_string, self.is_bool = name == "string", name == "bool"
+        self.is_floating, self.is_complex = "float" in name, name.startswith("complex")
+        self.is_unsigned = name.startswith("uint")
+        self.is_integer = self.is_unsigned or name.startswith("int")
+        self.is_quantized = name.startswith("q")
+        self.is_numeric = not self.is_string and not self.is_bool
 
     @property
     def as_numpy_dtype(self) -> Any:
@@ -64,49 +76,9 @@ class DType:
         return 0 if self.is_string else self.dtype.itemsize
 
     @property
-    def is_string(self) -> bool:
-        """Whether it is of strings."""
-        return self.name == "string"
-
-    @property
-    def is_bool(self) -> bool:
-        """Whether it is bool."""
-        return self.name == "bool"
-
-    @property
-    def is_floating(self) -> bool:
-        """Whether it is a float of any size."""
-        return "float" in self.name
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether it is complex."""
-        return self.name.startswith("complex")
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether it is an integer, signed or not."""
-        return self.name.lstrip("u").startswith("int")
-
-    @property
-    def is_unsigned(self) -> bool:
-        """Whether it is an unsigned integer."""
-        return self.name.startswith("uint")
-
-    @property
-    def is_quantized(self) -> bool:
-        """Whether it is one of TensorFlow's quantized types, which are names only."""
-        return self.name.startswith("q")
-
-    @property
     def as_datatype_enum(self) -> int:
         """TensorFlow's number for the type."""
         return _NUMBERS[self.name]
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether it is a number."""
-        return self.is_integer or self.is_floating or self.is_complex or self.is_quantized
 
     @property
     def is_numpy_compatible(self) -> bool:

@@ -15,7 +15,6 @@ from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import context
@@ -50,23 +49,19 @@ class IndexedSlices:
     values = held("_values", "The rows.")
     indices = held("_indices", "Which rows they are.")
     dense_shape = held("_dense_shape", "The shape of the whole tensor, or None.")
+    dtype = held("_rows.dtype", "The type of the elements.")
+    device = held("_rows.device", "The name of the device that the rows are on.")
+
+    @property
+    def _rows(self) -> Tensor:
+        return Tensor(to_array(self._values))
 
     @property
     def shape(self) -> TensorShape:
         """The shape of the whole tensor, as far as it is known."""
         if self._dense_shape is None:
-            return TensorShape([None, *Tensor(to_array(self._values)).shape[1:]])
+            return TensorShape([None, *self._rows.shape[1:]])
         return TensorShape(np.asarray(to_array(self._dense_shape)).tolist())
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements."""
-        return Tensor(to_array(self._values)).dtype
-
-    @property
-    def device(self) -> str:
-        """The name of the device that the rows are on."""
-        return Tensor(to_array(self._values)).device
 
     def with_values(self, values: Any) -> IndexedSlices:
         """Return others of the same indices."""
@@ -77,7 +72,7 @@ class IndexedSlices:
         return []
 
     def __neg__(self) -> IndexedSlices:
-        return self.with_values(-Tensor(to_array(self._values)))
+        return self.with_values(-self._rows)
 
     def __str__(self) -> str:
         shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape!s}"

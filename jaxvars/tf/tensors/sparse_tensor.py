@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.dtypes import DType, int64
+from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, wrap
 from jaxvars.tracing import context
@@ -51,20 +52,10 @@ class SparseTensor:
         self._dense_shape = Tensor(to_array(dense_shape, hint=int64))
         _check(self._indices, self._values, self._dense_shape)
 
-    @property
-    def indices(self) -> Tensor:
-        """Where the elements are."""
-        return self._indices
-
-    @property
-    def values(self) -> Tensor:
-        """The elements."""
-        return self._values
-
-    @property
-    def dense_shape(self) -> Tensor:
-        """The shape of the whole tensor, as a tensor."""
-        return self._dense_shape
+    indices = held("_indices", "Where the elements are.")
+    values = held("_values", "The elements.")
+    dense_shape = held("_dense_shape", "The shape of the whole tensor, as a tensor.")
+    dtype = held("_values.dtype", "The type of the elements.")
 
     @property
     def shape(self) -> TensorShape:
@@ -77,11 +68,6 @@ class SparseTensor:
     def get_shape(self) -> TensorShape:
         """Return the shape of the whole tensor."""
         return self.shape
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements."""
-        return self._values.dtype
 
     def with_values(self, new_values: Any) -> SparseTensor:
         """Return one with other elements in the same places."""

@@ -12,6 +12,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
@@ -22,6 +23,7 @@ import numpy as np
 from jaxvars.devices.device import device_name
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -103,6 +105,44 @@ class TensorLike:
 
     __hash__: Any = None  # each class says what to use instead
 
+    # ------------------------------------------------------------ conversion
+    @property
+    @abstractmethod
+    def shape(self) -> TensorShape: ...
+
+    @abstractmethod
+    def numpy(self) -> Any: ...
+
+    @abstractmethod
+    def _scalar(self) -> Array:
+        """Return the array; raise TypeError if it is not a scalar."""
+
+    def get_shape(self) -> TensorShape:
+        """Return the sizes of the dimensions."""
+        return self.shape
+
+    def ref(self) -> Reference:
+        """Return what can be hashed in its place: a key of a dict or element of a set."""
+        return Reference(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.numpy(), dtype=dtype)
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        return self._scalar().__index__()
+
+    def __getitem__(self, key: Any) -> Any:
+        return OPERATIONS["getitem"](self, key)
+
 
 @final
 class Tensor(TensorLike):
@@ -122,10 +162,6 @@ class Tensor(TensorLike):
         """The sizes of the dimensions."""
         return TensorShape(self._array.shape)
 
-    def get_shape(self) -> TensorShape:
-        """Return the sizes of the dimensions."""
-        return self.shape
-
     def set_shape(self, shape: Any) -> None:
         """Check the shape: it is always known here.
 
@@ -138,10 +174,7 @@ class Tensor(TensorLike):
                 f"{TensorShape(shape)}."
             )
 
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self._array.ndim
+    ndim = held("_array.ndim", "The number of dimensions.")
 
     @property
     def dtype(self) -> DType:
@@ -157,10 +190,7 @@ class Tensor(TensorLike):
             return ""
         return device_name(min(self._array.devices(), key=lambda device: device.id))
 
-    @property
-    def backing_device(self) -> str:
-        """The name of the device whose memory it is in: `device`."""
-        return self.device
+    backing_device = held("device", "The name of the device whose memory it is in: `device`.")
 
     # ------------------------------------------------------------ conversion
     def numpy(self) -> Any:
@@ -177,13 +207,6 @@ class Tensor(TensorLike):
         made = np.array(self._array)
         return made[()] if made.ndim == 0 else made
 
-    def ref(self) -> Reference:
-        """Return what can be hashed in its place: a key of a dict or element of a set."""
-        return Reference(self)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self.numpy(), dtype=dtype)
-
     def __jax_array__(self) -> Array:
         return jnp.asarray(self._array) if isinstance(self._array, np.ndarray) else self._array
 
@@ -197,18 +220,6 @@ class Tensor(TensorLike):
                 "tf.reduce_any(x) or tf.reduce_all(x)"
             )
         return bool(self._array.size) and bool(self._array.reshape(()))
-
-    def __int__(self) -> int:
-        return int(self._scalar())
-
-    def __float__(self) -> float:
-        return float(self._scalar())
-
-    def __complex__(self) -> complex:
-        return complex(self._scalar())
-
-    def __index__(self) -> int:
-        return self._scalar().__index__()
 
     def _scalar(self) -> Array:
         if self._array.ndim:
@@ -224,9 +235,6 @@ class Tensor(TensorLike):
         if not self._array.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
         return map(Tensor, iter(self._array))
-
-    def __getitem__(self, key: Any) -> Any:
-        return OPERATIONS["getitem"](self, key)
 
     def __hash__(self) -> int:
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
@@ -268,17 +276,19 @@ class Tensor(TensorLike):
 
     # ------------------------------------------------------------ display
     def __repr__(self) -> str:
-        return (
-            f"<tf.Tensor: {_described(self)}, numpy={described_value(self)}>"
-            if (not context.is_tracer(self._array))
-            else _symbolic(self)
-        )
+        name = _name_of(self)
+        if not context.is_tracer(self._array):
+            return f"<tf.Tensor: {_described(self)}, numpy={described_value(self)}>"
+        if not name:
+            return f"<tf.Tensor: {_described(self)}>"
+        return f"<tf.Tensor {name!r} shape={self.shape} dtype={self.dtype.name}>"
 
     def __str__(self) -> str:
         if context.is_tracer(self._array):
             name = _name_of(self)
             return f"Tensor({f'{chr(34)}{name}{chr(34)}, ' if name else ''}{_described(self)})"
-        text = str(self.numpy()) if self._array.ndim else _scalar_text(self)
+        value = self.numpy()
+        text = repr(value) if isinstance(value, bytes) else str(value)
         return f"tf.Tensor({_broken(text)}, {_described(self)})"
 
     def __format__(self, spec: str) -> str:
@@ -293,13 +303,6 @@ def _name_of(x: Tensor) -> str:
         return ""
 
 
-def _symbolic(x: Tensor) -> str:
-    name = _name_of(x)
-    if not name:
-        return f"<tf.Tensor: {_described(x)}>"
-    return f"<tf.Tensor {name!r} shape={x.shape} dtype={x.dtype.name}>"
-
-
 def _described(x: Any) -> str:
     return f"shape={x.shape}, dtype={x.dtype.name}"
 
@@ -310,11 +313,6 @@ def described_value(x: Tensor) -> str:
     if isinstance(value, np.ndarray):
         return _broken(repr(value))
     return repr(value.item() if isinstance(value, np.generic) else value)
-
-
-def _scalar_text(x: Tensor) -> str:
-    value = x.numpy()
-    return repr(value) if isinstance(value, bytes) else str(value)
 
 
 def _broken(text: str) -> str:

@@ -208,9 +208,6 @@ class Updates(TensorLike):
             getattr(self.aliased, method)(places, new)
         return self._unread()
 
-    def __getitem__(self, key: Any) -> Any:
-        return OPERATIONS["getitem"](self, key)
-
     def assign_part(self, key: Any, value: Any, name: str | None = None) -> Any:
         """Make `value`, or what it broadcasts to, the value of a part: `v[key].assign(value)`."""
         array = to_array(value, self.dtype)

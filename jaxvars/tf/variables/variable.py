@@ -24,10 +24,11 @@ from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.tensor import OPERATIONS, Reference, Tensor, described_value
+from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike, described_value
 from jaxvars.tf.variables.options import (
     CREATORS,
     VariableAggregation,
@@ -145,20 +146,18 @@ class Variable(Updates, Proxy):
         """The name, with its scopes, and ":0"; of what assigning gives: UnreadVariable."""
         return "UnreadVariable" if self._is_unread else f"{self._variable.name}:0"
 
-    @property
-    def trainable(self) -> bool:
-        """Whether a GradientTape watches it automatically."""
-        return self._variable.trainable
+    trainable = held("_variable.trainable", "Whether a GradientTape watches it automatically.")
+    constraint = held("_constraint", "What an optimizer applies to the value after each update.")
+    synchronization = held("_synchronization", "What was requested when it was made.")
+    aggregation = held("_aggregation", "What was requested when it was made.")
+    initializer = property(lambda self: None, doc="None: it has its value.")
+    handle = property(lambda self: self, doc="The variable itself: there are no resources.")
 
     @property
     def shape(self) -> TensorShape:
         """The sizes of the dimensions, as they were stated."""
         stated = self._static_shape
         return TensorShape(self._variable._cell.aval.shape) if stated is None else stated
-
-    def get_shape(self) -> TensorShape:
-        """Return the sizes of the dimensions."""
-        return self.shape
 
     @property
     def dtype(self) -> DType:
@@ -173,34 +172,9 @@ class Variable(Updates, Proxy):
         return device_name(jax.local_devices(backend="cpu")[0] if found is None else found)
 
     @property
-    def constraint(self) -> Callable[[Any], Any] | None:
-        """The function that an optimizer applies to the value after each update."""
-        return self._constraint
-
-    @property
-    def synchronization(self) -> VariableSynchronization:
-        """What was requested when it was made."""
-        return self._synchronization
-
-    @property
-    def aggregation(self) -> VariableAggregation:
-        """What was requested when it was made."""
-        return self._aggregation
-
-    @property
-    def initializer(self) -> None:
-        """None: it has its value."""
-        return None
-
-    @property
     def initial_value(self) -> Any:
         """Raise RuntimeError: the first value is not kept."""
         raise RuntimeError("This property is not supported when eager execution is enabled.")
-
-    @property
-    def handle(self) -> Variable:
-        """The variable itself: there are no resources."""
-        return self
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """Return whether it has a value: True."""
@@ -215,19 +189,13 @@ class Variable(Updates, Proxy):
         """Return the value."""
         return Tensor(_read(self))
 
-    def read_value(self) -> Tensor:
-        """Return the value."""
-        return self.value()
+    read_value = value
 
     def numpy(self) -> Any:
         """Return the value as a NumPy array, or scalar."""
         return self.value().numpy()
 
-    def ref(self) -> Reference:
-        """Return what can be hashed in its place: a key of a dict or element of a set."""
-        return Reference(self)
-
-    experimental_ref = ref
+    experimental_ref = TensorLike.ref
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Return rows by index."""
@@ -246,26 +214,14 @@ class Variable(Updates, Proxy):
         return made
 
     # ------------------------------------------------------------ conversion
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self.numpy(), dtype=dtype)
-
     def __jax_array__(self) -> Array:
         return _read(self)
 
     def __bool__(self) -> bool:
         return bool(self.value())
 
-    def __int__(self) -> int:
-        return int(self.value())
-
-    def __float__(self) -> float:
-        return float(self.value())
-
-    def __complex__(self) -> complex:
-        return complex(self.value())
-
-    def __index__(self) -> int:
-        return self.value().__index__()
+    def _scalar(self) -> Array:
+        return self.value()._scalar()
 
     def __len__(self) -> int:
         return len(self.value())
