@@ -52,9 +52,9 @@ from jaxvars.tf.autodiff.tape import GradientTape as GradientTape
 from jaxvars.tf.autodiff.tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.tf.config.devices import DeviceSpec as DeviceSpec
 from jaxvars.tf.config.devices import device as device
-from jaxvars.tf.context.name_scope import name_scope as name_scope
 from jaxvars.tf.context.scope import executing_eagerly as executing_eagerly
 from jaxvars.tf.context.scope import init_scope as init_scope
+from jaxvars.tf.context.scope import name_scope as name_scope
 from jaxvars.tf.control.branches import Assert as Assert
 from jaxvars.tf.control.branches import case as case
 from jaxvars.tf.control.branches import cond as cond
@@ -90,7 +90,7 @@ from jaxvars.tf.random.initializers import random_uniform_initializer as random_
 from jaxvars.tf.random.initializers import zeros_initializer as zeros_initializer
 from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.registry.rows import find
-from jaxvars.tf.tensors.conversions import (
+from jaxvars.tf.tensors.components import (
     register_tensor_conversion_function as register_tensor_conversion_function,
 )
 from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL

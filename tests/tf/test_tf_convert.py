@@ -20,9 +20,9 @@ class Meters:
 @pytest.fixture
 def registered(monkeypatch):
     monkeypatch.setattr(_convert, "CONVERSIONS", [])
-    from jaxvars.tf.tensors import conversions as _conversions
+    from jaxvars.tf.tensors import components as _components
 
-    monkeypatch.setattr(_conversions, "CONVERSIONS", _convert.CONVERSIONS)
+    monkeypatch.setattr(_components, "CONVERSIONS", _convert.CONVERSIONS)
 
 
 def meters(value, dtype=None, name=None, as_ref=False):

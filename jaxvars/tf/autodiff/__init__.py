@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxvars.tf.autodiff.accumulator import ForwardAccumulator as ForwardAccumulator
+from jaxvars.tf.autodiff.tape import ForwardAccumulator as ForwardAccumulator
 from jaxvars.tf.autodiff.tape import GradientTape as GradientTape
 from jaxvars.tf.listing import lister
 

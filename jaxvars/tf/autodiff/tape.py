@@ -1,4 +1,4 @@
-"""`tf.GradientTape`, over `jaxvars.GradientTape`: Tensors and Variables in, Tensors out."""
+"""`tf.GradientTape` and `tf.autodiff.ForwardAccumulator`: jaxvars's, for Tensors and Variables."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.autodiff.forward import ForwardAccumulator as CoreAccumulator
 from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.autodiff.tape import GradientTape as CoreTape
 from jaxvars.autodiff.tape import UnconnectedGradients as UnconnectedGradients
@@ -18,10 +19,10 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.slices import IndexedSlices
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
 
@@ -210,11 +211,7 @@ def core_of(x: Any) -> Any:
 
 
 def target_of(x: Any) -> Any:
-    """Return what is differentiated.
-
-    Raises:
-        TypeError: when it is not a tensor.
-    """
+    """Return what is differentiated; raise TypeError when it is not a tensor."""
     if x is None:
         raise TypeError(
             "Argument `target` should be a list or nested structure of Tensors, Variables or "
@@ -224,11 +221,7 @@ def target_of(x: Any) -> Any:
 
 
 def source_of(x: Any) -> Any:
-    """Return that by which is differentiated.
-
-    Raises:
-        TypeError: when it is not a tensor or variable.
-    """
+    """Return that by which is differentiated; raise TypeError when it is not a tensor."""
     return _checked(x, "sources")
 
 
@@ -247,11 +240,9 @@ def _given(targets: Sequence[Any], output_gradients: Any) -> list[Any]:
     found = [None if g is None else conjugated(to_array(g)) for g in flat]
     for target, g in zip(targets, found, strict=False):
         if g is not None and g.shape != target.shape:
-            raise InvalidArgumentError(
-                None,
-                None,
+            raise refused(
                 f"output_gradients has shape {TensorShape(g.shape)}, but its target has shape "
-                f"{TensorShape(target.shape)}",
+                f"{TensorShape(target.shape)}"
             )
     return found
 
@@ -283,3 +274,64 @@ def conjugated(gradient: Any) -> Any:
     direction in which y grows, dy/da + i dy/db.
     """
     return jnp.conj(gradient) if gradient.dtype.kind == "c" else gradient
+
+
+@final
+class ForwardAccumulator:
+    """Record what runs, to differentiate it forward: Jacobian-vector products.
+
+    Args:
+        primals: a tensor, variable, or structure of them, to differentiate with respect to.
+        tangents: the directions, in the same structure.
+
+    Raises:
+        ValueError: when they do not match.
+
+    >>> from jaxvars import tf
+    >>> v = tf.Variable([1.0, 2.0])
+    >>> with tf.autodiff.ForwardAccumulator(v, tf.constant([1.0, 0.0])) as acc:
+    ...     y = v * v
+    >>> acc.jvp(y).numpy().tolist()
+    [2.0, 0.0]
+    """
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        nest.assert_same_structure(primals, tangents, check_types=False)
+        moved = [core_of(x) for x in nest.flatten(primals)]
+        given = [to_array(x) for x in nest.flatten(tangents)]
+        if len(set(map(id, moved))) < len(moved):
+            raise ValueError(
+                "ForwardAccumulator was asked to watch one tensor multiple times. Sum its tangents "
+                "first: ForwardAccumulator(x, tangent_1 + tangent_2)."
+            )
+        for x, tangent in zip(moved, given, strict=True):
+            if x.dtype != tangent.dtype:
+                raise ValueError(f"A tangent is {tangent.dtype}, its primal {x.dtype}.")
+        try:
+            self._core = CoreAccumulator(moved, given)
+        except TapeError as error:
+            raise ValueError(str(error)) from None
+        self._is_open = False
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._is_open:
+            raise ValueError("Accumulator is already recording.")
+        self._core.__enter__()
+        self._is_open = True
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._core.__exit__(*error)
+
+    def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
+        """Return the tangents of tensors; None where they do not depend on the primals.
+
+        Args:
+            primals: what was computed: a tensor, or a structure of them.
+            unconnected_gradients: "none", or "zero" for zeros in place of None.
+        """
+        flat = [core_of(x) for x in nest.flatten(primals)]
+        found = self._core.jvp(flat, unconnected_gradients=unconnected_gradients)
+        return nest.pack_sequence_as(primals, [None if x is None else wrap(x) for x in found])

@@ -1,20 +1,23 @@
-"""Where code runs: eagerly, or while a `tf.function` is traced; and `tf.init_scope`.
+"""Where code runs: eagerly, or while a `tf.function` is traced; `tf.init_scope`, `tf.name_scope`.
 
 Rules this file keeps:
 - inside of a function the core's converted code returns Tensors (`tensors/wrapping.py`);
-- what runs in `init_scope`, or is called back by a program, runs eagerly, whatever called it.
+- what runs in `init_scope`, or is called back by a program, runs eagerly, whatever called it;
+- one name scope may be entered by several threads: each has the scopes that were open before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, final
 
 import jax
 
+from jaxvars.core.cells import NAMES
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.wrapping import ErrorVocabulary, TensorWrapping, boxing
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
@@ -22,11 +25,9 @@ from jaxvars.tracing import context
 
 def _box(value: Any) -> Any:
     """Return a structure with Tensors; JAX's weak types become those of TensorFlow's numbers."""
-    return wrap(jax.tree.map(_settled, value, is_leaf=lambda x: not _is_container(x)))
-
-
-def _is_container(x: Any) -> bool:
-    return isinstance(x, list | tuple | dict)
+    return wrap(
+        jax.tree.map(_settled, value, is_leaf=lambda x: not isinstance(x, list | tuple | dict))
+    )
 
 
 def _settled(leaf: Any) -> Any:
@@ -92,3 +93,52 @@ def init_scope() -> Generator[None]:
     """
     with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
         yield
+
+
+# ---------------------------------------------------------------- names
+_OUTER: context.Scoped[tuple[tuple[str, ...], ...]] = context.Scoped(())
+"""The scopes that were open before each of those that are."""
+
+
+@final
+class name_scope:  # noqa: N801 - TensorFlow's name
+    """A context in which the names of new variables begin with `name/`.
+
+    Args:
+        name: the string; "" for no scope; ending with "/" for a whole scope.
+
+    Raises:
+        ValueError: when it is not a string.
+
+    >>> from jaxvars import tf
+    >>> with tf.name_scope("block") as scope:
+    ...     tf.Variable(0.0, name="bias").name, scope
+    ('block/bias:0', 'block/')
+
+    Differs from TensorFlow: operations have no names.
+    """
+
+    __slots__ = ("_name",)
+    name = held("_name", "The string it was made with.")
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise ValueError("name for name_scope must be a string.")
+        self._name = name
+
+    def __enter__(self) -> str:
+        outer = NAMES.value
+        _OUTER.value = (*_OUTER.value, outer)
+        words = tuple(filter(None, self._name.split("/")))
+        is_whole = not self._name or self._name.endswith("/")
+        NAMES.value = words if is_whole else (*outer, *words)
+        return whole_scope()
+
+    def __exit__(self, *error: Any) -> None:
+        *outer, NAMES.value = _OUTER.value
+        _OUTER.value = tuple(outer)
+
+
+def whole_scope() -> str:
+    """Return the scopes that are open, as one name that ends with "/"; "" for none."""
+    return "".join(f"{word}/" for word in NAMES.value)

@@ -7,11 +7,10 @@
 
 It is what `jv.export` writes and runs: a folder with one file, `saved_model.jaxvars`, in it.
 
-    tree                which object has what
-    functions, serving  programs of functions, and of signatures
-    restored            functions that were loaded
-    assets              files
-    options             options
+    tree         which object has what, and files
+    functions    programs of functions, and of signatures
+    restored     functions that were loaded
+    options      options
 """
 
 from __future__ import annotations
@@ -30,15 +29,13 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import SavedError
 from jaxvars.tf.errors import DataLossError
 from jaxvars.tf.listing import namespace
-from jaxvars.tf.saved_model.assets import Asset as Asset
-from jaxvars.tf.saved_model.assets import Assets
-from jaxvars.tf.saved_model.functions import functions_of, programs_of
+from jaxvars.tf.saved_model.functions import default_of, functions_of, programs_of, served
 from jaxvars.tf.saved_model.options import LoadOptions as LoadOptions
 from jaxvars.tf.saved_model.options import SaveOptions as SaveOptions
 from jaxvars.tf.saved_model.options import VariablePolicy
 from jaxvars.tf.saved_model.restored import RestoredFunction, SignatureFunction
-from jaxvars.tf.saved_model.serving import default_of, served
-from jaxvars.tf.saved_model.tree import Item, LoadedObject, Tree, rebuilt
+from jaxvars.tf.saved_model.tree import Asset as Asset
+from jaxvars.tf.saved_model.tree import Assets, Item, LoadedObject, Tree, rebuilt
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.checkpoint import is_traced
 from jaxvars.tf.train.stored import SAVED_FILE, SAVED_TREE

@@ -1,8 +1,9 @@
-"""Which programs of `tf.function`s a folder gets.
+"""Which programs of `tf.function`s a folder gets, and of functions as they are served.
 
 Rules this file keeps:
 - what was traced is saved; an `input_signature`, and a signature that was requested, with its
-  unknown dimensions.
+  unknown dimensions;
+- what is served takes tensors by name, and returns a dict of them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
+from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.errors import SavedError
 from jaxvars.export.functions import Known, first_objects, trace
@@ -25,6 +27,7 @@ from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.function import BoundFunction, Function
 from jaxvars.tf.saved_model.restored import RestoredFunction, concrete_of
 from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.tensor import Tensor, wrap
 
 _REFUSALS = (SavedError, OpError, TypeError, ValueError)
 _RANKS = 5  # what an open number of dimensions may be
@@ -160,3 +163,91 @@ def _core_spec(value: Any, size: int | None = None) -> Any:
         return value
     first, rest = tuple(value.shape)[:1], tuple(value.shape)[1:]
     return CoreSpec((*first, *(size if x is None else x for x in rest)), value.dtype.dtype)
+
+
+# ---------------------------------------------------------------- what is served
+_OUTPUTS = (
+    "Outputs for functions used as signatures must be a single Tensor, a sequence of Tensors, or a "
+    "dictionary from string to Tensor."
+)
+_DEFAULT = "_default_save_signature"
+
+
+def default_of(functions: Iterable[tuple[str, Any]]) -> Any:
+    """Return what is served where nothing was requested; None for nothing.
+
+    Args:
+        functions: those of the object, with their names.
+    """
+    known = dict(functions)
+    if _DEFAULT in known:
+        return known[_DEFAULT]
+    found = [one for one in known.values() if _can_be_served(one)]
+    return found[0] if len(found) == 1 else None
+
+
+def _can_be_served(function: Any) -> bool:
+    if isinstance(function, Function | BoundFunction):
+        if function.input_signature is None:
+            return False
+        function = function.get_concrete_function()
+    if not isinstance(function, ConcreteFunction):
+        return False
+    if any(spec.shape.rank is None for spec in function._specs()):  # not known before it is saved
+        return True
+    results = function.structured_outputs
+    if isinstance(results, Mapping):
+        results = list(results.values())
+    parts = results if isinstance(results, list | tuple) else [results]
+    return all(isinstance(part, TensorSpec) for part in parts)
+
+
+def served(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
+    """Return the programs of a function as it is served: of tensors by name, to a dict of them.
+
+    Args:
+        function: the function.
+        sizes: see `programs_of`.
+
+    Raises:
+        ValueError: when it is not a function with a signature, or returns something else.
+    """
+    concrete = function
+    if isinstance(function, Function | BoundFunction) and function.input_signature is not None:
+        concrete = function.get_concrete_function()
+    if not isinstance(concrete, ConcreteFunction):
+        raise ValueError(
+            f"Expected a TensorFlow function for which to generate a signature, but got {function}."
+            " Only `tf.functions` with an input signature or concrete functions can be used as a "
+            "signature."
+        )
+    specs = {str(spec.name): spec for spec in concrete._specs()}
+
+    def serve(**tensors: Any) -> Any:
+        def filled(x: Any) -> Any:
+            return tensors[str(x.name)] if isinstance(x, TensorSpec) else outside(x)
+
+        args, kwargs = nest.map_structure(filled, (concrete._args, concrete._kwargs))
+        return _by_name(wrap(concrete._compiled(*concrete._own, *args, **kwargs)), concrete.name)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in specs])
+    setattr(serve, "__signature__", signature)  # noqa: B010 - pyright knows no such name
+    program = _compile(serve)
+    return opened(
+        lambda given: concrete_of(trace(program, (), given)), (specs,), sizes, concrete.name
+    )
+
+
+def _by_name(result: Any, name: str) -> dict[str, Any]:
+    if isinstance(result, Tensor):
+        result = [result]
+    if isinstance(result, list | tuple):
+        result = {f"output_{i}": part for i, part in enumerate(result)}
+    for key, part in result.items() if isinstance(result, Mapping) else [("output_0", result)]:
+        if not isinstance(part, Tensor):
+            raise ValueError(
+                f"Got a non-Tensor value {part!r} for key {key!r} in the output of the function "
+                f"{name} used to generate a SavedModel signature. {_OUTPUTS}"
+            )
+    return {str(key): part._array for key, part in result.items()}

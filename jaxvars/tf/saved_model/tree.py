@@ -1,19 +1,27 @@
-"""What a saved folder holds of objects: a tree of names, values and functions, as a string.
+"""What a saved folder holds of objects: a tree of names, values and functions, and files.
 
 Rules this file keeps:
-- it is made of numbers and strings only;
-- variables are named as in checkpoints (`train/graph.py`).
+- the tree is a string, made of numbers and strings only;
+- variables are named as in checkpoints (`train/graph.py`);
+- a file is copied into the folder `assets` of what is saved, once, under its own name, with a
+  number where two have one name.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, final
 
 from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.train.graph import Node
 from jaxvars.tf.variables.variable import face_of
 
 KINDS = {"object", "list", "tuple", "dict", "variable", "asset"}
@@ -111,33 +119,101 @@ def rebuilt(
     }
 
     def make(number: int) -> Any:
-        if number not in made:
-            item = tree.items[number]
-            is_valued = item.kind in valued
-            made[number] = valued[item.kind](item.value) if is_valued else _EMPTY[item.kind]()
-            if item.kind == "tuple":  # it cannot be filled afterwards
-                made[number] = tuple(make(child) for child in item.children.values())
-            _fill(made[number], item, make)
-            if item.kind == "object":
-                functions = {name: function(word) for name, word in item.functions.items()}
-                vars(made[number]).update(functions)
+        if number in made:
+            return made[number]
+        item = tree.items[number]
+        if item.kind in valued:
+            made[number] = valued[item.kind](item.value)
+            return made[number]
+        made[number] = value = _EMPTY[item.kind]()  # before its parts, which may lead back to it
+        parts = {name: make(child) for name, child in item.children.items()}
+        if item.kind == "list":
+            value.extend(parts.values())
+        elif item.kind == "tuple":
+            made[number] = tuple(parts.values())
+        elif item.kind == "dict":
+            value.update(parts)
+        else:
+            vars(value).update(parts)
+            vars(value).update({name: function(word) for name, word in item.functions.items()})
         return made[number]
 
     return make(0)
 
 
-_EMPTY: dict[str, Callable[[], Any]] = {
-    "object": LoadedObject,
-    "list": list,
-    "dict": dict,
-    "tuple": tuple,
-}
+_EMPTY: dict[str, Any] = {"object": LoadedObject, "list": list, "dict": dict, "tuple": tuple}
 
 
-def _fill(value: Any, item: Item, make: Callable[[int], Any]) -> None:
-    if item.kind == "list":
-        value.extend(make(child) for child in item.children.values())
-    elif item.kind == "dict":
-        value.update({name: make(child) for name, child in item.children.items()})
-    elif item.kind == "object":
-        vars(value).update({name: make(child) for name, child in item.children.items()})
+# ---------------------------------------------------------------- files
+DIRECTORY = "assets"
+
+
+@final
+class Asset(Node):
+    """A file that is saved with the object that has it as an attribute.
+
+    Args:
+        path: of the file.
+
+    >>> Asset("vocabulary.txt").asset_path.numpy()
+    b'vocabulary.txt'
+
+    Differs from TensorFlow: a function cannot be saved that works with the path, which is a string.
+    """
+
+    def __init__(self, path: Any) -> None:
+        self._path = path.numpy().decode() if isinstance(path, Tensor) else os.fspath(path)
+
+    @property
+    def asset_path(self) -> Tensor:
+        """Where the file is, once it was loaded: in the folder that it was loaded from."""
+        return Tensor(to_array(self._path))
+
+
+@final
+class Assets:
+    """The files of what is saved.
+
+    Args:
+        folder: what is saved is in it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / DIRECTORY
+        self._names: dict[str, str] = {}
+
+    def name(self, asset: Asset) -> str:
+        """Return what a file is called among them.
+
+        Raises:
+            FileNotFoundError: when there is no such file.
+        """
+        source = os.path.realpath(asset._path)
+        if source not in self._names:
+            if not Path(source).is_file():
+                raise FileNotFoundError(f"There is no file {asset._path} to be saved as an asset.")
+            self._names[source] = self._free(Path(source).name)
+        return self._names[source]
+
+    def _free(self, name: str) -> str:
+        taken, number, found = set(self._names.values()), 1, name
+        while found in taken:
+            found, number = f"{name}_{number}", number + 1
+        return found
+
+    def write(self) -> None:
+        """Copy them."""
+        for source, name in self._names.items():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if os.path.realpath(self._folder / name) != source:
+                shutil.copyfile(source, self._folder / name)
+
+    def load(self, name: str) -> Asset:
+        """Return a file that was saved.
+
+        Raises:
+            ValueError: when its name leads elsewhere.
+        """
+        if not name or Path(name).name != name:
+            raise ValueError(f"an asset is called {name!r}")
+        return Asset(self._folder / name)

@@ -1,28 +1,26 @@
-"""Objects that declare what tensors they consist of: `__tf_flatten__` and `__tf_unflatten__`.
+"""Objects of a user's class that consist of tensors, or stand for one.
 
-A `tf.function` takes and returns them: their tensors are traced, and the rest is part of the
-signature.
+Those with `__tf_flatten__` and `__tf_unflatten__` consist of tensors: a `tf.function` takes and
+returns them, their tensors are traced, and the rest is part of the signature.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, final
 
 import jax
+import numpy as np
 
-from jaxvars.tf.tensors.tensor import WRAPPERS
+from jaxvars.tf.tensors.convert import CONVERSIONS
+from jaxvars.tf.tensors.tensor import WRAPPERS, TensorLike
 from jaxvars.tracing.identity import exact, held
 
 
 @final
 class Components:
-    """The parts of an object, as a pytree.
-
-    Attributes:
-        made: the object's class, and what it returns besides its parts.
-        parts: its tensors, or objects that have some.
-    """
+    """The parts of an object, tensors or objects that have some, as a pytree."""
 
     def __init__(self, made: Made, parts: list[Any]) -> None:
         self.made = made
@@ -66,3 +64,47 @@ jax.tree_util.register_pytree_node(
     lambda made, parts: Components(made, list(parts)),
 )
 WRAPPERS[Components] = lambda value, wrap: value.object(wrap)
+
+
+# ---------------------------------------------------------------- what stands for a tensor
+_TAKEN = (bool, int, float, complex, str, bytes, np.ndarray, np.generic, jax.Array, TensorLike)
+
+
+def register_tensor_conversion_function(
+    base_type: Any, conversion_func: Callable[..., Any], priority: float = 100
+) -> None:
+    """Have a function make the tensors that objects of a class stand for.
+
+    Args:
+        base_type: the class, or several in a tuple.
+        conversion_func: called as `conversion_func(value, dtype=None, name=None, as_ref=False)`;
+            it returns a tensor of that type, or NotImplemented to leave it to others.
+        priority: those of a lower one are tried first; of equal ones, the first that came.
+
+    Raises:
+        TypeError: when it is not a class, one that has tensors already, or not a function.
+
+    >>> from jaxvars import tf
+    >>> class Meters:
+    ...     def __init__(self, value):
+    ...         self.value = value
+    >>> def convert(meters, dtype=None, name=None, as_ref=False):
+    ...     return tf.constant(meters.value, dtype)
+    >>> register_tensor_conversion_function(Meters, convert)
+    >>> tf.constant([1.0]) + Meters(2.0)
+    <tf.Tensor: shape=(1,), dtype=float32, numpy=array([3.], dtype=float32)>
+    """
+    classes = base_type if isinstance(base_type, tuple) else (base_type,)
+    if not classes or not all(isinstance(each, type) for each in classes):
+        raise TypeError(
+            f"Argument `base_type` must be a type or a tuple of types. Obtained: {base_type}"
+        )
+    if any(issubclass(each, _TAKEN) for each in classes):
+        raise TypeError(
+            "Cannot register conversions for Python numeric types and NumPy scalars and arrays, "
+            f"nor for tensors. Obtained: {base_type}"
+        )
+    if not callable(conversion_func):
+        raise TypeError(f"Argument `conversion_func` must be callable. Received {conversion_func}.")
+    CONVERSIONS.append((priority, classes, conversion_func))
+    CONVERSIONS.sort(key=itemgetter(0))

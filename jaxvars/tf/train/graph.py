@@ -31,7 +31,7 @@ from jaxvars.core.traversal import Tied, resolve_proxy
 from jaxvars.core.traversal import attributes_of as attributes
 from jaxvars.core.variable import Variable
 from jaxvars.optimizers.optimizer import Optimizer
-from jaxvars.tf.context.name_scope import name_scope
+from jaxvars.tf.context.scope import name_scope
 from jaxvars.tf.functions.function import Function
 from jaxvars.tf.tensors.tensor import Tensor
 
