@@ -1,8 +1,7 @@
 """`tf.errors`: the exceptions of operations, by TensorFlow's names.
 
-Rules this file keeps:
-- each is a subclass of OpError, with TensorFlow's code; those that name a mistake in the arguments
-  are a ValueError, too, which TensorFlow raises for the same mistake in a graph.
+Those that name a mistake in the arguments are a ValueError, too, which TensorFlow raises for the
+same mistake in a graph.
 """
 
 from __future__ import annotations

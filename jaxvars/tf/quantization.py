@@ -1,7 +1,6 @@
 """`tf.quantization`: numbers rounded to those that few bits can represent, and still floats.
 
-Rules this file keeps:
-- derivatives pass through rounding as if it were not there, inside of the limits.
+Derivatives pass through rounding as if it were not there, inside of the limits.
 
 Differs from TensorFlow: there are no tensors of quantized types, as XLA has none.
 """

@@ -1,7 +1,6 @@
 """`tf.raw_ops`: operations by the names that TensorFlow's graphs have for them.
 
-Rules this file keeps:
-- those are here whose arguments have the names of the public function's; they are given by name.
+Those are here whose arguments have the names of the public function's; they are given by name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """`tf.sparse`: between tensors and `tf.SparseTensor`.
 
-Rules this file keeps:
-- where the size of a result depends on values, it is computed on the host, and refused in compiled
-  functions.
+Where the size of a result depends on values, it is computed on the host, and refused in programs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """`tf.config`: devices, and how functions run; over `jaxvars.config`.
 
 Rules this file keeps:
-- what comes too late is a RuntimeError, as in TensorFlow; a device that does not exist, a
-  ValueError;
-- what JAX has not got is refused, but for hints that change no result: they are kept and of no
-  effect, and their docstrings say so.
+- what comes too late is a RuntimeError; a device that does not exist, a ValueError;
+- what JAX has not got is refused, but for hints that change no result.
 """
 
 from __future__ import annotations

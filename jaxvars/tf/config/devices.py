@@ -1,8 +1,4 @@
-"""`tf.device` and `tf.DeviceSpec`: devices by name.
-
-Rules this file keeps:
-- names are read and written as TensorFlow does; where things are is `jaxvars.device`'s business.
-"""
+"""`tf.device` and `tf.DeviceSpec`: devices by name, as TensorFlow writes them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`tf.config.experimental`: memory of devices, precision, and older names.
-
-Rules this file keeps:
-- a device that does not exist is a ValueError, what comes too late a RuntimeError.
-"""
+"""`tf.config.experimental`: memory of devices, precision, and older names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`tf.config.optimizer`: hints for TensorFlow's graph optimizer; XLA has its own.
-
-Rules this file keeps:
-- hints are kept, can be read back, and are of no effect: XLA optimizes every compiled function.
-"""
+"""`tf.config.optimizer`: hints for TensorFlow's graph optimizer, of no effect: XLA has its own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`tf.config.threading`: how many threads work on the CPU; XLA has its own pool.
-
-Rules this file keeps:
-- numbers are kept, can be read back, and are of no effect; after the start they are refused.
-"""
+"""`tf.config.threading`: how many threads work on the CPU; of no effect: XLA has its own pool."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """How arguments are given to a concrete function: by place or name, as its function takes them.
 
-Rules this file keeps:
-- what was not a tensor in the signature need not be given, and is refused if it is another one;
-- errors are worded as TensorFlow's, which are those of `inspect.Signature`.
+What was not a tensor in the signature need not be given, and is refused if it is another one.
 """
 
 from __future__ import annotations
@@ -45,14 +43,7 @@ class FunctionType(NamedTuple):
 
 @final
 class Parameters:
-    """The parameters of a concrete function.
-
-    Args:
-        names: of the positional ones.
-        args: their values, with specs for tensors.
-        kwargs: those that are given by name only.
-        only_by_place: whether positional ones cannot be given by name: there may be more of them.
-    """
+    """The parameters of a concrete function."""
 
     def __init__(
         self, names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any], only_by_place: bool
@@ -72,16 +63,7 @@ class Parameters:
     def bound(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], fit: Callable[[Any, Any], Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return all arguments, those that are given and the others.
-
-        Args:
-            args: given by place.
-            kwargs: given by name.
-            fit: returns what is given for a spec or value, or raises TypeError.
-
-        Raises:
-            TypeError: when they do not fit.
-        """
+        """Return all arguments, those that are given and the others."""
         of_python = inspect.Parameter
         optional = [of_python(n, getattr(of_python, kind), default=n) for n, kind, _ in self.rows]
         given = inspect.Signature(optional).bind(*args, **kwargs).arguments

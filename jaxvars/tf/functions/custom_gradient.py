@@ -1,9 +1,4 @@
-"""Custom derivatives: `tf.custom_gradient`, `tf.stop_gradient`, `tf.recompute_grad`, ...
-
-Rules this file keeps:
-- they are those of `jaxvars.autodiff.custom_gradient`; the user's functions see Tensors and
-  Variables.
-"""
+"""Custom derivatives: `jaxvars.autodiff.custom_gradient`'s, for functions of Tensors and Variables."""
 
 from __future__ import annotations
 

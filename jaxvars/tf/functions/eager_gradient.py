@@ -60,14 +60,7 @@ class _Reads:
 def call_now(
     f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, with_variables: Callable[..., Any]
 ) -> Any:
-    """Return the result of a function that returns `(result, grad)`.
-
-    Args:
-        f: the function.
-        args: structures with arrays for the tensors.
-        kwargs: more arguments.
-        with_variables: calls `grad` with a keyword argument `variables`, or says why it can't be.
-    """
+    """Return the result of a function that returns `(result, grad)`."""
     reads, frame = _Reads(), LOCAL.frame
     frame.observe(reads)
     try:
@@ -83,15 +76,7 @@ def call_now(
 
 @final
 class _Pullback:
-    """A gradient function, with what it is of: cotangents of floats to those of floats.
-
-    Args:
-        grad: takes a tensor for each result.
-        leaves: the arguments; `grad` returns a gradient for each of them.
-        reads: the variables that have been read.
-        arrays: the results.
-        with_variables: calls `grad` where there are variables.
-    """
+    """A gradient function, with what it is of: cotangents of floats to those of floats."""
 
     def __init__(
         self,

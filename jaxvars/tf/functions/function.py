@@ -1,7 +1,6 @@
 """`tf.function`: a Python function as one program, by TensorFlow's rules for signatures.
 
 Rules this file keeps:
-- how arguments count stands in `functions/arguments.py`;
 - a call whose arguments are Tensors costs little more than one of `jv.compile`;
 - a method belongs to its object: each has its variables and traces.
 """

@@ -1,10 +1,7 @@
 """`tf.gradients` and `tf.hessians`: derivatives of what a `tf.function` has computed so far.
 
-A function whose code names them is traced with a tape open that follows everything; so is one that
-calls them in another way, which is found out at the first call, and it is traced once more.
-
-Rules this file keeps:
-- each function that is traced has its own tape, as it has its own graph in TensorFlow.
+A function whose code names them is traced with a tape of its own that follows everything; so is one
+that calls them in another way, which is found out at the first call, and it is traced once more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""`tf.map_fn`, `tf.vectorized_map`, `tf.scan`, `tf.foldl`, `tf.foldr`: functions over rows.
-
-Rules this file keeps:
-- they are `jaxvars`'s loops: Python's own eagerly, one operation in a compiled function;
-- the user's functions see Tensors.
-"""
+"""`tf.map_fn`, `tf.scan`, `tf.foldl` and the like: the loops of jaxvars, over rows of Tensors."""
 
 from __future__ import annotations
 
@@ -28,11 +23,7 @@ from jaxvars.typing import Array
 
 
 def _rows(elems: Any) -> tuple[Any, int]:
-    """Return what is looped over, as arrays, and how many rows there are.
-
-    Raises:
-        ValueError: when there is nothing, or a scalar, or sizes differ.
-    """
+    """Return what is looped over, as arrays, and how many rows there are."""
     arrays = nest.map_structure(to_array, elems)
     flat = nest.flatten(arrays)
     if not flat:

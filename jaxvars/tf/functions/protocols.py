@@ -1,8 +1,4 @@
-"""`tf.types.experimental`: what functions and arguments are, for `isinstance` and annotations.
-
-Rules this file keeps:
-- the classes are abstract; `tf.function` and what it returns are theirs by registration.
-"""
+"""`tf.types.experimental`: what functions and arguments are, for `isinstance` and annotations."""
 
 from __future__ import annotations
 

@@ -51,11 +51,7 @@ def binding_error(why: str, args: Any, kwargs: Any, signature: inspect.Signature
 
 @final
 class InputSignature:
-    """The specs of a function's arguments.
-
-    Raises:
-        TypeError: when they are in no list, or more or fewer than the arguments.
-    """
+    """The specs of a function's arguments."""
 
     def __init__(self, given: Any, signature: inspect.Signature | None) -> None:
         if not isinstance(given, tuple | list):
@@ -87,11 +83,7 @@ class InputSignature:
         return self.fitted(args, kwargs)
 
     def fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return arguments as tensors of the types in the specs.
-
-        Raises:
-            TypeError: when they do not fit.
-        """
+        """Return arguments as tensors of the types in the specs."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as why:
@@ -145,11 +137,7 @@ def _fit(value: Any, spec: Any) -> Any:
 
 
 def fit_tensor(value: Any, spec: Any) -> Tensor:
-    """Return a value as a tensor of a spec's type.
-
-    Raises:
-        TypeError: when it does not fit.
-    """
+    """Return a value as a tensor of a spec's type."""
     wanted = as_dtype(spec.dtype)
     if is_spec(value):
         _check_fits(value, spec)

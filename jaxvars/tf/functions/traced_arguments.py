@@ -1,7 +1,6 @@
 """What a `tf.function` is traced for: arguments with names, which its body must not change.
 
-Rules this file keeps:
-- what is kept of a trace keeps no object alive.
+What is kept of a trace keeps no object alive.
 """
 
 from __future__ import annotations
@@ -21,11 +20,7 @@ _KEPT = (TensorSpec, bool, int, float, complex, str, bytes, type(None))
 
 
 def name_arguments(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Give tensors among the arguments the names of their parameters: x:0, x_1:0, ...
-
-    Raises:
-        ValueError: when two names would be the same.
-    """
+    """Give tensors among the arguments the names of their parameters: x:0, x_1:0, ..."""
     _check_names(kwargs)
     for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
         if type(value) is Tensor:

@@ -1,11 +1,8 @@
 """Which sizes of a `tf.function`'s arguments are open: one trace serves all of them.
 
 Open is what is None in `input_signature` or in a spec that `get_concrete_function` was given, and,
-with `reduce_retracing`, what has differed between calls.
-
-Rules this file keeps:
-- a call is served by the most special trace that fits;
-- it is consulted only for calls that are like none before.
+with `reduce_retracing`, what has differed between calls. A call is served by the most special trace
+that fits; this is consulted only for calls that are like none before.
 """
 
 from __future__ import annotations
@@ -71,12 +68,7 @@ def kind_of(key: Any) -> Kind:
 
 @final
 class OpenSizes:
-    """Specifies for the core which sizes are open.
-
-    Args:
-        specs: of `input_signature`, or None.
-        reduces: whether sizes that differ are open from then on.
-    """
+    """Specifies for the core which sizes are open."""
 
     def __init__(self, specs: Sequence[Any] | None, *, reduces: bool) -> None:
         self._specs = None if specs is None else jax.tree.leaves(list(specs), is_leaf=is_spec)

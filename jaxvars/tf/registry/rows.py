@@ -95,12 +95,7 @@ class Refused(Exception):  # noqa: N818 - it says what was done, and users never
 @final
 @dataclass(frozen=True)
 class Row:
-    """An operation in the table; for what is not said here see `op`.
-
-    Args:
-        call: the function of arrays.
-        function: what users call.
-    """
+    """An operation in the table; for what is not said here see `op`."""
 
     call: Callable[..., Any]
     function: Any

@@ -1,9 +1,7 @@
 """Which programs of `tf.function`s a folder gets, and of functions as they are served.
 
-Rules this file keeps:
-- what was traced is saved; an `input_signature`, and a signature that was requested, with its
-  unknown dimensions;
-- what is served takes tensors by name, and returns a dict of them.
+What was traced is saved; an `input_signature`, and a signature that was requested, with its unknown
+dimensions. What is served takes tensors by name, and returns a dict of them.
 """
 
 from __future__ import annotations
@@ -46,12 +44,7 @@ def functions_of(value: object) -> Iterator[tuple[str, Any]]:
 
 
 def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
-    """Return the programs of a `tf.function`: none if it was never traced.
-
-    Args:
-        function: the function.
-        sizes: to try in place of an unknown dimension that it cannot be traced with.
-    """
+    """Return the programs of a `tf.function`; `sizes` are tried where unknown dimensions fail."""
     if isinstance(function, ConcreteFunction):
         return _programs_for(function, sizes)
     if isinstance(function, RestoredFunction):
@@ -174,11 +167,7 @@ _DEFAULT = "_default_save_signature"
 
 
 def default_of(functions: Iterable[tuple[str, Any]]) -> Any:
-    """Return what is served where nothing was requested; None for nothing.
-
-    Args:
-        functions: those of the object, with their names.
-    """
+    """Return what is served where nothing was requested; None for nothing."""
     known = dict(functions)
     if _DEFAULT in known:
         return known[_DEFAULT]
@@ -203,15 +192,7 @@ def _can_be_served(function: Any) -> bool:
 
 
 def served(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
-    """Return the programs of a function as it is served: of tensors by name, to a dict of them.
-
-    Args:
-        function: the function.
-        sizes: see `programs_of`.
-
-    Raises:
-        ValueError: when it is not a function with a signature, or returns something else.
-    """
+    """Return the programs of a function as it is served: of tensors by name, to a dict of them."""
     concrete = function
     if isinstance(function, Function | BoundFunction) and function.input_signature is not None:
         concrete = function.get_concrete_function()

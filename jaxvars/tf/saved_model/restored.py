@@ -1,8 +1,4 @@
-"""Functions that were loaded from a folder.
-
-Rules this file keeps:
-- arguments that are Python values are part of a program, and choose it.
-"""
+"""Functions that were loaded; arguments that are Python values choose the program."""
 
 from __future__ import annotations
 

@@ -2,9 +2,7 @@
 
 Rules this file keeps:
 - the tree is a string, made of numbers and strings only;
-- variables are named as in checkpoints (`train/graph.py`);
-- a file is copied into the folder `assets` of what is saved, once, under its own name, with a
-  number where two have one name.
+- a file is copied once, under its own name, with a number where two have one name.
 """
 
 from __future__ import annotations
@@ -30,34 +28,21 @@ KINDS = {"object", "list", "tuple", "dict", "variable", "asset"}
 @final
 @dataclass
 class Item:
-    """An object, in a list of them.
+    """An object, in a list of them."""
 
-    Attributes:
-        kind: "object", "list", "tuple", "dict", "variable" or "asset".
-        children: the numbers of what is in it, by name.
-        value: the path of a variable, the name of an asset.
-        functions: its functions by name; what they are called in the file, or None for one that
-            was never traced.
-    """
-
-    kind: str
-    children: dict[str, int] = field(default_factory=dict)
-    value: str = ""
-    functions: dict[str, str | None] = field(default_factory=dict)
+    kind: str  # one of KINDS
+    children: dict[str, int] = field(default_factory=dict)  # the numbers of its parts, by name
+    value: str = ""  # the path of a variable, the name of an asset
+    functions: dict[str, str | None] = field(default_factory=dict)  # in the file; None: not traced
 
 
 @final
 @dataclass
 class Tree:
-    """Objects, of which the first is the root.
-
-    Attributes:
-        items: the objects.
-        signatures: functions by the names that they are served under.
-    """
+    """Objects, of which the first is the root."""
 
     items: list[Item]
-    signatures: dict[str, str]
+    signatures: dict[str, str]  # functions by the names that they are served under
 
     def to_text(self) -> str:
         """Return it as a string."""
@@ -104,14 +89,7 @@ def rebuilt(
     function: Callable[[str | None], Any],
     asset: Callable[[str], Any],
 ) -> Any:
-    """Return the root of a tree, with what belongs to it.
-
-    Args:
-        tree: the tree.
-        variables: by path.
-        function: makes one of what it is called in the file.
-        asset: makes one of its name.
-    """
+    """Return the root of a tree, with what belongs to it."""
     made: dict[int, Any] = {}
     valued: dict[str, Callable[[str], Any]] = {
         "variable": lambda path: face_of(variables[path]),
@@ -172,22 +150,14 @@ class Asset(Node):
 
 @final
 class Assets:
-    """The files of what is saved.
-
-    Args:
-        folder: what is saved is in it.
-    """
+    """The files of what is saved."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / DIRECTORY
         self._names: dict[str, str] = {}
 
     def name(self, asset: Asset) -> str:
-        """Return what a file is called among them.
-
-        Raises:
-            FileNotFoundError: when there is no such file.
-        """
+        """Return what a file is called among them."""
         source = os.path.realpath(asset._path)
         if source not in self._names:
             if not Path(source).is_file():
@@ -209,11 +179,7 @@ class Assets:
                 shutil.copyfile(source, self._folder / name)
 
     def load(self, name: str) -> Asset:
-        """Return a file that was saved.
-
-        Raises:
-            ValueError: when its name leads elsewhere.
-        """
+        """Return a file that was saved."""
         if not name or Path(name).name != name:
             raise ValueError(f"an asset is called {name!r}")
         return Asset(self._folder / name)

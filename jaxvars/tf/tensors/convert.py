@@ -46,13 +46,8 @@ def to_array(value: Any, dtype: DType | None = None, *, hint: DType | None = Non
 
     Args:
         value: a tensor, Variable, array, number, string, or nested list of them.
-        dtype: what it must be: Python and NumPy values are converted, tensors are refused if they
-            are something else.
+        dtype: what it must be: others than tensors are converted to it.
         hint: the same, if it can be.
-
-    Raises:
-        ValueError: when it is not a tensor, or a tensor of another type.
-        TypeError: when a Python value cannot have the type.
     """
     convert = BOXES.get(type(value))
     if convert is not None:
@@ -96,17 +91,7 @@ def is_tensor_like(value: Any) -> bool:
 
 
 def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
-    """Return two operands as arrays of one type.
-
-    Args:
-        x: an operand, whose type counts if it is a tensor, or `y` is none.
-        y: an operand.
-        op: what TensorFlow calls the operation, for the message.
-
-    Raises:
-        InvalidArgumentError: when they are tensors of different types.
-        TypeError: when what is not a tensor can't have the type of the other one.
-    """
+    """Return two operands of an operation, by TensorFlow's name, as arrays of one type."""
     read_x, read_y = BOXES.get(type(x)), BOXES.get(type(y))
     if read_x is not None:
         a = read_x(x)
@@ -142,12 +127,7 @@ def _operand(value: Any, other: Array) -> Array:
 
 
 def alike(values: Sequence[Any], op: str) -> list[Array]:
-    """Return some operands as arrays of one type: that of the first tensor, or of the first.
-
-    Raises:
-        InvalidArgumentError: when they are tensors of different types.
-        TypeError: when what is not a tensor can't have the type of the others.
-    """
+    """Return some operands as arrays of one type: that of the first tensor, or of the first."""
     first = next((value for value in values if is_tensor_like(value)), None)
     wanted = None if first is None else to_array(first)
     arrays: list[Array] = []

@@ -1,9 +1,4 @@
-"""`DType`: the types of elements, as TensorFlow writes and compares them.
-
-Rules this file keeps:
-- there is one object for each type; it equals its name, its NumPy type and its JAX type;
-- NumPy and JAX take it where they take a dtype: it has the attribute `dtype` that they look for.
-"""
+"""`DType`: the types of elements, one object each, which equals its name, NumPy's and JAX's type."""
 
 from __future__ import annotations
 

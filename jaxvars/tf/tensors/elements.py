@@ -39,11 +39,7 @@ def leaves(structure: Any) -> list[Any]:
 
 
 def mapped(func: Callable[..., Any], *structures: Any) -> Any:
-    """Return a structure of what a function makes of the leaves of others of its form.
-
-    Raises:
-        ValueError: when their forms differ.
-    """
+    """Return a structure of what a function makes of the leaves of others of its form."""
     first = structures[0]
     if not is_structure(first):
         return func(*structures)
@@ -94,11 +90,7 @@ def numpy(element: Element) -> Element:
 
 # ---------------------------------------------------------------- several at once
 def sliced(structure: Any) -> tuple[int, Callable[[int], Element]]:
-    """Return the number of slices along the first dimension, and what takes one.
-
-    Raises:
-        ValueError: when there is none, or the sizes differ.
-    """
+    """Return the number of slices along the first dimension, and what takes one."""
     flat = [host(leaf) for leaf in leaves(structure)]
     if not flat:
         raise ValueError("There must be at least one tensor to slice.")
@@ -114,11 +106,7 @@ def sliced(structure: Any) -> tuple[int, Callable[[int], Element]]:
 
 
 def batched(elements: Sequence[Element]) -> Element:
-    """Return some elements as one, with a new first dimension.
-
-    Raises:
-        InvalidArgumentError: when their shapes differ.
-    """
+    """Return some elements as one, with a new first dimension."""
     columns = [[host(leaf) for leaf in leaves(element)] for element in elements]
     stacks = [_stacked(i, column) for i, column in enumerate(zip(*columns, strict=True))]
     return packed(elements[0], stacks)
@@ -139,14 +127,8 @@ def _stacked(component: int, column: Sequence[np.ndarray]) -> np.ndarray:
 def padded(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
     """Return some elements as one, each padded to the size of the largest.
 
-    Args:
-        elements: the elements.
-        shapes: to pad to, in the structure of an element or None; None or -1 in one means the
-            largest size.
-        values: to pad with, in that structure, one for all, or None for zeros and empty strings.
-
-    Raises:
-        InvalidArgumentError: when a tensor is larger than its shape.
+    `shapes` are in the structure of an element, with None or -1 for the largest size; `values`, to
+    pad with, too, or one for all, or None for zeros and empty strings.
     """
     columns = zip(*([host(x) for x in leaves(element)] for element in elements), strict=True)
     count = len(leaves(elements[0]))

@@ -40,16 +40,7 @@ _SEQUENCES = (list, tuple, range, TensorShape, deque, bytearray, memoryview)
 
 
 def of_python(value: Any, dtype: DType | None) -> np.ndarray:
-    """Return the array of a number, string or nested list of them; strings are an array of bytes.
-
-    Args:
-        value: what holds no tensors.
-        dtype: the type to give; that of the values when None.
-
-    Raises:
-        ValueError: when it is not a tensor.
-        TypeError: when it cannot have the type.
-    """
+    """Return the array of a number, string (as bytes) or nested list of them."""
     leaves = leaves_of(value)
     if not leaves and isinstance(value, _SEQUENCES):
         found = dtype or (int32 if isinstance(value, TensorShape | range) else float32)
@@ -67,12 +58,7 @@ def of_python(value: Any, dtype: DType | None) -> np.ndarray:
 
 
 def of_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
-    """Return a NumPy array as one of a type that tensors have; strings are an array of bytes.
-
-    Raises:
-        ValueError: when there is no such type.
-        TypeError: when numbers are to become strings, or NaN an integer.
-    """
+    """Return a NumPy array as one of a type that tensors have; strings are an array of bytes."""
     if dtype is not None and dtype != string and array.dtype.kind in "SUTOMm":
         return array.astype(dtype.dtype)  # numbers in strings, times, Python's numbers
     if array.dtype.kind in "SUTO":
@@ -159,11 +145,7 @@ def kind_of_leaf(leaf: Any) -> Kind | None:
 
 
 def kind_of(value: Any) -> Kind | None:
-    """Return what all numbers in nested lists are read as; None if there are none.
-
-    Raises:
-        ValueError: when one is not a number, or they do not mix.
-    """
+    """Return what all numbers in nested lists are read as; None if there are none."""
     leaves = leaves_of(value)
     return _joined(leaves, {kind_of_leaf(leaf) for leaf in leaves}) if leaves else None
 

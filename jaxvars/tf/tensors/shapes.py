@@ -1,8 +1,6 @@
 """`TensorShape`: sizes of dimensions, some of which may be unknown, as TensorFlow has them.
 
-Rules this file keeps:
-- it compares and unpacks like the tuple of its sizes; one whose rank is unknown has none;
-- shapes of values are known in JAX: unknown sizes are in signatures and specs.
+It compares and unpacks like the tuple of its sizes; one whose rank is unknown has none.
 """
 
 from __future__ import annotations

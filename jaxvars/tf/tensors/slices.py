@@ -1,8 +1,4 @@
-"""`tf.IndexedSlices`: rows of a tensor, by index.
-
-Rules this file keeps:
-- it is converted to a tensor where one is needed; rows of one index add up.
-"""
+"""`tf.IndexedSlices`: rows of a tensor, by index; rows of one index add up."""
 
 from __future__ import annotations
 

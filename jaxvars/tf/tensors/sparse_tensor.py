@@ -1,9 +1,8 @@
 """`tf.SparseTensor`: the elements of a tensor that are not zero, and where they are.
 
 Rules this file keeps:
-- it never changes; flattened as a pytree it is its three arrays, so that a `tf.function` takes it
-  and returns it: a program is compiled for each number of elements;
-- it is not a tensor, and is never converted to one but by `tf.sparse.to_dense`.
+- flattened as a pytree it is its three arrays: a program is compiled for each number of elements;
+- it is never converted to a tensor but by `tf.sparse.to_dense`.
 """
 
 from __future__ import annotations
@@ -110,22 +109,14 @@ def _check(indices: Tensor, values: Tensor, sizes: Tensor) -> None:
 
 
 def on_host(sparse: SparseTensor, op: str) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Return the parts of a sparse tensor as NumPy arrays.
-
-    Raises:
-        NotImplementedError: when they are known only when the program runs.
-    """
+    """Return the parts of a sparse tensor as NumPy arrays."""
     parts = (sparse.indices._array, sparse.values._array, sparse.dense_shape._array)
     indices, values, sizes = (host_array(part, op) for part in parts)
     return indices, values, tuple(sizes.tolist())
 
 
 def host_array(array: Array, op: str) -> np.ndarray:
-    """Return an array as NumPy's.
-
-    Raises:
-        NotImplementedError: when it is known only when the program runs.
-    """
+    """Return an array as NumPy's; refuse it where only the program knows its value."""
     if context.is_tracer(array):
         raise NotImplementedError(
             f"tf.{op} cannot be part of a compiled function: the size of its result depends on "

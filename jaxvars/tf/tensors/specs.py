@@ -1,9 +1,6 @@
 """`tf.TypeSpec` and its kinds, like `tf.TensorSpec`: what is known of a value before there is one.
 
-Rules this file keeps:
-- a spec is made of a few parts, by which it is compared, hashed, copied and shown;
-- of two specs of a kind, the most specific one that both fit has unknown dimensions where they
-  differ.
+A spec is made of a few parts, by which it is compared, hashed, copied and shown.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """What must be known while a function is traced: axes, shapes, counts.
 
-Rules this file keeps:
-- XLA compiles for fixed shapes: what a shape depends on is a number in Python, or an array whose
-  value is known. If it is not, the error says so, and what to write instead;
-- a size that is open while a function is traced is known, too: it is an expression
-  (`symbolic/propagate.py`);
-- an axis out of range is refused with TensorFlow's words.
+XLA compiles for fixed shapes: what a shape depends on is a number in Python, an array whose value
+is known, or a size that is open, which is an expression (`symbolic/propagate.py`).
 """
 
 from __future__ import annotations
@@ -45,15 +41,7 @@ def is_known(value: Any) -> bool:
 
 
 def known(value: Any, what: str) -> np.ndarray:
-    """Return numbers that must be known, as a NumPy array.
-
-    Args:
-        value: a number, tensor, shape or nested list of them.
-        what: what it is, for the message.
-
-    Raises:
-        InvalidArgumentError: when it depends on an argument of the function that is traced.
-    """
+    """Return numbers as a NumPy array; refuse what depends on an argument of a traced function."""
     if isinstance(value, list | tuple):
         if value and all(map(_is_plain, value)):
             return np.array(value)
@@ -92,11 +80,7 @@ def _sizes(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def ints(value: Any, what: str) -> tuple[int, ...]:
-    """Return a list of ints, or a single one as a list.
-
-    Raises:
-        InvalidArgumentError: when they are not known.
-    """
+    """Return a list of ints, or a single one as a list."""
     if type(value) in (list, tuple) and all(type(part) is int for part in value):
         return tuple(value)
     return tuple(map(as_size, known(value, what).reshape(-1)))
@@ -108,11 +92,7 @@ def as_size(number: Any) -> int:
 
 
 def one_int(value: Any, what: str) -> int:
-    """Return an int.
-
-    Raises:
-        InvalidArgumentError: when it is not known, or not a single one.
-    """
+    """Return an int."""
     found = value if isinstance(value, int) else known(value, what)
     if not isinstance(found, int) and found.size != 1:
         raise refused(f"{what} must be a scalar, but has shape {list(found.shape)}")
@@ -120,11 +100,7 @@ def one_int(value: Any, what: str) -> int:
 
 
 def one_axis(axis: Any, ndim: int, what: str = "axis") -> int:
-    """Return an axis, counted from the front.
-
-    Raises:
-        InvalidArgumentError: when there is no such axis.
-    """
+    """Return an axis, counted from the front."""
     found = one_int(axis, what)
     if not -ndim <= found < ndim:
         raise refused(f"{what} = {found} is not in range [-{ndim}, {ndim})")

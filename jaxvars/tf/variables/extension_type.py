@@ -2,8 +2,7 @@
 
 Rules this file keeps:
 - an object never changes once it is made, and each field has the type that its annotation says;
-- it is a pytree of its tensors: functions take and return it, branches and loops carry it; what is
-  no tensor counts for the signature.
+- it is a pytree of its tensors; what is no tensor counts for the signature.
 """
 
 from __future__ import annotations
@@ -55,16 +54,10 @@ class ImmutableDict(Mapping[Any, Any]):
 
 
 class Field(NamedTuple):
-    """A field of an extension type.
-
-    Attributes:
-        name: of the attribute.
-        kind: its annotation.
-        default: what it is when it is not given; `Field.MISSING` when it must be.
-    """
+    """A field of an extension type."""
 
     name: str
-    kind: Any
+    kind: Any  # its annotation
     default: Any
 
     @property
@@ -310,11 +303,7 @@ def _finish(made: Any) -> None:
 
 # ---------------------------------------------------------------- values
 def _converted(value: Any, kind: Any, name: str) -> Any:
-    """Return a value as a field of a type holds it.
-
-    Raises:
-        TypeError: when it is not of that type.
-    """
+    """Return a value as a field of a type holds it."""
     if kind is Tensor:
         return _tensor(value, None, name)
     if isinstance(kind, TensorSpec):

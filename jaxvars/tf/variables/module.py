@@ -1,9 +1,8 @@
-"""`tf.Module`: an object with variables and other modules.
+"""`tf.Module`: a `jaxvars.Module` that lists what is in it by TensorFlow's rules.
 
 Rules this file keeps:
-- it is a `jaxvars.Module`; what it lists is listed by TensorFlow's rules: attributes by name,
-  lists and dicts within them, a module's own variables before those of its submodules. Other
-  objects are not entered;
+- attributes are listed by name, with lists and dicts within them, a module's own variables before
+  those of its submodules; other objects are not entered;
 - a variable of jaxvars is shown as the `tf.Variable` that stands for it.
 """
 

@@ -1,8 +1,7 @@
 """`tf.VariableSynchronization`, `tf.VariableAggregation` and `tf.variable_creator_scope`.
 
-Rules this file keeps:
-- on one process they are of no effect but for what can be read back, and that a variable which
-  replicas keep for themselves, `ON_READ`, is not trainable unless it is requested.
+On one process they are of no effect but for what can be read back, and that a variable which
+replicas keep for themselves, `ON_READ`, is not trainable unless it is requested.
 """
 
 from __future__ import annotations

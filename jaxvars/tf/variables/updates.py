@@ -1,8 +1,7 @@
 """What changes a `tf.Variable`: `assign`, `scatter_add`, `v[0].assign`, ...
 
 Rules this file keeps:
-- what is assigned is converted by TensorFlow's rules, and what jaxvars refuses is raised as
-  what TensorFlow raises; a value that is refused changes nothing;
+- what jaxvars refuses is raised as what TensorFlow raises; a value that is refused changes nothing;
 - each gives the variable back, so that calls can be chained.
 """
 
