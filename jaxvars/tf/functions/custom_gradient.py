@@ -1,4 +1,4 @@
-"""Custom derivatives: `jaxvars.autodiff.custom_gradient`'s, for functions of Tensors and Variables."""
+"""Custom derivatives: those of `jaxvars.autodiff`, for functions of Tensors and Variables."""
 
 from __future__ import annotations
 

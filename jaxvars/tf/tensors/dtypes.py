@@ -1,4 +1,4 @@
-"""`DType`: the types of elements, one object each, which equals its name, NumPy's and JAX's type."""
+"""`DType`: the types of elements, one object each, which equals its name and the type of NumPy."""
 
 from __future__ import annotations
 
