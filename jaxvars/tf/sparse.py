@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.display.text import did_you_mean
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf.tensors.sparse_tensor import host_array, of_host, on_host
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -136,21 +136,19 @@ def _check_inside(indices: np.ndarray, sizes: tuple[int, ...], is_sorted: bool) 
     """Raise InvalidArgumentError if an index is outside, or after a greater one."""
     outside = np.any((indices < 0) | (indices >= np.asarray(sizes, np.int64)), axis=1)
     for i in np.flatnonzero(outside)[:1]:
-        raise InvalidArgumentError(
-            None, None,
+        raise refused(
             f"indices[{i}] = {_said(indices[i])} is out of bounds: need 0 <= index < "
-            f"{_said(sizes)} [Op:SparseToDense] name: ",
-        )  # fmt: skip
+            f"{_said(sizes)} [Op:SparseToDense] name: "
+        )
     rows = list(map(tuple, indices.tolist()))
     for i in range(1, len(rows) if is_sorted else 0):
         if rows[i - 1] >= rows[i]:
             why = "repeated" if rows[i - 1] == rows[i] else "out of order"
-            raise InvalidArgumentError(
-                None, None,
+            raise refused(
                 f"indices[{i}] = {_said(rows[i])} is {why}. Many sparse ops require sorted "
                 "indices. Use `tf.sparse.reorder` to create a correctly ordered copy. "
-                "[Op:SparseToDense] name: ",
-            )  # fmt: skip
+                "[Op:SparseToDense] name: "
+            )
 
 
 def _said(numbers: Any) -> str:

@@ -43,11 +43,6 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
     return Tensor(jax.lax.stop_gradient(to_array(input)))
 
 
-def _seen(value: Any) -> Any:
-    """Return an argument as the user's function sees it."""
-    return value if isinstance(value, Tensor | Variable) else wrap(value)
-
-
 def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Give a function a custom gradient.
 
@@ -202,6 +197,6 @@ class _Kept:
 
 def _recomputed(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     def seen(leaf: Any) -> Any:
-        return leaf.variable if isinstance(leaf, _Kept) else _seen(leaf)
+        return leaf.variable if isinstance(leaf, _Kept) else wrap(leaf)
 
     return arrays_of(f(*nest.map_structure(seen, args), **nest.map_structure(seen, kwargs)))

@@ -86,15 +86,10 @@ class Function:
         self._specs = (
             None if input_signature is None else InputSignature(input_signature, self._signature)
         )
-        self._runs: Counter[int] = Counter()  # of the body, by the object of a method
-        self._known: list[ConcreteFunction] = []
-        self._seen: list[Seen] = []
         self._reduce_retracing = reduce_retracing
-        specs = None if self._specs is None else self._specs.given
-        self._open = OpenSizes(specs, reduces=reduce_retracing)
         self._has_tape = names_gradients(python_function)
-        self._core = _compile(self._program())
-        self._core.open_axes = self._open
+        self._runs: Counter[int] = Counter()  # of the body, by the object of a method
+        self.clear_cache()
 
     def _program(self) -> Callable[..., Any]:
         """Return what the core compiles."""
@@ -252,10 +247,10 @@ class Function:
 
     def clear_cache(self) -> None:
         """Forget all traces: the next call is a first one."""
-        self._known.clear()
-        self._seen.clear()
+        self._known: list[ConcreteFunction] = []
+        self._seen: list[Seen] = []
         self._runs.clear()
-        self._open.clear()
+        self._open = OpenSizes(self.input_signature, reduces=self._reduce_retracing)
         self._core = _compile(self._program())
         self._core.open_axes = self._open
 

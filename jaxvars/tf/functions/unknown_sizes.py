@@ -81,10 +81,6 @@ class OpenSizes:
         if kind.openness and kind not in self._kinds:
             self._kinds.append(kind)
 
-    def clear(self) -> None:
-        """Forget what was seen."""
-        self._kinds.clear()
-
     def __call__(self, call: Call) -> Axes | None:
         """Return which sizes of a call are open."""
         if self._specs is not None:

@@ -33,11 +33,12 @@ import numpy as np
 
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import JaxvarsError
-from jaxvars.tf.errors import InvalidArgumentError, OpError
+from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.slices import IndexedSlices
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -344,11 +345,9 @@ def _checked(array: Array, row: Row, op: str) -> Any:
     dtype = _convert.dtype_of(array)
     kinds = row.kinds.split() or ["float", "complex", "int", "bool"]
     if not any(_KINDS[kind](dtype) for kind in kinds):
-        raise InvalidArgumentError(
-            None,
-            None,
+        raise refused(
             f"Value for attr 'T' of {dtype.name} is not in the list of allowed values: "
-            f"{', '.join(kinds)} [Op:{op}] name: ",
+            f"{', '.join(kinds)} [Op:{op}] name: "
         )
     return array.dtype
 
@@ -362,7 +361,7 @@ def _translated(error: Exception, op: str, operands: tuple[Array, ...]) -> Excep
     words = str(error)
     if operands and not _broadcast(*operands):
         words = "Incompatible shapes: {} vs. {}".format(*map(shape_text, operands))
-    return InvalidArgumentError(None, None, f"{words} [Op:{op}] name: ")
+    return refused(f"{words} [Op:{op}] name: ")
 
 
 def _broadcast(x: Array, y: Array) -> bool:

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Iterator
 from typing import Any, final
 
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tracing.identity import told_by_pickle
 
 
@@ -238,7 +239,7 @@ def _size(part: Any) -> int | None:
     try:
         size = operator.index(part)
     except TypeError:
-        if _is_symbol(part):  # an unknown dimension, while a function is traced to be saved
+        if is_open(part):  # open, while a function is traced to be saved
             return None
         raise TypeError(
             "Dimension value must be integer or None or have an __index__ method, got value "
@@ -247,9 +248,3 @@ def _size(part: Any) -> int | None:
     if size < 0:
         raise ValueError(f"Dimension {size} must be >= 0")
     return size
-
-
-def _is_symbol(part: Any) -> bool:
-    from jax import export
-
-    return export.is_symbolic_dim(part)

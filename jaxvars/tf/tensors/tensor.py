@@ -51,30 +51,15 @@ def _called(method: Any, name: str) -> Any:
 
 
 def _unary(name: str) -> Callable[[Any], Any]:
-    """Return the method of an operator."""
-
-    def method(self: Any) -> Any:
-        return OPERATIONS[name](self)
-
-    return _called(method, f"__{name}__")
+    return _called(lambda self: OPERATIONS[name](self), f"__{name}__")
 
 
 def _binary(name: str) -> Callable[[Any, Any], Any]:
-    """Return the method of an operator, where the object is on the left."""
-
-    def method(self: Any, other: Any) -> Any:
-        return OPERATIONS[name](self, other)
-
-    return _called(method, f"__{name}__")
+    return _called(lambda self, other: OPERATIONS[name](self, other), f"__{name}__")
 
 
 def _reflected(name: str) -> Callable[[Any, Any], Any]:
-    """Return the method of an operator, where the object is on the right."""
-
-    def method(self: Any, other: Any) -> Any:
-        return OPERATIONS[name](other, self)
-
-    return _called(method, f"__r{name}__")
+    return _called(lambda self, other: OPERATIONS[name](other, self), f"__r{name}__")
 
 
 class TensorLike:
@@ -96,13 +81,7 @@ class TensorLike:
     __xor__, __rxor__ = _binary("xor"), _reflected("xor")
     __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("invert")
     __lt__, __le__, __gt__, __ge__ = map(_binary, ("lt", "le", "gt", "ge"))
-
-    def __eq__(self, other: object) -> Any:
-        return OPERATIONS["eq"](self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return OPERATIONS["ne"](self, other)
-
+    __eq__, __ne__ = _binary("eq"), _binary("ne")
     __hash__: Any = None  # each class says what to use instead
 
     # ------------------------------------------------------------ conversion

@@ -31,6 +31,7 @@ from jaxvars.tracing.identity import exact, held
 
 _PLAIN = (int, float, str, bytes, bool, type(None), DType, TensorShape)
 _RESERVED = frozenset({"self", "Spec"})
+_IMMUTABLE = "Cannot mutate attribute `{}` outside the custom constructor of ExtensionType."
 
 
 @final
@@ -59,11 +60,6 @@ class Field(NamedTuple):
     name: str
     kind: Any  # its annotation
     default: Any
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether it must be given."""
-        return self.default is inspect.Parameter.empty
 
 
 class ExtensionType:
@@ -107,15 +103,11 @@ class ExtensionType:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_is_open" not in vars(self):
-            raise AttributeError(
-                f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionType."
-            )
+            raise AttributeError(_IMMUTABLE.format(name))
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(
-            f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionType."
-        )
+        raise AttributeError(_IMMUTABLE.format(name))
 
     def __validate__(self) -> None:
         """Check the fields; a class may have more to say."""
@@ -253,7 +245,7 @@ def _is_known(kind: Any) -> bool:
 
 
 def _check_order(cls: type[ExtensionType]) -> None:
-    needed = [f.is_needed for f in cls._fields]
+    needed = [f.default is inspect.Parameter.empty for f in cls._fields]
     if sorted(needed, reverse=True) != needed and "__init__" not in vars(cls):
         raise ValueError(
             f"In {cls.__name__}, a field without a default comes after one that has one."

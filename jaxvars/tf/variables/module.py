@@ -70,7 +70,8 @@ class Module(CoreModule):
     @property
     def variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
         """All variables, each once, in a fixed order."""
-        return tuple(map(_face, self._flatten(predicate=_is_variable)))
+        found = self._flatten(predicate=lambda leaf: isinstance(leaf, Variable | CoreVariable))
+        return tuple(v if isinstance(v, Variable) else face_of(v) for v in found)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
@@ -85,7 +86,7 @@ class Module(CoreModule):
     @property
     def submodules(self) -> tuple[CoreModule, ...]:
         """All modules inside, each once, without this one."""
-        return tuple(self._flatten(predicate=_is_module))
+        return tuple(self._flatten(predicate=lambda leaf: isinstance(leaf, CoreModule)))
 
     def _flatten(
         self,
@@ -160,18 +161,6 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
         parts = enumerate(value)
     for name, part in parts:
         yield from _leaves(part, (*path, name))
-
-
-def _is_variable(leaf: object) -> bool:
-    return isinstance(leaf, Variable | CoreVariable)
-
-
-def _is_module(leaf: object) -> bool:
-    return isinstance(leaf, CoreModule)
-
-
-def _face(leaf: Any) -> Variable:
-    return leaf if isinstance(leaf, Variable) else face_of(leaf)
 
 
 BARE.add(Module)

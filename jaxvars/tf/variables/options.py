@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxvars.tracing.context import Scoped
 
@@ -31,6 +31,14 @@ class VariableAggregation(Enum):
     SUM = 1
     MEAN = 2
     ONLY_FIRST_REPLICA = 3
+
+
+class VariableOptions(NamedTuple):
+    """What a variable was made with, and keeps."""
+
+    constraint: Callable[[Any], Any] | None = None
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO
+    aggregation: VariableAggregation = VariableAggregation.NONE
 
 
 Creator = Callable[..., Any]

@@ -32,6 +32,7 @@ from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike, described_
 from jaxvars.tf.variables.options import (
     CREATORS,
     VariableAggregation,
+    VariableOptions,
     VariableSynchronization,
     check_options,
     created,
@@ -77,8 +78,7 @@ class Variable(Updates, Proxy):
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_aggregation", "_constraint", "_is_unread", "_static_shape",
-        "_synchronization", "_variable",
+        "__dict__", "__weakref__", "_is_unread", "_options", "_static_shape", "_variable",
     )  # fmt: skip
 
     def __init__(
@@ -113,9 +113,10 @@ class Variable(Updates, Proxy):
             trainable = synchronization is not VariableSynchronization.ON_READ
         self._variable = CoreVariable(first, trainable=trainable, name=name)
         self._is_unread = False
-        self._constraint = constraint
-        self._synchronization = synchronization or VariableSynchronization.AUTO
-        self._aggregation = aggregation or VariableAggregation.NONE
+        self._options = VariableOptions(
+            constraint, synchronization or VariableSynchronization.AUTO,
+            aggregation or VariableAggregation.NONE,
+        )  # fmt: skip
         self._static_shape = None if shape is None else TensorShape(shape)
         if self._static_shape is not None and not self._static_shape.is_compatible_with(
             self._variable.shape
@@ -147,9 +148,11 @@ class Variable(Updates, Proxy):
         return "UnreadVariable" if self._is_unread else f"{self._variable.name}:0"
 
     trainable = held("_variable.trainable", "Whether a GradientTape watches it automatically.")
-    constraint = held("_constraint", "What an optimizer applies to the value after each update.")
-    synchronization = held("_synchronization", "What was requested when it was made.")
-    aggregation = held("_aggregation", "What was requested when it was made.")
+    constraint = held(
+        "_options.constraint", "What an optimizer applies to the value after each update."
+    )
+    synchronization = held("_options.synchronization", "What was requested when it was made.")
+    aggregation = held("_options.aggregation", "What was requested when it was made.")
     initializer = property(lambda self: None, doc="None: it has its value.")
     handle = property(lambda self: self, doc="The variable itself: there are no resources.")
 
@@ -209,8 +212,7 @@ class Variable(Updates, Proxy):
         """Return what assigning gives: the variable, under TensorFlow's name for that."""
         made = object.__new__(Variable)
         made._variable, made._static_shape = self._variable, self._static_shape
-        made._constraint, made._synchronization = self._constraint, self._synchronization
-        made._aggregation, made._is_unread = self._aggregation, True
+        made._options, made._is_unread = self._options, True
         return made
 
     # ------------------------------------------------------------ conversion
@@ -250,8 +252,7 @@ class Variable(Updates, Proxy):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         made = face_of(self._variable.__deepcopy__({}))
-        made._static_shape, made._constraint = self._static_shape, self._constraint
-        made._synchronization, made._aggregation = self._synchronization, self._aggregation
+        made._static_shape, made._options = self._static_shape, self._options
         for name, value in vars(self).items():
             setattr(made, name, copy.deepcopy(value, memo))
         memo[id(self)] = made
@@ -280,9 +281,8 @@ def face_of(variable: CoreVariable) -> Variable:
     made = _FACES.get(variable._cell.key)
     if made is None:
         made = object.__new__(Variable)
-        made._variable, made._constraint, made._static_shape = variable, None, None
-        made._synchronization = VariableSynchronization.AUTO
-        made._aggregation, made._is_unread = VariableAggregation.NONE, False
+        made._variable, made._static_shape = variable, None
+        made._options, made._is_unread = VariableOptions(), False
         _FACES[variable._cell.key] = made
     return made
 
