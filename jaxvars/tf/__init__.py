@@ -110,49 +110,29 @@ if "JAX_ENABLE_X64" not in os.environ:
     jax.config.update("jax_enable_x64", True)
 
 LAZY = {
-    "audio",
-    "compat",
-    "config",
-    "data",
-    "debugging",
-    "distribute",
-    "dtypes",
-    "experimental",
-    "image",
-    "io",
-    "lookup",
-    "profiler",
-    "quantization",
-    "raw_ops",
-    "saved_model",
-    "sets",
-    "sparse",
-    "strings",
-    "summary",
-    "test",
-    "train",
-    "types",
-    "version",
-}
+    "audio", "compat", "config", "data", "debugging", "distribute", "dtypes", "experimental",
+    "image", "io", "lookup", "profiler", "quantization", "raw_ops", "saved_model", "sets", "sparse",
+    "strings", "summary", "test", "train", "types", "version",
+}  # fmt: skip
 """Namespaces that are imported when they are first requested."""
 
 ELSEWHERE = {
     **dict.fromkeys(
         ["assert_equal", "assert_greater", "assert_less", "assert_rank"], "jaxvars.tf.debugging"
     ),
-    "__version__": "jaxvars.tf.version:VERSION",
-    "SparseTensor": "jaxvars.tf.sparse",
     **dict.fromkeys(
         ["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "jaxvars.tf.tensors.specs"
     ),
     **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "jaxvars.tf.data.spec_of"),
-    "OptionalSpec": "jaxvars.tf.data.generators.optional",
-    "as_string": "jaxvars.tf.strings",
     **dict.fromkeys(
         ["get_current_name_scope", "get_logger", "is_symbolic_tensor", "timestamp"],
         "jaxvars.tf.control.environment",
     ),
     "tuple": "jaxvars.tf.control.environment:tuple_",
+    "__version__": "jaxvars.tf.version:VERSION",
+    "SparseTensor": "jaxvars.tf.sparse",
+    "OptionalSpec": "jaxvars.tf.data.generators.optional",
+    "as_string": "jaxvars.tf.strings",
 }
 """Names at the top level that are in a namespace, too."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,92 +17,71 @@ from jaxvars.tf.registry.rows import TABLE, find
 
 _NAMES = {
     "": (
-        "BatchToSpaceND=batch_to_space BroadcastTo=broadcast_to ConcatV2=concat "
-        "DynamicPartition=dynamic_partition DynamicStitch=dynamic_stitch "
-        "ExpandDims=expand_dims ExtractVolumePatches=extract_volume_patches Fill=fill "
-        "GatherNd=gather_nd GatherV2=gather GuaranteeConst=guarantee_const "
-        "HistogramFixedWidth=histogram_fixed_width Identity=identity IdentityN=identity_n "
-        "LinSpace=linspace MatMul=matmul OneHot=one_hot Pack=stack Range=range Rank=rank "
-        "RealDiv=realdiv Reshape=reshape ReverseV2=reverse Roll=roll ScatterNd=scatter_nd "
-        "Shape=shape ShapeN=shape_n Size=size SpaceToBatchND=space_to_batch Squeeze=squeeze "
-        "TensorScatterAdd=tensor_scatter_nd_add TensorScatterMax=tensor_scatter_nd_max "
-        "TensorScatterMin=tensor_scatter_nd_min TensorScatterSub=tensor_scatter_nd_sub "
-        "Tile=tile TruncateDiv=truncatediv TruncateMod=truncatemod Unique=unique "
-        "UniqueWithCounts=unique_with_counts Unpack=unstack UnravelIndex=unravel_index"
+        "BatchToSpaceND=batch_to_space BroadcastTo ConcatV2=concat DynamicPartition DynamicStitch "
+        "ExpandDims ExtractVolumePatches Fill GatherNd GatherV2=gather GuaranteeConst "
+        "HistogramFixedWidth Identity IdentityN LinSpace=linspace MatMul=matmul OneHot Pack=stack "
+        "Range Rank RealDiv=realdiv Reshape ReverseV2=reverse Roll ScatterNd Shape ShapeN Size "
+        "SpaceToBatchND=space_to_batch Squeeze TensorScatterAdd=tensor_scatter_nd_add "
+        "TensorScatterMax=tensor_scatter_nd_max TensorScatterMin=tensor_scatter_nd_min "
+        "TensorScatterSub=tensor_scatter_nd_sub Tile TruncateDiv=truncatediv "
+        "TruncateMod=truncatemod Unique UniqueWithCounts Unpack=unstack UnravelIndex"
     ),
-    "bitwise": (
-        "BitwiseAnd=bitwise_and BitwiseOr=bitwise_or BitwiseXor=bitwise_xor Invert=invert "
-        "LeftShift=left_shift RightShift=right_shift"
-    ),
+    "bitwise": "BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift",
     "image": (
-        "AdjustContrastv2=adjust_contrast "
-        "CombinedNonMaxSuppression=combined_non_max_suppression "
-        "DecodeAndCropJpeg=decode_and_crop_jpeg DecodeBmp=decode_bmp DecodeGif=decode_gif "
-        "DecodeImage=decode_image DecodeJpeg=decode_jpeg DecodePng=decode_png "
-        "EncodeJpeg=encode_jpeg EncodePng=encode_png ExtractJpegShape=extract_jpeg_shape "
-        "StatelessSampleDistortedBoundingBox=stateless_sample_distorted_bounding_box"
+        "AdjustContrastv2=adjust_contrast CombinedNonMaxSuppression DecodeAndCropJpeg DecodeBmp "
+        "DecodeGif DecodeImage DecodeJpeg DecodePng EncodeJpeg EncodePng ExtractJpegShape "
+        "StatelessSampleDistortedBoundingBox"
     ),
     "linalg": (
-        "Cholesky=cholesky Cross=cross Diag=tensor_diag DiagPart=tensor_diag_part "
-        "LogMatrixDeterminant=slogdet Lu=lu MatrixBandPart=band_part MatrixDeterminant=det "
-        "MatrixDiagPartV3=diag_part MatrixDiagV3=diag MatrixInverse=inv MatrixLogarithm=logm "
-        "MatrixSetDiagV3=set_diag MatrixSolve=solve MatrixSolveLs=lstsq "
-        "MatrixSquareRoot=sqrtm MatrixTriangularSolve=triangular_solve Qr=qr"
+        "Cholesky Cross Diag=tensor_diag DiagPart=tensor_diag_part LogMatrixDeterminant=slogdet "
+        "Lu MatrixBandPart=band_part MatrixDeterminant=det MatrixDiagPartV3=diag_part "
+        "MatrixDiagV3=diag MatrixInverse=inv MatrixLogarithm=logm MatrixSetDiagV3=set_diag "
+        "MatrixSolve=solve MatrixSolveLs=lstsq MatrixSquareRoot=sqrtm "
+        "MatrixTriangularSolve=triangular_solve Qr"
     ),
     "math": (
-        "Abs=abs Acos=acos Acosh=acosh Add=add AddN=add_n AddV2=add Asin=asin Asinh=asinh "
-        "Atan2=atan2 Atan=atan Atanh=atanh Betainc=betainc Ceil=ceil Cos=cos Cosh=cosh "
-        "Cumprod=cumprod Cumsum=cumsum CumulativeLogsumexp=cumulative_logsumexp "
-        "Digamma=digamma DivNoNan=divide_no_nan Erf=erf Erfc=erfc Erfinv=erfinv Exp=exp "
-        "Expm1=expm1 Floor=floor FloorDiv=floordiv FloorMod=floormod Greater=greater "
-        "GreaterEqual=greater_equal Igamma=igamma Igammac=igammac InTopKV2=in_top_k "
-        "InvertPermutation=invert_permutation IsFinite=is_finite IsInf=is_inf IsNan=is_nan "
-        "Less=less LessEqual=less_equal Lgamma=lgamma Log=log LogicalAnd=logical_and "
-        "LogicalNot=logical_not LogicalOr=logical_or Maximum=maximum Minimum=minimum "
-        "Mul=multiply MulNoNan=multiply_no_nan Ndtri=ndtri Neg=negative NextAfter=nextafter "
-        "Polygamma=polygamma Pow=pow Reciprocal=reciprocal Rint=rint Round=round Rsqrt=rsqrt "
-        "SegmentMax=segment_max SegmentMean=segment_mean SegmentMin=segment_min "
-        "SegmentProd=segment_prod SegmentSum=segment_sum Sigmoid=sigmoid Sign=sign Sin=sin "
-        "Sinh=sinh SobolSample=sobol_sample Softplus=softplus Softsign=softsign Sqrt=sqrt "
-        "Square=square SquaredDifference=squared_difference Sub=subtract Tan=tan Tanh=tanh "
-        "TopKV2=top_k UnsortedSegmentMax=unsorted_segment_max "
-        "UnsortedSegmentMin=unsorted_segment_min UnsortedSegmentProd=unsorted_segment_prod "
-        "UnsortedSegmentSum=unsorted_segment_sum Xdivy=xdivy Xlogy=xlogy Zeta=zeta"
+        "Abs Acos Acosh Add AddN AddV2=add Asin Asinh Atan2 Atan Atanh Betainc Ceil Cos Cosh "
+        "Cumprod Cumsum CumulativeLogsumexp Digamma DivNoNan=divide_no_nan Erf Erfc Erfinv Exp "
+        "Expm1 Floor FloorDiv=floordiv FloorMod=floormod Greater GreaterEqual Igamma Igammac "
+        "InTopKV2=in_top_k InvertPermutation IsFinite IsInf IsNan Less LessEqual Lgamma Log "
+        "LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul=multiply MulNoNan=multiply_no_nan "
+        "Ndtri Neg=negative NextAfter=nextafter Polygamma Pow Reciprocal Rint Round Rsqrt "
+        "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Sigmoid Sign Sin Sinh "
+        "SobolSample Softplus Softsign Sqrt Square SquaredDifference Sub=subtract Tan Tanh "
+        "TopKV2=top_k UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd "
+        "UnsortedSegmentSum Xdivy Xlogy Zeta"
     ),
     "math.special": (
-        "BesselI0=bessel_i0 BesselI1=bessel_i1 BesselJ0=bessel_j0 BesselJ1=bessel_j1 "
-        "BesselK0=bessel_k0 BesselK1=bessel_k1 BesselY0=bessel_y0 BesselY1=bessel_y1 "
-        "Dawsn=dawsn Expint=expint FresnelCos=fresnel_cos FresnelSin=fresnel_sin "
-        "Spence=spence"
+        "BesselI0 BesselI1 BesselJ0 BesselJ1 BesselK0 BesselK1 BesselY0 BesselY1 Dawsn Expint "
+        "FresnelCos FresnelSin Spence"
     ),
     "nn": (
-        "BiasAdd=bias_add DepthToSpace=depth_to_space Elu=elu L2Loss=l2_loss "
-        "LRN=local_response_normalization LeakyRelu=leaky_relu LogSoftmax=log_softmax "
-        "Relu6=relu6 Relu=relu Selu=selu Softmax=softmax SpaceToDepth=space_to_depth"
+        "BiasAdd DepthToSpace Elu L2Loss LRN=local_response_normalization LeakyRelu LogSoftmax "
+        "Relu6 Relu Selu Softmax SpaceToDepth"
     ),
     "quantization": (
-        "FakeQuantWithMinMaxArgs=fake_quant_with_min_max_args "
-        "FakeQuantWithMinMaxArgsGradient=fake_quant_with_min_max_args_gradient "
-        "FakeQuantWithMinMaxVars=fake_quant_with_min_max_vars "
-        "FakeQuantWithMinMaxVarsGradient=fake_quant_with_min_max_vars_gradient "
-        "FakeQuantWithMinMaxVarsPerChannel=fake_quant_with_min_max_vars_per_channel "
-        "QuantizeAndDequantizeV2=quantize_and_dequantize_v2"
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars "
+        "FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel "
+        "QuantizeAndDequantizeV2"
     ),
-    "signal": (
-        "FFT2D=fft2d FFT3D=fft3d FFT=fft IFFT2D=ifft2d IFFT3D=ifft3d IFFT=ifft"
-    ),
+    "signal": "FFT2D=fft2d FFT3D=fft3d FFT IFFT2D=ifft2d IFFT3D=ifft3d IFFT",
     "strings": (
-        "AsString=as_string RegexFullMatch=regex_full_match RegexReplace=regex_replace "
-        "StringFormat=format StringJoin=join StringLength=length StringLower=lower "
-        "StringStrip=strip StringToHashBucketFast=to_hash_bucket_fast "
-        "StringToHashBucketStrong=to_hash_bucket_strong StringUpper=upper Substr=substr "
-        "UnicodeTranscode=unicode_transcode UnsortedSegmentJoin=unsorted_segment_join"
+        "AsString RegexFullMatch RegexReplace StringFormat=format StringJoin=join "
+        "StringLength=length StringLower=lower StringStrip=strip "
+        "StringToHashBucketFast=to_hash_bucket_fast "
+        "StringToHashBucketStrong=to_hash_bucket_strong StringUpper=upper Substr UnicodeTranscode "
+        "UnsortedSegmentJoin"
     ),
 }  # fmt: skip
-"""By namespace: the name of an operation, and that of the public function."""
+"""By namespace: operations; with the public function where its name is not the same in snake case."""
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
 
 _PUBLIC = {
-    op: f"{space}.{name}" if space else name
+    op: f"{space}.{name or _snake_case(op)}".removeprefix(".")
     for space, words in _NAMES.items()
     for op, _, name in (word.partition("=") for word in words.split())
 }

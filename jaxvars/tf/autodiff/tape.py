@@ -105,7 +105,7 @@ class GradientTape:
         given = None if output_gradients is None else _given(targets, output_gradients)
         return like_sources(sources, self._tape.row_gradients(targets, flat, given, how))
 
-    def _use(self) -> None:
+    def _use(self, what: str = "gradient", use_pfor: bool = True) -> None:
         if self._used and not self._persistent:
             raise TapeError(
                 "A non-persistent GradientTape can only be used to compute one set of gradients "
@@ -113,6 +113,11 @@ class GradientTape:
                 "sources: tape.gradient(loss, [w, b])."
             )
         self._used = True
+        if not use_pfor and not self._persistent and executing_eagerly():  # as in TensorFlow
+            raise TapeError(
+                f"GradientTape must be created with persistent=True to compute the {what} with "
+                "eager execution enabled and with experimental_use_pfor set to False."
+            )
 
     def jacobian(
         self,
@@ -134,8 +139,7 @@ class GradientTape:
         Raises:
             RuntimeError: when the tape is not persistent and has been used.
         """
-        self._use()
-        self._refuse_rows(experimental_use_pfor, "jacobian")
+        self._use("jacobian", experimental_use_pfor)
         flat = [source_of(x) for x in nest.flatten(sources)]
         how = unconnected_of(unconnected_gradients)
         return like_sources(sources, self._tape.jacobian(target_of(target), flat, how))
@@ -170,17 +174,8 @@ class GradientTape:
                 f"Need first dimension of target shape ({TensorShape(y.shape)}) and source shape "
                 f"({TensorShape(x.shape)}) to match."
             )
-        self._use()
-        self._refuse_rows(experimental_use_pfor, "batch_jacobian")
+        self._use("batch_jacobian", experimental_use_pfor)
         return _wrapped(self._tape.batch_jacobian(y, x, UnconnectedGradients.ZERO))
-
-    def _refuse_rows(self, use_pfor: bool, what: str) -> None:
-        """Refuse row after row where TensorFlow needs a persistent tape for it."""
-        if not use_pfor and not self._persistent and executing_eagerly():
-            raise TapeError(
-                f"GradientTape must be created with persistent=True to compute the {what} with "
-                "eager execution enabled and with experimental_use_pfor set to False."
-            )
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """Return the variables that have been watched, in the order of their first use."""

@@ -129,20 +129,17 @@ class TensorShape:
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
         """Return the shape; raise ValueError when it has fewer dimensions."""
-        if self._sizes is not None and len(self._sizes) < rank:
-            raise ValueError(f"Shape {self} must have rank at least {rank}")
-        return self
+        is_right = self._sizes is None or len(self._sizes) >= rank
+        return self._required(is_right, f"must have rank at least {rank}")
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
         """Return the shape; raise ValueError when it has more dimensions."""
-        if self._sizes is not None and len(self._sizes) > rank:
-            raise ValueError(f"Shape {self} must have rank at most {rank}")
-        return self
+        is_right = self._sizes is None or len(self._sizes) <= rank
+        return self._required(is_right, f"must have rank at most {rank}")
 
     def assert_has_rank(self, rank: int) -> None:
         """Raise ValueError when the rank is another one."""
-        if self.rank not in (None, rank):
-            raise ValueError(f"Shape {self} must have rank {rank}")
+        self._required(self.rank in (None, rank), f"must have rank {rank}")
 
     def assert_same_rank(self, other: Any) -> None:
         """Raise ValueError when both ranks are known and differ."""
@@ -157,8 +154,12 @@ class TensorShape:
 
     def assert_is_fully_defined(self) -> None:
         """Raise ValueError when a size is unknown."""
-        if not self.is_fully_defined():
-            raise ValueError(f"Shape {self} is not fully defined")
+        self._required(self.is_fully_defined(), "is not fully defined")
+
+    def _required(self, is_right: bool, words: str) -> TensorShape:
+        if not is_right:
+            raise ValueError(f"Shape {self} {words}")
+        return self
 
     def _known(self) -> tuple[Any, ...]:
         if self._sizes is None:
