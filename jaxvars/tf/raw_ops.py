@@ -73,7 +73,7 @@ _NAMES = {
         "UnsortedSegmentJoin"
     ),
 }  # fmt: skip
-"""By namespace: operations; with the public function where its name is not the same in snake case."""
+"""By namespace: operations, with the public function where that is not the name in snake case."""
 
 
 def _snake_case(name: str) -> str:
