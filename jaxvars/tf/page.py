@@ -108,7 +108,8 @@ def _line(full: str, value: Any) -> str:
     text = inspect.getdoc(value) if callable(value) else ""
     found = _DIFFERS.search(text or "")
     first = (text or "").split("\n\n")[0]
-    return _written(f"tf.{full}{_signature(value)}", first, found.group(1) if found else "")
+    line = ": ".join(filter(None, [f"- `tf.{full}{_signature(value)}`", " ".join(first.split())]))
+    return f"{line} *Differs: {' '.join(found.group(1).split())}*" if found else line
 
 
 def _signature(value: Any) -> str:
@@ -122,9 +123,3 @@ def _signature(value: Any) -> str:
     plain = [each.replace(annotation=each.empty) for each in found.parameters.values()]
     text = str(found.replace(parameters=plain, return_annotation=found.empty))
     return "" if " at 0x" in text or "<" in text else text
-
-
-def _written(name: str, doc: str, differs: str) -> str:
-    parts = [f"- `{name}`", " ".join(doc.split())]
-    line = ": ".join(filter(None, parts))
-    return f"{line} *Differs: {' '.join(differs.split())}*" if differs else line

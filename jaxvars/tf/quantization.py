@@ -35,18 +35,6 @@ def _fake(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Array:
     return jnp.where((low == 0) & (high == 0), 0, made).astype(x.dtype)
 
 
-def _fake_forward(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Any:
-    return _fake(x, low, high, bits, narrow), (x, low, high)
-
-
-def _fake_backward(bits: int, narrow: bool, saved: Any, upstream: Array) -> Any:
-    x, low, high = saved
-    return _slopes(upstream, x, low, high, bits, narrow)
-
-
-_fake.defvjp(_fake_forward, _fake_backward)
-
-
 def _slopes(
     upstream: Array, x: Array, low: Array, high: Array, bits: int, narrow: bool
 ) -> tuple[Array, Array, Array]:
@@ -61,6 +49,12 @@ def _slopes(
         jnp.sum(jnp.where(below, upstream, zero), axes).astype(low.dtype),
         jnp.sum(jnp.where(above, upstream, zero), axes).astype(high.dtype),
     )
+
+
+_fake.defvjp(
+    lambda x, low, high, bits, narrow: (_fake(x, low, high, bits, narrow), (x, low, high)),
+    lambda bits, narrow, saved, upstream: _slopes(upstream, *saved, bits=bits, narrow=narrow),
+)
 
 
 @op("quantization.fake_quant_with_min_max_args", "inputs", kinds="float")

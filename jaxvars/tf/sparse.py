@@ -12,13 +12,12 @@ import numpy as np
 
 from jaxvars.display.text import did_you_mean
 from jaxvars.tf.listing import lister
-from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
+from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf.tensors.sparse_tensor import host_array, of_host, on_host
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
 
 __all__ = ["SparseTensor", "expand_dims", "from_dense", "map_values", "reorder", "to_dense"]
 
@@ -62,7 +61,8 @@ def to_dense(
     sizes = tuple(host_array(sparse.dense_shape._array, "sparse.to_dense").tolist())
     if not context.is_tracer(sparse.indices._array):
         _check_inside(np.asarray(sparse.indices._array), sizes, validate_indices)
-    fill = _zero(values) if default_value is None else to_array(default_value, sparse.dtype)
+    zero: Any = b"" if is_text(values) else values.dtype.type(0)
+    fill = zero if default_value is None else to_array(default_value, sparse.dtype)
     places = tuple(sparse.indices._array.T)
     if is_text(values):
         whole = np.broadcast_to(np.asarray(fill, object), sizes).copy()
@@ -126,10 +126,6 @@ def _checked(sparse: Any) -> SparseTensor:
     if not isinstance(sparse, SparseTensor):
         raise TypeError("Input must be a SparseTensor.")
     return sparse
-
-
-def _zero(values: Array) -> Any:
-    return b"" if is_text(values) else dtype_of(values).dtype.type(0)
 
 
 def _check_inside(indices: np.ndarray, sizes: tuple[int, ...], is_sorted: bool) -> None:

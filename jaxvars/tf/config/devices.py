@@ -37,7 +37,8 @@ class DeviceSpec:
 
     def __post_init__(self) -> None:
         if self.device_type is not None:
-            object.__setattr__(self, "device_type", _spelled(self.device_type))
+            kind = self.device_type.upper()  # as it is written, if it is known
+            object.__setattr__(self, "device_type", kind if kind in _KINDS else self.device_type)
 
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:
@@ -109,11 +110,6 @@ _KINDS = ("CPU", "GPU", "TPU")
 
 def _kind(kind: str, index: str) -> dict[str, Any]:
     return {"device_type": kind, "device_index": None if index == "*" else int(index)}
-
-
-def _spelled(kind: str) -> str:
-    """Return a kind of device as it is written: those that are known in capitals."""
-    return kind.upper() if kind.upper() in _KINDS else kind
 
 
 @final

@@ -85,15 +85,9 @@ def _literal(value: Any) -> str:
     return text
 
 
-def _text(value: str) -> str:
-    return _literal(value) if value.startswith(_MARK) else value
-
-
-def _no_weakref(value: Any) -> Any:
-    raise TypeError(f"weakref input {value} not supported for tf.function.")
-
-
-def _no_trace(value: Any) -> Any:
+def _refuse(value: Any) -> Any:
+    if isinstance(value, weakref.ref):
+        raise TypeError(f"weakref input {value} not supported for tf.function.")
     raise TypeError(
         f"Could not generate a generic TraceType for {value!r}.Please verify that it is "
         "immutable/hashable. Otherwise, consider implementing the Tracing Protocol for it."
@@ -105,10 +99,6 @@ def _sequence(value: Any) -> Any:
     return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
-def _mapping(value: Any) -> dict[Any, Any]:
-    return {key: outside(part) for key, part in value.items()}
-
-
 def _numpy(value: Any) -> Any:
     return value if value.dtype.kind not in "OSUT" else text_array(np.asarray(value))
 
@@ -118,14 +108,11 @@ _RULES: list[tuple[Any, Callable[[Any], Any]]] = [
     (Variable, lambda value: value.aliased),
     (bool, _itself),
     (np.ndarray | np.generic, _numpy),
-    (int, _literal),
-    (float, _literal),
-    (complex, _literal),
-    (str, _text),
+    ((int, float, complex), _literal),
+    (str, lambda value: _literal(value) if value.startswith(_MARK) else value),
     ((list, tuple), _sequence),
-    (Mapping, _mapping),
-    (weakref.ref, _no_weakref),
-    ((set, bytearray, memoryview), _no_trace),
+    (Mapping, lambda value: {key: outside(part) for key, part in value.items()}),
+    ((weakref.ref, set, bytearray, memoryview), _refuse),
 ]
 
 

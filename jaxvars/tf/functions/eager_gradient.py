@@ -117,14 +117,10 @@ class _Pullback:
                 f"returned {len(flat)} instead."
             )
         pairs = zip([*(flat[i] for i in self._moving), *others], self._inputs, strict=True)
-        return [None if g is None else _cotangent(g, x) for g, x in pairs]
+        return [None if g is None else conjugated(to_array(g)).astype(x.dtype) for g, x in pairs]
 
     def _called(self, ups: list[Tensor]) -> tuple[Any, list[Any]]:
         if not self._faces:
             return self._grad(*ups), []
         found, others = self._with_variables(self._grad, ups, self._faces)
         return found, list(others)
-
-
-def _cotangent(gradient: Any, value: Array) -> Array:
-    return conjugated(to_array(gradient)).astype(value.dtype)

@@ -82,7 +82,9 @@ def map_fn(
     wanted = signature if signature is not None else nest.map_structure(dtype_of, arrays)
 
     def step(_: None, row: Any) -> tuple[None, Any]:
-        return None, _typed(fn(wrap(row)), wanted)
+        result = fn(wrap(row))
+        nest.assert_same_structure(wanted, result)
+        return None, nest.map_structure(_typed_leaf, result, wanted, check_types=False)
 
     if any(map(_is_text, (*nest.flatten(arrays), *nest.flatten(wanted)))):
         return _mapped_texts(lambda row: step(None, row)[1], arrays, wanted)
@@ -122,12 +124,6 @@ def _empty(wanted: Any) -> Array:
 
 def _stacked(*parts: Array) -> Array:
     return np.stack(parts) if is_text(parts[0]) else jnp.stack(parts)
-
-
-def _typed(result: Any, wanted: Any) -> Any:
-    """Return a result as arrays of the types that were specified."""
-    nest.assert_same_structure(wanted, result)
-    return nest.map_structure(_typed_leaf, result, wanted, check_types=False)
 
 
 def _typed_leaf(leaf: Any, wanted: Any) -> Array:

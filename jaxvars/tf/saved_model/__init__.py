@@ -112,7 +112,9 @@ def save(
     tree = Tree([_item(graph, i, programs, sizes, assets) for i in range(len(graph.objects))], {})
     if signatures is None:
         signatures = default_of(functions_of(graph.objects[0]))
-    for name, function in _named(signatures).items():
+    if not isinstance(signatures, Mapping):
+        signatures = {} if signatures is None else {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
+    for name, function in signatures.items():
         tree.signatures[name] = f"signature_{name}"
         programs[f"signature_{name}"] = served(function, sizes)
     Path(export_dir).mkdir(parents=True, exist_ok=True)
@@ -131,14 +133,6 @@ class _Flat(CoreModule):
     def __init__(self, variables: Mapping[str, CoreVariable]) -> None:
         super().__init__("saved")
         vars(self).update(variables)
-
-
-def _named(signatures: Any) -> dict[str, Any]:
-    if signatures is None:
-        return {}
-    if isinstance(signatures, Mapping):
-        return dict(signatures)
-    return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
 
 
 def _sizes(graph: graphs.Graph) -> list[int]:

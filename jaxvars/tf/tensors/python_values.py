@@ -115,23 +115,14 @@ def leaves_of(value: Any) -> list[Any]:
     """Return the numbers and strings in nested lists."""
     if isinstance(value, _SEQUENCES):
         if type(value) is list and value and not isinstance(value[0], (*_SEQUENCES, np.ndarray)):
-            return (
-                [leaf for part in value for leaf in leaves_of(part)] if _is_deep(value) else value
-            )
-        return [leaf for part in _known(value) for leaf in leaves_of(part)]
+            is_deep = any(isinstance(part, (*_SEQUENCES, np.ndarray)) for part in value)
+            return [leaf for part in value for leaf in leaves_of(part)] if is_deep else value
+        if isinstance(value, TensorShape) and not value.is_fully_defined():
+            raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
+        return [leaf for part in value for leaf in leaves_of(part)]
     if isinstance(value, np.ndarray):
         return list(value.flat)
     return [value]
-
-
-def _is_deep(values: list[Any]) -> bool:
-    return any(isinstance(part, (*_SEQUENCES, np.ndarray)) for part in values)
-
-
-def _known(shape: Any) -> Any:
-    if isinstance(shape, TensorShape) and not shape.is_fully_defined():
-        raise ValueError(f"Cannot convert a partially known TensorShape {shape} to a Tensor.")
-    return shape
 
 
 def kind_of_leaf(leaf: Any) -> Kind | None:

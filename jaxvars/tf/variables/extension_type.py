@@ -95,7 +95,11 @@ class ExtensionType:
         own = [_field(cls, name, kind) for name, kind in _annotations(cls).items()]
         inherited = [f for f in cls._fields if f.name not in {o.name for o in own}]
         cls._fields = (*inherited, *own)
-        _check_order(cls)
+        needed = [f.default is inspect.Parameter.empty for f in cls._fields]
+        if sorted(needed, reverse=True) != needed and "__init__" not in vars(cls):
+            raise ValueError(
+                f"In {cls.__name__}, a field without a default comes after one that has one."
+            )
         made = vars(cls).get("__init__")
         cls.__init__ = _constructor(cls, made)  # pyright: ignore[reportAttributeAccessIssue]
         cls.Spec = type(f"{cls.__name__}.Spec", (ExtensionTypeSpec,), {"value_type": cls})
@@ -242,14 +246,6 @@ def _is_known(kind: Any) -> bool:
         return origin in known and all(_is_known(part) for part in inner if part is not Ellipsis)
     classes = (*_PLAIN, ExtensionType, SparseTensor, Variable, enum.Enum, TensorSpec)
     return isinstance(kind, type) and issubclass(kind, classes)
-
-
-def _check_order(cls: type[ExtensionType]) -> None:
-    needed = [f.default is inspect.Parameter.empty for f in cls._fields]
-    if sorted(needed, reverse=True) != needed and "__init__" not in vars(cls):
-        raise ValueError(
-            f"In {cls.__name__}, a field without a default comes after one that has one."
-        )
 
 
 def _signature(cls: Any) -> inspect.Signature:

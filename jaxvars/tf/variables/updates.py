@@ -203,7 +203,8 @@ class Updates(TensorLike):
     def _scattered(self, method: str, op: str, indices: Any, values: Any) -> Any:
         places, new = to_array(indices), to_array(values, self.dtype)
         with _scattering(op):
-            _refuse_negative(places)
+            if not context.is_tracer(places) and places.size and np.asarray(places).min() < 0:
+                raise IndexError(f"index {np.asarray(places).min()} is below 0")  # not from the end
             getattr(self.aliased, method)(places, new)
         return self._unread()
 
@@ -224,12 +225,6 @@ def _scattering(op: str) -> Generator[None]:
         yield
     except (JaxvarsError, IndexError) as error:
         raise refused(f"{error} [Op:{op}] name: ") from error
-
-
-def _refuse_negative(indices: Array) -> None:
-    """Refuse indices that are known and count from the end, as they do in jaxvars."""
-    if not context.is_tracer(indices) and indices.size and np.asarray(indices).min() < 0:
-        raise IndexError(f"index {np.asarray(indices).min()} is below 0")
 
 
 def text_or(array: Array) -> Array:
