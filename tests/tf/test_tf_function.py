@@ -474,17 +474,6 @@ def test_print_as_tensorflow_does():
         tf.print(1, file=out)
 
 
-def test_run_functions_eagerly():
-    seen = []
-    f = tf.function(lambda x: seen.append(tf.executing_eagerly()) or x)
-    tf.config.run_functions_eagerly(True)
-    try:
-        f(tf.constant(1))
-    finally:
-        tf.config.run_functions_eagerly(False)
-    assert seen == [True]
-
-
 @pytest.mark.parametrize("value", [np.ones(3), np.array([1, 1, 1]), [1, 1, 1], np.float32([1] * 3)])
 def test_arrays_of_numpy_take_the_type_of_an_input_signature(value):
     twice = tf.function(lambda x: x * 2, input_signature=[tf.TensorSpec([None], tf.float32)])

@@ -42,12 +42,8 @@ def test_what_is_listed():
     assert names == ["core:0", "Variable:0", "layer/w:0", "second/w:0"]
     assert [m.name for m in model.submodules] == ["layer", "second"]
     paths = [path for path, _ in model._flatten(predicate=tf.is_tensor, with_path=True)]
-    assert paths == [
-        ("layers", "a", 0),
-        ("again", "w"),
-        ("layers", "b", 0, "w"),
-        ("layers", "b", 1, "w"),
-    ]
+    inner = [("layers", "b", i, "w") for i in (0, 1)]
+    assert paths == [("layers", "a", 0), ("again", "w"), *inner]
     assert not list(model._flatten(recursive=False, predicate=lambda x: x is model.again.w))
 
 

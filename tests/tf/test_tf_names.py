@@ -1,8 +1,11 @@
-"""Names at the top level that are not operations: specs, the time, the logger, scopes."""
+"""Names at the top level that are not operations, like specs, the time, scopes; `tf.raw_ops`."""
 
 from __future__ import annotations
 
 import copy
+import functools
+import importlib
+import inspect
 import itertools
 import logging
 import pickle
@@ -11,6 +14,7 @@ import types
 import pytest
 
 from jaxvars import tf
+from jaxvars.tf import raw_ops
 
 WIDE = tf.TensorShape([None, 2])
 SLICES = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]))
@@ -105,3 +109,34 @@ def test_what_is_absent_says_why(name):
 def test_the_smallest_are_found_too():
     values, places = tf.approx_top_k([3.0, 1.0, 2.0], 2, is_max_k=False)
     assert (values.numpy().tolist(), places.numpy().tolist()) == ([1.0, 2.0], [1, 2])
+
+
+# ---------------------------------------------------------------- raw operations
+def test_each_raw_operation_is_a_function():
+    for space in ("image", "quantization", "strings"):
+        importlib.import_module(f"jaxvars.tf.{space}")
+    for op, public in raw_ops._PUBLIC.items():
+        made, function = getattr(tf.raw_ops, op), functools.reduce(getattr, public.split("."), tf)
+        assert made.__name__ == op
+        assert inspect.signature(made) == inspect.signature(function)
+
+
+def test_raw_operations_take_arguments_by_name():
+    assert tf.raw_ops.AddV2(x=1, y=2).numpy() == 3
+    assert tf.raw_ops.MatMul(a=[[2.0]], b=[[3.0]], transpose_b=True).numpy().tolist() == [[6.0]]
+    assert tf.raw_ops.StringUpper(input="a").numpy() == b"A"
+    with pytest.raises(TypeError, match="positional"):
+        tf.raw_ops.AddV2(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Sum", r"Its public name is tf\..*reduce_sum"),
+        ("AddV3", "Did you mean"),
+        ("XlaCallModule", "Use the public function"),
+    ],
+)
+def test_other_raw_operations_name_the_public_function(name, words):
+    with pytest.raises(AttributeError, match=words):
+        getattr(tf.raw_ops, name)

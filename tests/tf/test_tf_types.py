@@ -78,13 +78,9 @@ def test_a_program_is_compiled_for_each_trace_type():
         return x * box.number
 
     x = tf.constant(2.0)
-    assert [times(Box(n, c), x).numpy() for n, c in ((2, "red"), (2, "blue"), (3, "red"))] == [
-        4,
-        4,
-        6,
-    ]
+    boxes = Box(2, "red"), Box(2, "blue"), Box(3, "red")
+    assert [times(box, x).numpy() for box in boxes] == [4, 4, 6]
     assert seen == [(2, "unknown"), (3, "unknown")]
-    assert [t.numpy() for t in (times([Box(2, "red")][0], x),)] == [4]
     assert isinstance(Box(1, "red"), types.SupportsTracingProtocol)
     assert not isinstance(1, types.SupportsTracingProtocol)
 
