@@ -5,6 +5,7 @@ What was not a tensor in the signature need not be given, and is refused if it i
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn, final
@@ -53,6 +54,13 @@ class Parameters:
         placed = [(name, kind, value) for name, value in zip(names, args, strict=True)]
         self.rows = placed + [(name, "KEYWORD_ONLY", value) for name, value in kwargs.items()]
 
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature:
+        of_python = inspect.Parameter
+        return inspect.Signature(
+            [of_python(n, getattr(of_python, kind), default=n) for n, kind, _ in self.rows]
+        )
+
     def kinds(self, bare: Callable[[Any], Any]) -> dict[str, Parameter]:
         """Return all, by name."""
         return {
@@ -64,9 +72,7 @@ class Parameters:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], fit: Callable[[Any, Any], Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return all arguments, those that are given and the others."""
-        of_python = inspect.Parameter
-        optional = [of_python(n, getattr(of_python, kind), default=n) for n, kind, _ in self.rows]
-        given = inspect.Signature(optional).bind(*args, **kwargs).arguments
+        given = self._signature.bind(*args, **kwargs).arguments
         values: list[Any] = []
         for name, _, mine in self.rows:
             if name not in given and _has_specs(mine):

@@ -19,6 +19,7 @@ from jaxvars.tf.functions.graph_view import Graph
 from jaxvars.tf.functions.signature import fit_tensor
 from jaxvars.tf.functions.traced_arguments import names_of
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
+from jaxvars.tf.tensors.attributes import held as attribute
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -256,20 +257,13 @@ class ConcreteFunction:
         """Those of them that are trainable."""
         return tuple(variable for variable in self.variables if variable.trainable)
 
-    @property
-    def captured_inputs(self) -> list[Variable]:
-        """The variables that it reads or assigns."""
-        return list(self.variables)
+    captured_inputs = attribute("variables", "The variables that it reads or assigns.", list)
+    function_def = attribute("core.stablehlo", "The program as it is passed to XLA, as text.")
 
     @property
     def graph(self) -> Graph:
         """The operations of the program."""
         return Graph(self.core.jaxpr, self.name, self)
-
-    @property
-    def function_def(self) -> str:
-        """The program as it is passed to XLA, as text."""
-        return self.core.stablehlo
 
     @property
     def function_type(self) -> FunctionType:

@@ -14,6 +14,7 @@ from jaxvars.export.functions import Known, trace
 from jaxvars.export.loaded import SavedFunction
 from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf.functions.arguments import inside, outside
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.specs import TensorSpec
@@ -130,10 +131,7 @@ class SignatureFunction(Node):
         """The specs of the results."""
         return list(self.structured_outputs.values())
 
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        """The variables that it reads or assigns."""
-        return tuple(self._used)
+    variables = held("_used", "The variables that it reads or assigns.", tuple)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
