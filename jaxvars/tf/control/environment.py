@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxvars.tf.arrays.constant import constant, convert_to_tensor
-from jaxvars.tf.context import name_scope as _names
+from jaxvars.tf.context.scope import whole_scope
 from jaxvars.tf.control.callbacks import numpy_function
 from jaxvars.tf.tensors.dtypes import DTYPES
 from jaxvars.tf.tensors.slices import IndexedSlices
@@ -44,7 +44,7 @@ def get_current_name_scope() -> str:
     ...     get_current_name_scope()
     'outer/inner'
     """
-    return _names.whole_scope().removesuffix("/")
+    return whole_scope().removesuffix("/")
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from jaxvars.tensors.dtypes import string as _text
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tracing.identity import told_by_pickle
 
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
@@ -18,6 +19,10 @@ _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
 class DType:
     """The type of a tensor's elements.
 
+    Attributes:
+        name: like "float32".
+        dtype: the NumPy dtype; JAX and NumPy look for this attribute.
+
     >>> float32, str(float32), float32 == "float32", float32 == np.float32
     (tf.float32, "<dtype: 'float32'>", True, True)
     >>> np.zeros(2, float32).dtype
@@ -26,27 +31,28 @@ class DType:
     Differs from TensorFlow: `dtype` is there, and a DType may be used as NumPy's.
     """
 
-    __slots__ = {  # noqa: RUF023 - in an order that reads well
-        "name": 'Like "float32".',
-        "dtype": "The NumPy dtype; JAX and NumPy look for this attribute.",
-        "is_string": "Whether it is of strings.",
-        "is_bool": "Whether it is bool.",
-        "is_floating": "Whether it is a float of any size.",
-        "is_complex": "Whether it is complex.",
-        "is_integer": "Whether it is an integer, signed or not.",
-        "is_unsigned": "Whether it is an unsigned integer.",
-        "is_quantized": "Whether it is one of TensorFlow's quantized types, which are names only.",
-        "is_numeric": "Whether it is a number.",
-    }
+    __slots__ = (
+        "_bool", "_complex", "_floating", "_integer", "_numeric", "_quantized", "_string",
+        "_unsigned", "dtype", "name",
+    )  # fmt: skip
+    is_string = held("_string", "Whether it is of strings.")
+    is_bool = held("_bool", "Whether it is bool.")
+    is_floating = held("_floating", "Whether it is a float of any size.")
+    is_complex = held("_complex", "Whether it is complex.")
+    is_integer = held("_integer", "Whether it is an integer, signed or not.")
+    is_unsigned = held("_unsigned", "Whether it is an unsigned integer.")
+    is_quantized = held(
+        "_quantized", "Whether it is one of TensorFlow's quantized types, which are names only."
+    )
+    is_numeric = held("_numeric", "Whether it is a number.")
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.name, self.dtype = name, dtype
-        self.is_string, self.is_bool = name == "string", name == "bool"
-        self.is_floating, self.is_complex = "float" in name, name.startswith("complex")
-        self.is_unsigned = name.startswith("uint")
-        self.is_integer = self.is_unsigned or name.startswith("int")
-        self.is_quantized = name.startswith("q")
-        self.is_numeric = not self.is_string and not self.is_bool
+        self._string, self._bool = name == "string", name == "bool"
+        self._floating, self._complex = "float" in name, name.startswith("complex")
+        self._unsigned, self._quantized = name.startswith("uint"), name.startswith("q")
+        self._integer = self._unsigned or name.startswith("int")
+        self._numeric = not self._string and not self._bool
 
     @property
     def as_numpy_dtype(self) -> Any:
