@@ -41,6 +41,17 @@ def test_tensors_count_by_shape_and_type_and_numbers_by_value():
     assert f.experimental_get_tracing_count() == 5
 
 
+def test_numbers_of_a_class_are_told_by_value_and_not_by_repr():
+    class Money(float):
+        def __repr__(self):
+            return "money"
+
+    seen = []
+    f = tf.function(lambda x: seen.append(type(x)) or tf.constant(1.0) * x)
+    assert [numbers(f(Money(x))) for x in (1.0, 2.0, 1.0)] == [1.0, 2.0, 1.0]
+    assert seen == [Money, Money]
+
+
 def test_structures_and_strings():
     f = tf.function(lambda d, *a, **k: {"s": d["a"][0] + d["b"], "k": k["u"], "a": a})
     made = f({"a": [tf.constant(1), 2], "b": 3}, True, None, u="text")

@@ -11,6 +11,7 @@ import pytest
 
 import jaxvars.tf as tf
 from jaxvars.errors import SavedError
+from jaxvars.tf.functions import arguments as _arguments
 
 
 class Scale(tf.Module):
@@ -228,6 +229,22 @@ def test_a_method_of_an_object_that_is_gone_is_not_saved(tmp_path: Path) -> None
     tf.saved_model.save(holder, tmp_path)
     with pytest.raises(ReferenceError, match="is a method of is gone"):
         concrete(tf.constant([1.0]))
+
+
+def test_numbers_are_known_to_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tf.Module()
+    module.f = tf.function(lambda x, y=2.5, z=1j, s="literal int 4": (x * y + len(s), z))
+    module.f(tf.constant(1.0))
+    module.f(tf.constant(1.0), -0.0)
+    tf.saved_model.save(module, tmp_path)
+    monkeypatch.setattr(_arguments, "_LITERALS", {})  # as it is there
+    loaded = tf.saved_model.load(tmp_path)
+    assert [x.numpy() for x in loaded.f(tf.constant(1.0))] == [15.5, 1j]
+    assert loaded.f(tf.constant(1.0), -0.0, z=1j)[0].numpy() == 13.0
+    with pytest.raises(ValueError, match="Could not find matching"):
+        loaded.f(tf.constant(1.0), 0.0)
 
 
 def test_damage_is_found(tmp_path: Path) -> None:

@@ -14,10 +14,12 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import uuid
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import jax
@@ -30,10 +32,16 @@ from jaxvars.tf.tensors.components import Components, components, has_components
 from jaxvars.tf.tensors.convert import dtype_of, text_array, to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
+from jaxvars.tracing.identity import exact, held
 
 _MARK = "literal "
 _LITERALS: dict[str, Any] = {}
 """Numbers by their string: JAX would trace a number, and compares strings quickly."""
+
+_OTHERS: dict[Hashable, str] = {}
+"""The strings of numbers of a user's class, which have no repr that tells them apart."""
+
+_READERS = {"int": int, "float": float, "complex": complex, "str": ast.literal_eval}
 
 _HOW: dict[type, Callable[[Any], Any]] = {}
 """How a class is passed on, found out when it is first met."""
@@ -50,7 +58,7 @@ def outside(value: Any) -> Any:
 def inside(value: Any) -> Any:
     """Return an argument as the body is to see it."""
     if isinstance(value, str):
-        return _LITERALS.get(value, value)
+        return _LITERALS[value] if value in _LITERALS else _read(value)
     if isinstance(value, CoreVariable):
         return face_of(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -85,6 +93,18 @@ def _literal(value: Any) -> str:
     return text
 
 
+def _other_literal(value: Any) -> str:
+    text = _OTHERS.setdefault(exact(value, held), f"{_MARK}of {uuid.uuid4().hex}")
+    _LITERALS.setdefault(text, value)
+    return text
+
+
+def _read(text: str) -> Any:
+    """Return the number of a string that another process wrote; other strings as they are."""
+    kind, _, digits = text.removeprefix(_MARK).partition(" ")
+    return _READERS[kind](digits) if text.startswith(_MARK) and kind in _READERS else text
+
+
 def _refuse(value: Any) -> Any:
     if isinstance(value, weakref.ref):
         raise TypeError(f"weakref input {value} not supported for tf.function.")
@@ -108,12 +128,13 @@ _RULES: list[tuple[Any, Callable[[Any], Any]]] = [
     (Variable, lambda value: value.aliased),
     (bool, _itself),
     (np.ndarray | np.generic, _numpy),
-    ((int, float, complex), _literal),
+    ((int, float, complex), _other_literal),
     (str, lambda value: _literal(value) if value.startswith(_MARK) else value),
     ((list, tuple), _sequence),
     (Mapping, lambda value: {key: outside(part) for key, part in value.items()}),
     ((weakref.ref, set, bytearray, memoryview), _refuse),
 ]
+_HOW.update(dict.fromkeys([int, float, complex], _literal))
 
 
 # ---------------------------------------------------------------- what they are called
