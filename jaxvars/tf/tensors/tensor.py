@@ -45,21 +45,21 @@ OUT_OF_SCOPE = (
 )
 
 
-def _called(method: Any, name: str) -> Any:
+def _name_method(method: Any, name: str) -> Any:
     method.__name__, method.__qualname__ = name, f"TensorLike.{name}"
     return method
 
 
 def _unary(name: str) -> Callable[[Any], Any]:
-    return _called(lambda self: OPERATIONS[name](self), f"__{name}__")
+    return _name_method(lambda self: OPERATIONS[name](self), f"__{name}__")
 
 
 def _binary(name: str) -> Callable[[Any, Any], Any]:
-    return _called(lambda self, other: OPERATIONS[name](self, other), f"__{name}__")
+    return _name_method(lambda self, other: OPERATIONS[name](self, other), f"__{name}__")
 
 
 def _reflected(name: str) -> Callable[[Any, Any], Any]:
-    return _called(lambda self, other: OPERATIONS[name](other, self), f"__r{name}__")
+    return _name_method(lambda self, other: OPERATIONS[name](other, self), f"__r{name}__")
 
 
 class TensorLike:

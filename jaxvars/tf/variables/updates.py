@@ -38,7 +38,7 @@ def _refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
     return refuse
 
 
-def _named(method: Any, name: str, words: str) -> Any:
+def _name_method(method: Any, name: str, words: str) -> Any:
     method.__name__, method.__qualname__, method.__doc__ = name, f"Updates.{name}", words
     return method
 
@@ -57,7 +57,7 @@ def _assign_by(how: str, words: str) -> Callable[..., Any]:
         getattr(self.aliased, change)(self._delta(delta, op))
         return self._unread() if read_value else None
 
-    return _named(assign, change, words)
+    return _name_method(assign, change, words)
 
 
 def _scatter(how: str, words: str) -> Callable[..., Any]:
@@ -74,7 +74,7 @@ def _scatter(how: str, words: str) -> Callable[..., Any]:
         parts = sparse_delta.indices, sparse_delta.values
         return self._scattered(f"scatter_{how}", f"ResourceScatter{how.title()}", *parts)
 
-    return _named(scatter, f"scatter_{how}", words)
+    return _name_method(scatter, f"scatter_{how}", words)
 
 
 def _scatter_nd(how: str, words: str) -> Callable[..., Any]:
@@ -84,7 +84,7 @@ def _scatter_nd(how: str, words: str) -> Callable[..., Any]:
         op = f"ResourceScatterNd{how.title()}"
         return self._scattered(f"scatter_nd_{how}", op, indices, updates)
 
-    return _named(scatter, f"scatter_nd_{how}", words)
+    return _name_method(scatter, f"scatter_nd_{how}", words)
 
 
 class Updates(TensorLike):
