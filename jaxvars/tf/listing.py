@@ -25,10 +25,8 @@ def lister(
 ) -> Callable[[], list[str]]:
     """Return a module's `__dir__`: its own names and those of operations, for completion.
 
-    Args:
-        module: its `__name__`.
-        others: names that its `__getattr__` knows besides.
-        space: the namespace, if it is not that of the file.
+    `others` are names that its `__getattr__` knows besides; `space` is its namespace, if it is not
+    that of the file.
     """
     space = module.removeprefix("jaxvars.tf").removeprefix(".") if space is None else space
 

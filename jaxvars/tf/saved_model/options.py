@@ -19,20 +19,9 @@ class VariablePolicy(enum.Enum):
 @final
 @dataclass(eq=False, repr=False)
 class SaveOptions:
-    """How an object is saved.
+    """How an object is saved: the options can be read back, and are of no effect.
 
-    Args:
-        namespace_whitelist: of no effect.
-        save_debug_info: of no effect.
-        function_aliases: of no effect.
-        experimental_debug_stripper: of no effect.
-        experimental_io_device: of no effect.
-        experimental_variable_policy: of no effect.
-        experimental_custom_gradients: of no effect: they are always saved.
-        experimental_image_format: of no effect.
-        experimental_skip_saver: of no effect.
-        experimental_sharding_callback: of no effect.
-        extra_tags: of no effect.
+    Custom gradients are always saved.
 
     >>> SaveOptions(experimental_custom_gradients=True).experimental_custom_gradients
     True
@@ -54,15 +43,7 @@ class SaveOptions:
 @final
 @dataclass(eq=False, repr=False)
 class LoadOptions:
-    """How a folder is loaded.
-
-    Args:
-        allow_partial_checkpoint: of no effect.
-        experimental_io_device: of no effect.
-        experimental_skip_checkpoint: of no effect.
-        experimental_variable_policy: of no effect.
-        experimental_load_function_aliases: of no effect.
-    """
+    """How a folder is loaded: the options can be read back, and are of no effect."""
 
     allow_partial_checkpoint: bool = False
     experimental_io_device: str | None = None

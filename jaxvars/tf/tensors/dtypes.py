@@ -61,10 +61,9 @@ class DType:
             return self.dtype
         return object if self.is_string else self.dtype.type
 
-    @property
-    def base_dtype(self) -> DType:
-        """The type itself: there are no reference types."""
-        return self
+    base_dtype = property(lambda self: self, doc="The type itself: there are no reference types.")
+    is_numpy_compatible = property(lambda self: True, doc="Whether NumPy has it: yes.")
+    as_datatype_enum = held("name", "TensorFlow's number for the type.", lambda x: _NUMBERS[x])
 
     @property
     def real_dtype(self) -> DType:
@@ -75,16 +74,6 @@ class DType:
     def size(self) -> int:
         """Bytes of one element: 1 for types of less, 0 for strings."""
         return 0 if self.is_string else self.dtype.itemsize
-
-    @property
-    def as_datatype_enum(self) -> int:
-        """TensorFlow's number for the type."""
-        return _NUMBERS[self.name]
-
-    @property
-    def is_numpy_compatible(self) -> bool:
-        """Whether NumPy has it: yes."""
-        return True
 
     @property
     def min(self) -> Any:
