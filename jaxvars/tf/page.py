@@ -92,7 +92,7 @@ def _lines(space: str, name: str, module: Any) -> list[str]:
     if isinstance(value, types.SimpleNamespace):
         return [_line(f"{full}.{key}", part) for key, part in sorted(vars(value).items())]
     if isinstance(value, Space):
-        return [_written(f"tf.{full}", value.__doc__ or "", "")]
+        return [f"- `tf.{full}`: {' '.join((value.__doc__ or '').split())}"]
     return [] if inspect.ismodule(value) else [_line(full, value)]
 
 
