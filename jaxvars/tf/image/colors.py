@@ -79,12 +79,9 @@ def in_floats(image: Array, func: Callable[[Array], Array], saturate: bool = Tru
 
 
 # ---------------------------------------------------------------- brightness
-@op("image.adjust_brightness", "image", kinds="float int")
+@op("image.adjust_brightness", "image", kinds="float int", example="p(2, 2, 1), 0.1")
 def adjust_brightness(image: Array, delta: Any) -> Array:
-    """Add a number, on the scale of 0 to 1.
-
-    Example: `tf.image.adjust_brightness(p(2, 2, 1), 0.1)`.
-    """
+    """Add a number, on the scale of 0 to 1."""
     return in_floats(image, lambda x: x + jnp.asarray(_plain(delta), x.dtype))
 
 
@@ -106,12 +103,9 @@ def _spread(x: Array, factor: Array) -> Array:
     return (x - mean) * factor + mean
 
 
-@op("image.adjust_gamma", "image", kinds="float int")
+@op("image.adjust_gamma", "image", kinds="float int", example="p(2, 2, 1), 2.0, 3")
 def adjust_gamma(image: Array, gamma: Any = 1, gain: Any = 1) -> Array:
-    """Raise to a power, and multiply.
-
-    Example: `tf.image.adjust_gamma(p(2, 2, 1), 2.0, 3)`.
-    """
+    """Raise to a power, and multiply."""
     if isinstance(gamma, int | float) and gamma < 0:
         raise refused("Gamma should be a non-negative real number.")
     power, factor = _plain(gamma), _plain(gain)
@@ -124,13 +118,10 @@ def _plain(number: Any) -> Any:
     return number if isinstance(number, int | float) else _convert.to_array(number)
 
 
-@op("image.per_image_standardization", "image", kinds="float int")
+@op("image.per_image_standardization", "image", kinds="float int", example="p(2, 2, 1)")
 @jax.jit
 def per_image_standardization(image: Array) -> Array:
-    """Subtract the mean of each image, and divide by its standard deviation.
-
-    Example: `tf.image.per_image_standardization(p(2, 2, 1))`.
-    """
+    """Subtract the mean of each image, and divide by its standard deviation."""
     x = image if image.dtype == np.float16 else image.astype(np.float32)
     mean = jnp.mean(x, axis=(-3, -2, -1), keepdims=True)
     spread = jnp.std(x, axis=(-3, -2, -1), keepdims=True)
@@ -139,12 +130,9 @@ def per_image_standardization(image: Array) -> Array:
 
 
 # ---------------------------------------------------------------- colors
-@op("image.rgb_to_grayscale", "images", kinds="float int")
+@op("image.rgb_to_grayscale", "images", kinds="float int", example="p(2, 2, 3)")
 def rgb_to_grayscale(images: Array) -> Array:
-    """Weigh the three colors to one.
-
-    Example: `tf.image.rgb_to_grayscale(p(2, 2, 3))`.
-    """
+    """Weigh the three colors to one."""
     if images.shape[-1:] != (3,):
         raise refused(f"The last dimension of an RGB image is 3, not {images.shape[-1:]}")
 
@@ -155,24 +143,18 @@ def rgb_to_grayscale(images: Array) -> Array:
     return in_floats(images, gray, saturate=False)
 
 
-@op("image.grayscale_to_rgb", "images")
+@op("image.grayscale_to_rgb", "images", example="p(2, 2, 1)")
 def grayscale_to_rgb(images: Array) -> Array:
-    """Repeat the only channel three times.
-
-    Example: `tf.image.grayscale_to_rgb(p(2, 2, 1))`.
-    """
+    """Repeat the only channel three times."""
     if images.shape[-1:] != (1,):
         raise refused("Last dimension of a grayscale image should be size 1.")
     return jnp.repeat(images, 3, axis=-1)
 
 
-@op("image.rgb_to_hsv", "images", kinds="float")
+@op("image.rgb_to_hsv", "images", kinds="float", example="p(1, 1, 3)")
 @jax.jit
 def rgb_to_hsv(images: Array) -> Array:
-    """Convert to hue, saturation and value.
-
-    Example: `tf.image.rgb_to_hsv(p(1, 1, 3))`.
-    """
+    """Convert to hue, saturation and value."""
     r, g, b = (images[..., i] for i in range(3))
     high, low = images.max(-1), images.min(-1)
     width = high - low
@@ -189,13 +171,10 @@ def rgb_to_hsv(images: Array) -> Array:
     return jnp.stack([hue, saturation, high], -1)
 
 
-@op("image.hsv_to_rgb", "images", kinds="float")
+@op("image.hsv_to_rgb", "images", kinds="float", example="tf.constant([[[0.1, 0.5, 0.3]]])")
 @jax.jit
 def hsv_to_rgb(images: Array) -> Array:
-    """Convert from hue, saturation and value.
-
-    Example: `tf.image.hsv_to_rgb(tf.constant([[[0.1, 0.5, 0.3]]]))`.
-    """
+    """Convert from hue, saturation and value."""
     hue, saturation, value = images[..., 0] * 6, images[..., 1], images[..., 2]
     parts = [jnp.abs(hue - 3) - 1, 2 - jnp.abs(hue - 2), 2 - jnp.abs(hue - 4)]
     return jnp.stack(
@@ -203,12 +182,9 @@ def hsv_to_rgb(images: Array) -> Array:
     )
 
 
-@op("image.adjust_hue", "image", kinds="float int")
+@op("image.adjust_hue", "image", kinds="float int", example="p(1, 1, 3), 0.1")
 def adjust_hue(image: Array, delta: Any) -> Array:
-    """Turn the hue; 1 is all around.
-
-    Example: `tf.image.adjust_hue(p(1, 1, 3), 0.1)`.
-    """
+    """Turn the hue; 1 is all around."""
     if isinstance(delta, int | float) and not -1 <= delta <= 1:
         raise refused("delta must be in the interval [-1, 1]")
 
@@ -221,12 +197,9 @@ def _turned(x: Array, delta: Array) -> Array:
     return hsv_to_rgb.__wrapped__(hsv.at[..., 0].set((hsv[..., 0] + delta) % 1))
 
 
-@op("image.adjust_saturation", "image", kinds="float int")
+@op("image.adjust_saturation", "image", kinds="float int", example="p(1, 1, 3), 0.5")
 def adjust_saturation(image: Array, saturation_factor: Any) -> Array:
-    """Multiply the saturation.
-
-    Example: `tf.image.adjust_saturation(p(1, 1, 3), 0.5)`.
-    """
+    """Multiply the saturation."""
     return in_floats(
         image, lambda x: _saturated(x, jnp.asarray(_plain(saturation_factor), x.dtype))
     )
@@ -239,12 +212,9 @@ def _saturated(x: Array, factor: Array) -> Array:
 
 
 # ---------------------------------------------------------------- numbers
-@op("image.psnr", "a b", kinds="float int")
+@op("image.psnr", "a b", kinds="float int", example="p(2, 2, 1), p(2, 2, 1), 1.0")
 def psnr(a: Array, b: Array, max_val: Any) -> Array:
-    """Return the ratio of the largest value and the error of images, in decibels.
-
-    Example: `tf.image.psnr(p(2, 2, 1), p(2, 2, 1), 1.0)`.
-    """
+    """Return the ratio of the largest value and the error of images, in decibels."""
     top = converted(jnp.asarray(_plain(max_val)).astype(a.dtype), _FLOAT)
     x, y = converted(a, _FLOAT), converted(b, _FLOAT)
     return _decibels(top, x, y)
@@ -256,13 +226,10 @@ def _decibels(top: Array, x: Array, y: Array) -> Array:
     return 20 * jnp.log10(top) - 10 * jnp.log10(error)
 
 
-@op("image.total_variation", "images", kinds="float int")
+@op("image.total_variation", "images", kinds="float int", example="p(2, 3, 2)")
 @jax.jit
 def total_variation(images: Array) -> Array:
-    """Add up the differences of neighboring pixels.
-
-    Example: `tf.image.total_variation(p(2, 3, 2))`.
-    """
+    """Add up the differences of neighboring pixels."""
     down = magnitude(images[..., 1:, :, :] - images[..., :-1, :, :])
     across = magnitude(images[..., :, 1:, :] - images[..., :, :-1, :])
     axes = (-3, -2, -1)
@@ -302,37 +269,25 @@ def _times(images: Array, name: str) -> Array:
     return jnp.tensordot(images, matrix, 1, precision=jax.lax.Precision.HIGHEST)
 
 
-@op("image.rgb_to_yiq", "images", kinds="float")
+@op("image.rgb_to_yiq", "images", kinds="float", example="p(1, 2, 3)")
 def rgb_to_yiq(images: Array) -> Array:
-    """Convert from RGB to YIQ.
-
-    Example: `tf.image.rgb_to_yiq(p(1, 2, 3))`.
-    """
+    """Convert from RGB to YIQ."""
     return _times(images, "rgb_to_yiq")
 
 
-@op("image.yiq_to_rgb", "images", kinds="float")
+@op("image.yiq_to_rgb", "images", kinds="float", example="p(1, 2, 3)")
 def yiq_to_rgb(images: Array) -> Array:
-    """Convert from YIQ to RGB.
-
-    Example: `tf.image.yiq_to_rgb(p(1, 2, 3))`.
-    """
+    """Convert from YIQ to RGB."""
     return _times(images, "yiq_to_rgb")
 
 
-@op("image.rgb_to_yuv", "images", kinds="float")
+@op("image.rgb_to_yuv", "images", kinds="float", example="p(1, 2, 3)")
 def rgb_to_yuv(images: Array) -> Array:
-    """Convert from RGB to YUV.
-
-    Example: `tf.image.rgb_to_yuv(p(1, 2, 3))`.
-    """
+    """Convert from RGB to YUV."""
     return _times(images, "rgb_to_yuv")
 
 
-@op("image.yuv_to_rgb", "images", kinds="float")
+@op("image.yuv_to_rgb", "images", kinds="float", example="p(1, 2, 3)")
 def yuv_to_rgb(images: Array) -> Array:
-    """Convert from YUV to RGB.
-
-    Example: `tf.image.yuv_to_rgb(p(1, 2, 3))`.
-    """
+    """Convert from YUV to RGB."""
     return _times(images, "yuv_to_rgb")

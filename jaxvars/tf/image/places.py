@@ -19,53 +19,38 @@ def check_rank(image: Array, least: int = 3) -> None:
 
 
 # ---------------------------------------------------------------- turning
-@op("image.flip_left_right", "image")
+@op("image.flip_left_right", "image", example="r(2, 3, 1)")
 def flip_left_right(image: Array) -> Array:
-    """Exchange left and right.
-
-    Example: `tf.image.flip_left_right(r(2, 3, 1))`.
-    """
+    """Exchange left and right."""
     check_rank(image)
     return jnp.flip(image, -2)
 
 
-@op("image.flip_up_down", "image")
+@op("image.flip_up_down", "image", example="r(2, 3, 1)")
 def flip_up_down(image: Array) -> Array:
-    """Exchange top and bottom.
-
-    Example: `tf.image.flip_up_down(r(2, 3, 1))`.
-    """
+    """Exchange top and bottom."""
     check_rank(image)
     return jnp.flip(image, -3)
 
 
-@op("image.rot90", "image")
+@op("image.rot90", "image", example="r(2, 3, 1)")
 def rot90(image: Array, k: Any = 1) -> Array:
-    """Rotate by 90 degrees, against the clock, `k` times.
-
-    Example: `tf.image.rot90(r(2, 3, 1))`.
-    """
+    """Rotate by 90 degrees, against the clock, `k` times."""
     check_rank(image)
     return jnp.rot90(image, one_int(k, "k"), axes=(-3, -2))
 
 
-@op("image.transpose", "image")
+@op("image.transpose", "image", example="r(2, 3, 1)")
 def transpose(image: Array) -> Array:
-    """Exchange rows and columns.
-
-    Example: `tf.image.transpose(r(2, 3, 1))`.
-    """
+    """Exchange rows and columns."""
     check_rank(image)
     return jnp.swapaxes(image, -3, -2)
 
 
 # ---------------------------------------------------------------- cutting
-@op("image.central_crop", "image")
+@op("image.central_crop", "image", example="r(4, 5, 1), 0.5")
 def central_crop(image: Array, central_fraction: Any) -> Array:
-    """Cut out the middle.
-
-    Example: `tf.image.central_crop(r(4, 5, 1), 0.5)`.
-    """
+    """Cut out the middle."""
     check_rank(image)
     part = float(known(central_fraction, "central_fraction"))
     if not 0 < part <= 1:
@@ -84,14 +69,11 @@ def crop(image: Array, top: int, left: int, height: int, width: int) -> Array:
     return image[..., top : top + height, left : left + width, :]
 
 
-@op("image.crop_to_bounding_box", "image")
+@op("image.crop_to_bounding_box", "image", example="r(3, 4, 1), 1, 0, 2, 3")
 def crop_to_bounding_box(
     image: Array, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Array:
-    """Cut out a box.
-
-    Example: `tf.image.crop_to_bounding_box(r(3, 4, 1), 1, 0, 2, 3)`.
-    """
+    """Cut out a box."""
     check_rank(image)
     top, left, height, width = (
         one_int(n, "a size") for n in (offset_height, offset_width, target_height, target_width)
@@ -108,14 +90,11 @@ def crop_to_bounding_box(
     return crop(image, top, left, height, width)
 
 
-@op("image.pad_to_bounding_box", "image")
+@op("image.pad_to_bounding_box", "image", example="r(2, 1, 1), 1, 0, 4, 2")
 def pad_to_bounding_box(
     image: Array, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Array:
-    """Put into a larger image of zeros.
-
-    Example: `tf.image.pad_to_bounding_box(r(2, 1, 1), 1, 0, 4, 2)`.
-    """
+    """Put into a larger image of zeros."""
     check_rank(image)
     top, left, height, width = (
         one_int(n, "a size") for n in (offset_height, offset_width, target_height, target_width)
@@ -129,12 +108,9 @@ def pad_to_bounding_box(
     return jnp.pad(image, [(0, 0)] * (image.ndim - 3) + [(top, below), (left, right), (0, 0)])
 
 
-@op("image.resize_with_crop_or_pad", "image")
+@op("image.resize_with_crop_or_pad", "image", example="r(2, 5, 1), 5, 2")
 def resize_with_crop_or_pad(image: Array, target_height: Any, target_width: Any) -> Array:
-    """Cut or pad around the middle to a height and width.
-
-    Example: `tf.image.resize_with_crop_or_pad(r(2, 5, 1), 5, 2)`.
-    """
+    """Cut or pad around the middle to a height and width."""
     check_rank(image)
     for axis, target in ((-3, target_height), (-2, target_width)):
         size = one_int(target, "a size")

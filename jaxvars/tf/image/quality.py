@@ -30,15 +30,12 @@ def _both(a: Array, b: Array, max_val: Any) -> tuple[Array, Array, Array]:
     return converted(a, np.float32), converted(b, np.float32), top
 
 
-@op("image.ssim", "img1 img2", kinds="float int")
+@op("image.ssim", "img1 img2", kinds="float int", example="p(12, 13, 2), p(12, 13, 2), 1.0")
 def ssim(
     img1: Array, img2: Array, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5,
     k1: float = 0.01, k2: float = 0.03, return_index_map: bool = False,
 ) -> Array:  # fmt: skip
-    """Return how much images are alike in structure: 1 if they are the same.
-
-    Example: `tf.image.ssim(p(12, 13, 2), p(12, 13, 2), 1.0)`.
-    """
+    """Return how much images are alike in structure: 1 if they are the same."""
     x, y, top = _both(img1, img2, max_val)
     _check_size(x, filter_size)
     light, contrast = _parts(x, y, top, int(filter_size), float(filter_sigma), k1, k2)
@@ -115,12 +112,9 @@ def _halved(x: Array) -> Array:
 
 
 # ---------------------------------------------------------------- edges
-@op("image.sobel_edges", "image", kinds="float")
+@op("image.sobel_edges", "image", kinds="float", example="r(1, 3, 4, 2)")
 def sobel_edges(image: Array) -> Array:
-    """Return how fast each pixel changes downwards and to the right, by Sobel's filter.
-
-    Example: `tf.image.sobel_edges(r(1, 3, 4, 2))`.
-    """
+    """Return how fast each pixel changes downwards and to the right, by Sobel's filter."""
     if image.ndim != 4:
         raise refused(f"An image of shape {list(image.shape)} is not a batch of 4 dimensions.")
     x = jnp.pad(image, [(0, 0), (1, 1), (1, 1), (0, 0)], mode="reflect")
@@ -135,12 +129,9 @@ def _filtered(x: Array, down: tuple[int, ...], across: tuple[int, ...]) -> Array
     return sum(n * rows[:, :, i : i + width] for i, n in enumerate(across) if n)
 
 
-@op("image.image_gradients", "image", kinds="float int")
+@op("image.image_gradients", "image", kinds="float int", example="r(1, 3, 4, 2)")
 def image_gradients(image: Array) -> tuple[Array, Array]:
-    """Return the differences of each pixel from the next ones, below and to the right.
-
-    Example: `tf.image.image_gradients(r(1, 3, 4, 2))`.
-    """
+    """Return the differences of each pixel from the next ones, below and to the right."""
     if image.ndim != 4:
         raise Refused(
             ValueError(

@@ -45,11 +45,9 @@ def _flip(turn: Callable[[Array], Array], draw: Draw, image: Array, seed: Any) -
     return jnp.where(chosen > 0, turned, image)
 
 
-@op("image.random_flip_left_right", "image")
+@op("image.random_flip_left_right", "image", example="tf.ones([2, 3, 1]), seed=1")
 def random_flip_left_right(image: Array, seed: Any = None) -> Array:
     """Exchange left and right of every second image, by chance.
-
-    Example: `tf.image.random_flip_left_right(tf.ones([2, 3, 1]), seed=1)`.
 
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
@@ -57,20 +55,15 @@ def random_flip_left_right(image: Array, seed: Any = None) -> Array:
     return _flip(places.flip_left_right.__wrapped__, _drawn, image, seed)
 
 
-@op("image.stateless_random_flip_left_right", "image")
+@op("image.stateless_random_flip_left_right", "image", example="tf.ones([2, 3, 1]), seed=(1, 5)")
 def stateless_random_flip_left_right(image: Array, seed: Any) -> Array:
-    """Exchange left and right of every second image, by chance, by a seed.
-
-    Example: `tf.image.stateless_random_flip_left_right(tf.ones([2, 3, 1]), seed=(1, 5))`.
-    """
+    """Exchange left and right of every second image, by chance, by a seed."""
     return _flip(places.flip_left_right.__wrapped__, _of_seed, image, seed)
 
 
-@op("image.random_flip_up_down", "image")
+@op("image.random_flip_up_down", "image", example="tf.ones([2, 3, 1]), seed=1")
 def random_flip_up_down(image: Array, seed: Any = None) -> Array:
     """Exchange top and bottom of every second image, by chance.
-
-    Example: `tf.image.random_flip_up_down(tf.ones([2, 3, 1]), seed=1)`.
 
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
@@ -78,12 +71,9 @@ def random_flip_up_down(image: Array, seed: Any = None) -> Array:
     return _flip(places.flip_up_down.__wrapped__, _drawn, image, seed)
 
 
-@op("image.stateless_random_flip_up_down", "image")
+@op("image.stateless_random_flip_up_down", "image", example="tf.ones([2, 3, 1]), seed=(1, 5)")
 def stateless_random_flip_up_down(image: Array, seed: Any) -> Array:
-    """Exchange top and bottom of every second image, by chance, by a seed.
-
-    Example: `tf.image.stateless_random_flip_up_down(tf.ones([2, 3, 1]), seed=(1, 5))`.
-    """
+    """Exchange top and bottom of every second image, by chance, by a seed."""
     return _flip(places.flip_up_down.__wrapped__, _of_seed, image, seed)
 
 
@@ -94,11 +84,9 @@ def _delta(draw: Draw, max_delta: Any, seed: Any) -> Array:
     return draw([], -max_delta, max_delta, "float32", seed)
 
 
-@op("image.random_brightness", "image", kinds=_NUMBERS)
+@op("image.random_brightness", "image", kinds=_NUMBERS, example="p(2, 2, 1), 1e-9, seed=1")
 def random_brightness(image: Array, max_delta: Any, seed: Any = None) -> Array:
     """Add a random value.
-
-    Example: `tf.image.random_brightness(p(2, 2, 1), 1e-9, seed=1)`.
 
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
@@ -121,11 +109,9 @@ def _hue(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
     return colors.adjust_hue.__wrapped__(image, _delta(draw, max_delta, seed))
 
 
-@op("image.random_hue", "image", kinds=_NUMBERS)
+@op("image.random_hue", "image", kinds=_NUMBERS, example="tf.ones([1, 1, 3]), 0.5, seed=1")
 def random_hue(image: Array, max_delta: Any, seed: Any = None) -> Array:
     """Turn the hue by a random value.
-
-    Example: `tf.image.random_hue(tf.ones([1, 1, 3]), 0.5, seed=1)`.
 
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
@@ -234,11 +220,9 @@ def _crop(draw: Draw, value: Array, size: Any, seed: Any) -> Array:
     return jax.lax.dynamic_slice(value, list(starts), sizes)
 
 
-@op("image.random_crop", "value")
+@op("image.random_crop", "value", example="tf.ones([3, 3, 1]), [2, 2, 1], seed=1")
 def random_crop(value: Array, size: Any, seed: Any = None) -> Array:
     """Cut out a random part.
-
-    Example: `tf.image.random_crop(tf.ones([3, 3, 1]), [2, 2, 1], seed=1)`.
 
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
@@ -246,10 +230,7 @@ def random_crop(value: Array, size: Any, seed: Any = None) -> Array:
     return _crop(_drawn, value, size, seed)
 
 
-@op("image.stateless_random_crop", "value")
+@op("image.stateless_random_crop", "value", example="tf.ones([3, 3, 1]), [2, 2, 1], seed=(1, 5)")
 def stateless_random_crop(value: Array, size: Any, seed: Any) -> Array:
-    """Cut out a random part, by a seed.
-
-    Example: `tf.image.stateless_random_crop(tf.ones([3, 3, 1]), [2, 2, 1], seed=(1, 5))`.
-    """
+    """Cut out a random part, by a seed."""
     return _crop(_of_seed, value, size, seed)

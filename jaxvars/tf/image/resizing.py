@@ -43,15 +43,12 @@ class ResizeMethod:
     MITCHELLCUBIC = "mitchellcubic"
 
 
-@op("image.resize", "images", kinds="float int")
+@op("image.resize", "images", kinds="float int", example="r(2, 3, 1), [4, 5]")
 def resize(
     images: Array, size: Any, method: Any = "bilinear", preserve_aspect_ratio: Any = False,
     antialias: Any = False,
 ) -> Array:  # fmt: skip
-    """Resize images to a height and width.
-
-    Example: `tf.image.resize(r(2, 3, 1), [4, 5])`.
-    """
+    """Resize images to a height and width."""
     check_rank(images)
     height, width = _new_size(images, size, preserve_aspect_ratio)
     if method not in _METHODS and method not in _OWN:
@@ -126,15 +123,12 @@ _KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 # ---------------------------------------------------------------- with a border
-@op("image.resize_with_pad", "image", kinds="float int")
+@op("image.resize_with_pad", "image", kinds="float int", example="r(2, 4, 1), 4, 4")
 def resize_with_pad(
     image: Array, target_height: Any, target_width: Any, method: Any = "bilinear",
     antialias: Any = False,
 ) -> Array:  # fmt: skip
-    """Resize to a height and width, with a border to keep the ratio.
-
-    Example: `tf.image.resize_with_pad(r(2, 4, 1), 4, 4)`.
-    """
+    """Resize to a height and width, with a border to keep the ratio."""
     check_rank(image)
     sizes = [one_int(n, "a size") for n in (target_height, target_width)]
     if min(sizes) <= 0:

@@ -27,12 +27,9 @@ HOST = "strings are on the host: inside a `tf.function` they must be known"
 
 
 # ---------------------------------------------------------------- files
-@op("io.read_file", "filename", kinds="string", text=True, eager_only=HOST)
+@op("io.read_file", "filename", kinds="string", text=True, eager_only=HOST, example="'/no/file'")
 def read_file(filename: Text) -> Text:
-    """Return what is in a file.
-
-    Example: `tf.io.read_file('/no/file')`.
-    """
+    """Return what is in a file."""
     path = _name(filename)
     try:
         return _one(Path(path).read_bytes())
@@ -56,12 +53,9 @@ def _one(data: bytes) -> Text:
     return made
 
 
-@op("io.matching_files", "pattern", kinds="string", text=True, eager_only=HOST)
+@op("io.matching_files", "pattern", kinds="string", text=True, eager_only=HOST, example="'/no/*'")
 def matching_files(pattern: Text) -> Text:
-    """Return the sorted names of the files that match patterns.
-
-    Example: `tf.io.matching_files('/no/*')`.
-    """
+    """Return the sorted names of the files that match patterns."""
     patterns = [text.decode() for text in pattern.ravel()]
     found = sorted({path for each in patterns for path in glob.glob(each)})  # noqa: PTH207 - str
     return _convert.text_array(np.array(found, object))
@@ -167,13 +161,10 @@ def decode_compressed(bytes: Text, compression_type: str = "") -> Text:
 # ---------------------------------------------------------------- tensors
 @op(
     "io.serialize_tensor", "tensor", kinds="float complex int bool string", text=True,
-    eager_only=HOST,
+    eager_only=HOST, example="tf.constant([1, 2])",
 )  # fmt: skip
 def serialize_tensor(tensor: Any) -> Text:
-    """Write a tensor as bytes: a TensorProto.
-
-    Example: `tf.io.serialize_tensor(tf.constant([1, 2]))`.
-    """
+    """Write a tensor as bytes: a TensorProto."""
     return _one(to_bytes(known(tensor, "tensor") if not _convert.is_text(tensor) else tensor))
 
 

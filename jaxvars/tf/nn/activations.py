@@ -24,12 +24,9 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 
 
-@op("nn.leaky_relu", "features", kinds="float int")
+@op("nn.leaky_relu", "features", kinds="float int", example="r(2, 3)")
 def leaky_relu(features: Array, alpha: Any = 0.2) -> Array:
-    """Return x where it is positive, else alpha times x.
-
-    Example: `tf.nn.leaky_relu(r(2, 3))`.
-    """
+    """Return x where it is positive, else alpha times x."""
     if features.dtype.kind in "iu":
         features = features.astype(jnp.float32)
     return _leaking(features, as_given(alpha, features.dtype))
@@ -40,35 +37,26 @@ def _leaking(x: Array, alpha: Array) -> Array:
     return jnp.where(x > 0, x, alpha * x)
 
 
-@op("nn.relu6", "features", kinds="float int")
+@op("nn.relu6", "features", kinds="float int", example="4.0 * r(2, 3)")
 @jax.jit
 def relu6(features: Array) -> Array:
-    """Return x, but not below 0 nor above 6.
-
-    Example: `tf.nn.relu6(4.0 * r(2, 3))`.
-    """
+    """Return x, but not below 0 nor above 6."""
     cut = jnp.clip(features, jnp.asarray(0, features.dtype), jnp.asarray(6, features.dtype))
     inside = (features > 0) & (features < 6)
     return jnp.where(inside, features, jax.lax.stop_gradient(cut))  # no gradient at 0 and 6
 
 
-@op("nn.selu", "features", kinds="float")
+@op("nn.selu", "features", kinds="float", example="r(2, 3)")
 @jax.jit
 def selu(features: Array) -> Array:
-    """Return the scaled exponential linear unit, which keeps mean 0 and variance 1.
-
-    Example: `tf.nn.selu(r(2, 3))`.
-    """
+    """Return the scaled exponential linear unit, which keeps mean 0 and variance 1."""
     negative = jnp.asarray(_SELU_SCALE_ALPHA, features.dtype) * jnp.expm1(jnp.minimum(features, 0))
     return jnp.where(features >= 0, jnp.asarray(_SELU_SCALE, features.dtype) * features, negative)
 
 
-@op("nn.gelu", "features")
+@op("nn.gelu", "features", example="r(2, 3)")
 def gelu(features: Array, approximate: Any = False) -> Array:
-    """Return x times the normal distribution's share below x.
-
-    Example: `tf.nn.gelu(r(2, 3))`.
-    """
+    """Return x times the normal distribution's share below x."""
     if features.dtype.kind in "iub":
         raise refused_value(
             f"`features.dtype` must be a floating point tensor. Received: {features.dtype.name}"
@@ -79,12 +67,9 @@ def gelu(features: Array, approximate: Any = False) -> Array:
 _gelu_of = jax.jit(jax.nn.gelu, static_argnums=1)
 
 
-@op("nn.silu", "features", kinds="float", aliases=("nn.swish",))
+@op("nn.silu", "features", kinds="float", aliases=("nn.swish",), example="r(2, 3)")
 def silu(features: Array, beta: Any = 1.0) -> Array:
-    """Return x times sigmoid(beta x): swish.
-
-    Example: `tf.nn.silu(r(2, 3))`.
-    """
+    """Return x times sigmoid(beta x): swish."""
     return _silu_of(features, as_given(beta, features.dtype))
 
 
@@ -93,53 +78,38 @@ def _silu_of(x: Array, beta: Array) -> Array:
     return x * jax.nn.sigmoid(beta * x)
 
 
-@op("nn.crelu", "features", op="CRelu", kinds="float int")
+@op("nn.crelu", "features", op="CRelu", kinds="float int", example="r(2, 3)")
 def crelu(features: Array, axis: int = -1) -> Array:
-    """Return the positive part and that of -x, one behind the other.
-
-    Example: `tf.nn.crelu(r(2, 3))`.
-    """
+    """Return the positive part and that of -x, one behind the other."""
     return relu.__wrapped__(jnp.concatenate([features, -features], axis))
 
 
-@op("nn.softmax", "logits", kinds="float", aliases=("math.softmax",))
+@op("nn.softmax", "logits", kinds="float", aliases=("math.softmax",), example="r(2, 3)) * r(2, 3")
 def softmax(logits: Array, axis: Any = None) -> Array:
-    """Return exp(x), divided so that the sum along an axis is 1.
-
-    Example: `tf.nn.softmax(r(2, 3)) * r(2, 3)`.
-    """
+    """Return exp(x), divided so that the sum along an axis is 1."""
     return _softmax_of(logits, -1 if axis is None else int(axis))
 
 
 _softmax_of = jax.jit(jax.nn.softmax, static_argnums=1)
 
 
-@op("nn.log_softmax", "logits", kinds="float", aliases=("math.log_softmax",))
+@op("nn.log_softmax", "logits", kinds="float", aliases=("math.log_softmax",), example="r(2, 3)")
 def log_softmax(logits: Array, axis: Any = None) -> Array:
-    """Return the logarithm of softmax.
-
-    Example: `tf.nn.log_softmax(r(2, 3))`.
-    """
+    """Return the logarithm of softmax."""
     return jax.nn.log_softmax(logits, axis=-1 if axis is None else int(axis))
 
 
-@op("nn.relu", "features", kinds="float int")
+@op("nn.relu", "features", kinds="float int", example="r(2, 3)")
 @jax.jit
 def relu(features: Array) -> Array:
-    """Return max(x, 0).
-
-    Example: `tf.nn.relu(r(2, 3))`.
-    """
+    """Return max(x, 0)."""
     return jax.nn.relu(features)
 
 
-@op("nn.elu", "features", kinds="float")
+@op("nn.elu", "features", kinds="float", example="r(2, 3)")
 @jax.jit
 def elu(features: Array) -> Array:
-    """Return x where it is positive, else exp(x) - 1.
-
-    Example: `tf.nn.elu(r(2, 3))`.
-    """
+    """Return x where it is positive, else exp(x) - 1."""
     return jax.nn.elu(features)
 
 

@@ -36,14 +36,11 @@ def _check_same_shape(logits: Array, labels: Array) -> None:
 
 @op(
     "nn.sigmoid_cross_entropy_with_logits", "labels logits", op="LogisticLoss", same=True,
-    kinds="float",
+    kinds="float", example="labels=p(2, 3), logits=r(2, 3)",
 )  # fmt: skip
 @jax.jit
 def sigmoid_cross_entropy_with_logits(labels: Array = None, logits: Array = None) -> Array:
-    """Return the cross entropy of labels from 0 to 1 and the sigmoid of logits.
-
-    Example: `tf.nn.sigmoid_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))`.
-    """
+    """Return the cross entropy of labels from 0 to 1 and the sigmoid of logits."""
     _check_same_shape(logits, labels)
     positive = logits >= 0  # not jnp.abs, whose derivative at 0 is another
     relu = jnp.where(positive, logits, jnp.zeros_like(logits))
@@ -53,14 +50,11 @@ def sigmoid_cross_entropy_with_logits(labels: Array = None, logits: Array = None
 
 @op(
     "nn.weighted_cross_entropy_with_logits", "labels logits pos_weight", op="LogisticLoss",
-    same=True, kinds="float",
+    same=True, kinds="float", example="p(2, 3), r(2, 3), 2.5",
 )  # fmt: skip
 @jax.jit
 def weighted_cross_entropy_with_logits(labels: Array, logits: Array, pos_weight: Array) -> Array:
-    """Return the cross entropy of a sigmoid, with a weight for positive labels.
-
-    Example: `tf.nn.weighted_cross_entropy_with_logits(p(2, 3), r(2, 3), 2.5)`.
-    """
+    """Return the cross entropy of a sigmoid, with a weight for positive labels."""
     _check_same_shape(logits, labels)
     weight = 1 + (pos_weight - 1) * labels
     tail = jnp.log1p(jnp.exp(-jnp.abs(logits))) + jax.nn.relu(-logits)
@@ -73,13 +67,10 @@ def _wide(logits: Array) -> Array:
 
 @op(
     "nn.softmax_cross_entropy_with_logits", "labels logits", op="SoftmaxCrossEntropyWithLogits",
-    kinds="float int",
+    kinds="float int", example="labels=p(2, 3), logits=r(2, 3)",
 )  # fmt: skip
 def softmax_cross_entropy_with_logits(labels: Array, logits: Array, axis: int = -1) -> Array:
-    """Return the cross entropy of rows of probabilities and the softmax of logits.
-
-    Example: `tf.nn.softmax_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))`.
-    """
+    """Return the cross entropy of rows of probabilities and the softmax of logits."""
     wide = _wide(logits)
     try:
         np.broadcast_shapes(labels.shape, logits.shape)
@@ -112,12 +103,10 @@ def _cross_entropy_jvp(axis: int, given: Any, tangents: Any) -> tuple[Array, Arr
 
 @op(
     "nn.sparse_softmax_cross_entropy_with_logits", "labels logits",
-    op="SparseSoftmaxCrossEntropyWithLogits", kinds="int",
+    op="SparseSoftmaxCrossEntropyWithLogits", kinds="int", example="labels=[2, 0], logits=r(2, 3)",
 )  # fmt: skip
 def sparse_softmax_cross_entropy_with_logits(labels: Array, logits: Array) -> Array:
     """Return the cross entropy of classes, as integers, and the softmax of logits.
-
-    Example: `tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[2, 0], logits=r(2, 3))`.
 
     Differs from TensorFlow: on a GPU and in compiled functions a label that is not a class gives
     NaN, and on a CPU InvalidArgumentError.
@@ -169,22 +158,16 @@ def _check_labels(labels: Array, classes: int) -> None:
         )
 
 
-@op("nn.l2_loss", "t", kinds="float")
+@op("nn.l2_loss", "t", kinds="float", example="r(2, 3)")
 @jax.jit
 def l2_loss(t: Array) -> Array:
-    """Return half of the sum of squares.
-
-    Example: `tf.nn.l2_loss(r(2, 3))`.
-    """
+    """Return half of the sum of squares."""
     return jnp.sum(jnp.square(t), dtype=t.dtype) / jnp.asarray(2, t.dtype)
 
 
-@op("nn.log_poisson_loss", "targets log_input", same=True, kinds="float")
+@op("nn.log_poisson_loss", "targets log_input", same=True, kinds="float", example="p(4), r(4)")
 def log_poisson_loss(targets: Array, log_input: Array, compute_full_loss: Any = False) -> Array:
-    """Return the loss of counts whose distribution is Poisson's, of mean exp(log_input).
-
-    Example: `tf.nn.log_poisson_loss(p(4), r(4))`.
-    """
+    """Return the loss of counts whose distribution is Poisson's, of mean exp(log_input)."""
     return _poisson(targets, log_input, bool(compute_full_loss))
 
 
@@ -198,13 +181,11 @@ def _poisson(targets: Array, log_input: Array, compute_full_loss: bool) -> Array
     return result
 
 
-@op("nn.compute_average_loss", "per_example_loss sample_weight?", kinds="float")
+@op("nn.compute_average_loss", "per_example_loss sample_weight?", kinds="float", example="r(4)")
 def compute_average_loss(
     per_example_loss: Array, sample_weight: Array = None, global_batch_size: Any = None
 ) -> Array:
     """Return the sum of losses, divided by the size of the whole batch.
-
-    Example: `tf.nn.compute_average_loss(r(4))`.
 
     Differs from TensorFlow: without `global_batch_size` the batch given is the whole one.
     """
@@ -255,22 +236,16 @@ def _ctc(
     return loss.astype(batch.dtype)
 
 
-@op("nn.scale_regularization_loss", "regularization_loss", kinds="float")
+@op("nn.scale_regularization_loss", "regularization_loss", kinds="float", example="r(4)")
 def scale_regularization_loss(regularization_loss: Array) -> Array:
-    """Return the sum of losses, for one replica.
-
-    Example: `tf.nn.scale_regularization_loss(r(4))`.
-    """
+    """Return the sum of losses, for one replica."""
     return jnp.sum(regularization_loss)
 
 
 # ---------------------------------------------------------------- labels of sequences, for CTC
-@op("nn.ctc_unique_labels", "labels", kinds="int")
+@op("nn.ctc_unique_labels", "labels", kinds="int", example="[[1, 2, 3, 3], [4, 4, 5, 0]]")
 def ctc_unique_labels(labels: Array) -> tuple[Array, Array]:
-    """Return the labels of each row once, and where each label is among them.
-
-    Example: `tf.nn.ctc_unique_labels([[1, 2, 3, 3], [4, 4, 5, 0]])`.
-    """
+    """Return the labels of each row once, and where each label is among them."""
     same = labels[:, :, None] == labels[:, None, :]
     first = jnp.argmax(same, 2)  # where the label came first
     is_first = first == jnp.arange(labels.shape[1])
@@ -286,12 +261,10 @@ def ctc_unique_labels(labels: Array) -> tuple[Array, Array]:
 @op(
     "nn.collapse_repeated", "labels seq_length", kinds="int",
     eager_only="How many are left depends on values.",
+    example="[[1, 1, 2, 2, 1], [3, 3, 3, 1, 1]], [5, 4]",
 )  # fmt: skip
 def collapse_repeated(labels: Array, seq_length: Array) -> tuple[Array, Array]:
-    """Return labels with neighbours that are the same taken as one, and how many are left.
-
-    Example: `tf.nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 1, 1]], [5, 4])`.
-    """
+    """Return labels with neighbours that are the same taken as one, and how many are left."""
     known = host_array(seq_length, "nn.collapse_repeated")
     changes = jnp.pad(labels[:, 1:] != labels[:, :-1], ((0, 0), (1, 0)), constant_values=True)
     keep = changes & (jnp.arange(labels.shape[1]) < jnp.asarray(known)[:, None])

@@ -193,13 +193,11 @@ class IsotonicRegression(NamedTuple):
     segments: Array
 
 
-@op("nn.isotonic_regression", "inputs", kinds="float int")
+@op("nn.isotonic_regression", "inputs", kinds="float int", example="r(2, 5)")
 def isotonic_regression(
     inputs: Array, decreasing: bool = True, axis: int = -1
 ) -> IsotonicRegression:
     """Return the nearest numbers that are in order, along an axis.
-
-    Example: `tf.nn.isotonic_regression(r(2, 5))`.
 
     Differs from TensorFlow: The groups are found on the host.
     """
@@ -251,14 +249,11 @@ def batch_norm_with_global_normalization(
     return input * scale + (beta - mean * scale)
 
 
-@op("required_space_to_batch_paddings")
+@op("required_space_to_batch_paddings", example="[4, 5], [2, 2]")
 def required_space_to_batch_paddings(
     input_shape: Any, block_shape: Any, base_paddings: Any = None
 ) -> tuple[Array, Array]:
-    """Return the paddings that `tf.space_to_batch` needs, and its crops.
-
-    Example: `tf.required_space_to_batch_paddings([4, 5], [2, 2])`.
-    """
+    """Return the paddings that `tf.space_to_batch` needs, and its crops."""
     sizes, blocks = np.asarray(input_shape), np.asarray(block_shape)
     none = np.zeros((len(blocks), 2), np.int32)
     pads = none if base_paddings is None else np.asarray(base_paddings)

@@ -20,12 +20,9 @@ from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- moments
-@op("nn.moments", "x", kinds="float")
+@op("nn.moments", "x", kinds="float", example="r(2, 3), axes=[0]")
 def moments(x: Array, axes: Any, shift: Any = None, keepdims: Any = False) -> tuple[Array, Array]:
-    """Return the mean and the variance along axes.
-
-    Example: `tf.nn.moments(r(2, 3), axes=[0])`.
-    """
+    """Return the mean and the variance along axes."""
     return _mean_and_variance(x, axes_of(axes), bool(keepdims))
 
 
@@ -43,14 +40,11 @@ def _square_abs(x: Array) -> Array:
     return (x * jnp.conj(x)) if x.dtype.kind == "c" else jnp.square(x)
 
 
-@op("nn.weighted_moments", "x frequency_weights", kinds="float")
+@op("nn.weighted_moments", "x frequency_weights", kinds="float", example="r(2, 3), [1], p(2, 3)")
 def weighted_moments(
     x: Array, axes: Any, frequency_weights: Array, keepdims: Any = False
 ) -> tuple[Array, Array]:
-    """Return the mean and the variance along axes, each element counted by its weight.
-
-    Example: `tf.nn.weighted_moments(r(2, 3), [1], p(2, 3))`.
-    """
+    """Return the mean and the variance along axes, each element counted by its weight."""
     return _weighted(x, axes_of(axes), frequency_weights, bool(keepdims))
 
 
@@ -69,14 +63,11 @@ def _weighted(x: Array, where: Any, weights: Array, keepdims: bool) -> tuple[Arr
     return mean.astype(x.dtype), variance.astype(x.dtype)
 
 
-@op("nn.sufficient_statistics", "x shift?", kinds="float")
+@op("nn.sufficient_statistics", "x shift?", kinds="float", example="r(2, 3), [0]")
 def sufficient_statistics(
     x: Array, axes: Any, shift: Array = None, keepdims: Any = False
 ) -> tuple[Array, ...]:
-    """Return the count, the sum and the sum of squares, which give the moments.
-
-    Example: `tf.nn.sufficient_statistics(r(2, 3), [0])`.
-    """
+    """Return the count, the sum and the sum of squares, which give the moments."""
     where = range(x.ndim) if axes is None else np.ravel(np.asarray(axes)).tolist()
     count = functools.reduce(operator.mul, (x.shape[axis] for axis in where), 1)
     moved = x if shift is None else x - shift
@@ -146,12 +137,9 @@ def _responses(x: Array, radius: int, bias: Array, alpha: Array, beta: Array) ->
     return x / (bias + alpha * total) ** beta
 
 
-@op("nn.bias_add", "value bias", same=True, kinds="float complex int")
+@op("nn.bias_add", "value bias", same=True, kinds="float complex int", example="r(2, 3), r(3)")
 def bias_add(value: Array, bias: Array, data_format: Any = None) -> Array:
-    """Add a bias to the channels.
-
-    Example: `tf.nn.bias_add(r(2, 3), r(3))`.
-    """
+    """Add a bias to the channels."""
     first = data_format is not None and data_format.startswith("NC")
     if data_format not in (None, "N...C", "NC...") and value.ndim > 2:
         first = layout(value.ndim - 2, data_format).channels_first

@@ -72,69 +72,53 @@ def _pool(
     return _pooled(x, ksize, strides, padding, where, None, mean)
 
 
-@op("nn.avg_pool", "input", op="AvgPool", kinds="float")
+@op("nn.avg_pool", "input", op="AvgPool", kinds="float", example="r(1, 4, 4, 1), 2, 2, 'VALID'")
 def avg_pool(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = None
 ) -> Array:
-    """Return the mean of each window.
-
-    Example: `tf.nn.avg_pool(r(1, 4, 4, 1), 2, 2, 'VALID')`.
-    """
+    """Return the mean of each window."""
     return _pool(True, input.ndim - 2, input, ksize, strides, padding, data_format)
 
 
-@op("nn.avg_pool1d", "input", op="AvgPool", kinds="float")
+@op("nn.avg_pool1d", "input", op="AvgPool", kinds="float", example="r(2, 4, 2), 2, 2, 'VALID'")
 def avg_pool1d(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NWC"
 ) -> Array:
-    """Return the mean of each window of sequences.
-
-    Example: `tf.nn.avg_pool1d(r(2, 4, 2), 2, 2, 'VALID')`.
-    """
+    """Return the mean of each window of sequences."""
     return _pool(True, 1, input, ksize, strides, padding, data_format)
 
 
-@op("nn.avg_pool2d", "input", op="AvgPool", kinds="float")
+@op("nn.avg_pool2d", "input", op="AvgPool", kinds="float", example="r(1, 4, 4, 1), 2, 2, 'VALID'")
 def avg_pool2d(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC"
 ) -> Array:
-    """Return the mean of each window of images.
-
-    Example: `tf.nn.avg_pool2d(r(1, 4, 4, 1), 2, 2, 'VALID')`.
-    """
+    """Return the mean of each window of images."""
     return _pool(True, 2, input, ksize, strides, padding, data_format)
 
 
-@op("nn.avg_pool3d", "input", op="AvgPool", kinds="float")
+@op(
+    "nn.avg_pool3d", "input", op="AvgPool", kinds="float", example="r(1, 2, 2, 4, 1), 2, 2, 'VALID'"
+)
 def avg_pool3d(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NDHWC"
 ) -> Array:
-    """Return the mean of each window of volumes.
-
-    Example: `tf.nn.avg_pool3d(r(1, 2, 2, 4, 1), 2, 2, 'VALID')`.
-    """
+    """Return the mean of each window of volumes."""
     return _pool(True, 3, input, ksize, strides, padding, data_format)
 
 
-@op("nn.max_pool", "input", op="MaxPool", kinds="float int")
+@op("nn.max_pool", "input", op="MaxPool", kinds="float int", example="r(1, 4, 4, 1), 2, 2, 'VALID'")
 def max_pool(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = None
 ) -> Array:
-    """Return the largest element of each window.
-
-    Example: `tf.nn.max_pool(r(1, 4, 4, 1), 2, 2, 'VALID')`.
-    """
+    """Return the largest element of each window."""
     return _pool(False, input.ndim - 2, input, ksize, strides, padding, data_format)
 
 
-@op("nn.max_pool1d", "input", op="MaxPool", kinds="float int")
+@op("nn.max_pool1d", "input", op="MaxPool", kinds="float int", example="r(2, 4, 2), 2, 2, 'VALID'")
 def max_pool1d(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NWC"
 ) -> Array:
-    """Return the largest element of each window of sequences.
-
-    Example: `tf.nn.max_pool1d(r(2, 4, 2), 2, 2, 'VALID')`.
-    """
+    """Return the largest element of each window of sequences."""
     return _pool(False, 1, input, ksize, strides, padding, data_format)
 
 
@@ -160,14 +144,12 @@ def max_pool3d(
     return _pool(False, 3, input, ksize, strides, padding, data_format)
 
 
-@op("nn.pool", "input", kinds="float")
+@op("nn.pool", "input", kinds="float", example="r(1, 4, 4, 1), [2, 2], 'AVG'")
 def pool(
     input: Array, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
     data_format: Any = None, dilations: Any = None,
 ) -> Array:  # fmt: skip
     """Return the mean (AVG) or largest element (MAX) of each window.
-
-    Example: `tf.nn.pool(r(1, 4, 4, 1), [2, 2], 'AVG')`.
 
     Differs from TensorFlow: a pool that is dilated and takes the largest has no derivative.
     """
@@ -217,21 +199,15 @@ def _windows(
 
 
 # ---------------------------------------------------------------- space and channels
-@op("nn.space_to_depth", "input", aliases=())
+@op("nn.space_to_depth", "input", aliases=(), example="r(1, 4, 2, 1), 2")
 def space_to_depth(input: Array, block_size: int, data_format: str = "NHWC") -> Array:
-    """Move blocks of pixels to the channels.
-
-    Example: `tf.nn.space_to_depth(r(1, 4, 2, 1), 2)`.
-    """
+    """Move blocks of pixels to the channels."""
     return _moved(_to_depth, input, int(block_size), data_format)
 
 
-@op("nn.depth_to_space", "input")
+@op("nn.depth_to_space", "input", example="r(1, 1, 2, 4), 2")
 def depth_to_space(input: Array, block_size: int, data_format: str = "NHWC") -> Array:
-    """Move channels to blocks of pixels.
-
-    Example: `tf.nn.depth_to_space(r(1, 1, 2, 4), 2)`.
-    """
+    """Move channels to blocks of pixels."""
     return _moved(_to_space, input, int(block_size), data_format)
 
 
