@@ -1,4 +1,4 @@
-"""Programs that are saved by tests/test_export.py and by tests/goldens/make_saved_golden.py."""
+"""Programs that tests/export/test_export.py and tests/goldens/make_saved_golden.py save."""
 
 from __future__ import annotations
 

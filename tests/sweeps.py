@@ -60,41 +60,41 @@ SWEEPS: dict[str, str] = {
         test_what_is_not_donated_is_not_lost
     """,
     "tests/reliability/test_settings.py": "test_what_a_setting_broke",
-    "tests/test_around.py": "test_what_is_entered_is_left_wherever_it_is_interrupted",
-    "tests/test_autograph.py": """
+    "tests/tracing/test_around.py": "test_what_is_entered_is_left_wherever_it_is_interrupted",
+    "tests/autograph/test_autograph.py": """
         test_compiled_gradients_are_eager
         test_compiled_is_eager
     """,
-    "tests/test_autograph_random.py": "test_random_programs",
-    "tests/test_autograph_world.py": """
+    "tests/autograph/test_autograph_random.py": "test_random_programs",
+    "tests/autograph/test_autograph_world.py": """
         test_what_a_loop_sets_first_is_absent_in_the_first_iteration_alone
         test_what_changes_is_carried
     """,
-    "tests/test_checkpoint.py": """
+    "tests/checkpoint/test_checkpoint.py": """
         test_metrics_that_data_builds_are_built
         test_training_goes_on_in_another_process_bit_for_bit
         test_values_go_from_one_mesh_to_another
     """,
-    "tests/test_checkpoint_files.py": """
+    "tests/checkpoint/test_checkpoint_files.py": """
         test_a_full_disk_changes_nothing
         test_a_process_can_be_killed_at_any_moment
     """,
-    "tests/test_checkpoint_manager.py": """
+    "tests/checkpoint/test_checkpoint_manager.py": """
         test_a_save_is_finished_and_its_error_told_when_the_interpreter_ends
         test_a_training_run_goes_on_in_a_new_process_bit_for_bit
         test_killed_at_any_moment_it_leaves_what_it_had_saved
         test_two_processes_may_save_in_one_directory
     """,
-    "tests/test_checks.py": """
+    "tests/core/test_checks.py": """
         test_a_check_anywhere_fails_the_step
         test_a_check_anywhere_raises_eagerly
         test_a_check_under_a_tape_around
     """,
-    "tests/test_compile.py": """
+    "tests/compiler/test_compile.py": """
         test_a_setting_gives_the_numbers_of_a_function_that_never_saw_another
     """,
     "tests/test_conformance.py": "test_it_does_the_same_as_eagerly",
-    "tests/test_control.py": """
+    "tests/control/test_control.py": """
         test_a_tape_inside_around_and_both
         test_a_transform_of_the_pure_function_is_mathematics
         test_any_program
@@ -102,30 +102,30 @@ SWEEPS: dict[str, str] = {
         test_maps_over_any_number_of_elements
         test_tensor_arrays_that_were_never_written
     """,
-    "tests/test_debugging.py": """
+    "tests/debugging/test_debugging.py": """
         test_comparisons_are_those_of_the_numbers
         test_what_holds
     """,
-    "tests/test_strategies.py": "test_a_strategy_gives_the_same_result_as_one_device",
-    "tests/test_processes.py": """
+    "tests/parallel/test_strategies.py": "test_a_strategy_gives_the_same_result_as_one_device",
+    "tests/parallel/test_processes.py": """
         test_a_killed_worker_leaves_no_trace_in_the_values
         test_a_training_run_goes_on_with_fewer_workers
         test_two_processes_compute_together_until_they_are_told_to_leave
         test_variables_on_several_processes_are_saved_by_all_and_restored_by_one
     """,
-    "tests/test_vmap_index.py": """
+    "tests/control/test_vmap_index.py": """
         test_it_advances_by_what_the_example_drew_that_drew_most
         test_nested_maps
         test_over_all_examples_they_are_distributed_as_they_should
     """,
-    "tests/test_array_like.py": """
+    "tests/tensors/test_array_like.py": """
         test_an_operand_may_be_written_to_afterwards
         test_operators
         test_operators_with_numbers
     """,
-    "tests/test_graph.py": "test_the_picture_does_not_depend_on_hash_seeds",
-    "tests/test_indices.py": "test_an_index_out_of_range_fails_the_step",
-    "tests/test_initializers.py": """
+    "tests/graph/test_graph.py": "test_the_picture_does_not_depend_on_hash_seeds",
+    "tests/core/test_indices.py": "test_an_index_out_of_range_fails_the_step",
+    "tests/initializers/test_initializers.py": """
         test_an_integer_gives_the_same_each_time
         test_any_rank
         test_dtypes
@@ -134,7 +134,7 @@ SWEEPS: dict[str, str] = {
         test_the_numbers_are_jaxs
         test_variance_scaling
     """,
-    "tests/test_interop.py": """
+    "tests/interop/test_interop.py": """
         test_a_cell_carries
         test_a_linen_model_trains_as_in_flax_to_the_bit
         test_an_nnx_model_trains_as_in_flax_to_the_bit
@@ -144,11 +144,11 @@ SWEEPS: dict[str, str] = {
         test_seeds_are_those_of_flax
         test_streams_of_nnx_go_on_and_can_begin_anew
     """,
-    "tests/test_losses.py": """
+    "tests/losses/test_losses.py": """
         test_the_functions_are_those_of_tensorflow
         test_values_and_gradients_are_those_of_tensorflow
     """,
-    "tests/test_main.py": """
+    "tests/demo/test_main.py": """
         test_a_picture_is_drawn_whatever_came_out
         test_a_reader_that_has_gone_causes_no_traceback
         test_as_a_program_without_a_terminal
@@ -159,8 +159,8 @@ SWEEPS: dict[str, str] = {
         test_what_it_says_it_drew_is_there
         test_without_matplotlib_it_says_so_and_trains
     """,
-    "tests/test_mesh.py": "test_a_transformer_block_trains_as_on_one_device",
-    "tests/test_metrics.py": """
+    "tests/devices/test_mesh.py": "test_a_transformer_block_trains_as_on_one_device",
+    "tests/metrics/test_metrics.py": """
         test_as_a_pure_function_they_do_the_same_and_change_nothing
         test_build_makes_the_state_beforehand
         test_compiled_they_do_what_they_do_eagerly
@@ -173,12 +173,12 @@ SWEEPS: dict[str, str] = {
         test_sums_and_means_are_those_of_tensorflow
         test_weights_of_a_narrow_dtype_count_as_they_are
     """,
-    "tests/test_numerics.py": "test_what_is_not_a_mistake",
-    "tests/test_symbolic.py": """
+    "tests/debugging/test_numerics.py": "test_what_is_not_a_mistake",
+    "tests/symbolic/test_symbolic.py": """
         test_a_compiled_function_is_traced_once_for_open_sizes
         test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
     """,
-    "tests/test_optimizers.py": """
+    "tests/optimizers/test_optimizers.py": """
         test_a_compiled_step_is_traced_once_and_does_what_an_eager_one_does
         test_a_function_may_be_an_extra_argument
         test_a_generator_and_a_discriminator_learn_in_one_compiled_step
@@ -190,13 +190,13 @@ SWEEPS: dict[str, str] = {
         test_updates_are_computed_where_dtypes_are_not_mixed
         test_variables_of_bfloat16_keep_their_dtype
     """,
-    "tests/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
-    "tests/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
+    "tests/tracing/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
+    "tests/console/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
     "tests/test_properties.py": """
         test_eager_is_compiled_is_pure
         test_the_tape_is_jax_grad
     """,
-    "tests/test_random.py": """
+    "tests/random/test_random.py": """
         test_64_bits_change_no_stream
         test_categorical_of_batches
         test_chi_square
@@ -212,7 +212,7 @@ SWEEPS: dict[str, str] = {
         test_shapes
         test_the_same_stream_everywhere
     """,
-    "tests/test_recording.py": """
+    "tests/autodiff/test_recording.py": """
         test_a_replay_is_compiled_from_the_second_time
         test_a_tape_costs_what_value_and_grad_costs
         test_a_tape_in_a_compiled_function_costs_no_more
@@ -224,12 +224,12 @@ SWEEPS: dict[str, str] = {
         test_other_transforms_over_a_tape_over_what_runs_once
         test_the_value_under_a_tape_keeps_its_rule_for_every_derivative
     """,
-    "tests/test_checkpointed_while.py": "test_a_loop_in_a_loop_and_a_second_derivative",
+    "tests/tracing/test_checkpointed_while.py": "test_a_loop_in_a_loop_and_a_second_derivative",
     "tests/test_safety.py": """
         test_callbacks_may_read_and_are_told_not_to_write
         test_what_reads_variables_reads_those_of_one_moment
     """,
-    "tests/test_export.py": """
+    "tests/export/test_export.py": """
         test_a_branch_that_depends_on_an_open_size_is_refused
         test_a_training_step_goes_on_as_the_one_that_was_saved
         test_it_is_saved_again_alone_and_as_a_part
@@ -237,8 +237,8 @@ SWEEPS: dict[str, str] = {
         test_objects_are_part_of_the_program_and_static_values_choose_one
         test_values_gradients_and_assignments_come_back
     """,
-    "tests/test_signature.py": "test_two_equal_objects_with_variables_are_two_objects",
-    "tests/test_tape_anywhere.py": """
+    "tests/compiler/test_signature.py": "test_two_equal_objects_with_variables_are_two_objects",
+    "tests/autodiff/test_tape_anywhere.py": """
         test_a_function_with_a_rule_for_batches_of_many_sizes
         test_a_linen_module_under_a_tape
         test_a_penalty_on_the_gradient
@@ -247,21 +247,23 @@ SWEEPS: dict[str, str] = {
         test_random_values_are_constants
         test_tapes_around_a_shard_map
     """,
-    "tests/test_tape_assigns.py": "test_through_assigns_is_the_gradient_of_the_pure_function",
-    "tests/test_tape_rules.py": """
+    "tests/autodiff/test_tape_assigns.py": """
+        test_through_assigns_is_the_gradient_of_the_pure_function
+    """,
+    "tests/autodiff/test_tape_rules.py": """
         test_a_custom_gradient_that_closes_over_something_differentiable
         test_a_rule_reads_the_variable_as_it_is_each_time
         test_a_rule_that_is_not_the_derivative_in_nested_tapes_is_jax_s
     """,
-    "tests/test_variable.py": "test_jax_takes_it_for_an_array",
-    "tests/test_variable_writes.py": """
+    "tests/core/test_variable.py": "test_jax_takes_it_for_an_array",
+    "tests/core/test_variable_writes.py": """
         test_operators_that_assign
         test_parts_read_and_change_as_in_numpy
         test_powers_in_place_are_those_of_a_known_exponent
         test_scattering
         test_scattering_in_a_matrix
     """,
-    "tests/test_verify.py": """
+    "tests/debugging/test_verify.py": """
         test_a_wrong_slope_is_found_by_any_float
         test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function
         test_functions_with_one_mode_of_derivatives_are_checked_in_that

@@ -235,7 +235,7 @@ NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "config", "launch", "abstract", "plan", "place",
     "checkpoint", "export", "progress", "profiler",  # done outside
     "metrics", "optimizers",  # they hold variables, and have their own tests
-    "mesh", "use_mesh", "shard", "parallel",  # on several devices: tests/test_mesh.py
+    "mesh", "use_mesh", "shard", "parallel",  # on several devices: tests/devices/test_mesh.py
     "tf",  # tests/tf
 }  # fmt: skip
 

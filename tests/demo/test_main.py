@@ -135,7 +135,7 @@ def test_as_a_program_without_a_terminal(run_python: RunPython) -> None:
 
 
 def test_files_that_are_named_as_next_exist() -> None:
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     named = [line.split()[0] for line in _demo._NEXT.splitlines()]
     assert len(named) == 4
     assert [name for name in named if not (root / name).exists()] == []

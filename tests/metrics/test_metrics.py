@@ -20,7 +20,7 @@ from jaxvars.core.module import BORDER
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.metrics.sums import Tally, grouped, summed
 
-GOLDENS = json.loads((Path(__file__).parent / "goldens" / "metrics.json").read_text())
+GOLDENS = json.loads((Path(__file__).parents[1] / "goldens" / "metrics.json").read_text())
 NAMES = {name: getattr(metrics, name) for name in metrics.__all__}
 CLASSES: dict[str, Any] = {
     name: thing

@@ -20,7 +20,7 @@ import jaxvars as jv
 from jaxvars import losses
 from jaxvars.errors import DtypeError, ShapeError
 
-GOLDENS = json.loads((Path(__file__).parent / "goldens" / "losses.json").read_text())
+GOLDENS = json.loads((Path(__file__).parents[1] / "goldens" / "losses.json").read_text())
 NAMES = {name: getattr(losses, name) for name in losses.__all__ if name not in ("Loss", "get")}
 CLASSES: dict[str, Any] = {name: thing for name, thing in NAMES.items() if inspect.isclass(thing)}
 FUNCTIONS: dict[str, Any] = {n: x for n, x in NAMES.items() if inspect.isfunction(x)}

@@ -19,7 +19,7 @@ import jaxvars as jv
 from jaxvars import optimizers
 from jaxvars.errors import CreationError, DtypeError, GradientWarning, ShapeError, StateError
 
-GOLDENS = json.loads((Path(__file__).parent / "goldens" / "optimizers.json").read_text())
+GOLDENS = json.loads((Path(__file__).parents[1] / "goldens" / "optimizers.json").read_text())
 MAKERS: dict[str, Any] = {
     name: getattr(optimizers, name)
     for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam",

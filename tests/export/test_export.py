@@ -23,7 +23,7 @@ from saved_programs import BATCH, LABELS, Net, Trainer, X, Y, loss_and_gradients
 import jaxvars as jv
 from jaxvars.errors import CheckError, CompileError, SavedError
 
-GOLDEN = Path(__file__).parent / "goldens" / "saved.jaxvars"
+GOLDEN = Path(__file__).parents[1] / "goldens" / "saved.jaxvars"
 SCALAR = jv.TensorSpec(())
 DAMAGED = r"is damaged, or no file of jv\.export\.save"
 

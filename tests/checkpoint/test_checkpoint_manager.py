@@ -27,7 +27,7 @@ from jaxvars.checkpoint.directory import Directory
 from jaxvars.checkpoint.retention import Record
 from jaxvars.errors import CheckpointError, ForeignTransformError
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)

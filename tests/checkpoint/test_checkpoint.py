@@ -827,7 +827,7 @@ def test_training_goes_on_in_another_process_bit_for_bit(tmp_path: Path, run_pyt
     training.run(10)
     path = training.checkpoint.write(tmp_path / "ten")
     training.run(10)
-    program = str(Path(__file__).with_name("checkpoint_training.py"))
+    program = str(Path(__file__).parents[1] / "checkpoint_training.py")
     done = run_python("-W", "error", program, "checkpoint", path, "10", str(tmp_path / "twenty"))
     assert (done.returncode, done.stderr) == (0, "")
     found = jv.checkpoint.load(tmp_path / "twenty")

@@ -26,7 +26,7 @@ import jaxvars as jv
 from jaxvars.errors import DistributedError, ShardingError
 from jaxvars.parallel import batches
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 TIMEOUT = 240.0
 
 
