@@ -1,7 +1,8 @@
 """Examples of operations as strings, run by TensorFlow and by `jaxvars.tf` alike.
 
-An example is what one writes after `tf.`, with `tf` for more names. Its inputs are made by short
-functions of a shape, from a fixed stream of random values, so that both get the same:
+A row has the name of an operation and the arguments of its examples, or after "= " an expression
+as one writes it after `tf.`. `tf` is there for more names. The inputs are made by short functions
+of a shape, from a fixed stream of random values, so that both get the same:
 
     r(2, 3) float32     p(2, 3) positive     i(4) int32 in -5..9     b(4) bool     z(2) complex64
 
@@ -17,26 +18,25 @@ from typing import Any
 
 import numpy as np
 
-from cases import (
-    audio,
-    bitwise,
-    image,
-    io,
-    linalg,
-    math,
-    math_special,
-    nn,
-    quantization,
-    signal,
-    strings,
-    top,
-)
 
-SPACES = (audio, bitwise, image, io, linalg, math, math_special, nn, quantization, signal, strings)
-FILES: dict[str, dict[str, tuple[str, ...]]] = {
-    **{space.__name__[6:].replace("_", "."): space.EXAMPLES for space in SPACES},
-    **{f"_{name.lower()}": found for name, found in vars(top).items() if name.isupper()},
-}
+def spell_out(space: str, rows: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the examples of a file as expressions, by full name."""
+    return {
+        (full := space + name): tuple(
+            row[2:] if row.startswith("= ") else f"{full}({row})" for row in examples
+        )
+        for name, examples in rows.items()
+    }
+
+
+FILES: dict[str, dict[str, tuple[str, ...]]] = {}
+for found in pkgutil.iter_modules(__path__):
+    name, rows = found.name.replace("_", "."), importlib.import_module(f"cases.{found.name}")
+    if found.name == "top":
+        tables = {x: table for x, table in vars(rows).items() if x.isupper()}
+        FILES |= {f"_{x.lower()}": spell_out("", table) for x, table in tables.items()}
+    else:
+        FILES[name] = spell_out(f"{name}.", rows.EXAMPLES)
 """By the name of the file of goldens: the examples of operations, by full name."""
 
 EXAMPLES = {name: found for examples in FILES.values() for name, found in examples.items()}
