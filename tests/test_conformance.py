@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 
@@ -279,11 +279,7 @@ def under_a_tape(program: Any, m: Model, x: Any) -> Any:
 
 
 def in_a_thread(program: Any, m: Model, x: Any) -> Any:
-    results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(program(m, x)))
-    thread.start()
-    thread.join()
-    return results[0]
+    return run_in_threads(lambda: program(m, x))[0]
 
 
 def with_autograph(program: Any, m: Model, x: Any) -> Any:

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 from interrupts import OURS, make_pair, places_of, visit, whole
 from jax.experimental import io_callback
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.errors import ForeignTransformError
@@ -132,22 +134,7 @@ def often() -> Iterator[None]:
 
 
 def in_threads(n: int, work: Callable[[int], None]) -> None:
-    errors: list[BaseException] = []
-
-    def run(i: int) -> None:
-        try:
-            work(i)
-        except BaseException as error:
-            errors.append(error)
-            raise
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads), "deadlock"
-    assert not errors, errors
+    run_in_threads(*(partial(work, i) for i in range(n)))
 
 
 @pytest.mark.usefixtures("often")

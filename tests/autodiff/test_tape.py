@@ -8,7 +8,6 @@ forward mode); test_recording.py has what is recorded and how it is replayed.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.errors import GradientWarning, TapeError
@@ -533,9 +533,7 @@ def test_a_tape_is_closed_where_it_was_opened():
 
     with tape:
         tape.watch(x)
-        thread = threading.Thread(target=close)
-        thread.start()
-        thread.join()
+        run_in_threads(close)
         y = x * x
     assert float(tape.gradient(y, x)) == 6.0
     close()

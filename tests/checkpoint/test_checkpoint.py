@@ -6,6 +6,7 @@ import gc
 import threading
 import warnings
 from collections import OrderedDict, deque, namedtuple
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from checkpoint_training import Training
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars import tf
@@ -265,11 +267,7 @@ def test_checkpoints_are_written_at_once_by_several_threads(tmp_path: Path):
     values = [Checkpoint(v=jv.Variable(float(n)))._snapshot() for n in range(4)]
     write = files.write
     forms = [(n, tmp_path / f"{n}{ending}") for n in range(4) for ending in ("", ".npz")]
-    threads = [threading.Thread(target=write, args=(path, values[n])) for n, path in forms]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*(partial(write, path, values[n]) for n, path in forms))
     assert [jv.checkpoint.load_variable(path, "v") for n, path in forms] == [n for n, _ in forms]
 
 

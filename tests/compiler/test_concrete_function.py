@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import jax
 import jax.numpy as jnp
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.errors import CompileError
@@ -147,11 +147,7 @@ def test_calls_from_many_threads_lose_no_update():
         for _ in range(50):
             concrete(1)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[work] * 4)
     assert int(count) == 200
 
 

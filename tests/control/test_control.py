@@ -7,7 +7,6 @@ says; what a JAX transform's is, differences of values.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 from control_programs import PROGRAMS, Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.core.cells import CURRENT, STORE
@@ -313,11 +313,7 @@ def test_threads_lose_no_update():
         for i in range(50):
             step(i % 4)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[work] * 4)
     assert int(n) == 4 * sum(i % 4 for i in range(50))
     assert step.trace_count == 1
 

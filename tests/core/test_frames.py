@@ -3,12 +3,12 @@ cannot take a value away from it, nor put a stale one into its program silently.
 
 from __future__ import annotations
 
-import threading
 import warnings
 
 import jax
 import jax.numpy as jnp
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.core.frames import LOCAL
@@ -226,16 +226,14 @@ def test_an_inner_function_that_reads_nothing_is_traced_once():
 
 # ---------------------------------------------------------------- frames
 def test_each_thread_has_its_own_stack():
-    v, other = V(1.0, name="v"), []
+    v = V(1.0, name="v")
 
     def in_another_thread():
-        thread = threading.Thread(target=lambda: other.append(v.assign_add(1.0).item()))
-        thread.start()
-        thread.join()
+        assert run_in_threads(lambda: v.assign_add(1.0).item()) == [2.0]
         return v * 10
 
     result, state = jv.functionalize(in_another_thread)(jv.State.of(v))
-    assert (result, state["v"], other, v.item()) == (10, 1, [2.0], 2)
+    assert (result, state["v"], v.item()) == (10, 1, 2)
 
 
 @places

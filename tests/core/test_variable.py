@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError, StringVariableError
@@ -148,12 +147,8 @@ def test_a_name_scope_ends_with_an_error():
 
 
 def test_name_scopes_are_each_threads_own():
-    names = []
     with jv.name_scope("a"):
-        thread = threading.Thread(target=lambda: names.append(V(1.0, name="x").name))
-        thread.start()
-        thread.join()
-    assert names == ["x"]
+        assert run_in_threads(lambda: V(1.0, name="x").name) == ["x"]
 
 
 def test_trainable():

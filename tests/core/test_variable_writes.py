@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.errors import DtypeError, ForeignTransformError, NotATensorError, ShapeError
@@ -125,11 +124,7 @@ def test_operators_that_assign_in_code_of_others():
         for _ in range(50):
             v.__iadd__(1)
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[add] * 4)
     assert v.numpy() == 208
 
 
@@ -193,13 +188,7 @@ def test_no_assignment_drops_information(variable, value, message):
 
 def test_no_change_is_lost_between_threads():
     v = V(0)
-    threads = [
-        threading.Thread(target=lambda: [v.assign_add(1) for _ in range(100)]) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[lambda: [v.assign_add(1) for _ in range(100)]] * 8)
     assert v.item() == 800
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.debugging import disable_check_numerics, enable_check_numerics
@@ -57,11 +57,7 @@ def test_until_it_is_disabled():
 
 @pytest.mark.usefixtures("checked")
 def test_in_this_thread_only():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(float(jnp.log(ZERO))))
-    thread.start()
-    thread.join()
-    assert found == [-np.inf]
+    assert run_in_threads(lambda: float(jnp.log(ZERO))) == [-np.inf]
 
 
 def count_and_log(v):

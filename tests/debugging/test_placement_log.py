@@ -5,12 +5,11 @@ A line for each operation, in this thread, until off.
 
 from __future__ import annotations
 
-import threading
-
 import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.debugging import (
@@ -111,9 +110,7 @@ def test_off_is_off(log, capfd):
 
 
 def test_other_threads_are_not_written(log):
-    thread = threading.Thread(target=lambda: jv.Variable(1.0).assign(jnp.sin(2.0)))
-    thread.start()
-    thread.join()
+    run_in_threads(lambda: jv.Variable(1.0).assign(jnp.sin(2.0)))
     assert log() == []
 
 

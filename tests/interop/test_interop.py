@@ -4,7 +4,6 @@ import contextlib
 import copy
 import functools
 import pickle
-import threading
 import warnings
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx, serialization
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars import interop
@@ -436,16 +436,11 @@ def test_streams_can_share_a_generator():
 
 def test_threads_are_not_given_the_same_key():
     model = interop.from_flax(Streams(("a",)), rngs={"params": 0, "a": 1}, variables={})
-    found: list[int] = []
 
     def run():
-        found.extend(int(model(0, ("a",))["a"]) for _ in range(20))
+        return [int(model(0, ("a",))["a"]) for _ in range(20)]
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = [n for drawn in run_in_threads(*[run] * 4) for n in drawn]
     assert len(set(found)) == len(found) == 80
     assert int(model.rngs["a"].state.numpy()[3]) == 80
 

@@ -5,7 +5,6 @@ import inspect
 import json
 import pickle
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars import losses, metrics
@@ -250,11 +250,7 @@ def test_no_update_of_a_thread_is_lost():
         for _ in range(50):
             mean.update_state(1.0)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[work] * 4)
     assert float(mean.count.value) == 201.0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.tracing import capture, context, jaxprs
@@ -520,17 +520,15 @@ def test_recorders_are_used_again_and_keep_no_listener() -> None:
 
 
 def test_each_thread_has_its_own() -> None:
-    log, names = Log(), []
+    log = Log()
 
-    def work() -> None:
+    def work() -> bool:
         jax.lax.sin(jnp.asarray(1.0))
-        names.append(context.current() is EVAL)
+        return context.current() is EVAL
 
     with recording(log):
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-    assert (log.names, names) == ([], [True])
+        assert run_in_threads(work) == [True]
+    assert log.names == []
 
 
 def shard_mapped(f: Callable[..., Any], *specs: Any) -> Callable[..., Any]:
