@@ -16,15 +16,10 @@ WIDTH, HEADS, LENGTH, BATCH = 16, 4, 4, 8
 P = jax.P
 
 SHAPES = {
-    "attention/q": (WIDTH, WIDTH),
-    "attention/k": (WIDTH, WIDTH),
-    "attention/v": (WIDTH, WIDTH),
-    "attention/out": (WIDTH, WIDTH),
-    "mlp/up": (WIDTH, 4 * WIDTH),
-    "mlp/bias": (4 * WIDTH,),
-    "mlp/down": (4 * WIDTH, WIDTH),
-    "scale": (WIDTH,),
-}
+    "attention/q": (WIDTH, WIDTH), "attention/k": (WIDTH, WIDTH), "attention/v": (WIDTH, WIDTH),
+    "attention/out": (WIDTH, WIDTH), "mlp/up": (WIDTH, 4 * WIDTH), "mlp/bias": (4 * WIDTH,),
+    "mlp/down": (4 * WIDTH, WIDTH), "scale": (WIDTH,),
+}  # fmt: skip
 
 TENSOR_PARALLEL = [
     (r"(q|k|v|up)$", P(None, "model")),

@@ -18,30 +18,18 @@ import jaxvars as jv
 from jaxvars import errors
 
 BUILTINS = {
-    "ShapeError": (ValueError,),
-    "DtypeError": (TypeError, ValueError),
-    "NotATensorError": (TypeError, ValueError),
-    "CreationError": (ValueError,),
-    "ForeignTransformError": (RuntimeError,),
-    "StateError": (KeyError, ValueError),
-    "UninitializedError": (RuntimeError,),
-    "ExecutionError": (RuntimeError,),
-    "StringVariableError": (TypeError,),
-    "CheckError": (AssertionError, ValueError),
-    "CompileError": (TypeError, ValueError),
-    "ControlFlowError": (TypeError, ValueError),
-    "CheckpointError": (ValueError,),
-    "CheckpointWarning": (UserWarning,),
-    "SavedError": (ValueError,),
-    "TapeError": (RuntimeError, ValueError),
-    "InteropError": (ValueError,),
-    "DeviceError": (ValueError,),
-    "ShardingError": (ValueError,),
-    "DistributedError": (RuntimeError,),
-    "StaleReadWarning": (UserWarning,),
-    "RetraceWarning": (UserWarning,),
-    "GradientWarning": (UserWarning,),
-}
+    "ShapeError": (ValueError,), "DtypeError": (TypeError, ValueError),
+    "NotATensorError": (TypeError, ValueError), "CreationError": (ValueError,),
+    "ForeignTransformError": (RuntimeError,), "StateError": (KeyError, ValueError),
+    "UninitializedError": (RuntimeError,), "ExecutionError": (RuntimeError,),
+    "StringVariableError": (TypeError,), "CheckError": (AssertionError, ValueError),
+    "CompileError": (TypeError, ValueError), "ControlFlowError": (TypeError, ValueError),
+    "CheckpointError": (ValueError,), "CheckpointWarning": (UserWarning,),
+    "SavedError": (ValueError,), "TapeError": (RuntimeError, ValueError),
+    "InteropError": (ValueError,), "DeviceError": (ValueError,), "ShardingError": (ValueError,),
+    "DistributedError": (RuntimeError,), "StaleReadWarning": (UserWarning,),
+    "RetraceWarning": (UserWarning,), "GradientWarning": (UserWarning,),
+}  # fmt: skip
 PUBLIC = {
     name: found
     for name, found in vars(errors).items()

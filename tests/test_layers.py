@@ -315,20 +315,13 @@ def write(folder: Path, sources: dict[str, str]) -> Path:
     return package
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import toy.middle",
-        "import toy.middle as m",
-        "from toy import middle",
-        "from toy.middle import thing",
-        "from . import middle",
-        "from .middle import thing",
-        "def f():\n    from toy.middle import thing",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from toy import middle",
-        "import importlib\nimportlib.import_module('toy.middle')",
-    ],
-)
+@pytest.mark.parametrize("source", [
+    "import toy.middle", "import toy.middle as m", "from toy import middle",
+    "from toy.middle import thing", "from . import middle", "from .middle import thing",
+    "def f():\n    from toy.middle import thing",
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from toy import middle",
+    "import importlib\nimportlib.import_module('toy.middle')",
+])  # fmt: skip
 def test_an_upward_import_is_seen(tmp_path: Path, source: str) -> None:
     (found,) = upward_imports(write(tmp_path, {"low.py": source}), SMALL)
     assert found.startswith("low.py:")

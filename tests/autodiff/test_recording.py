@@ -72,17 +72,11 @@ def branching_body(carry: Any, row: Any) -> tuple[Any, Any]:
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "polynomial": lambda x: x**3 - 2 * x / (1 + x**2),
-    "matmul": lambda x: jnp.tanh(x @ M) @ M,
-    "einsum": lambda x: jnp.einsum("ij,kj->ik", x, x),
-    "relu": jax.nn.relu,
-    "gelu": jax.nn.gelu,
-    "silu": jax.nn.silu,
-    "softmax": jax.nn.softmax,
-    "logsumexp": lambda x: jax.nn.logsumexp(x, axis=0),
-    "layer norm": layer_norm,
-    "convolution": convolve,
-    "gather": lambda x: x[jnp.asarray([0, 2, 2]), 1:3],
+    "polynomial": lambda x: x**3 - 2 * x / (1 + x**2), "matmul": lambda x: jnp.tanh(x @ M) @ M,
+    "einsum": lambda x: jnp.einsum("ij,kj->ik", x, x), "relu": jax.nn.relu, "gelu": jax.nn.gelu,
+    "silu": jax.nn.silu, "softmax": jax.nn.softmax,
+    "logsumexp": lambda x: jax.nn.logsumexp(x, axis=0), "layer norm": layer_norm,
+    "convolution": convolve, "gather": lambda x: x[jnp.asarray([0, 2, 2]), 1:3],
     "scatter": lambda x: jnp.zeros((8, 6)).at[jnp.asarray([1, 1, 3, 5])].add(x),
     "sort": lambda x: jnp.sort(x, axis=1) * jnp.arange(6.0),
     "where": lambda x: jnp.where(x > 0, jnp.log1p(jnp.abs(x)), x**2),
@@ -98,10 +92,9 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "fori": lambda x: jax.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, x),
     "cond": lambda x: jax.lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x),
     "map": lambda x: jax.lax.map(lambda row: jnp.sin(row) @ M, x),
-    "custom_jvp": own_tangent,
-    "custom_vjp": clip_gradient,
+    "custom_jvp": own_tangent, "custom_vjp": clip_gradient,
     "grad": lambda x: jax.grad(lambda z: jnp.sum(jnp.sin(z) ** 2))(x),
-}
+}  # fmt: skip
 
 
 def loss_of(f: Callable[[Any], Any]) -> Callable[[Any], Any]:

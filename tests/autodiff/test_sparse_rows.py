@@ -48,16 +48,11 @@ def test_rows_out_of_range_are_not_of_the_whole():
     assert found.whole().sum(axis=1).tolist() == [0.0, 2.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "fn",
-    [
-        lambda t, i: lookup(t, i).sum() + jnp.sum(t),
-        lambda t, i: lookup(t * 2.0, i),
-        lambda t, i: [lookup(t, i), t * 1.0],
-        lambda t, i: lookup(jnp.asarray(t).astype(int), i) * t[0],
-    ],
-    ids=["used otherwise", "of a result", "a target besides", "of integers"],
-)
+@pytest.mark.parametrize("fn", [
+    lambda t, i: lookup(t, i).sum() + jnp.sum(t), lambda t, i: lookup(t * 2.0, i),
+    lambda t, i: [lookup(t, i), t * 1.0],
+    lambda t, i: lookup(jnp.asarray(t).astype(int), i) * t[0],
+], ids=["used otherwise", "of a result", "a target besides", "of integers"])  # fmt: skip
 def test_whole_where_the_table_is_used_otherwise(fn):
     table = jv.Variable(TABLE)
     found = rows(fn, table)

@@ -151,16 +151,10 @@ def swapped_and_assigned_to_itself() -> Program:
 
 
 PROGRAMS = [
-    simulation,
-    simulation_in_a_scan,
-    simulation_in_a_while_loop,
-    branches_in_nested_loops,
-    unrolled_optimizer,
-    unrolled_adam,
-    parts_of_a_variable,
-    nested_compiled_functions,
+    simulation, simulation_in_a_scan, simulation_in_a_while_loop, branches_in_nested_loops,
+    unrolled_optimizer, unrolled_adam, parts_of_a_variable, nested_compiled_functions,
     swapped_and_assigned_to_itself,
-]
+]  # fmt: skip
 
 
 def taped(run: Callable[..., Any], sources: list[Any]) -> Callable[..., Any]:

@@ -1014,17 +1014,12 @@ def _total_from(xs):
     return sum(xs, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("fn", "args"),
-    [
-        (_numbered, [jnp.array([100, 200, 100], jnp.uint8)]),
-        (_numbered_by_a_range, [jnp.array([100, 200, 100], jnp.uint8)]),
-        (_until, [jnp.int8(1), jnp.int32(3)]),
-        (_total, [jnp.array([200, 100], jnp.uint8)]),
-        (_total, [jnp.array([True, True])]),
-        (_total_from, [jnp.array([200, 100], jnp.uint8)]),
-    ],
-)
+@pytest.mark.parametrize(("fn", "args"), [
+    (_numbered, [jnp.array([100, 200, 100], jnp.uint8)]),
+    (_numbered_by_a_range, [jnp.array([100, 200, 100], jnp.uint8)]),
+    (_until, [jnp.int8(1), jnp.int32(3)]), (_total, [jnp.array([200, 100], jnp.uint8)]),
+    (_total, [jnp.array([True, True])]), (_total_from, [jnp.array([200, 100], jnp.uint8)]),
+])  # fmt: skip
 def test_integers_of_loops_take_the_dtype_of_what_they_meet(fn, args):
     for x, y in zip(
         jax.tree.leaves(fn(*args)), jax.tree.leaves(jv.compile(fn, autograph=True)(*args)),

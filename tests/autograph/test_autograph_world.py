@@ -735,11 +735,8 @@ _ONE_WAY = {
     "default": (lambda: defaultdict(float), lambda d: d["a"], r"'owner\['a'\]' must also be init"),
     "counter": (Counter, lambda d: d.update("a"), r"'owner\['a'\]' must also be initialized"),
     "order": (lambda: OrderedDict(a=1, b=2), lambda d: d.move_to_end("a"), "the order of 'owner'"),
-    "moved": (
-        lambda: {"a": 1.0, "b": 1.0},
-        lambda d: d.update(a=d.pop("a") + 1.0),
-        "the order of 'owner' is changed",
-    ),
+    "moved": (lambda: {"a": 1.0, "b": 1.0}, lambda d: d.update(a=d.pop("a") + 1.0),
+     "the order of 'owner' is changed"),
     "set_add": (set, lambda s: s.add("a"), r"'owner' is frozenset\({'a'}\) if true, but fro"),
     "set_discard": (lambda: {"a"}, lambda s: s.discard("a"), r"'owner' is frozenset\(\) if true"),
     "deque": (deque, lambda q: q.append(1.0), r"'owner' is \[float32\[\]\] if true, but \[\] if"),
@@ -747,44 +744,23 @@ _ONE_WAY = {
     "pop": (lambda: [1.0], lambda s: s.pop(), r"'owner' is \[\] if true, but \[1.0\] if false"),
     "array": (lambda: np.zeros(2), lambda a: np.add(a, 1, out=a), r"'owner' \(ndarray\) is chang"),
     "large": (lambda: np.zeros(1 << 18), lambda a: a.sort(), None),
-    "objects": (
-        lambda: np.array([1000.5, None], object),
-        lambda a: a.put(0, a[0] + 1.0),
-        r"'owner' \(ndarray\) is changed",
-    ),
+    "objects": (lambda: np.array([1000.5, None], object), lambda a: a.put(0, a[0] + 1.0),
+     r"'owner' \(ndarray\) is changed"),
     "bytes": (lambda: bytearray(b"ab"), lambda b: b.reverse(), r"'owner' \(bytearray\) is changed"),
-    "view": (
-        lambda: memoryview(bytearray(b"ab")),
-        lambda m: m.__setitem__(0, 1),
-        r"'owner' \(memoryview\) is changed",
-    ),
-    "numbers": (
-        lambda: array("d", [1.0]),
-        lambda a: a.append(1.0),
-        r"'owner' \(array\) is changed",
-    ),
-    "memory": (
-        ctypes.c_int * 2,
-        lambda a: a.__setitem__(0, 1),
-        r"'owner' \(c_int_Array_2\) is changed",
-    ),
-    "chain": (
-        lambda: ChainMap({}),
-        lambda c: c.update(a=1.0),
-        r"'owner.maps\[0\]\['a'\]' must also",
-    ),
+    "view": (lambda: memoryview(bytearray(b"ab")), lambda m: m.__setitem__(0, 1),
+     r"'owner' \(memoryview\) is changed"),
+    "numbers": (lambda: array("d", [1.0]), lambda a: a.append(1.0),
+     r"'owner' \(array\) is changed"),
+    "memory": (ctypes.c_int * 2, lambda a: a.__setitem__(0, 1),
+     r"'owner' \(c_int_Array_2\) is changed"),
+    "chain": (lambda: ChainMap({}), lambda c: c.update(a=1.0),
+     r"'owner.maps\[0\]\['a'\]' must also"),
     "weak_set": (weakref.WeakSet, lambda s: s.add(Model), r"'owner.data' is frozenset\(\{<weakref"),
-    "weak_keys": (
-        weakref.WeakKeyDictionary,
-        lambda d: d.update({Model: 1.0}),
-        r"'owner.data\[<weakref.*' must also be init",
-    ),
-    "weak_values": (
-        weakref.WeakValueDictionary,
-        lambda d: d.update(a=Model),
-        r"'owner.data\['a'\]' must also be init",
-    ),
-}
+    "weak_keys": (weakref.WeakKeyDictionary, lambda d: d.update({Model: 1.0}),
+     r"'owner.data\[<weakref.*' must also be init"),
+    "weak_values": (weakref.WeakValueDictionary, lambda d: d.update(a=Model),
+     r"'owner.data\['a'\]' must also be init"),
+}  # fmt: skip
 
 
 for _name, (_make, _change, _message) in _ONE_WAY.items():
@@ -1051,16 +1027,11 @@ def test_what_a_process_has_once_is_not_changed_by_a_branch(name):
     assert see() == before
 
 
-@pytest.mark.parametrize(
-    ("owner", "change"),
-    [
-        (np.random.RandomState(0), lambda o: o.rand()),
-        (queue.SimpleQueue(), lambda o: o.put(1)),
-        (ctypes.c_int(1), lambda o: setattr(o, "value", 2)),
-        (_STRUCTURE(1), lambda o: setattr(o, "n", 2)),
-    ],
-    ids=lambda x: type(x).__name__,
-)
+@pytest.mark.parametrize(("owner", "change"), [
+    (np.random.RandomState(0), lambda o: o.rand()), (queue.SimpleQueue(), lambda o: o.put(1)),
+    (ctypes.c_int(1), lambda o: setattr(o, "value", 2)),
+    (_STRUCTURE(1), lambda o: setattr(o, "n", 2)),
+], ids=lambda x: type(x).__name__)  # fmt: skip
 def test_objects_of_c_are_not_changed_by_a_branch(owner, change):
     step = jv.compile(lambda x: change(owner) if x > 0 else x, autograph=True)
     with pytest.raises(jv.errors.ControlFlowError, match=r"'owner' \(\w+\) is changed in a branch"):

@@ -233,14 +233,9 @@ class TensorFlow(Peer):
 
 
 PEERS: tuple[Peer, ...] = (
-    PlainJax(),
-    Jaxvars(),
-    Nnx("nnx.jit"),
-    Nnx("nnx.jit, cached_partial", cached=True),
-    Nnx("nnx.jit, graph=False", graph=False),
-    Equinox(),
-    TensorFlow(),
-)
+    PlainJax(), Jaxvars(), Nnx("nnx.jit"), Nnx("nnx.jit, cached_partial", cached=True),
+    Nnx("nnx.jit, graph=False", graph=False), Equinox(), TensorFlow(),
+)  # fmt: skip
 
 
 def count_traces(compile: Callable[..., Any], arguments: range) -> int:

@@ -506,17 +506,10 @@ def test_it_waits_for_the_objects_and_not_for_the_checkpoint(tmp_path: Path):
 Two = namedtuple("Two", ["z", "a"])
 
 
-@pytest.mark.parametrize(
-    "box",
-    [
-        lambda x: [x],
-        lambda x: (None, x),
-        lambda x: {"b": [{"a": x}], "w": 3},
-        lambda x: Two(x, [x]),
-        lambda x: OrderedDict(a=x),
-        lambda x: deque([x]),
-    ],
-)
+@pytest.mark.parametrize("box", [
+    lambda x: [x], lambda x: (None, x), lambda x: {"b": [{"a": x}], "w": 3}, lambda x: Two(x, [x]),
+    lambda x: OrderedDict(a=x), lambda x: deque([x]),
+])  # fmt: skip
 def test_it_waits_for_objects_in_lists_and_dicts(tmp_path: Path, box):
     made = Lazy(2)
     made(jnp.ones((1, 3)))
@@ -925,16 +918,11 @@ def test_slots_that_come_later_are_placed_where_their_variables_are(tmp_path: Pa
     assert float(abs(slot[0, 0])) > 0
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: jv.metrics.AUC(multi_label=True),
-        lambda: jv.metrics.F1Score(),
-        lambda: jv.metrics.F1Score(average="micro"),
-        lambda: jv.metrics.R2Score(class_aggregation=None),
-        lambda: tf.keras.metrics.F1Score(),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    lambda: jv.metrics.AUC(multi_label=True), lambda: jv.metrics.F1Score(),
+    lambda: jv.metrics.F1Score(average="micro"), lambda: jv.metrics.R2Score(class_aggregation=None),
+    lambda: tf.keras.metrics.F1Score(),
+])  # fmt: skip
 def test_metrics_that_data_builds_are_built(tmp_path: Path, make):
     labels, scores = jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.array([[0.9, 0.1], [0.7, 0.8]])
     metric, again, reset = make(), make(), make()

@@ -39,20 +39,14 @@ def numbers(records):
     return [r.number for r in records]
 
 
-@pytest.mark.parametrize(
-    ("rules", "left"),
-    [
-        (policy(3), [8, 9, 10]),
-        (policy(1), [10]),
-        (policy(None), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
-        (policy(2, keep_every=4), [4, 8, 9, 10]),
-        (policy(2, best=("loss", "min")), [3, 9, 10]),
-        (policy(2, best=("loss", "max")), [5, 9, 10]),
-        (policy(1, best=("loss", "min"), keep_best=3), [2, 3, 9, 10]),
-        (policy(1, keep_every=6, best=("loss", "max"), keep_best=2), [5, 6, 8, 10]),
-        (policy(1, hours=1 / 3600 * 4), [5, 9, 10]),
-    ],
-)
+@pytest.mark.parametrize(("rules", "left"), [
+    (policy(3), [8, 9, 10]), (policy(1), [10]), (policy(None), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+    (policy(2, keep_every=4), [4, 8, 9, 10]), (policy(2, best=("loss", "min")), [3, 9, 10]),
+    (policy(2, best=("loss", "max")), [5, 9, 10]),
+    (policy(1, best=("loss", "min"), keep_best=3), [2, 3, 9, 10]),
+    (policy(1, keep_every=6, best=("loss", "max"), keep_best=2), [5, 6, 8, 10]),
+    (policy(1, hours=1 / 3600 * 4), [5, 9, 10]),
+])  # fmt: skip
 def test_what_is_left_of_ten(rules, left):
     losses = [0.9, 0.3, 0.1, None, 1.0, 0.6, math.nan, 0.95, 0.2, 0.5]
     assert numbers(saved(rules, range(1, 11), losses=losses)[0]) == left

@@ -314,17 +314,11 @@ class Plain:
         self.params = {"w": jnp.ones(3)}
 
 
-@pytest.mark.parametrize(
-    ("thing", "message"),
-    [
-        (3, r"'x' \(int 3\): .*x=jv\.Variable\(3\)"),
-        (0.5, r"x=jv\.Variable\(0\.5\)"),
-        ("adam", r"x=jv\.Variable\('adam'\)"),
-        (None, "Leave it out"),
-        (len, "no Variable and no array in it"),
-        (linen, "no Variable and no array in it"),
-    ],
-)
+@pytest.mark.parametrize(("thing", "message"), [
+    (3, r"'x' \(int 3\): .*x=jv\.Variable\(3\)"), (0.5, r"x=jv\.Variable\(0\.5\)"),
+    ("adam", r"x=jv\.Variable\('adam'\)"), (None, "Leave it out"),
+    (len, "no Variable and no array in it"), (linen, "no Variable and no array in it"),
+])  # fmt: skip
 def test_what_can_never_be_kept_is_refused_at_once(tmp_path: Path, thing: Any, message: str):
     with pytest.raises(CheckpointError, match=message):
         Checkpoint(x=thing)

@@ -989,16 +989,10 @@ def test_a_new_function_for_each_call_is_freed():
 
 
 # ---------------------------------------------------------------- Python's if on a traced value
-@pytest.mark.parametrize(
-    "fn",
-    [
-        lambda x: 1 if x > 0 else 2,
-        lambda x: x > 0 and x < 1,
-        lambda x: not x,
-        lambda x: jv.cond(x > 0, lambda: 1 if x > 5 else 2, lambda: 3),
-    ],
-    ids=["if", "and", "not", "in a branch"],
-)
+@pytest.mark.parametrize("fn", [
+    lambda x: 1 if x > 0 else 2, lambda x: x > 0 and x < 1, lambda x: not x,
+    lambda x: jv.cond(x > 0, lambda: 1 if x > 5 else 2, lambda: 3),
+], ids=["if", "and", "not", "in a branch"])  # fmt: skip
 def test_a_python_condition_on_a_traced_value_names_the_line_and_both_cures(fn):
     with pytest.raises(jv.errors.ControlFlowError) as caught:
         jv.compile(fn)(1.0)

@@ -83,22 +83,12 @@ class Color(enum.Enum):
     BLUE = 2
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        (True, False, 1, 0),
-        ("a", "b", "a"),
-        (None, 1.0, None),
-        (Color.RED, Color.BLUE),
-        (jnp.sin, jnp.cos),
-        (np.array(["a", "b"]), np.ones(2), np.array(["c"])),
-        (np.ones(2), np.array(["a", "b"]), np.ones(2)),
-        (np.array([None]), np.ones(1)),
-        ((), (1.0,), ()),
-        ([1.0], [1.0, 2.0]),
-        ({}, {"a": 1.0}),
-    ],
-)
+@pytest.mark.parametrize("values", [
+    (True, False, 1, 0), ("a", "b", "a"), (None, 1.0, None), (Color.RED, Color.BLUE),
+    (jnp.sin, jnp.cos), (np.array(["a", "b"]), np.ones(2), np.array(["c"])),
+    (np.ones(2), np.array(["a", "b"]), np.ones(2)), (np.array([None]), np.ones(1)),
+    ((), (1.0,), ()), ([1.0], [1.0, 2.0]), ({}, {"a": 1.0}),
+])  # fmt: skip
 def test_options_of_all_kinds_are_told_apart(values: tuple[Any, ...]):
     def body(x: Any, option: Any) -> Any:
         leaf = option[0] if isinstance(option, (list, tuple)) and option else option

@@ -338,23 +338,11 @@ def test_numpy_and_jax_arrays_share_a_trace():
     assert len(runs) == 1
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (True, False),
-        ("a", "b"),
-        (None, "a"),
-        (Mode.TRAIN, Mode.TEST),
-        (Config(1.0), Config(2.0)),
-        (jnp.sin, jnp.cos),
-        (len, sum),
-        (b"a", b"b"),
-        (jnp.float32, jnp.int32),
-        (np.dtype("f4"), np.dtype("i4")),
-        (frozenset({1}), frozenset({2})),
-        (slice(1), slice(2)),
-    ],
-)
+@pytest.mark.parametrize(("first", "second"), [
+    (True, False), ("a", "b"), (None, "a"), (Mode.TRAIN, Mode.TEST), (Config(1.0), Config(2.0)),
+    (jnp.sin, jnp.cos), (len, sum), (b"a", b"b"), (jnp.float32, jnp.int32),
+    (np.dtype("f4"), np.dtype("i4")), (frozenset({1}), frozenset({2})), (slice(1), slice(2)),
+])  # fmt: skip
 def test_each_static_value_has_its_own_trace(first: Any, second: Any):
     seen: list[Any] = []
     step, _ = counted(lambda x, option: seen.append(option) or x)
@@ -603,25 +591,18 @@ class Secret:
     number: int = field(repr=False)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "why"),
-    [
-        ((1.0, jnp.ones(2)), (1.0, jnp.ones(3)), "y: float32[2] -> float32[3]"),
-        ((1.0, 1), (1.0, 1.0), "y: int32[] -> float32[]"),
-        ((1.0, "a"), (1.0, "b"), "y: 'a' -> 'b'"),
-        (
-            (1.0, Secret(1)),
-            (1.0, Secret(2)),
-            "y: Secret() -> Secret() (another one that prints the same)",
-        ),
-        ((1.0, True), (2.0, False), "y: True -> False"),
-        ((1.0, jnp.float32(1)), (1.0, 1.0), "y: float32[] -> float32[] (weakly typed)"),
-        ((1.0, 1.0), (1.0, jnp.float32(1)), "y: float32[] -> float32[] (strongly typed)"),
-        ((1.0, {"a": 1.0}), (1.0, {"a": "x"}), "y['a']: float32[] -> 'x'"),
-        ((1.0, None), (1.0, 2.0), "y: the structure changed"),
-        ((1.0, [1.0]), (1.0, [1.0, 2.0]), "y: the structure changed"),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "why"), [
+    ((1.0, jnp.ones(2)), (1.0, jnp.ones(3)), "y: float32[2] -> float32[3]"),
+    ((1.0, 1), (1.0, 1.0), "y: int32[] -> float32[]"), ((1.0, "a"), (1.0, "b"), "y: 'a' -> 'b'"),
+    ((1.0, Secret(1)), (1.0, Secret(2)),
+     "y: Secret() -> Secret() (another one that prints the same)"),
+    ((1.0, True), (2.0, False), "y: True -> False"),
+    ((1.0, jnp.float32(1)), (1.0, 1.0), "y: float32[] -> float32[] (weakly typed)"),
+    ((1.0, 1.0), (1.0, jnp.float32(1)), "y: float32[] -> float32[] (strongly typed)"),
+    ((1.0, {"a": 1.0}), (1.0, {"a": "x"}), "y['a']: float32[] -> 'x'"),
+    ((1.0, None), (1.0, 2.0), "y: the structure changed"),
+    ((1.0, [1.0]), (1.0, [1.0, 2.0]), "y: the structure changed"),
+])  # fmt: skip
 def test_why_it_was_traced_names_the_argument(first: Any, second: Any, why: str):
     step = jv.compile(lambda x, y: x)
     step(*first)

@@ -29,22 +29,15 @@ def test_other_strings(text):
     assert not is_template(text)
 
 
-@pytest.mark.parametrize(
-    ("values", "fields", "text", "result"),
-    [
-        ((1, "b"), {}, "{} and {}", "1 and b"),
-        ((1, 2), {}, "{1}{0}{1}", "212"),
-        ((0.123,), {"n": 3}, "{n}: {:.1f}", "3: 0.1"),
-        ((np.array([0.25, 1]),), {}, "{:.2f}", "[0.25 1.00]"),
-        (({"a": [5, 6]},), {}, "{0[a][1]}", "6"),
-        ((np.zeros((2, 3)),), {}, "{0.shape}", "(2, 3)"),
-        (("x",), {}, "{!r}", "'x'"),
-        ((3,), {"w": 6}, "{:>{w}}|", "     3|"),
-        ((1,), {}, "{{{}}}", "{1}"),
-        ((np.eye(2),), {}, "w {} end", "w [[1. 0.]\n   [0. 1.]] end"),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("values", "fields", "text", "result"), [
+    ((1, "b"), {}, "{} and {}", "1 and b"), ((1, 2), {}, "{1}{0}{1}", "212"),
+    ((0.123,), {"n": 3}, "{n}: {:.1f}", "3: 0.1"),
+    ((np.array([0.25, 1]),), {}, "{:.2f}", "[0.25 1.00]"),
+    (({"a": [5, 6]},), {}, "{0[a][1]}", "6"), ((np.zeros((2, 3)),), {}, "{0.shape}", "(2, 3)"),
+    (("x",), {}, "{!r}", "'x'"), ((3,), {"w": 6}, "{:>{w}}|", "     3|"),
+    ((1,), {}, "{{{}}}", "{1}"),
+    ((np.eye(2),), {}, "w {} end", "w [[1. 0.]\n   [0. 1.]] end"),
+], ids=repr)  # fmt: skip
 def test_what_is_filled_in(values, fields, text, result):
     assert filled(text, *values, **fields) == result
 

@@ -30,26 +30,14 @@ def kind(x: Any) -> str:
 
 
 # ---------------------------------------------------------------- types
-@pytest.mark.parametrize(
-    ("one", "other", "both"),
-    [
-        (1, 2, "int32[]?"),
-        (1, 2.5, "float32[]?"),
-        (1, jnp.int8(1), "int8[]"),
-        (jnp.int8(1), 1, "int8[]"),
-        (2, jnp.bfloat16(1), "bfloat16[]"),
-        (2.5, jnp.float16(1), "float16[]"),
-        (True, 1, None),
-        (2.5, 1j, "complex64[]?"),
-        (2.5, jnp.int32(1), None),
-        (jnp.int32(1), 2.5, None),
-        (jnp.int32(1), jnp.float32(1), None),
-        (jnp.ones(2), jnp.ones(3), None),
-        (1.0, jnp.ones(1), None),
-        (jnp.bool_(True), jnp.int32(1), None),
-        (jnp.float32(1), 1.0, "float32[]"),
-    ],
-)
+@pytest.mark.parametrize(("one", "other", "both"), [
+    (1, 2, "int32[]?"), (1, 2.5, "float32[]?"), (1, jnp.int8(1), "int8[]"),
+    (jnp.int8(1), 1, "int8[]"), (2, jnp.bfloat16(1), "bfloat16[]"),
+    (2.5, jnp.float16(1), "float16[]"), (True, 1, None), (2.5, 1j, "complex64[]?"),
+    (2.5, jnp.int32(1), None), (jnp.int32(1), 2.5, None), (jnp.int32(1), jnp.float32(1), None),
+    (jnp.ones(2), jnp.ones(3), None), (1.0, jnp.ones(1), None),
+    (jnp.bool_(True), jnp.int32(1), None), (jnp.float32(1), 1.0, "float32[]"),
+])  # fmt: skip
 def test_types_that_join(one, other, both):
     found = joined(type_of(one), type_of(other))
     assert (None if found is None else str(found) + ("?" if found.weak_type else "")) == both

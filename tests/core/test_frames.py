@@ -250,16 +250,10 @@ def test_the_frame_is_left_after_an_exception(place):
     assert v.item() == (2 if place is PLACES["eager"] else 1)
 
 
-@pytest.mark.parametrize(
-    ("result", "arrays", "plain"),
-    [
-        (jnp.float32(2), [2], True),
-        ({"a": 1.0, "b": [2, None]}, [1, 2], True),
-        ({"a": 1.0, "t": "text"}, [1], False),
-        (V(3.0), [3], True),
-        (None, [], True),
-    ],
-)
+@pytest.mark.parametrize(("result", "arrays", "plain"), [
+    (jnp.float32(2), [2], True), ({"a": 1.0, "b": [2, None]}, [1, 2], True),
+    ({"a": 1.0, "t": "text"}, [1], False), (V(3.0), [3], True), (None, [], True),
+])  # fmt: skip
 def test_rebuild(result, arrays, plain):
     rebuild = PyTreeTemplate(result)
     assert (rebuild.arrays, rebuild.is_plain) == (arrays, plain)

@@ -181,17 +181,10 @@ def test_the_order_does_not_depend_on_that_of_assignment():
 
 
 # ---------------------------------------------------------------- names
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("Linear", "linear"),
-        ("MyNet", "my_net"),
-        ("MyHTTPNet", "my_http_net"),
-        ("ResNet50", "res_net50"),
-        ("A", "a"),
-        ("already_snake", "already_snake"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name"), [
+    ("Linear", "linear"), ("MyNet", "my_net"), ("MyHTTPNet", "my_http_net"),
+    ("ResNet50", "res_net50"), ("A", "a"), ("already_snake", "already_snake"),
+])  # fmt: skip
 def test_the_name_is_that_of_the_class_in_snake_case(kind, name):
     assert type(kind, (jv.Module,), {})().name == name
 

@@ -83,26 +83,19 @@ def start(w=0.0):
 
 
 # ---------------------------------------------------------------- State.of
-@pytest.mark.parametrize(
-    ("state", "paths"),
-    [
-        (lambda: State.of(V(1.0, name="w")), ["w"]),
-        (lambda: State.of(V(1.0, name="scope/w")), ["scope/w"]),
-        (lambda: State.of(Net()), NET),
-        (lambda: State.of([V(1.0), V(2.0)]), ["0", "1"]),
-        (lambda: State.of({"x": V(1.0), "y": {"z": V(2.0)}}), ["x", "y/z"]),
-        (lambda: State.of(Net(), V(1.0, name="v")), [*(f"net/{p}" for p in NET), "v"]),
-        (
-            lambda: State.of(Net(), Net()),
-            [*(f"net/{p}" for p in NET), *(f"net_1/{p}" for p in NET)],
-        ),
-        (lambda: State.of(V(1.0, name="a"), V(2.0, name="a")), ["a", "a_1"]),
-        (lambda: State.of(model=Net(), rate=V(1.0)), [*(f"model/{p}" for p in NET), "rate"]),
-        (lambda: State.of(Net(), rate=V(1.0)), [*(f"net/{p}" for p in NET), "rate"]),
-        (lambda: State.of({1: V(1.0), "1": V(2.0)}), ["1", "1_1"]),
-        (lambda: State.of({"a/b": V(1.0), "a": {"b": V(2.0)}}), ["a/b", "a/b_1"]),
-    ],
-)
+@pytest.mark.parametrize(("state", "paths"), [
+    (lambda: State.of(V(1.0, name="w")), ["w"]),
+    (lambda: State.of(V(1.0, name="scope/w")), ["scope/w"]),
+    (lambda: State.of(Net()), NET), (lambda: State.of([V(1.0), V(2.0)]), ["0", "1"]),
+    (lambda: State.of({"x": V(1.0), "y": {"z": V(2.0)}}), ["x", "y/z"]),
+    (lambda: State.of(Net(), V(1.0, name="v")), [*(f"net/{p}" for p in NET), "v"]),
+    (lambda: State.of(Net(), Net()), [*(f"net/{p}" for p in NET), *(f"net_1/{p}" for p in NET)]),
+    (lambda: State.of(V(1.0, name="a"), V(2.0, name="a")), ["a", "a_1"]),
+    (lambda: State.of(model=Net(), rate=V(1.0)), [*(f"model/{p}" for p in NET), "rate"]),
+    (lambda: State.of(Net(), rate=V(1.0)), [*(f"net/{p}" for p in NET), "rate"]),
+    (lambda: State.of({1: V(1.0), "1": V(2.0)}), ["1", "1_1"]),
+    (lambda: State.of({"a/b": V(1.0), "a": {"b": V(2.0)}}), ["a/b", "a/b_1"]),
+])  # fmt: skip
 def test_paths(state, paths):
     assert sorted(state()) == sorted(paths)
     if len(paths) > 1 and paths[0] != "a/b":
@@ -354,15 +347,10 @@ def test_other_variables_are_read_from_outside():
     assert jv.functionalize(lambda: v * w)(State.of(v))[0] == 6
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda w, _: w.assign([1.0]),
-        lambda w, _: w.assign_add(1.0),
-        lambda w, _: w.scatter_update([0], [1.0]),
-        lambda _, state: state.commit(),
-    ],
-)
+@pytest.mark.parametrize("write", [
+    lambda w, _: w.assign([1.0]), lambda w, _: w.assign_add(1.0),
+    lambda w, _: w.scatter_update([0], [1.0]), lambda _, state: state.commit(),
+])  # fmt: skip
 @pytest.mark.parametrize("wrap", [lambda f: f, jv.compile, jax.jit], ids=["", "compile", "jit"])
 def test_writing_what_the_state_does_not_hold_names_it(write, wrap):
     v, w = V(2.0, name="v"), V([3.0], name="the other")

@@ -57,59 +57,31 @@ def paths(root):
     return ["/".join(path) for path, _ in walk(root, Leaf)]
 
 
-@pytest.mark.parametrize(
-    ("root", "expected"),
-    [
-        (Leaf(), [""]),
-        ([Leaf(), 3, Leaf()], ["0", "2"]),
-        ((Leaf(), [Leaf()]), ["0", "1/0"]),
-        ([Leaf() for _ in range(11)], [str(i) for i in range(11)]),
-        ({"b": Leaf(), "a": Leaf()}, ["a", "b"]),
-        (OrderedDict(b=Leaf(), a=Leaf()), ["a", "b"]),
-        (defaultdict(list, b=[Leaf()]), ["b/0"]),
-        (ChainMap({"a": Leaf()}), ["a"]),
-        ({2: Leaf(), 1: Leaf()}, ["1", "2"]),
-        ({3: Leaf(), "x": Leaf(), None: Leaf()}, ["3", "None", "x"]),
-        (Bag(b=Leaf(), a=Leaf()), ["a", "b"]),
-        (Pair(Leaf(), Leaf()), ["first", "second"]),
-        (Slotted(Leaf(), Leaf()), ["first", "second"]),
-        (Derived(Leaf(), Leaf()), ["first", "second"]),
-        (OneSlot(Leaf()), ["only"]),
-        (Named(Leaf(), Leaf()), ["second", "first"]),
-        ({Leaf()}, ["0"]),
-        (deque([Leaf(), [Leaf()]]), ["0", "1/0"]),
-        ({"a": Leaf()}.values(), ["0"]),
-        (partial(print, Leaf(), a=Leaf()), ["args/0", "keywords/a"]),
-        (np.array([[1, Leaf()]], object), ["0/1"]),
-        (Leaf(Leaf()), ["", "inner"]),
-        (Box(a=Box(x=Leaf()), b=Leaf()), ["b", "a/x"]),
-        (Box(a=[Box(x=Leaf()), Leaf()], b=Leaf()), ["a/1", "b", "a/0/x"]),
-        (Box(a=Box(b=Box(c=Leaf()), z=Leaf()), d=Box(e=Leaf())), ["a/z", "a/b/c", "d/e"]),
-    ],
-)
+@pytest.mark.parametrize(("root", "expected"), [
+    (Leaf(), [""]), ([Leaf(), 3, Leaf()], ["0", "2"]), ((Leaf(), [Leaf()]), ["0", "1/0"]),
+    ([Leaf() for _ in range(11)], [str(i) for i in range(11)]),
+    ({"b": Leaf(), "a": Leaf()}, ["a", "b"]), (OrderedDict(b=Leaf(), a=Leaf()), ["a", "b"]),
+    (defaultdict(list, b=[Leaf()]), ["b/0"]), (ChainMap({"a": Leaf()}), ["a"]),
+    ({2: Leaf(), 1: Leaf()}, ["1", "2"]),
+    ({3: Leaf(), "x": Leaf(), None: Leaf()}, ["3", "None", "x"]),
+    (Bag(b=Leaf(), a=Leaf()), ["a", "b"]), (Pair(Leaf(), Leaf()), ["first", "second"]),
+    (Slotted(Leaf(), Leaf()), ["first", "second"]), (Derived(Leaf(), Leaf()), ["first", "second"]),
+    (OneSlot(Leaf()), ["only"]), (Named(Leaf(), Leaf()), ["second", "first"]), ({Leaf()}, ["0"]),
+    (deque([Leaf(), [Leaf()]]), ["0", "1/0"]), ({"a": Leaf()}.values(), ["0"]),
+    (partial(print, Leaf(), a=Leaf()), ["args/0", "keywords/a"]),
+    (np.array([[1, Leaf()]], object), ["0/1"]), (Leaf(Leaf()), ["", "inner"]),
+    (Box(a=Box(x=Leaf()), b=Leaf()), ["b", "a/x"]),
+    (Box(a=[Box(x=Leaf()), Leaf()], b=Leaf()), ["a/1", "b", "a/0/x"]),
+    (Box(a=Box(b=Box(c=Leaf()), z=Leaf()), d=Box(e=Leaf())), ["a/z", "a/b/c", "d/e"]),
+])  # fmt: skip
 def test_paths_and_order(root, expected):
     assert paths(root) == expected
 
 
-@pytest.mark.parametrize(
-    "root",
-    [
-        None,
-        "text",
-        b"bytes",
-        3,
-        2.5,
-        np.ones(3),
-        Leaf,
-        sys,
-        lambda: Leaf(),
-        [].append,
-        [],
-        {},
-        Bag(),
-        object(),
-    ],
-)
+@pytest.mark.parametrize("root", [
+    None, "text", b"bytes", 3, 2.5, np.ones(3), Leaf, sys, lambda: Leaf(), [].append, [], {}, Bag(),
+    object(),
+])  # fmt: skip
 def test_where_nothing_is_found(root):
     assert paths(root) == []
 

@@ -21,21 +21,12 @@ def vector():
 
 # ---------------------------------------------------------------- initial values
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: lambda: x, V], ids=["", "call", "var"])
-@pytest.mark.parametrize(
-    ("value", "dtype", "shape"),
-    [
-        (3.14, "float32", ()),
-        ([1, 2, 3], "int32", (3,)),
-        (True, "bool", ()),
-        (5 + 4j, "complex64", ()),
-        ([[1.0, 2.0]], "float32", (1, 2)),
-        (np.arange(3), "int32", (3,)),
-        (np.ones((2, 0)), "float32", (2, 0)),
-        (np.float16(1), "float16", ()),
-        (jnp.ones(2, jnp.bfloat16), "bfloat16", (2,)),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("value", "dtype", "shape"), [
+    (3.14, "float32", ()), ([1, 2, 3], "int32", (3,)), (True, "bool", ()),
+    (5 + 4j, "complex64", ()), ([[1.0, 2.0]], "float32", (1, 2)), (np.arange(3), "int32", (3,)),
+    (np.ones((2, 0)), "float32", (2, 0)), (np.float16(1), "float16", ()),
+    (jnp.ones(2, jnp.bfloat16), "bfloat16", (2,)),
+], ids=str)  # fmt: skip
 def test_initial_values(value, dtype, shape, wrap):
     v = V(wrap(value), name="v")
     assert (str(v.dtype), v.shape, v.ndim, v.name, v.trainable) == (
@@ -161,37 +152,23 @@ def test_trainable():
 
 
 # ---------------------------------------------------------------- use in JAX code
-@pytest.mark.parametrize(
-    "use",
-    [
-        jnp.argmax,
-        lambda v: jnp.matmul(v, v),
-        lambda v: jnp.stack([v, v[::-1]]),
-        lambda v: jnp.where(v > 1, v, 0),
-        lambda v: jnp.einsum("i,j->ij", v, v),
-        lambda v: jnp.linalg.norm(v),
-        lambda v: jnp.sum(v[1:]),
-        jnp.asarray,
-        jnp.ones_like,
-        jax.nn.relu,
-        jax.nn.softmax,
-        lambda v: jax.nn.one_hot(v[0].astype(int), 3),
-        lambda v: optax.l2_loss(v, jnp.ones(3)),
-        lambda v: optax.softmax_cross_entropy_with_integer_labels(v, jnp.asarray(1)),
-        lambda v: optax.tree.norm({"v": v}),
-        lambda v: jax.random.permutation(jax.random.key(0), v),
-        lambda v: jax.lax.exp(v.value if isinstance(v, V) else v),
-        lambda v: jax.tree.map(lambda x: 2 * x, {"a": v})["a"],
-        lambda v: jax.jit(lambda x: x + 1)(v),
-        lambda v: jax.vmap(lambda x: x + 1)(v),
-        lambda v: jax.grad(lambda x: (x**2).sum())(v),
-        lambda v: jax.jvp(jnp.sin, (v,), (v,))[1],
-        lambda v: jax.lax.scan(lambda c, x: (c + x, c), 0.0, v)[0],
-        lambda v: jax.lax.cond(True, jnp.sin, jnp.cos, v),
-        lambda v: jax.eval_shape(jnp.sin, v),
-        lambda v: optax.adam(0.1).init([v])[0].mu[0],
-    ],
-)
+@pytest.mark.parametrize("use", [
+    jnp.argmax, lambda v: jnp.matmul(v, v), lambda v: jnp.stack([v, v[::-1]]),
+    lambda v: jnp.where(v > 1, v, 0), lambda v: jnp.einsum("i,j->ij", v, v),
+    lambda v: jnp.linalg.norm(v), lambda v: jnp.sum(v[1:]), jnp.asarray, jnp.ones_like, jax.nn.relu,
+    jax.nn.softmax, lambda v: jax.nn.one_hot(v[0].astype(int), 3),
+    lambda v: optax.l2_loss(v, jnp.ones(3)),
+    lambda v: optax.softmax_cross_entropy_with_integer_labels(v, jnp.asarray(1)),
+    lambda v: optax.tree.norm({"v": v}),
+    lambda v: jax.random.permutation(jax.random.key(0), v),
+    lambda v: jax.lax.exp(v.value if isinstance(v, V) else v),
+    lambda v: jax.tree.map(lambda x: 2 * x, {"a": v})["a"],
+    lambda v: jax.jit(lambda x: x + 1)(v), lambda v: jax.vmap(lambda x: x + 1)(v),
+    lambda v: jax.grad(lambda x: (x**2).sum())(v), lambda v: jax.jvp(jnp.sin, (v,), (v,))[1],
+    lambda v: jax.lax.scan(lambda c, x: (c + x, c), 0.0, v)[0],
+    lambda v: jax.lax.cond(True, jnp.sin, jnp.cos, v), lambda v: jax.eval_shape(jnp.sin, v),
+    lambda v: optax.adam(0.1).init([v])[0].mu[0],
+])  # fmt: skip
 def test_jax_takes_it_for_an_array(use):
     v = vector()
     found, expected = use(v), use(v.value)
@@ -265,14 +242,9 @@ def test_strings_refuse_what_does_not_fit(value, error, message):
     assert v.numpy().tolist() == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda v: v.assign_add("x"),
-        lambda v: v[0].assign("x"),
-        lambda v: v.scatter_update([0], ["x"]),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda v: v.assign_add("x"), lambda v: v[0].assign("x"), lambda v: v.scatter_update([0], ["x"]),
+])  # fmt: skip
 def test_strings_change_as_a_whole(change):
     v = V(["a", "b"], name="s")
     with pytest.raises(NotATensorError, match="Variable 's' holds strings: only assign changes it"):

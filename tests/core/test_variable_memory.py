@@ -251,18 +251,12 @@ def used(use):
     return weakref.ref(v), weakref.ref(v.value), v._cell.key
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda v: None,
-        lambda v: v.assign_add(1),
-        lambda v: v[0].assign(1.0),
-        lambda v: repr(v),
-        lambda v: jv.State.of(v).commit(),
-        lambda v: jv.functionalize(lambda: v + 1)(jv.State.of(v)),
-        lambda v: taped(v),
-    ],
-)
+@pytest.mark.parametrize("use", [
+    lambda v: None, lambda v: v.assign_add(1), lambda v: v[0].assign(1.0), lambda v: repr(v),
+    lambda v: jv.State.of(v).commit(),
+    lambda v: jv.functionalize(lambda: v + 1)(jv.State.of(v)),
+    lambda v: taped(v),
+])  # fmt: skip
 def test_it_is_freed_at_once_when_nothing_refers_to_it(use):
     gc.disable()  # by reference counts alone
     try:

@@ -23,22 +23,13 @@ def matrix():
 
 
 # ---------------------------------------------------------------- assigning
-@pytest.mark.parametrize(
-    ("method", "value", "expected"),
-    [
-        ("assign", [4, 5, 6], [4, 5, 6]),
-        ("assign", np.array([4.0, 5.0, 6.0]), [4, 5, 6]),
-        ("assign", jnp.array([4.0, 5.0, 6.0]), [4, 5, 6]),
-        ("assign", V([4.0, 5.0, 6.0]), [4, 5, 6]),
-        ("assign", [V(4.0), jnp.float32(5), 6], [4, 5, 6]),
-        ("assign_add", [1.0, 1.0, 1.0], [2, 3, 4]),
-        ("assign_add", 1, [2, 3, 4]),
-        ("assign_add", V(1.0), [2, 3, 4]),
-        ("assign_sub", [1.0, 1.0, 1.0], [0, 1, 2]),
-        ("assign_sub", np.float64(1), [0, 1, 2]),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("method", "value", "expected"), [
+    ("assign", [4, 5, 6], [4, 5, 6]), ("assign", np.array([4.0, 5.0, 6.0]), [4, 5, 6]),
+    ("assign", jnp.array([4.0, 5.0, 6.0]), [4, 5, 6]), ("assign", V([4.0, 5.0, 6.0]), [4, 5, 6]),
+    ("assign", [V(4.0), jnp.float32(5), 6], [4, 5, 6]), ("assign_add", [1.0, 1.0, 1.0], [2, 3, 4]),
+    ("assign_add", 1, [2, 3, 4]), ("assign_add", V(1.0), [2, 3, 4]),
+    ("assign_sub", [1.0, 1.0, 1.0], [0, 1, 2]), ("assign_sub", np.float64(1), [0, 1, 2]),
+], ids=repr)  # fmt: skip
 def test_assigning(method, value, expected):
     v = vector()
     assert getattr(v, method)(value) is v  # so that it reads as the updated variable
@@ -50,20 +41,14 @@ def test_assigning(method, value, expected):
 
 
 IN_PLACE = {
-    "+": ([5, 7], 2, [7, 9]),
-    "-": ([5, 7], 2, [3, 5]),
-    "*": ([5, 7], [2, 3], [10, 21]),
-    "/": ([5.0, 7.0], 2, [2.5, 3.5]),
-    "//": ([5.0, 7.0], np.float32(2), [2.0, 3.0]),
-    "%": ([5, 7], 4, [1, 3]),
-    "**": ([5, 7], 2, [25, 49]),
+    "+": ([5, 7], 2, [7, 9]), "-": ([5, 7], 2, [3, 5]), "*": ([5, 7], [2, 3], [10, 21]),
+    "/": ([5.0, 7.0], 2, [2.5, 3.5]), "//": ([5.0, 7.0], np.float32(2), [2.0, 3.0]),
+    "%": ([5, 7], 4, [1, 3]), "**": ([5, 7], 2, [25, 49]),
     "@": ([[1.0, 2.0], [3.0, 4.0]], jnp.array([[0.0, 1.0], [1.0, 0.0]]), [[2.0, 1.0], [4.0, 3.0]]),
     "&": ([5, 7], 6, [4, 6]),
     "|": ([True, False], np.array([False, False]), [True, False]),
-    "^": ([5, 7], 1, [4, 6]),
-    "<<": ([5, 7], 1, [10, 14]),
-    ">>": ([5, 7], V(1), [2, 3]),
-}
+    "^": ([5, 7], 1, [4, 6]), "<<": ([5, 7], 1, [10, 14]), ">>": ([5, 7], V(1), [2, 3]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -203,20 +188,10 @@ def test_random_keys_are_values():
 
 # ---------------------------------------------------------------- parts
 PARTS = [
-    0,
-    -1,
-    slice(1, 3),
-    slice(None, None, -2),
-    (1, 2),
-    (slice(None), 1),
-    (..., 0),
-    None,
-    True,
-    np.array([0, 2]),
-    jnp.array([0, -1]),
-    np.array([True, False, True]),
+    0, -1, slice(1, 3), slice(None, None, -2), (1, 2), (slice(None), 1), (..., 0), None, True,
+    np.array([0, 2]), jnp.array([0, -1]), np.array([True, False, True]),
     (np.array([0, 1]), np.array([3, 0])),
-]
+]  # fmt: skip
 
 
 def in_variables(part):
@@ -263,22 +238,15 @@ def test_a_part_keeps_the_value_it_was_taken_with():
     assert v[1:][0] == 9
 
 
-@pytest.mark.parametrize(
-    ("part", "message"),
-    [
-        (3, "index 3 is out of bounds for axis 0 with size 3"),
-        (-4, "index -4 is out of bounds"),
-        ((0, 4), "index 4 is out of bounds for axis 1 with size 4"),
-        (np.array([0, 7]), "index 7 is out of bounds"),
-        (jnp.array([0, 7]), "index 7 is out of bounds"),
-        (V(7), "index 7 is out of bounds"),
-        ((0, 0, 0), "too many indices"),
-        (np.array([True, False]), "boolean index did not match"),
-        (1.0, "valid indices"),
-        ("a", "valid indices"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("part", "message"), [
+    (3, "index 3 is out of bounds for axis 0 with size 3"),
+    (-4, "index -4 is out of bounds"),
+    ((0, 4), "index 4 is out of bounds for axis 1 with size 4"),
+    (np.array([0, 7]), "index 7 is out of bounds"), (jnp.array([0, 7]), "index 7 is out of bounds"),
+    (V(7), "index 7 is out of bounds"), ((0, 0, 0), "too many indices"),
+    (np.array([True, False]), "boolean index did not match"),
+    (1.0, "valid indices"), ("a", "valid indices"),
+], ids=str)  # fmt: skip
 def test_parts_out_of_bounds_are_refused(part, message):
     m = matrix()
     with pytest.raises(IndexError, match=rf"Variable 'm' of shape \(3, 4\): .*{message}"):
@@ -288,18 +256,11 @@ def test_parts_out_of_bounds_are_refused(part, message):
     assert m.numpy().sum() == 66
 
 
-@pytest.mark.parametrize(
-    ("value", "error", "message"),
-    [
-        (
-            [1.0, 2.0, 3.0],
-            ShapeError,
-            r"'v' of shape \(3,\): the update has shape \(3,\), and \(2,",
-        ),
-        (1j, DtypeError, "dtype complex128 to variable 'v' of dtype float32"),
-        (None, NotATensorError, "variable 'v' is NoneType"),
-    ],
-)
+@pytest.mark.parametrize(("value", "error", "message"), [
+    ([1.0, 2.0, 3.0], ShapeError, r"'v' of shape \(3,\): the update has shape \(3,\), and \(2,"),
+    (1j, DtypeError, "dtype complex128 to variable 'v' of dtype float32"),
+    (None, NotATensorError, "variable 'v' is NoneType"),
+])  # fmt: skip
 def test_a_part_refuses_what_does_not_fit(value, error, message):
     v = vector()
     with pytest.raises(error, match=message):
@@ -308,29 +269,24 @@ def test_a_part_refuses_what_does_not_fit(value, error, message):
 
 
 # ---------------------------------------------------------------- scattering
-@pytest.mark.parametrize(
-    ("method", "indices", "updates", "expected"),
-    [
-        ("scatter_update", [0, 2], [7.0, 8.0], [7, 2, 8]),
-        ("scatter_update", [-1], [7.0], [1, 2, 7]),
-        ("scatter_update", 1, 7.0, [1, 7, 3]),
-        ("scatter_update", [0, 1], 7, [7, 7, 3]),
-        ("scatter_update", np.zeros(0, int), np.zeros(0), [1, 2, 3]),
-        ("scatter_update", V([0]), V([7.0]), [7, 2, 3]),
-        ("scatter_add", [0, 0, 2], [1.0, 2.0, 3.0], [4, 2, 6]),
-        ("scatter_sub", [0, 0, 2], [1.0, 2.0, 3.0], [-2, 2, 0]),
-        ("scatter_mul", [0, 0, 2], [2.0, 3.0, 4.0], [6, 2, 12]),
-        ("scatter_div", [0, 0, 2], [2.0, 4.0, 3.0], [0.125, 2, 1]),
-        ("scatter_max", [0, 0, 2], [4.0, 5.0, 0.0], [5, 2, 3]),
-        ("scatter_min", [0, 2, 2], [4.0, 1.0, 0.0], [1, 2, 0]),
-        ("scatter_nd_update", [[0], [2]], [7.0, 8.0], [7, 2, 8]),
-        ("scatter_nd_add", [[0], [0]], [1.0, 2.0], [4, 2, 3]),
-        ("scatter_nd_sub", [[0], [0]], [1.0, 2.0], [-2, 2, 3]),
-        ("scatter_nd_max", [[0], [1]], [5.0, 0.0], [5, 2, 3]),
-        ("scatter_nd_min", [[0], [1]], [5.0, 0.0], [1, 0, 3]),
-        ("batch_scatter_update", [0, 2], [7.0, 8.0], [7, 2, 8]),
-    ],
-)
+@pytest.mark.parametrize(("method", "indices", "updates", "expected"), [
+    ("scatter_update", [0, 2], [7.0, 8.0], [7, 2, 8]), ("scatter_update", [-1], [7.0], [1, 2, 7]),
+    ("scatter_update", 1, 7.0, [1, 7, 3]), ("scatter_update", [0, 1], 7, [7, 7, 3]),
+    ("scatter_update", np.zeros(0, int), np.zeros(0), [1, 2, 3]),
+    ("scatter_update", V([0]), V([7.0]), [7, 2, 3]),
+    ("scatter_add", [0, 0, 2], [1.0, 2.0, 3.0], [4, 2, 6]),
+    ("scatter_sub", [0, 0, 2], [1.0, 2.0, 3.0], [-2, 2, 0]),
+    ("scatter_mul", [0, 0, 2], [2.0, 3.0, 4.0], [6, 2, 12]),
+    ("scatter_div", [0, 0, 2], [2.0, 4.0, 3.0], [0.125, 2, 1]),
+    ("scatter_max", [0, 0, 2], [4.0, 5.0, 0.0], [5, 2, 3]),
+    ("scatter_min", [0, 2, 2], [4.0, 1.0, 0.0], [1, 2, 0]),
+    ("scatter_nd_update", [[0], [2]], [7.0, 8.0], [7, 2, 8]),
+    ("scatter_nd_add", [[0], [0]], [1.0, 2.0], [4, 2, 3]),
+    ("scatter_nd_sub", [[0], [0]], [1.0, 2.0], [-2, 2, 3]),
+    ("scatter_nd_max", [[0], [1]], [5.0, 0.0], [5, 2, 3]),
+    ("scatter_nd_min", [[0], [1]], [5.0, 0.0], [1, 0, 3]),
+    ("batch_scatter_update", [0, 2], [7.0, 8.0], [7, 2, 8]),
+])  # fmt: skip
 @pytest.mark.parametrize("compiled", [False, True])
 def test_scattering(method, indices, updates, expected, compiled):
     v = vector()

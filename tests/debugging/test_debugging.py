@@ -38,29 +38,16 @@ from jaxvars.errors import CheckError, DtypeError, ShapeError
 A = np.array([1.0, 2.0, 3.0], np.float32)
 
 HOLD = [
-    (assert_equal, (A, A)),
-    (assert_equal, ([1, 1], 1)),
-    (assert_equal, ("a", "a")),
-    (assert_none_equal, (A, A + 1)),
-    (assert_none_equal, (["a", "b"], ["b", "a"])),
-    (assert_less, (A, 4)),
-    (assert_less_equal, (A, [1, 2, 3])),
-    (assert_greater, (A, 0)),
-    (assert_greater_equal, (A, [[1], [0]])),
-    (assert_near, (A, A + 1e-7)),
-    (assert_near, (np.inf, np.inf)),
-    (assert_near, (3, 3)),
-    (assert_near, (np.uint8(3), np.uint8(5), 0, 2)),
-    (assert_near, (1.0, 2.0, np.inf)),
-    (assert_near, (1.0, 1.1, 0.0, 0.2)),
-    (assert_positive, (A,)),
-    (assert_negative, (-A,)),
-    (assert_non_negative, (A - 1,)),
-    (assert_non_positive, (1 - A,)),
-    (assert_positive, (np.zeros(0),)),
-    (assert_finite, (A,)),
-    (check_numerics, (A,)),
-]
+    (assert_equal, (A, A)), (assert_equal, ([1, 1], 1)), (assert_equal, ("a", "a")),
+    (assert_none_equal, (A, A + 1)), (assert_none_equal, (["a", "b"], ["b", "a"])),
+    (assert_less, (A, 4)), (assert_less_equal, (A, [1, 2, 3])), (assert_greater, (A, 0)),
+    (assert_greater_equal, (A, [[1], [0]])), (assert_near, (A, A + 1e-7)),
+    (assert_near, (np.inf, np.inf)), (assert_near, (3, 3)),
+    (assert_near, (np.uint8(3), np.uint8(5), 0, 2)), (assert_near, (1.0, 2.0, np.inf)),
+    (assert_near, (1.0, 1.1, 0.0, 0.2)), (assert_positive, (A,)), (assert_negative, (-A,)),
+    (assert_non_negative, (A - 1,)), (assert_non_positive, (1 - A,)),
+    (assert_positive, (np.zeros(0),)), (assert_finite, (A,)), (check_numerics, (A,)),
+]  # fmt: skip
 
 FAIL = [
     (assert_equal, (A, [1.0, 2.0, 4.0]),

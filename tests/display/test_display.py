@@ -203,22 +203,13 @@ def test_circles_end() -> None:
 Pair = namedtuple("Pair", ["mu", "nu"])  # what optax's states are
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ((1,), "(1,)"),
-        ((), "()"),
-        ({"b", "a"}, "{'a', 'b'}"),
-        (set(), "set()"),
-        ({1: jnp.zeros(2)}, "{1: [0. 0.]}"),
-        (Pair(jnp.zeros(2), None), "Pair(mu=[0. 0.], nu=None)"),
-        (np.dtype("int32"), "int32"),
-        (jnp.tanh, "tanh"),
-        (int, "int"),
-        (object(), "<object object>"),
-        ("x" * 300, "'" + "x" * 198 + "…"),
-    ],
-)
+@pytest.mark.parametrize(("value", "text"), [
+    ((1,), "(1,)"), ((), "()"), ({"b", "a"}, "{'a', 'b'}"), (set(), "set()"),
+    ({1: jnp.zeros(2)}, "{1: [0. 0.]}"),
+    (Pair(jnp.zeros(2), None), "Pair(mu=[0. 0.], nu=None)"),
+    (np.dtype("int32"), "int32"), (jnp.tanh, "tanh"), (int, "int"), (object(), "<object object>"),
+    ("x" * 300, "'" + "x" * 198 + "…"),
+])  # fmt: skip
 def test_value_text(value: Any, text: str) -> None:
     assert value_text(value) == text
 

@@ -52,40 +52,19 @@ class Plain:
         return "<plain>"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("text", "text"),
-        (["text"], "['text']"),
-        (None, "None"),
-        (2.5, "2.5"),
-        (True, "True"),
-        ([True, None, 1, 2.5], "[True, None, 1, 2.5]"),
-        ((1,), "(1,)"),
-        ((), "()"),
-        ([], "[]"),
-        ({}, "{}"),
-        (set(), "set()"),
-        ({3, 1}, "{1, 3}"),
-        (frozenset({1}), "frozenset({1})"),
-        (OrderedDict(a=1), "OrderedDict({'a': 1})"),
-        (Pair(1, "b"), "Pair(left=1, right='b')"),
-        (Point(1, [2]), "Point(x=1, y=[2])"),
-        (Node(1, np.zeros(2)), "Node(a=1, b=[0. 0.])"),
-        (Plain(), "<plain>"),
-        ([Plain(), max, int], "[<plain>, max, int]"),
-        (np.float32(0.1), "0.1"),
-        ([np.float32(0.1)], "[0.1]"),
-        (jnp.bfloat16(1.5), "1.5"),
-        (np.array([True, False]), "[ True False]"),
-        (np.zeros((0, 3)), "[]"),
-        (np.array([1 + 2j]), "[1.+2.j]"),
-        (np.array("a", np.dtypes.StringDType()), "a"),
-        ([np.array("a", np.dtypes.StringDType())], "['a']"),
-        (np.array(["a", "b"]), "['a' 'b']"),
-        (b"bytes", "b'bytes'"),
-    ],
-)
+@pytest.mark.parametrize(("value", "text"), [
+    ("text", "text"), (["text"], "['text']"), (None, "None"), (2.5, "2.5"), (True, "True"),
+    ([True, None, 1, 2.5], "[True, None, 1, 2.5]"), ((1,), "(1,)"), ((), "()"), ([], "[]"),
+    ({}, "{}"), (set(), "set()"), ({3, 1}, "{1, 3}"), (frozenset({1}), "frozenset({1})"),
+    (OrderedDict(a=1), "OrderedDict({'a': 1})"), (Pair(1, "b"), "Pair(left=1, right='b')"),
+    (Point(1, [2]), "Point(x=1, y=[2])"), (Node(1, np.zeros(2)), "Node(a=1, b=[0. 0.])"),
+    (Plain(), "<plain>"), ([Plain(), max, int], "[<plain>, max, int]"), (np.float32(0.1), "0.1"),
+    ([np.float32(0.1)], "[0.1]"), (jnp.bfloat16(1.5), "1.5"),
+    (np.array([True, False]), "[ True False]"), (np.zeros((0, 3)), "[]"),
+    (np.array([1 + 2j]), "[1.+2.j]"), (np.array("a", np.dtypes.StringDType()), "a"),
+    ([np.array("a", np.dtypes.StringDType())], "['a']"), (np.array(["a", "b"]), "['a' 'b']"),
+    (b"bytes", "b'bytes'"),
+])  # fmt: skip
 def test_what_values_look_like(value, text):
     assert pretty(value) == text
 

@@ -108,21 +108,13 @@ def test_each_operation_has_its_operands_as_edges() -> None:
     assert {edge.type for edge in graph.edges} == {"f32[4,4]"}
 
 
-@pytest.mark.parametrize(
-    ("fn", "label"),
-    [
-        (lambda x: x * 0.1, "mul 0.1"),
-        (lambda x: 0.1 * x, "mul 0.1"),
-        (lambda x: 1 - x, "sub(1, ·)"),
-        (lambda x: x - 1, "sub 1"),
-        (lambda x: x / 6.0, "div 6"),
-        (lambda x: x**2, "integer_pow 2"),
-        (lambda x: jnp.maximum(x, 0), "max 0"),
-        (lambda x: jnp.where(x > 0, 0.0, x), "select_n(·, ·, 0)"),
-        (lambda x: x + jnp.full(3, 1e-7), "add 1e-07"),
-        (lambda x: x + jnp.inf, "add inf"),
-    ],
-)
+@pytest.mark.parametrize(("fn", "label"), [
+    (lambda x: x * 0.1, "mul 0.1"), (lambda x: 0.1 * x, "mul 0.1"), (lambda x: 1 - x, "sub(1, ·)"),
+    (lambda x: x - 1, "sub 1"), (lambda x: x / 6.0, "div 6"), (lambda x: x**2, "integer_pow 2"),
+    (lambda x: jnp.maximum(x, 0), "max 0"),
+    (lambda x: jnp.where(x > 0, 0.0, x), "select_n(·, ·, 0)"),
+    (lambda x: x + jnp.full(3, 1e-7), "add 1e-07"), (lambda x: x + jnp.inf, "add inf"),
+])  # fmt: skip
 def test_literals_stand_in_the_label(fn: Callable[[Any], Any], label: str) -> None:
     assert labels(trace(fn, zeros(3)), "operation")[-1] == label
 

@@ -141,18 +141,10 @@ def test_orthogonal_is_jaxs():
     np.testing.assert_array_equal(I.Orthogonal(2.0, seed=7)((4, 3)), theirs)
 
 
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [
-        ((), (1, 1)),
-        ((5,), (5, 5)),
-        ((3, 4), (3, 4)),
-        ((2, 3, 4), (6, 8)),
-        ((3, 3, 8, 16), (72, 144)),
-        ((2, 3, 5, 7, 11), (210, 330)),
-        ((0, 4), (0, 4)),
-    ],
-)
+@pytest.mark.parametrize(("shape", "expected"), [
+    ((), (1, 1)), ((5,), (5, 5)), ((3, 4), (3, 4)), ((2, 3, 4), (6, 8)), ((3, 3, 8, 16), (72, 144)),
+    ((2, 3, 5, 7, 11), (210, 330)), ((0, 4), (0, 4)),
+])  # fmt: skip
 def test_fans(shape, expected):
     assert fans(shape) == expected
 

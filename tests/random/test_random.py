@@ -284,16 +284,10 @@ def test_uniform_follows_its_bounds():
 
 
 # ---------------------------------------------------------------- state
-@pytest.mark.parametrize(
-    ("low", "delta", "expected"),
-    [
-        (0, 3, [0, 3]),
-        (2**32 - 1, 1, [1, 0]),
-        (2**32 - 2, 5, [1, 3]),
-        (7, 2**33 + 1, [2, 8]),
-        (7, 0, [0, 7]),
-    ],
-)
+@pytest.mark.parametrize(("low", "delta", "expected"), [
+    (0, 3, [0, 3]), (2**32 - 1, 1, [1, 0]), (2**32 - 2, 5, [1, 3]), (7, 2**33 + 1, [2, 8]),
+    (7, 0, [0, 7]),
+])  # fmt: skip
 @pytest.mark.parametrize("compiled", [False, True])
 def test_skip_carries(low, delta, expected, compiled):
     rng = G(7)
@@ -381,21 +375,12 @@ def test_a_name_and_a_picture():
 
 
 # ---------------------------------------------------------------- seeds
-@pytest.mark.parametrize(
-    ("seed", "words"),
-    [
-        (7, [0, 7]),
-        (-1, [2**32 - 1, 2**32 - 1]),
-        (2**40 + 3, [256, 3]),
-        (2**64 - 1, [2**32 - 1, 2**32 - 1]),
-        (np.int32(-1), [2**32 - 1, 2**32 - 1]),
-        ([1, 2], [1, 2]),
-        ((1, -1), [1, 2**32 - 1]),
-        (np.array([1, 2], np.int64), [1, 2]),
-        (jax.random.key(7), [0, 7]),
-        (jax.random.PRNGKey(7), [0, 7]),
-    ],
-)
+@pytest.mark.parametrize(("seed", "words"), [
+    (7, [0, 7]), (-1, [2**32 - 1, 2**32 - 1]), (2**40 + 3, [256, 3]),
+    (2**64 - 1, [2**32 - 1, 2**32 - 1]), (np.int32(-1), [2**32 - 1, 2**32 - 1]), ([1, 2], [1, 2]),
+    ((1, -1), [1, 2**32 - 1]), (np.array([1, 2], np.int64), [1, 2]), (jax.random.key(7), [0, 7]),
+    (jax.random.PRNGKey(7), [0, 7]),
+])  # fmt: skip
 def test_seeds(seed, words):
     assert G(seed).state.numpy().tolist() == [*words, 0, 0]
 
@@ -470,22 +455,13 @@ def test_set_seed_in_a_compiled_function():
 
 
 CALLS = [
-    ("normal", (3, 1.0, 2.0), {}),
-    ("truncated_normal", (3, 1.0, 2.0), {}),
-    ("uniform", (3, 1.0, 2.0), {}),
-    ("uniform", (3,), {"maxval": 9, "dtype": "int32"}),
-    ("uniform_full_int", (3,), {}),
-    ("randint", (3, 0, 10), {}),
-    ("bernoulli", (3, 0.3), {}),
-    ("binomial", (3, 10, 0.3), {}),
-    ("poisson", (3, 4.0), {}),
-    ("exponential", (3, 2.0), {}),
-    ("gamma", (3, 2.0, 3.0), {}),
-    ("permutation", (5,), {}),
-    ("shuffle", ([1, 2, 3],), {}),
-    ("choice", ([1, 2, 3], 2), {"replace": False}),
-    ("categorical", ([[0.0, 1.0, 2.0]], 3), {}),
-]
+    ("normal", (3, 1.0, 2.0), {}), ("truncated_normal", (3, 1.0, 2.0), {}),
+    ("uniform", (3, 1.0, 2.0), {}), ("uniform", (3,), {"maxval": 9, "dtype": "int32"}),
+    ("uniform_full_int", (3,), {}), ("randint", (3, 0, 10), {}), ("bernoulli", (3, 0.3), {}),
+    ("binomial", (3, 10, 0.3), {}), ("poisson", (3, 4.0), {}), ("exponential", (3, 2.0), {}),
+    ("gamma", (3, 2.0, 3.0), {}), ("permutation", (5,), {}), ("shuffle", ([1, 2, 3],), {}),
+    ("choice", ([1, 2, 3], 2), {"replace": False}), ("categorical", ([[0.0, 1.0, 2.0]], 3), {}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "args", "kwargs"), CALLS)

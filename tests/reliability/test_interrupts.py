@@ -380,24 +380,14 @@ def _mapped(v: jv.Variable) -> None:
     jv.map_fn(lambda x: x * v[1], v)
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda v: jv.Variable(v, shape=(2, 2)),
-        lambda v: jv.State.of(v),
-        lambda v: v[0:1].value,
-        _scattered,
-        _scored,
-        _looped,
-        _mapped,
-        lambda v: jv.recompute(lambda x: x * v)(2.0),
-        lambda v: jv.custom_gradient(lambda x: (x * 2, lambda dy: dy))(v.value),
-        lambda v: jv.stop_gradient(v),
-        lambda _: jv.random.Generator(0),
-        lambda _: jv.initializers.Identity()((2, 2)),
-        lambda v: jv.optimizers.Adam().apply_gradients([(v.value, v)]),
-    ],
-)
+@pytest.mark.parametrize("act", [
+    lambda v: jv.Variable(v, shape=(2, 2)), lambda v: jv.State.of(v), lambda v: v[0:1].value,
+    _scattered, _scored, _looped, _mapped, lambda v: jv.recompute(lambda x: x * v)(2.0),
+    lambda v: jv.custom_gradient(lambda x: (x * 2, lambda dy: dy))(v.value),
+    lambda v: jv.stop_gradient(v), lambda _: jv.random.Generator(0),
+    lambda _: jv.initializers.Identity()((2, 2)),
+    lambda v: jv.optimizers.Adam().apply_gradients([(v.value, v)]),
+])  # fmt: skip
 def test_jax_works_on_after_an_interrupt_as_it_enters_or_leaves_a_trace(act: Any):
     v = jv.Variable([1.0, 2.0])
     action = functools.partial(act, v)

@@ -73,16 +73,11 @@ def is_right(a: jv.Variable, b: jv.Variable, step: Callable[..., Any], value: fl
 
 
 READS = {
-    "value": lambda a: a.value,
-    "numpy": lambda a: a.numpy(),
-    "float": lambda a: float(a[0]),
-    "repr": repr,
-    "operator": lambda a: a + 1,
-    "State.of": jv.State.of,
-    "assign_add": lambda a: a.assign_add(jnp.ones(3)),
-    "part": lambda a: a[0].assign(1.0),
+    "value": lambda a: a.value, "numpy": lambda a: a.numpy(), "float": lambda a: float(a[0]),
+    "repr": repr, "operator": lambda a: a + 1, "State.of": jv.State.of,
+    "assign_add": lambda a: a.assign_add(jnp.ones(3)), "part": lambda a: a[0].assign(1.0),
     "compiled": lambda a: jv.compile(lambda: a * 2)(),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("how", READS)

@@ -158,39 +158,19 @@ SPEC = jax.ShapeDtypeStruct((1, 3), "float32")
 same = functools.lru_cache(lambda n: n)
 
 
-@pytest.mark.parametrize(
-    "asks",
-    [
-        lambda n: n == 1,
-        lambda n: n != 1,
-        lambda n: n == 1.0,
-        lambda n: np.float32(1) == n,
-        lambda n: np.int64(1) == n,
-        lambda n: n % 2 == 0,
-        lambda n: bool(n % 2),
-        lambda n: not n - 1,
-        lambda n: n in (1, 2),
-        lambda n: n in {1, 2},
-        lambda n: (n, 3) == (1, 3),
-        lambda n: np.array_equal((n, 3), (1, 3)),
-        lambda n: [1, 2].count(n),
-        lambda n: 2 * n + 1 == n + 4,
-        lambda n: n == 1 + 0j,
-        lambda n: fractions.Fraction(1) == n,
-        lambda n: {1: 3.0}.get(n, 1.0),
-        lambda n: {(1, 3): 3.0}.get((n, 3), 1.0),
-        lambda n: {8: 3.0}.get(2 * n),
-        lambda n: {1: 3.0}.pop(n, 1.0),
-        lambda n: {n} & {1},
-        lambda n: len({n, 1}),
-        lambda n: {n: 1.0},
-        lambda n: collections.Counter([n, 1]),
-        lambda n: {SPEC: 3.0}.get(jax.ShapeDtypeStruct((n, 3), "float32")),
-        lambda n: jax.ShapeDtypeStruct((n, 3), "float32") == SPEC,
-        lambda n: {same(1): 3.0}.get(n),
-        lambda n: (lambda found: found.get(n))({1: 3.0}),
-    ],
-)
+@pytest.mark.parametrize("asks", [
+    lambda n: n == 1, lambda n: n != 1, lambda n: n == 1.0, lambda n: np.float32(1) == n,
+    lambda n: np.int64(1) == n, lambda n: n % 2 == 0, lambda n: bool(n % 2), lambda n: not n - 1,
+    lambda n: n in (1, 2), lambda n: n in {1, 2}, lambda n: (n, 3) == (1, 3),
+    lambda n: np.array_equal((n, 3), (1, 3)), lambda n: [1, 2].count(n),
+    lambda n: 2 * n + 1 == n + 4, lambda n: n == 1 + 0j, lambda n: fractions.Fraction(1) == n,
+    lambda n: {1: 3.0}.get(n, 1.0), lambda n: {(1, 3): 3.0}.get((n, 3), 1.0),
+    lambda n: {8: 3.0}.get(2 * n), lambda n: {1: 3.0}.pop(n, 1.0), lambda n: {n} & {1},
+    lambda n: len({n, 1}), lambda n: {n: 1.0}, lambda n: collections.Counter([n, 1]),
+    lambda n: {SPEC: 3.0}.get(jax.ShapeDtypeStruct((n, 3), "float32")),
+    lambda n: jax.ShapeDtypeStruct((n, 3), "float32") == SPEC,
+    lambda n: {same(1): 3.0}.get(n), lambda n: (lambda found: found.get(n))({1: 3.0}),
+])  # fmt: skip
 def test_a_question_whose_answer_depends_on_the_size_raises(asks):
     n = compared(symbol("batch"))
     with pytest.raises(

@@ -103,33 +103,17 @@ def test_the_result_is_not_a_view_of_the_variable():
     assert before.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("convert", "value", "expected"),
-    [
-        (int, 3.7, 3),
-        (float, 3, 3.0),
-        (complex, 2.0, 2 + 0j),
-        (bool, 1.0, True),
-        (bool, [0.0], False),
-        (bool, "a", True),
-        (bool, "", False),
-        (len, [1, 2, 3], 3),
-        (list, [1, 2], [1, 2]),
-        (sum, [1, 2], 3),
-        (max, [1, 2], 2),
-        (sorted, [2, 1], [1, 2]),
-        (math.sqrt, 4.0, 2.0),
-        (math.floor, 2.5, 2),
-        (lambda v: list(range(v)), 3, [0, 1, 2]),
-        (lambda v: "abcd"[v], 2, "c"),
-        (lambda v: f"{v:.2f}", 3.14159, "3.14"),
-        (lambda v: f"{v}", 1.5, "<Variable 'Variable' float32[] 1.5>"),
-        (lambda v: v.item(), 1.5, 1.5),
-        (lambda v: 2.0 in v, [1.0, 2.0], True),
-        (lambda v: 5.0 in v, [1.0, 2.0], False),
-        (lambda v: (v.shape, v.ndim, v.size), [[1, 2, 3]], ((1, 3), 2, 3)),
-    ],
-)
+@pytest.mark.parametrize(("convert", "value", "expected"), [
+    (int, 3.7, 3), (float, 3, 3.0), (complex, 2.0, 2 + 0j), (bool, 1.0, True), (bool, [0.0], False),
+    (bool, "a", True), (bool, "", False), (len, [1, 2, 3], 3), (list, [1, 2], [1, 2]),
+    (sum, [1, 2], 3), (max, [1, 2], 2), (sorted, [2, 1], [1, 2]), (math.sqrt, 4.0, 2.0),
+    (math.floor, 2.5, 2), (lambda v: list(range(v)), 3, [0, 1, 2]), (lambda v: "abcd"[v], 2, "c"),
+    (lambda v: f"{v:.2f}", 3.14159, "3.14"),
+    (lambda v: f"{v}", 1.5, "<Variable 'Variable' float32[] 1.5>"),
+    (lambda v: v.item(), 1.5, 1.5), (lambda v: 2.0 in v, [1.0, 2.0], True),
+    (lambda v: 5.0 in v, [1.0, 2.0], False),
+    (lambda v: (v.shape, v.ndim, v.size), [[1, 2, 3]], ((1, 3), 2, 3)),
+])  # fmt: skip
 def test_conversions(convert, value, expected):
     found = convert(jv.Variable(value))
     assert found == expected

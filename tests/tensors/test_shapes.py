@@ -22,19 +22,14 @@ def test_shapes_that_match(shape, pattern):
     assert misfit("x", shape, pattern, {}) is None
 
 
-@pytest.mark.parametrize(
-    ("shape", "pattern", "why"),
-    [
-        ((3,), (), "it should have rank 0"),
-        ((3, 4), (3,), "it should have rank 1"),
-        ((4,), (..., 3, 4), "it should have rank 2 or more"),
-        ((3, 4), (3, 5), "dimension 1 of x should be 5"),
-        ((2, 3, 4), (..., 5), "dimension 2 of x should be 5"),
-        ((2, 3, 4), (3, ...), "dimension 0 of x should be 3"),
-        ((3, 4), ("n", "n"), "n is 3 (dimension 0 of x), but dimension 1 of x is 4"),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("shape", "pattern", "why"), [
+    ((3,), (), "it should have rank 0"), ((3, 4), (3,), "it should have rank 1"),
+    ((4,), (..., 3, 4), "it should have rank 2 or more"),
+    ((3, 4), (3, 5), "dimension 1 of x should be 5"),
+    ((2, 3, 4), (..., 5), "dimension 2 of x should be 5"),
+    ((2, 3, 4), (3, ...), "dimension 0 of x should be 3"),
+    ((3, 4), ("n", "n"), "n is 3 (dimension 0 of x), but dimension 1 of x is 4"),
+], ids=repr)  # fmt: skip
 def test_shapes_that_do_not(shape, pattern, why):
     assert misfit("x", shape, pattern, {}) == why
 

@@ -15,20 +15,11 @@ from jaxvars.tensors.tensor import fit, to_tensor
 
 
 # ---------------------------------------------------------------- dtypes
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        (float, "float32"),
-        (int, "int32"),
-        (complex, "complex64"),
-        (bool, "bool"),
-        ("bfloat16", "bfloat16"),
-        (jnp.float16, "float16"),
-        (np.uint8, "uint8"),
-        (np.dtype("int8"), "int8"),
-        (jnp.float8_e4m3fn, "float8_e4m3fn"),
-    ],
-)
+@pytest.mark.parametrize(("given", "name"), [
+    (float, "float32"), (int, "int32"), (complex, "complex64"), (bool, "bool"),
+    ("bfloat16", "bfloat16"), (jnp.float16, "float16"), (np.uint8, "uint8"),
+    (np.dtype("int8"), "int8"), (jnp.float8_e4m3fn, "float8_e4m3fn"),
+])  # fmt: skip
 def test_as_dtype(given, name):
     assert as_dtype(given).name == name
 
@@ -118,22 +109,12 @@ def test_integers_of_more_than_32_bits_become_floats(dtype: str):
         assert found.tolist() == [2.0**31, -(2.0**33)]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("abc", "abc"),
-        (b"abc", "abc"),
-        ("", ""),
-        ("hé 世界\n", "hé 世界\n"),
-        (["a", "long text"], ["a", "long text"]),
-        ([["a"], [b"b"]], [["a"], ["b"]]),
-        (np.array(["a", "b"]), ["a", "b"]),
-        (np.array(["a", "b"], object), ["a", "b"]),
-        (np.array(["a"], string), ["a"]),
-        ("a\0", "a\0"),
-        ([["a\0"], [b"\0"]], [["a\0"], ["\0"]]),
-    ],
-)
+@pytest.mark.parametrize(("value", "text"), [
+    ("abc", "abc"), (b"abc", "abc"), ("", ""), ("hé 世界\n", "hé 世界\n"),
+    (["a", "long text"], ["a", "long text"]), ([["a"], [b"b"]], [["a"], ["b"]]),
+    (np.array(["a", "b"]), ["a", "b"]), (np.array(["a", "b"], object), ["a", "b"]),
+    (np.array(["a"], string), ["a"]), ("a\0", "a\0"), ([["a\0"], [b"\0"]], [["a\0"], ["\0"]]),
+])  # fmt: skip
 def test_strings_become_numpy_strings_that_cannot_be_changed(value, text):
     found = to_tensor(value)
     assert found.tolist() == text
@@ -141,24 +122,10 @@ def test_strings_become_numpy_strings_that_cannot_be_changed(value, text):
     assert not found.flags.writeable
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        {},
-        {"a": 1},
-        {1},
-        frozenset(),
-        object(),
-        len,
-        [None],
-        [1, None],
-        [object()],
-        iter([1]),
-        np.array([None]),
-        np.array(["a", 1], object),
-    ],
-)
+@pytest.mark.parametrize("value", [
+    None, {}, {"a": 1}, {1}, frozenset(), object(), len, [None], [1, None], [object()], iter([1]),
+    np.array([None]), np.array(["a", 1], object),
+])  # fmt: skip
 def test_what_is_no_tensor(value):
     with pytest.raises(NotATensorError, match=r"^the thing is \w+, which is not a tensor"):
         to_tensor(value, what="the thing")
@@ -192,55 +159,35 @@ def test_what_else_is_refused(value, error, message):
         to_tensor(value, what="the thing")
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype"),
-    [
-        (1, "float32"),
-        (True, "float32"),
-        (True, "int8"),
-        (2, "complex64"),
-        (3, "int4"),
-        (255, "uint8"),
-        (1.5, "bfloat16"),
-        (3.4028235e38, "float32"),
-        (float("nan"), "float16"),
-        (np.arange(3), "int8"),
-        (np.arange(3.0), "float16"),
-        (jnp.arange(3), "float32"),
-        (jnp.arange(3), "uint8"),
-        (jnp.ones(2), "float16"),
-    ],
-)
+@pytest.mark.parametrize(("value", "dtype"), [
+    (1, "float32"), (True, "float32"), (True, "int8"), (2, "complex64"), (3, "int4"),
+    (255, "uint8"), (1.5, "bfloat16"), (3.4028235e38, "float32"), (float("nan"), "float16"),
+    (np.arange(3), "int8"), (np.arange(3.0), "float16"), (jnp.arange(3), "float32"),
+    (jnp.arange(3), "uint8"), (jnp.ones(2), "float16"),
+])  # fmt: skip
 def test_a_dtype_asked_for_is_given(value, dtype):
     found = to_tensor(value, dtype)
     assert found.dtype == dtype
     np.testing.assert_allclose(np.asarray(found, complex), np.asarray(value, complex))
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "message"),
-    [
-        (1.5, "int32", "float64, and dtype int32 cannot hold it without loss"),
-        (1.5, "int4", "cannot hold it without loss"),
-        (float("nan"), "int32", "cannot hold it without loss"),
-        (1j, "float32", "complex128, and dtype float32"),
-        (2, "bool", "int64, and dtype bool"),
-        (jnp.ones(2), "int32", "float32, and dtype int32"),
-        ("a", "float32", "string, but dtype float32 was requested"),
-        (1, "string", r"dtype string was requested: use str\(\)"),
-        (300, "uint8", r"is 300, outside of uint8 \(0 to 255\)"),
-        ([1, 300], "uint8", r"reaches from 1 to 300, outside of uint8"),
-        (-1, "uint32", "outside of uint32"),
-        (9, "int4", "outside of int4"),
-        (jnp.arange(3) * 1000, "int8", "from 0 to 2000, outside of int8"),
-        (jnp.asarray(-1), "uint8", "outside of uint8"),
-        (1e10, "float16", "outside of float16"),
-        (1e6, "float8_e4m3fn", "outside of float8_e4m3fn"),
-        (jnp.float32(1e10), "float16", "outside of float16"),
-        (jax.random.key(0), "float32", "key<fry>, and dtype float32"),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("value", "dtype", "message"), [
+    (1.5, "int32", "float64, and dtype int32 cannot hold it without loss"),
+    (1.5, "int4", "cannot hold it without loss"),
+    (float("nan"), "int32", "cannot hold it without loss"),
+    (1j, "float32", "complex128, and dtype float32"), (2, "bool", "int64, and dtype bool"),
+    (jnp.ones(2), "int32", "float32, and dtype int32"),
+    ("a", "float32", "string, but dtype float32 was requested"),
+    (1, "string", r"dtype string was requested: use str\(\)"),
+    (300, "uint8", r"is 300, outside of uint8 \(0 to 255\)"),
+    ([1, 300], "uint8", r"reaches from 1 to 300, outside of uint8"),
+    (-1, "uint32", "outside of uint32"), (9, "int4", "outside of int4"),
+    (jnp.arange(3) * 1000, "int8", "from 0 to 2000, outside of int8"),
+    (jnp.asarray(-1), "uint8", "outside of uint8"), (1e10, "float16", "outside of float16"),
+    (1e6, "float8_e4m3fn", "outside of float8_e4m3fn"),
+    (jnp.float32(1e10), "float16", "outside of float16"),
+    (jax.random.key(0), "float32", "key<fry>, and dtype float32"),
+], ids=repr)  # fmt: skip
 def test_nothing_is_lost_to_a_dtype_asked_for(value, dtype, message):
     with pytest.raises(DtypeError, match=f"^it .*{message}") as error:
         to_tensor(value, dtype, what="it")
@@ -361,26 +308,13 @@ def test_an_array_that_fits_is_not_copied():
     assert fit(array, (3,), F32, name="v") is array
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "have"),
-    [
-        (2.5, I32, "float64"),
-        (2.0, I32, "float64"),
-        (1j, F32, "complex128"),
-        (True, I32, "bool"),
-        (1, np.dtype("bool"), "int64"),
-        (np.arange(3), F32, "int64"),
-        (np.float16(1), F32, "float16"),
-        (jnp.float16(1), F32, "float16"),
-        (jnp.arange(3), F32, "int32"),
-        (jnp.ones(2), np.dtype("float16"), "float32"),
-        ("a", F32, "string"),
-        (1, string, "int64"),
-        (jax.random.key(0), F32, "key<fry>"),
-        (1.0, jax.random.key(0).dtype, "float64"),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("value", "dtype", "have"), [
+    (2.5, I32, "float64"), (2.0, I32, "float64"), (1j, F32, "complex128"), (True, I32, "bool"),
+    (1, np.dtype("bool"), "int64"), (np.arange(3), F32, "int64"), (np.float16(1), F32, "float16"),
+    (jnp.float16(1), F32, "float16"), (jnp.arange(3), F32, "int32"),
+    (jnp.ones(2), np.dtype("float16"), "float32"), ("a", F32, "string"), (1, string, "int64"),
+    (jax.random.key(0), F32, "key<fry>"), (1.0, jax.random.key(0).dtype, "float64"),
+], ids=repr)  # fmt: skip
 def test_another_dtype_is_refused(value, dtype, have):
     want = "string" if is_string(dtype) else str(dtype)
     words = f"value of dtype {have} to variable 'v' of dtype {want}: .*Convert the value"
@@ -388,17 +322,9 @@ def test_another_dtype_is_refused(value, dtype, have):
         fit(value, (), dtype, name="v")
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype"),
-    [
-        (256, U8),
-        (-1, U8),
-        (2**40, I32),
-        (np.int64(2**40), I32),
-        (1e300, F32),
-        (jnp.asarray(-1), U8),
-    ],
-)
+@pytest.mark.parametrize(("value", "dtype"), [
+    (256, U8), (-1, U8), (2**40, I32), (np.int64(2**40), I32), (1e300, F32), (jnp.asarray(-1), U8),
+])  # fmt: skip
 def test_a_number_out_of_range_is_refused(value, dtype):
     with pytest.raises(DtypeError, match=f"the value for variable 'v' is .*outside of {dtype}"):
         fit(value, (), dtype, name="v")
@@ -427,17 +353,10 @@ def test_spec():
     assert TensorSpec.of(jnp.ones((2, 3))) == TensorSpec((2, 3))
 
 
-@pytest.mark.parametrize(
-    ("value", "matches"),
-    [
-        (jnp.ones((5, 3)), True),
-        (jnp.ones((0, 3)), True),
-        (jnp.ones((5, 4)), False),
-        (jnp.ones(3), False),
-        (jnp.ones((1, 5, 3)), False),
-        (jnp.ones((5, 3), jnp.int32), False),
-    ],
-)
+@pytest.mark.parametrize(("value", "matches"), [
+    (jnp.ones((5, 3)), True), (jnp.ones((0, 3)), True), (jnp.ones((5, 4)), False),
+    (jnp.ones(3), False), (jnp.ones((1, 5, 3)), False), (jnp.ones((5, 3), jnp.int32), False),
+])  # fmt: skip
 def test_spec_matches(value, matches):
     assert TensorSpec((None, 3)).matches(value) is matches
 

@@ -118,24 +118,19 @@ def test_strings_keep_zero_characters_at_their_end():
     assert tf.sparse.to_dense(sparse, "b\0").numpy().tolist() == [b"b\0", b"a\0"]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: tf.gather([1, 2, 3], [[0, 3]]), r"indices\[0,1\] = 3 is not in \[0, 3\)"),
-        (
-            lambda: tf.gather_nd([[1, 2]], [[0, 2]]),
-            r"indices\[0\] = \[0, 2\] does not index into param shape \[1,2\]",
-        ),
-        (lambda: tf.squeeze(tf.ones([2, 1]), 0), r"Can not squeeze dim\[0\], expected a dimension"),
-        (lambda: tf.split(tf.ones(4), 3), "Number of ways to split should evenly divide"),
-        (lambda: tf.concat([tf.ones(2), tf.ones([1, 2])], 0), "ConcatOp : Dimension mismatch"),
-        (lambda: tf.stack([tf.ones(2), tf.ones(3)]), "Shapes of all inputs must match"),
-        (lambda: tf.expand_dims(1, 2), r"is not in range \[-1, 1\)"),
-        (lambda: tf.pad(tf.ones(2), [[1, 1]], "edge"), "'CONSTANT', 'REFLECT' or 'SYMMETRIC'"),
-        (lambda: tf.where([True], [1]), "both be non-None or both be None"),
-        (lambda: tf.strings.split(["a b"]), "no ragged tensors"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: tf.gather([1, 2, 3], [[0, 3]]), r"indices\[0,1\] = 3 is not in \[0, 3\)"),
+    (lambda: tf.gather_nd([[1, 2]], [[0, 2]]),
+     r"indices\[0\] = \[0, 2\] does not index into param shape \[1,2\]"),
+    (lambda: tf.squeeze(tf.ones([2, 1]), 0), r"Can not squeeze dim\[0\], expected a dimension"),
+    (lambda: tf.split(tf.ones(4), 3), "Number of ways to split should evenly divide"),
+    (lambda: tf.concat([tf.ones(2), tf.ones([1, 2])], 0), "ConcatOp : Dimension mismatch"),
+    (lambda: tf.stack([tf.ones(2), tf.ones(3)]), "Shapes of all inputs must match"),
+    (lambda: tf.expand_dims(1, 2), r"is not in range \[-1, 1\)"),
+    (lambda: tf.pad(tf.ones(2), [[1, 1]], "edge"), "'CONSTANT', 'REFLECT' or 'SYMMETRIC'"),
+    (lambda: tf.where([True], [1]), "both be non-None or both be None"),
+    (lambda: tf.strings.split(["a b"]), "no ragged tensors"),
+])  # fmt: skip
 def test_messages(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -176,22 +176,15 @@ def test_tensor_array():
     assert tf.TensorArray(tf.int32, size=0).stack().shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("ask", "error", "why"),
-    [
-        (
-            lambda ta: ta.read(9),
-            tf.errors.OutOfRangeError,
-            "read from index 9 but array size is: 2",
-        ),
-        (lambda ta: ta.write(9, 1), tf.errors.OutOfRangeError, "not resizeable and size is: 2"),
-        (lambda ta: ta.write(-1, 1), tf.errors.OutOfRangeError, "negative indices"),
-        (lambda ta: ta.write(0, tf.constant(1.0)), tf.errors.InvalidArgumentError, "write dtype"),
-        (lambda ta: ta.write(0, 1).write(1, [1, 2]), ValueError, "Incompatible shape"),
-        (lambda ta: ta.unstack([1, 2, 3]), ValueError, "Cannot unstack 3 tensors"),
-        (lambda _: tf.TensorArray(tf.int32), ValueError, "Size must be declared"),
-    ],
-)
+@pytest.mark.parametrize(("ask", "error", "why"), [
+    (lambda ta: ta.read(9), tf.errors.OutOfRangeError, "read from index 9 but array size is: 2"),
+    (lambda ta: ta.write(9, 1), tf.errors.OutOfRangeError, "not resizeable and size is: 2"),
+    (lambda ta: ta.write(-1, 1), tf.errors.OutOfRangeError, "negative indices"),
+    (lambda ta: ta.write(0, tf.constant(1.0)), tf.errors.InvalidArgumentError, "write dtype"),
+    (lambda ta: ta.write(0, 1).write(1, [1, 2]), ValueError, "Incompatible shape"),
+    (lambda ta: ta.unstack([1, 2, 3]), ValueError, "Cannot unstack 3 tensors"),
+    (lambda _: tf.TensorArray(tf.int32), ValueError, "Size must be declared"),
+])  # fmt: skip
 def test_tensor_array_refuses(ask, error, why):
     with pytest.raises(error, match=why):
         ask(tf.TensorArray(tf.int32, size=2))

@@ -262,36 +262,18 @@ def test_tables_that_change(tmp_path):
     assert table.lookup(key).numpy().tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (
-            lambda: tf.lookup.StaticHashTable(KeyValues(["a", "a"], [1, 2]), 0),
-            tf.errors.FailedPreconditionError,
-            "Key a has 1 and trying to add value 2",
-        ),
-        (
-            lambda: tf.lookup.StaticHashTable(KeyValues(["a"], [1]), 0).lookup(tf.constant([1])),
-            TypeError,
-            "Dtype of argument `keys` must be",
-        ),
-        (
-            lambda: tf.lookup.StaticVocabularyTable(None, 0),
-            ValueError,
-            "`num_oov_buckets` must be > 0",
-        ),
-        (
-            lambda: tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, 0, -1, -2).insert(
-                [-1], [5]
-            ),
-            tf.errors.InvalidArgumentError,
-            "Using the empty_key",
-        ),
-        (lambda: tf.strings.unicode_decode(["a"], "UTF-8"), ValueError, "no ragged tensors"),
-        (lambda: tf.strings.unicode_script, AttributeError, "unicodedata.name"),
-        (lambda: tf.io.parse_sequence_example, AttributeError, "VarLenFeature"),
-    ],
-)
+@pytest.mark.parametrize(("make", "error", "message"), [
+    (lambda: tf.lookup.StaticHashTable(KeyValues(["a", "a"], [1, 2]), 0),
+     tf.errors.FailedPreconditionError, "Key a has 1 and trying to add value 2"),
+    (lambda: tf.lookup.StaticHashTable(KeyValues(["a"], [1]), 0).lookup(tf.constant([1])),
+     TypeError, "Dtype of argument `keys` must be"),
+    (lambda: tf.lookup.StaticVocabularyTable(None, 0), ValueError, "`num_oov_buckets` must be > 0"),
+    (lambda: tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, 0, -1, -2).insert([-1], [5]),
+     tf.errors.InvalidArgumentError, "Using the empty_key"),
+    (lambda: tf.strings.unicode_decode(["a"], "UTF-8"), ValueError, "no ragged tensors"),
+    (lambda: tf.strings.unicode_script, AttributeError, "unicodedata.name"),
+    (lambda: tf.io.parse_sequence_example, AttributeError, "VarLenFeature"),
+])  # fmt: skip
 def test_what_is_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()

@@ -173,69 +173,33 @@ def test_one_of_ones_own():
         kinds.LinearOperator(tf.float32)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (
-            lambda: kinds.LinearOperatorFullMatrix(DEFINITE, is_square=False, is_non_singular=True),
-            ValueError,
-            "A non-singular matrix is always square",
-        ),
-        (
-            lambda: kinds.LinearOperatorFullMatrix([[1.0, 2.0]], is_self_adjoint=True).is_square,
-            ValueError,
-            "User set is_square hint to True",
-        ),
-        (
-            lambda: kinds.LinearOperatorDiag([1.0], is_self_adjoint=False),
-            ValueError,
-            "real diagonal operator is always self adjoint",
-        ),
-        (
-            lambda: kinds.LinearOperatorIdentity(2).matvec([1.0, 2.0, 3.0]),
-            ValueError,
-            "Dimensions 2 and 3 are not compatible",
-        ),
-        (
-            lambda: kinds.LinearOperatorZeros(2).solvevec([1.0, 2.0]),
-            NotImplementedError,
-            "expected to be singular",
-        ),
-        (
-            lambda: kinds.LinearOperatorFullMatrix([[1.0, 2.0]]).determinant(),
-            NotImplementedError,
-            "expected to not be square",
-        ),
-        (
-            lambda: kinds.LinearOperatorDiag([1.0]) @ kinds.LinearOperatorIdentity(2),
-            ValueError,
-            "Operators are incompatible",
-        ),
-        (
-            lambda: kinds.LinearOperatorDiag([1.0, 0.0]).assert_non_singular(),
-            tf.errors.InvalidArgumentError,
-            "Diagonal contained zero values",
-        ),
-        (
-            lambda: kinds.LinearOperatorDiag([1.0, -1.0]).assert_positive_definite(),
-            tf.errors.InvalidArgumentError,
-            "not positive definite",
-        ),
-        (
-            lambda: kinds.LinearOperatorFullMatrix([[1.0, 2.0], [0.0, 1.0]]).assert_self_adjoint(),
-            tf.errors.InvalidArgumentError,
-            "not equal to its adjoint",
-        ),
-        (
-            lambda: kinds.LinearOperatorFullMatrix(tf.ones([2, 2])).assert_non_singular(),
-            tf.errors.InvalidArgumentError,
-            "Singular matrix up to precision",
-        ),
-        (lambda: kinds.LinearOperatorComposition([]), ValueError, "non-empty list of operators"),
-        (lambda: kinds.LinearOperatorIdentity(2.5), TypeError, "must be integer type"),
-        (lambda: kinds.LinearOperatorDiagonal, AttributeError, "no attribute"),
-    ],
-)
+@pytest.mark.parametrize(("make", "error", "words"), [
+    (lambda: kinds.LinearOperatorFullMatrix(DEFINITE, is_square=False, is_non_singular=True),
+     ValueError, "A non-singular matrix is always square"),
+    (lambda: kinds.LinearOperatorFullMatrix([[1.0, 2.0]], is_self_adjoint=True).is_square,
+     ValueError, "User set is_square hint to True"),
+    (lambda: kinds.LinearOperatorDiag([1.0], is_self_adjoint=False), ValueError,
+     "real diagonal operator is always self adjoint"),
+    (lambda: kinds.LinearOperatorIdentity(2).matvec([1.0, 2.0, 3.0]), ValueError,
+     "Dimensions 2 and 3 are not compatible"),
+    (lambda: kinds.LinearOperatorZeros(2).solvevec([1.0, 2.0]), NotImplementedError,
+     "expected to be singular"),
+    (lambda: kinds.LinearOperatorFullMatrix([[1.0, 2.0]]).determinant(), NotImplementedError,
+     "expected to not be square"),
+    (lambda: kinds.LinearOperatorDiag([1.0]) @ kinds.LinearOperatorIdentity(2), ValueError,
+     "Operators are incompatible"),
+    (lambda: kinds.LinearOperatorDiag([1.0, 0.0]).assert_non_singular(),
+     tf.errors.InvalidArgumentError, "Diagonal contained zero values"),
+    (lambda: kinds.LinearOperatorDiag([1.0, -1.0]).assert_positive_definite(),
+     tf.errors.InvalidArgumentError, "not positive definite"),
+    (lambda: kinds.LinearOperatorFullMatrix([[1.0, 2.0], [0.0, 1.0]]).assert_self_adjoint(),
+     tf.errors.InvalidArgumentError, "not equal to its adjoint"),
+    (lambda: kinds.LinearOperatorFullMatrix(tf.ones([2, 2])).assert_non_singular(),
+     tf.errors.InvalidArgumentError, "Singular matrix up to precision"),
+    (lambda: kinds.LinearOperatorComposition([]), ValueError, "non-empty list of operators"),
+    (lambda: kinds.LinearOperatorIdentity(2.5), TypeError, "must be integer type"),
+    (lambda: kinds.LinearOperatorDiagonal, AttributeError, "no attribute"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused(make, error, words):
     with pytest.raises(error, match=words):
         make()

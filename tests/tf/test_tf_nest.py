@@ -15,20 +15,11 @@ ordered = collections.OrderedDict([("b", 1), ("a", 2)])
 filled = collections.defaultdict(list, {"a": 1})
 
 
-@pytest.mark.parametrize(
-    ("structure", "leaves"),
-    [
-        ({"b": [1, (2, 3)], "a": {"c": 4}}, [4, 1, 2, 3]),
-        (None, [None]),
-        ([], []),
-        ("abc", ["abc"]),
-        (Pair(1, [2]), [1, 2]),
-        ({1, 2}, [{1, 2}]),
-        (ordered, [2, 1]),
-        (range(3), [0, 1, 2]),
-        (filled, [1]),
-    ],
-)
+@pytest.mark.parametrize(("structure", "leaves"), [
+    ({"b": [1, (2, 3)], "a": {"c": 4}}, [4, 1, 2, 3]), (None, [None]), ([], []), ("abc", ["abc"]),
+    (Pair(1, [2]), [1, 2]), ({1, 2}, [{1, 2}]), (ordered, [2, 1]), (range(3), [0, 1, 2]),
+    (filled, [1]),
+])  # fmt: skip
 def test_flatten_and_back(structure, leaves):
     assert tf.nest.flatten(structure) == leaves
     packed = tf.nest.pack_sequence_as(structure, leaves)

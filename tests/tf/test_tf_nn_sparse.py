@@ -26,18 +26,12 @@ def test_embeddings_of_sparse_ids(options, rows):
     np.testing.assert_allclose(found, rows, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("ids", "options", "rows"),
-    [
-        ([1, -2, 0], {}, [[2, 3], [0, 0], [0, 1], [0, 0]]),
-        ([1, -2, 0], {"default_id": 1}, [[2, 3], [2, 3], [0, 1], [2, 3]]),
-        (
-            [1, 2, 0],
-            {"sparse_weights": [1.0, -2.0, 0.0], "combiner": "sum"},
-            [[-6, -7], [0, 0], [0, 0], [0, 0]],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("ids", "options", "rows"), [
+    ([1, -2, 0], {}, [[2, 3], [0, 0], [0, 1], [0, 0]]),
+    ([1, -2, 0], {"default_id": 1}, [[2, 3], [2, 3], [0, 1], [2, 3]]),
+    ([1, 2, 0], {"sparse_weights": [1.0, -2.0, 0.0], "combiner": "sum"},
+     [[-6, -7], [0, 0], [0, 0], [0, 0]]),
+])  # fmt: skip
 def test_safe_embeddings_of_sparse_ids(ids, options, rows):
     sparse = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], ids, [4, 2])
     if "sparse_weights" in options:
@@ -118,19 +112,13 @@ ONES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("loss", "options", "wanted"),
-    [
-        ("nce_loss", {}, [11.261420249938965, 11.248663902282715]),
-        ("nce_loss", {"remove_accidental_hits": True}, [11.261420249938965, 8.00489330291748]),
-        ("sampled_softmax_loss", {}, [2.3191144466400146, 1.9459102153778076]),
-        (
-            "sampled_softmax_loss",
-            {"remove_accidental_hits": False},
-            [2.3191144466400146, 2.1202635765075684],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("loss", "options", "wanted"), [
+    ("nce_loss", {}, [11.261420249938965, 11.248663902282715]),
+    ("nce_loss", {"remove_accidental_hits": True}, [11.261420249938965, 8.00489330291748]),
+    ("sampled_softmax_loss", {}, [2.3191144466400146, 1.9459102153778076]),
+    ("sampled_softmax_loss", {"remove_accidental_hits": False},
+     [2.3191144466400146, 2.1202635765075684]),
+])  # fmt: skip
 def test_losses_of_samples(loss, options, wanted):
     found = getattr(tf.nn, loss)(**ONES, **options)
     np.testing.assert_allclose(found, wanted, rtol=1e-5)

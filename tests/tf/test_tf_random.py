@@ -210,32 +210,26 @@ def test_shapes_and_types(draw, dtype, shape):
     assert (found.dtype.name, tuple(found.shape)) == (dtype, shape)
 
 
-@pytest.mark.parametrize(
-    ("draw", "error", "words"),
-    [
-        (lambda: R.uniform([2], dtype=tf.int32), ValueError, "Must specify maxval"),
-        (lambda: R.uniform([2], 0, 3, dtype=tf.uint8), ValueError, "Accepted dtypes"),
-        (lambda: R.uniform([2], 3, 3, dtype=tf.int32), "Invalid", "Need minval < maxval, got 3"),
-        (lambda: R.normal([2], mean=[1.0, 2.0, 3.0]), "Invalid", "Incompatible shapes"),
-        (lambda: R.normal([2], dtype=tf.int32), TypeError, "int32"),
-        (lambda: R.categorical([1.0, 2.0], 5), "Invalid", "logits should be a matrix"),
-        (lambda: R.stateless_normal([2], seed=1), "Invalid", r"seed must have shape \[2\]"),
-        (lambda: R.stateless_gamma([3], [1, 2], [1.0, 2.0]), "Invalid", "must end with"),
-        (
-            lambda: R.stateless_uniform([4], [1, 2], minval=0, dtype=tf.int32),
-            ValueError,
-            "must be both None or not None",
-        ),
-        (lambda: R.Generator.from_seed(1, alg="dice"), ValueError, "unsupported value dice"),
-        (lambda: R.Generator(), ValueError, "made of `copy_from`"),
-        (lambda: R.Generator.from_state([1, 2], "philox"), ValueError, r"\(2,\) and \[3\] are inc"),
-        (lambda: R.Generator.from_key_counter(1, [1], 1), ValueError, r"\(1,\) and \[2\] are inc"),
-        (lambda: R.Generator.from_seed(1, alg=1.5), TypeError, "Can't convert argument `alg`"),
-        (lambda: R.uniform([2], [0, 1], 3, dtype=tf.int32), ValueError, "minval must be a scalar"),
-        (lambda: R.stateless_normal([2], [1.0, 2.0]), "Invalid", "allowed values: int32, int64"),
-        (lambda: R.set_global_generator(3), TypeError, "is not a Generator"),
-    ],
-)
+@pytest.mark.parametrize(("draw", "error", "words"), [
+    (lambda: R.uniform([2], dtype=tf.int32), ValueError, "Must specify maxval"),
+    (lambda: R.uniform([2], 0, 3, dtype=tf.uint8), ValueError, "Accepted dtypes"),
+    (lambda: R.uniform([2], 3, 3, dtype=tf.int32), "Invalid", "Need minval < maxval, got 3"),
+    (lambda: R.normal([2], mean=[1.0, 2.0, 3.0]), "Invalid", "Incompatible shapes"),
+    (lambda: R.normal([2], dtype=tf.int32), TypeError, "int32"),
+    (lambda: R.categorical([1.0, 2.0], 5), "Invalid", "logits should be a matrix"),
+    (lambda: R.stateless_normal([2], seed=1), "Invalid", r"seed must have shape \[2\]"),
+    (lambda: R.stateless_gamma([3], [1, 2], [1.0, 2.0]), "Invalid", "must end with"),
+    (lambda: R.stateless_uniform([4], [1, 2], minval=0, dtype=tf.int32), ValueError,
+     "must be both None or not None"),
+    (lambda: R.Generator.from_seed(1, alg="dice"), ValueError, "unsupported value dice"),
+    (lambda: R.Generator(), ValueError, "made of `copy_from`"),
+    (lambda: R.Generator.from_state([1, 2], "philox"), ValueError, r"\(2,\) and \[3\] are inc"),
+    (lambda: R.Generator.from_key_counter(1, [1], 1), ValueError, r"\(1,\) and \[2\] are inc"),
+    (lambda: R.Generator.from_seed(1, alg=1.5), TypeError, "Can't convert argument `alg`"),
+    (lambda: R.uniform([2], [0, 1], 3, dtype=tf.int32), ValueError, "minval must be a scalar"),
+    (lambda: R.stateless_normal([2], [1.0, 2.0]), "Invalid", "allowed values: int32, int64"),
+    (lambda: R.set_global_generator(3), TypeError, "is not a Generator"),
+])  # fmt: skip
 def test_errors(draw, error, words):
     kind = tf.errors.InvalidArgumentError if error == "Invalid" else error
     with pytest.raises(kind, match=words):

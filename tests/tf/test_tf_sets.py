@@ -46,24 +46,15 @@ def test_sets_of_strings_and_sizes():
     assert tf.sparse.to_dense(none).shape == [1, 0]
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: tf.sets.union([[1.0]], [[2.0]]), TypeError, "'a' has invalid dtype"),
-        (
-            lambda: tf.sets.union(tf.constant([[1]]), tf.constant([[2]], tf.int64)),
-            TypeError,
-            "Types don't match",
-        ),
-        (lambda: tf.sets.union([1], [2]), tf.errors.InvalidArgumentError, r"Shape \[1\] has rank"),
-        (
-            lambda: tf.sets.union([[1]], [[2], [3]]),
-            tf.errors.InvalidArgumentError,
-            r"Mismatched shapes \[1\] vs \[2\]",
-        ),
-        (lambda: tf.sets.size([[1]]), TypeError, "Expected `SparseTensor`"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "words"), [
+    (lambda: tf.sets.union([[1.0]], [[2.0]]), TypeError, "'a' has invalid dtype"),
+    (lambda: tf.sets.union(tf.constant([[1]]), tf.constant([[2]], tf.int64)), TypeError,
+     "Types don't match"),
+    (lambda: tf.sets.union([1], [2]), tf.errors.InvalidArgumentError, r"Shape \[1\] has rank"),
+    (lambda: tf.sets.union([[1]], [[2], [3]]), tf.errors.InvalidArgumentError,
+     r"Mismatched shapes \[1\] vs \[2\]"),
+    (lambda: tf.sets.size([[1]]), TypeError, "Expected `SparseTensor`"),
+])  # fmt: skip
 def test_sets_refuse(call, error, words):
     with pytest.raises(error, match=words):
         call()

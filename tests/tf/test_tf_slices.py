@@ -59,18 +59,13 @@ def test_gradients_of_lookups(fn, values, indices):
     assert parts(tf.function(lambda: gradient(fn, source))()) == (values, indices)
 
 
-@pytest.mark.parametrize(
-    "fn",
-    [
-        lambda x: tf.reduce_sum(tf.gather(x, [0])) + tf.reduce_sum(x),
-        lambda x: tf.gather(x, [1], axis=1),
-        lambda x: tf.gather(x, [0, 1], axis=-2),
-        lambda x: tf.gather(x, [[0], [1], [1], [0]], batch_dims=1),
-        lambda x: tf.gather_nd(x, [[0, 0], [2, 1]]),
-        lambda x: x[0],
-        lambda x: tf.gather(tf.reshape(x, [-1]), [0]),
-    ],
-)
+@pytest.mark.parametrize("fn", [
+    lambda x: tf.reduce_sum(tf.gather(x, [0])) + tf.reduce_sum(x),
+    lambda x: tf.gather(x, [1], axis=1), lambda x: tf.gather(x, [0, 1], axis=-2),
+    lambda x: tf.gather(x, [[0], [1], [1], [0]], batch_dims=1),
+    lambda x: tf.gather_nd(x, [[0, 0], [2, 1]]), lambda x: x[0],
+    lambda x: tf.gather(tf.reshape(x, [-1]), [0]),
+])  # fmt: skip
 def test_gradients_of_other_uses_are_tensors(fn):
     assert isinstance(gradient(fn, tf.Variable(TABLE)), tf.Tensor)
 

@@ -37,29 +37,20 @@ ruled.defjvp(lambda primals, tangents: (ruled(*primals), (*tangents, tangents[0]
 
 
 ONE: dict[str, tuple[Callable[..., Any], list[int]]] = {
-    "several iterations": (
-        lambda a, b, c, x: jax.lax.scan(spiral, (a, b, c), jnp.stack([x, x])),
-        [0b1111, 0b1110, 0b1100, 0b1000],
-    ),
-    "a condition": (
-        lambda a, b: jax.lax.while_loop(lambda c: c[0] < a, lambda c: (c[0] + 1, c[1] * b), (a, b)),
-        [0b01, 0b10],
-    ),
-    "some branch": (
-        lambda a, b, c: jax.lax.cond(a > 0, lambda: (b, 1.0, c), lambda: (b, c, 2.0)),
-        [0b010, 0b100, 0b100],
-    ),
-    "stopped": (
-        lambda a, b: jax.checkpoint(lambda a, b: (jax.lax.stop_gradient(a) * b, b // 1))(a, b),
-        [0b10, 0b10],
-    ),
-    "integers": (
-        lambda a, b: jax.jit(lambda a, b: (a.astype(int) * b, (a > 0).astype(float)))(a, b),
-        [0b10, 0],
-    ),
+    "several iterations": (lambda a, b, c, x: jax.lax.scan(spiral, (a, b, c), jnp.stack([x, x])),
+     [0b1111, 0b1110, 0b1100, 0b1000]),
+    "a condition": (lambda a,
+     b: jax.lax.while_loop(lambda c: c[0] < a, lambda c: (c[0] + 1, c[1] * b), (a, b)),
+     [0b01, 0b10]),
+    "some branch": (lambda a, b, c: jax.lax.cond(a > 0, lambda: (b, 1.0, c), lambda: (b, c, 2.0)),
+     [0b010, 0b100, 0b100]),
+    "stopped": (lambda a,
+     b: jax.checkpoint(lambda a, b: (jax.lax.stop_gradient(a) * b, b // 1))(a, b), [0b10, 0b10]),
+    "integers": (lambda a,
+     b: jax.jit(lambda a, b: (a.astype(int) * b, (a > 0).astype(float)))(a, b), [0b10, 0]),
     "a reference": (lambda a, b: jax.jit(through_reference)(a, b), [0b11, 0b11]),
     "a rule": (lambda a, b: jax.jit(ruled)(a, b), [0b11, 0b11, 0]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ONE)

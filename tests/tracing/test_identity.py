@@ -78,34 +78,19 @@ class Liar:
 
 NOON = dt.datetime(2000, 1, 1, 12, tzinfo=dt.UTC)
 TWINS: list[tuple[Any, Any]] = [
-    (1, True),
-    (1, 1.0),
-    (1.0, 1 + 0j),
-    (0.0, -0.0),
-    (0j, complex(-0.0, 0.0)),
-    (1.0, np.float64(1.0)),
-    (np.float32(0.0), np.float32(-0.0)),
-    (np.float32(1e-9), np.float32(2e-9)),
-    (1, Level.LOW),
-    ("a", np.str_("a")),
-    ("a", Name("a")),
-    (decimal.Decimal("1.0"), decimal.Decimal("1.00")),
-    (NOON, NOON.replace(fold=1)),
+    (1, True), (1, 1.0), (1.0, 1 + 0j), (0.0, -0.0), (0j, complex(-0.0, 0.0)),
+    (1.0, np.float64(1.0)), (np.float32(0.0), np.float32(-0.0)),
+    (np.float32(1e-9), np.float32(2e-9)), (1, Level.LOW), ("a", np.str_("a")), ("a", Name("a")),
+    (decimal.Decimal("1.0"), decimal.Decimal("1.00")), (NOON, NOON.replace(fold=1)),
     (NOON, NOON.astimezone(dt.timezone(dt.timedelta(hours=1)))),
-    (range(0), range(1, 1)),
-    (Config(1), Other(1)),
-]
+    (range(0), range(1, 1)), (Config(1), Other(1)),
+]  # fmt: skip
 INSIDE: dict[str, Callable[[Any], Any]] = {
-    "alone": lambda x: x,
-    "tuple": lambda x: ((x,), 2),
-    "list in a dict": lambda x: {"a": [x]},
-    "key of a dict": lambda x: {x: 1},
-    "frozenset": lambda x: frozenset({x}),
-    "named tuple": lambda x: Pair(1, x),
-    "dataclass": Config,
-    "field that isn't compared": Noted,
+    "alone": lambda x: x, "tuple": lambda x: ((x,), 2), "list in a dict": lambda x: {"a": [x]},
+    "key of a dict": lambda x: {x: 1}, "frozenset": lambda x: frozenset({x}),
+    "named tuple": lambda x: Pair(1, x), "dataclass": Config, "field that isn't compared": Noted,
     "partial": lambda x: functools.partial(max, x),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("inside", INSIDE)
@@ -116,21 +101,11 @@ def test_what_is_equal_to_python_is_told_apart(twins: Any, inside: str) -> None:
 
 
 @pytest.mark.parametrize("inside", INSIDE)
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: float("nan"),
-        lambda: str(np.str_("ab")),
-        lambda: np.float32(2.5),
-        lambda: Name("a"),
-        lambda: Config((1, (2.0, "x"))),
-        lambda: decimal.Decimal("1.5"),
-        lambda: jnp.float32,
-        lambda: np.dtype("float32"),
-        lambda: jax.P("x"),
-        lambda: NOON.replace(hour=3),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    lambda: float("nan"), lambda: str(np.str_("ab")), lambda: np.float32(2.5), lambda: Name("a"),
+    lambda: Config((1, (2.0, "x"))), lambda: decimal.Decimal("1.5"), lambda: jnp.float32,
+    lambda: np.dtype("float32"), lambda: jax.P("x"), lambda: NOON.replace(hour=3),
+])  # fmt: skip
 def test_the_same_value_made_again_is_the_same(make: Any, inside: str) -> None:
     one, other = (INSIDE[inside](make()) for _ in range(2))
     assert exact(one) == exact(other)

@@ -124,21 +124,13 @@ def test_what_it_does_happens_once_and_outside(how: Any, on_signal: Any):
     assert w.numpy().tolist() == [3.0, 3.0]
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda n: n[0].assign_add(1.0),
-        lambda n: n.assign_add(1.0),
-        lambda n: n.assign_sub([-1.0, -1.0]),
-        lambda n: n.assign(n.numpy() + 1.0),
-        lambda n: n.assign([1.0, 1.0]),
-        lambda n: n.__iadd__(1.0),
-        lambda n: n.__iadd__([1.0, 1.0]),
-        lambda n: n.scatter_add([0], [1.0]),
-        lambda n: n.__setitem__(0, 1.0),
-        lambda n: n.assign(jv.Variable(n.value).assign_add(1.0)),
-    ],
-)
+@pytest.mark.parametrize("write", [
+    lambda n: n[0].assign_add(1.0), lambda n: n.assign_add(1.0),
+    lambda n: n.assign_sub([-1.0, -1.0]), lambda n: n.assign(n.numpy() + 1.0),
+    lambda n: n.assign([1.0, 1.0]), lambda n: n.__iadd__(1.0), lambda n: n.__iadd__([1.0, 1.0]),
+    lambda n: n.scatter_add([0], [1.0]), lambda n: n.__setitem__(0, 1.0),
+    lambda n: n.assign(jv.Variable(n.value).assign_add(1.0)),
+])  # fmt: skip
 def test_a_variable_is_written_in_the_middle_of_a_bind(write: Callable[[jv.Variable], Any]):
     n = jv.Variable([0.0, 0.0])
     with context.at(None):  # pyright: ignore[reportArgumentType] - as JAX has it there

@@ -145,23 +145,18 @@ def test_eager_compiled_and_pure_agree(kind: Any):
     assert ordered(pure) == ordered(body(given))
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda d: jv.map_fn(lambda x: x, d),
-        lambda d: jv.map_fn(lambda x: x, d, batch_size=2),
-        lambda d: jv.vectorized_map(lambda x: x, d),
-        lambda d: jv.cond(True, lambda x: x, lambda x: x, d),
-        lambda d: jv.while_loop(lambda _: False, lambda x: x, d),
-        lambda d: jv.fori_loop(0, 2, lambda _, x: x, d),
-        lambda d: jv.scan(lambda c, x: (c, x), 0.0, d)[1],
-        lambda d: jv.scan(lambda c, x: (c, x), d, jnp.ones(2))[0],
-        lambda d: jv.functionalize(lambda x: x)(jv.State.of(), d)[0],
-        jv.stop_gradient,
-        jv.recompute(lambda x: x),
-        jv.custom_gradient(lambda x: (x, lambda *upstream: upstream)),
-    ],
-)
+@pytest.mark.parametrize("act", [
+    lambda d: jv.map_fn(lambda x: x, d), lambda d: jv.map_fn(lambda x: x, d, batch_size=2),
+    lambda d: jv.vectorized_map(lambda x: x, d),
+    lambda d: jv.cond(True, lambda x: x, lambda x: x, d),
+    lambda d: jv.while_loop(lambda _: False, lambda x: x, d),
+    lambda d: jv.fori_loop(0, 2, lambda _, x: x, d),
+    lambda d: jv.scan(lambda c, x: (c, x), 0.0, d)[1],
+    lambda d: jv.scan(lambda c, x: (c, x), d, jnp.ones(2))[0],
+    lambda d: jv.functionalize(lambda x: x)(jv.State.of(), d)[0],
+    jv.stop_gradient, jv.recompute(lambda x: x),
+    jv.custom_gradient(lambda x: (x, lambda *upstream: upstream)),
+])  # fmt: skip
 def test_what_takes_and_returns_trees(act: Any):
     for keys in ("za", "az"):
         tree = {key: jnp.ones(3) for key in keys}

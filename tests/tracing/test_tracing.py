@@ -606,19 +606,10 @@ def body(carry: Any, _: Any) -> Any:
     return jnp.sin(carry), None
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        jnp.sin,
-        jax.nn.relu,
-        jax.nn.gelu,
-        ruled,
-        tangled,
-        lambda x: jnp.sum(x, axis=0),
-        lambda x: jax.lax.scan(body, x, None, length=2),
-        lambda x: x @ x,
-    ],
-)
+@pytest.mark.parametrize("f", [
+    jnp.sin, jax.nn.relu, jax.nn.gelu, ruled, tangled, lambda x: jnp.sum(x, axis=0),
+    lambda x: jax.lax.scan(body, x, None, length=2), lambda x: x @ x,
+])  # fmt: skip
 def test_the_same_operation_has_the_same_key(f: Any) -> None:
     x = jnp.ones((3, 3))
     first = keys_of(f, x)
