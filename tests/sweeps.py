@@ -38,32 +38,26 @@ def _key(item: pytest.Item) -> tuple[str, str]:
 
 SWEEPS: dict[str, str] = {
     "notebooks": """
-        04_training.ipynb
-        05_placement_and_scale.ipynb
-        06_from_tensorflow.ipynb
+        04_training.ipynb 05_placement_and_scale.ipynb 06_from_tensorflow.ipynb
     """,
     "tests/reliability/test_fork.py": """
         test_a_process_forked_before_jax_is_used_computes
         test_what_a_forked_process_may_do_and_what_it_is_told
     """,
     "tests/reliability/test_interrupts.py": """
-        test_a_checkpoint_is_whole
-        test_a_warm_step_between_execution_and_return
+        test_a_checkpoint_is_whole test_a_warm_step_between_execution_and_return
         test_jax_works_on_after_an_interrupt_as_it_enters_or_leaves_a_trace
         test_what_runs_eagerly_is_all_or_nothing
     """,
     "tests/reliability/test_junk.py": "test_junk_is_taken_exactly_or_refused",
     "tests/reliability/test_memory.py": """
-        test_a_step_that_finds_no_memory_where_jit_is_fast
-        test_steps_that_run_out_of_memory
-        test_the_next_touch_of_a_lost_variable_says_what_failed
-        test_what_is_not_donated_is_not_lost
+        test_a_step_that_finds_no_memory_where_jit_is_fast test_steps_that_run_out_of_memory
+        test_the_next_touch_of_a_lost_variable_says_what_failed test_what_is_not_donated_is_not_lost
     """,
     "tests/reliability/test_settings.py": "test_what_a_setting_broke",
     "tests/tracing/test_around.py": "test_what_is_entered_is_left_wherever_it_is_interrupted",
     "tests/autograph/test_autograph.py": """
-        test_compiled_gradients_are_eager
-        test_compiled_is_eager
+        test_compiled_gradients_are_eager test_compiled_is_eager
     """,
     "tests/autograph/test_autograph_random.py": "test_random_programs",
     "tests/autograph/test_autograph_world.py": """
@@ -71,13 +65,11 @@ SWEEPS: dict[str, str] = {
         test_what_changes_is_carried
     """,
     "tests/checkpoint/test_checkpoint.py": """
-        test_metrics_that_data_builds_are_built
-        test_training_goes_on_in_another_process_bit_for_bit
+        test_metrics_that_data_builds_are_built test_training_goes_on_in_another_process_bit_for_bit
         test_values_go_from_one_mesh_to_another
     """,
     "tests/checkpoint/test_checkpoint_files.py": """
-        test_a_full_disk_changes_nothing
-        test_a_process_can_be_killed_at_any_moment
+        test_a_full_disk_changes_nothing test_a_process_can_be_killed_at_any_moment
     """,
     "tests/checkpoint/test_checkpoint_manager.py": """
         test_a_save_is_finished_and_its_error_told_when_the_interpreter_ends
@@ -86,8 +78,7 @@ SWEEPS: dict[str, str] = {
         test_two_processes_may_save_in_one_directory
     """,
     "tests/core/test_checks.py": """
-        test_a_check_anywhere_fails_the_step
-        test_a_check_anywhere_raises_eagerly
+        test_a_check_anywhere_fails_the_step test_a_check_anywhere_raises_eagerly
         test_a_check_under_a_tape_around
     """,
     "tests/compiler/test_compile.py": """
@@ -95,16 +86,12 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/test_conformance.py": "test_it_does_the_same_as_eagerly",
     "tests/control/test_control.py": """
-        test_a_tape_inside_around_and_both
-        test_a_transform_of_the_pure_function_is_mathematics
-        test_any_program
-        test_eager_is_compiled_is_pure
-        test_maps_over_any_number_of_elements
+        test_a_tape_inside_around_and_both test_a_transform_of_the_pure_function_is_mathematics
+        test_any_program test_eager_is_compiled_is_pure test_maps_over_any_number_of_elements
         test_tensor_arrays_that_were_never_written
     """,
     "tests/debugging/test_debugging.py": """
-        test_comparisons_are_those_of_the_numbers
-        test_what_holds
+        test_comparisons_are_those_of_the_numbers test_what_holds
     """,
     "tests/parallel/test_strategies.py": "test_a_strategy_gives_the_same_result_as_one_device",
     "tests/parallel/test_processes.py": """
@@ -114,63 +101,44 @@ SWEEPS: dict[str, str] = {
         test_variables_on_several_processes_are_saved_by_all_and_restored_by_one
     """,
     "tests/control/test_vmap_index.py": """
-        test_it_advances_by_what_the_example_drew_that_drew_most
-        test_nested_maps
+        test_it_advances_by_what_the_example_drew_that_drew_most test_nested_maps
         test_over_all_examples_they_are_distributed_as_they_should
     """,
     "tests/tensors/test_array_like.py": """
-        test_an_operand_may_be_written_to_afterwards
-        test_operators
-        test_operators_with_numbers
+        test_an_operand_may_be_written_to_afterwards test_operators test_operators_with_numbers
     """,
     "tests/graph/test_graph.py": "test_the_picture_does_not_depend_on_hash_seeds",
     "tests/core/test_indices.py": "test_an_index_out_of_range_fails_the_step",
     "tests/initializers/test_initializers.py": """
-        test_an_integer_gives_the_same_each_time
-        test_any_rank
-        test_dtypes
-        test_orthogonal
-        test_the_named_ones_are_variance_scaling
-        test_the_numbers_are_jaxs
-        test_variance_scaling
+        test_an_integer_gives_the_same_each_time test_any_rank test_dtypes test_orthogonal
+        test_the_named_ones_are_variance_scaling test_the_numbers_are_jaxs test_variance_scaling
     """,
     "tests/interop/test_interop.py": """
-        test_a_cell_carries
-        test_a_linen_model_trains_as_in_flax_to_the_bit
-        test_an_nnx_model_trains_as_in_flax_to_the_bit
-        test_eager_compiled_and_pure_are_one
+        test_a_cell_carries test_a_linen_model_trains_as_in_flax_to_the_bit
+        test_an_nnx_model_trains_as_in_flax_to_the_bit test_eager_compiled_and_pure_are_one
         test_examples_of_a_map_draw_different_values
-        test_lifted_transforms_work_and_their_draws_are_seen
-        test_seeds_are_those_of_flax
+        test_lifted_transforms_work_and_their_draws_are_seen test_seeds_are_those_of_flax
         test_streams_of_nnx_go_on_and_can_begin_anew
     """,
     "tests/losses/test_losses.py": """
-        test_the_functions_are_those_of_tensorflow
-        test_values_and_gradients_are_those_of_tensorflow
+        test_the_functions_are_those_of_tensorflow test_values_and_gradients_are_those_of_tensorflow
     """,
     "tests/demo/test_main.py": """
-        test_a_picture_is_drawn_whatever_came_out
-        test_a_reader_that_has_gone_causes_no_traceback
-        test_as_a_program_without_a_terminal
-        test_in_a_terminal_there_is_a_bar_with_the_loss
-        test_it_recognises_the_held_out_digits
-        test_the_report
+        test_a_picture_is_drawn_whatever_came_out test_a_reader_that_has_gone_causes_no_traceback
+        test_as_a_program_without_a_terminal test_in_a_terminal_there_is_a_bar_with_the_loss
+        test_it_recognises_the_held_out_digits test_the_report
         test_the_same_seed_gives_the_same_losses_and_another_one_others
-        test_what_it_says_it_drew_is_there
-        test_without_matplotlib_it_says_so_and_trains
+        test_what_it_says_it_drew_is_there test_without_matplotlib_it_says_so_and_trains
     """,
     "tests/devices/test_mesh.py": "test_a_transformer_block_trains_as_on_one_device",
     "tests/metrics/test_metrics.py": """
         test_as_a_pure_function_they_do_the_same_and_change_nothing
-        test_build_makes_the_state_beforehand
-        test_compiled_they_do_what_they_do_eagerly
+        test_build_makes_the_state_beforehand test_compiled_they_do_what_they_do_eagerly
         test_edges_are_those_of_tensorflow
         test_labels_of_a_narrow_dtype_are_below_any_number_of_classes
         test_large_numbers_of_one_batch_do_not_swallow_small_ones
-        test_one_large_batch_is_summed_as_in_float64
-        test_reset_copy_pickle_and_merge
-        test_results_are_those_of_tensorflow
-        test_sums_and_means_are_those_of_tensorflow
+        test_one_large_batch_is_summed_as_in_float64 test_reset_copy_pickle_and_merge
+        test_results_are_those_of_tensorflow test_sums_and_means_are_those_of_tensorflow
         test_weights_of_a_narrow_dtype_count_as_they_are
     """,
     "tests/debugging/test_numerics.py": "test_what_is_not_a_mistake",
@@ -183,44 +151,28 @@ SWEEPS: dict[str, str] = {
         test_a_function_may_be_an_extra_argument
         test_a_generator_and_a_discriminator_learn_in_one_compiled_step
         test_a_narrow_variable_takes_the_step_of_a_wide_one
-        test_copies_of_model_and_optimizer_stay_tied
-        test_gradients_of_small_floats_update_float32
-        test_the_updates_are_those_of_optax_to_the_bit
-        test_the_updates_are_those_of_tensorflow
+        test_copies_of_model_and_optimizer_stay_tied test_gradients_of_small_floats_update_float32
+        test_the_updates_are_those_of_optax_to_the_bit test_the_updates_are_those_of_tensorflow
         test_updates_are_computed_where_dtypes_are_not_mixed
         test_variables_of_bfloat16_keep_their_dtype
     """,
     "tests/tracing/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
     "tests/console/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
     "tests/test_properties.py": """
-        test_eager_is_compiled_is_pure
-        test_the_tape_is_jax_grad
+        test_eager_is_compiled_is_pure test_the_tape_is_jax_grad
     """,
     "tests/random/test_random.py": """
-        test_64_bits_change_no_stream
-        test_categorical_of_batches
-        test_chi_square
-        test_choices_of_rows
-        test_dtypes
-        test_every_draw_is_the_same_compiled
-        test_first_used_anywhere
-        test_gamma_is_differentiated_by_its_shape_parameter
-        test_global_generator_and_stateless_functions_agree
-        test_integers
-        test_kolmogorov_smirnov
-        test_logits_of_few_bits_prefer_no_class
-        test_shapes
-        test_the_same_stream_everywhere
+        test_64_bits_change_no_stream test_categorical_of_batches test_chi_square
+        test_choices_of_rows test_dtypes test_every_draw_is_the_same_compiled
+        test_first_used_anywhere test_gamma_is_differentiated_by_its_shape_parameter
+        test_global_generator_and_stateless_functions_agree test_integers test_kolmogorov_smirnov
+        test_logits_of_few_bits_prefer_no_class test_shapes test_the_same_stream_everywhere
     """,
     "tests/autodiff/test_recording.py": """
-        test_a_replay_is_compiled_from_the_second_time
-        test_a_tape_costs_what_value_and_grad_costs
-        test_a_tape_in_a_compiled_function_costs_no_more
-        test_compiled_gradients_equal_jitted_ones
-        test_derivatives_of_second_order_through_what_runs_once
-        test_gradients_equal_jax_grad
-        test_jacobians_and_tangents_through_what_runs_once
-        test_no_array_is_kept_alive
+        test_a_replay_is_compiled_from_the_second_time test_a_tape_costs_what_value_and_grad_costs
+        test_a_tape_in_a_compiled_function_costs_no_more test_compiled_gradients_equal_jitted_ones
+        test_derivatives_of_second_order_through_what_runs_once test_gradients_equal_jax_grad
+        test_jacobians_and_tangents_through_what_runs_once test_no_array_is_kept_alive
         test_other_transforms_over_a_tape_over_what_runs_once
         test_the_value_under_a_tape_keeps_its_rule_for_every_derivative
     """,
@@ -232,20 +184,15 @@ SWEEPS: dict[str, str] = {
     "tests/export/test_export.py": """
         test_a_branch_that_depends_on_an_open_size_is_refused
         test_a_training_step_goes_on_as_the_one_that_was_saved
-        test_it_is_saved_again_alone_and_as_a_part
-        test_it_runs_wherever_a_compiled_function_does
+        test_it_is_saved_again_alone_and_as_a_part test_it_runs_wherever_a_compiled_function_does
         test_objects_are_part_of_the_program_and_static_values_choose_one
         test_values_gradients_and_assignments_come_back
     """,
     "tests/compiler/test_signature.py": "test_two_equal_objects_with_variables_are_two_objects",
     "tests/autodiff/test_tape_anywhere.py": """
-        test_a_function_with_a_rule_for_batches_of_many_sizes
-        test_a_linen_module_under_a_tape
-        test_a_penalty_on_the_gradient
-        test_an_array_of_the_tape_closed_over_by_any_transform
-        test_losses_of_optax
-        test_random_values_are_constants
-        test_tapes_around_a_shard_map
+        test_a_function_with_a_rule_for_batches_of_many_sizes test_a_linen_module_under_a_tape
+        test_a_penalty_on_the_gradient test_an_array_of_the_tape_closed_over_by_any_transform
+        test_losses_of_optax test_random_values_are_constants test_tapes_around_a_shard_map
     """,
     "tests/autodiff/test_tape_assigns.py": """
         test_through_assigns_is_the_gradient_of_the_pure_function
@@ -257,23 +204,19 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/core/test_variable.py": "test_jax_takes_it_for_an_array",
     "tests/core/test_variable_writes.py": """
-        test_operators_that_assign
-        test_parts_read_and_change_as_in_numpy
-        test_powers_in_place_are_those_of_a_known_exponent
-        test_scattering
+        test_operators_that_assign test_parts_read_and_change_as_in_numpy
+        test_powers_in_place_are_those_of_a_known_exponent test_scattering
         test_scattering_in_a_matrix
     """,
     "tests/debugging/test_verify.py": """
         test_a_wrong_slope_is_found_by_any_float
         test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function
         test_functions_with_one_mode_of_derivatives_are_checked_in_that
-        test_what_agrees_is_listed_and_nothing_changes
-        test_what_is_right_raises_no_false_alarm
+        test_what_agrees_is_listed_and_nothing_changes test_what_is_right_raises_no_false_alarm
     """,
     "tests/tf/test_tf_config.py": "test_settings_before_the_start_and_after",
     "tests/tf/test_tf_experimental_numpy.py": """
-        test_operators_promote_when_asked_for
-        test_random_values
+        test_operators_promote_when_asked_for test_random_values
     """,
     "tests/tf/test_tf_function_traces.py": "test_a_body_is_traced_once_for_all_sizes",
     "tests/tf/test_tf_gradients.py": """
@@ -282,9 +225,7 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/tf/test_tf_io.py": "test_random_changes_of_images_are_tensorflows",
     "tests/tf/test_tf_keras.py": """
-        test_expressions
-        test_initializers_draw
-        test_slopes_of_activations_at_corners
+        test_expressions test_initializers_draw test_slopes_of_activations_at_corners
         test_without_keras
     """,
     "tests/tf/test_tf_keras_layers.py": """
@@ -292,14 +233,12 @@ SWEEPS: dict[str, str] = {
         test_a_loop_of_ones_own_is_gradient_descent_eager_and_compiled
         test_a_model_is_built_in_the_first_call_of_a_function
         test_a_step_that_is_interrupted_anywhere_leaves_no_scope
-        test_fit_and_loops_take_turns_with_one_optimizer
-        test_keras_is_imported_when_layers_are_used
+        test_fit_and_loops_take_turns_with_one_optimizer test_keras_is_imported_when_layers_are_used
         test_losses_of_layers_are_there_in_the_tape_and_after_it
         test_what_a_call_changes_is_changed_by_functions_and_by_fit_alike
     """,
     "tests/tf/test_tf_linear_operators.py": """
-        test_matrices_and_made_operators_agree
-        test_operators_are_tensorflows
+        test_matrices_and_made_operators_agree test_operators_are_tensorflows
     """,
     "tests/tf/test_tf_native.py": """
         test_each_optimizer_updates_variables_of_both_kinds
@@ -307,36 +246,25 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/tf/test_tf_nn.py": "test_channels_may_come_first",
     "tests/tf/test_tf_nn_sparse.py": """
-        test_losses_of_samples
-        test_pools_of_fractional_sizes
-        test_samplers
+        test_losses_of_samples test_pools_of_fractional_sizes test_samplers
     """,
     "tests/tf/test_tf_page.py": "test_the_program_prints_the_lines_of_a_word",
     "tests/tf/test_tf_random.py": """
-        test_maps_draw_for_each_example
-        test_one_trace_draws_for_all_sizes
-        test_shapes_and_types
-        test_statistics
-        test_the_numbers_are_tensorflows
-        test_what_a_generator_draws
+        test_maps_draw_for_each_example test_one_trace_draws_for_all_sizes test_shapes_and_types
+        test_statistics test_the_numbers_are_tensorflows test_what_a_generator_draws
     """,
     "tests/tf/test_tf_rows.py": """
-        test_compiled_is_eager
-        test_gradients
-        test_values
+        test_compiled_is_eager test_gradients test_values
     """,
     "tests/tf/test_tf_saved_model.py": """
         test_a_saved_step_trains_and_is_part_of_another_model
-        test_the_one_function_with_a_signature_is_served
-        test_what_was_traced_can_be_called
+        test_the_one_function_with_a_signature_is_served test_what_was_traced_can_be_called
     """,
     "tests/tf/test_tf_slices.py": """
-        test_gradients_of_lookups
-        test_gradients_of_other_uses_are_tensors
+        test_gradients_of_lookups test_gradients_of_other_uses_are_tensors
     """,
     "tests/tf/test_tf_texts.py": """
-        test_a_script_prints_what_tensorflow_prints
-        test_each_line_says_what_tensorflow_says
+        test_a_script_prints_what_tensorflow_prints test_each_line_says_what_tensorflow_says
     """,
     "tests/tf/test_tf_variable.py": "test_rows_of_a_known_index_in_a_function",
 }

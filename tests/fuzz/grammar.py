@@ -172,6 +172,17 @@ def _kind(source: str, holes: str = "", blocks: int = 0, *, is_apart: bool = Fal
     return Kind(tuple(source.strip("\n").splitlines()), holes, blocks, is_apart)
 
 
+def _kinds(text: str) -> list[Kind]:
+    """Return the kinds of a text: each after a line of its holes (or -), blocks and `apart`."""
+    kinds: list[Kind] = []
+    for part in text.strip("\n").removeprefix("# ").split("\n# "):
+        head, _, source = part.partition("\n")
+        holes, *more = head.split()
+        blocks = int(more[0]) if more else 0
+        kinds.append(_kind(source, holes.strip("-"), blocks, is_apart="apart" in more))
+    return kinds
+
+
 SIMPLE = [
     _kind("{r} = bounded({r} + {0})", "v"),
     _kind("{0}.assign(bounded({1}))", "nv"),
@@ -190,44 +201,33 @@ SIMPLE = [
     _kind("m.mean.update_state(bounded({0}))\n{r} = bounded({r} + m.mean.result())", "v"),
     _kind("{r} = bounded({r} + jv.vectorized_map(lambda e: e * m.s.value, {0}))", "v"),
     _kind("for _ in range(2):\n    m.b.assign(bounded(m.b * 0.5 + {0}))", "v"),
-    _kind(
-        """
+    *_kinds("""
+# nv
 with jv.GradientTape() as tape_{k}:
     loss_{k} = jnp.sum(jnp.sin({1}))
-{0}.assign_sub(0.2 * tape_{k}.gradient(loss_{k}, {0}, unconnected_gradients="zero"))""",
-        "nv",
-    ),
-    _kind(
-        """
+{0}.assign_sub(0.2 * tape_{k}.gradient(loss_{k}, {0}, unconnected_gradients="zero"))
+# vv
 with jv.GradientTape() as outer_{k}:
     with jv.GradientTape() as tape_{k}:
         loss_{k} = jnp.sum(jnp.sin({0}) * {1})
     slope_{k} = tape_{k}.gradient(loss_{k}, m.a, unconnected_gradients="zero")
     total_{k} = jnp.sum(slope_{k} ** 2)
-{r} = bounded({r} + outer_{k}.gradient(total_{k}, m.a, unconnected_gradients="zero"))""",
-        "vv",
-    ),
-    _kind(
-        """
+{r} = bounded({r} + outer_{k}.gradient(total_{k}, m.a, unconnected_gradients="zero"))
+# v
 with jv.ForwardAccumulator(m.a, jnp.ones_like(x)) as acc_{k}:
     moved_{k} = {0}
-{r} = bounded({r} + acc_{k}.jvp(moved_{k}, unconnected_gradients="zero"))""",
-        "v",
-    ),
-    _kind(
-        """
+{r} = bounded({r} + acc_{k}.jvp(moved_{k}, unconnected_gradients="zero"))
+# v
 with jv.GradientTape(persistent=True) as tape_{k}:
     tape_{k}.watch({r})
     value_{k} = jnp.sin({0})
 {r} = bounded({r} + tape_{k}.gradient(value_{k}, {r}, unconnected_gradients="zero"))
-{r} = bounded({r} + tape_{k}.jacobian(value_{k}, m.a, unconnected_gradients="zero")[0])""",
-        "v",
-    ),
+{r} = bounded({r} + tape_{k}.jacobian(value_{k}, m.a, unconnected_gradients="zero")[0])
+"""),
 ]
 
-NESTED = [
-    _kind(
-        """
+NESTED = _kinds("""
+# p 2
 def then_{k}():
     {R} = {r}
     <0>
@@ -236,123 +236,78 @@ def other_{k}():
     {R} = {r}
     <1>
     return {R}
-{r} = bounded(jv.cond({0}, then_{k}, other_{k}))""",
-        "p",
-        2,
-    ),
-    _kind(
-        """
+{r} = bounded(jv.cond({0}, then_{k}, other_{k}))
+# - 1
 def one_{k}(v):
     {R} = v
     <0>
     return {R}
 def two_{k}(v):
     return jnp.sin(v)
-{r} = bounded(jv.switch(m.n.value % 3, [two_{k}, one_{k}, lambda v: v], {r}))""",
-        "",
-        1,
-    ),
-    _kind(
-        """
+{r} = bounded(jv.switch(m.n.value % 3, [two_{k}, one_{k}, lambda v: v], {r}))
+# - 1
 def more_{k}(c):
     return c[0] < m.n.value % 3
 def body_{k}(c):
     {R} = c[1]
     <0>
     return c[0] + 1, {R}
-{r} = bounded(jv.while_loop(more_{k}, body_{k}, (jnp.int32(0), {r}), max_iterations=6)[1])""",
-        "",
-        1,
-    ),
-    _kind(
-        """
+{r} = bounded(jv.while_loop(more_{k}, body_{k}, (jnp.int32(0), {r}), max_iterations=6)[1])
+# - 1
 def more_{k}(c):
     return (c[0] < 3) & (jnp.sum(c[1]) < 1.2345)
 def body_{k}(c):
     {R} = c[1]
     <0>
     return c[0] + 1, {R}
-{r} = bounded(jv.while_loop(more_{k}, body_{k}, (jnp.int32(0), {r}))[1])""",
-        "",
-        1,
-    ),
-    _kind(
-        """
+{r} = bounded(jv.while_loop(more_{k}, body_{k}, (jnp.int32(0), {r}))[1])
+# - 1
 def body_{k}(i, v):
     {R} = v * jnp.cos(i)
     <0>
     return {R}
-{r} = bounded(jv.fori_loop(0, 3, body_{k}, {r}))""",
-        "",
-        1,
-    ),
-    _kind(
-        """
+{r} = bounded(jv.fori_loop(0, 3, body_{k}, {r}))
+# v 1
 def body_{k}(c, e):
     {R} = bounded(c + e)
     <0>
     return {R}, {R} * e
 {r}, ys_{k} = jv.scan(body_{k}, {r}, {0})
-{r} = bounded({r} + ys_{k}[1])""",
-        "v",
-        1,
-    ),
-    _kind(
-        """
+{r} = bounded({r} + ys_{k}[1])
+# v 1
 def each_{k}(e):
     {R} = e * jnp.ones_like(x)
     <0>
     return {R}
-{r} = bounded(jnp.sum(jv.map_fn(each_{k}, {0}), axis=0))""",
-        "v",
-        1,
-    ),
-    _kind(
-        """
+{r} = bounded(jnp.sum(jv.map_fn(each_{k}, {0}), axis=0))
+# - 1
 def again_{k}(v):
     {R} = v
     <0>
     return {R}
-{r} = bounded(jv.recompute(again_{k})({r}))""",
-        "",
-        1,
-    ),
-    _kind(
-        """
+{r} = bounded(jv.recompute(again_{k})({r}))
+# - 1 apart
 @compiled
 def call_{k}(m, x, v):
     {R} = v
     <0>
     return {R}
-{r} = bounded(call_{k}(m, x, {r}))""",
-        "",
-        1,
-        is_apart=True,
-    ),
-    _kind(
-        """
+{r} = bounded(call_{k}(m, x, {r}))
+# - 1 apart
 def method_{k}(m, x, v):
     {R} = v
     <0>
     return {R}
 M.method_{k} = compiled(method_{k})
-{r} = bounded(m.method_{k}(x, {r}))""",
-        "",
-        1,
-        is_apart=True,
-    ),
-    _kind(
-        """
+{r} = bounded(m.method_{k}(x, {r}))
+# - 1
 with jv.GradientTape() as tape_{k}:
     {R} = {r}
     <0>
     loss_{k} = jnp.sum(jnp.sin({R}))
 grads_{k} = tape_{k}.gradient(loss_{k}, [m.a, m.inner.w], unconnected_gradients="zero")
-m.opt.apply_gradients(zip(grads_{k}, [m.a, m.inner.w]))""",
-        "",
-        1,
-    ),
-]
+m.opt.apply_gradients(zip(grads_{k}, [m.a, m.inner.w]))
+""")
 
 
 # ---------------------------------------------------------------- source code
