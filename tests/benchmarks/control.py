@@ -1,6 +1,6 @@
 """What a staged loop with variables costs over the same loop hand-written in `jax.lax`.
 
-    python tests/benchmarks/control.py [--quick] [--json PATH]
+    python tests/benchmarks/control.py [--quick] [--json PATH] [--only JOB]
 
 A loop of 1,000 cheap iterations (`fori_loop`, `while_loop`, `scan`) over a scalar, which XLA runs
 in a few microseconds, and over 100 floats is run without variables, with one that is read and with
@@ -16,15 +16,13 @@ Rules of this file:
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from dispatch import Step, _ratio, ratios
+from dispatch import _ratio, ratios
+from measuring import Step, run_jobs
 
 ITERATIONS = 1000
 KINDS = ("fori", "while", "scan")
@@ -168,13 +166,13 @@ def _first(step: Step) -> float:
 def report(found: dict[str, Any]) -> None:
     """Print what was measured."""
     print("loop   variables   shape   us a call  ratio of minima  median ratio   target", TARGET)
-    for row in found["calls"]:
+    for row in found.get("calls", []):
         print(
             f"{row['loop']:6} {row['variables']:11} {row['shape']!s:7} {row['microseconds']:9.1f}  "
             f"{row['ratio of minima']:15.3f}  {row['median ratio']:12.3f}"
         )
     print("loop   variables    ms to the first result  ratio of minima  median ratio")
-    for row in found["first calls"]:
+    for row in found.get("first calls", []):
         print(
             f"{row['loop']:6} {row['variables']:11} {1e3 * row['seconds']:23.1f}  "
             f"{row['ratio of minima']:15.3f}  {row['median ratio']:12.3f}"
@@ -183,14 +181,8 @@ def report(found: dict[str, Any]) -> None:
 
 def main() -> None:
     """Measure everything and print it."""
-    parser = argparse.ArgumentParser(description="What jaxvars' loops cost over lax's.")
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    options = parser.parse_args()
-    found = {"calls": calls(options.quick), "first calls": first_calls(options.quick)}
-    report(found)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2))
+    jobs = {"calls": calls, "first calls": first_calls}
+    run_jobs("What jaxvars' loops cost over lax's.", jobs, report)
 
 
 if __name__ == "__main__":

@@ -16,24 +16,21 @@ Rules of this file:
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
+
+from measuring import Step, run_jobs
 
 COUNTS = (1, 10, 50, 200, 1000)
 TARGETS = {1: 1.15, 10: 1.05, 50: 1.05, 200: 1.05, 1000: 1.05}
 FIRST_CALL_TARGET, IMPORT_TARGET = 1.3, 0.15
-
-Step = Callable[[], Any]
 
 
 # ---------------------------------------------------------------- the steps
@@ -249,40 +246,29 @@ def imports(quick: bool) -> dict[str, float]:
 def report(found: dict[str, Any]) -> None:
     """Print what was measured beside what is aimed at."""
     print("variables  step             us a call   ratio of minima  median ratio  target")
-    for row in found["dispatch"]:
+    for row in found.get("dispatch", []):
         target = TARGETS[row["variables"]] if row["step"].startswith("step") else ""
         print(
             f"{row['variables']:9}  {row['step']:15}  {row['microseconds']:9.1f}   "
             f"{row['ratio of minima']:15.3f}  {row['median ratio']:12.3f}  {target}"
         )
-    for row in found["first calls"]:
+    for row in found.get("first calls", []):
         print(
             f"first call, {row['first call']}: {row['seconds']:.3f} s, ratio of minima "
             f"{row['ratio of minima']:.2f}, median ratio {row['median ratio']:.2f} "
             f"(target {FIRST_CALL_TARGET})"
         )
-    cost = found["import"]
-    print(
-        f"import jaxvars over import jax: {cost['of minima']:.3f} s of minima, "
-        f"{cost['median']:.3f} s median (target {IMPORT_TARGET})"
-    )
+    if cost := found.get("import"):
+        print(
+            f"import jaxvars over import jax: {cost['of minima']:.3f} s of minima, "
+            f"{cost['median']:.3f} s median (target {IMPORT_TARGET})"
+        )
 
 
 def main() -> None:
     """Measure everything and print it."""
-    parser = argparse.ArgumentParser(description="What jv.compile costs over jax.jit.")
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--only", choices=("dispatch", "first calls", "import"))
-    options = parser.parse_args()
     jobs = {"dispatch": dispatch, "first calls": first_calls, "import": imports}
-    empty: dict[str, Any] = {"dispatch": [], "first calls": [], "import": dict.fromkeys(
-        ("of minima", "median"), float("nan"))}  # fmt: skip
-    chosen = {k: job for k, job in jobs.items() if options.only in (None, k)}
-    found = empty | {name: job(options.quick) for name, job in chosen.items()}
-    report(found)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2))
+    run_jobs("What jv.compile costs over jax.jit.", jobs, report)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ Rules of this file:
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -28,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
+from measuring import turn
 
 import jaxvars as jv
 
@@ -140,14 +140,6 @@ def candidates(layers: int, features: int, examples: int) -> dict[str, Callable[
     }
 
 
-def turn(step: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    for _ in range(STEPS - 1):
-        step()
-    float(step())
-    return (time.perf_counter() - start) / STEPS * 1e6
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=41)
@@ -155,12 +147,12 @@ def main() -> None:
     for size, shape in SIZES.items():
         steps = candidates(*shape)
         for step in steps.values():
-            turn(step)
+            turn(step, STEPS)
         found: dict[str, list[float]] = {name: [] for name in steps}
         for i in range(rounds):
             names = list(steps) if i % 2 else list(steps)[::-1]
             for name in names:
-                found[name].append(turn(steps[name]))
+                found[name].append(turn(steps[name], STEPS))
         losses = {name: float(step()) for name, step in steps.items()}
         best = {name: min(times) for name, times in found.items()}
         hand = best["linen, hand-written jax.jit"]

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import statistics
 import threading
-import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -24,6 +23,8 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, final
+
+from measuring import turn
 
 COUNTS = (1, 10, 50, 200)
 ROUNDS, STEPS = 41, 100
@@ -259,20 +260,12 @@ def times(peers: list[Peer], n: int) -> dict[str, tuple[float, float]]:
     for step in steps.values():
         for _ in range(20):
             float(step())
-    rounds = [[_round(step) for step in steps.values()] for _ in range(ROUNDS)]
+    rounds = [[turn(step, STEPS) for step in steps.values()] for _ in range(ROUNDS)]
     found: dict[str, tuple[float, float]] = {}
     for i, name in enumerate(steps):
         ratio = statistics.median(each[i] / each[0] for each in rounds)
         found[name] = statistics.median(each[i] for each in rounds), ratio
     return found
-
-
-def _round(step: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    for _ in range(STEPS - 1):
-        step()
-    float(step())
-    return (time.perf_counter() - start) / STEPS * 1e6
 
 
 def lost_updates(peer: Peer) -> str:

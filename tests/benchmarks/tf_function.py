@@ -8,17 +8,13 @@ ratio holds on a busy machine, too.
 
 from __future__ import annotations
 
-import timeit
-from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+from measuring import Step, print_ratios
 
 import jaxvars as jv
 from jaxvars import tf
-
-ROUNDS, CALLS = 60, 60
 
 
 class Ours:
@@ -46,21 +42,14 @@ def main() -> None:
     multiply, core_multiply = tf.function(lambda p, q: p * q), jv.compile(lambda p, q: p * q)
     step, core_step = tf.function(lambda p: v.assign_add(p)), jv.compile(lambda p: w.assign_add(p))
     ours, core = Ours(), Core()
-    cases: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    cases: dict[str, tuple[Step, Step]] = {
         "f(x, y)": (lambda: multiply(a, b), lambda: core_multiply(x, y)),
         "f(x, 2.0)": (lambda: multiply(a, 2.0), lambda: core_multiply(x, 2.0)),
         "f(x, q=y)": (lambda: multiply(a, q=b), lambda: core_multiply(x, q=y)),
         "step(x)": (lambda: step(a), lambda: core_step(x)),
         "object.f(x)": (lambda: ours.add(a), lambda: core.add(x)),
     }
-    print(f"jax {jax.__version__}, {jax.devices()[0].device_kind}")
-    for name, (tf_s, jv_s) in cases.items():
-        times: list[list[float]] = [[], []]
-        for _ in range(ROUNDS):
-            for which, call in enumerate((tf_s, jv_s)):
-                times[which].append(timeit.timeit(call, number=CALLS) / CALLS * 1e6)
-        mine, theirs = map(min, times)
-        print(f"{name:14} {mine:7.1f} us  {theirs:7.1f} us  x{mine / theirs:.2f}")
+    print_ratios(cases)
 
 
 if __name__ == "__main__":

@@ -8,23 +8,17 @@ ratio holds on a busy machine, too. An operation may cost at most 1.5 times the 
 
 from __future__ import annotations
 
-import timeit
-from collections.abc import Callable
-from typing import Any
-
-import jax
 import jax.numpy as jnp
+from measuring import Step, print_ratios
 
 from jaxvars import tf
-
-ROUNDS, CALLS = 60, 60
 
 
 def main() -> None:
     x, y = jnp.ones((8, 8)), jnp.ones((8, 8))
     i = jnp.arange(8, dtype=jnp.int32)
     a, b, k, v = tf.constant(x), tf.constant(y), tf.constant(i), tf.Variable(x)
-    cases: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    cases: dict[str, tuple[Step, Step]] = {
         "x + y": (lambda: a + b, lambda: jnp.add(x, y)),
         "x * 2.0": (lambda: a * 2.0, lambda: jnp.multiply(x, 2.0)),
         "x / y": (lambda: a / b, lambda: jnp.divide(x, y)),
@@ -44,14 +38,7 @@ def main() -> None:
         "constant": (lambda: tf.constant([1.0, 2.0]), lambda: jnp.array([1.0, 2.0], jnp.float32)),
         "exp": (lambda: tf.exp(a), lambda: jnp.exp(x)),
     }
-    print(f"jax {jax.__version__}, {jax.devices()[0].device_kind}")
-    for name, (ours, jax_s) in cases.items():
-        times: list[list[float]] = [[], []]
-        for _ in range(ROUNDS):
-            for which, call in enumerate((ours, jax_s)):
-                times[which].append(timeit.timeit(call, number=CALLS) / CALLS * 1e6)
-        mine, theirs = map(min, times)
-        print(f"{name:18} {mine:7.1f} us  {theirs:7.1f} us  x{mine / theirs:.2f}")
+    print_ratios(cases)
 
 
 if __name__ == "__main__":
