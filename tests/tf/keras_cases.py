@@ -15,6 +15,19 @@ ACTIVATIONS = (  # noqa: SIM905 - shorter
     "sparse_plus sparse_sigmoid squareplus swish tanh tanh_shrink hard_shrink soft_shrink"
 ).split()
 
+SCHEDULES = (
+    "ExponentialDecay(0.1, 10, 0.5)", "ExponentialDecay(0.1, 10, 0.5, staircase=True)",
+    "InverseTimeDecay(0.1, 10, 0.5)", "PiecewiseConstantDecay([5, 12], [1.0, 0.5, 0.1])",
+    "PolynomialDecay(0.1, 10, 0.01, power=2.0)", "PolynomialDecay(0.1, 10, cycle=True)",
+    "CosineDecay(0.1, 20, alpha=0.1)", "CosineDecay(0.0, 20, warmup_target=0.1, warmup_steps=7)",
+    "CosineDecayRestarts(0.1, 8)", "CosineDecayRestarts(0.1, 8, t_mul=1.0, m_mul=0.5, alpha=0.1)",
+)  # fmt: skip
+OPTIMIZERS = (
+    "SGD(0.1, momentum=0.9, nesterov=True)",
+    "Adam(k.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5))",
+    "RMSprop(0.01, centered=True)", "AdamW(0.1, weight_decay=0.1)", "Adagrad(0.1, clipnorm=0.5)",
+)  # fmt: skip
+
 EXPRESSIONS = [
     *(f"k.activations.{name}(X)" for name in ACTIVATIONS),
     "k.activations.relu(X, negative_slope=0.1, max_value=2.0, threshold=0.1)",
@@ -37,16 +50,8 @@ EXPRESSIONS = [
     "k.initializers.get('zeros')((2,), dtype='int32')", "k.initializers.Identity(2.0)((2, 2))",
     "tf.ones_initializer()((2,), dtype=tf.float64)",
     "tf.constant_initializer([1, 2, 3, 4])((2, 2))", "tf.constant_initializer(3)([2])",
-    *(f"rates(k.optimizers.schedules.{made})" for made in ("ExponentialDecay(0.1, 10, 0.5)",
-     "ExponentialDecay(0.1, 10, 0.5, staircase=True)", "InverseTimeDecay(0.1, 10, 0.5)",
-     "PiecewiseConstantDecay([5, 12], [1.0, 0.5, 0.1])",
-     "PolynomialDecay(0.1, 10, 0.01, power=2.0)", "PolynomialDecay(0.1, 10, cycle=True)",
-     "CosineDecay(0.1, 20, alpha=0.1)", "CosineDecay(0.0, 20, warmup_target=0.1, warmup_steps=7)",
-     "CosineDecayRestarts(0.1, 8)",
-     "CosineDecayRestarts(0.1, 8, t_mul=1.0, m_mul=0.5, alpha=0.1)")),
-    *(f"trained(tf, k.optimizers.{made})" for made in ("SGD(0.1, momentum=0.9, nesterov=True)",
-     "Adam(k.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5))", "RMSprop(0.01, centered=True)",
-     "AdamW(0.1, weight_decay=0.1)", "Adagrad(0.1, clipnorm=0.5)")),
+    *(f"rates(k.optimizers.schedules.{made})" for made in SCHEDULES),
+    *(f"trained(tf, k.optimizers.{made})" for made in OPTIMIZERS),
 ]  # fmt: skip
 
 
