@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxvars.control.loops import while_loop
-from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.declare import array_of
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.typing import Array
@@ -69,7 +69,7 @@ def conjugate_gradient(
     for op, what in ((operator, "operator"), (preconditioner, "preconditioner")):
         if op is not None and not (op.is_self_adjoint and op.is_positive_definite):
             raise ValueError(f"Expected a self-adjoint, positive definite {what}.")
-    b = tree.array(rhs, operator.dtype)[..., None]
+    b = array_of(rhs, operator.dtype)[..., None]
     start = _started(operator, preconditioner, b, x)
     limit = tol * jnp.linalg.norm(b, axis=(-2, -1))
 
@@ -92,7 +92,7 @@ def _started(
     if x is None:
         start, rest = jnp.zeros_like(b), b
     else:
-        start = jnp.broadcast_to(tree.array(x, operator.dtype)[..., None], b.shape)
+        start = jnp.broadcast_to(array_of(x, operator.dtype)[..., None], b.shape)
         rest = b - operator.product(start)
     direction = rest if preconditioner is None else preconditioner.product(rest)
     return ConjugateGradientState(

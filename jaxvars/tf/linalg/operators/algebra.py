@@ -11,17 +11,18 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import joint_batch
 from jaxvars.tf.linalg.operators.blocks import LinearOperatorBlockDiag
 from jaxvars.tf.linalg.operators.circulant import CirculantOperator
+from jaxvars.tf.linalg.operators.declare import Hint
 from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
-from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag
-from jaxvars.tf.linalg.operators.hints import Hint
-from jaxvars.tf.linalg.operators.identity import (
+from jaxvars.tf.linalg.operators.diagonal import (
+    LinearOperatorDiag,
     LinearOperatorIdentity,
     LinearOperatorScaledIdentity,
     LinearOperatorZeros,
+    OfNumbers,
+    make_zeros,
 )
 from jaxvars.tf.linalg.operators.made import LinearOperatorComposition
 from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator
@@ -30,33 +31,21 @@ from jaxvars.tf.tensors.tensor import Tensor
 _DIAGONALS = LinearOperatorDiag, LinearOperatorScaledIdentity
 
 
-def self_adjoint_hint(a: LinearOperator, b: LinearOperator) -> Hint:
-    """Return whether a product of two that commute equals its adjoint."""
-    if a.is_self_adjoint and b.is_self_adjoint:
-        return True
-    if {a.is_self_adjoint, b.is_self_adjoint} == {True, False}:
-        return False
-    return None
-
-
-def positive_hint(a: LinearOperator, b: LinearOperator) -> Hint:
-    """Return whether a product of two that commute is positive definite."""
-    both = all(op.is_positive_definite and op.is_self_adjoint for op in (a, b))
-    return True if both else None
-
-
-def non_singular_hint(a: LinearOperator, b: LinearOperator) -> Hint:
-    """Return whether a product has an inverse."""
+def _combine_non_singular(a: LinearOperator, b: LinearOperator) -> Hint:
     if a.is_non_singular is False or b.is_non_singular is False:
         return False
     return a.is_non_singular and b.is_non_singular
 
 
-def _commuting(a: LinearOperator, b: LinearOperator) -> dict[str, Any]:
+def _combine_hints(a: LinearOperator, b: LinearOperator) -> dict[str, Any]:
+    """Return what is known of a product of two that commute."""
+    self_adjoint = {a.is_self_adjoint, b.is_self_adjoint}
+    known = None not in self_adjoint and True in self_adjoint
+    positive = all(op.is_positive_definite and op.is_self_adjoint for op in (a, b))
     return {
-        "is_non_singular": non_singular_hint(a, b),
-        "is_self_adjoint": self_adjoint_hint(a, b),
-        "is_positive_definite": positive_hint(a, b),
+        "is_non_singular": _combine_non_singular(a, b),
+        "is_self_adjoint": False not in self_adjoint if known else None,
+        "is_positive_definite": True if positive else None,
         "is_square": True,
     }
 
@@ -68,21 +57,18 @@ def matmul(a: LinearOperator, b: LinearOperator) -> LinearOperator:
     if isinstance(b, LinearOperatorIdentity):
         return a
     if isinstance(a, LinearOperatorZeros) or isinstance(b, LinearOperatorZeros):
-        square = a.range_dimension == b.domain_dimension
-        return LinearOperatorZeros(
-            a.range_dimension, b.domain_dimension, joint_batch(a.sizes, b.sizes), a.dtype,
-            is_self_adjoint=square, is_square=square,
-        )  # fmt: skip
+        batch = joint_batch(a.sizes, b.sizes)
+        return make_zeros(a.range_dimension, b.domain_dimension, batch, a.dtype)
     triangle, diagonal = (a, b) if isinstance(a, LinearOperatorLowerTriangular) else (b, a)
     if isinstance(triangle, LinearOperatorLowerTriangular) and isinstance(diagonal, _DIAGONALS):
         return LinearOperatorLowerTriangular(
-            Tensor(a.product(b.dense())), is_non_singular=non_singular_hint(a, b)
+            Tensor(a.product(b.dense())), is_non_singular=_combine_non_singular(a, b)
         )
     if isinstance(a, LinearOperatorBlockDiag) and isinstance(b, LinearOperatorBlockDiag):
         blocks = list(zip(a.operators, b.operators, strict=False))
         if len(a.operators) == len(b.operators) and all(_fit(x, y) for x, y in blocks):
             return LinearOperatorBlockDiag([matmul(x, y) for x, y in blocks])
-    return _of_numbers(a, b, jnp.multiply) or _composed(a, b)
+    return _combine_numbers(a, b, jnp.multiply) or _compose(a, b)
 
 
 def _fit(a: LinearOperator, b: LinearOperator) -> bool:
@@ -93,33 +79,30 @@ def solve(a: LinearOperator, b: LinearOperator) -> LinearOperator:
     """Return what the inverse of one operator makes of another."""
     if isinstance(a, LinearOperatorIdentity):
         return b
-    return _of_numbers(a, b, lambda x, y: y / x) or matmul(a.inverse(), b)
+    return _combine_numbers(a, b, lambda x, y: y / x) or matmul(a.inverse(), b)
 
 
-def _of_numbers(a: LinearOperator, b: LinearOperator, how: Any) -> LinearOperator | None:
+def _combine_numbers(a: LinearOperator, b: LinearOperator, how: Any) -> LinearOperator | None:
     """Return an operator of the numbers that two similar ones are made of."""
-    hints = _commuting(a, b)
-    if isinstance(a, LinearOperatorScaledIdentity) and isinstance(b, LinearOperatorScaledIdentity):
-        made = how(tree.array(a.multiplier), tree.array(b.multiplier))
-        return LinearOperatorScaledIdentity(a.domain_dimension, Tensor(made), **hints)
+    hints = _combine_hints(a, b)
+    is_same = type(a) is type(b) and (a.dtype == b.dtype or not isinstance(a, CirculantOperator))
+    if isinstance(a, OfNumbers) and isinstance(b, OfNumbers) and is_same:
+        return a.of_numbers(how(a.numbers(), b.numbers()), **hints)
     if isinstance(a, _DIAGONALS) and isinstance(b, _DIAGONALS):
         return LinearOperatorDiag(Tensor(how(a.diagonal(), b.diagonal())), **hints)
-    if isinstance(a, CirculantOperator) and isinstance(b, type(a)) and a.dtype == b.dtype:
-        made = how(tree.array(a.spectrum), tree.array(b.spectrum))
-        return type(a)(Tensor(made), a.dtype, **hints)
     return None
 
 
-def _composed(a: LinearOperator, b: LinearOperator) -> LinearOperator:
+def _compose(a: LinearOperator, b: LinearOperator) -> LinearOperator:
     square = a.range_dimension == b.domain_dimension
-    singular = non_singular_hint(a, b) if square and a.is_square and b.is_square else None
+    singular = _combine_non_singular(a, b) if square and a.is_square and b.is_square else None
     if not square:
         return LinearOperatorComposition(
             [a, b], is_non_singular=False, is_self_adjoint=False, is_positive_definite=False,
             is_square=False,
         )  # fmt: skip
     if a is b:
-        return LinearOperatorComposition([a, b], **_commuting(a, b))
+        return LinearOperatorComposition([a, b], **_combine_hints(a, b))
     return LinearOperatorComposition([a, b], is_non_singular=singular, is_square=True)
 
 

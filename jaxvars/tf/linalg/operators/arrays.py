@@ -7,7 +7,6 @@ import numpy as np
 
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.factors import cholesky as factor_of
-from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.matrices.solve import try_solve
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
@@ -43,12 +42,6 @@ def cholesky(matrix: Array) -> Array:
     if not context.is_tracer(made) and not np.isfinite(np.asarray(made)).all():
         raise refused("Cholesky decomposition was not successful. The input might not be valid.")
     return made
-
-
-def cholesky_solved(factor: Array, rhs: Array) -> Array:
-    """Return X where L L^H X is given."""
-    half = triangular_solve.__wrapped__(factor, rhs, lower=True, adjoint=False)
-    return triangular_solve.__wrapped__(factor, half, lower=True, adjoint=True)
 
 
 def joint_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:

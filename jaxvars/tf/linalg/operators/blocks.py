@@ -1,21 +1,20 @@
-"""Linear operators of blocks: diagonals and lower triangles of operators."""
+"""Linear operators of several others: blocks on or below the diagonal, Kronecker products."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
-from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch, joint_batch
+from jaxvars.tf.linalg.operators.declare import HINTS, accept_hints, array_of, imply, register
 from jaxvars.tf.linalg.operators.dense import LinearOperatorFullMatrix
-from jaxvars.tf.linalg.operators.hints import HINTS, hinted, imply
-from jaxvars.tf.linalg.operators.identity import LinearOperatorZeros
+from jaxvars.tf.linalg.operators.diagonal import make_zeros
 from jaxvars.tf.linalg.operators.made import OfSeveral, checked_operators, of_all, require_square
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
@@ -44,17 +43,13 @@ class _Blocks(LinearOperator):
 
     # ------------------------------------------------------------ arrays
     def _split(self, x: Array, axis: int) -> list[Array]:
-        sizes, parts, start = self._sizes(axis), [], 0
-        for size in sizes:
-            parts.append(x[..., start : start + size, :])
-            start += size
-        return parts
+        return jnp.split(x, np.cumsum(self._sizes(axis))[:-1], axis=-2)
 
-    def _joined(self, parts: list[Array]) -> Array:
+    def _join(self, parts: list[Array]) -> Array:
         batch = np.broadcast_shapes(self.sizes[:-2], *(part.shape[:-2] for part in parts))
         return jnp.concatenate([in_batch(part, batch) for part in parts], -2)
 
-    def _times(self, parts: list[Array], adjoint: bool) -> list[Array]:
+    def _multiply_parts(self, parts: list[Array], adjoint: bool) -> list[Array]:
         rows = self.rows()
         if adjoint:
             return [
@@ -63,7 +58,7 @@ class _Blocks(LinearOperator):
             ]
         return [sum(op.product(x) for op, x in zip(row, parts, strict=False)) for row in rows]
 
-    def _solved(self, parts: list[Array], adjoint: bool) -> list[Array]:
+    def _solve_parts(self, parts: list[Array], adjoint: bool) -> list[Array]:
         rows, count = self.rows(), len(parts)
         found: dict[int, Array] = {}
         for i in reversed(range(count)) if adjoint else range(count):
@@ -75,10 +70,10 @@ class _Blocks(LinearOperator):
         return [found[i] for i in range(count)]
 
     def _matmul(self, x: Array, adjoint: bool = False) -> Array:
-        return self._joined(self._times(self._split(x, -2 if adjoint else -1), adjoint))
+        return self._join(self._multiply_parts(self._split(x, -2 if adjoint else -1), adjoint))
 
     def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
-        return self._joined(self._solved(self._split(rhs, -1 if adjoint else -2), adjoint))
+        return self._join(self._solve_parts(self._split(rhs, -1 if adjoint else -2), adjoint))
 
     def _on_diagonal(self) -> list[LinearOperator]:
         return [row[-1] for row in self.rows()]
@@ -90,7 +85,7 @@ class _Blocks(LinearOperator):
     def _check_square(self, what: str) -> None:
         require_square(self._on_diagonal(), what)
 
-    def _along(self, parts: Sequence[Array]) -> Array:
+    def _concatenate(self, parts: Sequence[Array]) -> Array:
         batch = self.sizes[:-2]
         parts = [jnp.broadcast_to(part, (*batch, part.shape[-1])) for part in parts]
         return jnp.concatenate(parts, -1)
@@ -98,24 +93,24 @@ class _Blocks(LinearOperator):
     def _diag_part(self) -> Array:
         if not all(op.is_square for op in self._on_diagonal()):
             return super()._diag_part()
-        return self._along([tree.array(op._diag_part()) for op in self._on_diagonal()])
+        return self._concatenate([op._diag_part() for op in self._on_diagonal()])
 
     def _eigvals(self) -> Array:
-        return self._along([tree.array(op._eigvals()) for op in self._on_diagonal()])
+        return self._concatenate([op._eigvals() for op in self._on_diagonal()])
 
     def _trace(self) -> Array:
         if not all(op.is_square for op in self._on_diagonal()):
             return super()._trace()
-        total = sum(tree.array(op._trace()) for op in self._on_diagonal())
+        total = sum(op._trace() for op in self._on_diagonal())
         return jnp.broadcast_to(total, self.sizes[:-2])
 
     def _determinant(self) -> Array:
-        found = [tree.array(op._determinant()) for op in self._on_diagonal()]
-        return jnp.broadcast_to(math.prod(found), self.sizes[:-2])
+        product = math.prod(op._determinant() for op in self._on_diagonal())
+        return jnp.broadcast_to(product, self.sizes[:-2])
 
     def _log_abs_determinant(self) -> Array:
-        found = [tree.array(op._log_abs_determinant()) for op in self._on_diagonal()]
-        return jnp.broadcast_to(sum(found), self.sizes[:-2])
+        total = sum(op._log_abs_determinant() for op in self._on_diagonal())
+        return jnp.broadcast_to(total, self.sizes[:-2])
 
     def _assert_non_singular(self) -> None:
         for op in self._on_diagonal():
@@ -128,14 +123,14 @@ class _Blocks(LinearOperator):
         """Return the product; a list of blocks if `x` is one."""
         if not self._is_blocks(x, -2 if adjoint else -1, -1 if adjoint_arg else -2):
             return super().matmul(x, adjoint, adjoint_arg, name)
-        return _wrapped(self._times(self._parts(x, adjoint_arg), adjoint))
+        return _wrap_all(self._multiply_parts(self._read_all(x, adjoint_arg), adjoint))
 
     def matvec(self, x: Any, adjoint: bool = False, name: str = "matvec") -> Any:
         """Return the product with vectors; a list of blocks if `x` is one."""
         if not self._is_blocks(x, -2 if adjoint else -1, -1):
             return super().matvec(x, adjoint, name)
-        parts = [part[..., None] for part in self._parts(x)]
-        return _wrapped([part[..., 0] for part in self._times(parts, adjoint)])
+        parts = [part[..., None] for part in self._read_all(x)]
+        return _wrap_all([part[..., 0] for part in self._multiply_parts(parts, adjoint)])
 
     def solve(
         self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve"
@@ -144,37 +139,37 @@ class _Blocks(LinearOperator):
         if not self._is_blocks(rhs, -1 if adjoint else -2, -1 if adjoint_arg else -2):
             return super().solve(rhs, adjoint, adjoint_arg, name)
         self._check_solvable()
-        return _wrapped(self._solved(self._parts(rhs, adjoint_arg), adjoint))
+        return _wrap_all(self._solve_parts(self._read_all(rhs, adjoint_arg), adjoint))
 
     def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Any:
         """Return the solution for vectors; a list of blocks if `rhs` is one."""
         if not self._is_blocks(rhs, -1 if adjoint else -2, -1):
             return super().solvevec(rhs, adjoint, name)
         self._check_solvable()
-        parts = [part[..., None] for part in self._parts(rhs)]
-        return _wrapped([part[..., 0] for part in self._solved(parts, adjoint)])
+        parts = [part[..., None] for part in self._read_all(rhs)]
+        return _wrap_all([part[..., 0] for part in self._solve_parts(parts, adjoint)])
 
     def _is_blocks(self, x: Any, axis: int, own_axis: int) -> bool:
         """Return whether something is a list of a tensor for each block."""
         sizes = self._sizes(axis)
         if not isinstance(x, list | tuple) or len(x) != len(sizes):
             return False
-        shapes = [tree.array(part).shape for part in x]
+        shapes = [array_of(part).shape for part in x]
         return all(
             len(s) >= -own_axis and s[own_axis] == n for s, n in zip(shapes, sizes, strict=True)
         )
 
-    def _parts(self, x: Any, adjoint_arg: bool = False) -> list[Array]:
+    def _read_all(self, x: Any, adjoint_arg: bool = False) -> list[Array]:
         parts = [self._read(part) for part in x]
         return list(map(conjugate_transpose, parts)) if adjoint_arg else parts
 
 
-def _wrapped(parts: list[Array]) -> list[Tensor]:
-    return [Tensor(tree.array(part)) for part in parts]
+def _wrap_all(parts: list[Array]) -> list[Tensor]:
+    return [Tensor(array_of(part)) for part in parts]
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorBlockDiag(OfSeveral, _Blocks):
     """A matrix of operators on the diagonal; zeros elsewhere.
 
@@ -195,7 +190,7 @@ class LinearOperatorBlockDiag(OfSeveral, _Blocks):
     [[2.0, 0.0], [0.0, 3.0]]
     """
 
-    @hinted(is_square=True, name=None)
+    @accept_hints(is_square=True, name=None)
     def __init__(self, operators: Sequence[LinearOperator], **hints: Any) -> None:
         self._start(operators, hints, "_ds_", HINTS[:3])
 
@@ -204,31 +199,35 @@ class LinearOperatorBlockDiag(OfSeveral, _Blocks):
     def rows(self) -> Rows:
         """Return the operators of each row, from the first column on, zeros among them."""
         ops = self._operators
-        return [[*(_zeros(op, other) for other in ops[:i]), op] for i, op in enumerate(ops)]
+        return [[*(_fill(op, other) for other in ops[:i]), op] for i, op in enumerate(ops)]
 
-    def _times(self, parts: list[Array], adjoint: bool) -> list[Array]:
+    def _multiply_parts(self, parts: list[Array], adjoint: bool) -> list[Array]:
         pairs = zip(self._operators, parts, strict=True)
         return [op.product(part, adjoint) for op, part in pairs]
 
-    def _solved(self, parts: list[Array], adjoint: bool) -> list[Array]:
+    def _solve_parts(self, parts: list[Array], adjoint: bool) -> list[Array]:
         pairs = zip(self._operators, parts, strict=True)
         return [op.solution(part, adjoint) for op, part in pairs]
 
-    def _changed(self, change: str) -> LinearOperator:
-        return LinearOperatorBlockDiag(self._each_changed(change), is_square=self.is_square)
+    def _change(self, change: str) -> LinearOperator:
+        return LinearOperatorBlockDiag(self.change_each(change), is_square=self.is_square)
 
     def _linop_adjoint(self) -> LinearOperator:
-        return self._changed("adjoint")
+        return self._change("adjoint")
 
     def _linop_inverse(self) -> LinearOperator:
-        return self._changed("inverse")
+        return self._change("inverse")
 
     def _linop_cholesky(self) -> LinearOperator:
-        return self._changed("cholesky")
+        return self._change("cholesky")
+
+
+def _fill(op: LinearOperator, other: LinearOperator) -> LinearOperator:
+    return make_zeros(op.range_dimension, other.domain_dimension, None, op.dtype)
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorBlockLowerTriangular(_Blocks):
     """A lower triangle of operators.
 
@@ -247,7 +246,7 @@ class LinearOperatorBlockLowerTriangular(_Blocks):
     [[2.0, 0.0], [2.0, 2.0]]
     """
 
-    @hinted()
+    @accept_hints()
     def __init__(self, operators: Sequence[Sequence[LinearOperator]], **hints: Any) -> None:
         self._operators = [list(row) for row in operators]
         checked_operators([op for row in self._operators for op in row])
@@ -297,9 +296,116 @@ class LinearOperatorBlockLowerTriangular(_Blocks):
         return LinearOperatorBlockLowerTriangular(made, is_non_singular=True)
 
 
-def _zeros(op: LinearOperator, other: LinearOperator) -> LinearOperator:
-    rows, columns = op.range_dimension, other.domain_dimension
-    square = rows == columns
-    return LinearOperatorZeros(
-        rows, columns, dtype=op.dtype, is_self_adjoint=square, is_square=square
-    )
+@final
+@register
+class LinearOperatorKronecker(OfSeveral):
+    """The Kronecker product of operators.
+
+    Args:
+        operators: one or more, of one type.
+        is_non_singular: whether it has an inverse; it has when all have, if None.
+        is_self_adjoint: whether it equals its adjoint; the same.
+        is_positive_definite: whether it is positive definite; the same.
+        is_square: whether it has as many rows as columns; the same.
+
+    Raises:
+        ValueError: when there are none, or the hints cannot hold.
+        TypeError: when types differ.
+    """
+
+    @accept_hints(name=None)
+    def __init__(self, operators: Sequence[LinearOperator], **hints: Any) -> None:
+        self._start(operators, hints, "_x_", HINTS)
+
+    def _batch(self) -> tuple[int, ...]:
+        return joint_batch(*(op.sizes for op in self._operators))
+
+    def _shape(self) -> Any:
+        rows = math.prod(op.range_dimension for op in self._operators)
+        return (*self._batch(), rows, math.prod(op.domain_dimension for op in self._operators))
+
+    def _each(self, x: Array, axis: int, change: Callable[..., Array]) -> Array:
+        """Return what the factors, one axis each, make of the columns of matrices.
+
+        Args:
+            x: the matrices.
+            axis: -1 if the factors are applied, -2 if their adjoints or inverses are.
+            change: takes a factor and matrices.
+        """
+        x = in_batch(x, self._batch())
+        batch, columns = x.shape[:-2], x.shape[-1]
+        made = x.reshape(*batch, *(op.sizes[axis] for op in self._operators), columns)
+        for i, op in enumerate(self._operators):
+            front = jnp.moveaxis(made, len(batch) + i, len(batch))
+            rest = front.shape[len(batch) + 1 :]
+            new = change(op, front.reshape(*batch, front.shape[len(batch)], -1))
+            made = jnp.moveaxis(new.reshape(*batch, -1, *rest), len(batch), len(batch) + i)
+        return made.reshape(*batch, -1, columns)
+
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
+        return self._each(x, -2 if adjoint else -1, lambda op, part: op.product(part, adjoint))
+
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
+        return self._each(rhs, -1 if adjoint else -2, lambda op, part: op.solution(part, adjoint))
+
+    def _products(self, parts: Sequence[Array]) -> Array:
+        """Return the products of all pairs of elements of vectors."""
+        batch = self._batch()
+        made = jnp.broadcast_to(parts[0], (*batch, parts[0].shape[-1]))
+        for part in parts[1:]:
+            made = (made[..., :, None] * part[..., None, :]).reshape(*batch, -1)
+        return made
+
+    def _diag_part(self) -> Array:
+        if not self.all_square():
+            return super()._diag_part()
+        return self._products([op._diag_part() for op in self._operators])
+
+    def _eigvals(self) -> Array:
+        return self._products([op._eigvals() for op in self._operators])
+
+    def _determinant(self) -> Array:
+        total: Any = 1
+        for op in self._operators:
+            power = self.domain_dimension // op.domain_dimension
+            total = total * op._determinant() ** power
+        return total
+
+    def _log_abs_determinant(self) -> Array:
+        total: Any = 0
+        for op in self._operators:
+            times = self.domain_dimension // op.domain_dimension
+            total = total + times * op._log_abs_determinant()
+        return total
+
+    def _check_solvable(self) -> None:
+        super()._check_solvable()
+        require_square(self._operators, "Exact solve")
+
+    def _check_square(self, what: str) -> None:
+        require_square(self._operators, what)
+
+    def _change(self, change: str) -> LinearOperator:
+        return LinearOperatorKronecker(self.change_each(change))
+
+    def _linop_adjoint(self) -> LinearOperator:
+        return self._change("adjoint")
+
+    def _linop_inverse(self) -> LinearOperator:
+        if not self.all_square():
+            return super()._linop_inverse()
+        return self._change("inverse")
+
+    def _linop_cholesky(self) -> LinearOperator:
+        if not all(op._can_use_cholesky() for op in self._operators):
+            return super()._linop_cholesky()
+        return self._change("cholesky")
+
+    def _assert_non_singular(self) -> None:
+        if not self.all_square():
+            raise ValueError(
+                "Kronecker products of operators that are not square are not known to have an "
+                "inverse."
+            )
+        for op in self._operators:
+            op._assert_non_singular()

@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import debugging
-from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.diagonal import require_nonzero, require_positive, require_real
-from jaxvars.tf.linalg.operators.hints import hinted, imply
+from jaxvars.tf.linalg.operators.declare import accept_hints, array_of, imply, parameter, register
+from jaxvars.tf.linalg.operators.diagonal import OfNumbers
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.dtypes import as_dtype, complex64
@@ -37,14 +36,17 @@ _ARGS = """
     """
 
 
-class CirculantOperator(LinearOperator):
+class CirculantOperator(OfNumbers):
     """What Fourier transforms of so many axes make diagonal."""
 
     _depth: int
+    _SINGULAR = "Operator was singular."
+    _NOT_POSITIVE = "Not positive definite:  Real part of spectrum was not all positive."
+    _NOT_SELF_ADJOINT = "Not self-adjoint:  The spectrum contained imaginary part."
 
-    @hinted(is_square=True, name=None)
+    @accept_hints(is_square=True, name=None)
     def __init__(self, spectrum: Any, input_output_dtype: Any = complex64, **hints: Any) -> None:
-        self._spectrum = tree.parameter(spectrum)
+        self._spectrum = parameter(spectrum)
         if len(self._spectrum.shape) < self.block_depth:
             raise ValueError(
                 f"Argument spectrum must have at least {self.block_depth} dimensions.  Found: "
@@ -82,6 +84,17 @@ class CirculantOperator(LinearOperator):
             part, Tensor(jnp.asarray(limit, part.dtype)), message="Spectrum was not Hermitian"
         )
 
+    def numbers(self) -> Array:
+        """Return the spectrum."""
+        return array_of(self._spectrum)
+
+    def of_numbers(self, numbers: Array, **hints: Any) -> LinearOperator:
+        """Return the operator of another spectrum."""
+        return type(self)(Tensor(numbers), self.dtype, **hints)
+
+    def _hints(self) -> dict[str, Any]:
+        return {**super()._hints(), "name": self.name}
+
     def _blocks(self) -> list[int]:
         return list(map(int, self.block_shape))
 
@@ -89,7 +102,7 @@ class CirculantOperator(LinearOperator):
         return tuple(range(-self.block_depth, 0))
 
     def _complex(self) -> Array:
-        spectrum = tree.array(self._spectrum)
+        spectrum = self.numbers()
         wide = spectrum.dtype in (np.float64, np.complex128)
         return spectrum.astype(np.complex128 if wide else np.complex64)
 
@@ -133,48 +146,29 @@ class CirculantOperator(LinearOperator):
         return jnp.broadcast_to(self._trace()[..., None] / self.sizes[-1], self.sizes[:-1])
 
     def _eigvals(self) -> Array:
-        return tree.array(self._spectrum).reshape(self.sizes[:-1])
+        return self.numbers().reshape(self.sizes[:-1])
 
     def _cond(self) -> Array:
         sizes = jnp.abs(self._complex())
         return jnp.max(sizes, self._axes()) / jnp.min(sizes, self._axes())
 
-    def _with(self, spectrum: Array) -> LinearOperator:
-        return type(self)(Tensor(spectrum), self.dtype, **self._hints(), name=self.name)
-
-    def _linop_adjoint(self) -> LinearOperator:
-        return self._with(jnp.conj(tree.array(self._spectrum)))
-
-    def _linop_inverse(self) -> LinearOperator:
-        return self._with(1 / tree.array(self._spectrum))
-
-    def _assert_non_singular(self) -> None:
-        require_nonzero(self._complex(), "Operator was singular.")
-
-    def _assert_positive_definite(self) -> None:
-        words = "Not positive definite:  Real part of spectrum was not all positive."
-        require_positive(self._complex(), words)
-
-    def _assert_self_adjoint(self) -> None:
-        require_real(self._complex(), "Not self-adjoint:  The spectrum contained imaginary part.")
-
 
 @final
-@tree.registered
+@register
 class LinearOperatorCirculant(CirculantOperator):
     __doc__ = "A matrix whose columns are the first one, turned around." + _ARGS.format("n")
     _depth = 1
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorCirculant2D(CirculantOperator):
     __doc__ = "A matrix that convolves images, around their edges." + _ARGS.format("n0, n1")
     _depth = 2
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorCirculant3D(CirculantOperator):
     __doc__ = "A matrix that convolves volumes, around their edges." + _ARGS.format("n0, n1, n2")
     _depth = 3

@@ -1,10 +1,11 @@
-"""Linear operators of elements: full matrices, triangles, three diagonals, Toeplitz matrices."""
+"""Linear operators of elements: full and triangular matrices, permutations, reflections."""
 
 from __future__ import annotations
 
 from typing import Any, final
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars.tf.linalg.matrices.bands import (
     matrix_of,
@@ -12,19 +13,28 @@ from jaxvars.tf.linalg.matrices.bands import (
     solve_of_three,
     three_diagonals,
 )
-from jaxvars.tf.linalg.matrices.diagonals import diag_part
+from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose, diag_part
 from jaxvars.tf.linalg.matrices.factors import triangular_solve
-from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.arrays import times
+from jaxvars.tf.linalg.operators.arrays import in_batch, times
+from jaxvars.tf.linalg.operators.declare import (
+    accept_hints,
+    always,
+    array_of,
+    imply,
+    parameter,
+    register,
+    square_shape,
+)
 from jaxvars.tf.linalg.operators.diagonal import TriangularOperator, require_nonzero
-from jaxvars.tf.linalg.operators.hints import hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.dtypes import as_dtype, float32
+from jaxvars.tf.tensors.static import refused
 from jaxvars.typing import Array
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorFullMatrix(LinearOperator):
     """A matrix of which each element is given.
 
@@ -38,9 +48,9 @@ class LinearOperatorFullMatrix(LinearOperator):
     5.0
     """
 
-    @hinted()
+    @accept_hints()
     def __init__(self, matrix: Any, **hints: Any) -> None:
-        self._matrix = tree.parameter(matrix)
+        self._matrix = parameter(matrix)
         _check_matrix(self._matrix, "matrix")
         super().__init__(self._matrix.dtype, **hints)
 
@@ -53,11 +63,11 @@ class LinearOperatorFullMatrix(LinearOperator):
         return times(self._to_dense(), x, adjoint)
 
     def _to_dense(self) -> Array:
-        return tree.array(self._matrix)
+        return array_of(self._matrix)
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorLowerTriangular(TriangularOperator):
     """A lower triangle.
 
@@ -72,11 +82,11 @@ class LinearOperatorLowerTriangular(TriangularOperator):
     [[1.0, 0.0], [3.0, 4.0]]
     """
 
-    @hinted()
+    @accept_hints()
     def __init__(self, tril: Any, **hints: Any) -> None:
         words = "Only square lower triangular operators supported at this time."
         imply(hints, "is_square", words)
-        self._tril = tree.parameter(tril)
+        self._tril = parameter(tril)
         _check_matrix(self._tril, "tril")
         super().__init__(self._tril.dtype, **hints)
 
@@ -92,17 +102,17 @@ class LinearOperatorLowerTriangular(TriangularOperator):
         return triangular_solve.__wrapped__(self._to_dense(), rhs, lower=True, adjoint=adjoint)
 
     def _to_dense(self) -> Array:
-        return jnp.tril(tree.array(self._tril))
+        return jnp.tril(array_of(self._tril))
 
     def _diag_part(self) -> Array:
-        return diag_part.__wrapped__(tree.array(self._tril))
+        return diag_part.__wrapped__(array_of(self._tril))
 
     def _assert_non_singular(self) -> None:
         require_nonzero(self._diag_part(), "Singular operator:  Diagonal contained zero values.")
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorTridiag(LinearOperator):
     """A matrix of three diagonals.
 
@@ -120,7 +130,7 @@ class LinearOperatorTridiag(LinearOperator):
     [[2.0, 1.0], [4.0, 3.0]]
     """
 
-    @hinted()
+    @accept_hints()
     def __init__(self, diagonals: Any, diagonals_format: str = "compact", **hints: Any) -> None:
         if diagonals_format not in ("matrix", "compact", "sequence"):
             raise ValueError(
@@ -129,7 +139,7 @@ class LinearOperatorTridiag(LinearOperator):
             )
         is_list = diagonals_format == "sequence"
         self._diagonals: Any = (
-            [tree.parameter(d) for d in diagonals] if is_list else tree.parameter(diagonals)
+            [parameter(d) for d in diagonals] if is_list else parameter(diagonals)
         )
         self._diagonals_format = diagonals_format
         imply(hints, "is_square", "Tridiagonal operators are always square.")
@@ -173,7 +183,7 @@ class LinearOperatorTridiag(LinearOperator):
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorToeplitz(LinearOperator):
     """A matrix whose diagonals are each of one number.
 
@@ -189,9 +199,9 @@ class LinearOperatorToeplitz(LinearOperator):
     [[1.0, 3.0], [2.0, 1.0]]
     """
 
-    @hinted()
+    @accept_hints()
     def __init__(self, col: Any, row: Any, **hints: Any) -> None:
-        self._col, self._row = tree.parameter(col), tree.parameter(row)
+        self._col, self._row = parameter(col), parameter(row)
         for part, words in ((self._row, "row"), (self._col, "col")):
             if not len(part.shape):
                 raise ValueError(f"Argument {words} must have at least 1 dimension.")
@@ -208,7 +218,7 @@ class LinearOperatorToeplitz(LinearOperator):
     def _parts(self, adjoint: bool = False) -> tuple[Array, Array]:
         """Return the first column and the first row, with the same first element."""
         *batch, _, size = self.sizes
-        col, row = (jnp.broadcast_to(tree.array(x), (*batch, size)) for x in (self._col, self._row))
+        col, row = (jnp.broadcast_to(array_of(x), (*batch, size)) for x in (self._col, self._row))
         row = jnp.concatenate([col[..., :1], row[..., 1:]], -1)
         return (jnp.conj(row), jnp.conj(col)) if adjoint else (col, row)
 
@@ -229,9 +239,160 @@ class LinearOperatorToeplitz(LinearOperator):
         return numbers[..., places]
 
     def _diag_part(self) -> Array:
-        return jnp.broadcast_to(tree.array(self._col)[..., :1], self.sizes[:-1])
+        return jnp.broadcast_to(array_of(self._col)[..., :1], self.sizes[:-1])
 
 
 def _check_matrix(tensor: Any, name: str) -> None:
     if len(tensor.shape) < 2:
         raise ValueError(f"Argument `{name}` must have at least 2 dimensions.  Found: {tensor!s}")
+
+
+class _Orthogonal(LinearOperator):
+    """What keeps lengths."""
+
+    def _log_abs_determinant(self) -> Array:
+        return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
+
+    def _cond(self) -> Array:
+        return jnp.ones(self.sizes[:-2], self.dtype.dtype)
+
+    def _assert_non_singular(self) -> None:
+        """Do nothing: it is."""
+
+
+@final
+@register
+class LinearOperatorPermutation(_Orthogonal):
+    """A matrix that changes the order: row i of the product is row `perm[i]`.
+
+    Args:
+        perm: integers of shape [..., n]: each of 0 to n - 1 once.
+        dtype: the type of the elements.
+        is_non_singular: it is.
+        is_square: it is.
+
+    Raises:
+        ValueError: when the hints cannot hold.
+        TypeError: when they are not integers.
+
+    >>> LinearOperatorPermutation([2, 0, 1]).matvec([5.0, 6.0, 7.0]).numpy().tolist()
+    [7.0, 5.0, 6.0]
+    """
+
+    @accept_hints()
+    def __init__(self, perm: Any, dtype: Any = float32, **hints: Any) -> None:
+        self._perm = parameter(perm)
+        if not self._perm.shape.rank:
+            raise ValueError(f"Argument `perm` must have at least 1 dimension.  Found: {perm}.")
+        if not self._perm.dtype.is_integer:
+            raise TypeError(
+                f"Argument `perm` must be integer dtype.  Found: {self._perm.dtype.name}."
+            )
+        imply(hints, "is_square", "A Permutation operator is always square.")
+        always(hints["is_non_singular"], "A Permutation operator is always non-singular.")
+        super().__init__(as_dtype(dtype), **hints)
+
+    perm = held("_perm", "Which row each row of a product is.")
+
+    def _shape(self) -> Any:
+        return square_shape(self._perm)
+
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
+        perm = array_of(self._perm)
+        order = (jnp.argsort(perm, -1) if adjoint else perm)[..., None]
+        x = in_batch(x, order.shape[:-2])
+        return jnp.take_along_axis(x, in_batch(order, x.shape[:-2]), -2)
+
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
+        return self._matmul(rhs, not adjoint)
+
+    def _to_dense(self) -> Array:
+        columns = jnp.arange(self.sizes[-1])
+        return (array_of(self._perm)[..., None] == columns).astype(self.dtype.dtype)
+
+    def _diag_part(self) -> Array:
+        columns = jnp.arange(self.sizes[-1])
+        return (array_of(self._perm) == columns).astype(self.dtype.dtype)
+
+    def _determinant(self) -> Array:
+        perm = array_of(self._perm)
+        turns = jnp.triu(perm[..., :, None] > perm[..., None, :], 1)
+        count = jnp.sum(turns, (-2, -1))
+        return (1 - 2 * (count % 2)).astype(self.dtype.dtype)
+
+
+@final
+@register
+class LinearOperatorHouseholder(_Orthogonal):
+    """A reflection: I - 2 v v^H, with v of length 1.
+
+    Args:
+        reflection_axis: the direction that is reflected, of shape [..., n].
+        is_non_singular: it is.
+        is_self_adjoint: it is.
+        is_positive_definite: it is not.
+        is_square: it is.
+
+    Raises:
+        ValueError: when the hints cannot hold.
+
+    >>> LinearOperatorHouseholder([0.0, 2.0]).matvec([3.0, 4.0]).numpy().tolist()
+    [3.0, -4.0]
+    """
+
+    @accept_hints()
+    def __init__(self, reflection_axis: Any, **hints: Any) -> None:
+        self._reflection_axis = parameter(reflection_axis)
+        if not self._reflection_axis.shape.rank:
+            raise ValueError(
+                "Argument reflection_axis must have at least 1 dimension.  Found: "
+                f"{reflection_axis}"
+            )
+        words = "A Householder operator is always {}."
+        imply(hints, "is_self_adjoint", words.format("self adjoint"))
+        if hints["is_positive_definite"] is True:
+            raise ValueError(words.format("non-positive definite"))
+        imply(hints, "is_square", words.format("square"))
+        always(hints["is_non_singular"], words.format("non-singular"))
+        hints["is_positive_definite"] = False
+        super().__init__(self._reflection_axis.dtype, **hints)
+
+    reflection_axis = held("_reflection_axis", "The direction that is reflected.")
+
+    def _unit(self) -> Array:
+        axis = array_of(self._reflection_axis)
+        return axis / jnp.linalg.norm(axis, axis=-1, keepdims=True).astype(axis.dtype)
+
+    def _shape(self) -> Any:
+        return square_shape(self._reflection_axis)
+
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
+        unit = self._unit()[..., None]
+        return x - 2 * unit * jnp.matmul(conjugate_transpose(unit), x)
+
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
+        return self._matmul(rhs, adjoint)
+
+    def _diag_part(self) -> Array:
+        unit = self._unit()
+        return 1 - 2 * unit * jnp.conj(unit)
+
+    def _trace(self) -> Array:
+        return jnp.full(self.sizes[:-2], self.sizes[-1] - 2, self.dtype.dtype)
+
+    def _determinant(self) -> Array:
+        return jnp.full(self.sizes[:-2], -1, self.dtype.dtype)
+
+    def _eigvals(self) -> Array:
+        values = np.ones(self.sizes[-1], self.dtype.dtype)
+        values[0] = -1
+        return jnp.broadcast_to(values, self.sizes[:-1])
+
+    def _linop_inverse(self) -> LinearOperator:
+        return self
+
+    def _assert_self_adjoint(self) -> None:
+        """Do nothing: it is."""
+
+    def _assert_positive_definite(self) -> None:
+        raise refused("Householder operators are always non-positive definite.")

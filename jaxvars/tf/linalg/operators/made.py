@@ -1,17 +1,30 @@
-"""Linear operators made of others: adjoints, inverses, products."""
+"""Linear operators made of others: adjoints, inverses, products, updates of low rank."""
 
 from __future__ import annotations
 
+import functools
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, final
 
 import jax.numpy as jnp
 
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
-from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.arrays import cholesky, joint_batch
+from jaxvars.tf.linalg.matrices.factors import cholesky_solve
+from jaxvars.tf.linalg.operators.arrays import cholesky, joint_batch, solved, times
+from jaxvars.tf.linalg.operators.declare import (
+    HINTS,
+    Hint,
+    Hints,
+    accept_hints,
+    always,
+    array_of,
+    imply,
+    parameter,
+    register,
+)
 from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
-from jaxvars.tf.linalg.operators.hints import HINTS, Hint, Hints, always, hinted, imply
+from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag, LinearOperatorIdentity
 from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
@@ -76,6 +89,16 @@ class _OfOne(LinearOperator):
         LinearOperator.__init__(self, operator.dtype, **hints)
         self._operator = operator
 
+    @abstractmethod
+    def _change(self, x: Array) -> Array:
+        """Return what becomes of a determinant, or of eigenvalues."""
+
+    def _determinant(self) -> Array:
+        return self._change(self._operator._determinant())
+
+    def _eigvals(self) -> Array:
+        return self._change(self._operator._eigvals())
+
     def _cond(self) -> Array:
         return self._operator._cond()
 
@@ -83,7 +106,7 @@ class _OfOne(LinearOperator):
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorAdjoint(_OfOne):
     """The adjoint of an operator.
 
@@ -98,7 +121,7 @@ class LinearOperatorAdjoint(_OfOne):
         ValueError: when a hint differs from what is known of the other one.
     """
 
-    @hinted(name=None)
+    @accept_hints(name=None)
     def __init__(self, operator: LinearOperator, **hints: Any) -> None:
         self._start(operator, hints, "adjoint")
 
@@ -118,17 +141,14 @@ class LinearOperatorAdjoint(_OfOne):
     def _to_dense(self) -> Array:
         return conjugate_transpose(self._operator.dense())
 
-    def _determinant(self) -> Array:
-        return jnp.conj(tree.array(self._operator._determinant()))
+    def _change(self, x: Array) -> Array:
+        return jnp.conj(x)
 
     def _log_abs_determinant(self) -> Array:
         return self._operator._log_abs_determinant()
 
     def _trace(self) -> Array:
-        return jnp.conj(tree.array(self._operator._trace()))
-
-    def _eigvals(self) -> Array:
-        return jnp.conj(tree.array(self._operator._eigvals()))
+        return self._change(self._operator._trace())
 
     def _linop_adjoint(self) -> LinearOperator:
         return self._operator
@@ -138,7 +158,7 @@ class LinearOperatorAdjoint(_OfOne):
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorInversion(_OfOne):
     """The inverse of an operator.
 
@@ -153,7 +173,7 @@ class LinearOperatorInversion(_OfOne):
         ValueError: when it is known to have none, or a hint differs from what is known.
     """
 
-    @hinted(name=None)
+    @accept_hints(name=None)
     def __init__(self, operator: LinearOperator, **hints: Any) -> None:
         if operator.is_square is False or operator.is_non_singular is False:
             raise ValueError(
@@ -172,14 +192,11 @@ class LinearOperatorInversion(_OfOne):
     def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._operator.product(rhs, adjoint)
 
-    def _determinant(self) -> Array:
-        return 1 / tree.array(self._operator._determinant())
+    def _change(self, x: Array) -> Array:
+        return 1 / x
 
     def _log_abs_determinant(self) -> Array:
-        return -tree.array(self._operator._log_abs_determinant())
-
-    def _eigvals(self) -> Array:
-        return 1 / tree.array(self._operator._eigvals())
+        return -self._operator._log_abs_determinant()
 
     def _linop_inverse(self) -> LinearOperator:
         return self._operator
@@ -199,12 +216,17 @@ class OfSeveral(LinearOperator):
 
     operators = held("_operators", "The factors.", list)
 
-    def _each_changed(self, change: str) -> list[LinearOperator]:
+    def change_each(self, change: str) -> list[LinearOperator]:
+        """Return the adjoints, inverses or factors of all."""
         return [getattr(op, change)() for op in self._operators]
+
+    def all_square(self) -> bool:
+        """Return whether all are square."""
+        return all(op.is_square for op in self._operators)
 
 
 @final
-@tree.registered
+@register
 class LinearOperatorComposition(OfSeveral):
     """A product of operators: the last one is applied first.
 
@@ -223,7 +245,7 @@ class LinearOperatorComposition(OfSeveral):
     [8.0, 6.0]
     """
 
-    @hinted(name=None)
+    @accept_hints(name=None)
     def __init__(self, operators: Sequence[LinearOperator], **hints: Any) -> None:
         self._operators = checked_operators(operators)
         if all(op.is_non_singular for op in self._operators):
@@ -254,31 +276,23 @@ class LinearOperatorComposition(OfSeveral):
         return made
 
     def _determinant(self) -> Array:
-        if not all(op.is_square for op in self._operators):
+        if not self.all_square():
             return jnp.linalg.det(self.dense())
-        found = [tree.array(op._determinant()) for op in self._operators]
-        return jnp.broadcast_to(reduced(jnp.multiply, found), self.sizes[:-2])
+        found = (op._determinant() for op in self._operators)
+        return jnp.broadcast_to(functools.reduce(jnp.multiply, found), self.sizes[:-2])
 
     def _log_abs_determinant(self) -> Array:
-        if not all(op.is_square for op in self._operators):
+        if not self.all_square():
             return jnp.linalg.slogdet(self.dense())[1].astype(self.dtype.dtype)
-        found = [tree.array(op._log_abs_determinant()) for op in self._operators]
-        return jnp.broadcast_to(reduced(jnp.add, found), self.sizes[:-2])
+        found = (op._log_abs_determinant() for op in self._operators)
+        return jnp.broadcast_to(functools.reduce(jnp.add, found), self.sizes[:-2])
 
     def _assert_non_singular(self) -> None:
-        if not all(op.is_square for op in self._operators):
+        if not self.all_square():
             return super()._assert_non_singular()
         for op in self._operators:
             op._assert_non_singular()
         return None
-
-
-def reduced(how: Any, parts: Sequence[Array]) -> Array:
-    """Return what a function of two makes of all parts."""
-    made, *rest = parts
-    for part in rest:
-        made = how(made, part)
-    return made
 
 
 def _inverse(operator: LinearOperator) -> LinearOperator:
@@ -293,3 +307,146 @@ def _cholesky(operator: LinearOperator) -> LinearOperator:
 
 
 ALGEBRA.update(inverse=_inverse, adjoint=LinearOperatorAdjoint, cholesky=_cholesky)
+
+
+@final
+@register
+class LinearOperatorLowRankUpdate(LinearOperator):
+    """Another operator and a product of few columns: L + U D V^H.
+
+    Args:
+        base_operator: L, of shape [..., m, n].
+        u: U, of shape [..., m, k].
+        diag_update: the diagonal of D, of shape [..., k]; ones when None.
+        v: V, of shape [..., n, k]; U when None.
+        is_diag_update_positive: whether D is positive.
+
+    Raises:
+        ValueError: when sizes do not fit, or the hints cannot hold.
+
+    >>> from jaxvars import tf
+    >>> base = tf.linalg.LinearOperatorIdentity(2)
+    >>> LinearOperatorLowRankUpdate(base, [[1.0], [2.0]]).to_dense().numpy().tolist()
+    [[2.0, 2.0], [2.0, 5.0]]
+    """
+
+    @accept_hints()
+    def __init__(
+        self,
+        base_operator: LinearOperator,
+        u: Any,
+        diag_update: Any = None,
+        v: Any = None,
+        is_diag_update_positive: Hint = None,
+        **hints: Any,
+    ) -> None:
+        self._base_operator = base_operator
+        self._u = parameter(u, base_operator.dtype)
+        self._v = self._u if v is None else parameter(v, base_operator.dtype)
+        self._has_own_v = v is not None
+        self._diag_update = (
+            None if diag_update is None else parameter(diag_update, base_operator.dtype)
+        )
+        self._is_diag_update_positive = True if diag_update is None else is_diag_update_positive
+        if diag_update is None and is_diag_update_positive is False:
+            raise ValueError(
+                "Default diagonal is the identity, which is positive.  However, user set "
+                "'is_diag_update_positive' to False."
+            )
+        if not self._has_own_v and base_operator.is_self_adjoint:
+            real = diag_update is None or not base_operator.dtype.is_complex
+            positive = base_operator.is_positive_definite and self._is_diag_update_positive
+            for name, holds in (("is_self_adjoint", real), ("is_positive_definite", positive)):
+                if holds and hints[name] is None:
+                    hints[name] = True
+        if hints["is_square"] is None:
+            hints["is_square"] = base_operator.is_square
+        super().__init__(base_operator.dtype, **hints)
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        rows, columns = self._base_operator.sizes[-2:]
+        pairs = [(rows, self._u.shape[-2]), (columns, self._v.shape[-2])]
+        pairs.append((self._u.shape[-1], self._v.shape[-1]))
+        if self._diag_update is not None:
+            pairs.append((self._u.shape[-1], self._diag_update.shape[-1]))
+        for one, other in pairs:
+            if one != other:
+                raise ValueError(f"Dimensions {one} and {other} are not compatible")
+
+    base_operator = held("_base_operator", "L.")
+    u = held("_u", "U.")
+    v = held("_v", "V.")
+    diag_update = held("_diag_update", "The diagonal of D; None for ones.")
+    is_diag_update_positive = held(
+        "_is_diag_update_positive", "Whether D is positive; None when that is not known."
+    )
+
+    @property
+    def diag_operator(self) -> LinearOperator:
+        """D."""
+        if self._diag_update is None:
+            rank = self._u.shape[-1]
+            return LinearOperatorIdentity(rank, dtype=self.dtype)
+        positive = self._is_diag_update_positive
+        return LinearOperatorDiag(self._diag_update, is_positive_definite=positive)
+
+    def _arrays(self) -> tuple[Array, Array]:
+        return array_of(self._u), array_of(self._v)
+
+    def _shape(self) -> Any:
+        parts = [self._base_operator.sizes, tuple(self._u.shape), tuple(self._v.shape)]
+        if self._diag_update is not None:
+            parts.append((*self._diag_update.shape[:-1], 1, 1))
+        return (*joint_batch(*parts), *self._base_operator.sizes[-2:])
+
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
+        u, v = self._arrays()
+        left, right = (v, u) if adjoint else (u, v)
+        inner = self.diag_operator.product(times(right, x, is_adjoint=True), adjoint)
+        return self._base_operator.product(x, adjoint) + times(left, inner)
+
+    def _to_dense(self) -> Array:
+        u, v = self._arrays()
+        update = times(u, self.diag_operator.product(conjugate_transpose(v)))
+        return jnp.broadcast_to(self._base_operator.dense() + update, self.sizes)
+
+    def _diag_part(self) -> Array:
+        u, v = self._arrays()
+        scaled = conjugate_transpose(self.diag_operator.product(conjugate_transpose(v)))
+        own = self._base_operator._diag_part()
+        return own + jnp.sum(u * jnp.conj(scaled), -1)
+
+    def _capacitance(self) -> Array:
+        """Return D^-1 + V^H L^-1 U."""
+        u, v = self._arrays()
+        inner = times(v, self._base_operator.solution(u), is_adjoint=True)
+        return self.diag_operator._linop_inverse()._add_to_tensor(inner)
+
+    def _is_symmetric(self) -> bool:
+        base = self._base_operator
+        real = self._diag_update is None or self._is_diag_update_positive
+        return bool(
+            not self._has_own_v and real and base.is_self_adjoint and base.is_positive_definite
+        )
+
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
+        # The Woodbury identity: (L + UDV^H)^-1 = L^-1 - L^-1 U C^-1 V^H L^-1.
+        u, v = self._arrays()
+        left, right = (v, u) if adjoint else (u, v)
+        first = self._base_operator.solution(rhs, adjoint)
+        inner, capacitance = times(right, first, is_adjoint=True), self._capacitance()
+        if self._is_symmetric():
+            found = cholesky_solve.__wrapped__(cholesky(capacitance), inner)
+        else:
+            found = solved(capacitance, inner, adjoint)
+        return first - self._base_operator.solution(times(left, found), adjoint)
+
+    def _determinant(self) -> Array:
+        own = jnp.linalg.det(self._capacitance())
+        return own * self.diag_operator._determinant() * self._base_operator._determinant()
+
+    def _log_abs_determinant(self) -> Array:
+        own = jnp.linalg.slogdet(self._capacitance())[1].astype(self.dtype.dtype)
+        own = own + self.diag_operator._log_abs_determinant()
+        return own + self._base_operator._log_abs_determinant()

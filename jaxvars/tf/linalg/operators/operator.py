@@ -1,28 +1,23 @@
 """`tf.linalg.LinearOperator`: a matrix that is known by what it does, not by its elements.
 
-hints       properties that are declared when an operator is made
-properties  its type, its shape, what is known of it
-tree        operators as arguments of compiled functions; parameters
-dense       full matrices, triangles, three diagonals, Toeplitz
-diagonal    diagonals
-identity    identities, zeros
-orthogonal  permutations, reflections
+declare     hints, parameters and shapes; operators as arguments of compiled functions
+diagonal    diagonals, identities, zeros
+dense       full matrices, triangles, three diagonals, Toeplitz, permutations, reflections
 circulant   circulant ones, by Fourier transforms
-made        adjoints, inverses, products
-update      updates of low rank
-kronecker   Kronecker products
-blocks      diagonals and triangles of blocks
+made        adjoints, inverses, products, updates of low rank
+blocks      diagonals and triangles of blocks, Kronecker products
 algebra     products and solutions that are operators of special kinds
 
 Rules this file keeps:
 - matrices are the last two axes; the others are a batch, which is broadcast;
 - the methods with an underscore do the work: they take and return arrays, and a class has those
-  that it does better than by its dense matrix;
+  that it does better than by its dense matrix; the tensors that custom ones return are unwrapped;
 - parameters are read when they are used, so that variables may be parameters, and train.
 """
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -32,16 +27,30 @@ import numpy as np
 
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose, diag_part
-from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.arrays import cholesky, cholesky_solved, solved
-from jaxvars.tf.linalg.operators.hints import Hint, always
-from jaxvars.tf.linalg.operators.properties import Described
+from jaxvars.tf.linalg.matrices.factors import cholesky_solve
+from jaxvars.tf.linalg.operators.arrays import cholesky, solved
+from jaxvars.tf.linalg.operators.declare import Described, Hint, always, array_of
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
 ALGEBRA: dict[str, Callable[..., Any]] = {}
 """What makes operators of operators: "adjoint", "inverse", "cholesky", "matmul", "solve"."""
+
+_RESULTS = (
+    "_matmul", "_matvec", "_solve", "_solvevec", "_to_dense", "_diag_part", "_trace",
+    "_determinant", "_log_abs_determinant", "_add_to_tensor", "_eigvals", "_cond",
+)  # fmt: skip
+
+
+def _return_array(method: Callable[..., Any]) -> Callable[..., Array]:
+    """Decorate a method that may return a tensor."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Array:
+        return array_of(method(*args, **kwargs))
+
+    return call
 
 
 class LinearOperator(Described):
@@ -70,6 +79,11 @@ class LinearOperator(Described):
 
     Differs from TensorFlow: the methods with an underscore take and return arrays.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in vars(cls).keys() & set(_RESULTS):
+            setattr(cls, name, _return_array(vars(cls)[name]))
 
     def __init__(
         self,
@@ -100,16 +114,16 @@ class LinearOperator(Described):
         """Return the product with matrices."""
 
     def _matvec(self, x: Array, adjoint: bool = False) -> Array:
-        return tree.array(self._matmul(x[..., None], adjoint))[..., 0]
+        return self._matmul(x[..., None], adjoint)[..., 0]
 
     def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         dense = self.dense()
         if self._can_use_cholesky():
-            return cholesky_solved(cholesky(dense), rhs)
+            return cholesky_solve.__wrapped__(cholesky(dense), rhs)
         return solved(dense, rhs, adjoint)
 
     def _solvevec(self, rhs: Array, adjoint: bool = False) -> Array:
-        return tree.array(self._solve(rhs[..., None], adjoint))[..., 0]
+        return self._solve(rhs[..., None], adjoint)[..., 0]
 
     def _to_dense(self) -> Array:
         *batch, _, columns = self.sizes
@@ -120,11 +134,11 @@ class LinearOperator(Described):
         return diag_part.__wrapped__(self.dense())
 
     def _trace(self) -> Array:
-        return jnp.sum(tree.array(self._diag_part()), -1)
+        return jnp.sum(self._diag_part(), -1)
 
     def _determinant(self) -> Array:
         if self._can_use_cholesky():
-            return jnp.exp(tree.array(self._log_abs_determinant()))
+            return jnp.exp(self._log_abs_determinant())
         return jnp.linalg.det(self.dense())
 
     def _log_abs_determinant(self) -> Array:
@@ -140,14 +154,14 @@ class LinearOperator(Described):
 
     def _cond(self) -> Array:
         if self.is_self_adjoint:
-            values = jnp.abs(tree.array(self._eigvals()))
+            values = jnp.abs(self._eigvals())
         else:
             values = jnp.linalg.svd(self.dense(), compute_uv=False)
         return jnp.max(values, -1) / jnp.min(values, -1)
 
     def _assert_non_singular(self) -> None:
         limit = 1 / (max(100, *self.sizes[-2:]) * np.finfo(self.dtype.dtype).eps)
-        cond = Tensor(jnp.abs(tree.array(self._cond())))
+        cond = Tensor(jnp.abs(self._cond()))
         debugging.assert_less(
             cond,
             Tensor(jnp.asarray(limit, cond.dtype)),
@@ -180,27 +194,27 @@ class LinearOperator(Described):
     # ------------------------------------------------------------ for other operators
     def dense(self) -> Array:
         """Return the dense matrix as an array."""
-        return tree.array(self._to_dense())
+        return self._to_dense()
 
     def product(self, x: Array, adjoint: bool = False) -> Array:
         """Return the product with an array."""
-        return tree.array(self._matmul(x, adjoint))
+        return self._matmul(x, adjoint)
 
     def solution(self, rhs: Array, adjoint: bool = False) -> Array:
         """Return what `solve` does, of arrays."""
-        return tree.array(self._solve(rhs, adjoint))
+        return self._solve(rhs, adjoint)
 
     def _can_use_cholesky(self) -> bool:
         return bool(self.is_self_adjoint and self.is_positive_definite)
 
     def _read(self, x: Any) -> Array:
         """Return an argument as an array."""
-        array = tree.array(x, self.dtype)
+        array = array_of(x, self.dtype)
         if array.dtype != self.dtype.dtype:
             raise TypeError(f"Input had dtype {array.dtype} but expected {self.dtype}.")
         return array
 
-    def _fitted(self, x: Any, own: int, axis: int, adjoint_arg: bool = False) -> Array:
+    def _fit(self, x: Any, own: int, axis: int, adjoint_arg: bool = False) -> Array:
         """Return an argument as an array, of which a size must be one of the operator's."""
         array = self._read(x)
         other = array.shape[-1 if adjoint_arg else axis]
@@ -208,7 +222,7 @@ class LinearOperator(Described):
             raise ValueError(f"Dimensions {own} and {other} are not compatible")
         return conjugate_transpose(array) if adjoint_arg else array
 
-    def _combined(self, how: str, x: LinearOperator, adjoint: bool, adjoint_arg: bool) -> Any:
+    def _combine(self, how: str, x: LinearOperator, adjoint: bool, adjoint_arg: bool) -> Any:
         """Return a product, or solution, of operators."""
         left, right = (self.adjoint() if adjoint else self), (x.adjoint() if adjoint_arg else x)
         if left.domain_dimension != right.range_dimension:
@@ -234,9 +248,9 @@ class LinearOperator(Described):
             ValueError: when sizes do not fit.
         """
         if isinstance(x, LinearOperator):
-            return self._combined("matmul", x, adjoint, adjoint_arg)
+            return self._combine("matmul", x, adjoint, adjoint_arg)
         own = self.range_dimension if adjoint else self.domain_dimension
-        return Tensor(self.product(self._fitted(x, own, -2, adjoint_arg), adjoint))
+        return Tensor(self.product(self._fit(x, own, -2, adjoint_arg), adjoint))
 
     def __matmul__(self, other: Any) -> Any:
         return self.matmul(other)
@@ -248,7 +262,7 @@ class LinearOperator(Described):
             ValueError: when sizes do not fit.
         """
         own = self.range_dimension if adjoint else self.domain_dimension
-        return Tensor(tree.array(self._matvec(self._fitted(x, own, -1), adjoint)))
+        return Tensor(self._matvec(self._fit(x, own, -1), adjoint))
 
     def solve(
         self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve"
@@ -267,9 +281,9 @@ class LinearOperator(Described):
         """
         self._check_solvable()
         if isinstance(rhs, LinearOperator):
-            return self._combined("solve", rhs, adjoint, adjoint_arg)
+            return self._combine("solve", rhs, adjoint, adjoint_arg)
         own = self.domain_dimension if adjoint else self.range_dimension
-        return Tensor(self.solution(self._fitted(rhs, own, -2, adjoint_arg), adjoint))
+        return Tensor(self.solution(self._fit(rhs, own, -2, adjoint_arg), adjoint))
 
     def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Tensor:
         """Return x where A x is given: vectors of shape [..., m].
@@ -280,7 +294,7 @@ class LinearOperator(Described):
         """
         self._check_solvable()
         own = self.domain_dimension if adjoint else self.range_dimension
-        return Tensor(tree.array(self._solvevec(self._fitted(rhs, own, -1), adjoint)))
+        return Tensor(self._solvevec(self._fit(rhs, own, -1), adjoint))
 
     def _check_solvable(self) -> None:
         words = "Exact solve not implemented for an operator that is expected to "
@@ -330,11 +344,11 @@ class LinearOperator(Described):
 
     def diag_part(self, name: str = "diag_part") -> Tensor:
         """Return the diagonals."""
-        return Tensor(tree.array(self._diag_part()))
+        return Tensor(self._diag_part())
 
     def trace(self, name: str = "trace") -> Tensor:
         """Return the sums of the diagonals."""
-        return Tensor(tree.array(self._trace()))
+        return Tensor(self._trace())
 
     def determinant(self, name: str = "det") -> Tensor:
         """Return the determinants.
@@ -343,7 +357,7 @@ class LinearOperator(Described):
             NotImplementedError: when it is not square.
         """
         self._check_square("Determinant")
-        return Tensor(tree.array(self._determinant()))
+        return Tensor(self._determinant())
 
     def log_abs_determinant(self, name: str = "log_abs_det") -> Tensor:
         """Return the logarithms of the absolute values of the determinants.
@@ -352,7 +366,7 @@ class LinearOperator(Described):
             NotImplementedError: when it is not square.
         """
         self._check_square("Determinant")
-        return Tensor(tree.array(self._log_abs_determinant()))
+        return Tensor(self._log_abs_determinant())
 
     def _check_square(self, what: str) -> None:
         if self.is_square is False:
@@ -362,7 +376,7 @@ class LinearOperator(Described):
 
     def add_to_tensor(self, x: Any, name: str = "add_to_tensor") -> Tensor:
         """Return the sums with matrices."""
-        return Tensor(tree.array(self._add_to_tensor(self._read(x))))
+        return Tensor(self._add_to_tensor(self._read(x)))
 
     def eigvals(self, name: str = "eigvals") -> Tensor:
         """Return the eigenvalues of a self-adjoint operator.
@@ -372,11 +386,11 @@ class LinearOperator(Described):
         """
         if not self.is_self_adjoint:
             raise NotImplementedError("Only self-adjoint matrices are supported.")
-        return Tensor(tree.array(self._eigvals()))
+        return Tensor(self._eigvals())
 
     def cond(self, name: str = "cond") -> Tensor:
         """Return the condition numbers: how much errors may grow when it is solved."""
-        return Tensor(tree.array(self._cond()))
+        return Tensor(self._cond())
 
     def assert_non_singular(self, name: str = "assert_non_singular") -> None:
         """Raise InvalidArgumentError, now or when the program runs, if there is no inverse."""
