@@ -1,4 +1,4 @@
-"""The part of `tf.math` that operators are made of: arithmetic, comparison, logic.
+"""The part of `tf.math` that operators are made of: arithmetic, comparison, logic, `tf.matmul`.
 
 Rules this file keeps:
 - results have the types that TensorFlow gives: integers divide to float64, `floordiv` rounds down;
@@ -15,8 +15,9 @@ import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import floor, magnitude
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.registry.rows import Refused, op, shape_text
 from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -321,3 +322,44 @@ def logical_xor(x: Array, y: Array) -> Array:
 def logical_not(x: Array) -> Array:
     """Return the truth value of NOT x, element by element."""
     return jnp.logical_not(x)
+
+
+@op(
+    "matmul", "a b", op="MatMul", same=True, kinds="float complex int", pairing=hinted,
+    aliases=("linalg.matmul",), example="r(2, 3), r(3, 2)",
+)  # fmt: skip
+def matmul(
+    a: Array, b: Array, transpose_a: bool = False, transpose_b: bool = False,
+    adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False,
+    b_is_sparse: bool = False, output_type: Any = None,
+) -> Array:  # fmt: skip
+    """Multiply matrices, or stacks of them."""
+    _check_ranks(a, b)
+    if transpose_a or adjoint_a:
+        a = _turned(a, "a", transpose_a, adjoint_a)
+    if transpose_b or adjoint_b:
+        b = _turned(b, "b", transpose_b, adjoint_b)
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueError(
+            f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}"
+        )
+    wanted = None if output_type is None else as_dtype(output_type).dtype
+    return jnp.matmul(a, b, preferred_element_type=wanted)
+
+
+def _check_ranks(a: Array, b: Array) -> None:
+    for i, x in enumerate((a, b)):
+        if x.ndim < 2:
+            raise ValueError(f"In[{i}] ndims must be >= 2: {x.ndim}")
+
+
+def _turned(x: Array, name: str, transpose: bool, adjoint: bool) -> Array:
+    if transpose and adjoint:
+        raise Refused(
+            ValueError(
+                f"Only one of `transpose_{name}` and `adjoint_{name}` can be True. Received "
+                f"`transpose_{name}`={transpose}, `adjoint_{name}`={adjoint}."
+            )
+        )
+    turned = jnp.swapaxes(x, -1, -2)
+    return jnp.conj(turned) if adjoint else turned

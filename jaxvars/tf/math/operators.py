@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxvars.tf import bitwise, math
 from jaxvars.tf.arrays.indexing import getitem, index_of
-from jaxvars.tf.math import products as _products
+from jaxvars.tf.math import basic as _basic
 from jaxvars.tf.math.basic import equal, not_equal
 from jaxvars.tf.tensors.convert import pair
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
@@ -64,7 +64,7 @@ OPERATIONS.update(
         "floordiv": math.floordiv,
         "mod": math.floormod,
         "pow": math.pow,
-        "matmul": _products.matmul,
+        "matmul": _basic.matmul,
         "neg": math.negative,
         "abs": math.abs,
         "lt": math.less,

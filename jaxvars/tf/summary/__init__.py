@@ -20,7 +20,7 @@ from jaxvars.tensorboard import create_noop_writer as create_noop_writer
 from jaxvars.tf.listing import namespace
 from jaxvars.tf.summary import experimental as experimental
 from jaxvars.tf.summary.values import as_value
-from jaxvars.tf.summary.wav import record as _record_audio
+from jaxvars.tf.summary.values import record as _record_audio
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable

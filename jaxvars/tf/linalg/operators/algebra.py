@@ -87,7 +87,7 @@ def _combine_numbers(a: LinearOperator, b: LinearOperator, how: Any) -> LinearOp
     hints = _combine_hints(a, b)
     is_same = type(a) is type(b) and (a.dtype == b.dtype or not isinstance(a, CirculantOperator))
     if isinstance(a, OfNumbers) and isinstance(b, OfNumbers) and is_same:
-        return a.of_numbers(how(a.numbers(), b.numbers()), **hints)
+        return a._of_numbers(how(a._numbers(), b._numbers()), **hints)
     if isinstance(a, _DIAGONALS) and isinstance(b, _DIAGONALS):
         return LinearOperatorDiag(Tensor(how(a.diagonal(), b.diagonal())), **hints)
     return None

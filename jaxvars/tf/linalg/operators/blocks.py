@@ -210,7 +210,7 @@ class LinearOperatorBlockDiag(OfSeveral, _Blocks):
         return [op.solution(part, adjoint) for op, part in pairs]
 
     def _change(self, change: str) -> LinearOperator:
-        return LinearOperatorBlockDiag(self.change_each(change), is_square=self.is_square)
+        return LinearOperatorBlockDiag(self._change_each(change), is_square=self.is_square)
 
     def _linop_adjoint(self) -> LinearOperator:
         return self._change("adjoint")
@@ -357,7 +357,7 @@ class LinearOperatorKronecker(OfSeveral):
         return made
 
     def _diag_part(self) -> Array:
-        if not self.all_square():
+        if not self._all_square():
             return super()._diag_part()
         return self._products([op._diag_part() for op in self._operators])
 
@@ -386,13 +386,13 @@ class LinearOperatorKronecker(OfSeveral):
         require_square(self._operators, what)
 
     def _change(self, change: str) -> LinearOperator:
-        return LinearOperatorKronecker(self.change_each(change))
+        return LinearOperatorKronecker(self._change_each(change))
 
     def _linop_adjoint(self) -> LinearOperator:
         return self._change("adjoint")
 
     def _linop_inverse(self) -> LinearOperator:
-        if not self.all_square():
+        if not self._all_square():
             return super()._linop_inverse()
         return self._change("inverse")
 
@@ -402,7 +402,7 @@ class LinearOperatorKronecker(OfSeveral):
         return self._change("cholesky")
 
     def _assert_non_singular(self) -> None:
-        if not self.all_square():
+        if not self._all_square():
             raise ValueError(
                 "Kronecker products of operators that are not square are not known to have an "
                 "inverse."

@@ -84,11 +84,11 @@ class CirculantOperator(OfNumbers):
             part, Tensor(jnp.asarray(limit, part.dtype)), message="Spectrum was not Hermitian"
         )
 
-    def numbers(self) -> Array:
+    def _numbers(self) -> Array:
         """Return the spectrum."""
         return array_of(self._spectrum)
 
-    def of_numbers(self, numbers: Array, **hints: Any) -> LinearOperator:
+    def _of_numbers(self, numbers: Array, **hints: Any) -> LinearOperator:
         """Return the operator of another spectrum."""
         return type(self)(Tensor(numbers), self.dtype, **hints)
 
@@ -102,7 +102,7 @@ class CirculantOperator(OfNumbers):
         return tuple(range(-self.block_depth, 0))
 
     def _complex(self) -> Array:
-        spectrum = self.numbers()
+        spectrum = self._numbers()
         wide = spectrum.dtype in (np.float64, np.complex128)
         return spectrum.astype(np.complex128 if wide else np.complex64)
 
@@ -146,7 +146,7 @@ class CirculantOperator(OfNumbers):
         return jnp.broadcast_to(self._trace()[..., None] / self.sizes[-1], self.sizes[:-1])
 
     def _eigvals(self) -> Array:
-        return self.numbers().reshape(self.sizes[:-1])
+        return self._numbers().reshape(self.sizes[:-1])
 
     def _cond(self) -> Array:
         sizes = jnp.abs(self._complex())

@@ -43,28 +43,28 @@ class OfNumbers(LinearOperator):
     _NOT_SELF_ADJOINT = "LinearOperator was not self-adjoint"
 
     @abstractmethod
-    def numbers(self) -> Array:
+    def _numbers(self) -> Array:
         """Return the numbers: a diagonal, one element of it, or a spectrum."""
 
     @abstractmethod
-    def of_numbers(self, numbers: Array, **hints: Any) -> LinearOperator:
+    def _of_numbers(self, numbers: Array, **hints: Any) -> LinearOperator:
         """Return an operator of the same kind."""
 
     def _linop_adjoint(self) -> LinearOperator:
-        return self.of_numbers(jnp.conj(self.numbers()), **self._hints())
+        return self._of_numbers(jnp.conj(self._numbers()), **self._hints())
 
     def _linop_inverse(self) -> LinearOperator:
-        return self.of_numbers(1 / self.numbers(), **self._hints())
+        return self._of_numbers(1 / self._numbers(), **self._hints())
 
     def _assert_non_singular(self) -> None:
-        require_nonzero(self.numbers(), self._SINGULAR)
+        require_nonzero(self._numbers(), self._SINGULAR)
 
     def _assert_positive_definite(self) -> None:
-        real = Tensor(jnp.real(self.numbers()))
+        real = Tensor(jnp.real(self._numbers()))
         debugging.assert_positive(real, message=self._NOT_POSITIVE)
 
     def _assert_self_adjoint(self) -> None:
-        part = Tensor(jnp.imag(self.numbers()))
+        part = Tensor(jnp.imag(self._numbers()))
         zero = Tensor(jnp.zeros((), part.dtype))
         debugging.assert_equal(zero, part, message=self._NOT_SELF_ADJOINT)
 
@@ -153,9 +153,9 @@ class LinearOperatorDiag(OfNumbers, DiagonalOperator):
         """Return the diagonal."""
         return array_of(self._diag)
 
-    numbers = diagonal
+    _numbers = diagonal
 
-    def of_numbers(self, numbers: Array, **hints: Any) -> LinearOperator:
+    def _of_numbers(self, numbers: Array, **hints: Any) -> LinearOperator:
         """Return the operator of another diagonal."""
         return LinearOperatorDiag(Tensor(numbers), **hints)
 
@@ -163,7 +163,7 @@ class LinearOperatorDiag(OfNumbers, DiagonalOperator):
         return square_shape(self._diag)
 
     def _linop_cholesky(self) -> LinearOperator:
-        return self.of_numbers(jnp.sqrt(self.diagonal()), **dict.fromkeys(HINTS, True))
+        return self._of_numbers(jnp.sqrt(self.diagonal()), **dict.fromkeys(HINTS, True))
 
 
 class _Identity(DiagonalOperator):
@@ -260,27 +260,27 @@ class LinearOperatorScaledIdentity(OfNumbers, _Identity):
 
     multiplier = held("_multiplier", "The number.")
 
-    def numbers(self) -> Array:
+    def _numbers(self) -> Array:
         """Return the number."""
         return array_of(self._multiplier)
 
-    def of_numbers(self, numbers: Array, **hints: Any) -> LinearOperator:
+    def _of_numbers(self, numbers: Array, **hints: Any) -> LinearOperator:
         """Return the operator of another number."""
         return LinearOperatorScaledIdentity(self._num_rows, Tensor(numbers), **hints)
 
     def diagonal(self) -> Array:
         """Return the number, with another axis."""
-        return self.numbers()[..., None]
+        return self._numbers()[..., None]
 
     def _cond(self) -> Array:
-        sizes = jnp.abs(self.numbers())
+        sizes = jnp.abs(self._numbers())
         return jnp.where(sizes == 0, jnp.nan, jnp.ones_like(sizes))
 
     def _log_abs_determinant(self) -> Array:
-        return self._num_rows * jnp.log(jnp.abs(self.numbers()))
+        return self._num_rows * jnp.log(jnp.abs(self._numbers()))
 
     def _linop_cholesky(self) -> LinearOperator:
-        return self.of_numbers(jnp.sqrt(self.numbers()), **dict.fromkeys(HINTS, True))
+        return self._of_numbers(jnp.sqrt(self._numbers()), **dict.fromkeys(HINTS, True))
 
 
 @final

@@ -216,11 +216,11 @@ class OfSeveral(LinearOperator):
 
     operators = held("_operators", "The factors.", list)
 
-    def change_each(self, change: str) -> list[LinearOperator]:
+    def _change_each(self, change: str) -> list[LinearOperator]:
         """Return the adjoints, inverses or factors of all."""
         return [getattr(op, change)() for op in self._operators]
 
-    def all_square(self) -> bool:
+    def _all_square(self) -> bool:
         """Return whether all are square."""
         return all(op.is_square for op in self._operators)
 
@@ -276,19 +276,19 @@ class LinearOperatorComposition(OfSeveral):
         return made
 
     def _determinant(self) -> Array:
-        if not self.all_square():
+        if not self._all_square():
             return jnp.linalg.det(self.dense())
         found = (op._determinant() for op in self._operators)
         return jnp.broadcast_to(functools.reduce(jnp.multiply, found), self.sizes[:-2])
 
     def _log_abs_determinant(self) -> Array:
-        if not self.all_square():
+        if not self._all_square():
             return jnp.linalg.slogdet(self.dense())[1].astype(self.dtype.dtype)
         found = (op._log_abs_determinant() for op in self._operators)
         return jnp.broadcast_to(functools.reduce(jnp.add, found), self.sizes[:-2])
 
     def _assert_non_singular(self) -> None:
-        if not self.all_square():
+        if not self._all_square():
             return super()._assert_non_singular()
         for op in self._operators:
             op._assert_non_singular()
