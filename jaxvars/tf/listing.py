@@ -83,11 +83,11 @@ def defined(module: str) -> frozenset[str]:
     'VERSION'
     """
     tree = ast.parse(inspect.getsource(sys.modules[module]))
-    found = {name for node in tree.body for name in _named(node)}
+    found = {name for node in tree.body for name in _list_names(node)}
     return frozenset(name for name in found if not name.startswith("_"))
 
 
-def _named(node: ast.stmt) -> list[str]:
+def _list_names(node: ast.stmt) -> list[str]:
     """Return the names that a statement makes public."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]

@@ -59,7 +59,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
         )
     for other in structure[1:]:
         assert_same_structure(structure[0], other, check_types=check_types)
-    return _mapped(func, structure)
+    return _map(func, structure)
 
 
 def assert_same_structure(
@@ -76,7 +76,7 @@ def assert_same_structure(
     except (TypeError, ValueError) as why:
         raise type(why)(
             "The two structures don't have the same nested structure.\n\n"
-            f"First structure: {_said(nest1)}\n\nSecond structure: {_said(nest2)}\n\n"
+            f"First structure: {_describe(nest1)}\n\nSecond structure: {_describe(nest2)}\n\n"
             f"More specifically: {why}\n"
             "Entire first structure:\n"
             f"{_dots(nest1)}\nEntire second structure:\n{_dots(nest2)}"
@@ -87,8 +87,8 @@ def _compare(one: Any, other: Any, check_types: bool) -> None:
     if is_nested(one) != is_nested(other):
         nested, leaf = (one, other) if is_nested(one) else (other, one)
         raise ValueError(
-            f'Substructure "{_said(nested)}" is a sequence, while substructure "{_said(leaf)}" is '
-            "not"
+            f'Substructure "{_describe(nested)}" is a sequence, while substructure '
+            f'"{_describe(leaf)}" is not'
         )
     if not is_nested(one):
         return
@@ -100,7 +100,7 @@ def _compare(one: Any, other: Any, check_types: bool) -> None:
     if len(one) != len(other):
         raise ValueError(
             "The two structures don't have the same number of elements. First structure: "
-            f"{_said(one)}. Second structure: {_said(other)}"
+            f"{_describe(one)}. Second structure: {_describe(other)}"
         )
     mappings = isinstance(one, Mapping) and isinstance(other, Mapping)
     if check_types and mappings and set(one) != set(other):
@@ -134,21 +134,21 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
             f"flat_sequence had {len(leaves)} items.  Structure: {structure}, flat_sequence: "
             f"{leaves}."
         )
-    return _packed(structure, iter(leaves))
+    return _pack(structure, iter(leaves))
 
 
-def _packed(structure: Any, leaves: Iterator[Any]) -> Any:
+def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
     if not is_nested(structure):
         return next(leaves)
-    return _like(structure, [_packed(part, leaves) for part in _parts(structure)])
+    return _like(structure, [_pack(part, leaves) for part in _parts(structure)])
 
 
-def _mapped(func: Callable[..., Any], structures: tuple[Any, ...]) -> Any:
+def _map(func: Callable[..., Any], structures: tuple[Any, ...]) -> Any:
     first = structures[0]
     if not is_nested(first):
         return func(*structures)
     rows = zip(*map(_parts, structures), strict=True)
-    return _like(first, [_mapped(func, row) for row in rows])
+    return _like(first, [_map(func, row) for row in rows])
 
 
 def _parts(structure: Any) -> list[Any]:
@@ -187,7 +187,7 @@ def _kind(structure: Any) -> type:
     return dict if isinstance(structure, Mapping) else type(structure)
 
 
-def _said(structure: Any) -> str:
+def _describe(structure: Any) -> str:
     return f"type={type(structure).__name__} str={structure}"
 
 

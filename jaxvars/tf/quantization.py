@@ -18,7 +18,7 @@ from jaxvars.tf.registry.rows import op, operations
 from jaxvars.typing import Array
 
 
-def _nudged(low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, Array, Array]:
+def _nudge_limits(low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, Array, Array]:
     """Return limits with which zero is exactly representable, and the step."""
     first, last = float(bool(narrow)), float(2**bits - 1)
     scale = (high - low) / (last - first)
@@ -29,7 +29,7 @@ def _nudged(low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, Ar
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
 def _fake(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Array:
-    least, most, scale = _nudged(low, high, bits, narrow)
+    least, most, scale = _nudge_limits(low, high, bits, narrow)
     clipped = jnp.clip(x, least, most)
     made = jnp.floor((clipped - least) / scale + 0.5) * scale + least
     return jnp.where((low == 0) & (high == 0), 0, made).astype(x.dtype)
@@ -39,7 +39,7 @@ def _slopes(
     upstream: Array, x: Array, low: Array, high: Array, bits: int, narrow: bool
 ) -> tuple[Array, Array, Array]:
     """Return the derivatives with respect to the numbers and the limits."""
-    least, most, _ = _nudged(low, high, bits, narrow)
+    least, most, _ = _nudge_limits(low, high, bits, narrow)
     is_zero = (low == 0) & (high == 0)
     below, above = (x < least) & ~is_zero, (x > most) & ~is_zero
     zero = jnp.zeros_like(upstream)
@@ -172,14 +172,14 @@ def quantize_and_dequantize_v2(
     else:
         fixed = jax.lax.stop_gradient(input)
         input_min, input_max = (f(fixed, axis=others, keepdims=True) for f in (jnp.min, jnp.max))
-    return _rounded(
+    return _round_to_steps(
         input, input_min, input_max, bool(signed_input), int(num_bits), round_mode,
         bool(narrow_range),
     )  # fmt: skip
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5, 6))
-def _rounded(
+def _round_to_steps(
     x: Array, low: Array, high: Array, signed: bool, bits: int, mode: str, narrow: bool
 ) -> Array:
     scale, least, most = _limits(low, high, signed, bits, narrow)
@@ -188,14 +188,14 @@ def _rounded(
     return (whole / scale).astype(x.dtype)
 
 
-@_rounded.defjvp
+@_round_to_steps.defjvp
 def _(
     signed: bool, bits: int, mode: str, narrow: bool, primals: Any, tangents: Any
 ) -> tuple[Array, Array]:
     x, low, high = primals
     _, least, most = _limits(low, high, signed, bits, narrow)
     inside = (x >= least) & (x <= most)
-    made = _rounded(x, low, high, signed, bits, mode, narrow)
+    made = _round_to_steps(x, low, high, signed, bits, mode, narrow)
     return made, jnp.where(inside, tangents[0], jnp.zeros_like(made))
 
 

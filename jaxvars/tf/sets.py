@@ -43,7 +43,7 @@ def size(a: Any, validate_indices: bool = True) -> Tensor:
     """
     if not isinstance(a, SparseTensor):
         raise TypeError(f"Expected `SparseTensor`, got {a!s}.")
-    groups, shape = _groups(_typed(a, "a"), "SetSize")
+    groups, shape = _groups(_read_set(a, "a"), "SetSize")
     counts = np.zeros(shape, np.int32)
     for place, found in groups.items():
         counts[place] = len(found)
@@ -66,7 +66,7 @@ def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     >>> tf.sparse.to_dense(intersection([[1, 2, 2]], [[2, 3]]))
     <tf.Tensor: shape=(1, 1), dtype=int32, numpy=array([[2]], dtype=int32)>
     """
-    return _combined(a, b, set.intersection)
+    return _combine(a, b, set.intersection)
 
 
 def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
@@ -82,7 +82,7 @@ def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = Tr
         TypeError: when the types differ, or are others.
         InvalidArgumentError: when the other axes differ.
     """
-    return _combined(a, b, set.difference if aminusb else lambda x, y: y - x)
+    return _combine(a, b, set.difference if aminusb else lambda x, y: y - x)
 
 
 def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
@@ -100,17 +100,19 @@ def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     >>> union([[1, 2, 2]], [[2, 3]]).values
     <tf.Tensor: shape=(3,), dtype=int32, numpy=array([1, 2, 3], dtype=int32)>
     """
-    return _combined(a, b, set.union)
+    return _combine(a, b, set.union)
 
 
-def _combined(a: Any, b: Any, how: Callable[[set[Any], set[Any]], set[Any]]) -> SparseTensor:
-    a = _typed(a, "a")
-    b = _typed(b, "b", None if isinstance(b, SparseTensor | Tensor) else a.dtype)
+def _combine(a: Any, b: Any, how: Callable[[set[Any], set[Any]], set[Any]]) -> SparseTensor:
+    a = _read_set(a, "a")
+    b = _read_set(b, "b", None if isinstance(b, SparseTensor | Tensor) else a.dtype)
     if a.dtype != b.dtype:
         raise TypeError(f"Types don't match, {a.dtype} vs {b.dtype}.")
     (mine, shape), (theirs, other) = _groups(a, "SetOperation"), _groups(b, "SetOperation")
     if shape != other:
-        raise _refused(f"Mismatched shapes {_said(shape)} vs {_said(other)}", "SetOperation")
+        raise _error_for(
+            f"Mismatched shapes {_format_shape(shape)} vs {_format_shape(other)}", "SetOperation"
+        )
     found: list[tuple[Place, list[Any]]] = []
     for place in np.ndindex(shape):
         left = how(mine.get(place, set()), theirs.get(place, set()))
@@ -123,7 +125,7 @@ def _combined(a: Any, b: Any, how: Callable[[set[Any], set[Any]], set[Any]]) -> 
     return of_host(indices, values, (*shape, largest))
 
 
-def _typed(a: Any, name: str, hint: Any = None) -> Any:
+def _read_set(a: Any, name: str, hint: Any = None) -> Any:
     tensor = a if isinstance(a, SparseTensor) else Tensor(to_array(a, hint=hint))
     if tensor.dtype not in _TYPES:
         raise TypeError(
@@ -151,14 +153,14 @@ def _groups(a: Any, op: str) -> tuple[Groups, Place]:
 
 def _check_rank(shape: Place, op: str) -> None:
     if len(shape) < 2:
-        raise _refused(f"Shape {_said(shape)} has rank {len(shape)} < 2", op)
+        raise _error_for(f"Shape {_format_shape(shape)} has rank {len(shape)} < 2", op)
 
 
-def _refused(words: str, op: str) -> InvalidArgumentError:
+def _error_for(words: str, op: str) -> InvalidArgumentError:
     return InvalidArgumentError(None, None, f"{words} [Op:{op}] name: ")
 
 
-def _said(shape: Place) -> str:
+def _format_shape(shape: Place) -> str:
     return f"[{','.join(map(str, shape))}]"
 
 

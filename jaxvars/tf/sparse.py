@@ -56,7 +56,7 @@ def to_dense(
         TypeError: when it is not a sparse tensor.
         InvalidArgumentError: when an index is outside, or they are not sorted.
     """
-    sparse = _checked(sp_input)
+    sparse = _check_sparse(sp_input)
     values = sparse.values._array
     sizes = tuple(host_array(sparse.dense_shape._array, "sparse.to_dense").tolist())
     if not context.is_tracer(sparse.indices._array):
@@ -73,7 +73,7 @@ def to_dense(
 
 def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """Return a sparse tensor with its elements sorted by their places."""
-    sparse = _checked(sp_input)
+    sparse = _check_sparse(sp_input)
     indices, values, sizes = on_host(sparse, "sparse.reorder")
     order = np.lexsort(indices.T[::-1]) if indices.shape[1] else np.arange(len(indices))
     return of_host(indices[order], values[order], sizes)
@@ -85,7 +85,7 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
     Raises:
         ValueError: when there is no such axis.
     """
-    sparse = _checked(sp_input)
+    sparse = _check_sparse(sp_input)
     indices, values, sizes = on_host(sparse, "sparse.expand_dims")
     rank = len(sizes)
     place = rank if axis is None or axis == -1 else int(axis)
@@ -122,7 +122,7 @@ def _values(x: Any) -> Any:
     return x.values if isinstance(x, SparseTensor) else x
 
 
-def _checked(sparse: Any) -> SparseTensor:
+def _check_sparse(sparse: Any) -> SparseTensor:
     if not isinstance(sparse, SparseTensor):
         raise TypeError("Input must be a SparseTensor.")
     return sparse
@@ -133,21 +133,21 @@ def _check_inside(indices: np.ndarray, sizes: tuple[int, ...], is_sorted: bool) 
     outside = np.any((indices < 0) | (indices >= np.asarray(sizes, np.int64)), axis=1)
     for i in np.flatnonzero(outside)[:1]:
         raise refused(
-            f"indices[{i}] = {_said(indices[i])} is out of bounds: need 0 <= index < "
-            f"{_said(sizes)} [Op:SparseToDense] name: "
+            f"indices[{i}] = {_format_numbers(indices[i])} is out of bounds: need 0 <= index < "
+            f"{_format_numbers(sizes)} [Op:SparseToDense] name: "
         )
     rows = list(map(tuple, indices.tolist()))
     for i in range(1, len(rows) if is_sorted else 0):
         if rows[i - 1] >= rows[i]:
             why = "repeated" if rows[i - 1] == rows[i] else "out of order"
             raise refused(
-                f"indices[{i}] = {_said(rows[i])} is {why}. Many sparse ops require sorted "
+                f"indices[{i}] = {_format_numbers(rows[i])} is {why}. Many sparse ops require sorted "
                 "indices. Use `tf.sparse.reorder` to create a correctly ordered copy. "
                 "[Op:SparseToDense] name: "
             )
 
 
-def _said(numbers: Any) -> str:
+def _format_numbers(numbers: Any) -> str:
     return f"[{','.join(map(str, np.asarray(numbers).tolist()))}]"
 
 

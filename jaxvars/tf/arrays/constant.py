@@ -41,10 +41,10 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
             f"Expected tensor {value.numpy()} with dtype {wanted!r}, but got dtype {value.dtype!r}."
         )
     array = to_array(value, wanted)
-    return Tensor(array if shape is None else _shaped(array, TensorShape(shape), value))
+    return Tensor(array if shape is None else _fit_shape(array, TensorShape(shape), value))
 
 
-def _shaped(array: Any, shape: TensorShape, value: Any) -> Any:
+def _fit_shape(array: Any, shape: TensorShape, value: Any) -> Any:
     sizes = tuple(shape)
     if array.size == shape.num_elements():
         return array.reshape(sizes)

@@ -139,22 +139,22 @@ def gather(
     check_indices(indices, params.shape[place : place + 1])
     if not batch:
         return _take(params, indices, place)
-    return _taken_in_batches(params, indices, batch, place - batch)
+    return _take_in_batches(params, indices, batch, place - batch)
 
 
 def _take(params: Array, indices: Array, axis: int) -> Array:
     if _convert.is_text(params):
         return np.take(params, np.asarray(indices), axis=axis)
-    return _taken(params, indices, axis)
+    return _take_rows(params, indices, axis)
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _taken(params: Array, indices: Array, axis: int) -> Array:
+def _take_rows(params: Array, indices: Array, axis: int) -> Array:
     return take(params, indices, axis)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
-def _taken_in_batches(params: Array, indices: Array, batch: int, axis: int) -> Array:
+def _take_in_batches(params: Array, indices: Array, batch: int, axis: int) -> Array:
     return _in_batches(functools.partial(take, axis=axis), batch)(params, indices)
 
 

@@ -30,7 +30,7 @@ def getitem(x: Any, key: Any) -> Tensor:
     """Return a part of a tensor or variable."""
     array = x._array if type(x) is Tensor else to_array(x)
     if _is_mask(key):
-        return Tensor(masked(array, key))
+        return Tensor(take_masked(array, key))
     made = Tensor(array[index_of(key, array.shape)])
     if isinstance(x, Variable):
         made._part = x, key
@@ -52,10 +52,10 @@ def index_of(key: Any, shape: tuple[int, ...]) -> tuple[Part, ...]:
         return (_in_range(key, 0, shape[0]),)
     parts = [_part(part) for part in (key if isinstance(key, list | tuple) else [key])]
     if sum(part is Ellipsis for part in parts) > 1:
-        raise _invalid("Multiple ellipses in slice spec not allowed")
+        raise _error_for("Multiple ellipses in slice spec not allowed")
     consumed = sum(part is not None and part is not Ellipsis for part in parts)
     if consumed > len(shape):
-        raise _invalid(
+        raise _error_for(
             f"Index out of range using input dim {len(shape)}; input has only {len(shape)} dims"
         )
     _check(parts, shape, len(shape) - consumed)
@@ -69,7 +69,7 @@ def _check(parts: list[Part], shape: tuple[int, ...], skipped: int) -> None:
             dim += skipped
         elif isinstance(part, slice):
             if part.step == 0:
-                raise _invalid(f"strides[{dim}] must be non-zero")
+                raise _error_for(f"strides[{dim}] must be non-zero")
             dim += 1
         elif part is not None:
             if isinstance(part, int):
@@ -80,11 +80,11 @@ def _check(parts: list[Part], shape: tuple[int, ...], skipped: int) -> None:
 def _in_range(index: int, dim: int, size: int) -> int:
     if not -size <= index < size:
         shown = index + size if index < 0 else index
-        raise _invalid(f"slice index {shown} of dimension {dim} out of bounds.")
+        raise _error_for(f"slice index {shown} of dimension {dim} out of bounds.")
     return index
 
 
-def _invalid(words: str) -> InvalidArgumentError:
+def _error_for(words: str) -> InvalidArgumentError:
     return InvalidArgumentError(None, None, f"{words} [Op:StridedSlice] name: strided_slice/")
 
 
@@ -92,7 +92,7 @@ def _part(part: Any) -> Part:
     if part is None or isinstance(part, EllipsisType):
         return part
     if isinstance(part, slice):
-        return slice(_bound(part.start), _bound(part.stop), _bound(part.step))
+        return slice(_read_bound(part.start), _read_bound(part.stop), _read_bound(part.step))
     if isinstance(part, Tensor | Variable | jax.Array):
         array = to_array(part)
         if array.ndim or array.dtype.kind not in "iu":
@@ -120,7 +120,7 @@ def _no_index(part: Any) -> TypeError:
     )
 
 
-def _bound(bound: Any) -> int | None:
+def _read_bound(bound: Any) -> int | None:
     if bound is None:
         return None
     found = _part(bound)
@@ -141,7 +141,7 @@ def _is_mask(key: Any) -> bool:
     return dtype is not None and dtype == np.bool_
 
 
-def masked(array: Array, mask: Any, axis: int = 0) -> Array:
+def take_masked(array: Array, mask: Any, axis: int = 0) -> Array:
     """Return the parts of an array where a mask is true.
 
     Raises:

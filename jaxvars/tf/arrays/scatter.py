@@ -19,7 +19,7 @@ from jaxvars.typing import Array
 _DROPPED = "what goes out of range is an error on the CPU only, and dropped in a `tf.function`."
 
 
-def _scattered(x: Array, indices: Array, updates: Any, how: str) -> Array:
+def _scatter(x: Array, indices: Array, updates: Any, how: str) -> Array:
     new = _convert.pair(x, updates, "TensorScatter")[1]
     depth = indices.shape[-1] if indices.ndim else 0
     if depth > x.ndim or new.shape != indices.shape[:-1] + x.shape[depth:]:
@@ -46,7 +46,7 @@ def _whole(x: Array, new: Array, how: str) -> Array:
 @op("scatter_nd", "indices updates", example="[[1], [3], [1]], r(3), [4]", differs=_DROPPED)
 def scatter_nd(indices: Array, updates: Array, shape: Any, bad_indices_policy: str = "") -> Array:
     """Add parts, by lists of indices, to zeros."""
-    return _scattered(jnp.zeros(ints(shape, "shape"), updates.dtype), indices, updates, "add")
+    return _scatter(jnp.zeros(ints(shape, "shape"), updates.dtype), indices, updates, "add")
 
 
 @op("tensor_scatter_nd_add", "tensor indices", op="TensorScatterAdd", differs=_DROPPED)
@@ -57,7 +57,7 @@ def tensor_scatter_nd_add(
 
     Example: `tf.tensor_scatter_nd_add(r(4), [[1], [1]], r(2))`.
     """
-    return _scattered(tensor, indices, updates, "add")
+    return _scatter(tensor, indices, updates, "add")
 
 
 @op("tensor_scatter_nd_sub", "tensor indices", op="TensorScatterSub", differs=_DROPPED)
@@ -68,9 +68,7 @@ def tensor_scatter_nd_sub(
 
     Example: `tf.tensor_scatter_nd_sub(r(4), [[1], [1]], r(2))`.
     """
-    return _scattered(
-        tensor, indices, -_convert.pair(tensor, updates, "TensorScatterSub")[1], "add"
-    )
+    return _scatter(tensor, indices, -_convert.pair(tensor, updates, "TensorScatterSub")[1], "add")
 
 
 @op("tensor_scatter_nd_max", "tensor indices", op="TensorScatterMax", differs=_DROPPED)
@@ -81,7 +79,7 @@ def tensor_scatter_nd_max(
 
     Example: `tf.tensor_scatter_nd_max(p(4), [[1], [0]], r(2))`.
     """
-    return _scattered(tensor, indices, updates, "max")
+    return _scatter(tensor, indices, updates, "max")
 
 
 @op("tensor_scatter_nd_min", "tensor indices", op="TensorScatterMin", differs=_DROPPED)
@@ -92,7 +90,7 @@ def tensor_scatter_nd_min(
 
     Example: `tf.tensor_scatter_nd_min(p(4), [[1], [0]], r(2))`.
     """
-    return _scattered(tensor, indices, updates, "min")
+    return _scatter(tensor, indices, updates, "min")
 
 
 @op("tensor_scatter_nd_update", "tensor indices", op="TensorScatterUpdate", differs=_DROPPED)
@@ -101,4 +99,4 @@ def tensor_scatter_nd_update(tensor: Array, indices: Array, updates: Array) -> A
 
     Example: `tf.tensor_scatter_nd_update(r(4), [[1], [3]], r(2))`.
     """
-    return _scattered(tensor, indices, updates, "set")
+    return _scatter(tensor, indices, updates, "set")

@@ -135,7 +135,7 @@ def space_to_batch(input: Array, block_shape: Any, paddings: Any) -> Array:
     widths = known(paddings, "paddings").reshape(-1, 2).tolist()
     rest = input.ndim - 1 - len(blocks)
     input = jnp.pad(input, [(0, 0), *widths, *[(0, 0)] * rest])
-    split = _divided(input.shape[1 : 1 + len(blocks)], blocks)
+    split = _divide_sizes(input.shape[1 : 1 + len(blocks)], blocks)
     y = input.reshape(input.shape[0], *split, *input.shape[1 + len(blocks) :])
     order = [2 * i + 2 for i in range(len(blocks))]
     order += [0] + [2 * i + 1 for i in range(len(blocks))]
@@ -144,7 +144,7 @@ def space_to_batch(input: Array, block_shape: Any, paddings: Any) -> Array:
     return y.reshape(batch, *split[::2], *input.shape[1 + len(blocks) :])
 
 
-def _divided(sizes: Sequence[int], blocks: Sequence[int]) -> list[int]:
+def _divide_sizes(sizes: Sequence[int], blocks: Sequence[int]) -> list[int]:
     if any(size % block for size, block in zip(sizes, blocks, strict=True)):
         raise refused(f"padded_shape {list(sizes)} is not divisible by block_shape {list(blocks)}")
     pairs = zip(sizes, blocks, strict=True)

@@ -96,14 +96,14 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: Any = None) -> None:
     """Check the number of dimensions; raise ValueError when it is another one."""
     wanted = _rank(rank, message)
-    _ranked(x, [wanted], f"must have rank {wanted}", message)
+    _check_rank_in(x, [wanted], f"must have rank {wanted}", message)
 
 
 def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: Any = None) -> None:
     """Check the number of dimensions; raise ValueError when it is less."""
     least, shape = _rank(rank, message), to_array(x).shape
     allowed = range(least, max(len(shape), least) + 1)
-    _ranked(x, allowed, f"must have rank at least {least}", message)
+    _check_rank_in(x, allowed, f"must have rank at least {least}", message)
 
 
 def assert_rank_in(
@@ -111,7 +111,7 @@ def assert_rank_in(
 ) -> None:
     """Check the number of dimensions; raise ValueError when it is none of some."""
     allowed = tuple(_rank(rank, message) for rank in ranks)
-    _ranked(x, allowed, f"must have rank in {allowed}", message)
+    _check_rank_in(x, allowed, f"must have rank in {allowed}", message)
 
 
 def _rank(rank: Any, message: str | None) -> int:
@@ -131,7 +131,7 @@ def _rank(rank: Any, message: str | None) -> int:
     return int(array)
 
 
-def _ranked(x: Any, allowed: Sequence[int], words: str, message: str | None) -> None:
+def _check_rank_in(x: Any, allowed: Sequence[int], words: str, message: str | None) -> None:
     shape = to_array(x).shape
     if len(shape) not in allowed:
         first = f"{message}.  " if message else ""

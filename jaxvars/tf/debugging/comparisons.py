@@ -102,7 +102,7 @@ def assert_near(
     # Of floats it must be less, as in TensorFlow: no infinite distance is less than another.
     good = (jnp.less if is_float else jnp.less_equal)(jnp.abs(a - b), t + r * jnp.abs(b))
     said = f"x and y not equal to tolerance rtol = {r}, atol = {t}"
-    _require(good, _said(message, said), {"x": a, "y": b}, summarize)
+    _require(good, _add_message(message, said), {"x": a, "y": b}, summarize)
 
 
 def assert_positive(
@@ -143,18 +143,18 @@ def _compare(
 ) -> None:
     a, b = pair(x, y, "Equal")
     try:
-        good = _held(a, b, sign, holds)
+        good = _evaluate(a, b, sign, holds)
     except (TypeError, ValueError) as error:
         sizes = [f"[{','.join(map(str, part.shape))}]" for part in (a, b)]
         words = f"Incompatible shapes: {sizes[0]} vs. {sizes[1]}"
         raise refused(words) from error
     if context.is_tracer(good):
-        require(good, _said(message, f"Condition x {sign} y did not hold"), {"x": a, "y": b})
+        require(good, _add_message(message, f"Condition x {sign} y did not hold"), {"x": a, "y": b})
     elif not np.all(good):
         raise refused(_difference(np.asarray(good), (a, b), sign, message, summarize))
 
 
-def _held(x: Array, y: Array, sign: str, holds: Callable[[Array, Array], Array]) -> Array:
+def _evaluate(x: Array, y: Array, sign: str, holds: Callable[[Array, Array], Array]) -> Array:
     if is_text(x):
         return np.asarray(x == y if sign == "==" else x != y)
     return holds(*jax.lax.stop_gradient((x, y)))
@@ -214,5 +214,5 @@ def _summary(array: Array, summarize: int | None) -> str:
     return ", ".join(map(str, flat[: count if count >= 0 else None])) + more
 
 
-def _said(message: str | None, what: str) -> str:
+def _add_message(message: str | None, what: str) -> str:
     return f"{message}\n{what}" if message else what

@@ -70,7 +70,7 @@ def conjugate_gradient(
         if op is not None and not (op.is_self_adjoint and op.is_positive_definite):
             raise ValueError(f"Expected a self-adjoint, positive definite {what}.")
     b = array_of(rhs, operator.dtype)[..., None]
-    start = _started(operator, preconditioner, b, x)
+    start = _make_start(operator, preconditioner, b, x)
     limit = tol * jnp.linalg.norm(b, axis=(-2, -1))
 
     def goes_on(state: ConjugateGradientState) -> Array:
@@ -78,13 +78,13 @@ def conjugate_gradient(
         return jnp.any(left > limit)
 
     def step(state: ConjugateGradientState) -> ConjugateGradientState:
-        return _stepped(operator, preconditioner, state)
+        return _step_once(operator, preconditioner, state)
 
     end = while_loop(goes_on, step, start, max_iterations=int(max_iter))
     return wrap(end._replace(x=end.x[..., 0], r=end.r[..., 0], p=end.p[..., 0]))
 
 
-def _started(
+def _make_start(
     operator: LinearOperator, preconditioner: LinearOperator | None, b: Array, x: Any
 ) -> ConjugateGradientState:
     batch = jnp.broadcast_shapes(b.shape[:-2], operator.sizes[:-2])
@@ -100,7 +100,7 @@ def _started(
     )
 
 
-def _stepped(
+def _step_once(
     operator: LinearOperator, preconditioner: LinearOperator | None, state: ConjugateGradientState
 ) -> ConjugateGradientState:
     i, x, r, p, gamma = state

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxvars.tf.data.generators.cursor import Recorded, State
 from jaxvars.tf.data.generators.staged import at_once
-from jaxvars.tf.lookup.sources import typed
+from jaxvars.tf.lookup.sources import to_typed
 from jaxvars.tf.lookup.tables import Table
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import refused
@@ -31,22 +31,22 @@ class _Changing(Table, Recorded, ABC):
 
     def __init__(self, key_dtype: Any, value_dtype: Any, default: Any, name: str | None) -> None:
         super().__init__(key_dtype, value_dtype, name)
-        self._default = typed(default, self.value_dtype)
+        self._default = to_typed(default, self.value_dtype)
 
     # ------------------------------------------------------------ reading
-    def _looked_up(self, keys: Array) -> Array:
+    def _look_up(self, keys: Array) -> Array:
         if context.is_staging() and not _convert.is_text(keys):
-            return self._asked(keys)
+            return self._ask_host(keys)
         self._read()
-        return _convert.to_array(self._found(np.asarray(keys), self._default))
+        return _convert.to_array(self._find_values(np.asarray(keys), self._default))
 
-    def _asked(self, keys: Array) -> Array:
+    def _ask_host(self, keys: Array) -> Array:
         """Call the host when the program runs."""
         self._require_numbers()
 
         def on_host(given: Array) -> np.ndarray:
             self._read()
-            return self._found(np.asarray(given), self._default)
+            return self._find_values(np.asarray(given), self._default)
 
         shape = (*keys.shape, *self._default.shape)
         struct = jax.ShapeDtypeStruct(shape, self.value_dtype.dtype)
@@ -81,7 +81,7 @@ class _Changing(Table, Recorded, ABC):
                 f"Expected shape {[*given.shape, *self._default.shape]} for value, got "
                 f"{list(added.shape)}"
             )
-        self._changed(self._put, given, added)
+        self._apply_change(self._put, given, added)
 
     def remove(self, keys: Any, name: str | None = None) -> None:
         """Take keys out; those that are not there do not matter.
@@ -89,9 +89,9 @@ class _Changing(Table, Recorded, ABC):
         Raises:
             TypeError: when the keys are of another type.
         """
-        self._changed(self._take, self._keys(keys))
+        self._apply_change(self._take, self._keys(keys))
 
-    def _changed(self, change: Any, *arrays: Array) -> None:
+    def _apply_change(self, change: Any, *arrays: Array) -> None:
         if not context.is_staging():
             change(*arrays)
         elif any(map(_convert.is_text, arrays)):
@@ -199,7 +199,7 @@ class DenseHashTable(_Changing):
     ) -> None:
         super().__init__(key_dtype, value_dtype, default_value, name)
         self._empty, self._deleted = (
-            typed(key, self.key_dtype).item() for key in (empty_key, deleted_key)
+            to_typed(key, self.key_dtype).item() for key in (empty_key, deleted_key)
         )
         if self._empty == self._deleted:
             raise refused("Empty and deleted keys cannot be equal")
@@ -212,9 +212,9 @@ class DenseHashTable(_Changing):
         """Take keys out; those that are not there do not matter."""
         self.remove(keys)
 
-    def _found(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
+    def _find_values(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
         self._check_keys(keys.ravel().tolist())
-        return super()._found(keys, default)
+        return super()._find_values(keys, default)
 
     def _check_keys(self, keys: list[Any]) -> None:
         for word, key in (("empty_key", self._empty), ("deleted_key", self._deleted)):

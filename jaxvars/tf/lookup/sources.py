@@ -13,7 +13,7 @@ from jaxvars.tf.tensors.elements import stored
 from jaxvars.tf.tensors.static import refused
 
 
-def typed(value: Any, dtype: DType | None) -> np.ndarray:
+def to_typed(value: Any, dtype: DType | None) -> np.ndarray:
     """Return a value as an array on the host, of a type."""
     if dtype is None:
         return stored(value)
@@ -42,7 +42,7 @@ class KeyValueTensorInitializer:
         name: str | None = None,
     ) -> None:
         kinds = [None if kind is None else as_dtype(kind) for kind in (key_dtype, value_dtype)]
-        self.keys, self.values = typed(keys, kinds[0]), typed(values, kinds[1])
+        self.keys, self.values = to_typed(keys, kinds[0]), to_typed(values, kinds[1])
         if self.keys.shape != self.values.shape:
             raise refused(
                 f"Number of elements in keys and values must match: {self.keys.shape} and "

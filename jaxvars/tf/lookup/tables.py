@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.errors import FailedPreconditionError
-from jaxvars.tf.lookup.sources import typed
+from jaxvars.tf.lookup.sources import to_typed
 from jaxvars.tf.strings import hash as hashes
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
@@ -40,7 +40,7 @@ class Table(ABC):
         self._rows: dict[Any, Array] = {}
 
     @abstractmethod
-    def _looked_up(self, keys: Array) -> Array:
+    def _look_up(self, keys: Array) -> Array:
         """Return the values of an array of keys."""
 
     def lookup(self, keys: Any, name: str | None = None) -> Tensor:
@@ -53,7 +53,7 @@ class Table(ABC):
         Raises:
             TypeError: when the keys are of another type.
         """
-        return Tensor(self._looked_up(self._keys(keys)))
+        return Tensor(self._look_up(self._keys(keys)))
 
     def _keys(self, keys: Any) -> Array:
         """Return keys as an array.
@@ -95,7 +95,7 @@ class Table(ABC):
             values[i] = value
         return keys, values
 
-    def _found(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
+    def _find_values(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
         """Return the values of keys that are known."""
         made = np.empty((*keys.shape, *default.shape), _kind(self.value_dtype))
         flat = made.reshape(-1, *default.shape)
@@ -109,7 +109,7 @@ def _kind(dtype: DType) -> Any:
     return np.dtype(object) if dtype.is_string else dtype.dtype
 
 
-def _filled(table: Table, source: Any) -> None:
+def _fill_table(table: Table, source: Any) -> None:
     """Put what an initializer has into a table."""
     rows = table._rows
     for key, value in zip(source.keys.tolist(), source.values, strict=True):
@@ -147,23 +147,23 @@ class StaticHashTable(Table):
         experimental_is_anonymous: bool = False,
     ) -> None:
         super().__init__(initializer.key_dtype, initializer.value_dtype, name)
-        self._default = typed(default_value, self.value_dtype)
+        self._default = to_typed(default_value, self.value_dtype)
         if self._default.ndim:
             raise refused("default_value must be a scalar")
-        _filled(self, initializer)
+        _fill_table(self, initializer)
 
     @property
     def default_value(self) -> Tensor:
         """The value of keys that are not there."""
         return Tensor(_convert.to_array(self._default))
 
-    def _looked_up(self, keys: Array) -> Array:
+    def _look_up(self, keys: Array) -> Array:
         if context.is_known(keys):
-            return _convert.to_array(self._found(np.asarray(keys), self._default))
-        return _searched(self, keys, self._default)
+            return _convert.to_array(self._find_values(np.asarray(keys), self._default))
+        return _search_sorted(self, keys, self._default)
 
 
-def _searched(table: Table, keys: Array, default: Array) -> Array:
+def _search_sorted(table: Table, keys: Array, default: Array) -> Array:
     """Look up keys in a program."""
     table._require_numbers()
     known, values = table._arrays()
@@ -222,9 +222,9 @@ class StaticVocabularyTable(Table):
                 "Invalid `key_dtype`: the keys of the initializer and those that are looked up "
                 f"are {initializer.key_dtype!r} and {kind!r}."
             )
-        _filled(self, initializer)
+        _fill_table(self, initializer)
 
-    def _looked_up(self, keys: Array) -> Array:
+    def _look_up(self, keys: Array) -> Array:
         if not context.is_known(keys):
             raise refused(
                 "A StaticVocabularyTable hashes keys on the host: inside a tf.function they must "

@@ -26,7 +26,7 @@ _ORDERED, _NUMBERS = "float int", "float complex int"
 
 
 # ---------------------------------------------------------------- arithmetic
-def hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
+def pair_hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     """Return two operands as arrays: `y` that can't have the type of `x` has another one.
 
     Raises:
@@ -38,7 +38,7 @@ def hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     return pair(Tensor(a), Tensor(to_array(y, hint=dtype_of(a))), op)
 
 
-def _divided(x: Any, y: Any, op: str) -> tuple[Array, Array]:
+def _pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     if type(x) is Tensor and type(y) in (int, float) and x._array.dtype.kind in "fc":
         return x._array, np.asarray(y, x._array.dtype)  # the common case, in a hurry
     a = to_array(x, hint=dtype_of(to_array(y)) if is_tensor_like(y) else None)
@@ -52,7 +52,7 @@ def _divided(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 
 @op(
     "math.add", "x y", op="AddV2", same=True, kinds="float complex int string", text=True,
-    pairing=hinted, aliases=("add",), example="r(2, 3), r(3)",
+    pairing=pair_hinted, aliases=("add",), example="r(2, 3), r(3)",
 )  # fmt: skip
 def add(x: Array, y: Array) -> Array:
     """Add, element by element; join strings."""
@@ -89,7 +89,7 @@ def multiply(x: Array, y: Array) -> Array:
     return jnp.multiply(x, y)
 
 
-@op("math.divide", "x y", op="RealDiv", same=True, text=True, pairing=_divided, aliases=("divide",))
+@op("math.divide", "x y", op="RealDiv", same=True, text=True, pairing=_pair_up, aliases=("divide",))
 def divide(x: Array, y: Array) -> Array:
     """Divide; integers become floats.
 
@@ -99,7 +99,7 @@ def divide(x: Array, y: Array) -> Array:
 
 
 @op(
-    "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=_divided,
+    "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=_pair_up,
     aliases=("truediv",), example="tf.constant([4, 5], tf.int8), 3",
 )  # fmt: skip
 def truediv(x: Array, y: Array) -> Array:
@@ -191,7 +191,7 @@ def _power(x: Array, y: Array) -> Array:
     return jnp.power(x, fixed)
 
 
-def _signed(x: Array) -> None:
+def _check_signed(x: Array) -> None:
     if x.dtype.kind == "u":
         raise InvalidArgumentError(
             None, None, f"Value for attr 'T' of {x.dtype} is not in the list of allowed values"
@@ -201,7 +201,7 @@ def _signed(x: Array) -> None:
 @op("math.negative", "x", op="Neg", kinds=_NUMBERS, aliases=("negative",), example="r(2, 3)")
 def negative(x: Array) -> Array:
     """Change the sign."""
-    _signed(x)
+    _check_signed(x)
     return jnp.negative(x)
 
 
@@ -325,7 +325,7 @@ def logical_not(x: Array) -> Array:
 
 
 @op(
-    "matmul", "a b", op="MatMul", same=True, kinds="float complex int", pairing=hinted,
+    "matmul", "a b", op="MatMul", same=True, kinds="float complex int", pairing=pair_hinted,
     aliases=("linalg.matmul",), example="r(2, 3), r(3, 2)",
 )  # fmt: skip
 def matmul(
@@ -336,9 +336,9 @@ def matmul(
     """Multiply matrices, or stacks of them."""
     _check_ranks(a, b)
     if transpose_a or adjoint_a:
-        a = _turned(a, "a", transpose_a, adjoint_a)
+        a = _transpose(a, "a", transpose_a, adjoint_a)
     if transpose_b or adjoint_b:
-        b = _turned(b, "b", transpose_b, adjoint_b)
+        b = _transpose(b, "b", transpose_b, adjoint_b)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(
             f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}"
@@ -353,7 +353,7 @@ def _check_ranks(a: Array, b: Array) -> None:
             raise ValueError(f"In[{i}] ndims must be >= 2: {x.ndim}")
 
 
-def _turned(x: Array, name: str, transpose: bool, adjoint: bool) -> Array:
+def _transpose(x: Array, name: str, transpose: bool, adjoint: bool) -> Array:
     if transpose and adjoint:
         raise Refused(
             ValueError(

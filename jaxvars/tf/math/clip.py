@@ -47,11 +47,11 @@ def clip_by_norm(t: Array, clip_norm: Array, axes: Any = None) -> Array:
 
     Example: `tf.clip_by_norm(r(2, 3), 1.0)`.
     """
-    return _clipped(t, clip_norm, axes_of(axes))
+    return _clip(t, clip_norm, axes_of(axes))
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _clipped(t: Array, clip_norm: Array, axis: Any) -> Array:
+def _clip(t: Array, clip_norm: Array, axis: Any) -> Array:
     total = jnp.sum(t * t, axis=axis, keepdims=True)
     positive = total > 0
     norm = jnp.where(positive, jnp.sqrt(jnp.where(positive, total, 1)), total)
@@ -89,13 +89,13 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tu
     given = _arrays(t_list)
     norm = global_norm.__wrapped__(t_list) if use_norm is None else to_array(use_norm)
     limit = to_array(clip_norm, as_dtype(norm.dtype)) if norm.ndim == 0 else norm
-    made = _scaled(given, limit, norm)
+    made = _scale_all(given, limit, norm)
     return [t.with_values(Tensor(x)) if isinstance(t, IndexedSlices) else x
             for t, x in zip(t_list, made, strict=True)], norm  # fmt: skip
 
 
 @jax.jit
-def _scaled(arrays: list[Array], limit: Array, norm: Array) -> list[Array]:
+def _scale_all(arrays: list[Array], limit: Array, norm: Array) -> list[Array]:
     # An infinite or NaN norm makes NaN of all of them, so that it is noticed.
     scale = limit * jnp.minimum(1 / norm, 1 / limit)
     scale = jnp.where(jnp.isfinite(norm), scale, jnp.nan)
@@ -119,7 +119,7 @@ def saturate_cast(value: Array, dtype: Any) -> Array:
 def _limits(source: np.dtype, target: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and greatest values of one type that another one holds."""
     wide, narrow = _ends(source), _ends(target)
-    return (_held(max(wide[0], narrow[0]), source), _held(min(wide[1], narrow[1]), source))
+    return (_cut_off(max(wide[0], narrow[0]), source), _cut_off(min(wide[1], narrow[1]), source))
 
 
 def _ends(dtype: np.dtype) -> tuple[int | float, int | float]:
@@ -128,7 +128,7 @@ def _ends(dtype: np.dtype) -> tuple[int | float, int | float]:
     return float(jnp.finfo(dtype).min), float(jnp.finfo(dtype).max)
 
 
-def _held(number: int | float, dtype: np.dtype) -> np.ndarray:
+def _cut_off(number: int | float, dtype: np.dtype) -> np.ndarray:
     """Return a number in a type, rounded to zero."""
     if dtype.kind in "iu":
         return np.asarray(int(number), dtype)

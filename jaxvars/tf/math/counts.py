@@ -48,11 +48,11 @@ def bincount(
     if weights.shape != arr.shape:
         raise ValueError("Input weights must have the same shape as arr")
     rows = arr.shape[0] if axis == -1 and arr.ndim > 1 else None
-    return _counted(arr, weights, size, rows, bool(binary_output))
+    return _count_values(arr, weights, size, rows, bool(binary_output))
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
-def _counted(arr: Array, weights: Array, size: int, rows: int | None, binary: bool) -> Array:
+def _count_values(arr: Array, weights: Array, size: int, rows: int | None, binary: bool) -> Array:
     values, shares = arr.reshape(rows or 1, -1), weights.reshape(rows or 1, -1)
     bins = jnp.zeros((rows or 1, size), weights.dtype)
     place = bins.at[jnp.arange(rows or 1)[:, None], values]
@@ -154,11 +154,11 @@ def histogram_fixed_width_bins(
     count = _number(nbins)
     if count is None or count <= 0:
         raise ValueError(f"nbins should be a positive number, but got '{nbins}'")
-    return _numbered(values, value_range, count).astype(as_dtype(dtype).dtype)
+    return _number_bins(values, value_range, count).astype(as_dtype(dtype).dtype)
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _numbered(values: Array, limits: Array, count: int) -> Array:
+def _number_bins(values: Array, limits: Array, count: int) -> Array:
     scaled = (values - limits[0]) / (limits[1] - limits[0])
     return jnp.floor(jnp.clip(count * scaled, 0, count - 1)).astype(np.int32)
 

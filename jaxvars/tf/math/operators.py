@@ -51,7 +51,7 @@ def _equality(compare: Binary, op: str, otherwise: bool) -> Binary:
     return operator
 
 
-def _inverted(x: Any) -> Any:
+def _invert(x: Any) -> Any:
     return math.logical_not(x) if x.dtype == "bool" else bitwise.invert(x)
 
 
@@ -76,7 +76,7 @@ OPERATIONS.update(
         "and": _either(math.logical_and, bitwise.bitwise_and),
         "or": _either(math.logical_or, bitwise.bitwise_or),
         "xor": _either(math.logical_xor, bitwise.bitwise_xor),
-        "invert": _inverted,
+        "invert": _invert,
         "getitem": getitem,
         "index_of": index_of,
     }

@@ -198,11 +198,11 @@ def l2_normalize(x: Array, axis: Any = None, epsilon: float = 1e-12, dim: Any = 
     """Divide by the Euclidean norm along axes."""
     if x.dtype.kind in "iu":
         raise Refused(TypeError(f"Cannot convert {epsilon} to EagerTensor of dtype {x.dtype}"))
-    return _normalized(x, axes_of(axis if dim is None else dim), epsilon)
+    return _normalize(x, axes_of(axis if dim is None else dim), epsilon)
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _normalized(x: Array, axis: Any, epsilon: Any) -> Array:
+def _normalize(x: Array, axis: Any, epsilon: Any) -> Array:
     total = jnp.sum(jnp.real(x * jnp.conj(x)), axis=axis, keepdims=True)
     return x * lax.rsqrt(jnp.maximum(total, jnp.asarray(epsilon, total.dtype))).astype(x.dtype)
 

@@ -50,7 +50,7 @@ class ApproxTopK(NamedTuple):
 
 # ---------------------------------------------------------------- running sums
 @functools.partial(jax.jit, static_argnums=(0, 2, 3, 4, 5))
-def _shifted(
+def _scan_shifted(
     scan: Callable[..., Array], x: Array, start: float, axis: int, exclusive: bool, reverse: bool
 ) -> Array:
     done = scan(x, axis=axis, reverse=reverse)
@@ -66,7 +66,7 @@ def _scan(
 ) -> Array:
     """Run along an axis; `start` is the value of nothing."""
     place = _place(x, axis, "ScanOp: Expected scan axis")
-    return _shifted(scan, x, start, place, bool(exclusive), bool(reverse))
+    return _scan_shifted(scan, x, start, place, bool(exclusive), bool(reverse))
 
 
 @op("math.cumsum", "x", kinds=_NUMBERS, aliases=("cumsum",), example="r(2, 3), axis=1")
@@ -108,11 +108,11 @@ def _extreme(
     place = _place(x, 0 if axis is None else axis, "Expected dimension")
     if not x.shape[place]:
         raise ValueError(f"Reduction axis {place} is empty in shape {list(x.shape)}")
-    return _found(find, x, worst, place, dtype.dtype)
+    return _find_place(find, x, worst, place, dtype.dtype)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2, 3, 4))
-def _found(find: Callable[..., Array], x: Array, worst: float, axis: int, dtype: Any) -> Array:
+def _find_place(find: Callable[..., Array], x: Array, worst: float, axis: int, dtype: Any) -> Array:
     if jnp.issubdtype(x.dtype, jnp.floating):
         x = jnp.where(jnp.isnan(x), jnp.asarray(worst, x.dtype), x)
     return find(x, axis=axis).astype(dtype)

@@ -125,7 +125,7 @@ _min_or_greatest = _extreme(jax.ops.segment_min, None, 1)
 
 
 # ---------------------------------------------------------------- segments, sorted and not
-def _sorted(reduce: Reduce, data: Array, ids: Array) -> Array:
+def _reduce_sorted(reduce: Reduce, data: Array, ids: Array) -> Array:
     _check_types(ids)
     if ids.ndim != 1 or not data.ndim or ids.shape[0] != data.shape[0]:
         raise ValueError("segment_ids should be the same size as dimension 0 of input.")
@@ -178,7 +178,7 @@ def segment_sum(data: Array, segment_ids: Array) -> Array:
 
     Example: `tf.math.segment_sum(r(4, 2), [0, 0, 1, 3])`.
     """
-    return _sorted(_sum, data, segment_ids)
+    return _reduce_sorted(_sum, data, segment_ids)
 
 
 @op("math.segment_prod", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
@@ -187,7 +187,7 @@ def segment_prod(data: Array, segment_ids: Array) -> Array:
 
     Example: `tf.math.segment_prod(r(4, 2), [0, 0, 1, 3])`.
     """
-    return _sorted(_prod, data, segment_ids)
+    return _reduce_sorted(_prod, data, segment_ids)
 
 
 @op("math.segment_mean", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
@@ -196,7 +196,7 @@ def segment_mean(data: Array, segment_ids: Array) -> Array:
 
     Example: `tf.math.segment_mean(r(4, 2), [0, 0, 1, 3])`.
     """
-    return _sorted(_mean, data, segment_ids)
+    return _reduce_sorted(_mean, data, segment_ids)
 
 
 @op("math.segment_max", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
@@ -205,7 +205,7 @@ def segment_max(data: Array, segment_ids: Array) -> Array:
 
     Example: `tf.math.segment_max(r(4, 2), [0, 0, 1, 3])`.
     """
-    return _sorted(_max_or_0, data, segment_ids)
+    return _reduce_sorted(_max_or_0, data, segment_ids)
 
 
 @op("math.segment_min", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
@@ -214,7 +214,7 @@ def segment_min(data: Array, segment_ids: Array) -> Array:
 
     Example: `tf.math.segment_min(r(4, 2), [0, 0, 1, 3])`.
     """
-    return _sorted(_min_or_0, data, segment_ids)
+    return _reduce_sorted(_min_or_0, data, segment_ids)
 
 
 @op("math.unsorted_segment_sum", "data segment_ids", kinds=_NUMBERS, differs=_LEFT_OUT)

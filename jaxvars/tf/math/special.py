@@ -30,11 +30,11 @@ def _scipy(name: str) -> Callable[[Array], Array]:
         wide = np.asarray(x).astype(np.float64)
         return np.asarray(getattr(scipy.special, name)(wide), np.asarray(x).dtype)
 
-    def called(x: Array) -> Array:
+    def call(x: Array) -> Array:
         shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
         return jax.pure_callback(on_host, shape, x, vmap_method="expand_dims")
 
-    return called
+    return call
 
 
 def _differentiable(name: str, slope: Callable[[Array, Array], Array]) -> Callable[[Array], Array]:

@@ -185,16 +185,16 @@ def _cosines(x: Array, kind: int, norm: str | None) -> Array:
     scale = 1.0 if norm is None else np.sqrt(0.5 / size)
     if kind == 2:
         weights = np.where((k == 0) & (norm is not None), np.sqrt(0.5), 1.0) * 2 * scale
-        return _turned(x, np.ones(size), weights * np.exp(-0.5j * np.pi * k / size))
+        return _transform_twice(x, np.ones(size), weights * np.exp(-0.5j * np.pi * k / size))
     if kind == 3:
         first = 1.0 if norm is None else np.sqrt(1.0 / size)
         weights = np.where(k == 0, first, 2 * scale)
-        return _turned(x, weights * np.exp(-0.5j * np.pi * k / size), np.ones(size))
+        return _transform_twice(x, weights * np.exp(-0.5j * np.pi * k / size), np.ones(size))
     after = 2 * scale * np.exp(-0.25j * np.pi * (2 * k + 1) / size)
-    return _turned(x, np.exp(-0.5j * np.pi * k / size), after)
+    return _transform_twice(x, np.exp(-0.5j * np.pi * k / size), after)
 
 
-def _turned(x: Array, before: np.ndarray, after: np.ndarray) -> Array:
+def _transform_twice(x: Array, before: np.ndarray, after: np.ndarray) -> Array:
     """Return the real part of a Fourier transform of twice the length, with factors."""
     kind = np.complex64 if x.dtype == np.float32 else np.complex128
     size = x.shape[-1]

@@ -135,11 +135,11 @@ def frame(
     size = signal.shape[place]
     count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
     missing = max(0, (count - 1) * step + length - size) if pad_end else 0
-    return _framed(signal, pad_value, length, step, count, missing, place)
+    return _cut_frames(signal, pad_value, length, step, count, missing, place)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 6))
-def _framed(
+def _cut_frames(
     signal: Array, pad_value: Any, length: int, step: int, count: int, missing: int, place: int
 ) -> Array:
     ends = [(0, missing if i == place else 0) for i in range(signal.ndim)]
@@ -153,11 +153,11 @@ def overlap_and_add(signal: Array, frame_step: Any) -> Array:
     """Put frames together again, and add up where they overlap."""
     if signal.ndim < 2:
         raise Refused(ValueError("signal must have rank of 2 or more, of frames"))
-    return _overlapped(signal, number(frame_step))
+    return _overlap(signal, number(frame_step))
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _overlapped(signal: Array, step: int) -> Array:
+def _overlap(signal: Array, step: int) -> Array:
     frames, length = signal.shape[-2:]
     index = np.arange(frames)[:, None] * step + np.arange(length)
     size = (frames - 1) * step + length
@@ -191,14 +191,14 @@ def inverse_stft(
     """Return a signal of the Fourier transforms of its frames."""
     length = number(frame_length)
     size = _power(length) if fft_length is None else number(fft_length)
-    pieces = _restored(stfts, size, length)
+    pieces = _restore_frames(stfts, size, length)
     if window_fn is not None:
         pieces = pieces * window(window_fn, length, pieces.dtype)
     return overlap_and_add.__wrapped__(pieces, frame_step)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _restored(stfts: Array, size: int, length: int) -> Array:
+def _restore_frames(stfts: Array, size: int, length: int) -> Array:
     pieces = jnp.fft.irfft(stfts, n=size)[..., :length]
     ends = [(0, 0)] * (pieces.ndim - 1) + [(0, length - pieces.shape[-1])]
     return jnp.pad(pieces, ends)
@@ -233,11 +233,11 @@ def mdct(
     if length % 4:
         raise Refused(ValueError("frame_length must be an integer multiple of 4."))
     pieces = frame.__wrapped__(signals, length, length // 2, pad_end, 0, -1)
-    return _folded(pieces, _mdct_window(window_fn, length, pieces.dtype), norm)
+    return _fold_pieces(pieces, _mdct_window(window_fn, length, pieces.dtype), norm)
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _folded(pieces: Array, factors: Array, norm: Any) -> Array:
+def _fold_pieces(pieces: Array, factors: Array, norm: Any) -> Array:
     pieces = pieces * factors
     a, b, c, d = jnp.split(pieces, 4, -1)
     folded = jnp.concatenate([-c[..., ::-1] - d, a - b[..., ::-1]], -1)
@@ -247,18 +247,18 @@ def _folded(pieces: Array, factors: Array, norm: Any) -> Array:
 @op("signal.inverse_mdct", "mdcts", op="FFT", kinds="float", example="r(3, 4)")
 def inverse_mdct(mdcts: Array, window_fn: Any = "vorbis_window", norm: Any = None) -> Array:
     """Return a signal of the modified cosine transforms of its frames."""
-    return _unfolded(mdcts, _mdct_window(window_fn, 2 * mdcts.shape[-1], mdcts.dtype), norm)
+    return _unfold_pieces(mdcts, _mdct_window(window_fn, 2 * mdcts.shape[-1], mdcts.dtype), norm)
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _unfolded(mdcts: Array, factors: Array, norm: Any) -> Array:
+def _unfold_pieces(mdcts: Array, factors: Array, norm: Any) -> Array:
     half = mdcts.shape[-1]
     made = idct.__wrapped__(mdcts, 4, None, -1, norm)
     if norm is None:
         made = made * (0.5 / half)
     first, second = jnp.split(made, 2, -1)
     parts = [second, -second[..., ::-1], -first[..., ::-1], -first]
-    return _overlapped(jnp.concatenate(parts, -1) * factors, half)
+    return _overlap(jnp.concatenate(parts, -1) * factors, half)
 
 
 def _mdct_window(window_fn: Any, length: int, dtype: Any) -> Array:

@@ -37,11 +37,11 @@ _CLASSES = {
 }
 
 
-def _decoded(text: bytes) -> str:
+def _decode(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape")
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -150,12 +150,12 @@ def _substr(input: Text, pos: Any, length: Any, unit: str) -> Text:
         raise refused(f"pos and len should have the same shape, got: {starts.shape}, {sizes.shape}")
 
     def part(text: bytes, start: int, size: int) -> bytes:
-        whole = _decoded(text) if _is_utf8(unit) else text
+        whole = _decode(text) if _is_utf8(unit) else text
         if not -len(whole) <= start <= len(whole):
-            raise refused(f"pos {start} out of range for string b'{_decoded(text)}' at index 0")
+            raise refused(f"pos {start} out of range for string b'{_decode(text)}' at index 0")
         first = start + len(whole) if start < 0 else start
         cut = whole[first : first + int(size)] if size >= 0 else whole[first:]
-        return _encoded(cut) if isinstance(cut, str) else cut
+        return _encode(cut) if isinstance(cut, str) else cut
 
     return each(part, input, starts, sizes)
 
@@ -175,7 +175,7 @@ def length(input: Text, unit: str = "BYTE") -> Any:
     Example: `tf.strings.length(['abc', 'h\u00e9'])`.
     """
     is_utf8 = _is_utf8(unit)
-    sizes = [len(_decoded(text) if is_utf8 else text) for text in input.ravel()]
+    sizes = [len(_decode(text) if is_utf8 else text) for text in input.ravel()]
     return _convert.to_array(np.array(sizes, np.int32).reshape(input.shape))
 
 
@@ -186,7 +186,7 @@ def lower(input: Text, encoding: str = "") -> Text:
     Example: `tf.strings.lower(['AB\u00c9'])`.
     """
     if _is_unicode(encoding):
-        return each(lambda text: _encoded(_decoded(text).lower()), input)
+        return each(lambda text: _encode(_decode(text).lower()), input)
     return each(bytes.lower, input)
 
 
@@ -197,7 +197,7 @@ def upper(input: Text, encoding: str = "") -> Text:
     Example: `tf.strings.upper(['ab\u00e9'])`.
     """
     if _is_unicode(encoding):
-        return each(lambda text: _encoded(_decoded(text).upper()), input)
+        return each(lambda text: _encode(_decode(text).upper()), input)
     return each(bytes.upper, input)
 
 
@@ -217,8 +217,8 @@ def strip(input: Text) -> Text:
 
 
 # ---------------------------------------------------------------- regular expressions
-def _compiled(pattern: Any) -> re.Pattern[str]:
-    text = _decoded(known(_convert.to_array(pattern), "pattern").item())
+def _compile_pattern(pattern: Any) -> re.Pattern[str]:
+    text = _decode(known(_convert.to_array(pattern), "pattern").item())
     for name, characters in _CLASSES.items():
         text = text.replace(f"[:{name}:]", characters)
     try:
@@ -235,8 +235,8 @@ def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool 
 
     Differs from TensorFlow: the expressions are those of Python's `re`.
     """
-    found = _compiled(pattern)
-    words = _decoded(known(_convert.to_array(rewrite), "rewrite").item())
+    found = _compile_pattern(pattern)
+    words = _decode(known(_convert.to_array(rewrite), "rewrite").item())
     groups = [int(number) for number in re.findall(r"\\(\d)", words.replace(r"\\", ""))]
     if any(number > found.groups for number in groups):
         return input  # TensorFlow leaves the string as it is
@@ -247,7 +247,7 @@ def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool 
         )
 
     count = 0 if replace_global else 1
-    return each(lambda text: _encoded(found.sub(put, _decoded(text), count=count)), input)
+    return each(lambda text: _encode(found.sub(put, _decode(text), count=count)), input)
 
 
 @op("strings.regex_full_match", "input", kinds="string", text=True, eager_only=HOST)
@@ -258,8 +258,8 @@ def regex_full_match(input: Text, pattern: Any) -> Any:
 
     Differs from TensorFlow: the expressions are those of Python's `re`.
     """
-    found = _compiled(pattern)
-    matches = [found.fullmatch(_decoded(text)) is not None for text in input.ravel()]
+    found = _compile_pattern(pattern)
+    matches = [found.fullmatch(_decode(text)) is not None for text in input.ravel()]
     return _convert.to_array(np.array(matches, bool).reshape(input.shape))
 
 

@@ -107,18 +107,18 @@ def format_(template: Any, inputs: Any, placeholder: Any = "{}", summarize: Any 
                 "inputs length."
             )
         )
-    shown = [_shown(known(_convert.to_array(x), "a tensor"), summarize) for x in given]
+    shown = [_format_array(known(_convert.to_array(x), "a tensor"), summarize) for x in given]
     text = "".join(a + b for a, b in zip(parts, [*shown, ""], strict=True))
     return _convert.text_array(np.array(text, object))
 
 
-def _shown(array: np.ndarray, few: int, depth: int = 0) -> str:
+def _format_array(array: np.ndarray, few: int, depth: int = 0) -> str:
     if not array.ndim:
         return _scalar(array[()])
     rows = list(array)
     cut = len(rows) > 2 * few >= 0
     kept = rows[:few] + rows[len(rows) - few :] if cut else rows
-    texts = [_shown(np.asarray(row, array.dtype), few, depth + 1) for row in kept]
+    texts = [_format_array(np.asarray(row, array.dtype), few, depth + 1) for row in kept]
     if cut:
         texts.insert(few, "...")
     between = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * (depth + 1)

@@ -16,12 +16,12 @@ def _word(data: bytes, at: int, size: int = 8) -> int:
     return int.from_bytes(data[at : at + size], "little")
 
 
-def _turned(x: int, by: int) -> int:
+def _rotate(x: int, by: int) -> int:
     """Return 64 bits turned to the right."""
     return (x >> by | x << (64 - by)) & _MASK
 
 
-def _folded(x: int) -> int:
+def _fold_bits(x: int) -> int:
     return x ^ x >> 47
 
 
@@ -53,8 +53,8 @@ def _short(data: bytes) -> int:
     if size >= 8:
         factor = _K2 + size * 2
         a, b = _word(data, 0) + _K2 & _MASK, _word(data, size - 8)
-        c = _turned(b, 37) * factor + a & _MASK
-        d = (_turned(a, 25) + b) * factor & _MASK
+        c = _rotate(b, 37) * factor + a & _MASK
+        d = (_rotate(a, 25) + b) * factor & _MASK
         return _both(c, d, factor)
     if size >= 4:
         factor = _K2 + size * 2
@@ -62,7 +62,7 @@ def _short(data: bytes) -> int:
     if size:
         y = data[0] + (data[size >> 1] << 8)
         z = size + (data[size - 1] << 2)
-        return _folded(y * _K2 & _MASK ^ z * _K0 & _MASK) * _K2 & _MASK
+        return _fold_bits(y * _K2 & _MASK ^ z * _K0 & _MASK) * _K2 & _MASK
     return _K2
 
 
@@ -72,8 +72,8 @@ def _middle(data: bytes) -> int:
     a, b = _word(data, 0) * _K1 & _MASK, _word(data, 8)
     c, d = _word(data, size - 8) * factor & _MASK, _word(data, size - 16) * _K2 & _MASK
     return _both(
-        _turned(a + b & _MASK, 43) + _turned(c, 30) + d & _MASK,
-        a + _turned(b + _K2 & _MASK, 18) + c & _MASK,
+        _rotate(a + b & _MASK, 43) + _rotate(c, 30) + d & _MASK,
+        a + _rotate(b + _K2 & _MASK, 18) + c & _MASK,
         factor,
     )
 
@@ -83,14 +83,14 @@ def _longer(data: bytes) -> int:
     factor = _K2 + size * 2
     a, b = _word(data, 0) * _K2 & _MASK, _word(data, 8)
     c, d = _word(data, size - 8) * factor & _MASK, _word(data, size - 16) * _K2 & _MASK
-    y = _turned(a + b & _MASK, 43) + _turned(c, 30) + d & _MASK
-    z = _both(y, a + _turned(b + _K2 & _MASK, 18) + c & _MASK, factor)
+    y = _rotate(a + b & _MASK, 43) + _rotate(c, 30) + d & _MASK
+    z = _both(y, a + _rotate(b + _K2 & _MASK, 18) + c & _MASK, factor)
     e, f = _word(data, 16) * factor & _MASK, _word(data, 24)
     g = (y + _word(data, size - 32)) * factor & _MASK
     h = (z + _word(data, size - 24)) * factor & _MASK
     return _both(
-        _turned(e + f & _MASK, 43) + _turned(g, 30) + h & _MASK,
-        e + _turned(f + a & _MASK, 18) + g & _MASK,
+        _rotate(e + f & _MASK, 43) + _rotate(g, 30) + h & _MASK,
+        e + _rotate(f + a & _MASK, 18) + g & _MASK,
         factor,
     )
 
@@ -98,27 +98,27 @@ def _longer(data: bytes) -> int:
 def _weak(data: bytes, at: int, a: int, b: int) -> tuple[int, int]:
     w, x, y, z = (_word(data, at + i) for i in (0, 8, 16, 24))
     a = a + w & _MASK
-    b = _turned(b + a + z & _MASK, 21)
+    b = _rotate(b + a + z & _MASK, 21)
     c = a
     a = a + x + y & _MASK
-    b = b + _turned(a, 44) & _MASK
+    b = b + _rotate(a, 44) & _MASK
     return a + z & _MASK, b + c & _MASK
 
 
 def _long(data: bytes) -> int:
     size, seed = len(data), 81
     x, y = seed, seed * _K1 + 113 & _MASK
-    z = _folded(y * _K2 + 113 & _MASK) * _K2 & _MASK
+    z = _fold_bits(y * _K2 + 113 & _MASK) * _K2 & _MASK
     v = w = (0, 0)
     x = x * _K2 + _word(data, 0) & _MASK
     end = (size - 1) // 64 * 64
     last = end + (size - 1 & 63) - 63
     for at in range(0, end, 64):
-        x = _turned(x + y + v[0] + _word(data, at + 8) & _MASK, 37) * _K1 & _MASK
-        y = _turned(y + v[1] + _word(data, at + 48) & _MASK, 42) * _K1 & _MASK
+        x = _rotate(x + y + v[0] + _word(data, at + 8) & _MASK, 37) * _K1 & _MASK
+        y = _rotate(y + v[1] + _word(data, at + 48) & _MASK, 42) * _K1 & _MASK
         x ^= w[1]
         y = y + v[0] + _word(data, at + 40) & _MASK
-        z = _turned(z + w[0] & _MASK, 33) * _K1 & _MASK
+        z = _rotate(z + w[0] & _MASK, 33) * _K1 & _MASK
         v = _weak(data, at, v[1] * _K1 & _MASK, x + w[0] & _MASK)
         w = _weak(data, at + 32, z + w[1] & _MASK, y + _word(data, at + 16) & _MASK)
         z, x = x, z
@@ -126,16 +126,16 @@ def _long(data: bytes) -> int:
     w = (w[0] + (size - 1 & 63) & _MASK, w[1])
     v = (v[0] + w[0] & _MASK, v[1])
     w = (w[0] + v[0] & _MASK, w[1])
-    x = _turned(x + y + v[0] + _word(data, last + 8) & _MASK, 37) * factor & _MASK
-    y = _turned(y + v[1] + _word(data, last + 48) & _MASK, 42) * factor & _MASK
+    x = _rotate(x + y + v[0] + _word(data, last + 8) & _MASK, 37) * factor & _MASK
+    y = _rotate(y + v[1] + _word(data, last + 48) & _MASK, 42) * factor & _MASK
     x ^= w[1] * 9 & _MASK
     y = y + v[0] * 9 + _word(data, last + 40) & _MASK
-    z = _turned(z + w[0] & _MASK, 33) * factor & _MASK
+    z = _rotate(z + w[0] & _MASK, 33) * factor & _MASK
     v = _weak(data, last, v[1] * factor & _MASK, x + w[0] & _MASK)
     w = _weak(data, last + 32, z + w[1] & _MASK, y + _word(data, last + 16) & _MASK)
     z, x = x, z
     return _both(
-        _both(v[0], w[0], factor) + _folded(y) * _K0 + z & _MASK,
+        _both(v[0], w[0], factor) + _fold_bits(y) * _K0 + z & _MASK,
         _both(v[1], w[1], factor) + x & _MASK,
         factor,
     )
@@ -187,12 +187,12 @@ def strong(data: bytes, key: tuple[int, int]) -> int:
 
 def _round(v: list[int]) -> None:
     v[0] = v[0] + v[1] & _MASK
-    v[1] = _turned(v[1], 51) ^ v[0]
-    v[0] = _turned(v[0], 32)
+    v[1] = _rotate(v[1], 51) ^ v[0]
+    v[0] = _rotate(v[0], 32)
     v[2] = v[2] + v[3] & _MASK
-    v[3] = _turned(v[3], 48) ^ v[2]
+    v[3] = _rotate(v[3], 48) ^ v[2]
     v[0] = v[0] + v[3] & _MASK
-    v[3] = _turned(v[3], 43) ^ v[0]
+    v[3] = _rotate(v[3], 43) ^ v[0]
     v[2] = v[2] + v[1] & _MASK
-    v[1] = _turned(v[1], 47) ^ v[2]
-    v[2] = _turned(v[2], 32)
+    v[1] = _rotate(v[1], 47) ^ v[2]
+    v[2] = _rotate(v[2], 32)

@@ -53,7 +53,7 @@ def _characters(data: bytes, codec: str) -> Iterator[tuple[int, int | None]]:
         at += max(error.end - error.start, 1)
 
 
-def _cleaned(
+def _clean_points(
     data: bytes, codec: str, errors: str, replacement: int, controls: bool
 ) -> list[tuple[int, int]]:
     """Return the places and code points of characters, with others in place of what is wrong."""
@@ -85,7 +85,7 @@ def unicode_transcode(
     codec, output = _codec(input_encoding), _output(output_encoding)
 
     def changed(data: bytes) -> bytes:
-        found = _cleaned(data, codec, errors, replacement_char, replace_control_characters)
+        found = _clean_points(data, codec, errors, replacement_char, replace_control_characters)
         return "".join(chr(number) for _, number in found).encode(output, "surrogatepass")
 
     return each(changed, input)
@@ -113,7 +113,7 @@ def unicode_decode_with_offsets(
 
     Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
-    found = _cleaned(
+    found = _clean_points(
         _only(input, "unicode_decode"), _codec(input_encoding), errors, replacement_char,
         replace_control_characters,
     )  # fmt: skip
@@ -131,7 +131,7 @@ def unicode_split_with_offsets(
 
     Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
-    found = _cleaned(
+    found = _clean_points(
         _only(input, "unicode_split"), _codec(input_encoding), errors, replacement_char, False
     )
     output = _codec(input_encoding)

@@ -27,7 +27,7 @@ def three_diagonals(diagonals: Any, form: str) -> list[Array]:
     """Return the diagonals above, at and below the middle, each of full length."""
     if form == "sequence":
         high, middle, low = alike(list(diagonals), "Pack")
-        return [_padded(high, middle, (0, 1)), middle, _padded(low, middle, (1, 0))]
+        return [_pad_part(high, middle, (0, 1)), middle, _pad_part(low, middle, (1, 0))]
     diagonals = to_array(diagonals)
     if form == "compact":
         return [diagonals[..., i, :] for i in range(3)]
@@ -35,10 +35,10 @@ def three_diagonals(diagonals: Any, form: str) -> list[Array]:
         raise Refused(ValueError(f"Unrecognized diagonals_format: {form}"))
     middle = jnp.diagonal(diagonals, axis1=-2, axis2=-1)
     parts = [jnp.diagonal(diagonals, k, axis1=-2, axis2=-1) for k in (1, -1)]
-    return [_padded(parts[0], middle, (0, 1)), middle, _padded(parts[1], middle, (1, 0))]
+    return [_pad_part(parts[0], middle, (0, 1)), middle, _pad_part(parts[1], middle, (1, 0))]
 
 
-def _padded(part: Array, middle: Array, ends: tuple[int, int]) -> Array:
+def _pad_part(part: Array, middle: Array, ends: tuple[int, int]) -> Array:
     if part.shape[-1] == middle.shape[-1]:
         return part
     return jnp.pad(part, [(0, 0)] * (part.ndim - 1) + [ends])

@@ -100,11 +100,11 @@ def diag(
     if packed.ndim < 2 or packed.shape[-2] != high - low + 1:
         raise ValueError("The number of diagonals provided in the input does not match the band")
     sizes = _sizes(packed.shape[-1], low, high, int(num_rows), int(num_cols))
-    return _filled(packed, padding_value, sizes, low, high, align)
+    return _fill_matrix(packed, padding_value, sizes, low, high, align)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
-def _filled(
+def _fill_matrix(
     packed: Array, padding: Any, sizes: tuple[int, int], low: int, high: int, align: str
 ) -> Array:
     band = _band(*sizes, low, high, align)
@@ -143,11 +143,11 @@ def set_diag(input: Array, diagonal: Array, k: Any = 0, align: str = "RIGHT_LEFT
             "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape "
             "doesn't have the right number or length of diagonals."
         )
-    return _replaced(input, packed, low, high, align)
+    return _replace_diagonals(input, packed, low, high, align)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
-def _replaced(x: Array, packed: Array, low: int, high: int, align: str) -> Array:
+def _replace_diagonals(x: Array, packed: Array, low: int, high: int, align: str) -> Array:
     band = _band(*x.shape[-2:], low, high, align)
     part = packed[..., band.diagonals, band.positions]
     return x.at[..., band.rows, band.columns].set(part)
@@ -230,7 +230,7 @@ def conjugate_transpose(x: Array) -> Array:
 
 
 @jax.jit
-def _crossed(a: Array, b: Array) -> Array:
+def _cross(a: Array, b: Array) -> Array:
     x, y, z = (a[..., i] for i in range(3))
     u, v, w = (b[..., i] for i in range(3))
     return jnp.stack([y * w - z * v, z * u - x * w, x * v - y * u], -1)
@@ -244,4 +244,4 @@ def cross(a: Array, b: Array) -> Array:
     if a.shape[-1] != 3:
         words = "Cross-products are only defined for 3-element vectors."
         raise Refused(FailedPreconditionError(None, None, words))
-    return _crossed(a, b)
+    return _cross(a, b)

@@ -123,11 +123,11 @@ def lu_reconstruct(lower_upper: Array, perm: Array, validate_args: bool = False)
     Example: `tf.linalg.lu_reconstruct(r(3, 3), [2, 0, 1])`.
     """
     check_square(lower_upper)
-    return _multiplied(lower_upper, perm)
+    return _multiply_factors(lower_upper, perm)
 
 
 @jax.jit
-def _multiplied(lower_upper: Array, perm: Array) -> Array:
+def _multiply_factors(lower_upper: Array, perm: Array) -> Array:
     lower, upper = _both(lower_upper)
     back = jnp.argsort(perm, axis=-1)
     return jnp.take_along_axis(lower @ upper, back[..., None], axis=-2)

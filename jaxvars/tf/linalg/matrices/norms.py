@@ -110,14 +110,14 @@ def tensordot(a: Array, b: Array, axes: Any) -> Array:
 
     Example: `tf.tensordot(r(2, 3), r(3, 2), 1)`.
     """
-    first, second = _contracted(a, axes)
+    first, second = _read_axes(a, axes)
     sizes = [a.shape[i] for i in first], [b.shape[i] for i in second]
     if sizes[0] != sizes[1]:
         raise ValueError(f"Matrix size-incompatible: In[0]: {sizes[0]}, In[1]: {sizes[1]}")
     return jnp.tensordot(a, b, (first, second), preferred_element_type=a.dtype)
 
 
-def _contracted(a: Array, axes: Any) -> tuple[list[int], list[int]]:
+def _read_axes(a: Array, axes: Any) -> tuple[list[int], list[int]]:
     given = np.asarray(axes) if not isinstance(axes, list | tuple) else axes
     if isinstance(given, np.ndarray) and given.ndim == 0:
         count = int(given)

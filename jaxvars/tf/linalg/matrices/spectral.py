@@ -124,7 +124,7 @@ def eigh_tridiagonal(
     if alpha.ndim < 1 or beta.shape != (*alpha.shape[:-1], alpha.shape[-1] - 1):
         raise Refused(ValueError("alpha must have one element more than beta."))
     values, vectors = _of_diagonals(alpha, beta)
-    chosen = _chosen(values, select, select_range)
+    chosen = _choose_values(values, select, select_range)
     return values[..., chosen] if eigvals_only else (values[..., chosen], vectors[..., chosen])
 
 
@@ -139,7 +139,7 @@ def _of_diagonals(alpha: Array, beta: Array) -> tuple[Array, Array]:
     return jnp.real(values), vectors
 
 
-def _chosen(values: Array, select: str, limits: Any) -> Any:
+def _choose_values(values: Array, select: str, limits: Any) -> Any:
     if select == "a":
         return slice(None)
     if select == "i":
@@ -175,11 +175,11 @@ def _scipy(name: str) -> Callable[[Array], Array]:
             made[place] = found if given.dtype.kind == "c" else _real(found)
         return made
 
-    def called(x: Array) -> Array:
+    def call(x: Array) -> Array:
         shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
         return jax.pure_callback(on_host, shape, x, vmap_method="expand_dims")
 
-    return called
+    return call
 
 
 def _real(x: np.ndarray) -> np.ndarray:

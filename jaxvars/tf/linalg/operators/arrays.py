@@ -18,7 +18,7 @@ def times(matrix: Array, x: Array, is_adjoint: bool = False) -> Array:
     return jnp.matmul(conjugate_transpose(matrix) if is_adjoint else matrix, x)
 
 
-def solved(matrix: Array, rhs: Array, is_adjoint: bool = False) -> Array:
+def solve(matrix: Array, rhs: Array, is_adjoint: bool = False) -> Array:
     """Return X where a matrix times X is given.
 
     Raises:

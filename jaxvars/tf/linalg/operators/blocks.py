@@ -15,7 +15,7 @@ from jaxvars.tf.linalg.operators.arrays import in_batch, joint_batch
 from jaxvars.tf.linalg.operators.declare import HINTS, accept_hints, array_of, imply, register
 from jaxvars.tf.linalg.operators.dense import LinearOperatorFullMatrix
 from jaxvars.tf.linalg.operators.diagonal import make_zeros
-from jaxvars.tf.linalg.operators.made import OfSeveral, checked_operators, of_all, require_square
+from jaxvars.tf.linalg.operators.made import OfSeveral, check_operators, hint_of_all, require_square
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
@@ -249,7 +249,7 @@ class LinearOperatorBlockLowerTriangular(_Blocks):
     @accept_hints()
     def __init__(self, operators: Sequence[Sequence[LinearOperator]], **hints: Any) -> None:
         self._operators = [list(row) for row in operators]
-        checked_operators([op for row in self._operators for op in row])
+        check_operators([op for row in self._operators for op in row])
         imply(hints, "is_square", "Only square operators currently supported.")
         if [len(row) for row in self._operators] != list(range(1, len(self._operators) + 1)):
             raise ValueError(
@@ -258,7 +258,7 @@ class LinearOperatorBlockLowerTriangular(_Blocks):
             )
         self._check_blocks()
         ends = [row[-1] for row in self._operators]
-        hints["is_non_singular"] = of_all(ends, "is_non_singular", hints["is_non_singular"])
+        hints["is_non_singular"] = hint_of_all(ends, "is_non_singular", hints["is_non_singular"])
         super().__init__(ends[0].dtype, **hints)
 
     def _check_blocks(self) -> None:

@@ -115,7 +115,7 @@ class CirculantOperator(OfNumbers):
         count = math.prod(sizes[-self.block_depth :])
         return (*sizes[: -self.block_depth], count, count)
 
-    def _filtered(self, x: Array, spectrum: Array) -> Array:
+    def _filter(self, x: Array, spectrum: Array) -> Array:
         """Return what a spectrum makes of the columns of matrices."""
         blocks = self._blocks()
         rows = jnp.swapaxes(x, -1, -2)
@@ -127,11 +127,11 @@ class CirculantOperator(OfNumbers):
 
     def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         spectrum = self._complex()
-        return self._filtered(x, jnp.conj(spectrum) if adjoint else spectrum)
+        return self._filter(x, jnp.conj(spectrum) if adjoint else spectrum)
 
     def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         spectrum = self._complex()
-        return self._filtered(rhs, 1 / (jnp.conj(spectrum) if adjoint else spectrum))
+        return self._filter(rhs, 1 / (jnp.conj(spectrum) if adjoint else spectrum))
 
     def _determinant(self) -> Array:
         return self._own_type(jnp.prod(self._complex(), self._axes()))

@@ -89,16 +89,16 @@ class DiagonalOperator(TriangularOperator):
     def diagonal(self) -> Array:
         """Return the diagonal, of shape [..., n] or [..., 1]."""
 
-    def _scaled(self, x: Array, adjoint: bool, divides: bool) -> Array:
+    def _scale(self, x: Array, adjoint: bool, divides: bool) -> Array:
         factors = self.diagonal()[..., None]
         factors = jnp.conj(factors) if adjoint else factors
         return x / factors if divides else factors * x
 
     def _matmul(self, x: Array, adjoint: bool = False) -> Array:
-        return self._scaled(x, adjoint, divides=False)
+        return self._scale(x, adjoint, divides=False)
 
     def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
-        return self._scaled(rhs, adjoint, divides=True)
+        return self._scale(rhs, adjoint, divides=True)
 
     def _diag_part(self) -> Array:
         return jnp.broadcast_to(self.diagonal(), self.sizes[:-1])
@@ -214,7 +214,7 @@ class LinearOperatorIdentity(_Identity):
         """Return ones."""
         return jnp.ones((*self._batch_shape_arg, 1), self.dtype.dtype)
 
-    def _scaled(self, x: Array, adjoint: bool, divides: bool) -> Array:
+    def _scale(self, x: Array, adjoint: bool, divides: bool) -> Array:
         return in_batch(x, self._batch_shape_arg)
 
     def _linop_inverse(self) -> LinearOperator:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.factors import cholesky_solve
-from jaxvars.tf.linalg.operators.arrays import cholesky, joint_batch, solved, times
+from jaxvars.tf.linalg.operators.arrays import cholesky, joint_batch, solve, times
 from jaxvars.tf.linalg.operators.declare import (
     HINTS,
     Hint,
@@ -33,7 +33,7 @@ from jaxvars.typing import Array
 _SHORT = {"adjoint": "adjoint", "inverse": "inv"}
 
 
-def checked_operators(operators: Any) -> list[LinearOperator]:
+def check_operators(operators: Any) -> list[LinearOperator]:
     """Return operators as a list.
 
     Raises:
@@ -49,7 +49,7 @@ def checked_operators(operators: Any) -> list[LinearOperator]:
     return found
 
 
-def of_all(operators: Sequence[LinearOperator], name: str, hint: Hint) -> Hint:
+def hint_of_all(operators: Sequence[LinearOperator], name: str, hint: Hint) -> Hint:
     """Return True if all operators have a property.
 
     Raises:
@@ -208,9 +208,9 @@ class OfSeveral(LinearOperator):
     _operators: list[LinearOperator]
 
     def _start(self, operators: Any, hints: Hints, link: str, shared: Sequence[str] = ()) -> None:
-        self._operators = checked_operators(operators)
+        self._operators = check_operators(operators)
         for name in shared:
-            hints[name] = of_all(self._operators, name, hints[name])
+            hints[name] = hint_of_all(self._operators, name, hints[name])
         hints["name"] = hints["name"] or link.join(op.name for op in self._operators)
         LinearOperator.__init__(self, self._operators[0].dtype, **hints)
 
@@ -247,7 +247,7 @@ class LinearOperatorComposition(OfSeveral):
 
     @accept_hints(name=None)
     def __init__(self, operators: Sequence[LinearOperator], **hints: Any) -> None:
-        self._operators = checked_operators(operators)
+        self._operators = check_operators(operators)
         if all(op.is_non_singular for op in self._operators):
             words = "The composition of non-singular operators is always non-singular."
             imply(hints, "is_non_singular", words)
@@ -439,7 +439,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         if self._is_symmetric():
             found = cholesky_solve.__wrapped__(cholesky(capacitance), inner)
         else:
-            found = solved(capacitance, inner, adjoint)
+            found = solve(capacitance, inner, adjoint)
         return first - self._base_operator.solution(times(left, found), adjoint)
 
     def _determinant(self) -> Array:

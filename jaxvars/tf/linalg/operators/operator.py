@@ -28,7 +28,7 @@ import numpy as np
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose, diag_part
 from jaxvars.tf.linalg.matrices.factors import cholesky_solve
-from jaxvars.tf.linalg.operators.arrays import cholesky, solved
+from jaxvars.tf.linalg.operators.arrays import cholesky, solve
 from jaxvars.tf.linalg.operators.declare import Described, Hint, always, array_of
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
@@ -120,7 +120,7 @@ class LinearOperator(Described):
         dense = self.dense()
         if self._can_use_cholesky():
             return cholesky_solve.__wrapped__(cholesky(dense), rhs)
-        return solved(dense, rhs, adjoint)
+        return solve(dense, rhs, adjoint)
 
     def _solvevec(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._solve(rhs[..., None], adjoint)[..., 0]
