@@ -156,8 +156,8 @@ def _check_rank(shape: Place, op: str) -> None:
         raise _error_for(f"Shape {_format_shape(shape)} has rank {len(shape)} < 2", op)
 
 
-def _error_for(words: str, op: str) -> InvalidArgumentError:
-    return InvalidArgumentError(None, None, f"{words} [Op:{op}] name: ")
+def _error_for(message: str, op: str) -> InvalidArgumentError:
+    return InvalidArgumentError(None, None, f"{message} [Op:{op}] name: ")
 
 
 def _format_shape(shape: Place) -> str:

@@ -141,8 +141,8 @@ def _check_inside(indices: np.ndarray, sizes: tuple[int, ...], is_sorted: bool) 
         if rows[i - 1] >= rows[i]:
             why = "repeated" if rows[i - 1] == rows[i] else "out of order"
             raise refused(
-                f"indices[{i}] = {_format_numbers(rows[i])} is {why}. Many sparse ops require sorted "
-                "indices. Use `tf.sparse.reorder` to create a correctly ordered copy. "
+                f"indices[{i}] = {_format_numbers(rows[i])} is {why}. Many sparse ops require "
+                "sorted indices. Use `tf.sparse.reorder` to create a correctly ordered copy. "
                 "[Op:SparseToDense] name: "
             )
 

@@ -84,8 +84,8 @@ def _in_range(index: int, dim: int, size: int) -> int:
     return index
 
 
-def _error_for(words: str) -> InvalidArgumentError:
-    return InvalidArgumentError(None, None, f"{words} [Op:StridedSlice] name: strided_slice/")
+def _error_for(message: str) -> InvalidArgumentError:
+    return InvalidArgumentError(None, None, f"{message} [Op:StridedSlice] name: strided_slice/")
 
 
 def _part(part: Any) -> Part:

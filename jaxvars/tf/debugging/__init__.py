@@ -67,8 +67,8 @@ def check_numerics(tensor: Any, message: str, name: Any = None) -> Tensor:
         require(good, f"{message} : Tensor had NaN or Inf values", {"x": array})
     elif not np.all(good):
         what = [w for w, has in (("Inf", jnp.isinf), ("NaN", jnp.isnan)) if has(array).any()]
-        words = f"{message} : Tensor had {' and '.join(what)} values [Op:CheckNumerics]"
-        raise refused(words)
+        found = f"{message} : Tensor had {' and '.join(what)} values [Op:CheckNumerics]"
+        raise refused(found)
     return tensor if isinstance(tensor, Tensor) else Tensor(array)
 
 
@@ -131,13 +131,13 @@ def _rank(rank: Any, message: str | None) -> int:
     return int(array)
 
 
-def _check_rank_in(x: Any, allowed: Sequence[int], words: str, message: str | None) -> None:
+def _check_rank_in(x: Any, allowed: Sequence[int], expected: str, message: str | None) -> None:
     shape = to_array(x).shape
     if len(shape) not in allowed:
         first = f"{message}.  " if message else ""
         named = x.name if isinstance(x, Variable) else ""
         raise ValueError(
-            f"{first}Tensor {named} {words}.  Received rank {len(shape)}, shape {tuple(shape)}"
+            f"{first}Tensor {named} {expected}.  Received rank {len(shape)}, shape {tuple(shape)}"
         )
 
 
@@ -230,8 +230,8 @@ def assert_proper_iterable(values: Any) -> None:
     """Check that something is an iterable, and not a tensor or string; raise TypeError if not."""
     improper = isinstance(values, Tensor | Variable | np.ndarray | bytes | str)
     if improper or not hasattr(values, "__iter__"):
-        words = 'to be a "proper" iterable' if improper else "to be iterable"
-        raise TypeError(f'Expected argument "values" {words}.  Found: {type(values)}')
+        expected = 'to be a "proper" iterable' if improper else "to be iterable"
+        raise TypeError(f'Expected argument "values" {expected}.  Found: {type(values)}')
 
 
 def is_numeric_tensor(tensor: Any) -> bool:

@@ -1,7 +1,7 @@
 """Checks of values: comparisons, element by element, and signs.
 
 Rules this file keeps:
-- a check inside of a compiled function is made when that runs, in fewer words than one at once.
+- a check inside of a compiled function is made when that runs, with a shorter message than one at once.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def assert_near(
     r, t = slack if rtol is None else rtol, slack if atol is None else atol
     # Of floats it must be less, as in TensorFlow: no infinite distance is less than another.
     good = (jnp.less if is_float else jnp.less_equal)(jnp.abs(a - b), t + r * jnp.abs(b))
-    said = f"x and y not equal to tolerance rtol = {r}, atol = {t}"
-    _require(good, _add_message(message, said), {"x": a, "y": b}, summarize)
+    error = f"x and y not equal to tolerance rtol = {r}, atol = {t}"
+    _require(good, _add_message(message, error), {"x": a, "y": b}, summarize)
 
 
 def assert_positive(
@@ -146,8 +146,7 @@ def _compare(
         good = _evaluate(a, b, sign, holds)
     except (TypeError, ValueError) as error:
         sizes = [f"[{','.join(map(str, part.shape))}]" for part in (a, b)]
-        words = f"Incompatible shapes: {sizes[0]} vs. {sizes[1]}"
-        raise refused(words) from error
+        raise refused(f"Incompatible shapes: {sizes[0]} vs. {sizes[1]}") from error
     if context.is_tracer(good):
         require(good, _add_message(message, f"Condition x {sign} y did not hold"), {"x": a, "y": b})
     elif not np.all(good):
@@ -192,19 +191,19 @@ def _sign(
 ) -> None:
     array = to_array(x)
     good = holds(jax.lax.stop_gradient(array), jnp.zeros((), array.dtype))
-    said = f"{message or ''}\nCondition x {sign} did not hold element-wise:"
-    _require(good, said, {"x": array}, summarize)
+    error = f"{message or ''}\nCondition x {sign} did not hold element-wise:"
+    _require(good, error, {"x": array}, summarize)
 
 
-def _require(good: Array, said: str, values: dict[str, Array], summarize: int | None) -> None:
+def _require(good: Array, error: str, values: dict[str, Array], summarize: int | None) -> None:
     if context.is_tracer(good):
-        require(good, said, values)
+        require(good, error, values)
     elif not np.all(good):
         parts = [
             f"{name} (shape={tuple(x.shape)} dtype={dtype_of(x).name}) = \n{_summary(x, summarize)}"
             for name, x in values.items()
         ]
-        raise refused("\n".join([said, *parts]))
+        raise refused("\n".join([error, *parts]))
 
 
 def _summary(array: Array, summarize: int | None) -> str:

@@ -172,8 +172,8 @@ def histogram_fixed_width(
     Example: `tf.histogram_fixed_width(r(9), [-1.0, 1.0], 4)`.
     """
     if not context.is_tracer(value_range) and not np.diff(np.asarray(value_range))[0] > 0:
-        words = "value_range should satisfy value_range[0] < value_range[1]"
-        raise Refused(InvalidArgumentError(None, None, words))
+        message = "value_range should satisfy value_range[0] < value_range[1]"
+        raise Refused(InvalidArgumentError(None, None, message))
     places = histogram_fixed_width_bins.__wrapped__(values, value_range, nbins, "int32").reshape(-1)
     empty = jnp.zeros(_number(nbins) or 0, as_dtype(dtype).dtype)
     return empty.at[places].add(jnp.ones((), empty.dtype))

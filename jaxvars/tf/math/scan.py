@@ -89,11 +89,11 @@ def cumulative_logsumexp(
     return _scan(lax.cumlogsumexp, x, -np.inf, axis, exclusive, reverse)
 
 
-def _place(x: Array, axis: Any, words: str) -> int:
+def _place(x: Array, axis: Any, message: str) -> int:
     """Return an axis, counted from the front."""
     number = axis if type(axis) is int else operator.index(np.asarray(axis)[()])
     if not -x.ndim <= number < x.ndim:
-        raise ValueError(f"{words} in the range [{-x.ndim}, {x.ndim}), but got {number}")
+        raise ValueError(f"{message} in the range [{-x.ndim}, {x.ndim}), but got {number}")
     return number % x.ndim
 
 

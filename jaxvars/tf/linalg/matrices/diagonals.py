@@ -242,6 +242,6 @@ def cross(a: Array, b: Array) -> Array:
     if a.shape != b.shape or not a.ndim:
         raise ValueError(f"Both inputs must be of same shape: {a.shape} vs. {b.shape}")
     if a.shape[-1] != 3:
-        words = "Cross-products are only defined for 3-element vectors."
-        raise Refused(FailedPreconditionError(None, None, words))
+        message = "Cross-products are only defined for 3-element vectors."
+        raise Refused(FailedPreconditionError(None, None, message))
     return _cross(a, b)

@@ -53,8 +53,8 @@ class CirculantOperator(OfNumbers):
                 f"{self._spectrum!s}"
             )
         if not self._spectrum.dtype.is_complex:
-            words = "A real spectrum always corresponds to a self-adjoint operator."
-            imply(hints, "is_self_adjoint", words)
+            message = "A real spectrum always corresponds to a self-adjoint operator."
+            imply(hints, "is_self_adjoint", message)
         imply(hints, "is_square", "Only square circulant operators currently supported.")
         super().__init__(as_dtype(input_output_dtype), **hints)
         self._input_output_dtype = self.dtype

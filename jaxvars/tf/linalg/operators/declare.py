@@ -74,30 +74,30 @@ def accept_hints(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..
 
 def document(kind: type) -> None:
     """Add the hints to the arguments in a class's docstring, but those it has itself."""
-    words, end, rest = inspect.cleandoc(kind.__doc__ or "").partition("\n\nRaises:")
-    own: list[str] = []
-    said: dict[str, str] = {}
-    for line in words.split("\n"):
+    head, end, rest = inspect.cleandoc(kind.__doc__ or "").partition("\n\nRaises:")
+    others: list[str] = []
+    documented: dict[str, str] = {}
+    for line in head.split("\n"):
         name = line.strip().partition(":")[0]
         if name in _ARGUMENTS:
-            said[name] = line
+            documented[name] = line
         else:
-            own.append(line)
+            others.append(line)
     names = [name for name in inspect.signature(kind).parameters if name in _ARGUMENTS]
-    lines = [said.get(name, f"    {name}: {_ARGUMENTS[name][1]}") for name in names]
-    kind.__doc__ = "\n".join([*own, *lines]) + end + rest
+    lines = [documented.get(name, f"    {name}: {_ARGUMENTS[name][1]}") for name in names]
+    kind.__doc__ = "\n".join([*others, *lines]) + end + rest
 
 
-def always(hint: Hint, words: str) -> bool:
+def always(hint: Hint, message: str) -> bool:
     """Return True; raise ValueError if a hint is False."""
     if hint is False:
-        raise ValueError(words)
+        raise ValueError(message)
     return True
 
 
-def imply(hints: Hints, name: str, words: str) -> None:
+def imply(hints: Hints, name: str, message: str) -> None:
     """Make a hint True; raise ValueError if it is False."""
-    hints[name] = always(hints[name], words)
+    hints[name] = always(hints[name], message)
 
 
 C = TypeVar("C", bound=type)

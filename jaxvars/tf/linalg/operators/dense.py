@@ -84,8 +84,8 @@ class LinearOperatorLowerTriangular(TriangularOperator):
 
     @accept_hints()
     def __init__(self, tril: Any, **hints: Any) -> None:
-        words = "Only square lower triangular operators supported at this time."
-        imply(hints, "is_square", words)
+        message = "Only square lower triangular operators supported at this time."
+        imply(hints, "is_square", message)
         self._tril = parameter(tril)
         _check_matrix(self._tril, "tril")
         super().__init__(self._tril.dtype, **hints)
@@ -202,9 +202,9 @@ class LinearOperatorToeplitz(LinearOperator):
     @accept_hints()
     def __init__(self, col: Any, row: Any, **hints: Any) -> None:
         self._col, self._row = parameter(col), parameter(row)
-        for part, words in ((self._row, "row"), (self._col, "col")):
+        for part, name in ((self._row, "row"), (self._col, "col")):
             if not len(part.shape):
-                raise ValueError(f"Argument {words} must have at least 1 dimension.")
+                raise ValueError(f"Argument {name} must have at least 1 dimension.")
         imply(hints, "is_square", "Only square Toeplitz operators currently supported.")
         super().__init__(self._row.dtype, **hints)
 
@@ -348,12 +348,12 @@ class LinearOperatorHouseholder(_Orthogonal):
                 "Argument reflection_axis must have at least 1 dimension.  Found: "
                 f"{reflection_axis}"
             )
-        words = "A Householder operator is always {}."
-        imply(hints, "is_self_adjoint", words.format("self adjoint"))
+        message = "A Householder operator is always {}."
+        imply(hints, "is_self_adjoint", message.format("self adjoint"))
         if hints["is_positive_definite"] is True:
-            raise ValueError(words.format("non-positive definite"))
-        imply(hints, "is_square", words.format("square"))
-        always(hints["is_non_singular"], words.format("non-singular"))
+            raise ValueError(message.format("non-positive definite"))
+        imply(hints, "is_square", message.format("square"))
+        always(hints["is_non_singular"], message.format("non-singular"))
         hints["is_positive_definite"] = False
         super().__init__(self._reflection_axis.dtype, **hints)
 

@@ -34,12 +34,7 @@ _SHORT = {"adjoint": "adjoint", "inverse": "inv"}
 
 
 def check_operators(operators: Any) -> list[LinearOperator]:
-    """Return operators as a list.
-
-    Raises:
-        ValueError: when there are none.
-        TypeError: when their types differ.
-    """
+    """Return operators as a list, when there are any and their types are the same."""
     found = list(operators)
     if not found:
         raise ValueError(f"Expected a non-empty list of operators. Found: {operators}")
@@ -50,11 +45,7 @@ def check_operators(operators: Any) -> list[LinearOperator]:
 
 
 def hint_of_all(operators: Sequence[LinearOperator], name: str, hint: Hint) -> Hint:
-    """Return True if all operators have a property.
-
-    Raises:
-        ValueError: when the hint contradicts it.
-    """
+    """Return True if all operators have a property, which the hint must not contradict."""
     if not all(getattr(op, name) for op in operators):
         return hint
     if hint is False:
@@ -249,8 +240,8 @@ class LinearOperatorComposition(OfSeveral):
     def __init__(self, operators: Sequence[LinearOperator], **hints: Any) -> None:
         self._operators = check_operators(operators)
         if all(op.is_non_singular for op in self._operators):
-            words = "The composition of non-singular operators is always non-singular."
-            imply(hints, "is_non_singular", words)
+            message = "The composition of non-singular operators is always non-singular."
+            imply(hints, "is_non_singular", message)
         self._start(self._operators, hints, "_o_")
         for one, other in zip(self._operators[:-1], self._operators[1:], strict=True):
             if one.domain_dimension != other.range_dimension:

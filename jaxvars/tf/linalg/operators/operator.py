@@ -98,8 +98,8 @@ class LinearOperator(Described):
     ) -> None:
         super().__init__(name=name or type(self).__name__)
         if is_positive_definite:
-            words = "A positive definite matrix is always non-singular."
-            is_non_singular = always(is_non_singular, words)
+            message = "A positive definite matrix is always non-singular."
+            is_non_singular = always(is_non_singular, message)
         if is_non_singular:
             is_square = always(is_square, "A non-singular matrix is always square.")
         if is_self_adjoint:
@@ -297,11 +297,11 @@ class LinearOperator(Described):
         return Tensor(self._solvevec(self._fit(rhs, own, -1), adjoint))
 
     def _check_solvable(self) -> None:
-        words = "Exact solve not implemented for an operator that is expected to "
+        message = "Exact solve not implemented for an operator that is expected to "
         if self.is_non_singular is False:
-            raise NotImplementedError(f"{words}be singular.")
+            raise NotImplementedError(f"{message}be singular.")
         if self.is_square is False:
-            raise NotImplementedError(f"{words}not be square.")
+            raise NotImplementedError(f"{message}not be square.")
 
     def adjoint(self, name: str = "adjoint") -> LinearOperator:
         """Return the adjoint: the transpose with conjugate elements."""
