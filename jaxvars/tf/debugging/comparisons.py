@@ -1,7 +1,7 @@
 """Checks of values: comparisons, element by element, and signs.
 
 Rules this file keeps:
-- a check inside of a compiled function is made when that runs, with a shorter message than one at once.
+- a check inside of a compiled function is made when that runs, with a shorter message.
 """
 
 from __future__ import annotations
