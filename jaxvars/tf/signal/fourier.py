@@ -8,7 +8,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,11 @@ from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- Fourier
+def _complex_transform(x: Array, rank: int, transform: Callable[..., Array]) -> Array:
+    _check_rank(x, rank)
+    return transform(x, axes=tuple(range(-rank, 0)))
+
+
 def _real_transform(x: Array, rank: int, forward: bool, fft_length: Any) -> Array:
     _check_kind(x, rank, forward)
     _check_rank(x, rank)
@@ -57,49 +61,76 @@ def _over_axes(
     return transform(x, s=sizes, axes=places, norm=norm)
 
 
-def _complex_family(name: str, what: str, transform: Callable[..., Array]) -> None:
-    """Put the transforms of complex numbers over one, two and three axes into the table."""
-    rows = (("", "axis", "z(3)"), ("2d", "two axes", "z(2, 3)"), ("3d", "three axes", "z(2, 2, 2)"))
-    for rank, (end, axes, example) in enumerate(rows, 1):
-        call = _new_complex(rank, transform)
-        doc = f"Return the {what} over the last {axes}."
-        _put(name + end, call, doc, kinds="complex", example=example)
+@op("signal.fft", "input", op="FFT", kinds="complex", example="z(3)")
+def fft(input: Array) -> Array:
+    """Return the Fourier transform over the last axis."""
+    return _complex_transform(input, 1, jnp.fft.fftn)
 
 
-def _new_complex(rank: int, transform: Callable[..., Array]) -> Callable[..., Array]:
-    def call(input: Array) -> Array:
-        _check_rank(input, rank)
-        return transform(input, axes=tuple(range(-rank, 0)))
-
-    return call
+@op("signal.fft2d", "input", op="FFT2D", kinds="complex", example="z(2, 3)")
+def fft2d(input: Array) -> Array:
+    """Return the Fourier transform over the last two axes."""
+    return _complex_transform(input, 2, jnp.fft.fftn)
 
 
-def _real_family(name: str, what: str, *examples: str) -> None:
-    """Put the transforms of real numbers over one, two and three axes into the table."""
-    for rank, (end, axes) in enumerate((("", "axis"), ("2d", "two axes"), ("3d", "three axes")), 1):
-        call = _new_real(rank, name == "rfft")
-        doc = f"Return the {what} of real numbers, {axes}."
-        _put(name + end, call, doc, example=examples[rank - 1])
+@op("signal.fft3d", "input", op="FFT3D", kinds="complex", example="z(2, 2, 2)")
+def fft3d(input: Array) -> Array:
+    """Return the Fourier transform over the last three axes."""
+    return _complex_transform(input, 3, jnp.fft.fftn)
 
 
-def _new_real(rank: int, forward: bool) -> Callable[..., Array]:
-    def call(input_tensor: Array, fft_length: Any = None) -> Array:
-        return _real_transform(input_tensor, rank, forward, fft_length)
-
-    return call
-
-
-def _put(name: str, call: Callable[..., Array], doc: str, **options: Any) -> None:
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    first = next(iter(inspect.signature(call).parameters))
-    globals()[name] = op(f"signal.{name}", first, op=name.upper(), **options)(call)
+@op("signal.ifft", "input", op="IFFT", kinds="complex", example="z(3)")
+def ifft(input: Array) -> Array:
+    """Return the inverse Fourier transform over the last axis."""
+    return _complex_transform(input, 1, jnp.fft.ifftn)
 
 
-_complex_family("fft", "Fourier transform", jnp.fft.fftn)
-_complex_family("ifft", "inverse Fourier transform", jnp.fft.ifftn)
-_real_family("rfft", "Fourier transform", "r(4)", "r(2, 4)", "r(2, 2, 3)")
-_real_family("irfft", "inverse Fourier transform", "z(4)", "z(2, 4)", "z(2, 2, 3)")
+@op("signal.ifft2d", "input", op="IFFT2D", kinds="complex", example="z(2, 3)")
+def ifft2d(input: Array) -> Array:
+    """Return the inverse Fourier transform over the last two axes."""
+    return _complex_transform(input, 2, jnp.fft.ifftn)
+
+
+@op("signal.ifft3d", "input", op="IFFT3D", kinds="complex", example="z(2, 2, 2)")
+def ifft3d(input: Array) -> Array:
+    """Return the inverse Fourier transform over the last three axes."""
+    return _complex_transform(input, 3, jnp.fft.ifftn)
+
+
+@op("signal.rfft", "input_tensor", op="RFFT", example="r(4)")
+def rfft(input_tensor: Array, fft_length: Any = None) -> Array:
+    """Return the Fourier transform of real numbers, axis."""
+    return _real_transform(input_tensor, 1, True, fft_length)
+
+
+@op("signal.rfft2d", "input_tensor", op="RFFT2D", example="r(2, 4)")
+def rfft2d(input_tensor: Array, fft_length: Any = None) -> Array:
+    """Return the Fourier transform of real numbers, two axes."""
+    return _real_transform(input_tensor, 2, True, fft_length)
+
+
+@op("signal.rfft3d", "input_tensor", op="RFFT3D", example="r(2, 2, 3)")
+def rfft3d(input_tensor: Array, fft_length: Any = None) -> Array:
+    """Return the Fourier transform of real numbers, three axes."""
+    return _real_transform(input_tensor, 3, True, fft_length)
+
+
+@op("signal.irfft", "input_tensor", op="IRFFT", example="z(4)")
+def irfft(input_tensor: Array, fft_length: Any = None) -> Array:
+    """Return the inverse Fourier transform of real numbers, axis."""
+    return _real_transform(input_tensor, 1, False, fft_length)
+
+
+@op("signal.irfft2d", "input_tensor", op="IRFFT2D", example="z(2, 4)")
+def irfft2d(input_tensor: Array, fft_length: Any = None) -> Array:
+    """Return the inverse Fourier transform of real numbers, two axes."""
+    return _real_transform(input_tensor, 2, False, fft_length)
+
+
+@op("signal.irfft3d", "input_tensor", op="IRFFT3D", example="z(2, 2, 3)")
+def irfft3d(input_tensor: Array, fft_length: Any = None) -> Array:
+    """Return the inverse Fourier transform of real numbers, three axes."""
+    return _real_transform(input_tensor, 3, False, fft_length)
 
 
 @op("signal.fftshift", "x", op="Roll", example="r(5)")
