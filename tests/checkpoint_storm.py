@@ -145,8 +145,8 @@ def main(folder: str, what: str, rounds: str, seed: str) -> None:
     known = [0] * len(ways)
     for i in range(int(rounds) + len(ways)):  # the last rounds look at what the last kills left
         way = i % len(ways)
-        home = Path(folder, str(way))
-        known[way] = one_round(home, ways[way], known[way], chance.uniform(0.0, 0.4))
+        place = Path(folder, str(way))
+        known[way] = one_round(place, ways[way], known[way], chance.uniform(0.0, 0.4))
     print("killed", int(rounds) + len(ways), "times, at steps", known)
 
 

@@ -88,7 +88,8 @@ def by_hand(shardings, mesh):
     rule = optax.adam(0.01)
     state = jax.eval_shape(rule.init, {path: jnp.zeros(s) for path, s in SHAPES.items()})
     whole = jax.sharding.NamedSharding(mesh, P())
-    homes = (state[0]._replace(count=whole, mu=dict(shardings), nu=dict(shardings)), *state[1:])
+    moments = {"mu": dict(shardings), "nu": dict(shardings)}
+    state_shardings = (state[0]._replace(count=whole, **moments), *state[1:])
     data = jax.sharding.NamedSharding(mesh, P("data"))
 
     def step(params, state, x, y):
@@ -99,8 +100,8 @@ def by_hand(shardings, mesh):
     jitted = jax.jit(
         step,
         donate_argnums=(0, 1),
-        in_shardings=(shardings, homes, data, data),
-        out_shardings=(shardings, homes, None),
+        in_shardings=(shardings, state_shardings, data, data),
+        out_shardings=(shardings, state_shardings, None),
     )
     params = {path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in SHAPES.items()}
     return jitted.lower(params, state, *batch()).compile().as_text()

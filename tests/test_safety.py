@@ -437,17 +437,17 @@ def test_a_step_that_xla_refuses_changes_nothing(pair: Any):
     devices = jax.devices()
     if len(devices) < 2:
         pytest.skip("needs two devices")
-    a_home = jv.Variable(0.0, sharding=devices[0])
-    bound = jv.compile(lambda x: a_home.assign_add(x))
+    on_first = jv.Variable(0.0, sharding=devices[0])
+    bound = jv.compile(lambda x: on_first.assign_add(x))
     here, there = (jax.device_put(jnp.float32(1.0), d) for d in devices[:2])
     for _ in range(3):
         bound(here)
     for _ in range(2):
         with pytest.raises(ValueError, match="incompatible devices"):
             bound(there)
-        assert float(a_home) == 3.0
+        assert float(on_first) == 3.0
     bound(here)
-    assert float(a_home) == 4.0
+    assert float(on_first) == 4.0
 
 
 def test_writes_by_a_transform_in_the_same_thread_never_leak(pair: Any):

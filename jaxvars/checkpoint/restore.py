@@ -28,7 +28,7 @@ import jax
 from jaxvars.checkpoint.checksum import Entry, dtype_name
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
-from jaxvars.compiler.colocation import home_now
+from jaxvars.compiler.colocation import sharding_now
 from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES, STORE, Cell, PendingRestore
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
@@ -381,16 +381,16 @@ def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
 
 
 def place_value(cell: Cell | Leaf, value: Array) -> Array:
-    """Return a value that was read where the variable lives, in separate memory."""
+    """Return a value that was read on the devices of the variable, in separate memory."""
     if isinstance(cell, Leaf):
         return cell.placed(value)
     if is_string(cell.aval.dtype):
         return to_tensor(value)
-    home = exclusively(lambda: home_now(cell))
-    if isinstance(value, jax.Array) and home in (None, value.sharding):
+    sharding = exclusively(lambda: sharding_now(cell))
+    if isinstance(value, jax.Array) and sharding in (None, value.sharding):
         return value
     with as_wide_as(value):
-        return jax.device_put(value, home, may_alias=False)
+        return jax.device_put(value, sharding, may_alias=False)
 
 
 @final

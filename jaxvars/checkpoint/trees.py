@@ -142,10 +142,10 @@ class Trees:
 
     def __init__(self, found: Iterable[tuple[Path, Any]]) -> None:
         self.leaves: dict[str, Leaf] = {}
-        self._homes: list[tuple[dict[str, Any], str, Path]] = []
-        for path, home in found:
-            for name, tree in [(name, x) for name, x in vars(home).items() if name[0] != "_"]:
-                self._homes.append((vars(home), name, (*path, name)))
+        self._holders: list[tuple[dict[str, Any], str, Path]] = []
+        for path, holder in found:
+            for name, tree in [(name, x) for name, x in vars(holder).items() if name[0] != "_"]:
+                self._holders.append((vars(holder), name, (*path, name)))
                 for place, leaf in _find_saved(tree, (*path, name)):
                     self._add("/".join(place), leaf)
 
@@ -163,13 +163,13 @@ class Trees:
         parts = [path.split("/") for path in values]
         inside = {"/".join(part[:i]) for part in parts for i in range(1, len(part) + 1)}
         made = [
-            (home, name, _rebuild(home[name], path, values, inside))
-            for home, name, path in self._homes
+            (holder, name, _rebuild(holder[name], path, values, inside))
+            for holder, name, path in self._holders
         ]
 
         def put() -> None:
-            for home, name, tree in made:
-                home[name] = tree
+            for holder, name, tree in made:
+                holder[name] = tree
 
         return put
 

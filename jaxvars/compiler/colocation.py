@@ -35,9 +35,9 @@ def placed(value: Array) -> Any:
     return value.sharding if chosen else None
 
 
-def home_now(cell: Cell) -> Any:
+def sharding_now(cell: Cell) -> Any:
     """Return where a cell was placed, or where its value happens to have been; or None."""
-    return placed(STORE.get(cell.key)) if cell.home is None else cell.home
+    return placed(STORE.get(cell.key)) if cell.sharding is None else cell.sharding
 
 
 def mesh_of(places: Iterable[Any]) -> Any:
@@ -58,31 +58,31 @@ def gather(cells: Sequence[Cell], arguments: Named) -> list[Cell]:
     Raises:
         ShardingError: when what was placed is on different devices.
     """
-    homes = {cell.key: home_now(cell) for cell in cells}
+    shardings = {cell.key: sharding_now(cell) for cell in cells}
     given = [(name, placed(value)) for name, value in arguments]
-    places = [*homes.values(), *(place for _, place in given)]
+    places = [*shardings.values(), *(place for _, place in given)]
     anchor = next((place for place in places if isinstance(place, NamedSharding)), None)
     if anchor is None:
         return []
     if not lie_together(places):
-        raise apart([(f"Variable {cell.name!r}", homes[cell.key]) for cell in cells], given)
-    loose = [cell for cell in cells if cell.home is None]
-    settle_at([(cell, homes[cell.key] or replicated_like(anchor)) for cell in loose])
+        raise apart([(f"Variable {cell.name!r}", shardings[cell.key]) for cell in cells], given)
+    loose = [cell for cell in cells if cell.sharding is None]
+    place_at([(cell, shardings[cell.key] or replicated_like(anchor)) for cell in loose])
     return loose
 
 
-def settle_at(homes: Iterable[tuple[Cell, Any]]) -> None:
+def place_at(shardings: Iterable[tuple[Cell, Any]]) -> None:
     """Set cells' placements, and move their values there; same condition as `gather`."""
-    homes = list(homes)
+    shardings = list(shardings)
     moved = {
-        cell.key: jax.device_put(STORE[cell.key], home)  # may fail, as when memory runs out
-        for cell, home in homes
-        if cell.key in STORE and STORE[cell.key].sharding != home
+        cell.key: jax.device_put(STORE[cell.key], sharding)  # may fail, as when memory runs out
+        for cell, sharding in shardings
+        if cell.key in STORE and STORE[cell.key].sharding != sharding
     }
     SHARED.update(moved)  # the pieces may be the old values' own memory
     STORE.update(moved)
-    for cell, home in homes:
-        cell.home = home
+    for cell, sharding in shardings:
+        cell.sharding = sharding
 
 
 def apart(*groups: Named) -> ShardingError:

@@ -30,11 +30,11 @@ from jaxvars.autodiff.custom_gradient import with_explicit_rules
 from jaxvars.compiler.colocation import (
     apart,
     gather,
-    home_now,
     is_about_deleted,
     is_about_places,
     mesh_of,
     placed,
+    sharding_now,
 )
 from jaxvars.compiler.fast_path import Parts
 from jaxvars.compiler.input_shardings import InputShardings, lowered_like
@@ -170,16 +170,16 @@ class Executable:
     # ------------------------------------------------------------ building
     def _jit(self) -> Any:
         options: dict[str, Any] = {"donate_argnums": 0} if self._donates else {}
-        known = [*(cell.home for cell in cells_of(self)), *(self._inputs.shardings or ())]
+        known = [*(cell.sharding for cell in cells_of(self)), *(self._inputs.shardings or ())]
         on_mesh = mesh_of(known) is not None
         program = self.staged.program
         self._flat = jaxprs.flat_function(program) if on_mesh else self.staged.function()
-        homes = tuple(cell.home for cell in self._write_back.cells)
-        if any(homes):
-            options["out_shardings"] = (homes, None)
+        shardings = tuple(cell.sharding for cell in self._write_back.cells)
+        if any(shardings):
+            options["out_shardings"] = (shardings, None)
         if self._inputs.shardings is not None:
             groups = [self._donated, self._readonly] if self._readonly else [self._donated]
-            placed_cells = [tuple(cell.home for cell in cells) for cells in groups]
+            placed_cells = [tuple(cell.sharding for cell in cells) for cells in groups]
             options["in_shardings"] = (*placed_cells, *self._inputs.shardings)
         return jax.jit(Program(self._run_grouped, self.name, self._leave_fast_path), **options)
 
@@ -249,7 +249,7 @@ class Executable:
     def _place_arguments(self, leaves: Leaves) -> None:
         """Find out where the arguments are to be."""
         cells = [*self._write_back.cells, *self._readonly]
-        places = [*map(home_now, cells), *map(placed, leaves)]
+        places = [*map(sharding_now, cells), *map(placed, leaves)]
         self._inputs.resolve([leaf.shape for leaf in self._specs], mesh_of(places))
 
     def _named_leaves(self, leaves: Leaves) -> list[tuple[str, Array]]:
@@ -271,9 +271,11 @@ class Executable:
             exclusively(lambda: list(map(stored, cells_of(self))))  # says which one has no value
         elif is_about_places(error):
             cells = [*self._write_back.cells, *self._readonly]
-            homes = exclusively(lambda: [(f"Variable {c.name!r}", home_now(c)) for c in cells])
+            shardings = exclusively(
+                lambda: [(f"Variable {c.name!r}", sharding_now(c)) for c in cells]
+            )
             given = [(name, placed(value)) for name, value in self._named_leaves(leaves)]
-            raise apart(homes, given) from error
+            raise apart(shardings, given) from error
         else:
             fail(self.name, error)
 
@@ -409,7 +411,9 @@ class Executable:
             self._jitted = self._jit()
         groups = [self._donated, self._readonly] if self._readonly else [self._donated]
         specs = [
-            tuple(jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype, sharding=c.home) for c in cells)
+            tuple(
+                jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype, sharding=c.sharding) for c in cells
+            )
             for cells in groups
         ]
         return self._jitted.lower(*specs, *self._lowered)
@@ -425,7 +429,7 @@ _RUNNERS: dict[Mode, Callable[[Executable, Leaves], Any]] = {
 
 
 def renew_users(cells: Sequence[Cell], *, but: Executable | None = None) -> None:
-    """Have all programs that use some cells compiled again: the cells have new homes."""
+    """Have all programs that use some cells compiled again: the cells are placed elsewhere."""
     keys = {cell.key for cell in cells}
     for entry in _all_entries():
         if entry is not but and not keys.isdisjoint(cell.key for cell in cells_of(entry)):

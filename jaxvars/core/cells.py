@@ -56,26 +56,26 @@ class Cell:
     Attributes:
         key: a number that is never used again.
         aval: shape and dtype, for life.
-        home: the sharding that it was placed with, or None.
+        sharding: the one that it was placed with, or None.
         name: what people call it.
         owner: a weak reference to the Variable whose cell this is.
         deliver: for a cell that is a signal and no memory: takes what is written outside of
             a program. Else None.
     """
 
-    __slots__ = ("__weakref__", "aval", "deliver", "home", "key", "name", "owner")
+    __slots__ = ("__weakref__", "aval", "deliver", "key", "name", "owner", "sharding")
 
     def __init__(
         self,
         owner: object,
         aval: Aval,
         name: str,
-        home: Any,
+        sharding: Any,
         deliver: Callable[[Any], None] | None = None,
     ) -> None:
         self.key = next(_KEYS)
         self.aval = aval
-        self.home = home
+        self.sharding = sharding
         self.name = name
         self.owner = weakref.ref(owner)
         self.deliver = deliver

@@ -88,7 +88,7 @@ class EagerFrame(Frame):
         if FORKED:
             refuse_if_forked(f"Variable {cell.name!r} is read to compute with it")
         value = self._read_observed(cell) if self.observers else self.get(cell)
-        return brought_here(value) if SCOPES and cell.home is not None else value
+        return brought_here(value) if SCOPES and cell.sharding is not None else value
 
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values; no step of another thread comes between."""
@@ -100,7 +100,7 @@ class EagerFrame(Frame):
             values = list(map(self._show_to_tapes, cells, values))
         if SCOPES:
             pairs = zip(cells, values, strict=True)
-            values = [x if cell.home is None else brought_here(x) for cell, x in pairs]
+            values = [x if cell.sharding is None else brought_here(x) for cell, x in pairs]
         return values
 
     def get(self, cell: Cell) -> Array:
@@ -435,8 +435,9 @@ def outside(fn: Callable[[], T]) -> T:
 
 def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
     """Return the value where the cell was placed, if it was placed anywhere."""
-    if cell.home is not None and not context.is_tracer(value) and value.sharding != cell.home:
-        value = jax.device_put(value, cell.home)
+    chosen = cell.sharding
+    if chosen is not None and not context.is_tracer(value) and value.sharding != chosen:
+        value = jax.device_put(value, chosen)
     for tell in PLACED:
         tell(cell, value, verb)
     return value

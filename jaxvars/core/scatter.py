@@ -181,9 +181,10 @@ class Scattered(ArrayProxy, Owner):
 
     def _near(self, value: Any) -> Any:
         """Return a value on the device that the variable was placed on, if that is one."""
-        home = self._cell.home
-        elsewhere = home is not None and len(home.device_set) == 1 and is_elsewhere(value, home)
-        return jax.device_put(value, home) if elsewhere else value
+        sharding = self._cell.sharding
+        if sharding is None or len(sharding.device_set) > 1 or not is_elsewhere(value, sharding):
+            return value
+        return jax.device_put(value, sharding)
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

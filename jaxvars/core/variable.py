@@ -31,7 +31,7 @@ from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
 from jaxvars.core.indices import widened
 from jaxvars.core.scatter import Scattered, broadcasts
 from jaxvars.devices.device import dump_sharding, load_sharding
-from jaxvars.devices.mesh import home_of, on_mesh
+from jaxvars.devices.mesh import on_mesh, sharding_for
 from jaxvars.display import repr as _display
 from jaxvars.errors import ShapeError, UninitializedError
 from jaxvars.tensors.array_like import ArrayProxy, processes_of, unwrap, whole
@@ -124,7 +124,8 @@ class Variable(Scattered):
         if is_string(value.dtype):
             self._cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
         else:
-            self._cell = Cell(self, context.aval_of(value), name, home_of(sharding, value, name))
+            sharding = sharding_for(sharding, value, name)
+            self._cell = Cell(self, context.aval_of(value), name, sharding)
         LOCAL.frame.create(self._cell, value)
 
     # ------------------------------------------------------------ what it is
@@ -168,7 +169,7 @@ class Variable(Scattered):
         try:
             value = LOCAL.frame.peek(self._cell)  # not copied to the device of a scope
         except UninitializedError:
-            return self._cell.home  # where it will be
+            return self._cell.sharding  # where it will be
         if value is None or context.is_tracer(value) or is_string(self.dtype):
             return None
         return value.sharding
@@ -259,7 +260,7 @@ class Variable(Scattered):
     # ------------------------------------------------------------ copies
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         """Return a separate variable with the same value, name and placement."""
-        copied = restore_variable(self.value, self.name, self.trainable, self._cell.home)
+        copied = restore_variable(self.value, self.name, self.trainable, self._cell.sharding)
         memo[id(self)] = copied
         return copied
 
@@ -272,7 +273,7 @@ class Variable(Scattered):
             *_dump(self._peek()),
             self.name,
             self.trainable,
-            dump_sharding(self._cell.home or _chosen_sharding(self._peek())),
+            dump_sharding(self._cell.sharding or _chosen_sharding(self._peek())),
         )
 
     # ------------------------------------------------------------ display
@@ -426,9 +427,9 @@ def _chosen_sharding(value: Array) -> Any:
     return value.sharding if isinstance(value, jax.Array) and value.committed else None
 
 
-def restore_variable(value: Array, name: str, trainable: bool, home: Any) -> Variable:
+def restore_variable(value: Array, name: str, trainable: bool, sharding: Any) -> Variable:
     with NAMES.set(()):
-        return Variable(value, name=name, trainable=trainable, sharding=home)
+        return Variable(value, name=name, trainable=trainable, sharding=sharding)
 
 
 def _dump(value: Array) -> tuple[Any, str | None]:
@@ -438,6 +439,6 @@ def _dump(value: Array) -> tuple[Any, str | None]:
     return np.asarray(whole(value)), None
 
 
-def _unpickle(data: Any, key: str | None, name: str, trainable: bool, home: Any) -> Variable:
+def _unpickle(data: Any, key: str | None, name: str, trainable: bool, sharding: Any) -> Variable:
     value = data if key is None else jax.random.wrap_key_data(data, impl=key)
-    return restore_variable(value, name, trainable, load_sharding(home))
+    return restore_variable(value, name, trainable, load_sharding(sharding))

@@ -78,7 +78,7 @@ def _cross_entropy(logits: Array, labels: Array) -> Array:
 
 
 def make_optimizer(model: Network) -> jv.optimizers.Optimizer:
-    """Return an optimizer whose state lives in Variables: it is compiled with the rest."""
+    """Return an optimizer whose state is Variables: it is compiled with the rest."""
     optimizer = jv.optimizers.Optax(_transform())
     optimizer.build(model)
     return optimizer

@@ -137,7 +137,7 @@ def _fall_back(name: str) -> Device:
     return default
 
 
-def scope_home() -> Any:
+def scope_sharding() -> Any:
     """Return the sharding that the current device scope requests, or None outside of one."""
     chosen: Any = getattr(jax.config, "jax_default_device", None)
     if chosen is None or isinstance(chosen, str):
@@ -172,16 +172,16 @@ def device_text(value: jax.Array) -> str:
 
 def brought_here(value: Any) -> Any:
     """Return a value on the device of the current scope, if it is on another single one."""
-    home = scope_home()
-    moves = home is not None and is_elsewhere(value, home)
-    return jax.device_put(value, home) if moves else value
+    sharding = scope_sharding()
+    moves = sharding is not None and is_elsewhere(value, sharding)
+    return jax.device_put(value, sharding) if moves else value
 
 
-def is_elsewhere(value: Any, home: Any) -> bool:
-    """Return whether a value was put on a single device that is not that of `home`."""
+def is_elsewhere(value: Any, sharding: Any) -> bool:
+    """Return whether a value was put on a single device that is not that of a sharding."""
     known = isinstance(value, jax.Array) and not context.is_tracer(value)
     alone = known and value.committed and len(value.sharding.device_set) == 1
-    return alone and value.sharding != home
+    return alone and value.sharding != sharding
 
 
 # ---------------------------------------------------------------- pickling

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from jaxvars.devices.device import scope_home
+from jaxvars.devices.device import scope_sharding
 from jaxvars.errors import DeviceError, ShardingError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import context
@@ -262,14 +262,14 @@ def misfit(sharding: Any, shape: tuple[int, ...]) -> str | None:
     return None
 
 
-def home_of(sharding: Any, value: Array, name: str) -> Any:
+def sharding_for(sharding: Any, value: Array, name: str) -> Any:
     """Return a variable's placement: as requested, as its value is sharded, or by the scopes."""
     if sharding is not None:
         return as_sharding(sharding, value.shape, f"Variable {name!r}")
     if not context.is_tracer(value) and len(value.sharding.device_set) > 1:
         return value.sharding
     found = current_mesh()
-    return scope_home() if found is None else NamedSharding(found, PartitionSpec())
+    return scope_sharding() if found is None else NamedSharding(found, PartitionSpec())
 
 
 def on_mesh(value: Array) -> Array:
@@ -280,9 +280,11 @@ def on_mesh(value: Array) -> Array:
     return jax.device_put(value, NamedSharding(found, PartitionSpec()))
 
 
-def replicated_like(home: Any) -> Any:
+def replicated_like(sharding: Any) -> Any:
     """Return the sharding of a whole copy on each device of a mesh; None if it is not a mesh."""
-    return NamedSharding(home.mesh, PartitionSpec()) if isinstance(home, NamedSharding) else None
+    if not isinstance(sharding, NamedSharding):
+        return None
+    return NamedSharding(sharding.mesh, PartitionSpec())
 
 
 def place_text(sharding: Any) -> str:

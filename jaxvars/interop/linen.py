@@ -224,7 +224,7 @@ class LinenModule(FlaxModule):
         settle(vars(self), [x for one in leaves.values() for x in one], old, _is_trainable)
         changed = {name: Form(tree, leaves[name]) for name, tree in trees.items()}
         for name, form in changed.items():
-            forget(vars(self), forms[name].homes - form.homes)
+            forget(vars(self), forms[name].holders - form.holders)
         self._forms = Kept({**forms, **changed})
 
     # ------------------------------------------------------------ attributes

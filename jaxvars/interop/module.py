@@ -167,7 +167,7 @@ class Leaf(NamedTuple):
     value: Any
 
     @property
-    def home(self) -> Path:
+    def holder(self) -> Path:
         """The path of the variable or generator that the leaf belongs to."""
         return self.path[:-1] if self.part in (KEY, COUNT) else self.path
 
@@ -213,9 +213,9 @@ class Form:
         ]
 
     @property
-    def homes(self) -> set[Path]:
+    def holders(self) -> set[Path]:
         """The paths of the variables and generators."""
-        return {leaf.home for leaf in self._leaves if leaf.part != CONSTANT}
+        return {leaf.holder for leaf in self._leaves if leaf.part != CONSTANT}
 
     def read(self, root: Tree) -> list[Array]:
         """Return the leaves as they are now."""
@@ -253,15 +253,15 @@ def settle(
 
 def create(root: Tree, leaves: Sequence[Leaf], is_trainable: Callable[[Leaf], bool]) -> None:
     """Make a variable of each leaf, and a generator of each stream."""
-    keys = {leaf.home: leaf.value for leaf in leaves if leaf.part == KEY}
+    keys = {leaf.holder: leaf.value for leaf in leaves if leaf.part == KEY}
     for leaf in leaves:
         if leaf.part == VARIABLE:
             value, name = _place(leaf), _name(leaf.path)
             put(root, leaf.path, Variable(value, trainable=is_trainable(leaf), name=name))
         elif leaf.part == COUNT:
-            generator = Generator(keys[leaf.home])
-            generator.reset(_join_state(jax.random.key_data(keys[leaf.home]), leaf.value))
-            put(root, leaf.home, generator)
+            generator = Generator(keys[leaf.holder])
+            generator.reset(_join_state(jax.random.key_data(keys[leaf.holder]), leaf.value))
+            put(root, leaf.holder, generator)
 
 
 def put(root: Tree, path: Path, made: Any) -> None:
@@ -302,7 +302,7 @@ def forget(root: Tree, paths: set[Path]) -> None:
 
 # ---------------------------------------------------------------- one leaf
 def _cell(root: Tree, leaf: Leaf) -> Cell:
-    found = find(root, leaf.home)
+    found = find(root, leaf.holder)
     return found._cell if leaf.part == VARIABLE else found.state._cell
 
 

@@ -92,17 +92,17 @@ class NnxModule(FlaxModule):
         """Begin the streams again, each with a key that is drawn for it."""
         given = rngs if isinstance(rngs, Mapping) else {_DEFAULT: rngs}
         sources = {str(tag): generator_of(source_of(source)) for tag, source in given.items()}
-        tags = {leaf.home: str(leaf.box.get_metadata("tag", _DEFAULT)) for leaf in keys}
+        tags = {leaf.holder: str(leaf.box.get_metadata("tag", _DEFAULT)) for leaf in keys}
         unknown = sorted(set(sources) - {*tags.values(), _DEFAULT})
         if unknown or not tags:
             raise InteropError(
                 f"rngs= is for the streams {unknown or sorted(sources)}, and the streams of this "
                 f"{self._flax().__name__} are {sorted(set(tags.values()))}."
             )
-        for home, tag in tags.items():
+        for holder, tag in tags.items():
             source = sources.get(tag, sources.get(_DEFAULT))
             if source is not None:
-                stream: Generator = find(vars(self), home)
+                stream: Generator = find(vars(self), holder)
                 stream.reset_from_seed(lifted(source.next_key))
 
     @property
@@ -129,7 +129,7 @@ class NnxModule(FlaxModule):
         self._sown.put(nnx.pop(module, nnx.Intermediate))
         graph, new, leaves = _take_apart(module)
         settle(vars(self), leaves, form.by_path(values), _is_trainable)
-        forget(vars(self), form.homes - new.homes)
+        forget(vars(self), form.holders - new.holders)
         self._forms = Kept((graph, new))
         return self if result is module else result
 

@@ -29,7 +29,7 @@ from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.errors import StateError
 from jaxvars.optimizers.checks import checked_variables, is_list, is_unnamed, trainable_in
 from jaxvars.optimizers.rules import wide
-from jaxvars.optimizers.slots import Tie, as_rate, home_like, is_lost
+from jaxvars.optimizers.slots import Tie, as_rate, is_lost, sharding_like
 from jaxvars.optimizers.step import AVERAGE, SUM, Recipe
 from jaxvars.typing import Array
 
@@ -281,9 +281,9 @@ class Keeper(Module, ABC):
         return found is None or is_lost(found._cell)
 
     def _make(self, name: str | None, slot: str, value: Array, params: dict[str, Variable]) -> None:
-        home = home_like(params.get(name) if name else None, params.values(), value.shape)
+        sharding = sharding_like(params.get(name) if name else None, params.values(), value.shape)
         path = "/".join(part for part in (self.name, name, slot) if part)
-        self._holder(name)[slot] = restore_variable(value, path, False, home)
+        self._holder(name)[slot] = restore_variable(value, path, False, sharding)
 
     def _cells(
         self, names: Sequence[str], variables: Sequence[Variable], recipe: Recipe

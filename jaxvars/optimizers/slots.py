@@ -79,16 +79,18 @@ def is_lost(cell: Cell) -> bool:
     return cell.key not in STORE
 
 
-def home_like(owner: Variable | None, others: Iterable[Variable], shape: tuple[int, ...]) -> Any:
-    """Return where a slot lives: as its owner does, or, without one, whole on the others' mesh."""
+def sharding_like(
+    owner: Variable | None, others: Iterable[Variable], shape: tuple[int, ...]
+) -> Any:
+    """Return how a slot is placed: as its owner is, or, without one, whole on the others' mesh."""
     if owner is not None:
-        return slot_home(owner._cell.home, owner.shape, shape)
-    return next(filter(None, (replicated_like(v._cell.home) for v in others)), None)
+        return slot_sharding(owner._cell.sharding, owner.shape, shape)
+    return next(filter(None, (replicated_like(v._cell.sharding) for v in others)), None)
 
 
-def slot_home(home: Any, shape: tuple[int, ...] | None, slot: tuple[int, ...]) -> Any:
-    """Return where a slot of a shape lives, for a variable of a shape that lives at `home`."""
-    return home if slot == shape else replicated_like(home)
+def slot_sharding(sharding: Any, shape: tuple[int, ...] | None, slot: tuple[int, ...]) -> Any:
+    """Return how a slot of a shape is placed, for a variable of a shape and a sharding."""
+    return sharding if slot == shape else replicated_like(sharding)
 
 
 def as_rate(given: Any, name: str) -> Variable | Callable[[Array], Array] | None:

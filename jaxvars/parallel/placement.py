@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars.compiler.colocation import settle_at
+from jaxvars.compiler.colocation import place_at
 from jaxvars.compiler.executable import renew_users
 from jaxvars.core.frames import is_staged
 from jaxvars.core.module import named_variables, table_of
@@ -28,7 +28,7 @@ from jaxvars.devices.mesh import as_sharding, current_mesh, is_spec
 from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError
 from jaxvars.optimizers.optimizer import Optimizer
-from jaxvars.optimizers.slots import slot_home
+from jaxvars.optimizers.slots import slot_sharding
 from jaxvars.tensors.dtypes import is_string
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
@@ -74,11 +74,11 @@ def place(
     pairs = [(str(pattern), spec) for pattern, spec in _list_pairs(rules)]
     mesh = mesh or current_mesh()
     named = {p: v for p, v in named_variables(model).items() if not is_string(v.dtype)}
-    homes = _find_homes(named, pairs, mesh)
-    found = [(named[path], home) for path, home in homes.items()]
+    shardings = _find_shardings(named, pairs, mesh)
+    found = [(named[path], sharding) for path, sharding in shardings.items()]
     found += _find_followers(optimizer, found) if optimizer is not None else []
-    new = [(v._cell, home) for v, home in found if v._cell.home != home]
-    exclusively(lambda: settle_at(new))
+    new = [(v._cell, sharding) for v, sharding in found if v._cell.sharding != sharding]
+    exclusively(lambda: place_at(new))
     renew_users([cell for cell, _ in new])
     return table_of(f"{type(model).__name__}, placed", named)
 
@@ -89,20 +89,20 @@ def _list_pairs(rules: Any) -> Iterable[tuple[str, Spec]]:
     return rules.items() if isinstance(rules, Mapping) else rules
 
 
-def _find_homes(
+def _find_shardings(
     named: Mapping[str, Variable], rules: list[tuple[str, Spec]], mesh: Mesh | None
 ) -> dict[str, Any]:
-    homes: dict[str, Any] = {}
+    shardings: dict[str, Any] = {}
     problems: list[str] = []
     for path, variable in named.items():
         try:
             spec = _find_spec(path, variable, rules, mesh)
-            homes[path] = as_sharding(spec, variable.shape, f"Variable {path!r}", mesh)
+            shardings[path] = as_sharding(spec, variable.shape, f"Variable {path!r}", mesh)
         except ShardingError as error:
             problems.append(str(error))
     if problems:
         raise ShardingError("jv.place moved nothing:\n  " + "\n  ".join(problems))
-    return homes
+    return shardings
 
 
 def _find_spec(
@@ -121,17 +121,17 @@ def _find_followers(
     optimizer: Optimizer, moved: Sequence[tuple[Variable, Any]]
 ) -> list[tuple[Variable, Any]]:
     """Return the state of an optimizer for some variables, with its placements."""
-    homes = {id(variable): home for variable, home in moved}
+    shardings = {id(variable): sharding for variable, sharding in moved}
     found = [
-        (slot, slot_home(homes[id(variable)], variable.shape, slot.shape))
+        (slot, slot_sharding(shardings[id(variable)], variable.shape, slot.shape))
         for variable, slots in optimizer._known()
-        if id(variable) in homes
+        if id(variable) in shardings
         for slot in slots.values()
     ]
     slots = {id(slot) for _, all_slots in optimizer._known() for slot in all_slots.values()}
     shared = [v for v in optimizer.variables if id(v) not in slots]
-    found += [(v, slot_home(moved[0][1], None, v.shape)) for v in shared if moved]
-    return [(v, home) for v, home in found if home is not None]
+    found += [(v, slot_sharding(moved[0][1], None, v.shape)) for v in shared if moved]
+    return [(v, sharding) for v, sharding in found if sharding is not None]
 
 
 def fully_sharded(

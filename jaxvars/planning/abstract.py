@@ -6,8 +6,8 @@
 Rules this file keeps:
 - nothing is computed and no variable that exists is changed: what the function assigns is forgotten
   when it returns;
-- variables that it creates have names, shapes, dtypes and homes, and no value until one is assigned
-  or restored.
+- variables that it creates have names, shapes, dtypes and shardings, and no value until one is
+  assigned or restored.
 """
 
 from __future__ import annotations

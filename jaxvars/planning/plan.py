@@ -7,7 +7,7 @@
 Rules this file keeps:
 - nothing runs, no variable changes, and no memory is taken for values;
 - figures are XLA's, of the program compiled for the devices of the mesh; only what variables take
-  is computed here, from their shapes and homes.
+  is computed here, from their shapes and shardings.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def _memory(variables: Iterable[Variable], analysis: Any) -> dict[str, int]:
 
 
 def _bytes_per_device(variable: Variable) -> int:
-    home = variable.sharding
-    if home is None or not variable.size:
+    sharding = variable.sharding
+    if sharding is None or not variable.size:
         return nbytes(variable)
-    return nbytes(variable) // variable.size * math.prod(home.shard_shape(variable.shape))
+    return nbytes(variable) // variable.size * math.prod(sharding.shard_shape(variable.shape))
 
 
 def _device_count(compiled: Any) -> int:

@@ -855,11 +855,11 @@ def test_values_go_from_one_mesh_to_another(tmp_path: Path, form: str):
         for here, place in PLACES.items():
             w = jv.Variable(jnp.zeros((8, 8)), sharding=place())
             half = jv.Variable(jnp.zeros((8, 8), jnp.bfloat16), sharding=place())
-            home = w.value.sharding
+            sharding = w.value.sharding
             checkpoint = Checkpoint(v=w, half=half, key=jv.Variable(key.value))
             checkpoint.restore(path).assert_consumed()
-            assert w.value.sharding == home, (there, here)
-            assert half.value.sharding == home
+            assert w.value.sharding == sharding, (there, here)
+            assert half.value.sharding == sharding
             assert w.value.committed == (here != "anywhere")
             np.testing.assert_array_equal(w.numpy(), value)
             np.testing.assert_array_equal(half.numpy(), value)

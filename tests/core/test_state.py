@@ -556,7 +556,7 @@ def test_a_state_that_was_fetched_runs_as_before():
 
 def test_a_state_taken_under_a_tape_and_a_device_scope_has_the_values():
     name, w = V("a", name="name"), V([1.0, 2.0], name="w")
-    home = w.device
+    device = w.device
     with jv.GradientTape() as tape, jv.device("CPU:3"):
         taken = State.of(name=name, w=w, copy=False)
         y = (taken["w"] ** 2).sum()
@@ -564,7 +564,7 @@ def test_a_state_taken_under_a_tape_and_a_device_scope_has_the_values():
     assert {d.id for d in taken["w"].devices()} == {3}
     assert tape.gradient(y, w).tolist() == [2.0, 4.0]
     taken.replace({"w": jnp.array([3.0, 4.0])}).commit()
-    assert w.device == home
+    assert w.device == device
     assert w.numpy().tolist() == [3.0, 4.0]
 
 

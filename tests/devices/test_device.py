@@ -10,7 +10,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import jaxvars as jv
-from jaxvars.devices.device import dump_sharding, find_device, load_sharding, scope_home
+from jaxvars.devices.device import dump_sharding, find_device, load_sharding, scope_sharding
 from jaxvars.errors import DeviceError
 
 CPUS = jv.config.list_devices("cpu")
@@ -55,7 +55,7 @@ def test_a_scope_places_variables_and_operations():
     with jv.device("CPU:3") as device:
         v = jv.Variable([1.0, 2.0])
         x = jnp.ones(2)
-        assert scope_home() == SingleDeviceSharding(CPUS[3])
+        assert scope_sharding() == SingleDeviceSharding(CPUS[3])
     assert device == v.device == CPUS[3]
     assert x.devices() == {CPUS[3]}
     assert v.sharding == SingleDeviceSharding(CPUS[3])
@@ -91,7 +91,7 @@ def test_an_inner_scope_wins_and_ends():
 def test_a_scope_ends_with_an_error():
     with pytest.raises(KeyError), jv.device("CPU:1"):
         raise KeyError
-    assert scope_home() is None
+    assert scope_sharding() is None
 
 
 def test_a_device_itself_may_be_given():

@@ -80,8 +80,8 @@ def test_a_transformer_block_trains_as_on_one_device(layout, one_device):
     assert optimizer.iterations.sharding == NamedSharding(mesh, P())
 
     text = entry_of(step).lower().compile().as_text()
-    homes = {path: v.sharding for path, v in model.params.items()}
-    mine, by_hand = map(programs.collectives, (text, programs.by_hand(homes, mesh)))
+    shardings = {path: v.sharding for path, v in model.params.items()}
+    mine, by_hand = map(programs.collectives, (text, programs.by_hand(shardings, mesh)))
     assert mine
     assert all(mine[name] <= by_hand[name] for name in mine), (mine, by_hand)
 
@@ -294,7 +294,7 @@ def test_control_flow_and_eager_updates_keep_shardings(grid):
     assert w.sharding.spec == P("data")
     for slot in optimizer.slots[next(iter(optimizer.slots))].values():
         assert slot.sharding.device_set == set(jax.devices())
-        assert slot._cell.home.spec == (P("data") if slot.shape == w.shape else P())
+        assert slot._cell.sharding.spec == (P("data") if slot.shape == w.shape else P())
 
 
 # ---------------------------------------------------------------- what is on different devices

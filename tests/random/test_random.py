@@ -505,7 +505,7 @@ def test_first_used_anywhere(run_python, code):
         f"{code}\n"
         "g = jv.random.get_global_generator()\n"
         "jv.random.set_seed(1); a = jv.random.normal(3); jv.random.set_seed(1)\n"
-        "assert (a == jv.random.normal(3)).all() and g.state._cell.home is None\n"
+        "assert (a == jv.random.normal(3)).all() and g.state._cell.sharding is None\n"
         "print('fine')\n"
     )
     done = run_python("-W", "error", "-c", program)
