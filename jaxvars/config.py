@@ -171,7 +171,7 @@ def set_visible_devices(
     >>> if not has_started():
     ...     set_visible_devices([], "GPU")
     """
-    chosen = [_physical(d) for d in _listed(devices)]
+    chosen = [_find_physical(d) for d in _as_list(devices)]
     among = [device_type.upper()] if device_type else ["CPU", "GPU", "TPU"]
     for device in chosen:
         if device.device_type not in among:
@@ -181,7 +181,7 @@ def set_visible_devices(
         raise DeviceError("JAX always has its CPU: list it, or choose among the others, 'GPU'.")
     for kind in among:
         if kind != "CPU":
-            _show(kind, [d for d in chosen if d.device_type == kind])
+            _set_visible(kind, [d for d in chosen if d.device_type == kind])
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
@@ -194,7 +194,7 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
     listed = list_physical_devices(device_type)
-    return [device for device in listed if _may_be_used(device)]
+    return [device for device in listed if _is_usable(device)]
 
 
 def set_memory_growth(device: PhysicalDevice | str, enable: bool) -> None:
@@ -207,7 +207,7 @@ def set_memory_growth(device: PhysicalDevice | str, enable: bool) -> None:
     Raises:
         DeviceError: when JAX has started, and for a CPU, whose memory always grows.
     """
-    _refuse_cpu(_physical(device))
+    _refuse_cpu(_find_physical(device))
     _refuse_late(has_started(), "another use of memory", "it is fixed")
     os.environ[_PREALLOCATE] = "false" if enable else "true"
 
@@ -221,7 +221,7 @@ def get_memory_growth(device: PhysicalDevice | str) -> bool:
     Raises:
         DeviceError: for a CPU, whose memory always grows.
     """
-    _refuse_cpu(_physical(device))
+    _refuse_cpu(_find_physical(device))
     return os.environ.get(_PREALLOCATE, "").lower() in {"false", "0"}
 
 
@@ -282,10 +282,10 @@ def has_started() -> bool:
 def _count(kind: str) -> int:
     if has_started():
         return len(list_devices(kind))
-    return _gpus_of_driver() if kind == "gpu" else 0
+    return _count_driver_gpus() if kind == "gpu" else 0
 
 
-def _gpus_of_driver() -> int:
+def _count_driver_gpus() -> int:
     """Return how many GPUs the driver shows, if JAX has a plugin for them."""
     plugins = {point.name for point in importlib.metadata.entry_points(group="jax_plugins")}
     if not any(re.search("cuda|rocm", name) for name in plugins):
@@ -296,7 +296,7 @@ def _gpus_of_driver() -> int:
     return sum(1 for path in Path("/dev").glob("nvidia*") if path.name[6:].isdigit())
 
 
-def _physical(device: PhysicalDevice | str) -> PhysicalDevice:
+def _find_physical(device: PhysicalDevice | str) -> PhysicalDevice:
     """Return the physical device of a name; raise DeviceError if there is none."""
     have = list_physical_devices()
     name = device.name if isinstance(device, PhysicalDevice) else device
@@ -307,29 +307,29 @@ def _physical(device: PhysicalDevice | str) -> PhysicalDevice:
     raise DeviceError(f"There is no device {name!r}; there are: {names}.")
 
 
-def _listed(
+def _as_list(
     devices: PhysicalDevice | str | Iterable[PhysicalDevice | str],
 ) -> list[PhysicalDevice | str]:
     return [devices] if isinstance(devices, PhysicalDevice | str) else list(devices)
 
 
-def _show(kind: str, chosen: list[PhysicalDevice]) -> None:
+def _set_visible(kind: str, chosen: list[PhysicalDevice]) -> None:
     """Have JAX use these devices of a kind and no others."""
     if len(chosen) == _count(kind.lower()) and chosen:
         return
     if not chosen:
-        platforms = _platforms() or (["cpu"] if list_physical_devices(kind) else [])
+        platforms = _list_platforms() or (["cpu"] if list_physical_devices(kind) else [])
         kept = [name for name in platforms if not _is_of_kind(name, kind)]
         if platforms:
             jax.config.update("jax_platforms", ",".join(kept) or "cpu")
     elif kind == "GPU":
-        numbers = ",".join(str(_number(device)) for device in chosen)
+        numbers = ",".join(str(_parse_number(device)) for device in chosen)
         jax.config.update("jax_cuda_visible_devices", numbers)
     else:
         raise DeviceError(f"JAX can't use some of several {kind}s. Choose all of them, or none.")
 
 
-def _platforms() -> list[str]:
+def _list_platforms() -> list[str]:
     platforms: Any = jax.config.values["jax_platforms"]
     return [name for name in (platforms or "").split(",") if name]
 
@@ -338,15 +338,15 @@ def _is_of_kind(platform: str, kind: str) -> bool:
     return platform == kind.lower() or (kind == "GPU" and platform in {"cuda", "rocm"})
 
 
-def _may_be_used(device: PhysicalDevice) -> bool:
-    platforms, kind = _platforms(), device.device_type
+def _is_usable(device: PhysicalDevice) -> bool:
+    platforms, kind = _list_platforms(), device.device_type
     if platforms and not any(_is_of_kind(name, kind) for name in platforms):
         return False
     allowed: Any = jax.config.values["jax_cuda_visible_devices"]
-    return kind != "GPU" or allowed == "all" or str(_number(device)) in allowed.split(",")
+    return kind != "GPU" or allowed == "all" or str(_parse_number(device)) in allowed.split(",")
 
 
-def _number(device: PhysicalDevice) -> int:
+def _parse_number(device: PhysicalDevice) -> int:
     found = _NUMBER.search(device.name)
     return int(found[1]) if found else 0
 

@@ -40,7 +40,7 @@ def is_library(filename: str) -> bool:
     return filename.startswith(_LIBRARIES) or "site-packages" in filename
 
 
-def _user_frame() -> FrameType | None:
+def _find_user_frame() -> FrameType | None:
     """Return the innermost frame of the stack that is the user's, not a library's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_library(frame.f_code.co_filename):
@@ -50,11 +50,11 @@ def _user_frame() -> FrameType | None:
 
 def user_line() -> str:
     """Return "file.py:12, in f" of the user's line that led here."""
-    frame = _user_frame()
-    return "an unknown line" if frame is None else _line_text(frame.f_code, frame.f_lineno)
+    frame = _find_user_frame()
+    return "an unknown line" if frame is None else _format_line(frame.f_code, frame.f_lineno)
 
 
-def _line_text(code: CodeType, line: int) -> str:
+def _format_line(code: CodeType, line: int) -> str:
     return f"{Path(code.co_filename).name}:{line}, in {code.co_name}"
 
 
@@ -64,7 +64,7 @@ def line_of(error: BaseException) -> str:
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if not is_library(code.co_filename):
-            line = _line_text(code, traceback.tb_lineno)
+            line = _format_line(code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return line
 
@@ -77,7 +77,7 @@ def line_of_function(fn: object) -> str:
 
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn, and blame the user's line that led here, once for each line."""
-    frame = _user_frame()
+    frame = _find_user_frame()
     if frame is None:
         warnings.warn(message, category, stacklevel=2)
         return

@@ -18,7 +18,7 @@ import jax
 from jax.sharding import NamedSharding
 
 from jaxvars.core.cells import SHARED, STORE, Cell
-from jaxvars.devices.mesh import place_text, replicated_like
+from jaxvars.devices.mesh import describe_place, replicated_like
 from jaxvars.errors import ShardingError
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -88,7 +88,7 @@ def place_at(shardings: Iterable[tuple[Cell, Any]]) -> None:
 def apart(*groups: Named) -> ShardingError:
     """Return the error for things that are not placed together."""
     lines = [
-        f"    {name}: {place_text(place)}" for group in groups for name, place in group if place
+        f"    {name}: {describe_place(place)}" for group in groups for name, place in group if place
     ]
     return ShardingError(
         "A program runs on one set of devices; what this one uses is on incompatible devices:\n"

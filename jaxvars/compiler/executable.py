@@ -271,11 +271,9 @@ class Executable:
             exclusively(lambda: list(map(stored, cells_of(self))))  # says which one has no value
         elif is_about_places(error):
             cells = [*self._write_back.cells, *self._readonly]
-            shardings = exclusively(
-                lambda: [(f"Variable {c.name!r}", sharding_now(c)) for c in cells]
-            )
+            used = exclusively(lambda: [(f"Variable {c.name!r}", sharding_now(c)) for c in cells])
             given = [(name, placed(value)) for name, value in self._named_leaves(leaves)]
-            raise apart(shardings, given) from error
+            raise apart(used, given) from error
         else:
             fail(self.name, error)
 

@@ -101,7 +101,7 @@ def print(
     if (fields or len(values) > 1) and is_template(values[0] if values else None):
         pieces = fill(planner, values[0], values[1:], fields)
     elif fields:
-        raise TypeError(_no_template(list(fields)))
+        raise TypeError(_describe_misuse(list(fields)))
     else:
         pieces = _separate(planner, values, sep)
     options = Options(find_writer(file), flush, _check_few(summarize), ordered)
@@ -221,55 +221,57 @@ class _Filling:
         for literal, name, spec, conversion in Formatter().parse(self._text):
             pieces.append(literal)
             if name is not None:
-                pieces.append(self._field(name, spec or "", conversion))
-        unused = [_argument(key) for key in self._given if key not in self._used]
+                pieces.append(self._plan_field(name, spec or "", conversion))
+        unused = [_describe_argument(key) for key in self._given if key not in self._used]
         if unused:
-            raise self._error(f"has no field for {', '.join(unused)}", "Add one, or leave it out")
+            raise self._error_for(
+                f"has no field for {', '.join(unused)}", "Add one, or leave it out"
+            )
         return pieces
 
-    def _field(self, name: str, spec: str, conversion: str | None) -> Node:
-        value = self._value(name)
+    def _plan_field(self, name: str, spec: str, conversion: str | None) -> Node:
+        value = self._find_value(name)
         if "{" in spec:
-            spec = re.sub(r"\{([^{}]*)\}", lambda found: str(self._value(found[1])), spec)
+            spec = re.sub(r"\{([^{}]*)\}", lambda found: str(self._find_value(found[1])), spec)
         if conversion and conversion not in _CONVERSIONS:
-            raise self._error(f"has the conversion !{conversion}", "There are !s, !r and !a")
+            raise self._error_for(f"has the conversion !{conversion}", "There are !s, !r and !a")
         if conversion and isinstance(value, str):
             value = _CONVERSIONS[conversion](value)
         try:
             return self._planner.top(value, spec)
         except (ValueError, TypeError) as error:
-            raise self._error(
+            raise self._error_for(
                 f"has the format {spec!r} for the field {{{name}}}: {error}",
                 "See Python's format specification",
             ) from None
 
-    def _value(self, name: str) -> Any:
+    def _find_value(self, name: str) -> Any:
         found = _FIELD.fullmatch(name)
         head, rest = (found["head"] or "", found["rest"] or "") if found else (name, "")
-        key = self._key(head)
+        key = self._parse_key(head)
         if key not in self._given:
-            raise self._error(f"has the field {{{name}}}, but there is no {_argument(key)}",
-                              "Give it, or double braces that are text: {{ }}")  # fmt: skip
+            what = f"has the field {{{name}}}, but there is no {_describe_argument(key)}"
+            raise self._error_for(what, "Give it, or double braces that are text: {{ }}")
         self._used.add(key)
         try:
             return Formatter().get_field(f"value{rest}", (), {"value": self._given[key]})[0]
         except (AttributeError, LookupError, TypeError) as error:
-            raise self._error(
+            raise self._error_for(
                 f"has the field {{{name}}}, which cannot be looked up "
                 f"({type(error).__name__}: {error})",
-                f"Pass the value itself, {_argument(key)}{rest}",
+                f"Pass the value itself, {_describe_argument(key)}{rest}",
             ) from None
 
-    def _key(self, head: str) -> int | str:
+    def _parse_key(self, head: str) -> int | str:
         if head:
             return int(head) if head.isdigit() else head
         return next(self._next)
 
-    def _error(self, what: str, cure: str) -> ValueError:
+    def _error_for(self, what: str, cure: str) -> ValueError:
         return ValueError(f"jv.print: the template {self._text!r} {what}. {cure}.")
 
 
-def _argument(key: int | str) -> str:
+def _describe_argument(key: int | str) -> str:
     return f"value number {key}" if isinstance(key, int) else f"{key}="
 
 
@@ -301,7 +303,7 @@ def emit(render: Render, values: Sequence[Array], options: Options) -> None:
 
 
 # ---------------------------------------------------------------- messages
-def _no_template(names: list[str]) -> str:
+def _describe_misuse(names: list[str]) -> str:
     return (
         f"jv.print got {', '.join(f'{name}=' for name in names)}, but the first argument is "
         "not a template that could use it. Its own options are sep, end, file, flush, summarize "

@@ -115,9 +115,9 @@ class Progress(Generic[T]):
         self, source: Iterable[T] | int | None, description: str, *, total: int | None,
         console: Console | None, enabled: bool,
     ) -> None:  # fmt: skip
-        self._source = _iterable(source)
+        self._source = _as_iterable(source)
         length = -1 if source is None else operator.length_hint(self._source, -1)
-        self.total = _checked(total) if total is not None else None if length < 0 else length
+        self.total = _check_steps(total) if total is not None else None if length < 0 else length
         self.description = description
         self.completed = 0
         self.console, self._enabled = console, enabled
@@ -146,9 +146,9 @@ class Progress(Generic[T]):
         if self._is_used:
             raise RuntimeError("This bar has been used: make one for each loop.")
         self._is_used = True
-        return self._each(self._source)
+        return self._iterate(self._source)
 
-    def _each(self, source: Iterable[T]) -> Generator[T]:
+    def _iterate(self, source: Iterable[T]) -> Generator[T]:
         opened = self._started is None
         if opened:
             self.__enter__()
@@ -187,7 +187,7 @@ class Progress(Generic[T]):
         """
         for value in values.values():
             if context.is_tracer(value):
-                raise CompileError(_no_value(list(values)))
+                raise CompileError(_describe_misuse(list(values)))
         self._values.update(values)
 
     # ------------------------------------------------------------ what there is to see
@@ -215,7 +215,7 @@ class Progress(Generic[T]):
     def _look(self, *, wait: bool) -> None:
         """Make strings of the values that are there."""
         for name, value in list(self._values.items()):
-            text = _text(value, wait=wait)
+            text = _format_value(value, wait=wait)
             self._texts[name] = text if text is not None else self._texts.get(name, "...")
 
     # ------------------------------------------------------------ open and close
@@ -262,25 +262,25 @@ class Progress(Generic[T]):
         return f"<progress: {self.line()}>"
 
 
-def _iterable(source: Any) -> Any:
+def _as_iterable(source: Any) -> Any:
     if source is None or isinstance(source, Iterable):
         return cast("Any", source)
     try:
-        return range(_checked(operator.index(source)))
+        return range(_check_steps(operator.index(source)))
     except TypeError:
         raise TypeError(
             f"jv.progress takes something to iterate over, or a number of steps, not {source!r}."
         ) from None
 
 
-def _checked(steps: int) -> int:
+def _check_steps(steps: int) -> int:
     if steps < 0:
         raise ValueError(f"jv.progress: the number of steps is {steps}, below zero.")
     return steps
 
 
 # ---------------------------------------------------------------- strings
-def _text(value: Any, *, wait: bool) -> str | None:
+def _format_value(value: Any, *, wait: bool) -> str | None:
     """Return a value as a string; None if it isn't there yet, or is gone."""
     value = unwrap(value)
     if not isinstance(value, jax.Array):
@@ -294,7 +294,7 @@ def _text(value: Any, *, wait: bool) -> str | None:
     return cell_text(known.item()) if known.size == 1 else array_text(known)
 
 
-def _no_value(names: list[str]) -> str:
+def _describe_misuse(names: list[str]) -> str:
     return (
         f"bar.show({', '.join(f'{name}=...' for name in names)}) at {user_line()} is called while "
         "a function is traced, where there are no values yet. Return the value from the compiled "

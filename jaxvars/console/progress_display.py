@@ -101,12 +101,12 @@ class Display(_rich.Progress):
 
     def _follow(self, task: _rich.TaskID, bar: Bar) -> None:
         speeds = {row.id: row.speed for row in self.tasks}
-        told = [rate_text(speeds.get(task) or bar.rate)]
+        strings = [rate_text(speeds.get(task) or bar.rate)]
         with suppress(RuntimeError, TypeError, ValueError):  # a value failed: the loop will say so
-            told.append(bar.shown)
+            strings.append(bar.shown)
         facts = {"completed": bar.completed, "total": bar.total, "description": bar.description}
         with suppress(KeyError):  # removed meanwhile
-            self.update(task, text="  ".join(filter(None, told)), **facts)
+            self.update(task, text="  ".join(filter(None, strings)), **facts)
 
 
 def _can_animate(console: Console) -> bool:

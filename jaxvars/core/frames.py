@@ -56,7 +56,7 @@ from jaxvars.core.store import (
     take,
     take_all,
 )
-from jaxvars.devices.device import SCOPES, brought_here
+from jaxvars.devices.device import SCOPES, put_in_scope
 from jaxvars.errors import (
     CreationError,
     StateError,
@@ -88,7 +88,7 @@ class EagerFrame(Frame):
         if FORKED:
             refuse_if_forked(f"Variable {cell.name!r} is read to compute with it")
         value = self._read_observed(cell) if self.observers else self.get(cell)
-        return brought_here(value) if SCOPES and cell.sharding is not None else value
+        return put_in_scope(value) if SCOPES and cell.sharding is not None else value
 
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values; no step of another thread comes between."""
@@ -100,7 +100,7 @@ class EagerFrame(Frame):
             values = list(map(self._show_to_tapes, cells, values))
         if SCOPES:
             pairs = zip(cells, values, strict=True)
-            values = [x if cell.sharding is None else brought_here(x) for cell, x in pairs]
+            values = [x if cell.sharding is None else put_in_scope(x) for cell, x in pairs]
         return values
 
     def get(self, cell: Cell) -> Array:

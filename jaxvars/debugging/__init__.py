@@ -34,7 +34,7 @@ from jaxvars.debugging.watchers import (
 )
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
-from jaxvars.tensors.dtypes import as_dtype, is_string
+from jaxvars.tensors.dtypes import as_dtype, is_inexact, is_string
 from jaxvars.tensors.shapes import Sizes, misfit
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
@@ -76,41 +76,41 @@ def assert_equal(x: Any, y: Any, message: str | None = None) -> None:
     _compare(x, y, "==", jnp.equal, message)
 
 
-def _comparison(name: str, sign: str, holds: Holds, meaning: str, example: str) -> Check:
+def _make_check(name: str, sign: str, holds: Holds, meaning: str, example: str) -> Check:
     """Return the check that one relation holds between two arguments."""
 
     def check(x: Any, y: Any, message: str | None = None) -> None:
         _compare(x, y, sign, holds, message)
 
-    return _described(check, name, f"x {sign} y, element by element{meaning}", example)
+    return _document(check, name, f"x {sign} y, element by element{meaning}", example)
 
 
-def _sign(name: str, sign: str, holds: Holds, example: str) -> Check:
+def _make_sign_check(name: str, sign: str, holds: Holds, example: str) -> Check:
     """Return the check that one relation holds between an argument and 0."""
 
     def check(x: Any, message: str | None = None) -> None:
         _compare(x, 0, sign, holds, message)
 
-    return _described(check, name, f"every element is {sign} 0", example)
+    return _document(check, name, f"every element is {sign} 0", example)
 
 
-def _described(check: Check, name: str, what: str, example: str) -> Check:
+def _document(check: Check, name: str, what: str, example: str) -> Check:
     check.__name__ = check.__qualname__ = name
     check.__doc__ = f"Check that {what}; see `assert_equal`.\n\n>>> {name}({example})\n"
     return check
 
 
-assert_none_equal = _comparison(
+assert_none_equal = _make_check(
     "assert_none_equal", "!=", jnp.not_equal, ": no pair is equal", "[1, 2], 0"
 )
-assert_less = _comparison("assert_less", "<", jnp.less, "", "[1, 2], 3")
-assert_less_equal = _comparison("assert_less_equal", "<=", jnp.less_equal, "", "[1, 3], 3")
-assert_greater = _comparison("assert_greater", ">", jnp.greater, "", "[1, 2], 0")
-assert_greater_equal = _comparison("assert_greater_equal", ">=", jnp.greater_equal, "", "[1, 0], 0")
-assert_positive = _sign("assert_positive", ">", jnp.greater, "[1.0, 0.5]")
-assert_negative = _sign("assert_negative", "<", jnp.less, "-1.0")
-assert_non_negative = _sign("assert_non_negative", ">=", jnp.greater_equal, "[0, 1]")
-assert_non_positive = _sign("assert_non_positive", "<=", jnp.less_equal, "[0, -1]")
+assert_less = _make_check("assert_less", "<", jnp.less, "", "[1, 2], 3")
+assert_less_equal = _make_check("assert_less_equal", "<=", jnp.less_equal, "", "[1, 3], 3")
+assert_greater = _make_check("assert_greater", ">", jnp.greater, "", "[1, 2], 0")
+assert_greater_equal = _make_check("assert_greater_equal", ">=", jnp.greater_equal, "", "[1, 0], 0")
+assert_positive = _make_sign_check("assert_positive", ">", jnp.greater, "[1.0, 0.5]")
+assert_negative = _make_sign_check("assert_negative", "<", jnp.less, "-1.0")
+assert_non_negative = _make_sign_check("assert_non_negative", ">=", jnp.greater_equal, "[0, 1]")
+assert_non_positive = _make_sign_check("assert_non_positive", "<=", jnp.less_equal, "[0, -1]")
 
 
 def assert_near(
@@ -138,13 +138,13 @@ def assert_near(
     rtol, atol = slack if rtol is None else rtol, slack if atol is None else atol
 
     def near(x: Array, y: Array) -> Array:
-        is_close = _distance(x, y) <= atol + rtol * _distance(y, jnp.zeros_like(y))
+        is_close = _measure_distance(x, y) <= atol + rtol * _measure_distance(y, jnp.zeros_like(y))
         return (x == y) | (is_close & jnp.isfinite(x) & jnp.isfinite(y))
 
-    _compare(x, y, "near", near, message, f" (rtol {_short(rtol)}, atol {_short(atol)})")
+    _compare(x, y, "near", near, message, f" (rtol {_shorten(rtol)}, atol {_shorten(atol)})")
 
 
-def _distance(x: Array, y: Array) -> Array:
+def _measure_distance(x: Array, y: Array) -> Array:
     """Return |x - y|; of integers, as an unsigned one, which can hold it."""
     if not jnp.issubdtype(jnp.result_type(x, y), jnp.integer):
         return jnp.abs(x - y)
@@ -153,22 +153,22 @@ def _distance(x: Array, y: Array) -> Array:
 
 
 def _compare(x: Any, y: Any, sign: str, holds: Holds, message: str | None, note: str = "") -> None:
-    names = _name(x, "x"), _name(y, "y")
+    names = _describe(x, "x"), _describe(y, "y")
     if isinstance(x, Variable) and names[0] == names[1]:
         names = f"{names[0]} (x)", f"{names[1]} (y)"
-    said = _said(message, f"{names[0]} {sign} {names[1]} does not hold{note}")
-    left, right = _alike(x, y, names)
+    said = _prefix(message, f"{names[0]} {sign} {names[1]} does not hold{note}")
+    left, right = _align_dtypes(x, y, names)
     _check_broadcast(left, right, names)
     if is_string(left.dtype) or is_string(right.dtype):
-        _compare_texts(left, right, sign, said)
+        _compare_strings(left, right, sign, said)
         return
     left, right = jax.lax.stop_gradient((left, right))
     values = {name: a for name, a, given in zip(names, (left, right), (x, y), strict=True)
               if not _is_number(given)}  # fmt: skip
-    _require(_judged(holds, left, right), said, values)
+    _require(_judge(holds, left, right), said, values)
 
 
-def _alike(x: Any, y: Any, names: tuple[str, str]) -> tuple[Array, Array]:
+def _align_dtypes(x: Any, y: Any, names: tuple[str, str]) -> tuple[Array, Array]:
     """Return two values as tensors; a Python integer in the other one's dtype if that holds it."""
     left, right = unwrap(x), unwrap(y)
     for given, other in ((left, right), (right, left)):
@@ -181,7 +181,7 @@ def _alike(x: Any, y: Any, names: tuple[str, str]) -> tuple[Array, Array]:
     return to_tensor(left, what=names[0]), to_tensor(right, what=names[1])
 
 
-def _judged(holds: Holds, x: Array, y: Array) -> Array:
+def _judge(holds: Holds, x: Array, y: Array) -> Array:
     """Return what a comparison says, also of integers of which no dtype holds both."""
     kinds = [jnp.issubdtype(a.dtype, jnp.unsignedinteger) for a in (x, y)]
     floats = [a for a in (x, y) if jnp.issubdtype(a.dtype, jnp.floating)]
@@ -208,7 +208,7 @@ def _require(good: Array, message: str, values: Mapping[str, Array]) -> None:
         require(good, message, values)
 
 
-def _compare_texts(x: Array, y: Array, sign: str, message: str) -> None:
+def _compare_strings(x: Array, y: Array, sign: str, message: str) -> None:
     """Compare strings, which are never traced."""
     if sign not in ("==", "!="):
         raise CheckError(f"{message}: strings are equal or not, and have no order ({user_line()}).")
@@ -220,7 +220,7 @@ def _compare_texts(x: Array, y: Array, sign: str, message: str) -> None:
         raise CheckError(f"{message}:{at if good.ndim else ''} {shown} ({user_line()}).")
 
 
-def _name(value: Any, default: str) -> str:
+def _describe(value: Any, default: str) -> str:
     if isinstance(value, Variable):
         return f"Variable {value.name!r}"
     return str(value) if _is_number(value) else default
@@ -230,11 +230,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | complex)
 
 
-def _short(number: Any) -> str:
+def _shorten(number: Any) -> str:
     return "traced" if context.is_tracer(number) else f"{float(number):.3g}"
 
 
-def _said(message: str | None, what: str) -> str:
+def _prefix(message: str | None, what: str) -> str:
     return f"{message}: {what}" if message else what
 
 
@@ -266,10 +266,10 @@ def assert_finite(x: Any, message: str | None = None) -> None:
     Traceback (most recent call last):
     jaxvars.errors.CheckError: x['w'] is not finite: x['w'] = -inf (...
     """
-    for name, value in _named_leaves(x):
-        if jnp.issubdtype(value.dtype, jnp.inexact):
+    for name, value in _name_leaves(x):
+        if is_inexact(value):
             value = jax.lax.stop_gradient(value)
-            _require(jnp.isfinite(value), _said(message, f"{name} is not finite"), {name: value})
+            _require(jnp.isfinite(value), _prefix(message, f"{name} is not finite"), {name: value})
 
 
 def check_numerics(x: Any, message: str | None = None) -> Any:
@@ -303,20 +303,20 @@ def assert_all_finite(x: Any, message: str | None = None) -> Any:
     return check_numerics(x, message)
 
 
-def _named_leaves(tree: Any) -> Iterator[tuple[str, Array]]:
+def _name_leaves(tree: Any) -> Iterator[tuple[str, Array]]:
     """Yield the numeric leaves of a tree, with the names of variables or the paths."""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_face):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_array_like):
         name = "x" + jax.tree_util.keystr(path)
         if isinstance(leaf, ArrayProxy):
-            yield _name(leaf, name), leaf.value
+            yield _describe(leaf, name), leaf.value
         elif isinstance(leaf, jax.Array | np.ndarray | np.generic) or _is_number(leaf):
             yield name, to_tensor(leaf, what=name)
         else:
             cells = (cell.owner() for _, cell in cells_in(leaf))
-            yield from ((_name(v, name), v.value) for v in cells if isinstance(v, Variable))
+            yield from ((_describe(v, name), v.value) for v in cells if isinstance(v, Variable))
 
 
-def _is_face(x: object) -> bool:
+def _is_array_like(x: object) -> bool:
     return isinstance(x, ArrayProxy | Owner)
 
 
@@ -338,8 +338,8 @@ def assert_rank(x: Any, rank: int | Iterable[int], message: str | None = None) -
     shape = jnp.shape(unwrap(x))
     if len(shape) not in ranks:
         wanted = " or ".join(map(str, ranks))
-        what = f"{_name(x, 'x')} has shape {shape}, of rank {len(shape)}, not {wanted}"
-        raise ShapeError(f"{_said(message, what)} ({user_line()}).")
+        what = f"{_describe(x, 'x')} has shape {shape}, of rank {len(shape)}, not {wanted}"
+        raise ShapeError(f"{_prefix(message, what)} ({user_line()}).")
 
 
 def assert_type(x: Any, dtype: Any, message: str | None = None) -> None:
@@ -357,8 +357,8 @@ def assert_type(x: Any, dtype: Any, message: str | None = None) -> None:
     """
     have, want = to_tensor(unwrap(x)).dtype, as_dtype(dtype)
     if have != want:
-        what = f"{_name(x, 'x')} is {have}, not {want}"
-        raise DtypeError(f"{_said(message, what)} ({user_line()}).")
+        what = f"{_describe(x, 'x')} is {have}, not {want}"
+        raise DtypeError(f"{_prefix(message, what)} ({user_line()}).")
 
 
 def assert_shapes(
@@ -386,9 +386,9 @@ def assert_shapes(
     pairs = shapes.items() if isinstance(shapes, Mapping) else shapes
     sizes: Sizes = {}
     for i, (x, pattern) in enumerate(pairs):
-        name, shape = _name(x, f"array {i}"), jnp.shape(unwrap(x))
+        name, shape = _describe(x, f"array {i}"), jnp.shape(unwrap(x))
         if problem := misfit(name, shape, pattern, sizes):
-            said = _said(message, f"{name} has shape {shape}: {problem}")
+            said = _prefix(message, f"{name} has shape {shape}: {problem}")
             raise ShapeError(f"{said} ({user_line()}).")
 
 

@@ -125,12 +125,12 @@ class NanAlarm:
             self._judge()
         self._steps, self._left = self.steps, self._every
         if self._look is None:
-            self._cells = list(_floats(self._objects).items())
+            self._cells = list(_find_floats(self._objects).items())
             self._look = decorator.compile(self._count)
         self._pending, self._asked = self._look(), self._steps
 
     def _count(self) -> Array:
-        counts = [jnp.stack(_counts(LOCAL.frame.read(cell))) for _, cell in self._cells]
+        counts = [jnp.stack(_count_nonfinite(LOCAL.frame.read(cell))) for _, cell in self._cells]
         return jnp.stack(counts) if counts else jnp.zeros((0, 2), int)
 
     def _judge(self) -> None:
@@ -143,7 +143,7 @@ class NanAlarm:
         many = f"{wrong} of {len(counts)} variables are" if wrong > 1 else "a variable is"
         raise CheckError(
             f"After step {self._asked}, {many} not finite{since}.\n"
-            f"{_findings(self._cells, counts)}\n"
+            f"{_describe_all(self._cells, counts)}\n"
             f"These steps are done: go back to a checkpoint of step {self._good} or before. "
             'jv.compile(guard="finite") stops such a step before it changes anything, and '
             "jv.debugging.enable_check_numerics() finds the operation."
@@ -182,8 +182,8 @@ def nonfinite(*objects: object, everything: bool = False) -> Table:
     """
     _require_outside("nonfinite(...)")
     rows: list[tuple[Any, ...]] = []
-    for name, cell in _floats(objects).items():
-        nans, infinities, largest = (x.item() for x in _facts(LOCAL.frame.read(cell)))
+    for name, cell in _find_floats(objects).items():
+        nans, infinities, largest = (x.item() for x in _summarize(LOCAL.frame.read(cell)))
         if everything or nans or infinities:
             rows.append((name, cell.aval.shape, str(cell.aval.dtype), nans, infinities, largest))
     return Table(
@@ -194,31 +194,31 @@ def nonfinite(*objects: object, everything: bool = False) -> Table:
 
 
 @jax.jit
-def _facts(x: Array) -> tuple[Array, Array, Array]:
+def _summarize(x: Array) -> tuple[Array, Array, Array]:
     largest = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0), initial=0)
-    return (*_counts(x), largest)
+    return (*_count_nonfinite(x), largest)
 
 
 # ---------------------------------------------------------------- parts
-def _floats(objects: Iterable[object]) -> dict[str, Cell]:
+def _find_floats(objects: Iterable[object]) -> dict[str, Cell]:
     """Return the cells of float and complex variables in some objects, by path."""
     cells = named_cells(list(objects), {})
     return {n: c for n, c in cells.items() if not is_string(c.aval.dtype) and is_inexact(c.aval)}
 
 
-def _counts(x: Array) -> tuple[Array, Array]:
+def _count_nonfinite(x: Array) -> tuple[Array, Array]:
     """Return how many elements are NaN, and how many are infinite."""
     return jnp.isnan(x).sum(), jnp.isinf(x).sum()
 
 
-def _findings(cells: list[tuple[str, Cell]], counts: np.ndarray) -> str:
+def _describe_all(cells: list[tuple[str, Cell]], counts: np.ndarray) -> str:
     pairs = zip(cells, counts.tolist(), strict=True)
-    lines = [_finding(*cell, *count) for cell, count in pairs if any(count)]
+    lines = [_describe(*cell, *count) for cell, count in pairs if any(count)]
     more = [f"  ... and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     return "\n".join(lines[:_SHOWN] + more)
 
 
-def _finding(path: str, cell: Cell, nans: int, infinities: int) -> str:
+def _describe(path: str, cell: Cell, nans: int, infinities: int) -> str:
     kinds, size = {"NaN": nans, "infinite": infinities}, math.prod(cell.aval.shape)
     found = [f"{count:,} of {size:,} elements are {kind}" for kind, count in kinds.items() if count]
     return f"  {path} {type_text(cell.aval)}: {', '.join(found)}"

@@ -25,6 +25,7 @@ from jaxvars.core.state import State, functionalize
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError
 from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
+from jaxvars.tensors.dtypes import is_inexact, is_key
 from jaxvars.typing import Array
 
 Named: TypeAlias = dict[str, Any]
@@ -109,12 +110,12 @@ class _Check:
     def run(self, *, gradients: bool) -> Table:
         """Compare all ways."""
         with running_eagerly():
-            expected = self._run(self._pure)
-        self._expected = {name: _known(x) for name, x in expected.items()}
+            expected = self._run(self._run_pure)
+        self._expected = {name: _to_numpy(x) for name, x in expected.items()}
         try:
-            self._compare("compiled", self._run(self._impure), expected)
+            self._compare("compiled", self._run(self._run_impure), expected)
             arrays = {name: x for name, x in expected.items() if _is_array(x)}
-            self._compare("pure under jax.jit", self._run(jax.jit(self._pure_arrays)), arrays)
+            self._compare("pure under jax.jit", self._run(jax.jit(self._run_pure_arrays)), arrays)
             if gradients:
                 self._check_tapes()
                 self._check_slopes()
@@ -139,29 +140,29 @@ class _Check:
         after = _by_path("argument", (args, kwargs))
         changed = {p: unwrap(x) for p, x in after.items() if p not in given or given[p] is not x}
         found = {path: unwrap(x) for path, x in _by_path("result", result).items()}
-        kinds = _kinds(jax.tree.structure(result, is_leaf=_is_leaf))
+        kinds = _list_kinds(jax.tree.structure(result, is_leaf=_is_leaf))
         return found | changed | {"the structure of the result": kinds}
 
-    def _arrays(self) -> list[Array]:
+    def _copy_arrays(self) -> list[Array]:
         """Return the arrays in the arguments; NumPy's as copies, which the function may change."""
         return [x.copy() if isinstance(x, np.ndarray) else x for x in self._bound.values]
 
-    def _pure(self, state: State, arrays: Sequence[Array]) -> tuple[Named, State]:
+    def _run_pure(self, state: State, arrays: Sequence[Array]) -> tuple[Named, State]:
         """Run the function's Python body once, on these values."""
         return functionalize(lambda: self._call(self._python, arrays))(state)
 
-    def _pure_arrays(self, state: State, arrays: Sequence[Array]) -> tuple[Named, State]:
+    def _run_pure_arrays(self, state: State, arrays: Sequence[Array]) -> tuple[Named, State]:
         run = functionalize(lambda: self._call(self._compiled.body, arrays))
         result, state = run(state)
         return {name: x for name, x in result.items() if _is_array(x)}, state
 
-    def _impure(self, state: State, arrays: Sequence[Array]) -> tuple[Named, State]:
+    def _run_impure(self, state: State, arrays: Sequence[Array]) -> tuple[Named, State]:
         """Call the compiled function, which finds the state in the variables."""
         return self._call(self._compiled, arrays), State.of(*self._variables)
 
     def _run(self, step: Callable[..., tuple[Named, State]]) -> Named:
         """Return what some calls in a row give, do to NumPy's arrays, and leave in variables."""
-        state, arrays, found = self._state, self._arrays(), {}
+        state, arrays, found = self._state, self._copy_arrays(), {}
         for i in range(self._calls):
             result, state = step(state, arrays)
             found |= {f"call {i + 1}: {name}": x for name, x in result.items()}
@@ -173,50 +174,50 @@ class _Check:
     # ------------------------------------------------------------ gradients
     def _check_tapes(self) -> None:
         with running_eagerly():
-            expected = self._gradients(self._python)
-        found = self._gradients(self._compiled)
+            expected = self._find_gradients(self._python)
+        found = self._find_gradients(self._compiled)
         self._compare("by a tape around compiled code", found, expected, size=_largest(expected))
 
-    def _gradients(self, fn: Callable[..., Any]) -> Named:
+    def _find_gradients(self, fn: Callable[..., Any]) -> Named:
         """Return what a tape around one call finds for the variables and arguments."""
         self._state.commit()
-        arrays = [jnp.asarray(x) if _is_float(x) else x for x in self._arrays()]
+        arrays = [jnp.asarray(x) if _is_float(x) else x for x in self._copy_arrays()]
         named = zip(self._state, self._variables, strict=True)  # names may be shared
         sources: Named = {f"the gradient of variable {name!r}": v for name, v in named}
         sources |= {f"the gradient of array {i} of the arguments": x for i, x in enumerate(arrays)}
         sources = {name: x for name, x in sources.items() if _is_float(x)}
         with GradientTape() as tape:
             tape.watch(list(sources.values()))
-            loss = self._total(self._call(fn, arrays))
+            loss = self._weigh_all(self._call(fn, arrays))
         if loss is None or not sources:
             return {}
         found = tape.gradient(loss, list(sources.values()), unconnected_gradients="zero")
         return dict(zip(sources, found, strict=True))
 
-    def _total(self, result: Named) -> Array | None:
+    def _weigh_all(self, result: Named) -> Array | None:
         """Return a number in which every float of a result has its weight; None if it has none."""
         floats = {f"call 1: {name}": jnp.asarray(x) for name, x in result.items() if _is_float(x)}
-        parts = [_weighed(x, self._expected[name]) for name, x in floats.items()]
+        parts = [_weigh(x, self._expected[name]) for name, x in floats.items()]
         return sum(parts[1:], parts[0]) if parts else None
 
     def _check_slopes(self) -> None:
         """Compare derivatives in random directions with finite differences."""
-        leaves, tree = jax.tree.flatten((self._state, self._arrays()))
+        leaves, tree = jax.tree.flatten((self._state, self._copy_arrays()))
         start = [jnp.asarray(x) for x in leaves if _is_exact(x)]
 
         def loss(*values: Array) -> Array:
             new = iter(values)
             moved = [next(new) if _is_exact(x) else x for x in leaves]
-            return self._total(self._pure_arrays(*jax.tree.unflatten(tree, moved))[0])
+            return self._weigh_all(self._run_pure_arrays(*jax.tree.unflatten(tree, moved))[0])
 
         if not start or jax.eval_shape(loss, *start) is None:
             return
         random = np.random.default_rng(0)
         for _ in range(_DIRECTIONS):
-            self._check_slope(jax.jit(loss), start, [_random_direction(random, x) for x in start])
+            self._check_slope(jax.jit(loss), start, [_draw_direction(random, x) for x in start])
 
     def _check_slope(self, loss: Callable[..., Array], start: list[Array], way: list[Any]) -> None:
-        slope = _slope_of(loss, start, way)
+        slope = _find_slope(loss, start, way)
         if slope is None:
             return
 
@@ -226,8 +227,8 @@ class _Check:
 
         pairs = [(at(step), at(-step)) for step in _STEPS]
         rounding = max(float(jnp.finfo(x.dtype).eps) for x in start)
-        numerical, slack = _nearest(slope, pairs, rounding)
-        low, high = _sides(at(0.0), pairs)
+        numerical, slack = _find_nearest(slope, pairs, rounding)
+        low, high = _find_sides(at(0.0), pairs)
         if not (abs(slope - numerical) <= slack or low - slack <= slope <= high + slack):
             raise CheckError(
                 f"{self._title}: the derivative of the pure function, in a random direction, is "
@@ -246,35 +247,35 @@ class _Check:
         cancel, their rounding is left.
         """
         if list(found) != list(expected):
-            raise self._parting("the structure of the result", way, list(found), list(expected))
-        worst = [self._distance(way, name, x, expected[name], size) for name, x in found.items()]
+            raise self._error_for("the structure of the result", way, list(found), list(expected))
+        worst = [self._measure(way, name, x, expected[name], size) for name, x in found.items()]
         if worst:
             self._rows.append((way, "Python", float(f"{max(worst):.2g}")))
 
-    def _distance(self, way: str, name: str, found: Any, expected: Any, size: float) -> float:
+    def _measure(self, way: str, name: str, found: Any, expected: Any, size: float) -> float:
         """Return the largest relative difference of two values; raise if it is too large."""
-        one, two = _known(found), _known(expected)
+        one, two = _to_numpy(found), _to_numpy(expected)
         arrays = isinstance(one, np.ndarray) and isinstance(two, np.ndarray)
         if not arrays or (one.shape, one.dtype) != (two.shape, two.dtype):
             if arrays or type(one) is not type(two) or one != two:
-                raise self._parting(name, way, _described(one), _described(two))
+                raise self._error_for(name, way, _describe(one), _describe(two))
             return 0.0
-        slack = self._slack(two.dtype)
-        gaps = _gaps(one, two, size * _rounding(two.dtype, slack))
+        slack = self._find_slack(two.dtype)
+        gaps = _measure_gaps(one, two, size * _estimate_rounding(two.dtype, slack))
         if not gaps.size or gaps.max() <= slack:
             return float(gaps.max(initial=0.0))
         index = np.unravel_index(int(gaps.argmax()), gaps.shape)
         where = f", element [{', '.join(map(str, index))}]," if index else ""
-        raise self._parting(name + where, way, one[index], two[index])
+        raise self._error_for(name + where, way, one[index], two[index])
 
-    def _slack(self, dtype: Any) -> float:
+    def _find_slack(self, dtype: Any) -> float:
         if not jnp.issubdtype(dtype, jnp.inexact):
             return 0.0
         if self._rtol is not None:
             return self._rtol
         return {16: 2e-2, 32: 1e-4, 64: 1e-9}.get(jnp.finfo(dtype).bits, 0.5)
 
-    def _parting(self, name: str, way: str, found: object, expected: object) -> CheckError:
+    def _error_for(self, name: str, way: str, found: object, expected: object) -> CheckError:
         cure = "" if name.startswith("the gradient") else _CURE
         return CheckError(
             f"{self._title}: {name} is {found} {way}, and {expected} by Python.{cure}"
@@ -292,15 +293,15 @@ def _by_path(name: str, tree: Any) -> Named:
     return {f"{name}{jax.tree_util.keystr(path)}": x for path, x in found}
 
 
-def _kinds(form: Any) -> Any:
+def _list_kinds(form: Any) -> Any:
     """Return the classes of the nodes of a tree."""
     node = form.node_data()
-    return node and (node[0].__name__, *map(_kinds, form.children()))
+    return node and (node[0].__name__, *map(_list_kinds, form.children()))
 
 
-def _known(value: Any) -> Any:
+def _to_numpy(value: Any) -> Any:
     """Return a number or array as a NumPy array, and all else as it is."""
-    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if isinstance(value, jax.Array) and is_key(value):
         value = jax.random.key_data(value)
     if not _is_array(value) or (type(value) is int and _is_too_large(value)):
         return value
@@ -323,25 +324,25 @@ def _is_leaf(value: object) -> bool:
     return isinstance(value, Owner | ArrayProxy) or type(value) in BOXES
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     is_array = isinstance(value, np.ndarray)
     return f"{value.dtype}{list(value.shape)}" if is_array else repr(value)
 
 
 def _largest(named: Named) -> float:
     """Return the largest size of a finite number in some arrays."""
-    sizes = (np.abs(_known(x)).astype(float) for x in named.values())
+    sizes = (np.abs(_to_numpy(x)).astype(float) for x in named.values())
     return max((x[np.isfinite(x)].max(initial=0.0) for x in sizes), default=0.0)
 
 
-def _rounding(dtype: Any, slack: float) -> float:
+def _estimate_rounding(dtype: Any, slack: float) -> float:
     """Return a few units of the last place of 1, in terms of what differences may be."""
     return min(16 * float(jnp.finfo(dtype).eps) / slack, 1.0) if slack else 0.0
 
 
-def _gaps(found: np.ndarray, expected: np.ndarray, least: float) -> np.ndarray:
+def _measure_gaps(found: np.ndarray, expected: np.ndarray, least: float) -> np.ndarray:
     """Return how far two arrays are apart, relative to the largest element expected, or `least`."""
-    if not jnp.issubdtype(expected.dtype, jnp.inexact):
+    if not is_inexact(expected):
         return (found != expected).astype(float)
     one, two = (x.astype(np.result_type(x.dtype, np.float64)) for x in (found, expected))
     scale = np.abs(two[np.isfinite(two)]).max(initial=least) or 1.0
@@ -362,7 +363,7 @@ def _is_exact(value: Any) -> bool:
     return _is_float(value) and jnp.finfo(jnp.asarray(value).dtype).bits >= 32
 
 
-def _weighed(value: Array, before: np.ndarray) -> Array:
+def _weigh(value: Array, before: np.ndarray) -> Array:
     """Return the sum of the elements, with weights; what was not finite before is left out."""
     seen = np.isfinite(before)
     random = np.random.default_rng(before.size)
@@ -378,7 +379,7 @@ _STEPS = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)
 _SMALL = (1e-2, 1e-3, 1e-4)  # of which both sides are looked at, too
 
 
-def _random_direction(random: np.random.Generator, start: Array) -> np.ndarray:
+def _draw_direction(random: np.random.Generator, start: Array) -> np.ndarray:
     """Return how to move an array, in proportion to it; what is not finite stays."""
     way = random.standard_normal(start.shape)
     if jnp.iscomplexobj(start):
@@ -387,14 +388,14 @@ def _random_direction(random: np.random.Generator, start: Array) -> np.ndarray:
     return (way * np.where(np.isfinite(size), np.maximum(size, 1.0), 0.0)).astype(start.dtype)
 
 
-def _nearest(
+def _find_nearest(
     slope: float, pairs: Sequence[tuple[float, float]], rounding: float
 ) -> tuple[float, float]:
     """Return the finite difference to compare a slope with, and how far they may be apart.
 
     Args:
         slope: the derivative.
-        pairs: the function's values to both _sides, for each step.
+        pairs: the function's values on both sides, for each step.
         rounding: the relative error of these values.
     """
     found = [(up - down) / (2 * step) for step, (up, down) in zip(_STEPS, pairs, strict=True)]
@@ -410,14 +411,14 @@ def _nearest(
     return best
 
 
-def _sides(middle: float, pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the slopes to the two _sides, which stay far apart at a kink."""
+def _find_sides(middle: float, pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the slopes to the two sides, which stay far apart at a kink."""
     values = dict(zip(_STEPS, pairs, strict=True))
     both = [sorted(((values[h][0] - middle) / h, (middle - values[h][1]) / h)) for h in _SMALL]
     return max(low for low, _ in both), min(high for _, high in both)
 
 
-def _slope_of(loss: Callable[..., Array], start: list[Array], way: list[Any]) -> float | None:
+def _find_slope(loss: Callable[..., Array], start: list[Array], way: list[Any]) -> float | None:
     """Return the derivative in a direction; None if JAX has neither way to it."""
     try:
         return float(jax.jvp(loss, start, [jnp.asarray(w) for w in way])[1])

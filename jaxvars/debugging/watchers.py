@@ -27,7 +27,7 @@ from jaxvars.core.cells import Cell
 from jaxvars.core.checks import FAILURE, require
 from jaxvars.core.frame import PLACED, FastPathBlocker
 from jaxvars.core.frames import LOCAL
-from jaxvars.devices.device import device_text
+from jaxvars.devices.device import describe_devices
 from jaxvars.tracing import context, recorder
 from jaxvars.tracing.around import AROUND
 from jaxvars.typing import Array
@@ -183,12 +183,12 @@ def _is_float(x: Array) -> bool:
     return jnp.issubdtype(getattr(x, "dtype", None) or jnp.result_type(x), jnp.inexact)
 
 
-def _around() -> AbstractContextManager[None]:
+def _enter_around() -> AbstractContextManager[None]:
     """Return what is entered around code that is traced: more of the same."""
     return recorder.recording(_NUMERICS) if _NUMERICS.stands() else nullcontext()
 
 
-AROUND.append(_around)
+AROUND.append(_enter_around)
 
 
 # ---------------------------------------------------------------- the log of placement
@@ -252,4 +252,4 @@ def _log(what: str, values: Sequence[Array]) -> None:
     """Write the device of the first value that has one; nothing where all are traced."""
     known = (x for x in values if isinstance(x, jax.Array) and not context.is_tracer(x))
     if (value := next(known, None)) is not None:
-        sys.stderr.write(f"{what} in {device_text(value)}\n")
+        sys.stderr.write(f"{what} in {describe_devices(value)}\n")

@@ -49,7 +49,7 @@ def load() -> Digits:
         [6, 2, 4, 2, 4]
     """
     images, labels = _read()
-    order = _shuffled(len(labels))
+    order = _shuffle(len(labels))
     train, test = order[:-_HELD_OUT], order[-_HELD_OUT:]
     return Digits(images[train], labels[train], images[test], labels[test])
 
@@ -60,5 +60,5 @@ def _read() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
         return archive["images"].astype(np.float32) / 16, archive["labels"].astype(np.int32)
 
 
-def _shuffled(count: int) -> npt.NDArray[np.intp]:
+def _shuffle(count: int) -> npt.NDArray[np.intp]:
     return np.argsort(np.random.PCG64(_SEED).random_raw(count), kind="stable")

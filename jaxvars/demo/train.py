@@ -71,7 +71,7 @@ class Network(jv.Module):
         return self.layers[-1](x)
 
 
-def _cross_entropy(logits: Array, labels: Array) -> Array:
+def _compute_loss(logits: Array, labels: Array) -> Array:
     import optax
 
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
@@ -79,12 +79,12 @@ def _cross_entropy(logits: Array, labels: Array) -> Array:
 
 def make_optimizer(model: Network) -> jv.optimizers.Optimizer:
     """Return an optimizer whose state is Variables: it is compiled with the rest."""
-    optimizer = jv.optimizers.Optax(_transform())
+    optimizer = jv.optimizers.Optax(_make_transform())
     optimizer.build(model)
     return optimizer
 
 
-def _transform() -> optax.GradientTransformation:
+def _make_transform() -> optax.GradientTransformation:
     import optax
 
     return optax.adamw(_RATE, weight_decay=1e-2)
@@ -96,7 +96,7 @@ def make_step(model: Network, optimizer: jv.optimizers.Optimizer) -> Step:
     @jv.compile
     def step(images: Array, labels: Array) -> Array:
         with jv.GradientTape() as tape:
-            loss = _cross_entropy(model(images), labels)
+            loss = _compute_loss(model(images), labels)
         weights = model.trainable_variables
         optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
         return loss
@@ -145,14 +145,14 @@ def make_step_by_hand(model: Network) -> Step:
     """Return the training step in plain JAX: all of its state in one donated tuple."""
     import optax
 
-    transform, depth = _transform(), len(model.layers)
+    transform, depth = _make_transform(), len(model.layers)
 
     def loss_of(weights: dict[str, Array], images: Array, labels: Array) -> Array:
         x = images.reshape(len(images), -1)
         for i in range(depth):
             x = x @ weights[f"layers/{i}/kernel"] + weights[f"layers/{i}/bias"]
             x = jax.nn.relu(x) if i < depth - 1 else x
-        return _cross_entropy(x, labels)
+        return _compute_loss(x, labels)
 
     @partial(jax.jit, donate_argnums=0)
     def step(held: Any, images: Array, labels: Array) -> tuple[Any, Array]:
@@ -227,7 +227,7 @@ def run(*, epochs: int, seed: int, save: Path | None) -> None:
         seed: of the first values and the order of the images.
         save: where to draw a picture, if matplotlib is there.
     """
-    picture = _drawable(save)
+    picture = _check_drawable(save)
     run = Run(seed)
     known, held = len(run.digits.train_labels), len(run.digits.test_labels)
     print(f"{known} handwritten digits to learn from, {held} held out; ", end="")
@@ -245,7 +245,7 @@ def run(*, epochs: int, seed: int, save: Path | None) -> None:
     _print_next(save)
 
 
-def _drawable(save: Path | None) -> Path | None:
+def _check_drawable(save: Path | None) -> Path | None:
     if save is None or importlib.util.find_spec("matplotlib") is not None:
         return save
     print(

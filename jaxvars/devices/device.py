@@ -161,7 +161,7 @@ def short_name(device: Device) -> str:
     return f"{device.platform.upper()}:{index}"
 
 
-def device_text(value: jax.Array) -> str:
+def describe_devices(value: jax.Array) -> str:
     """Return an array's placement: `device ...:CPU:0`, or `8 devices, CPU:0 to CPU:7`."""
     devices = sorted(value.sharding.device_set, key=lambda device: device.id)
     if len(devices) == 1:
@@ -170,7 +170,7 @@ def device_text(value: jax.Array) -> str:
     return f"{len(devices)} devices, {names[0]} to {names[-1]}"
 
 
-def brought_here(value: Any) -> Any:
+def put_in_scope(value: Any) -> Any:
     """Return a value on the device of the current scope, if it is on another single one."""
     sharding = scope_sharding()
     moves = sharding is not None and is_elsewhere(value, sharding)
@@ -198,23 +198,23 @@ def dump_sharding(sharding: Any) -> tuple[Any, ...] | None:
     return "device", (device.platform, device.id), sharding.memory_kind
 
 
-def load_sharding(words: tuple[Any, ...] | None) -> Any:
+def load_sharding(dumped: tuple[Any, ...] | None) -> Any:
     """Return the sharding that `dump_sharding` described.
 
     Raises:
         DeviceError: when this process has not got its devices.
     """
-    if words is None:
+    if dumped is None:
         return None
-    if words[0] == "device":
-        return jax.sharding.SingleDeviceSharding(_device_by_id(*words[1]), memory_kind=words[2])
-    _, names, types, shape, ids, spec, memory = words
-    devices = np.array([_device_by_id(*one) for one in ids]).reshape(shape)
+    if dumped[0] == "device":
+        return jax.sharding.SingleDeviceSharding(_find_by_id(*dumped[1]), memory_kind=dumped[2])
+    _, names, types, shape, ids, spec, memory = dumped
+    devices = np.array([_find_by_id(*one) for one in ids]).reshape(shape)
     mesh = jax.sharding.Mesh(devices, names, axis_types=types)
     return jax.sharding.NamedSharding(mesh, spec, memory_kind=memory)
 
 
-def _device_by_id(platform: str, number: int) -> Device:
+def _find_by_id(platform: str, number: int) -> Device:
     for device in list_devices(platform):
         if device.id == number:
             return device

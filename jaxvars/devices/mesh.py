@@ -48,12 +48,12 @@ def mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
     a few threads, and stops the process when many programs that exchange data are on the way.
     """
     have = list(jax.devices() if devices is None else devices)
-    sizes = _sizes(axes, len(have), "are given" if devices is not None else "there are")
+    sizes = _resolve_sizes(axes, len(have), "are given" if devices is not None else "there are")
     types = (AxisType.Auto,) * len(sizes)
     need = math.prod(sizes)
     if devices is None:
         if need > len(have):
-            raise DeviceError(_too_few(axes, need, len(have)))
+            raise DeviceError(_describe_shortage(axes, need, len(have)))
         return jax.make_mesh(sizes, tuple(axes), axis_types=types, devices=have[:need])
     if need != len(have):
         raise DeviceError(
@@ -62,7 +62,7 @@ def mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
     return Mesh(np.array(have).reshape(sizes), tuple(axes), axis_types=types)
 
 
-def _sizes(axes: Mapping[str, int], have: int, words: str) -> tuple[int, ...]:
+def _resolve_sizes(axes: Mapping[str, int], have: int, intro: str) -> tuple[int, ...]:
     sizes = list(axes.values())
     wrong = [size for size in sizes if not isinstance(size, int | np.integer) or size == 0]
     if not sizes or wrong or sizes.count(-1) > 1 or min(sizes) < -1:
@@ -74,13 +74,13 @@ def _sizes(axes: Mapping[str, int], have: int, words: str) -> tuple[int, ...]:
         others = -math.prod(sizes)
         if have % others:
             raise DeviceError(
-                f"A mesh of {dict(axes)} needs a multiple of {others} devices, and {words} {have}."
+                f"A mesh of {dict(axes)} needs a multiple of {others} devices, and {intro} {have}."
             )
         sizes[sizes.index(-1)] = have // others
     return tuple(map(int, sizes))
 
 
-def _too_few(axes: Mapping[str, int], need: int, have: int) -> str:
+def _describe_shortage(axes: Mapping[str, int], need: int, have: int) -> str:
     return (
         f"A mesh of {dict(axes)} needs {need} devices, and there are {have}. Write -1 to take "
         "what there is. To try it on a CPU, make that many before JAX is first used:\n"
@@ -199,27 +199,27 @@ def as_sharding(spec: Any, shape: tuple[int, ...], what: str, mesh: Mesh | None 
     The spec is a PartitionSpec (on the mesh in force when `mesh` is None), a Sharding, a Device,
     or None: replicated.
     """
-    found = resolved(spec, what, mesh)
-    if problem := misfit(found, shape):
+    found = resolve_sharding(spec, what, mesh)
+    if problem := describe_misfit(found, shape):
         raise ShardingError(f"{what} {problem}")
     return found
 
 
-def resolved(spec: Any, what: str, mesh: Mesh | None = None) -> Any:
+def resolve_sharding(spec: Any, what: str, mesh: Mesh | None = None) -> Any:
     """Return the sharding that a spec means, for a value of any shape; see `as_sharding`."""
     if isinstance(spec, jax.Device):
         return SingleDeviceSharding(spec)
     if isinstance(spec, jax.sharding.Sharding):
         return spec
     if isinstance(spec, PartitionSpec | None):
-        return _named(spec or PartitionSpec(), what, mesh or current_mesh())
+        return _bind_spec(spec or PartitionSpec(), what, mesh or current_mesh())
     raise ShardingError(
         f"{what}: {spec!r} is not a placement. Give a PartitionSpec, like "
         'jax.P("data", None), a jax.sharding.Sharding or a jax.Device.'
     )
 
 
-def _named(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:
+def _bind_spec(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:
     if mesh is None:
         raise ShardingError(
             f"{what} is to be sharded as {spec}, but there is no mesh in force. Say which:\n"
@@ -227,7 +227,7 @@ def _named(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:
             "        ...\n"
             "or give a NamedSharding, or the mesh where there is an argument for it."
         )
-    names = [name for axes in spec for name in _axes(axes)]
+    names = [name for axes in spec for name in _axes_of(axes)]
     wrong = [name for name in names if name not in mesh.shape or names.count(name) > 1]
     if wrong:
         raise ShardingError(
@@ -237,12 +237,12 @@ def _named(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:
     return NamedSharding(mesh, spec)
 
 
-def _axes(part: Any) -> tuple[str, ...]:
+def _axes_of(part: Any) -> tuple[str, ...]:
     """Return the axes that a dimension is sharded along."""
     return part if isinstance(part, tuple) else (part,) if isinstance(part, str) else ()
 
 
-def misfit(sharding: Any, shape: tuple[int, ...]) -> str | None:
+def describe_misfit(sharding: Any, shape: tuple[int, ...]) -> str | None:
     """Say why a value of a shape cannot be sharded so, or return None."""
     if not isinstance(sharding, NamedSharding):
         return None
@@ -251,7 +251,7 @@ def misfit(sharding: Any, shape: tuple[int, ...]) -> str | None:
     if len(spec) > len(shape):
         return f"of shape {shape} has {len(shape)} dimensions, and {spec} is for {len(spec)}."
     for i, (size, axes) in enumerate(zip(shape, spec, strict=False)):
-        names = _axes(axes)
+        names = _axes_of(axes)
         parts = math.prod(sizes[name] for name in names)
         if size % parts:
             return (
@@ -287,7 +287,7 @@ def replicated_like(sharding: Any) -> Any:
     return NamedSharding(sharding.mesh, PartitionSpec())
 
 
-def place_text(sharding: Any) -> str:
+def describe_place(sharding: Any) -> str:
     """Return where something is placed, as a string."""
     if sharding is None:
         return "anywhere"

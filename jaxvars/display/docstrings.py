@@ -21,10 +21,10 @@ _ENTRY = re.compile(r"(?m)^    \**(\w+): (.*(?:\n {8}.*)*)")
 _WIDTH = 96  # lines of 100 characters, less the indentation in the file
 
 
-def complete(thing: Any, words: Mapping[str, str]) -> None:
+def complete(thing: Any, docs: Mapping[str, str]) -> None:
     """Add to a docstring the arguments that it does not describe, before its other sections.
 
-    `words` says what an argument is, by name; under "return" what is returned, under "raise" the
+    `docs` says what an argument is, by name; under "return" what is returned, under "raise" the
     error and when.
 
     >>> def scale(x, factor):
@@ -47,11 +47,11 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
     parts = inspect.cleandoc(thing.__doc__).split("\n\n")
     first = next((i for i, part in enumerate(parts) if _HEADER.match(part)), len(parts))
     head, rest = parts[:first], parts[first:]
-    known = {**words, **described(thing)}
+    known = {**docs, **describe_arguments(thing)}
     rest = [part for part in rest if not part.startswith("Args:")]
     for word, header in (("raise", "Raises:"), ("return", "Returns:")):
-        if word in words and not any(part.startswith(header) for part in rest):
-            rest.insert(0, f"{header}\n    {words[word]}")
+        if word in docs and not any(part.startswith(header) for part in rest):
+            rest.insert(0, f"{header}\n    {docs[word]}")
     given = [p for name, p in inspect.signature(thing).parameters.items() if name in known]
     entries = [_entry("**" * (p.kind is p.VAR_KEYWORD) + p.name, known[p.name]) for p in given]
     if entries:
@@ -59,17 +59,17 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
     thing.__doc__ = "\n\n".join([*head, *rest])
 
 
-def complete_by(words: Mapping[str, str]) -> Callable[[F], F]:
+def complete_by(docs: Mapping[str, str]) -> Callable[[F], F]:
     """Return a decorator that completes the docstring of a function: see `complete`."""
 
     def decorate(function: F) -> F:
-        complete(function, words)
+        complete(function, docs)
         return function
 
     return decorate
 
 
-def described(thing: Any) -> dict[str, str]:
+def describe_arguments(thing: Any) -> dict[str, str]:
     """Return what the docstring of a function or class says of its arguments, by name.
 
     >>> def scale(x):
@@ -78,7 +78,7 @@ def described(thing: Any) -> dict[str, str]:
     ...     Args:
     ...         x: a number.
     ...     '''
-    >>> described(scale)
+    >>> describe_arguments(scale)
     {'x': 'a number.'}
     """
     parts = inspect.cleandoc(thing.__doc__ or "").split("\n\n")

@@ -10,7 +10,7 @@ from jaxvars.display.text import did_you_mean
 T = TypeVar("T")
 
 
-def named(
+def find_named(
     name: str,
     known: Mapping[str, T],
     kind: str,
@@ -21,7 +21,7 @@ def named(
 
     Errors call the thing a `kind`, list the names in `known`, and offer those in `near`, too.
 
-    >>> named("sgd", {"sgd": 1, "adam": 2}, "optimizer")
+    >>> find_named("sgd", {"sgd": 1, "adam": 2}, "optimizer")
     1
     """
     found = {**known, **(others or {})}.get(name)
@@ -41,10 +41,10 @@ def find(
     The identifier is a name, a dict of "class_name" and "config", or the thing; see `named`.
     """
     if isinstance(identifier, dict) and "class_name" in identifier:
-        make = named(identifier["class_name"], known, kind, others, near)
+        make = find_named(identifier["class_name"], known, kind, others, near)
         return make(**{**identifier.get("config", {}), **config})
     is_name = isinstance(identifier, str)
-    thing = named(identifier, known, kind, others, near) if is_name else identifier
+    thing = find_named(identifier, known, kind, others, near) if is_name else identifier
     if isinstance(thing, type) and issubclass(thing, base):
         return thing(**config)
     if thing is None or (callable(thing) and not config):

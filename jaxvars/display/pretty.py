@@ -77,7 +77,7 @@ class Planner:
         Raises ValueError or TypeError when the format specification does not suit the value.
         """
         value = self._plain(value)
-        if is_array(value) or _parts(value) is not None:
+        if is_array(value) or _split(value) is not None:
             return self.plan(value, spec, is_quoted=False)
         return Text(format(value, spec))
 
@@ -85,13 +85,13 @@ class Planner:
         """Plan a value that is part of another."""
         value = self._plain(value)
         if is_array(value):
-            return self._slot(value, spec, is_quoted)
+            return self._make_slot(value, spec, is_quoted)
         if spec and isinstance(value, int | float | complex) and not isinstance(value, bool):
             return Text(format(value, spec))
-        parts = _parts(value)
-        return Text(_text(value)) if parts is None else self._group(value, parts, spec)
+        parts = _split(value)
+        return Text(_format_value(value)) if parts is None else self._make_group(value, parts, spec)
 
-    def _slot(self, value: Any, spec: str, is_quoted: bool) -> Slot:
+    def _make_slot(self, value: Any, spec: str, is_quoted: bool) -> Slot:
         before = ""
         if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
             before, value = str(value.dtype), jax.random.key_data(value)
@@ -100,7 +100,7 @@ class Planner:
         self.arrays.append(value)
         return Slot(len(self.arrays) - 1, before, spec, is_quoted)
 
-    def _group(self, value: Any, parts: _Parts, spec: str) -> Node:
+    def _make_group(self, value: Any, parts: _Parts, spec: str) -> Node:
         if id(value) in self._open:  # objects may form a circle
             return Text(f"{parts.left}...{parts.right}")
         self._open.append(id(value))
@@ -117,12 +117,12 @@ class _Parts(NamedTuple):
     right: str
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     is_named = isinstance(value, type) or (callable(value) and hasattr(value, "__name__"))
     return value.__name__ if is_named else repr(value)
 
 
-def _parts(value: Any) -> _Parts | None:
+def _split(value: Any) -> _Parts | None:
     """Return what a value is made of; None for one that is written as Python has it."""
     if isinstance(value, str | bytes | type):
         return None
@@ -131,13 +131,13 @@ def _parts(value: Any) -> _Parts | None:
         left, right = ("{", "}") if type(value) is dict else (name + "({", "})")
         return _Parts(left, ((f"{key!r}: ", part) for key, part in value.items()), right)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return _call(name, zip(value._fields, value, strict=True))  # pyright: ignore[reportAttributeAccessIssue] - a named tuple
+        return _make_call(name, zip(value._fields, value, strict=True))  # pyright: ignore[reportAttributeAccessIssue] - a named tuple
     if isinstance(value, list | tuple | set | frozenset):
-        return _sequence(value, name)
-    return _object(value, name)
+        return _split_sequence(value, name)
+    return _split_object(value, name)
 
 
-def _sequence(value: Any, name: str) -> _Parts | None:
+def _split_sequence(value: Any, name: str) -> _Parts | None:
     if isinstance(value, set | frozenset):
         left, right, parts = "{", "}", sorted(value, key=repr)
     else:
@@ -149,22 +149,22 @@ def _sequence(value: Any, name: str) -> _Parts | None:
     return _Parts(left, (("", part) for part in parts), right)
 
 
-def _object(value: Any, name: str) -> _Parts | None:
+def _split_object(value: Any, name: str) -> _Parts | None:
     if isinstance(value, Shown):
-        return _call(name, fields_of(value))
+        return _make_call(name, fields_of(value))
     if dataclasses.is_dataclass(value):
         fields = (f.name for f in dataclasses.fields(value) if f.repr)
-        return _call(name, ((field, getattr(value, field)) for field in fields))
+        return _make_call(name, ((field, getattr(value, field)) for field in fields))
     if value is None or jax.tree_util.all_leaves([value]):
         return None
-    return _call(name, _children(value))
+    return _make_call(name, _iterate_children(value))
 
 
-def _call(name: str, items: Iterable[tuple[str, Any]]) -> _Parts:
+def _make_call(name: str, items: Iterable[tuple[str, Any]]) -> _Parts:
     return _Parts(f"{name}(", ((f"{key}=" if key else "", part) for key, part in items), ")")
 
 
-def _children(node: Any) -> Iterator[tuple[str, Any]]:
+def _iterate_children(node: Any) -> Iterator[tuple[str, Any]]:
     """Yield the parts of a node that is registered with JAX, by the names that it gives them."""
     found, _ = jax.tree_util.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
     for path, part in found:
@@ -194,43 +194,43 @@ class Layout:
         for piece in pieces:
             line = text[text.rfind("\n") + 1 :]
             if isinstance(piece, Slot):  # an array by itself has its rows below each other
-                piece = self._array(piece, len(line))
+                piece = self._format_array(piece, len(line))
             elif not isinstance(piece, str):
-                piece = self._wrapped(piece, len(line) - len(line.lstrip(" ")), len(line))
+                piece = self._wrap(piece, len(line) - len(line.lstrip(" ")), len(line))
             text += piece
         return text
 
-    def _wrapped(self, node: Node, indent: int, column: int) -> str:
+    def _wrap(self, node: Node, indent: int, column: int) -> str:
         """Return a node, which begins at a column of an indented line: on one line if it fits."""
-        line = self._line(node)
+        line = self._format_line(node)
         if isinstance(node, Text) or ("\n" not in line and column + len(line) < WIDTH):
             return line
         if isinstance(node, Slot):
-            return self._array(node, column)
+            return self._format_array(node, column)
         inner = " " * (indent + 2)
         rows = (
-            f"{inner}{label}{self._wrapped(part, indent + 2, indent + 2 + len(label))},\n"
+            f"{inner}{label}{self._wrap(part, indent + 2, indent + 2 + len(label))},\n"
             for label, part in node.items
         )
         return f"{node.left}\n{''.join(rows)}{' ' * indent}{node.right}"
 
-    def _line(self, node: Node) -> str:
+    def _format_line(self, node: Node) -> str:
         if isinstance(node, Text):
             return node.text
         if isinstance(node, Slot):
-            return re.sub(r"\n\s*", " ", self._array(node, 0, 10**6))
-        items = ", ".join(label + self._line(part) for label, part in node.items)
+            return re.sub(r"\n\s*", " ", self._format_array(node, 0, 10**6))
+        items = ", ".join(label + self._format_line(part) for label, part in node.items)
         return f"{node.left}{items}{',' if node.is_single_tuple else ''}{node.right}"
 
-    def _array(self, slot: Slot, column: int, width: int = WIDTH) -> str:
+    def _format_array(self, slot: Slot, column: int, width: int = WIDTH) -> str:
         x = self._arrays[slot.place]
         if x.ndim == 0:
-            return slot.before + _scalar(x, slot)
+            return slot.before + _format_scalar(x, slot)
         column += len(slot.before)
-        text = self._elements(x, slot.spec, max(width - column - 1, _NARROW))
+        text = self._format_elements(x, slot.spec, max(width - column - 1, _NARROW))
         return slot.before + text.replace("\n", "\n" + " " * column)
 
-    def _elements(self, x: np.ndarray[Any, Any], spec: str, width: int) -> str:
+    def _format_elements(self, x: np.ndarray[Any, Any], spec: str, width: int) -> str:
         few, limit = (3, sys.maxsize) if self._summarize < 0 else (self._summarize, 0)
         each = {"all": lambda v: format_number(v, spec)} if spec else None
         return numpy_text(
@@ -238,7 +238,7 @@ class Layout:
         )
 
 
-def _scalar(x: np.ndarray[Any, Any], slot: Slot) -> str:
+def _format_scalar(x: np.ndarray[Any, Any], slot: Slot) -> str:
     if slot.spec:
         return format_number(x[()], slot.spec)
     return repr(str(x[()])) if slot.is_quoted and x.dtype.kind in "OSTU" else str(x[()])

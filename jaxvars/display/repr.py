@@ -94,9 +94,9 @@ def text_repr(obj: Shown) -> str:
     >>> Dense()
     Dense(units=2, kernel=[[1. 0.] [0. 1.]])
     """
-    with _showing(obj) as first:
-        fields = [_named(field) for field in fields_of(obj)] if first else ["..."]
-    return _call(type(obj).__name__, "(", fields, ")")
+    with _mark_shown(obj) as first:
+        fields = [_format_field(field) for field in fields_of(obj)] if first else ["..."]
+    return _format_call(type(obj).__name__, "(", fields, ")")
 
 
 def value_text(value: Any) -> str:
@@ -110,40 +110,40 @@ def value_text(value: Any) -> str:
     if isinstance(value, (type, np.dtype)) or (callable(value) and hasattr(value, "__name__")):
         return str(getattr(value, "__name__", None) or value)
     if isinstance(value, (list, tuple, set, frozenset, dict)):
-        return _container_text(value)
+        return _format_container(value)
     text = _ADDRESS.sub("", repr(value))
     return text if isinstance(value, Shown) or len(text) <= _CHARS else text[: _CHARS - 1] + "…"
 
 
-def _container_text(value: Any) -> str:
+def _format_container(value: Any) -> str:
     if isinstance(value, (set, frozenset)) and not value:
         return "set()"
     left, right = "[]" if isinstance(value, list) else "()" if isinstance(value, tuple) else "{}"
-    with _showing(value) as first:
-        items = list(_items_text(value)) if first else ["..."]
+    with _mark_shown(value) as first:
+        items = list(_format_items(value)) if first else ["..."]
     if first and len(value) > _ITEMS:
         items.append(f"... {len(value) - _ITEMS} more")
     if hasattr(value, "_fields"):
-        return _call(type(value).__name__, left, items, right)
-    return _call("", left, items, ",)" if right == ")" and len(value) == 1 else right)
+        return _format_call(type(value).__name__, left, items, right)
+    return _format_call("", left, items, ",)" if right == ")" and len(value) == 1 else right)
 
 
-def _items_text(value: Any) -> Iterator[str]:
+def _format_items(value: Any) -> Iterator[str]:
     """Yield the items of a container, up to a limit, those of a set in a stable order."""
     if isinstance(value, dict):
         yield from (f"{value_text(k)}: {value_text(v)}" for k, v in islice(value.items(), _ITEMS))
     elif hasattr(value, "_fields"):  # a namedtuple
-        yield from map(_named, map(Field, value._fields, islice(value, _ITEMS)))
+        yield from map(_format_field, map(Field, value._fields, islice(value, _ITEMS)))
     else:
         is_set = isinstance(value, (set, frozenset))
         yield from map(value_text, islice(sorted(value, key=repr) if is_set else value, _ITEMS))
 
 
-def _named(field: Field) -> str:
+def _format_field(field: Field) -> str:
     return f"{field.name}={value_text(field.value)}" if field.name else value_text(field.value)
 
 
-def _call(name: str, left: str, items: Sequence[str], right: str) -> str:
+def _format_call(name: str, left: str, items: Sequence[str], right: str) -> str:
     line = f"{name}{left}{', '.join(items)}{right}"
     if len(line) <= _LINE and "\n" not in line:
         return line
@@ -152,7 +152,7 @@ def _call(name: str, left: str, items: Sequence[str], right: str) -> str:
 
 
 @contextmanager
-def _showing(obj: object) -> Generator[bool]:
+def _mark_shown(obj: object) -> Generator[bool]:
     """Return whether an object is not being shown already (objects may form a circle)."""
     shown = _shown.get()
     token = _shown.set((*shown, id(obj)))
@@ -183,7 +183,7 @@ def html_repr(obj: Shown) -> str:
 
 
 def _object_html(obj: Any, name: str, opened: str = "") -> str:
-    with _showing(obj) as first:
+    with _mark_shown(obj) as first:
         if not first:
             return f"<div>{name}{escape(type(obj).__name__)}(...)</div>"
         fields = fields_of(obj)

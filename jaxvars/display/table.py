@@ -77,13 +77,13 @@ class Table(Sequence[Row]):
     ) -> None:
         self.title = title
         self.columns: tuple[str, ...] = tuple(columns)
-        self.rows: tuple[Row, ...] = tuple(self._checked(row) for row in rows)
-        self.footer: tuple[Row, ...] = tuple(self._checked(row) for row in footer)
+        self.rows: tuple[Row, ...] = tuple(self._check(row) for row in rows)
+        self.footer: tuple[Row, ...] = tuple(self._check(row) for row in footer)
         self._formats = dict(formats or {})
         for name in self._formats:
-            self._position(name)
+            self._find_position(name)
 
-    def _checked(self, row: Sequence[Any]) -> Row:
+    def _check(self, row: Sequence[Any]) -> Row:
         if len(row) != len(self.columns):
             raise ValueError(
                 f"table {self.title!r} has {len(self.columns)} columns "
@@ -91,7 +91,7 @@ class Table(Sequence[Row]):
             )
         return tuple(row)
 
-    def _position(self, column: str) -> int:
+    def _find_position(self, column: str) -> int:
         if column not in self.columns:
             raise ValueError(
                 f"table {self.title!r} has no column {column!r}."
@@ -116,7 +116,7 @@ class Table(Sequence[Row]):
         Raises:
             ValueError: there is no such column.
         """
-        position = self._position(name)
+        position = self._find_position(name)
         return [row[position] for row in self.rows]
 
     # ------------------------------------------------------------ as something to look at
@@ -133,30 +133,30 @@ class Table(Sequence[Row]):
             sys.stdout.write(f"{self}\n")
 
     def __repr__(self) -> str:
-        rows, footer = self._texts(self.rows), self._texts(self.footer)
+        rows, footer = self._format_rows(self.rows), self._format_rows(self.footer)
         parts = [self.columns, *rows, *footer]
         widths = [max(map(cells, column)) for column in zip(*parts, strict=True)]
-        lines = [self._line(part, widths) for part in parts]
+        lines = [self._format_line(part, widths) for part in parts]
         rule = _GAP.join("-" * width for width in widths)
         for place in [1, len(rows) + 2] if footer else [1]:
             lines.insert(place, rule)
         return "\n".join([self.title, *lines] if self.title else lines)
 
-    def _line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
+    def _format_line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
         padded: list[str] = []
-        for text, width, right in zip(texts, widths, self._right(), strict=True):
+        for text, width, right in zip(texts, widths, self._find_numeric(), strict=True):
             space = " " * (width - cells(text))
             padded.append(space + text if right else text + space)
         return _GAP.join(padded).rstrip()
 
-    def _texts(self, rows: Iterable[Row]) -> list[list[str]]:
+    def _format_rows(self, rows: Iterable[Row]) -> list[list[str]]:
         formats = [self._formats.get(name, cell_text) for name in self.columns]
         return [
-            ["" if v is None else _one_line(f(v)) for v, f in zip(row, formats, strict=True)]
+            ["" if v is None else _join_lines(f(v)) for v, f in zip(row, formats, strict=True)]
             for row in rows
         ]
 
-    def _right(self) -> list[bool]:
+    def _find_numeric(self) -> list[bool]:
         """Tell for each column whether it holds numbers."""
         return [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.columns))]
 
@@ -166,12 +166,12 @@ class Table(Sequence[Row]):
 
         title = Text(self.title, style="bold") if self.title else None
         table = RichTable(title=title, title_justify="left")
-        for name, right in zip(self.columns, self._right(), strict=True):
+        for name, right in zip(self.columns, self._find_numeric(), strict=True):
             table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
-        for row in self._texts(self.rows):
+        for row in self._format_rows(self.rows):
             table.add_row(*map(Text, row))
         table.add_section()
-        for row in self._texts(self.footer):
+        for row in self._format_rows(self.footer):
             table.add_row(*map(Text, row), style="bold")
         yield table
 
@@ -179,21 +179,21 @@ class Table(Sequence[Row]):
         style = "border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums"
         bold, line = "font-weight:600", "1px solid rgba(127,127,127,.6)"
         title = f'<caption style="text-align:left;{bold}">{escape(self.title)}</caption>'
-        head = self._html_row(self.columns, "th", f"border-bottom:{line}")
-        rows = [self._html_row(row, "td") for row in self._texts(self.rows)]
+        head = self._format_html_row(self.columns, "th", f"border-bottom:{line}")
+        rows = [self._format_html_row(row, "td") for row in self._format_rows(self.rows)]
         styles = [f"{bold};border-top:{line}"] + [bold] * len(self.footer)
-        footer = map(self._html_row, self._texts(self.footer), repeat("td"), styles)
+        footer = map(self._format_html_row, self._format_rows(self.footer), repeat("td"), styles)
         return (
             f'<table class="jaxvars-table" style="{style}">{title if self.title else ""}'
             f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>"
             f"<tfoot>{''.join(footer)}</tfoot></table>"
         )
 
-    def _html_row(self, texts: Iterable[str], tag: str, style: str = "") -> str:
+    def _format_html_row(self, texts: Iterable[str], tag: str, style: str = "") -> str:
         parts = [
             f'<{tag} style="text-align:{"right" if right else "left"};'
             f'padding:2px 10px;{style}">{escape(text)}</{tag}>'
-            for text, right in zip(texts, self._right(), strict=True)
+            for text, right in zip(texts, self._find_numeric(), strict=True)
         ]
         return f"<tr>{''.join(parts)}</tr>"
 
@@ -217,5 +217,5 @@ def _is_numeric(values: Iterable[Any]) -> bool:
     return bool(kinds) and all(issubclass(k, numbers) and k is not bool for k in kinds)
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split()) if "\n" in text else text

@@ -30,7 +30,7 @@ def array_text(x: Any) -> str:
     """
     known = known_value(x)
     if known is not None and 0 < known.size <= SMALL:
-        return _elements(known)
+        return _format(known)
     return f"{type_text(x)} {statistics(x, known)}".strip()
 
 
@@ -66,26 +66,26 @@ def statistics(x: Any, known: np.ndarray[Any, Any] | None) -> str:
         return first_elements(known)
     if known.dtype.kind == "b":
         return f"true={np.count_nonzero(known)}"
-    return _numbers(known)
+    return _describe_numbers(known)
 
 
-def _numbers(known: np.ndarray[Any, Any]) -> str:
+def _describe_numbers(known: np.ndarray[Any, Any]) -> str:
     """Return statistics of the finite elements, and how many are not."""
     known = known.astype(np.float64) if known.dtype.kind == "V" else known  # bfloat16, int4, ...
     size, bar = (np.abs(known), "|") if known.dtype.kind == "c" else (known, "")
     wide = np.complex128 if known.dtype.kind == "c" else np.float64
     finite, nan = np.isfinite(known), np.count_nonzero(np.isnan(known))
-    inf, told = known.size - np.count_nonzero(finite) - nan, list[str]()
+    inf, parts = known.size - np.count_nonzero(finite) - nan, list[str]()
     if nan + inf < known.size:
         with np.errstate(all="ignore"):
             mean = known.mean(dtype=wide, where=finite).item()
         low, high = size[finite].min().item(), size[finite].max().item()
-        told = [f"mean={mean:.4g}", f"{bar}min{bar}={low:.4g}", f"{bar}max{bar}={high:.4g}"]
-    told += [f"{name}={count}" for name, count in (("nan", nan), ("inf", inf)) if count]
-    return " ".join(told)
+        parts = [f"mean={mean:.4g}", f"{bar}min{bar}={low:.4g}", f"{bar}max{bar}={high:.4g}"]
+    parts += [f"{name}={count}" for name, count in (("nan", nan), ("inf", inf)) if count]
+    return " ".join(parts)
 
 
-def _elements(x: np.ndarray[Any, Any]) -> str:
+def _format(x: np.ndarray[Any, Any]) -> str:
     """Return the elements on one line."""
     text = numpy_text(x if x.ndim else x[()], precision=4, threshold=10**6, linewidth=10**6)
     return text if x.ndim == 0 else re.sub(r"\n\s*", " ", text)
@@ -102,7 +102,7 @@ def numpy_text(x: Any, **options: Any) -> str:
 
 
 def first_elements(x: np.ndarray[Any, Any]) -> str:
-    return f"{_elements(x.ravel()[:SMALL])[:-1]} ...]" if x.size > SMALL else _elements(x)
+    return f"{_format(x.ravel()[:SMALL])[:-1]} ...]" if x.size > SMALL else _format(x)
 
 
 # ---------------------------------------------------------------- words

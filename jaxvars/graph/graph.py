@@ -58,9 +58,9 @@ class Graph:
     def svg(self) -> str:
         """Return the picture as an SVG document."""
         if not self._svg:
-            boxes = [_box(node) for node in self.nodes]
+            boxes = [_make_box(node) for node in self.nodes]
             arrows = [(edge.source, edge.target) for edge in self.edges]
-            self._svg = draw(boxes, arrows, self.title, _note(self.unused))
+            self._svg = draw(boxes, arrows, self.title, _describe_unused(self.unused))
         return self._svg
 
     def _repr_svg_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
@@ -87,19 +87,19 @@ class Graph:
     def __repr__(self) -> str:
         counts = {look.name: self.count(kind) for kind, look in LOOKS.items()}
         counts["edge"] = len(self.edges)
-        told = ", ".join(_count_text(name, count) for name, count in counts.items() if count)
+        told = ", ".join(_format_count(name, count) for name, count in counts.items() if count)
         return f"Graph({self.title!r}: {told or 'empty'})"
 
     def __str__(self) -> str:
         arriving: dict[int, list[Edge]] = {}
         for edge in self.edges:
             arriving.setdefault(edge.target, []).append(edge)
-        lines = [self._line(node, arriving.get(node.id, [])) for node in self.nodes]
-        return "\n".join(filter(None, [self.title, *lines, _note(self.unused)]))
+        lines = [self._format_line(node, arriving.get(node.id, [])) for node in self.nodes]
+        return "\n".join(filter(None, [self.title, *lines, _describe_unused(self.unused)]))
 
-    def _line(self, node: Node, arriving: Sequence[Edge]) -> str:
+    def _format_line(self, node: Node, arriving: Sequence[Edge]) -> str:
         edges = iter(arriving)
-        named = [_reference(next(edges)) if text is None else text for text in node.operands]
+        named = [_format_reference(next(edges)) if text is None else text for text in node.operands]
         if node.kind in ("result", "written"):
             return f"{node.kind} {node.name}: {', '.join(named)}: {node.type}"
         is_input = node.kind in ("variable", "argument", "constant")
@@ -108,29 +108,29 @@ class Graph:
         return f"%{node.id} = {made}: {node.type}{detail}"
 
 
-def _count_text(name: str, count: int) -> str:
+def _format_count(name: str, count: int) -> str:
     plural = "loops or branches" if name == "loop or branch" else f"{name}s"
     return f"{count} {name if count == 1 else plural}"
 
 
-def _note(unused: Sequence[str]) -> str:
+def _describe_unused(unused: Sequence[str]) -> str:
     more = f" and {len(unused) - 8} more" if len(unused) > 8 else ""
     return f"not used: {', '.join(unused[:8])}{more}" if unused else ""
 
 
-def _reference(edge: Edge) -> str:
+def _format_reference(edge: Edge) -> str:
     return f"%{edge.source}:{edge.output}" if edge.output else f"%{edge.source}"
 
 
-def _box(node: Node) -> Box:
-    shown = [node.type, node.detail, _told(node.scope)]
+def _make_box(node: Node) -> Box:
+    shown = [node.type, node.detail, _find_function(node.scope)]
     told = [f"{node.kind} {node.label}", node.type, node.detail, node.scope and f"in {node.scope}"]
     mark = f"%{node.id}" if node.kind in ("operation", "control") else ""
     lines = " · ".join(filter(None, shown)), "\n".join(filter(None, told))
     return Box(node.kind, node.label, *lines, mark)
 
 
-def _told(scope: str) -> str:
+def _find_function(scope: str) -> str:
     """Return the innermost function of a scope that has a name meant for people."""
     names = [name for name in scope.split("/") if name and name[0] not in "_<"]
     return names[-1] if names else ""

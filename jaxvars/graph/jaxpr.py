@@ -138,22 +138,22 @@ class Walk:
     def constant(self, value: Any, var: Any) -> Source:
         """Return an array that the program closes over: its number, or a node for it."""
         if id(value) not in self.constants:
-            text = _number(value) if getattr(value, "shape", None) == () else ""
+            text = _format_number(value) if getattr(value, "shape", None) == () else ""
             self.constants[id(value)] = text or self.source("constant", "constant", type_of(var))
         return self.constants[id(value)]
 
     def equation(self, eqn: Any, read: list[Source], scope: str) -> list[Source]:
         """Add an equation, or what is inside it; return its outputs."""
         name, params = eqn.primitive.name, eqn.params
-        if body := _body(eqn):
+        if body := _find_body(eqn):
             called = str(params.get("name", ""))
             return self.walk(body, read, "/".join(filter(None, (scope, called))))
         if name in _PASSED or (name in _FOLDED and len(read) == 1 and isinstance(read[0], str)):
             return read
         types = [type_of(var) for var in eqn.outvars]
-        inside = [] if name.startswith(_COMBINING) else _inner(params)
+        inside = [] if name.startswith(_COMBINING) else _find_jaxprs(params)
         kind: Kind = "control" if inside else "operation"
-        named, detail = _control(name, params, inside) if inside else (name, _detail(params))
+        named, detail = _describe(name, params, inside) if inside else (name, _detail(params))
         if name == "integer_pow":
             read = [*read, str(params["y"])]
         made = ", ".join([*types[:2], *([f"+{len(types) - 2}"] if len(types) > 2 else [])])
@@ -179,51 +179,51 @@ class Walk:
         return nodes, edges, unused
 
 
-def _inner(params: Mapping[str, Any]) -> list[Any]:
+def _find_jaxprs(params: Mapping[str, Any]) -> list[Any]:
     """Return the jaxprs among an equation's parameters."""
-    values = itertools.chain.from_iterable(map(_several, params.values()))
+    values = itertools.chain.from_iterable(map(_as_sequence, params.values()))
     return [value for value in values if hasattr(open_jaxpr(value), "eqns")]
 
 
-def _several(value: Any) -> Sequence[Any]:
+def _as_sequence(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (tuple, list)) else (value,)
 
 
-def _body(eqn: Any) -> Any:
+def _find_body(eqn: Any) -> Any:
     """Return the jaxpr that a transparent call runs, or None."""
-    bodies = _inner(eqn.params) if eqn.primitive.name in _OPENED else []
+    bodies = _find_jaxprs(eqn.params) if eqn.primitive.name in _OPENED else []
     fits = len(bodies) == 1 and len(open_jaxpr(bodies[0]).invars) == len(eqn.invars)
     return bodies[0] if fits else None
 
 
-def _operations(jaxpr: Any) -> int:
+def _count_operations(jaxpr: Any) -> int:
     """Count the operations in a jaxpr, those of its loops and branches once."""
     total = 0
     for eqn in open_jaxpr(jaxpr).eqns:
-        own = eqn.primitive.name not in _PASSED and not _body(eqn)
-        total += own + sum(map(_operations, _inner(eqn.params)))
+        own = eqn.primitive.name not in _PASSED and not _find_body(eqn)
+        total += own + sum(map(_count_operations, _find_jaxprs(eqn.params)))
     return total
 
 
-def _control(name: str, params: Mapping[str, Any], inside: Sequence[Any]) -> tuple[str, str]:
+def _describe(name: str, params: Mapping[str, Any], inside: Sequence[Any]) -> tuple[str, str]:
     label = f"{name} ×{params['length']}" if "length" in params else name
     branches = f"{len(params['branches'])} branches, " if "branches" in params else ""
-    count = sum(map(_operations, inside))
+    count = sum(map(_count_operations, inside))
     return label, f"{branches}{count or 'no'} op{'' if count == 1 else 's'} inside"
 
 
 def _detail(params: Mapping[str, Any]) -> str:
     """Return the parameters that say along what an operation works."""
     told = [(word, params.get(name)) for name, word in _TOLD.items()]
-    known = [(word, _several(value)) for word, value in told if value is not None]
+    known = [(word, _as_sequence(value)) for word, value in told if value is not None]
     return " ".join(f"{word} {','.join(map(str, values))}" for word, values in known if values)
 
 
 def _read(env: Mapping[Any, Source], atom: Any) -> Source:
-    return (_number(atom.val) or type_of(atom)) if hasattr(atom, "val") else env[atom]
+    return (_format_number(atom.val) or type_of(atom)) if hasattr(atom, "val") else env[atom]
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     """Return a scalar as a short string; nothing if it is not a known number."""
     try:
         number = value.item() if hasattr(value, "item") else value

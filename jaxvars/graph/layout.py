@@ -82,11 +82,11 @@ def layers(count: int, arrows: Sequence[Arrow]) -> list[int]:
     apart = [(source, target, 1.0) for source, target in arrows]
     apart += [(target, ends[source], 0.0) for source, target in arrows]
     apart += [(box, end, 0.0) for box, end in enumerate(ends)]
-    cost = [tie - 1.0 for tie in _ties(count)] + [1.0] * count
+    cost = [tie - 1.0 for tie in _break_ties(count)] + [1.0] * count
     return [round(layer) for layer in _solve(cost, apart)[:count]]
 
 
-def _ties(count: int) -> list[float]:
+def _break_ties(count: int) -> list[float]:
     """Return small costs, all different: where wires do not decide, up and to the left is best."""
     return [0.01 + 0.005 * (0.618034 * i % 1) for i in range(count)]
 
@@ -114,7 +114,7 @@ def arrange(widths: Sequence[float], arrows: Sequence[Arrow], layer: Sequence[in
     ([[0], [3, 1], [2]], [17.0, 32.0, 17.0, 2.0])
     """
     plan = _route(widths, arrows, layer)
-    _order(plan, _parts(plan))
+    _order(plan, _find_parts(plan))
     _place(plan)
     return plan
 
@@ -141,7 +141,7 @@ def _route(widths: Sequence[float], arrows: Sequence[Arrow], layer: Sequence[int
     return Layout(len(widths), layer, source_of, width, list(links), above, below, [], [])
 
 
-def _parts(plan: Layout) -> list[int]:
+def _find_parts(plan: Layout) -> list[int]:
     """Return for each item the number of the connected part that it belongs to."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -157,7 +157,7 @@ def _order(plan: Layout, part: Sequence[int]) -> None:
     plan.rows = [[] for _ in range(max(plan.layer, default=-1) + 1)]
     for item in sorted(range(len(part)), key=lambda i: (part[i], plan.source[i], i)):
         plan.rows[plan.layer[item]].append(item)
-    best, fewest = [list(row) for row in plan.rows], _crossings(plan)
+    best, fewest = [list(row) for row in plan.rows], _count_crossings(plan)
     for sweep in range(_SWEEPS):
         if fewest == 0:
             break
@@ -169,7 +169,7 @@ def _order(plan: Layout, part: Sequence[int]) -> None:
                 row.reverse()
             row.sort(key=keys.__getitem__)
             place.update({item: (n + 0.5) / len(row) for n, item in enumerate(row)})
-        if (now := _crossings(plan)) < fewest:
+        if (now := _count_crossings(plan)) < fewest:
             best, fewest = [list(row) for row in plan.rows], now
     plan.rows = best
 
@@ -178,7 +178,7 @@ def _mean(values: Sequence[float], default: float) -> float:
     return math.fsum(values) / len(values) if values else default
 
 
-def _crossings(plan: Layout) -> int:
+def _count_crossings(plan: Layout) -> int:
     """Count the pairs of links that cross."""
     rank = {item: n for row in plan.rows for n, item in enumerate(row)}
     total = 0
@@ -196,7 +196,7 @@ def _place(plan: Layout) -> None:
     """Set each item's x, from 0 on: the least lean of all links, then boxes between neighbours."""
     count = len(plan.layer)
     apart = [(a, b, plan.distance(a, b)) for row in plan.rows for a, b in pairwise(row)]
-    cost = _ties(count)
+    cost = _break_ties(count)
     for upper, lower in plan.links:  # costs how far apart its ends are, `right` less `left`
         left, right = len(cost), len(cost) + 1
         weight = _STRAIGHT[plan.is_bend(upper) + plan.is_bend(lower)]
@@ -206,12 +206,12 @@ def _place(plan: Layout) -> None:
     plan.x = _solve(cost, apart)[:count]
     for _ in range(_SWEEPS):
         for row in [*plan.rows, *plan.rows[::-1]]:
-            _settle(plan, row)
+            _relax(plan, row)
     left = min((x - w / 2 for x, w in zip(plan.x, plan.width, strict=True)), default=0.0)
     plan.x = [x - left for x in plan.x]
 
 
-def _settle(plan: Layout, row: Sequence[int]) -> None:
+def _relax(plan: Layout, row: Sequence[int]) -> None:
     """Move the boxes of a layer towards the mean of their neighbours, as far as there is room."""
     x = plan.x
     for n, item in enumerate(row):

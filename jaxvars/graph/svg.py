@@ -87,21 +87,21 @@ def draw(boxes: Sequence[Box], arrows: Iterable[Arrow], title: str = "", note: s
     >>> draw([Box("argument", "x"), Box("result", "y")], [(0, 1)])[:33]
     '<svg xmlns="http://www.w3.org/200'
     """
-    boxes, arrows, layer = _repeated(boxes, sorted(set(arrows)))
+    boxes, arrows, layer = _repeat_boxes(boxes, sorted(set(arrows)))
     plan = arrange([box.width for box in boxes], arrows, layer)
-    head, head_width, head_height = _heading(boxes, title, note)
-    tops = _tops(plan, head_height)
+    head, head_width, head_height = _draw_heading(boxes, title, note)
+    tops = _place_layers(plan, head_height)
     wide = max((x + w / 2 for x, w in zip(plan.x, plan.width, strict=True)), default=0.0)
     shift = _MARGIN + max(head_width - wide, 0) / 2
     plan.x = [x + shift for x in plan.x]
-    wires = [_wire(plan, tops, *pair) for pair in zip(plan.trails(), boxes, strict=True)]
-    drawn = [_box(b, plan.x[i], tops[plan.layer[i]]) for i, b in enumerate(boxes)]
+    wires = [_draw_wire(plan, tops, *pair) for pair in zip(plan.trails(), boxes, strict=True)]
+    drawn = [_draw_box(b, plan.x[i], tops[plan.layer[i]]) for i, b in enumerate(boxes)]
     width = max(wide, head_width) + 2 * _MARGIN
     height = tops[-1] + (_HEIGHT if plan.rows else 0) + _MARGIN
-    return _document(width, height, title, head + "".join(wires + drawn))
+    return _make_document(width, height, title, head + "".join(wires + drawn))
 
 
-def _repeated(
+def _repeat_boxes(
     boxes: Sequence[Box], arrows: Sequence[Arrow]
 ) -> tuple[list[Box], list[Arrow], list[int]]:
     """Show a box again beside readers far below: no wire runs along the whole picture."""
@@ -125,7 +125,7 @@ def _repeated(
     return first + known, moved, depths + layer
 
 
-def _tops(plan: Layout, start: float) -> list[float]:
+def _place_layers(plan: Layout, start: float) -> list[float]:
     """Return each layer's y: the gap above a layer grows with its widest arrow."""
     reach = [0.0] * len(plan.rows)
     for upper, lower in plan.links:
@@ -137,20 +137,20 @@ def _tops(plan: Layout, start: float) -> list[float]:
     return tops
 
 
-def _wire(plan: Layout, tops: Sequence[float], trail: Sequence[int], box: Box) -> str:
+def _draw_wire(plan: Layout, tops: Sequence[float], trail: Sequence[int], box: Box) -> str:
     """Draw all arrows that leave one box, as one path."""
     paths, heads = list[str](), list[str]()
     for item in trail:
         top = tops[plan.layer[item]]
         if plan.is_bend(item):
-            paths.append(f"M{_n(plan.x[item])} {_n(top)}V{_n(top + _HEIGHT)}")
+            paths.append(f"M{_round(plan.x[item])} {_round(top)}V{_round(top + _HEIGHT)}")
         for lower in plan.below[item]:
             end = tops[plan.layer[lower]]
-            x = _port(plan, item, lower)
+            x = _find_port(plan, item, lower)
             if not plan.is_bend(lower):
-                heads.append(f"M{_n(x)} {_n(end)}l-4 -8h8z")
+                heads.append(f"M{_round(x)} {_round(end)}l-4 -8h8z")
                 end -= 7
-            paths.append(_curve(plan.x[item], top + _HEIGHT, x, end))
+            paths.append(_draw_curve(plan.x[item], top + _HEIGHT, x, end))
     if not paths:
         return ""
     shown = box.kind if box.kind in ("variable", "argument") else "operation"
@@ -158,7 +158,7 @@ def _wire(plan: Layout, tops: Sequence[float], trail: Sequence[int], box: Box) -
     return f'<g class="w {shown}"><path class="l" d="{lines}"/><path class="h" d="{tips}"/></g>\n'
 
 
-def _port(plan: Layout, upper: int, lower: int) -> float:
+def _find_port(plan: Layout, upper: int, lower: int) -> float:
     """Return where an arrow meets the top of its target: side by side, in order."""
     if plan.is_bend(lower):
         return plan.x[lower]
@@ -167,33 +167,33 @@ def _port(plan: Layout, upper: int, lower: int) -> float:
     return plan.x[lower] + (arriving.index(upper) - (len(arriving) - 1) / 2) * step
 
 
-def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
+def _draw_curve(x: float, y: float, to_x: float, to_y: float) -> str:
     if abs(x - to_x) < 0.5:
-        return f"M{_n(x)} {_n(y)}V{_n(to_y)}"
-    start, end, middle = _n(x), _n(to_x), _n((y + to_y) / 2)
-    return f"M{start} {_n(y)}C{start} {middle} {end} {middle} {end} {_n(to_y)}"
+        return f"M{_round(x)} {_round(y)}V{_round(to_y)}"
+    start, end, middle = _round(x), _round(to_x), _round((y + to_y) / 2)
+    return f"M{start} {_round(y)}C{start} {middle} {end} {middle} {end} {_round(to_y)}"
 
 
-def _box(box: Box, x: float, top: float) -> str:
+def _draw_box(box: Box, x: float, top: float) -> str:
     """Draw one box with its text and tooltip."""
     left, round_by = x - box.width / 2, _HEIGHT / 2 if LOOKS[box.kind].is_pill else 6
-    shape = _rect(left, top, box.width, _HEIGHT, round_by)
+    shape = _draw_rect(left, top, box.width, _HEIGHT, round_by)
     if box.kind == "control":  # a second outline inside: not told by colour alone
-        shape += _rect(left + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
+        shape += _draw_rect(left + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
     label, detail = shorten(box.label), shorten(box.detail)
-    text = _text("b", x, top + (17 if detail else 24), label)
+    text = _draw_text("b", x, top + (17 if detail else 24), label)
     if detail:
-        text += _text("d", x, top + 31, detail)
-    tip = f"<title>{_xml(box.tooltip)}</title>" if box.tooltip else ""
+        text += _draw_text("d", x, top + 31, detail)
+    tip = f"<title>{_escape_xml(box.tooltip)}</title>" if box.tooltip else ""
     again = " again" if box.again else ""
     return f'<g class="n {box.kind}{again}">{tip}{shape}{text}</g>\n'
 
 
-def _heading(boxes: Sequence[Box], title: str, note: str) -> tuple[str, float, float]:
+def _draw_heading(boxes: Sequence[Box], title: str, note: str) -> tuple[str, float, float]:
     """Draw title, legend and note; return them with their width and the y below them."""
     out, wide, y = "", 0.0, _MARGIN
     if title:
-        out += _text("t", _MARGIN, y + 12, title)
+        out += _draw_text("t", _MARGIN, y + 12, title)
         wide, y = cells(title) * 16 * _CHAR, y + 30
     x = _MARGIN
     used = {box.kind for box in boxes}
@@ -201,37 +201,38 @@ def _heading(boxes: Sequence[Box], title: str, note: str) -> tuple[str, float, f
     if any(box.again for box in boxes):
         kinds.append(("constant again", "shown again"))
     for kind, name in kinds:
-        swatch = _rect(x, y, 22, 14, 7 if kind not in ("operation", "control") else 3)
-        out += f'<g class="n {kind}">{swatch}{_text("k", x + 28, y + 11, name)}</g>\n'
+        swatch = _draw_rect(x, y, 22, 14, 7 if kind not in ("operation", "control") else 3)
+        out += f'<g class="n {kind}">{swatch}{_draw_text("k", x + 28, y + 11, name)}</g>\n'
         x += 28 + len(name) * _DETAIL * _CHAR + 18
     wide, y = max(wide, x - _MARGIN - 18), y + 26
     if note:
-        out += _text("k", _MARGIN, y + 8, note)
+        out += _draw_text("k", _MARGIN, y + 8, note)
         wide, y = max(wide, cells(note) * _DETAIL * _CHAR), y + 22
     return out, wide, y + 6
 
 
-def _rect(x: float, y: float, width: float, height: float, radius: float) -> str:
-    size = f'width="{_n(width)}" height="{_n(height)}" rx="{_n(radius)}"'
-    return f'<rect x="{_n(x)}" y="{_n(y)}" {size}/>'
+def _draw_rect(x: float, y: float, width: float, height: float, radius: float) -> str:
+    size = f'width="{_round(width)}" height="{_round(height)}" rx="{_round(radius)}"'
+    return f'<rect x="{_round(x)}" y="{_round(y)}" {size}/>'
 
 
-def _text(style: str, x: float, y: float, text: str) -> str:
-    return f'<text class="{style}" x="{_n(x)}" y="{_n(y)}">{_xml(text)}</text>'
+def _draw_text(style: str, x: float, y: float, text: str) -> str:
+    return f'<text class="{style}" x="{_round(x)}" y="{_round(y)}">{_escape_xml(text)}</text>'
 
 
-def _xml(text: str) -> str:
+def _escape_xml(text: str) -> str:
     """Return text as XML: escaped, and without the characters that XML forbids."""
     return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text))
 
 
-def _n(value: float) -> str:
+def _round(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _document(width: float, height: float, title: str, body: str) -> str:
-    size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
-    name = _xml(title or "computation graph").replace('"', "&quot;")
+def _make_document(width: float, height: float, title: str, body: str) -> str:
+    x, y = _round(width), _round(height)
+    size = f'width="{x}" height="{y}" viewBox="0 0 {x} {y}"'
+    name = _escape_xml(title or "computation graph").replace('"', "&quot;")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="jaxvars-graph" {size} role="img" '
         f'aria-label="{name}">\n<style>\n{_style()}</style>\n'
@@ -254,12 +255,12 @@ text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',
 
 def _style() -> str:
     """Return the style sheet: light, and dark where the reader's system prefers it."""
-    light = _scoped([*_RULES, *_colours(False, "#fbfcfd", "#1c2128", "#57606c")])
-    dark = _scoped(_colours(True, "#14171c", "#e8ebef", "#a3acb8"))
+    light = _scope_rules([*_RULES, *_make_colours(False, "#fbfcfd", "#1c2128", "#57606c")])
+    dark = _scope_rules(_make_colours(True, "#14171c", "#e8ebef", "#a3acb8"))
     return f"{light}@media (prefers-color-scheme:dark){{\n{dark}}}\n"
 
 
-def _colours(dark: bool, page: str, ink: str, faint: str) -> Iterable[str]:
+def _make_colours(dark: bool, page: str, ink: str, faint: str) -> Iterable[str]:
     yield f".page{{fill:{page}}}"
     yield f".b,.t{{fill:{ink}}}"
     yield f".d,.k{{fill:{faint}}}"
@@ -270,7 +271,7 @@ def _colours(dark: bool, page: str, ink: str, faint: str) -> Iterable[str]:
         yield f".w.{kind} .h{{fill:{stroke}}}"
 
 
-def _scoped(rules: Iterable[str]) -> str:
+def _scope_rules(rules: Iterable[str]) -> str:
     """Return rules that hold inside our pictures only."""
     parts = [rule.partition("{") for rule in rules]
     inside = [(names.replace(",", ",.jaxvars-graph "), body) for names, _, body in parts]

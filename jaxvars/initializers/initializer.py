@@ -23,7 +23,7 @@ from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.random import Generator, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
 from jaxvars.random.stateless import stateless_normal, stateless_truncated_normal, stateless_uniform
-from jaxvars.tensors.dtypes import as_dtype
+from jaxvars.tensors.dtypes import as_dtype, is_key
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.identity import told_by_pickle
@@ -87,8 +87,7 @@ def _freeze(value: Any) -> Any:
         return tuple(map(_freeze, value))
     if not isinstance(value, jax.Array | np.ndarray) or context.is_tracer(value):
         return value
-    is_key = jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
-    numbers = np.asarray(jax.random.key_data(value) if is_key else value)
+    numbers = np.asarray(jax.random.key_data(value) if is_key(value) else value)
     return str(value.dtype), numbers.shape, numbers.tobytes()
 
 

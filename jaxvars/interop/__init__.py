@@ -43,7 +43,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.variable import Variable
@@ -60,6 +59,7 @@ from jaxvars.interop.state import (
     to_dict,
     to_numpy,
 )
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.key_order import ordered_like
 
 __all__ = [
@@ -119,7 +119,7 @@ def from_flax(
             model.initialize(args, kwargs, method)
         return model
     if not _is_nnx(module):
-        raise InteropError(_no_module(module))
+        raise InteropError(_describe_refused(module))
     if args or kwargs or method is not None or variables is not None:
         raise InteropError(
             f"An nnx module like this {type(module).__name__} has its state already: from_flax "
@@ -147,13 +147,13 @@ def from_pytree(tree: Any) -> Any:
     {'params/scale': <Variable 'scale' float32[2] [1. 1.]>}
     """
 
-    def adapted(path: Any, leaf: Any) -> Any:
+    def adapt(path: Any, leaf: Any) -> Any:
         if not isinstance(leaf, jax.Array | np.ndarray):
             return leaf
         name = jax.tree_util.keystr(path, simple=True, separator="/") or None
-        return Variable(leaf, trainable=jnp.issubdtype(leaf.dtype, jnp.inexact), name=name)
+        return Variable(leaf, trainable=is_inexact(leaf), name=name)
 
-    made = jax.tree_util.tree_map_with_path(adapted, tree, is_leaf=_is_variable)
+    made = jax.tree_util.tree_map_with_path(adapt, tree, is_leaf=_is_variable)
     return ordered_like(tree, made)
 
 
@@ -199,7 +199,7 @@ def _is_nnx(module: object) -> bool:
     return nnx is not None and isinstance(module, nnx.Pytree)
 
 
-def _no_module(module: object) -> str:
+def _describe_refused(module: object) -> str:
     if isinstance(module, type):
         return f"from_flax takes a module, not a class: from_flax({module.__name__}(...), x)."
     return (

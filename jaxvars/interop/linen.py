@@ -28,7 +28,7 @@ from jaxvars.interop.module import (
     create,
     forget,
     leaves_of,
-    settle,
+    write_changes,
 )
 from jaxvars.interop.rngs import PARAMS, Draws, first_keys, streams_of
 from jaxvars.tensors.spec import TensorSpec
@@ -109,12 +109,12 @@ class LinenModule(FlaxModule):
 
     def to_flax(self, *, bound: bool = False) -> Any:
         """Return the variables as a dict of collections; see `interop.to_flax`."""
-        forms = self._known_forms()
+        forms = self._get_forms()
         variables = {name: form.build(form.read(vars(self))) for name, form in forms.items()}
         variables = {name: tree for name, tree in variables.items() if tree or name == PARAMS}
         return self._flax().bind(variables) if bound else variables
 
-    def _known_forms(self) -> dict[str, Form]:
+    def _get_forms(self) -> dict[str, Form]:
         if self._forms is None:
             raise InteropError(
                 f"The state of this {type(self._flax()).__name__} is made by its first call. Call "
@@ -174,7 +174,7 @@ class LinenModule(FlaxModule):
             InteropError: when a stream, a parameter or a collection is missing, with the cure.
         """
         self.initialize(args, kwargs, method)
-        wanted = _choose_mutable(mutable, self._known_forms(), capture=bool(capture_intermediates))
+        wanted = _choose_mutable(mutable, self._get_forms(), capture=bool(capture_intermediates))
         options = {"mutable": wanted, "capture_intermediates": capture_intermediates}
         run = _Run(self._flax(), method or self._method())
         result, new = self._apply(run, args, kwargs, dict(rngs or {}), options)
@@ -196,7 +196,7 @@ class LinenModule(FlaxModule):
         """Return the result of a call, and the collections it wrote, which are written back."""
         from flax import linen
 
-        forms, used = self._known_forms(), set[str]()
+        forms, used = self._get_forms(), set[str]()
         values = {name: form.read(vars(self)) for name, form in forms.items()}
         variables = {name: form.build(values[name]) for name, form in forms.items()}
         draws = Draws({name: g for name, g in self.rngs.items() if name not in rngs})
@@ -204,7 +204,7 @@ class LinenModule(FlaxModule):
             apply: Any = linen.apply(run.call, cast("Any", run), **options)
             result = apply(variables, *args, rngs={**draws.keys, **rngs}, **kwargs)
             result, new = (result, {}) if options["mutable"] is False else result
-            self._settle(forms, values, new)
+            self._write_changes(forms, values, new)
             used = run.used()
         except Exception as error:
             ours = type(error).__module__ == "flax.errors"
@@ -212,16 +212,16 @@ class LinenModule(FlaxModule):
                 raise InteropError(f"{error}\n{cure}") from error
             raise
         finally:
-            draws.settle(used)
+            draws.keep_used(used)
         return result, new
 
-    def _settle(
+    def _write_changes(
         self, forms: dict[str, Form], values: Mapping[str, list[Array]], new: Mapping[str, Any]
     ) -> None:
         trees = {name: tree for name, tree in new.items() if name in forms}
         leaves = {name: leaves_of(tree, _is_box, (name,)) for name, tree in trees.items()}
         old = {p: v for name in trees for p, v in forms[name].by_path(values[name]).items()}
-        settle(vars(self), [x for one in leaves.values() for x in one], old, _is_trainable)
+        write_changes(vars(self), [x for one in leaves.values() for x in one], old, _is_trainable)
         changed = {name: Form(tree, leaves[name]) for name, tree in trees.items()}
         for name, form in changed.items():
             forget(vars(self), forms[name].holders - form.holders)

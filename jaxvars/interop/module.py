@@ -32,6 +32,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
 from jaxvars.random.generator import Generator, find_furthest
 from jaxvars.random.seeds import IMPL, unseen
+from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import fit
 from jaxvars.typing import Array
 
@@ -176,21 +177,21 @@ def leaves_of(tree: Any, is_box: Callable[[object], bool], start: Path = ()) -> 
     """Return the leaves of a tree of flax's, with paths that begin with `start`."""
     leaves: list[Leaf] = []
     for keys, box in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_box)[0]:
-        path = (*start, *map(_text, keys))
+        path = (*start, *map(_name_of_key, keys))
         if not is_box(box):
             leaves.append(Leaf(path, _find_part(box), None, box))
             continue
         for more, value in jax.tree_util.tree_flatten_with_path(box)[0]:
-            inner = map(_text, more[1:])  # the first says how the box calls what is in it
+            inner = map(_name_of_key, more[1:])  # the first says how the box calls what is in it
             leaves.append(Leaf((*path, *inner), _find_part(value), box, value))
     return leaves
 
 
 def pair_streams(leaves: Sequence[Leaf]) -> list[Leaf]:
     """Mark keys and counts of random values that a Generator can hold, by twos."""
-    keys = {leaf.path[:-1] for leaf in leaves if leaf.path[-1:] == (KEY,) and _is_key(leaf.value)}
-    counts = {leaf.path[:-1] for leaf in leaves if leaf.path[-1:] == (COUNT,) and _is_count(leaf)}
-    both = keys & counts
+    keys = [leaf for leaf in leaves if leaf.path[-1:] == (KEY,) and _is_threefry(leaf.value)]
+    counts = [leaf for leaf in leaves if leaf.path[-1:] == (COUNT,) and _is_count(leaf)]
+    both = {leaf.path[:-1] for leaf in keys} & {leaf.path[:-1] for leaf in counts}
     return [
         leaf._replace(part=leaf.path[-1])
         if leaf.path[:-1] in both and leaf.path[-1] in (KEY, COUNT)
@@ -230,7 +231,7 @@ class Form:
         return {leaf.path: value for leaf, value in zip(self._leaves, values, strict=True)}
 
 
-def settle(
+def write_changes(
     root: Tree,
     leaves: Sequence[Leaf],
     old: Mapping[Path, Array],
@@ -244,7 +245,7 @@ def settle(
     ]
     writes: dict[Cell, Array] = {}
     for leaf in changed:
-        cell = _cell(root, leaf)
+        cell = _find_cell(root, leaf)
         writes[cell] = _change(cell, leaf, writes)
     if writes:
         LOCAL.frame.write_all(list(writes), list(writes.values()))
@@ -256,7 +257,7 @@ def create(root: Tree, leaves: Sequence[Leaf], is_trainable: Callable[[Leaf], bo
     keys = {leaf.holder: leaf.value for leaf in leaves if leaf.part == KEY}
     for leaf in leaves:
         if leaf.part == VARIABLE:
-            value, name = _place(leaf), _name(leaf.path)
+            value, name = _place(leaf), _join_path(leaf.path)
             put(root, leaf.path, Variable(value, trainable=is_trainable(leaf), name=name))
         elif leaf.part == COUNT:
             generator = Generator(keys[leaf.holder])
@@ -301,13 +302,13 @@ def forget(root: Tree, paths: set[Path]) -> None:
 
 
 # ---------------------------------------------------------------- one leaf
-def _cell(root: Tree, leaf: Leaf) -> Cell:
+def _find_cell(root: Tree, leaf: Leaf) -> Cell:
     found = find(root, leaf.holder)
     return found._cell if leaf.part == VARIABLE else found.state._cell
 
 
 def _read(root: Tree, leaf: Leaf) -> Array:
-    cell = _cell(root, leaf)
+    cell = _find_cell(root, leaf)
     if leaf.part == VARIABLE:
         return LOCAL.frame.read(cell)
     state = LOCAL.frame.get(cell)
@@ -346,9 +347,9 @@ def _find_part(value: object) -> str:
     return VARIABLE if numbers else CONSTANT
 
 
-def _is_key(value: Any) -> bool:
+def _is_threefry(value: Any) -> bool:
     """Return whether a value is one key of Threefry, as Generators have."""
-    if not isinstance(value, jax.Array) or not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if not isinstance(value, jax.Array) or not is_key(value):
         return False
     return value.shape == () and str(jax.random.key_impl(value)) == IMPL
 
@@ -357,12 +358,12 @@ def _is_count(leaf: Leaf) -> bool:
     return getattr(leaf.value, "shape", None) == () and leaf.value.dtype == jnp.uint32
 
 
-def _text(key: Any) -> str:
+def _name_of_key(key: Any) -> str:
     for name in ("key", "idx", "name"):
         if hasattr(key, name):
             return str(getattr(key, name))
     raise InteropError(f"{key!r}, in a tree of flax's, is not a key that has a name.")
 
 
-def _name(path: Path) -> str:
+def _join_path(path: Path) -> str:
     return "/".join(path[1:] if path[0] == "params" and len(path) > 1 else path)

@@ -30,7 +30,7 @@ from jaxvars.interop.module import (
     forget,
     leaves_of,
     pair_streams,
-    settle,
+    write_changes,
 )
 from jaxvars.interop.rngs import generator_of, source_of
 from jaxvars.random.generator import Generator
@@ -128,7 +128,7 @@ class NnxModule(FlaxModule):
         result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - not a string
         self._sown.put(nnx.pop(module, nnx.Intermediate))
         graph, new, leaves = _take_apart(module)
-        settle(vars(self), leaves, form.by_path(values), _is_trainable)
+        write_changes(vars(self), leaves, form.by_path(values), _is_trainable)
         forget(vars(self), form.holders - new.holders)
         self._forms = Kept((graph, new))
         return self if result is module else result

@@ -102,7 +102,7 @@ class Draws:
         for name, generator in streams.items():
             self._draw(name, generator.state._cell)
 
-    def settle(self, used: set[str]) -> None:
+    def keep_used(self, used: set[str]) -> None:
         """Leave the streams that were used advanced, and the others where they were."""
         if self._taken:
             for name, cell, before, after in reversed(self._steps):

@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.state import State
 from jaxvars.errors import JaxvarsError, StateError
-from jaxvars.tensors.dtypes import is_string, string
+from jaxvars.tensors.dtypes import is_key, is_string, string
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.typing import Array
 
@@ -150,7 +149,7 @@ def to_bytes(source: Any) -> bytes:
     from flax import serialization
 
     register()
-    return serialization.msgpack_serialize(_state_dict(state_of(source)), in_place=True)
+    return serialization.msgpack_serialize(_to_state_dict(state_of(source)), in_place=True)
 
 
 def from_bytes(target: Any, data: bytes) -> State:
@@ -193,7 +192,7 @@ def register() -> None:
     from flax import serialization
 
     if not serialization.is_serializable(State):
-        serialization.register_serialization_state(State, _state_dict, from_dict)
+        serialization.register_serialization_state(State, _to_state_dict, from_dict)
 
 
 # ---------------------------------------------------------------- paths
@@ -223,7 +222,7 @@ def _flatten(values: Mapping[str, Any], start: str) -> Iterator[tuple[str, Any]]
 
 
 # ---------------------------------------------------------------- values
-def _state_dict(state: State) -> Nested:
+def _to_state_dict(state: State) -> Nested:
     return _nest({path: _pack(value) for path, value in state.items()})
 
 
@@ -235,7 +234,7 @@ def _pack(value: Array) -> Any:
 
 
 def _to_array(value: Array) -> np.ndarray:
-    if _is_key(value):
+    if is_key(value):
         return np.array(jax.random.key_data(value))
     return np.array(value)
 
@@ -243,7 +242,7 @@ def _to_array(value: Array) -> np.ndarray:
 def _fit(value: Any, like: Array) -> Array:
     if isinstance(value, Mapping):
         value = np.array(value[_TEXT], string).reshape(value.get(_SHAPE, ()))
-    if _is_key(like) and not _is_key(value):
+    if is_key(like) and not is_key(value):
         words = to_tensor(value)
         value = jax.random.wrap_key_data(words, impl=str(jax.random.key_impl(like)))
     raw = isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.dtype.names is None
@@ -259,8 +258,3 @@ def _fit(value: Any, like: Array) -> Array:
 def _describe(value: Array) -> str:
     dtype = "string" if is_string(value.dtype) else value.dtype
     return f"{dtype}{list(value.shape)}"
-
-
-def _is_key(value: Any) -> bool:
-    dtype = getattr(value, "dtype", None)
-    return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)

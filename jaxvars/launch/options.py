@@ -54,19 +54,19 @@ class Options:
 
 def parse(arguments: Sequence[str] | None) -> Options:
     """Return the options of a command line; end the process if there are none to run with."""
-    parser = _parser()
-    words = vars(parser.parse_args(arguments))
-    words["arguments"] = tuple(words["arguments"])
-    if words["min_processes"] is None:
-        words["min_processes"] = words["processes"]
-    options = Options(**words)
-    problem = _problem(options)
+    parser = _make_parser()
+    given = vars(parser.parse_args(arguments))
+    given["arguments"] = tuple(given["arguments"])
+    if given["min_processes"] is None:
+        given["min_processes"] = given["processes"]
+    options = Options(**given)
+    problem = _find_problem(options)
     if problem:
         parser.error(problem)
     return options
 
 
-def _problem(options: Options) -> str | None:
+def _find_problem(options: Options) -> str | None:
     """Return what no single argument can know is wrong."""
     if options.min_processes > options.processes:
         return (
@@ -99,7 +99,7 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     """Return a number of seconds, sure that it is one."""
     try:
         seconds = float(text)
@@ -110,7 +110,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _folder(text: str) -> Path:
+def _make_folder(text: str) -> Path:
     """Return a folder, sure that it is there."""
     path = Path(text).absolute()
     try:
@@ -120,7 +120,7 @@ def _folder(text: str) -> Path:
     return path
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m jaxvars.launch",
         usage="python -m jaxvars.launch [options] [-m] program [arguments of the program ...]",
@@ -154,7 +154,7 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
         help="where the workers meet, on 127.0.0.1 (default: a free one, another each time)",
     )  # fmt: skip
     group.add_argument(
-        "--logs", type=_folder, metavar="DIR",
+        "--logs", type=_make_folder, metavar="DIR",
         help="write what the workers print to DIR/attempt-0/rank-0.log and so on, not here",
     )  # fmt: skip
 
@@ -166,11 +166,11 @@ def _add_restarts(parser: argparse.ArgumentParser) -> None:
         help="start again at most R times in all (default: 3)",
     )  # fmt: skip
     group.add_argument(
-        "--backoff", type=_seconds, default=1.0, metavar="S",
+        "--backoff", type=_parse_seconds, default=1.0, metavar="S",
         help="wait S seconds before the first restart, and twice as long each time (default: 1)",
     )  # fmt: skip
     group.add_argument(
-        "--max-backoff", type=_seconds, default=60.0, metavar="S",
+        "--max-backoff", type=_parse_seconds, default=60.0, metavar="S",
         help="never wait longer than this (default: 60)",
     )  # fmt: skip
     group.add_argument(
@@ -179,7 +179,7 @@ def _add_restarts(parser: argparse.ArgumentParser) -> None:
         "down to M (default: always N)",
     )  # fmt: skip
     group.add_argument(
-        "--grace", type=_seconds, default=10.0, metavar="S",
+        "--grace", type=_parse_seconds, default=10.0, metavar="S",
         help="how long the workers have to end when the launcher is told to (default: 10)",
     )  # fmt: skip
 

@@ -33,8 +33,8 @@ from jaxvars.launch.worker import (
     command,
     environment,
     meeting_port,
-    prefixed,
     to_file,
+    to_stream,
     write_all,
 )
 
@@ -88,7 +88,7 @@ class Supervisor:
         """Run it; return the exit status."""
         with self._selector, self._guard, self._inbox:
             self._selector.register(self._inbox.descriptor, selectors.EVENT_READ)
-            for attempt, size in enumerate(self._sizes()):
+            for attempt, size in enumerate(self._choose_sizes()):
                 dead = self._attempt(attempt, size)
                 if self._stop is not None:
                     return self._report_stop()
@@ -103,7 +103,7 @@ class Supervisor:
         say_end(self._deaths)
         return self._deaths[-1].status
 
-    def _sizes(self) -> Iterator[int]:
+    def _choose_sizes(self) -> Iterator[int]:
         """Yield how many workers to start: one fewer after two deaths in a row."""
         for size in range(self._options.processes, self._options.min_processes, -1):
             yield from (size, size)
@@ -153,7 +153,7 @@ class Supervisor:
         env = environment(
             self._options, os.environ, rank=rank, size=size, attempt=attempt, port=port
         )
-        worker = Worker(rank, command(self._options), env, self._sinks(attempt, rank, size))
+        worker = Worker(rank, command(self._options), env, self._open_sinks(attempt, rank, size))
         self._workers.append(worker)
         self._guard.tell("+", worker.pid)
         if worker.end is not None:
@@ -161,10 +161,10 @@ class Supervisor:
         for stream in worker.streams:
             self._selector.register(stream.descriptor, selectors.EVENT_READ, stream)
 
-    def _sinks(self, attempt: int, rank: int, size: int) -> tuple[Sink, Sink]:
+    def _open_sinks(self, attempt: int, rank: int, size: int) -> tuple[Sink, Sink]:
         if self._options.logs is None:
             prefix = f"[{rank}] "
-            return (prefixed(prefix, sys.stdout.fileno()), prefixed(prefix, sys.stderr.fileno()))
+            return (to_stream(prefix, sys.stdout.fileno()), to_stream(prefix, sys.stderr.fileno()))
         path = self._options.logs / f"attempt-{attempt}" / f"rank-{rank}.log"
         moment = time.strftime("%Y-%m-%d %H:%M:%S")
         title = f"[launch] {moment} attempt {attempt}: worker {rank} of {size}"
@@ -314,7 +314,7 @@ class Death:
 
     @property
     def cause(self) -> str:
-        """How it ended, in words."""
+        """How it ended, as a string."""
         if self.code >= 0:
             return f"exited with status {self.code}"
         return f"was killed by {signal_name(-self.code)}"

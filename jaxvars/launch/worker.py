@@ -72,8 +72,8 @@ class Worker:
         )
         self.pid = self._process.pid
         self.streams = (
-            Stream(_descriptor(self._process.stdout), sinks[0]),
-            Stream(_descriptor(self._process.stderr), sinks[1]),
+            Stream(_take_descriptor(self._process.stdout), sinks[0]),
+            Stream(_take_descriptor(self._process.stderr), sinks[1]),
         )
         self.end = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
         self.place = float("inf")  # how many workers ended before it, when the system says so
@@ -126,7 +126,7 @@ def _is_over(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _descriptor(pipe: Any) -> int:
+def _take_descriptor(pipe: Any) -> int:
     """Return a new descriptor for a pipe of `Popen`."""
     with pipe:
         return os.dup(pipe.fileno())
@@ -173,11 +173,11 @@ def environment(
         count = str(options.devices_per_process)
         env |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": count, "XLA_FLAGS": flags}
     if options.gpus_per_process:
-        env["CUDA_VISIBLE_DEVICES"] = _gpus(options.gpus_per_process, rank, given)
+        env["CUDA_VISIBLE_DEVICES"] = _choose_gpus(options.gpus_per_process, rank, given)
     return env
 
 
-def _gpus(count: int, rank: int, given: Mapping[str, str]) -> str:
+def _choose_gpus(count: int, rank: int, given: Mapping[str, str]) -> str:
     visible = visible_gpus(given)
     mine = range(rank * count, (rank + 1) * count)
     return ",".join(visible[i] if visible else str(i) for i in mine)
@@ -273,7 +273,7 @@ class Stream:
             self._sink(lines)
 
 
-def prefixed(prefix: str, descriptor: int) -> Sink:
+def to_stream(prefix: str, descriptor: int) -> Sink:
     """Return a sink that writes to a descriptor, with a prefix before each line."""
     start = prefix.encode()
     return lambda lines: write_all(descriptor, b"".join(start + line + b"\n" for line in lines))

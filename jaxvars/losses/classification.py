@@ -40,7 +40,7 @@ _TWO_CLASSES = {
 }
 
 
-def _smoothed(y_true: Array, smoothing: Array, classes: int) -> Array:
+def _smooth(y_true: Array, smoothing: Array, classes: int) -> Array:
     return y_true * (1.0 - smoothing) + smoothing / classes
 
 
@@ -57,14 +57,14 @@ def categorical_crossentropy(
     import optax
 
     axis = class_axis(axis, y_pred, "categorical_crossentropy")
-    y_true = _smoothed(y_true, label_smoothing, y_true.shape[axis])
+    y_true = _smooth(y_true, label_smoothing, y_true.shape[axis])
     if from_logits:  # the safe one: a logit of minus infinity is a class that is ruled out
         last = (jnp.moveaxis(y, axis, -1) for y in (y_pred, y_true))
         return optax.safe_softmax_cross_entropy(*last)
-    return -(y_true * jnp.log(_normal(y_pred, axis))).sum(axis)
+    return -(y_true * jnp.log(_normalize(y_pred, axis))).sum(axis)
 
 
-def _normal(y_pred: Array, axis: int) -> Array:
+def _normalize(y_pred: Array, axis: int) -> Array:
     return jnp.clip(y_pred / y_pred.sum(axis, keepdims=True), EPSILON, 1.0 - EPSILON)
 
 
@@ -79,8 +79,8 @@ def categorical_focal_crossentropy(
     [0.0433]
     """
     axis = class_axis(axis, y_pred, "categorical_focal_crossentropy")
-    y_true = _smoothed(y_true, label_smoothing, y_true.shape[axis])
-    p = _normal(jax.nn.softmax(y_pred, axis) if from_logits else y_pred, axis)
+    y_true = _smooth(y_true, label_smoothing, y_true.shape[axis])
+    p = _normalize(jax.nn.softmax(y_pred, axis) if from_logits else y_pred, axis)
     weight = jnp.asarray(alpha, p.dtype)
     return (weight * (1.0 - p) ** gamma * -y_true * jnp.log(p)).sum(axis)
 
@@ -174,7 +174,7 @@ def binary_crossentropy(
     """
     import optax
 
-    y_true = _smoothed(y_true, label_smoothing, 2)
+    y_true = _smooth(y_true, label_smoothing, 2)
     if from_logits:
         return optax.sigmoid_binary_cross_entropy(y_pred, y_true).mean(axis)
     return _binary_entropy(y_true, y_pred).mean(axis)
@@ -199,7 +199,7 @@ def binary_focal_crossentropy(
     """
     import optax
 
-    y_true = _smoothed(y_true, label_smoothing, 2)
+    y_true = _smooth(y_true, label_smoothing, 2)
     if from_logits:
         loss = optax.sigmoid_focal_loss(y_pred, y_true, gamma=gamma)
     else:
@@ -309,7 +309,7 @@ class SparseCategoricalCrossentropy(
     name: str | None = "sparse_categorical_crossentropy"
     dtype: DTypeLike | None = None
 
-    def _counted(self, y_true: Any, y_pred: Any) -> Array | None:
+    def _find_counted(self, y_true: Any, y_pred: Any) -> Array | None:
         if self.ignore_class is None:
             return None
         labels, logits = as_classes(tensor(y_true, "y_true")), tensor(y_pred, "y_pred")

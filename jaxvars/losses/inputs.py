@@ -23,6 +23,7 @@ import numpy as np
 from jaxvars.display.docstrings import complete
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import unwrap
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -59,7 +60,7 @@ def wide(x: Array) -> Array:
 
 def as_classes(labels: Array) -> Array:
     """Return labels in a dtype that holds -1 and any number of classes, as uint8 does not."""
-    if jnp.issubdtype(labels.dtype, jnp.inexact):
+    if is_inexact(labels):
         return wide(labels)
     return labels.astype(jnp.int64 if labels.dtype.itemsize == 8 else jnp.int32)
 
@@ -74,12 +75,12 @@ def divide(a: Array, b: Array) -> Array:
 
 
 # ---------------------------------------------------------------- shapes
-def squeezed(one: Sizes, other: Sizes, expand: bool = True) -> tuple[Sizes, Sizes]:
+def match_shapes(one: Sizes, other: Sizes, expand: bool = True) -> tuple[Sizes, Sizes]:
     """Return two shapes with as many axes, where an axis of size 1 at the end makes up for it.
 
     Vectors get the axis, longer shapes lose it, unless `expand` is False.
 
-    >>> squeezed((8,), (8, 1)), squeezed((8, 5, 1), (8, 5)), squeezed((8,), (8, 3))
+    >>> match_shapes((8,), (8, 1)), match_shapes((8, 5, 1), (8, 5)), match_shapes((8,), (8, 3))
     (((8, 1), (8, 1)), ((8, 5), (8, 5)), ((8,), (8, 3)))
     """
     if len(one) == len(other) + 1 and one[-1] == 1:
@@ -91,15 +92,15 @@ def squeezed(one: Sizes, other: Sizes, expand: bool = True) -> tuple[Sizes, Size
 
 def check_same_shape(y_true: Array, y_pred: Array, what: str) -> None:
     """Raise ShapeError unless labels and predictions have the same shape, or nearly so."""
-    true, pred = squeezed(y_true.shape, y_pred.shape)
+    true, pred = match_shapes(y_true.shape, y_pred.shape)
     if true != pred:
         raise ShapeError(
             f"{what} compares arrays of the same shape, but y_true has shape {y_true.shape} and "
-            f"y_pred {y_pred.shape}.{_shape_hint(true, pred)}"
+            f"y_pred {y_pred.shape}.{_hint_at_shapes(true, pred)}"
         )
 
 
-def _shape_hint(true: Sizes, pred: Sizes) -> str:
+def _hint_at_shapes(true: Sizes, pred: Sizes) -> str:
     if true == pred[:-1]:
         return " For labels that are integers, use the function whose name begins with 'sparse'."
     if true[:-1] == pred:
@@ -107,16 +108,19 @@ def _shape_hint(true: Sizes, pred: Sizes) -> str:
     return " Reshape one of them, or jnp.broadcast_to it where that is meant."
 
 
-def aligned(y_true: Array, y_pred: Array) -> tuple[Array, Array]:
+def reshape_alike(y_true: Array, y_pred: Array) -> tuple[Array, Array]:
     """Return labels and predictions with one shape."""
-    true, pred = squeezed(y_true.shape, y_pred.shape)
+    true, pred = match_shapes(y_true.shape, y_pred.shape)
     return y_true.reshape(true), y_pred.reshape(pred)
 
 
-def leading(weight: Array, shape: Sizes, what: str) -> Array:
+def expand_weight(weight: Array, shape: Sizes, what: str) -> Array:
     """Return weights of whole samples, or of parts of them, with an axis for each of a shape.
 
-    >>> leading(jnp.ones(4), (4, 3), "mse").shape, leading(jnp.ones((4, 1)), (4,), "mse").shape
+    >>> (
+    ...     expand_weight(jnp.ones(4), (4, 3), "mse").shape,
+    ...     expand_weight(jnp.ones((4, 1)), (4,), "mse").shape,
+    ... )
     ((4, 1), (4,))
     """
     sizes = weight.shape
@@ -150,11 +154,11 @@ def sparse_labels(y_true: Array, y_pred: Array, axis: int, what: str) -> Array:
         return y_true.reshape(shape)
     raise ShapeError(
         f"{what} takes integer labels of shape {shape} for predictions of shape {y_pred.shape}, "
-        f"but y_true has shape {y_true.shape}.{_label_hint(y_true, y_pred)}"
+        f"but y_true has shape {y_true.shape}.{_hint_at_labels(y_true, y_pred)}"
     )
 
 
-def _label_hint(y_true: Array, y_pred: Array) -> str:
+def _hint_at_labels(y_true: Array, y_pred: Array) -> str:
     if y_true.shape == y_pred.shape:
         return " If they are one-hot, use the function without 'sparse' in its name."
     if y_true.ndim == y_pred.ndim + 1 and y_true.dtype.kind not in "iub":
@@ -200,7 +204,7 @@ def _run(
 ) -> Array:  # fmt: skip
     y_pred = wide(y_pred)
     if align:
-        y_true, y_pred = aligned(y_true.astype(y_pred.dtype), y_pred)
+        y_true, y_pred = reshape_alike(y_true.astype(y_pred.dtype), y_pred)
     return kernel(y_true, y_pred, **{name: option for name, _, option in static}, **numbers)
 
 
@@ -211,17 +215,17 @@ def _freeze(options: dict[str, Any]) -> tuple[tuple[str, type, Any], ...]:
 
 
 def elementwise(
-    words: Mapping[str, str] = MappingProxyType({}),
+    docs: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
     """Return a decorator that makes a function of labels and predictions from its formula.
 
     A formula takes both as floats of one dtype and shape, and options. Those that are floats by
-    default are numbers of the program; it is compiled for each value of the others. The words
-    are what its docstring leaves out.
+    default are numbers of the program; it is compiled for each value of the others. `docs`
+    says what its docstring leaves out.
     """
 
     def decorate(formula: Callable[P, Array]) -> Callable[P, Array]:
-        complete(formula, words)
+        complete(formula, docs)
         signature = inspect.signature(formula)
         given = signature.parameters.items()
         defaults = {name: p.default for name, p in given if p.default is not p.empty}

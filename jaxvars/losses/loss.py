@@ -16,9 +16,9 @@ from typing import Any, ClassVar, TypeAlias, dataclass_transform
 import jax
 import jax.numpy as jnp
 
-from jaxvars.display.docstrings import complete, described
+from jaxvars.display.docstrings import complete, describe_arguments
 from jaxvars.display.text import did_you_mean
-from jaxvars.losses.inputs import divide, float_dtype, leading, tensor, wide
+from jaxvars.losses.inputs import divide, expand_weight, float_dtype, tensor, wide
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.typing import Array, DTypeLike
@@ -27,7 +27,7 @@ Reduction: TypeAlias = str | None
 
 MEAN = "sum_over_batch_size"
 REDUCTIONS = (MEAN, "mean", "mean_with_sample_weight", "sum", "none")
-_WORDS = {
+_DOCS = {
     "reduction": "see `Loss`.",
     "name": "what errors call it.",
     "dtype": "of the result; see `Loss`.",
@@ -102,19 +102,19 @@ class Loss(ABC):
         """
         refuse_if_forked("A loss is computed")
         values = jnp.asarray(self.call(y_true, y_pred))
-        weight = self._weight(values.shape, sample_weight)
-        counted = self._counted(y_true, y_pred)
+        weight = self._expand_weight(values.shape, sample_weight)
+        counted = self._find_counted(y_true, y_pred)
         loss = _reduce(values, weight, counted, reduction=self.reduction or "none")
         return loss if self.dtype is None else loss.astype(float_dtype(self.dtype, "the loss"))
 
-    def _weight(self, shape: tuple[int, ...], sample_weight: Any) -> Array | None:
+    def _expand_weight(self, shape: tuple[int, ...], sample_weight: Any) -> Array | None:
         if sample_weight is None:
             return None
         what = self.name or type(self).__name__
         weight = tensor(sample_weight, f"sample_weight of {what}")
-        return leading(weight, shape, what) if shape else weight
+        return expand_weight(weight, shape, what) if shape else weight
 
-    def _counted(self, y_true: Any, y_pred: Any) -> Array | None:
+    def _find_counted(self, y_true: Any, y_pred: Any) -> Array | None:
         """Return which of the values count in a mean, or None for all."""
         return None
 
@@ -153,18 +153,18 @@ class FunctionLoss(Loss, ABC):
 
     fn: ClassVar[Any]
 
-    def __init_subclass__(cls, fn: Callable[..., Array] | None = None, **words: str) -> None:
+    def __init_subclass__(cls, fn: Callable[..., Array] | None = None, **docs: str) -> None:
         super().__init_subclass__()
         if fn is not None and "name" not in cls.__annotations__:
             cls.name, cls.__annotations__["name"] = fn.__name__, "str | None"
         dataclasses.dataclass(frozen=True)(cls)
         if fn is not None:
             cls.fn = staticmethod(fn)
-            complete(cls, {**described(fn), **_WORDS, **words})
+            complete(cls, {**describe_arguments(fn), **_DOCS, **docs})
 
     def call(self, y_true: Any, y_pred: Any) -> Array:
         """Return what the function says."""
-        options = {name: x for name, x in self.get_config().items() if name not in _WORDS}
+        options = {name: x for name, x in self.get_config().items() if name not in _DOCS}
         return type(self).fn(y_true, y_pred, **options)
 
 

@@ -182,7 +182,7 @@ def hinge(y_true: Any, y_pred: Any) -> Array:
     >>> hinge([[0, 1]], [[0.5, 0.5]]).tolist()
     [1.0]
     """
-    return _margins(y_true, y_pred).mean(-1)
+    return _find_margins(y_true, y_pred).mean(-1)
 
 
 @elementwise(_SIGNED)
@@ -192,10 +192,10 @@ def squared_hinge(y_true: Any, y_pred: Any) -> Array:
     >>> squared_hinge([[0, 1]], [[0.5, 0.5]]).tolist()
     [1.25]
     """
-    return jnp.square(_margins(y_true, y_pred)).mean(-1)
+    return jnp.square(_find_margins(y_true, y_pred)).mean(-1)
 
 
-def _margins(y_true: Array, y_pred: Array) -> Array:
+def _find_margins(y_true: Array, y_pred: Array) -> Array:
     is_binary = ((y_true == 0) | (y_true == 1)).all()
     return _positive(1.0 - y_pred * jnp.where(is_binary, 2.0 * y_true - 1.0, y_true))
 

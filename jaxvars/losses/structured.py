@@ -125,9 +125,9 @@ def circle(
     [0.0, 0.0]
     """
     pred = tensor(y_pred, "y_pred of circle")
-    true = _circle_labels(y_true, pred, "y_true")
+    true = _check_circle_labels(y_true, pred, "y_true")
     refs = pred if ref_embeddings is None else tensor(ref_embeddings, "ref_embeddings of circle")
-    labels = true if ref_labels is None else _circle_labels(ref_labels, refs, "ref_labels")
+    labels = true if ref_labels is None else _check_circle_labels(ref_labels, refs, "ref_labels")
     if labels.shape != refs.shape[:1] or refs.shape[1:] != pred.shape[1:]:
         raise ShapeError(
             f"circle was given {labels.shape[0]} labels for references of shape {refs.shape}, and "
@@ -136,7 +136,7 @@ def circle(
     return _circle(true, pred, labels, refs, bool(remove_diagonal), gamma, margin)
 
 
-def _circle_labels(labels: Any, embeddings: Array, what: str) -> Array:
+def _check_circle_labels(labels: Any, embeddings: Array, what: str) -> Array:
     array = tensor(labels, f"{what} of circle")
     if embeddings.ndim != 2 or array.size != embeddings.shape[0]:
         raise ShapeError(
@@ -218,5 +218,5 @@ class Circle(
     name: str | None = "circle"
     dtype: DTypeLike | None = None
 
-    def _counted(self, y_true: Any, y_pred: Any) -> Array:
+    def _find_counted(self, y_true: Any, y_pred: Any) -> Array:
         return self.call(y_true, y_pred) > 0

@@ -17,11 +17,11 @@ import jax.numpy as jnp
 from jaxvars.display.docstrings import complete_by, make_class
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
-    aligned,
     as_classes,
     check_same_shape,
     check_whole,
     elementwise,
+    reshape_alike,
     sparse_labels,
     tensor,
     wide,
@@ -63,7 +63,7 @@ def accuracy(y_true: Any, y_pred: Any) -> Array:
 
 @jax.jit
 def _accuracy(y_true: Array, y_pred: Array) -> Array:
-    return jnp.equal(*aligned(as_classes(y_true), as_classes(y_pred))).astype(jnp.float32)
+    return jnp.equal(*reshape_alike(as_classes(y_true), as_classes(y_pred))).astype(jnp.float32)
 
 
 @elementwise(
@@ -103,7 +103,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     >>> sparse_categorical_accuracy([1, 0], [[0.2, 0.8], [0.3, 0.7]]).tolist()
     [1.0, 0.0]
     """
-    return _sparse_categorical_accuracy(*_sparse(y_true, y_pred, "sparse_categorical_accuracy"))
+    return _sparse_categorical_accuracy(*_as_sparse(y_true, y_pred, "sparse_categorical_accuracy"))
 
 
 @jax.jit
@@ -111,7 +111,7 @@ def _sparse_categorical_accuracy(labels: Array, y_pred: Array) -> Array:
     return (labels.astype(jnp.int32) == y_pred.argmax(-1)).astype(jnp.float32)
 
 
-def _sparse(y_true: Any, y_pred: Any, what: str) -> tuple[Array, Array]:
+def _as_sparse(y_true: Any, y_pred: Any, what: str) -> tuple[Array, Array]:
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     if not pred.ndim:
         raise ShapeError(f"y_pred of {what} has an axis for the classes, the last one.")
@@ -144,7 +144,9 @@ def sparse_top_k_categorical_accuracy(
     [1.0]
     """
     what = "sparse_top_k_categorical_accuracy"
-    return _sparse_top_k(*_sparse(y_true, y_pred, what), k=checked_k(k), ids=bool(from_sorted_ids))
+    return _sparse_top_k(
+        *_as_sparse(y_true, y_pred, what), k=checked_k(k), ids=bool(from_sorted_ids)
+    )
 
 
 @jax.jit(static_argnames=("k", "ids"))

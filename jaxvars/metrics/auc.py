@@ -10,7 +10,13 @@ import jax.numpy as jnp
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import EPSILON, divide, tensor
-from jaxvars.metrics.confusion import KINDS, checked_thresholds, confusions, even_thresholds, inputs
+from jaxvars.metrics.confusion import (
+    KINDS,
+    check_thresholds,
+    count_confusions,
+    even_thresholds,
+    inputs,
+)
 from jaxvars.metrics.metric import LateCounts, describe_update, unseen
 from jaxvars.metrics.sums import total
 from jaxvars.typing import Array, DTypeLike
@@ -58,7 +64,7 @@ class AUC(LateCounts, kinds=KINDS):
         self.curve = one_of(str(curve).upper(), "curve", CURVES)
         self.summation_method = one_of(str(summation_method).lower(), "summation method", METHODS)
         self.thresholds, self.num_thresholds = thresholds, num_thresholds
-        self._at = _ends(thresholds, num_thresholds)
+        self._at = _add_ends(thresholds, num_thresholds)
         if num_labels and not multi_label:
             raise ValueError("num_labels is for multi_label=True: labels with a curve each.")
         self.multi_label, self.num_labels = multi_label, num_labels
@@ -80,7 +86,7 @@ class AUC(LateCounts, kinds=KINDS):
             weights = tensor(weights, f"label_weights of {self.name}")
         self._check(pred, weights)
         found = unseen(
-            lambda: confusions(
+            lambda: count_confusions(
                 true, pred, weight, None if self.multi_label else weights,
                 thresholds=self._at, by_label=self.multi_label, from_logits=self.from_logits,
             )
@@ -113,13 +119,13 @@ class AUC(LateCounts, kinds=KINDS):
             return jnp.zeros((), self.dtype)
         weights = self.label_weights if self.multi_label else None
         found = _area(self._parts(), weights, curve=self.curve, method=self.summation_method)
-        return self._rounded(found)
+        return self._to_dtype(found)
 
 
-def _ends(thresholds: Any, count: int) -> tuple[float, ...]:
+def _add_ends(thresholds: Any, count: int) -> tuple[float, ...]:
     """Return thresholds with one below 0 and one above 1, between which all scores are."""
     if thresholds is not None:
-        inner = sorted(checked_thresholds(thresholds, 0.5)) if len(thresholds) else []
+        inner = sorted(check_thresholds(thresholds, 0.5)) if len(thresholds) else []
     elif count < 2:
         raise ValueError(f"num_thresholds is an integer above 1, not {count!r}.")
     else:
@@ -131,17 +137,17 @@ def _ends(thresholds: Any, count: int) -> tuple[float, ...]:
 def _area(parts: list[Array], weights: Array, curve: str, method: str) -> Array:
     counts = tuple(map(total, parts))
     if (curve, method) == ("PR", "interpolation"):
-        areas = _interpolated(*counts).sum(0)
+        areas = _interpolate(*counts).sum(0)
     else:
         x, y = {"ROC": _roc, "PR": _pr, "PRGAIN": _gains}[curve](*counts)
-        areas = ((x[:-1] - x[1:]) * _heights(y, method)).sum(0)
+        areas = ((x[:-1] - x[1:]) * _find_heights(y, method)).sum(0)
     if weights is None:
         return areas.mean()
     weights = jnp.broadcast_to(jnp.asarray(weights, areas.dtype), areas.shape)
     return divide((areas * weights).sum(), weights.sum())
 
 
-def _heights(y: Array, method: str) -> Array:
+def _find_heights(y: Array, method: str) -> Array:
     if method == "interpolation":
         return (y[:-1] + y[1:]) / 2.0
     return jnp.minimum(y[:-1], y[1:]) if method == "minoring" else jnp.maximum(y[:-1], y[1:])
@@ -162,7 +168,7 @@ def _gains(tp: Array, fp: Array, tn: Array, fn: Array) -> tuple[Array, Array]:
     return jnp.maximum(recall, 0.0), precision
 
 
-def _interpolated(tp: Array, fp: Array, tn: Array, fn: Array) -> Array:
+def _interpolate(tp: Array, fp: Array, tn: Array, fn: Array) -> Array:
     """Return the areas between thresholds, where true positives grow evenly with positives."""
     p = tp + fp
     slope = divide(tp[:-1] - tp[1:], jnp.maximum(p[:-1] - p[1:], 0.0))

@@ -20,10 +20,10 @@ import numpy as np
 
 from jaxvars.display.docstrings import make_class
 from jaxvars.errors import ShapeError
-from jaxvars.losses.inputs import EPSILON, divide, leading, squeezed, tensor, wide
+from jaxvars.losses.inputs import EPSILON, divide, expand_weight, match_shapes, tensor, wide
 from jaxvars.metrics.accuracies import checked_k
 from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
-from jaxvars.metrics.sums import Tally, grouped, joined, take_all, total
+from jaxvars.metrics.sums import Tally, group_sums, join_parts, take_all, total
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
 
@@ -34,10 +34,10 @@ LEAST = -1e10
 """What a score counts as that is not among the k best: below any threshold."""
 
 
-def checked_thresholds(given: Any, default: float) -> Thresholds:
+def check_thresholds(given: Any, default: float) -> Thresholds:
     """Return thresholds as a tuple, in the order given; raise ValueError unless all are in [0, 1].
 
-    >>> checked_thresholds(None, 0.5), checked_thresholds([0.2, 0.1], 0.5)
+    >>> check_thresholds(None, 0.5), check_thresholds([0.2, 0.1], 0.5)
     ((0.5,), (0.2, 0.1))
     """
     if given is None:
@@ -74,7 +74,7 @@ def check_class(y_pred: Array, top_k: int | None, class_id: int | None, what: st
 def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
     """Return labels, scores, and weights or None, of one shape but for the weights."""
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
-    preds, trues = squeezed(pred.shape, true.shape)
+    preds, trues = match_shapes(pred.shape, true.shape)
     if trues != preds:
         raise ShapeError(
             f"{what} takes labels and scores of the same shape, but y_true has shape {true.shape} "
@@ -84,11 +84,11 @@ def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Arr
         true, pred, preds = true.reshape(1), pred.reshape(1), (1,)
     true, pred = true.reshape(preds), pred.reshape(preds)
     if weight is not None:
-        weight = leading(tensor(weight, f"sample_weight of {what}"), preds, what)
+        weight = expand_weight(tensor(weight, f"sample_weight of {what}"), preds, what)
     return true, pred, weight
 
 
-def confusions(
+def count_confusions(
     y_true: Array, y_pred: Array, weight: Array, label_weights: Array = None, *,
     thresholds: Thresholds, top_k: int | None = None, class_id: int | None = None,
     by_label: bool = False, from_logits: bool = False,
@@ -98,7 +98,7 @@ def confusions(
     Only the best `top_k` scores along the last axis count, or the index `class_id` alone; with
     `by_label` those of each label, the last axis, are counted apart.
     """
-    known, back, cut = _table(thresholds)
+    known, back, cut = _sort_thresholds(thresholds)
     return _confusions(
         y_true, y_pred, weight, label_weights, known, back,
         cut=cut, top_k=top_k, class_id=class_id, by_label=by_label, from_logits=from_logits,
@@ -106,7 +106,7 @@ def confusions(
 
 
 @functools.lru_cache(maxsize=256)
-def _table(thresholds: Thresholds) -> tuple[Array, Array, bool]:
+def _sort_thresholds(thresholds: Thresholds) -> tuple[Array, Array, bool]:
     """Return thresholds sorted, where each is now, and whether scores are cut to [0, 1]."""
     order = np.argsort(np.array(thresholds), kind="stable")
     known = np.array(thresholds)[order]
@@ -132,7 +132,7 @@ def _confusions(
         parts = [None if part is None else part[..., class_id] for part in parts]
     labels = y_pred.shape[-1] if by_label else 1
     parts = [None if part is None else part.reshape(-1, labels) for part in parts]
-    counts = _counted(parts[0], parts[1], parts[2], known.astype(pred.dtype), back)
+    counts = _count_buckets(parts[0], parts[1], parts[2], known.astype(pred.dtype), back)
     return counts if by_label else tuple(count[..., 0] for count in counts)
 
 
@@ -142,16 +142,16 @@ def _best(scores: Array, k: int) -> Array:
     return jnp.where(best, scores, LEAST)
 
 
-def _counted(true: Array, pred: Array, weights: Array, known: Array, back: Array) -> Any:
+def _count_buckets(true: Array, pred: Array, weights: Array, known: Array, back: Array) -> Any:
     passed = jnp.searchsorted(known, pred)  # how many thresholds are below the score
     passed = jnp.where(jnp.isnan(pred), 0, passed)
     ones = jnp.ones(true.shape, jnp.int32) if weights is None else weights
     labels = jnp.broadcast_to(jnp.arange(true.shape[1]), true.shape)
     shape = (2, known.size + 1, true.shape[1])
-    buckets = grouped(ones, (true.astype(jnp.int32), passed, labels), shape)
-    above = jax.lax.associative_scan(joined, buckets, reverse=True, axis=2)
+    buckets = group_sums(ones, (true.astype(jnp.int32), passed, labels), shape)
+    above = jax.lax.associative_scan(join_parts, buckets, reverse=True, axis=2)
     (no, yes), (fp, tp) = above[:, :, 0].swapaxes(0, 1), above[:, :, 1:][:, :, back].swapaxes(0, 1)
-    rest = lambda all_, some: joined(all_[:, None], -some)  # noqa: E731
+    rest = lambda all_, some: join_parts(all_[:, None], -some)  # noqa: E731
     return tp, fp, rest(no, fp), rest(yes, tp)
 
 
@@ -191,7 +191,7 @@ class Thresholded(KnownMetric, ABC):
         given = inputs(y_true, y_pred, sample_weight, self.name)
         chosen: Any = {"top_k": self.top_k, "class_id": self.class_id}
         check_class(given[1], **chosen, what=self.name)
-        found = unseen(lambda: confusions(*given, thresholds=self._at, **chosen))
+        found = unseen(lambda: count_confusions(*given, thresholds=self._at, **chosen))
         counts: dict[str, Any] = dict(zip(KINDS, found, strict=True))
         take_all((self._tally(kind), counts[kind]) for kind in self._kinds)
 
@@ -204,7 +204,7 @@ class Thresholded(KnownMetric, ABC):
     @context.restoring()
     def _one(self, values: Array) -> Array:
         """Return a value for each threshold, or that of the only one."""
-        return self._rounded(values[0] if len(self._at) == 1 else values)
+        return self._to_dtype(values[0] if len(self._at) == 1 else values)
 
 
 # ---------------------------------------------------------------- counts
@@ -214,7 +214,7 @@ class _Count(Thresholded, ABC):
     ) -> None:
         super().__init__(dtype, name)
         self.thresholds = thresholds
-        self._begin(checked_thresholds(thresholds, 0.5))
+        self._begin(check_thresholds(thresholds, 0.5))
 
     def result(self) -> Array:
         """Return the count, or one for each threshold."""
@@ -234,7 +234,7 @@ FalseNegatives = _make_count("FalseNegatives", "false_negatives", "How many no a
 
 # ---------------------------------------------------------------- precision and recall
 @jax.jit
-def _share(some: Array, others: Array) -> Array:
+def _divide_tallies(some: Array, others: Array) -> Array:
     """Return a part of a whole, given the tallies of both parts."""
     return divide(total(some), total(some) + total(others))
 
@@ -247,11 +247,11 @@ class _Share(Thresholded, ABC):
         super().__init__(dtype, name)
         self.thresholds, self.class_id = thresholds, class_id
         self.top_k = None if top_k is None else checked_k(top_k)
-        self._begin(checked_thresholds(thresholds, 0.5 if top_k is None else LEAST))
+        self._begin(check_thresholds(thresholds, 0.5 if top_k is None else LEAST))
 
     def result(self) -> Array:
         """Return the part, or one for each threshold; 0 of nothing."""
-        return self._one(_share(*self._parts()))
+        return self._one(_divide_tallies(*self._parts()))
 
 
 def _make_share(name: str, others: str, what: str) -> type[_Share]:
@@ -286,7 +286,7 @@ class _At(Thresholded, ABC):
     def result(self) -> Array:
         """Return the best at any threshold; 0 where there is none."""
         least = getattr(self, self._given)
-        return self._rounded(_best_at(self._parts(), least, best=self._best, given=self._given))
+        return self._to_dtype(_best_at(self._parts(), least, best=self._best, given=self._given))
 
 
 @jax.jit(static_argnames=("best", "given"))

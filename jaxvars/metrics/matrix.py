@@ -18,13 +18,13 @@ from jaxvars.losses.inputs import (
     check_whole,
     class_axis,
     divide,
-    leading,
-    squeezed,
+    expand_weight,
+    match_shapes,
     tensor,
     wide,
 )
 from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
-from jaxvars.metrics.sums import grouped, total
+from jaxvars.metrics.sums import group_sums, total
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
@@ -59,9 +59,9 @@ def confusion_matrix(
     >>> confusion_matrix([0, 1, 2], [0, 2, 2]).tolist()
     [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
     """
-    true, pred, weight = _classes(labels, predictions, weights, "confusion_matrix")
+    true, pred, weight = _check_classes(labels, predictions, weights, "confusion_matrix")
     if num_classes is None:
-        num_classes = _largest(true, pred) + 1
+        num_classes = _find_largest(true, pred) + 1
     for array, what in ((true, "label"), (pred, "prediction")):
         _check_in(array, num_classes, what)
     kind = as_dtype(dtype)
@@ -69,13 +69,13 @@ def confusion_matrix(
         whole = kind if kind.itemsize == 8 else jnp.int32
         is_cut = jnp.issubdtype(kind, jnp.integer)
         weight = weight.astype(whole) if is_cut else wide(weight)
-    return total(_matrix(true, pred, weight, None, classes=num_classes)).astype(kind)
+    return total(_count_pairs(true, pred, weight, None, classes=num_classes)).astype(kind)
 
 
 @context.restoring()
-def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
+def _check_classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
-    trues, preds = squeezed(true.shape, pred.shape)
+    trues, preds = match_shapes(true.shape, pred.shape)
     if trues != preds:
         raise ShapeError(
             f"{what} takes labels and predicted labels of the same shape, but the labels have "
@@ -83,12 +83,12 @@ def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, A
         )
     check_whole(true, what)
     if weight is not None:
-        weight = leading(tensor(weight, f"sample_weight of {what}"), trues, what)
+        weight = expand_weight(tensor(weight, f"sample_weight of {what}"), trues, what)
         weight = jnp.broadcast_to(weight, trues).reshape(-1)
     return as_classes(true).reshape(-1), as_classes(pred).reshape(-1), weight
 
 
-def _largest(*arrays: Array) -> int:
+def _find_largest(*arrays: Array) -> int:
     if any(map(context.is_tracer, arrays)):
         raise ValueError(
             "confusion_matrix needs num_classes in compiled code: a program has fixed shapes."
@@ -106,13 +106,13 @@ def _check_in(array: Array, classes: int, what: str) -> None:
 
 
 @jax.jit(static_argnames="classes")
-def _matrix(true: Array, pred: Array, weight: Array, ignored: Array, classes: int) -> Array:
+def _count_pairs(true: Array, pred: Array, weight: Array, ignored: Array, classes: int) -> Array:
     ones = jnp.ones(true.shape, jnp.int32) if weight is None else weight
     kept = (true >= 0) & (true < classes) & (pred >= 0) & (pred < classes)
     if ignored is not None:
         kept &= true != ignored
     where = tuple(jnp.where(kept, x, 0).astype(jnp.int32) for x in (true, pred))
-    return grouped(jnp.where(kept, ones, 0), where, (classes, classes))
+    return group_sums(jnp.where(kept, ones, 0), where, (classes, classes))
 
 
 class MatrixMetric(KnownMetric, ABC):
@@ -141,14 +141,14 @@ class MatrixMetric(KnownMetric, ABC):
     )
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and predictions into account."""
-        true = y_true if self.sparse_y_true else self._argmax(y_true, "y_true")
-        pred = y_pred if self.sparse_y_pred else self._argmax(y_pred, "y_pred")
-        true, pred, weight = _classes(true, pred, sample_weight, self.name)
+        true = y_true if self.sparse_y_true else self._find_argmax(y_true, "y_true")
+        pred = y_pred if self.sparse_y_pred else self._find_argmax(y_pred, "y_pred")
+        true, pred, weight = _check_classes(true, pred, sample_weight, self.name)
         weight = None if weight is None else wide(weight)
         given = (true, pred, weight, self.ignore_class)
-        self.total_cm.take(unseen(lambda: _matrix(*given, classes=self.num_classes)))
+        self.total_cm.take(unseen(lambda: _count_pairs(*given, classes=self.num_classes)))
 
-    def _argmax(self, scores: Any, what: str) -> Array:
+    def _find_argmax(self, scores: Any, what: str) -> Array:
         array = tensor(scores, f"{what} of {self.name}")
         return unseen(lambda: jnp.argmax(array, class_axis(self.axis, array, self.name)))
 
@@ -182,11 +182,11 @@ class ConfusionMatrix(MatrixMetric):
 
     def result(self) -> Array:
         """Return the matrix."""
-        return self._rounded(_normalized(self.total_cm.parts.value, how=self.normalize))
+        return self._to_dtype(_normalize(self.total_cm.parts.value, how=self.normalize))
 
 
 @jax.jit(static_argnames="how")
-def _normalized(parts: Array, how: str | None) -> Array:
+def _normalize(parts: Array, how: str | None) -> Array:
     matrix = total(parts)
     if how is None:
         return matrix
@@ -210,11 +210,11 @@ class _IoU(MatrixMetric, ABC):
         """Return the mean over the target classes that there were; 0 when there were none."""
         chosen = self.target_class_ids
         targets = tuple(range(self.num_classes) if chosen is None else chosen)
-        return self._rounded(_overlap(self.total_cm.parts.value, targets=targets))
+        return self._to_dtype(_find_overlap(self.total_cm.parts.value, targets=targets))
 
 
 @jax.jit(static_argnames="targets")
-def _overlap(parts: Array, targets: tuple[int, ...]) -> Array:
+def _find_overlap(parts: Array, targets: tuple[int, ...]) -> Array:
     matrix, chosen = total(parts), np.array(targets)
     both = jnp.diag(matrix)[chosen]
     either = (matrix.sum(0) + matrix.sum(1))[chosen] - both

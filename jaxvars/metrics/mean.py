@@ -16,23 +16,23 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import losses
-from jaxvars.display.docstrings import described, make_class
+from jaxvars.display.docstrings import describe_arguments, make_class
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
     EPSILON,
-    aligned,
     as_classes,
     check_same_shape,
     divide,
     elementwise,
-    leading,
-    squeezed,
+    expand_weight,
+    match_shapes,
+    reshape_alike,
     tensor,
     wide,
 )
 from jaxvars.losses.regression import make_plain
 from jaxvars.metrics.metric import KnownMetric, arguments_of, describe_update, unseen
-from jaxvars.metrics.sums import parts_of, summed, take_all, total
+from jaxvars.metrics.sums import parts_of, sum_to_parts, take_all, total
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
 
@@ -41,13 +41,13 @@ Weight: TypeAlias = Any
 
 # ---------------------------------------------------------------- sums
 @context.restoring()
-def samplewise(values: Any, sample_weight: Any, what: str) -> tuple[Array, Weight, int]:
+def align_samples(values: Any, sample_weight: Any, what: str) -> tuple[Array, Weight, int]:
     """Return values and weights with the axes they are multiplied along, and how many these are."""
     values = tensor(values, f"the values of {what}")
     if sample_weight is None:
         return values, None, 0
     weight = tensor(sample_weight, f"sample_weight of {what}")
-    sizes, weights = squeezed(values.shape, weight.shape)
+    sizes, weights = match_shapes(values.shape, weight.shape)
     beside = zip(weights, sizes, strict=False)
     if len(weights) > len(sizes) or not all(w in (1, n) for w, n in beside):
         raise ShapeError(
@@ -63,16 +63,16 @@ def sums(values: Array, weight: Weight, axes: int, mean: bool) -> tuple[Array, A
     values = wide(values)
     if weight is None:
         count = parts_of(jnp.int32(values.shape[0] if values.ndim else 1))
-        return summed(_from(1, values, mean)), count
+        return sum_to_parts(_from(1, values, mean)), count
     values = _from(axes, values, mean)
     weight = jnp.broadcast_to(weight.astype(values.dtype), values.shape)
-    return summed(_from(1, values * weight, mean)), summed(_from(1, weight, mean))
+    return sum_to_parts(_from(1, values * weight, mean)), sum_to_parts(_from(1, weight, mean))
 
 
 def _from(axis: int, x: Array, mean: bool) -> Array:
     """Return the sum, or mean, of an array along the axes from one on."""
     sizes = x.shape[axis:]
-    sum_ = total(summed(x, range(axis, x.ndim)))
+    sum_ = total(sum_to_parts(x, range(axis, x.ndim)))
     return sum_ / math.prod(sizes) if mean and sizes else sum_
 
 
@@ -94,12 +94,12 @@ class Sum(KnownMetric):
     @describe_update(values="numbers, of any shape.")
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Add values."""
-        given = samplewise(values, sample_weight, self.name)
+        given = align_samples(values, sample_weight, self.name)
         self.total.take(unseen(lambda: sums(*given, mean=False))[0])
 
     def result(self) -> Array:
         """Return the sum."""
-        return self._rounded(self.total.value)
+        return self._to_dtype(self.total.value)
 
 
 class MeanOf(KnownMetric, ABC):
@@ -116,20 +116,20 @@ class MeanOf(KnownMetric, ABC):
         self.count = self.add_tally("count")
 
     def _take(self, values: Any, sample_weight: Any) -> None:
-        given = samplewise(values, sample_weight, self.name)
+        given = align_samples(values, sample_weight, self.name)
         all_, count = unseen(lambda: sums(*given, mean=True))
         take_all([(self.total, all_), (self.count, count)])
 
     def result(self) -> Array:
         """Return the mean; 0 when there were no samples."""
-        return self._rounded(self._mean())
+        return self._to_dtype(self._mean())
 
     def _mean(self) -> Array:
-        return _quotient(self.total.parts.value, self.count.parts.value)
+        return _divide_totals(self.total.parts.value, self.count.parts.value)
 
 
 @jax.jit
-def _quotient(a: Array, b: Array) -> Array:
+def _divide_totals(a: Array, b: Array) -> Array:
     return divide(total(a), total(b))
 
 
@@ -172,8 +172,8 @@ class MeanOfKnown(MeanOfFunction, ABC):
     _fn: ClassVar[Callable[..., Array]]
     _options: ClassVar[list[str]] = []
 
-    def __init_subclass__(cls, fn: Callable[..., Array] | None = None, **words: str) -> None:
-        super().__init_subclass__(**{**described(fn), **words})
+    def __init_subclass__(cls, fn: Callable[..., Array] | None = None, **docs: str) -> None:
+        super().__init_subclass__(**{**describe_arguments(fn), **docs})
         if fn is not None:
             cls._fn = staticmethod(fn)
             cls._options = [name for name in arguments_of(cls) if name not in ("name", "dtype")]
@@ -255,8 +255,8 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     0.5714
     """
     true, pred = y_true.mean(axis, keepdims=True), y_pred.mean(axis, keepdims=True)
-    spread = y_true.var(axis) + y_pred.var(axis) + jnp.square(true - pred).squeeze(axis)
-    return 2 * ((y_true - true) * (y_pred - pred)).mean(axis) / (spread + EPSILON)
+    scale = y_true.var(axis) + y_pred.var(axis) + jnp.square(true - pred).squeeze(axis)
+    return 2 * ((y_true - true) * (y_pred - pred)).mean(axis) / (scale + EPSILON)
 
 
 # ---------------------------------------------------------------- means of losses
@@ -334,13 +334,13 @@ class RootMeanSquaredError(MeanOfFunction):
 
     def result(self) -> Array:
         """Return the root; 0 when there were no samples."""
-        return self._rounded(jnp.sqrt(self._mean()))
+        return self._to_dtype(jnp.sqrt(self._mean()))
 
 
 @jax.jit
 def _squares(true: Array, pred: Array) -> Array:
     pred = wide(pred)
-    return jnp.square(jnp.subtract(*aligned(true.astype(pred.dtype), pred)))
+    return jnp.square(jnp.subtract(*reshape_alike(true.astype(pred.dtype), pred)))
 
 
 @final
@@ -410,5 +410,5 @@ class SparseCategoricalCrossentropy(
         counted = labels.reshape(values.shape) != self.ignore_class
         if sample_weight is not None:
             weight = tensor(sample_weight, "sample_weight")
-            counted = counted * leading(weight, values.shape, self.name)
+            counted = counted * expand_weight(weight, values.shape, self.name)
         self._take(values, counted.astype(jnp.float32))

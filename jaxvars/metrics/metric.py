@@ -37,7 +37,7 @@ from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.typing import Array, DTypeLike
 
-_WORDS = {
+_DOCS = {
     "dtype": "of the result, a float; float32 when None.",
     "num_classes": "how many there are.",
     "target_class_ids": "the classes that the mean is of.",
@@ -202,7 +202,7 @@ class Metric(Module, ABC):
             )
         mine, theirs = self.get_config(), other.get_config()
         pairs = {n: (mine.get(n), theirs.get(n)) for n in {**mine, **theirs} if n != "name"}
-        unlike = {name: pair for name, pair in pairs.items() if not _same(*pair)}
+        unlike = {name: pair for name, pair in pairs.items() if not _is_same(*pair)}
         if unlike:
             here, there = map(list, zip(*unlike.values(), strict=True))
             raise ValueError(
@@ -211,7 +211,7 @@ class Metric(Module, ABC):
             )
 
     @context.restoring()
-    def _rounded(self, value: Array) -> Array:
+    def _to_dtype(self, value: Array) -> Array:
         """Return a result in the metric's dtype."""
         return value.astype(self.dtype)
 
@@ -224,12 +224,12 @@ class Metric(Module, ABC):
 class KnownMetric(Metric, ABC):
     """A metric of this package, whose docstring is completed by what many of them take."""
 
-    def __init_subclass__(cls, **words: str) -> None:
+    def __init_subclass__(cls, **docs: str) -> None:
         super().__init_subclass__()
         name = BORDER.sub("_", cls.__name__).lower()
         named = f'what it is called; "{name}" when None.'
         if cls.__doc__:
-            complete(cls, {**_WORDS, "name": named, **words})
+            complete(cls, {**_DOCS, "name": named, **docs})
 
 
 class LateCounts(KnownMetric, Late, ABC):
@@ -269,9 +269,9 @@ class LateCounts(KnownMetric, Late, ABC):
         super()._merge(other)
 
 
-def describe_update(y_true: str = "", y_pred: str = "", **words: str) -> Callable[[F], F]:
+def describe_update(y_true: str = "", y_pred: str = "", **docs: str) -> Callable[[F], F]:
     """Return a decorator that completes the docstring of `update_state`."""
-    return complete_by({**_UPDATE, "y_true": y_true, "y_pred": y_pred, **words})
+    return complete_by({**_UPDATE, "y_true": y_true, "y_pred": y_pred, **docs})
 
 
 def unseen(compute: Callable[[], Array]) -> Array:
@@ -289,6 +289,6 @@ def _by_path(root: Any, kind: type) -> dict[tuple[str, ...], Any]:
     return dict(walk(root, kind))
 
 
-def _same(a: Any, b: Any) -> bool:
+def _is_same(a: Any, b: Any) -> bool:
     is_array = hasattr(a, "shape") or hasattr(b, "shape")
     return bool(np.array_equal(a, b)) if is_array else bool(a == b)

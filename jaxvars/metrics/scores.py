@@ -13,9 +13,9 @@ from jaxvars.core.module import Late
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import EPSILON, divide, leading, tensor, wide
+from jaxvars.losses.inputs import EPSILON, divide, expand_weight, tensor, wide
 from jaxvars.metrics.metric import KnownMetric, LateCounts, describe_update, unseen
-from jaxvars.metrics.sums import Tally, joined, parts_of, summed, total
+from jaxvars.metrics.sums import Tally, join_parts, parts_of, sum_to_parts, total
 from jaxvars.typing import Array, DTypeLike
 
 AVERAGES = ("micro", "macro", "weighted")
@@ -31,7 +31,7 @@ def checked_table(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Arr
             f"shape {true.shape} and y_pred {pred.shape}."
         )
     if weight is not None:
-        weight = leading(tensor(weight, f"sample_weight of {what}"), pred.shape, what)
+        weight = expand_weight(tensor(weight, f"sample_weight of {what}"), pred.shape, what)
     return true, pred, weight
 
 
@@ -67,17 +67,17 @@ class FScore(LateCounts, ABC, kinds=_KINDS):
         if not self.counts:
             self.build(outputs)
         threshold, micro = self.threshold, self.average == "micro"
-        self._take(unseen(lambda: _hits(true, pred, weight, threshold, micro=micro)))
+        self._take(unseen(lambda: _count_hits(true, pred, weight, threshold, micro=micro)))
 
     def result(self) -> Array:
         """Return the score, or one for each output."""
         if not self.counts:
             return jnp.zeros((), self.dtype)
-        return self._rounded(_f_score(self._parts(), self.beta, average=self.average))
+        return self._to_dtype(_f_score(self._parts(), self.beta, average=self.average))
 
 
 @jax.jit(static_argnames="micro")
-def _hits(true: Array, pred: Array, weight: Array, threshold: Array, micro: bool) -> Any:
+def _count_hits(true: Array, pred: Array, weight: Array, threshold: Array, micro: bool) -> Any:
     pred = wide(pred)
     if threshold is None:
         chosen = (pred >= pred.max(-1, keepdims=True)) & (jnp.abs(pred) > 1e-9)
@@ -87,7 +87,7 @@ def _hits(true: Array, pred: Array, weight: Array, threshold: Array, micro: bool
     weight = jnp.ones((), pred.dtype) if weight is None else weight.astype(pred.dtype)
     axes = None if micro else (0,)
     kinds = (chosen * true, chosen * (1 - true), (1 - chosen) * true, true)
-    return tuple(summed(kind * weight, axes) for kind in kinds)
+    return tuple(sum_to_parts(kind * weight, axes) for kind in kinds)
 
 
 @jax.jit(static_argnames="average")
@@ -212,18 +212,18 @@ class R2Score(KnownMetric, Late):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and predictions into account."""
         true, pred, weight = checked_table(y_true, y_pred, sample_weight, self.name)
-        moments, residual = self._state(pred.shape[1])
-        squares, new = unseen(lambda: _moments(true, pred, weight))
+        moments, residual = self._find_state(pred.shape[1])
+        squares, new = unseen(lambda: _find_moments(true, pred, weight))
         LOCAL.frame.modify_all(
             residual.taking(squares),
-            (moments._cell, lambda old: _joined(old, new)),
+            (moments._cell, lambda old: _join_moments(old, new)),
             self.num_samples.adding(true.size),
         )
 
-    def _state(self, outputs: int) -> tuple[Variable, Tally]:
+    def _find_state(self, outputs: int) -> tuple[Variable, Tally]:
         if self.moments is None or self.residual is None:
             self.build(outputs)
-            return self._state(outputs)
+            return self._find_state(outputs)
         if self.moments.shape[2] != outputs:
             raise ShapeError(
                 f"{self.name} was made for {self.moments.shape[2]} outputs, but y_pred has "
@@ -239,44 +239,44 @@ class R2Score(KnownMetric, Late):
             self.moments.value, self.residual.parts.value, self.num_samples.parts.value,
             how=self.class_aggregation, regressors=self.num_regressors,
         )  # fmt: skip
-        return self._rounded(found)
+        return self._to_dtype(found)
 
     def _merge(self, other: R2Score) -> None:
         if other.moments is None or other.residual is None:
             return
-        moments, residual = self._state(other.moments.shape[2])
+        moments, residual = self._find_state(other.moments.shape[2])
         new = other.moments.value
         LOCAL.frame.modify_all(
             residual.taking(other.residual.parts.value),
-            (moments._cell, lambda old: _joined(old, new)),
+            (moments._cell, lambda old: _join_moments(old, new)),
             self.num_samples.taking(other.num_samples.parts.value),
         )
 
 
 @jax.jit
-def _moments(true: Array, pred: Array, weight: Array) -> tuple[Array, Array]:
+def _find_moments(true: Array, pred: Array, weight: Array) -> tuple[Array, Array]:
     """Return the squares of the errors, and weight, mean and squares of labels: parts of sums."""
     pred = wide(pred)
     true = true.astype(pred.dtype)
     weight = jnp.ones((), pred.dtype) if weight is None else weight.astype(pred.dtype)
     weight = jnp.broadcast_to(weight, true.shape)
-    count = summed(weight, (0,))
-    mean = divide(total(summed(weight * true, (0,))), total(count))
-    squares = summed(weight * jnp.square(true - mean[None]), (0,))
-    errors = summed(weight * jnp.square(true - pred), (0,))
+    count = sum_to_parts(weight, (0,))
+    mean = divide(total(sum_to_parts(weight * true, (0,))), total(count))
+    squares = sum_to_parts(weight * jnp.square(true - mean[None]), (0,))
+    errors = sum_to_parts(weight * jnp.square(true - pred), (0,))
     return errors, jnp.stack([count, parts_of(mean, mean.dtype), squares])
 
 
 @jax.jit
-def _joined(old: Array, new: Array) -> Array:
+def _join_moments(old: Array, new: Array) -> Array:
     """Return the moments of two sets of samples together."""
     new = new.astype(old.dtype)
-    count = joined(old[0], new[0])
+    count = join_parts(old[0], new[0])
     n_old, share = total(old[0]), divide(total(new[0]), total(count))
-    apart = total(joined(new[1], -old[1]))
-    mean = joined(old[1], parts_of(apart * share, old.dtype))
+    apart = total(join_parts(new[1], -old[1]))
+    mean = join_parts(old[1], parts_of(apart * share, old.dtype))
     between = parts_of(jnp.square(apart) * n_old * share, old.dtype)
-    return jnp.stack([count, mean, joined(joined(old[2], new[2]), between)])
+    return jnp.stack([count, mean, join_parts(join_parts(old[2], new[2]), between)])
 
 
 @jax.jit(static_argnames=("how", "regressors"))

@@ -24,7 +24,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
-from jaxvars.tensors.dtypes import as_dtype
+from jaxvars.tensors.dtypes import as_dtype, is_inexact
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.typing import Array, DTypeLike
 
@@ -33,7 +33,7 @@ Parts: TypeAlias = Any
 _LOW_BITS = 12  # of an integer: the others, and these, are exact in float32
 _PIECE_BITS = 18  # of what a number is cut into
 _ROW = 1 << (30 - _PIECE_BITS)  # how many pieces are added in 32 bits
-_SPREAD = 48  # how many bits a number may be smaller than the largest, and keep all of its own
+_RANGE_BITS = 48  # how many bits a number may be smaller than the largest, and keep all of its own
 
 
 def parts_of(x: Array, dtype: DTypeLike = jnp.float32) -> Parts:
@@ -58,12 +58,12 @@ def total(parts: Parts) -> Array:
 
 
 @jax.jit
-def joined(one: Parts, other: Parts) -> Parts:
+def join_parts(one: Parts, other: Parts) -> Parts:
     """Return the parts of two sums together."""
-    return jnp.stack(_joined(tuple(one), tuple(other)))
+    return jnp.stack(_join(tuple(one), tuple(other)))
 
 
-def _joined(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+def _join(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
     (high, low), (x, rest) = one, other
     rough = high + x
     back = rough - high
@@ -73,45 +73,45 @@ def _joined(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array
     return jnp.where(finite, sum_, rough), jnp.where(finite, lost - (sum_ - rough), 0)
 
 
-def summed(x: Array, axes: Sequence[int] | None = None) -> Parts:
+def sum_to_parts(x: Array, axes: Sequence[int] | None = None) -> Parts:
     """Return the parts of the sum of an array along some axes, all of them when None.
 
-    >>> summed(jnp.array([2.0**24, 1.0, 1.0, 1.0])).tolist()
+    >>> sum_to_parts(jnp.array([2.0**24, 1.0, 1.0, 1.0])).tolist()
     [16777220.0, -1.0]
     """
-    kind = x.dtype if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.float32
-    return _reduced(parts_of(_given(x), kind), axes)
+    kind = x.dtype if is_inexact(x) else jnp.float32
+    return _reduce_parts(parts_of(_hide_from_compiler(x), kind), axes)
 
 
-def _given(x: Array) -> Array:
+def _hide_from_compiler(x: Array) -> Array:
     """Keep XLA from computing a sum of constants while it compiles, which takes it minutes."""
     return jax.lax.optimization_barrier(x)
 
 
-def _reduced(parts: Parts, axes: Sequence[int] | None = None) -> Parts:
+def _reduce_parts(parts: Parts, axes: Sequence[int] | None = None) -> Parts:
     """Return the parts of the sum along some axes of what the parts stand for."""
     high, low = parts
     zero = jnp.zeros((), high.dtype)
     over = tuple(range(high.ndim)) if axes is None else tuple(axes)
-    return jnp.stack(jax.lax.reduce((high, low), (zero, zero), _joined, over)) if over else parts
+    return jnp.stack(jax.lax.reduce((high, low), (zero, zero), _join, over)) if over else parts
 
 
 # ---------------------------------------------------------------- group by group
-def grouped(x: Array, where: Sequence[Array], shape: tuple[int, ...]) -> Parts:
+def group_sums(x: Array, where: Sequence[Array], shape: tuple[int, ...]) -> Parts:
     """Return the parts of the sums of the elements of an array that go to the same place.
 
-    >>> grouped(jnp.array([1.0, 2.0, 4.0]), [jnp.array([1, 0, 1])], (2,)).tolist()
+    >>> group_sums(jnp.array([1.0, 2.0, 4.0]), [jnp.array([1, 0, 1])], (2,)).tolist()
     [[2.0, 5.0], [0.0, 0.0]]
     """
-    x = _given(x)
+    x = _hide_from_compiler(x)
     if jnp.issubdtype(x.dtype, jnp.integer):
         return parts_of(jnp.zeros(shape, x.dtype).at[tuple(where)].add(x))
     plain = lambda: parts_of(jnp.zeros(shape, x.dtype).at[tuple(where)].add(x), x.dtype)  # noqa: E731
     finite = jnp.isfinite(x).all()
-    return jax.lax.cond(finite, lambda: _grouped(x, where, shape), plain)
+    return jax.lax.cond(finite, lambda: _sum_pieces(x, where, shape), plain)
 
 
-def _grouped(x: Array, where: Sequence[Array], shape: tuple[int, ...]) -> Parts:
+def _sum_pieces(x: Array, where: Sequence[Array], shape: tuple[int, ...]) -> Parts:
     """Cut numbers into pieces of few bits, and add those of some rows at a time as integers."""
     _, exponent = jnp.frexp(jnp.abs(x).max(initial=0))
     exponent = jnp.maximum(exponent, -100)  # so that no power of two below is infinite
@@ -119,15 +119,15 @@ def _grouped(x: Array, where: Sequence[Array], shape: tuple[int, ...]) -> Parts:
     rows = (x.shape[0] + _ROW - 1) // _ROW
     rest = jnp.ldexp(x, _PIECE_BITS - exponent)  # below 2**18, as all of a row are
     found = parts_of(jnp.zeros(shape, x.dtype), x.dtype)
-    bits = jnp.finfo(x.dtype).nmant + 1 + _SPREAD
+    bits = jnp.finfo(x.dtype).nmant + 1 + _RANGE_BITS
 
     def add_a_piece(i: Array, carry: tuple[Array, Parts]) -> tuple[Array, Parts]:
         rest, found = carry
         piece = jnp.trunc(rest)
         sums = jnp.zeros((rows, *shape), jnp.int32)
         sums = sums.at[(number, *where)].add(piece.astype(jnp.int32))
-        parts = _reduced(parts_of(sums, x.dtype), (0,))
-        found = joined(found, jnp.ldexp(parts, exponent - (i + 1) * _PIECE_BITS))
+        parts = _reduce_parts(parts_of(sums, x.dtype), (0,))
+        found = join_parts(found, jnp.ldexp(parts, exponent - (i + 1) * _PIECE_BITS))
         return (rest - piece) * (1 << _PIECE_BITS), found
 
     return jax.lax.fori_loop(0, bits // _PIECE_BITS, add_a_piece, (rest, found))[1]
@@ -183,7 +183,7 @@ class Tally(Module):
                 f"Cannot add an array of shape {jnp.shape(delta)} to {self.parts.name!r}, a sum of "
                 f"shape {self.shape}."
             )
-        return self.parts._cell, lambda old: _added(old, delta)
+        return self.parts._cell, lambda old: _add_array(old, delta)
 
     def take(self, parts: Any) -> None:
         """Add the parts of a sum of the same shape."""
@@ -191,7 +191,7 @@ class Tally(Module):
 
     def taking(self, parts: Any) -> Change:
         """Return the change that adds the parts of a sum of the same shape."""
-        return self.parts._cell, lambda old: _taken(old, parts)
+        return self.parts._cell, lambda old: _take_parts(old, parts)
 
 
 def take_all(sums: Iterable[tuple[Tally, Any]]) -> None:
@@ -200,12 +200,12 @@ def take_all(sums: Iterable[tuple[Tally, Any]]) -> None:
 
 
 @jax.jit
-def _added(old: Array, delta: Array) -> Array:
-    return joined(old, parts_of(delta, old.dtype))
+def _add_array(old: Array, delta: Array) -> Array:
+    return join_parts(old, parts_of(delta, old.dtype))
 
 
 @jax.jit
-def _taken(old: Array, parts: Array) -> Array:
+def _take_parts(old: Array, parts: Array) -> Array:
     for part in parts:  # each may be of a wider dtype
-        old = joined(old, parts_of(part, old.dtype))
+        old = join_parts(old, parts_of(part, old.dtype))
     return old

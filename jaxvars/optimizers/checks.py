@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, TypedDict, TypeGuard
 
-import jax.numpy as jnp
-
 from jaxvars.core.module import named_variables
 from jaxvars.core.traversal import Holder, resolve_proxy
 from jaxvars.core.variable import DEFAULT_NAME, Variable
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -83,7 +82,7 @@ def is_list(variables: object) -> TypeGuard[Iterable[Any]]:
 def trainable_in(root: object) -> dict[str, Variable]:
     """Return the variables in an object that can be trained, by path."""
     named = named_variables(root).items()
-    found = {p: v for p, v in named if v.trainable and jnp.issubdtype(v.dtype, jnp.inexact)}
+    found = {p: v for p, v in named if v.trainable and is_inexact(v)}
     if not found:
         raise ValueError(
             f"There is no trainable variable in this {type(root).__name__}. If its layers make "
@@ -103,7 +102,7 @@ def _check_variable(variable: Any) -> None:
             f"An optimizer updates Variables, not {type(variable).__name__}. Gradients come first: "
             "apply_gradients(zip(gradients, variables))."
         )
-    if not jnp.issubdtype(variable.dtype, jnp.inexact):
+    if not is_inexact(variable):
         raise DtypeError(
             f"Variable {variable.name!r} is {variable.dtype}, which cannot be trained: make it a "
             "float, or leave it out."
@@ -133,11 +132,11 @@ def checked_pairs(pairs: Pairs) -> list[tuple[Array, Variable]]:
             GradientWarning,
         )
     return [
-        (_gradient(g, v), v) for (g, _), v in zip(listed, variables, strict=True) if g is not None
+        (_to_array(g, v), v) for (g, _), v in zip(listed, variables, strict=True) if g is not None
     ]
 
 
-def _gradient(gradient: Any, variable: Variable) -> Array:
+def _to_array(gradient: Any, variable: Variable) -> Array:
     what = f"the gradient of variable {variable.name!r}"
     value = gradient if context.is_tracer(gradient) else to_tensor(gradient, what=what)
     if value.shape != variable.shape:

@@ -43,11 +43,11 @@ class Keeper(Module, ABC):
     gradient_accumulation_steps: int | None
 
     def _start(self, learning_rate: Any) -> None:
-        self.iterations = self._counter("iterations")
+        self.iterations = self._make_counter("iterations")
         self.shared: dict[str, Variable] = {}
         self.slots: dict[str, dict[str, Variable]] = {}
         if self.gradient_accumulation_steps:
-            self.shared["accumulated"] = self._counter("accumulated")
+            self.shared["accumulated"] = self._make_counter("accumulated")
         # Under the name that walking shows: reading the attribute still calls the property.
         vars(self)["learning_rate"] = as_rate(learning_rate, f"{self.name}/learning_rate")
         self._ties: dict[str, Tie] = {}
@@ -104,7 +104,7 @@ class Keeper(Module, ABC):
         named = trainable_in(variables)
         self._check_paths(named)
         for path, variable in named.items():
-            self._tied_name(variable, path)
+            self._tie(variable, path)
         self._prepare(list(named.values()))
 
     def get_slot(self, variable: Variable, slot_name: str) -> Variable:
@@ -128,7 +128,7 @@ class Keeper(Module, ABC):
             raise StateError(f"No slot {slot_name!r}; there are {sorted(self.slots[name])}.")
         return self.slots[name][slot_name]
 
-    def _known(self) -> Iterator[tuple[Variable, dict[str, Variable]]]:
+    def _list_slots(self) -> Iterator[tuple[Variable, dict[str, Variable]]]:
         """Yield the variables that there is state for, each with its slots by name."""
         for name, tie in self._ties.items():
             if (variable := tie()) is not None:
@@ -172,7 +172,7 @@ class Keeper(Module, ABC):
         vars(self).update(state)
         self._begin()
 
-    def _counter(self, name: str) -> Variable:
+    def _make_counter(self, name: str) -> Variable:
         return restore_variable(np.int32(0), f"{self.name}/{name}", False, None)
 
     def _name_of(self, variable: Variable) -> str | None:
@@ -182,7 +182,7 @@ class Keeper(Module, ABC):
             self._names = {v._cell.key: name for v, name in known if v is not None}
         return self._names.get(variable._cell.key)
 
-    def _tied_name(self, variable: Variable, path: str | None = None) -> str:
+    def _tie(self, variable: Variable, path: str | None = None) -> str:
         name = self._name_of(variable)
         if name is None:
             self._is_undecayed(path, variable)  # refused before it is known
@@ -221,9 +221,9 @@ class Keeper(Module, ABC):
 
     def _prepare(self, variables: list[Variable]) -> tuple[list[str], Recipe]:
         """Return the variables' names and how to update them; make the slots that are missing."""
-        names = [self._tied_name(variable) for variable in variables]
+        names = [self._tie(variable) for variable in variables]
         params = dict(zip(names, variables, strict=True))
-        recipe = self._recipe(params)
+        recipe = self._find_recipe(params)
         missing = [leaf for leaf in recipe.leaves if self._is_missing(*leaf)]
         if missing:
             values = {name: variable.value for name, variable in params.items()}
@@ -238,7 +238,7 @@ class Keeper(Module, ABC):
                 self._make(name, SUM, jnp.zeros_like(variable.value, wide(variable)), params)
         return names, recipe
 
-    def _recipe(self, params: dict[str, Variable]) -> Recipe:
+    def _find_recipe(self, params: dict[str, Variable]) -> Recipe:
         key = tuple((name, v._cell.key) for name, v in params.items())
         if key not in self._recipes:
             undecayed = {name for name, v in params.items() if self._is_undecayed(name, v)}
@@ -249,7 +249,7 @@ class Keeper(Module, ABC):
                     f"The transformation of {self.name!r} joins all variables in the order of "
                     f"their names, and several have one name: {sorted(params)}. Once restored, the "
                     "state of one could be that of another. Make the optimizer again, and call "
-                    "optimizer.build(model) before the first update, which goes by paths."
+                    "optimizer.build(model) before the first update, which uses paths."
                 )
             self._recipes[key] = recipe
         return self._recipes[key]
@@ -261,7 +261,7 @@ class Keeper(Module, ABC):
         is_found = any(re.search(p, n) for p in patterns for n in (variable.name, path or ""))
         if patterns and not is_found and path is None and is_unnamed(variable):
             raise ValueError(
-                f"exclude_from_weight_decay(var_names={patterns}) goes by names, and variable "
+                f"exclude_from_weight_decay(var_names={patterns}) selects by names, and variable "
                 f"{variable.name!r} of shape {variable.shape} was not given any. Call "
                 "optimizer.build(model) before the first update, which tells the paths; or name "
                 "the variable."
@@ -269,7 +269,7 @@ class Keeper(Module, ABC):
         return is_found
 
     def _is_renamed(self, name: str, variable: Variable) -> bool:
-        """Return whether a variable goes by a name that depends on when it was met."""
+        """Return whether a variable has a name that depends on when it was met."""
         is_path = any(
             tied == name and tied.is_path for tied in self.slots if isinstance(tied, Tied)
         )
@@ -285,7 +285,7 @@ class Keeper(Module, ABC):
         path = "/".join(part for part in (self.name, name, slot) if part)
         self._holder(name)[slot] = restore_variable(value, path, False, sharding)
 
-    def _cells(
+    def _list_cells(
         self, names: Sequence[str], variables: Sequence[Variable], recipe: Recipe
     ) -> dict[str, Any]:
         """Return the cells of all that a step reads and writes."""

@@ -73,7 +73,7 @@ class LossScaleOptimizer(Optimizer):
         self.dynamic_growth_steps = dynamic_growth_steps
         scale = jnp.asarray(initial_scale, jnp.float32)
         self.dynamic_scale = restore_variable(scale, f"{self.name}/dynamic_scale", False, None)
-        self.step_counter = self._counter("step_counter")
+        self.step_counter = self._make_counter("step_counter")
 
     def build(self, variables: object) -> None:
         """Make the state for some variables, or those of an object, now."""

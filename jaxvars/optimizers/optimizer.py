@@ -123,7 +123,7 @@ class Optimizer(Keeper, ABC):
             with tape:
                 value, scaled = loss, self.scale_loss(loss)
         gradients = tape.gradient(scaled, variables)
-        self.apply_gradients(zip(map(_downhill, gradients), variables, strict=True))
+        self.apply_gradients(zip(map(_conjugate, gradients), variables, strict=True))
         return value
 
     def scale_loss(self, loss: Array) -> Array:
@@ -138,7 +138,7 @@ class Optimizer(Keeper, ABC):
         """Update, if `accept` is None or holds, and write other cells `also` in any case."""
         names, recipe = self._prepare([variable for _, variable in pairs])
         grads = {name: grad for name, (grad, _) in zip(names, pairs, strict=True)}
-        cells = self._cells(names, [variable for _, variable in pairs], recipe)
+        cells = self._list_cells(names, [variable for _, variable in pairs], recipe)
         frame = LOCAL.frame
         leaves, form = jax.tree.flatten(cells)
         rate = self.learning_rate
@@ -206,7 +206,7 @@ class Optimizer(Keeper, ABC):
             swap.undo()
 
 
-def _downhill(gradient: Array) -> Array:
+def _conjugate(gradient: Array) -> Array:
     """Return the direction in which a real loss grows, of what a tape calls its gradient."""
     is_complex = jnp.issubdtype(getattr(gradient, "dtype", bool), jnp.complexfloating)
     return jnp.conj(gradient) if is_complex else gradient

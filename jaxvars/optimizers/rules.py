@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.typing import Array
 
 Slots: TypeAlias = dict[str, Any]
@@ -101,7 +102,7 @@ def in_own_dtype(transformation: Any) -> Any:
 
 def wide(x: Array) -> Any:
     """Return a dtype to compute in: float32 at least; for integers their own."""
-    floats = jnp.issubdtype(x.dtype, jnp.inexact)
+    floats = is_inexact(x)
     return jnp.promote_types(x.dtype, jnp.float32) if floats else x.dtype
 
 
@@ -125,7 +126,7 @@ def by_rate() -> Any:
 
 
 # ---------------------------------------------------------------- rules
-def _moved(average: Array, value: Array, part: float) -> Array:
+def _move_average(average: Array, value: Array, part: float) -> Array:
     """Return an average after another value."""
     return average + (value - average) * (1 - part)
 
@@ -148,8 +149,8 @@ def adam(beta_1: float, beta_2: float, epsilon: float, amsgrad: bool) -> Any:
 
     def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array) -> Any:
         rate = rate * jnp.sqrt(1 - beta_2**count) / (1 - beta_1**count)
-        mean = _moved(slots["momentum"], grad, beta_1)
-        square = _moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
+        mean = _move_average(slots["momentum"], grad, beta_1)
+        square = _move_average(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
         new = {"momentum": mean, "velocity": square}
         if amsgrad:
             square = new["velocity_hat"] = jnp.maximum(slots["velocity_hat"], square)
@@ -162,7 +163,7 @@ def adamax(beta_1: float, beta_2: float, epsilon: float) -> Any:
     """Return Adamax; epsilon is added to the norm."""
 
     def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array) -> Any:
-        mean = _moved(slots["momentum"], grad, beta_1)
+        mean = _move_average(slots["momentum"], grad, beta_1)
         norm = jnp.maximum(beta_2 * slots["norm"], jnp.abs(grad))
         delta = -(rate * mean) / ((1 - beta_1**count) * (norm + epsilon))
         return delta, {"momentum": mean, "norm": norm}
@@ -202,8 +203,8 @@ def nadam(beta_1: float, beta_2: float, epsilon: float) -> Any:
 
     def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array, product: Any) -> Any:
         now, after = part(count), part(count + 1)
-        mean = _moved(slots["momentum"], grad, beta_1)
-        square = _moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
+        mean = _move_average(slots["momentum"], grad, beta_1)
+        square = _move_average(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
         ahead = after * mean / (1 - product * after) + (1 - now) * grad / (1 - product)
         root = jnp.sqrt(square / (1 - beta_2**count))
         return -(ahead * rate) / (root + epsilon), {"momentum": mean, "velocity": square}

@@ -48,9 +48,9 @@ class Recipe:
         self._update: Any = optax.with_extra_args_support(transformation).update
         self._options = {name: getattr(options, name) for name in _OPTIONS}
         self._undecayed = undecayed
-        found, self._form = _paths(self._init, params)
-        shared = dict(_paths_of_none(self._init))
-        self.leaves = [_owned(path, params, shared.keys()) for path, _ in found]
+        found, self._form = _find_paths(self._init, params)
+        shared = dict(_find_shared_paths(self._init))
+        self.leaves = [_find_owner(path, params, shared.keys()) for path, _ in found]
         self.is_joined = any(
             name is None and shape != shared.get(path, ())
             for (path, shape), (name, _) in zip(found, self.leaves, strict=True)
@@ -64,12 +64,12 @@ class Recipe:
     def step(self, carry: Values, grads: Values, rate: Array, accept: Array, extra: Any) -> Values:
         """Return the new values, or the old ones if `accept` is False."""
         if accept is None:
-            return self._accumulated(carry, grads, rate, extra)
+            return self._accumulate(carry, grads, rate, extra)
         return jax.lax.cond(
-            accept, lambda: self._accumulated(carry, grads, rate, extra), lambda: carry
+            accept, lambda: self._accumulate(carry, grads, rate, extra), lambda: carry
         )
 
-    def _accumulated(self, carry: Values, grads: Values, rate: Array, extra: Any) -> Values:
+    def _accumulate(self, carry: Values, grads: Values, rate: Array, extra: Any) -> Values:
         """Update by the mean of the gradients of some calls, on the last of them."""
         params, factor = carry["params"], self._options["loss_scale_factor"]
         grads = {name: g.astype(wide(params[name])) for name, g in grads.items()}
@@ -77,21 +77,21 @@ class Recipe:
             grads = {name: g / factor for name, g in grads.items()}
         calls = self._options["gradient_accumulation_steps"]
         if calls is None:
-            return self._updated(carry, grads, rate, extra)
+            return self._update_all(carry, grads, rate, extra)
         sums = {name: old + grads[name] for name, old in carry[SUM].items()}
         count = (carry["accumulated"] + 1) % calls
 
         def update() -> Values:
-            new = self._updated(carry, jax.tree.map(lambda x: x / calls, sums), rate, extra)
+            new = self._update_all(carry, jax.tree.map(lambda x: x / calls, sums), rate, extra)
             return {**new, SUM: jax.tree.map(jnp.zeros_like, carry[SUM])}
 
         kept = {name: x.astype(carry[SUM][name].dtype) for name, x in sums.items()}
         new = jax.lax.cond(count == 0, update, lambda: {**carry, SUM: kept})
         return {**new, "accumulated": count}
 
-    def _updated(self, carry: Values, grads: Values, rate: Array, extra: Any) -> Values:
-        grads = self._clipped(grads)
-        params = self._decayed(carry["params"], rate)
+    def _update_all(self, carry: Values, grads: Values, rate: Array, extra: Any) -> Values:
+        grads = self._clip(grads)
+        params = self._decay(carry["params"], rate)
         step = carry["iterations"]
         given = extra if rate is None else {"learning_rate": rate, "step": step, **extra}
         state = self._form.unflatten(carry["state"])
@@ -100,9 +100,9 @@ class Recipe:
         arrays = [x.astype(old.dtype) for x, old in zip(
             self._form.flatten_up_to(state), carry["state"], strict=True)]  # fmt: skip
         new = {**carry, "params": params, "state": arrays, "iterations": step + 1}
-        return self._averaged(new, step) if self._options["use_ema"] else new
+        return self._average(new, step) if self._options["use_ema"] else new
 
-    def _clipped(self, grads: Values) -> Values:
+    def _clip(self, grads: Values) -> Values:
         limit, each, total = (
             self._options[k] for k in ("clipvalue", "clipnorm", "global_clipnorm")
         )
@@ -116,7 +116,7 @@ class Recipe:
             return {name: g * scale.astype(g.dtype) for name, g in grads.items()}
         return grads
 
-    def _decayed(self, params: Values, rate: Array) -> Values:
+    def _decay(self, params: Values, rate: Array) -> Values:
         decay = self._options["weight_decay"]
         if decay is None:
             return params
@@ -127,7 +127,7 @@ class Recipe:
             for name, p in params.items()
         }
 
-    def _averaged(self, carry: Values, step: Array) -> Values:
+    def _average(self, carry: Values, step: Array) -> Values:
         momentum = jnp.where(step == 0, 0.0, self._options["ema_momentum"])
         params = carry["params"]
 
@@ -156,20 +156,20 @@ def _norm(arrays: Any) -> Array:
     return jnp.sqrt(sum(jnp.sum(jnp.square(jnp.abs(x.astype(wide(x))))) for x in arrays))
 
 
-def _paths(init: Callable[[Any], Any], params: Mapping[str, Any]) -> tuple[list[Any], Any]:
+def _find_paths(init: Callable[[Any], Any], params: Mapping[str, Any]) -> tuple[list[Any], Any]:
     found, form = jax.tree_util.tree_flatten_with_path(jax.eval_shape(init, params))
     return [(path, leaf.shape) for path, leaf in found], form
 
 
-def _paths_of_none(init: Callable[[Any], Any]) -> list[Any]:
+def _find_shared_paths(init: Callable[[Any], Any]) -> list[Any]:
     """Return the paths to what is in the state whatever the variables are."""
     try:
-        return _paths(init, {})[0]
+        return _find_paths(init, {})[0]
     except (LookupError, ValueError, TypeError, AttributeError):  # wants variables: all paths tell
         return []
 
 
-def _owned(path: Any, params: Mapping[str, Any], shared: Set[Any]) -> tuple[str | None, str]:
+def _find_owner(path: Any, params: Mapping[str, Any], shared: Set[Any]) -> tuple[str | None, str]:
     """Return the variable that a part of the state belongs to, and the rest of its path."""
     names = [getattr(key, "key", None) for key in path]
     at = [i for i, name in enumerate(names) if name in params] if path not in shared else []

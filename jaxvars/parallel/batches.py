@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars.devices.mesh import current_mesh, resolved, shard
+from jaxvars.devices.mesh import current_mesh, resolve_sharding, shard
 from jaxvars.errors import ShardingError
 from jaxvars.parallel.processes import process_count, rank, read_value
 from jaxvars.tensors.tensor import check_uncut
@@ -106,7 +106,7 @@ class Batches:
     def _shard(self, batch: Any) -> Any:
         if not self._local:
             return shard(batch, self._spec, mesh=self._mesh)
-        place = resolved(self._spec, "a process's part of a batch", self._mesh)
+        place = resolve_sharding(self._spec, "a process's part of a batch", self._mesh)
         return global_batch(batch, place)
 
 
@@ -128,10 +128,10 @@ def local_part(batch: Array) -> Array:
     (8, 3)
     """
     me, count = rank(), process_count()
-    return map_leaves(lambda rows: _part(rows, me, count), read_value(batch))
+    return map_leaves(lambda rows: _take_part(rows, me, count), read_value(batch))
 
 
-def _part(rows: Array, me: int, count: int) -> Array:
+def _take_part(rows: Array, me: int, count: int) -> Array:
     shape = np.shape(rows)
     if not shape or shape[0] % count:
         raise ShardingError(

@@ -124,11 +124,11 @@ def _find_followers(
     shardings = {id(variable): sharding for variable, sharding in moved}
     found = [
         (slot, slot_sharding(shardings[id(variable)], variable.shape, slot.shape))
-        for variable, slots in optimizer._known()
+        for variable, slots in optimizer._list_slots()
         if id(variable) in shardings
         for slot in slots.values()
     ]
-    slots = {id(slot) for _, all_slots in optimizer._known() for slot in all_slots.values()}
+    slots = {id(slot) for _, all_slots in optimizer._list_slots() for slot in all_slots.values()}
     shared = [v for v in optimizer.variables if id(v) not in slots]
     found += [(v, slot_sharding(moved[0][1], None, v.shape)) for v in shared if moved]
     return [(v, sharding) for v, sharding in found if sharding is not None]

@@ -47,13 +47,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.state import State
 from jaxvars.errors import DistributedError
 from jaxvars.launch import worker as _names
 from jaxvars.tensors.array_like import processes_of
+from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import check_argument
 from jaxvars.tracing.key_order import map_leaves, ordered_like
 from jaxvars.typing import Array
@@ -260,7 +260,7 @@ def barrier(name: str) -> None:
     >>> barrier("before the evaluation")
     """
     _check_joined("barrier")
-    _multihost().sync_global_devices(name)
+    _import_multihost().sync_global_devices(name)
 
 
 def broadcast(value: Array) -> Array:
@@ -278,7 +278,7 @@ def broadcast(value: Array) -> Array:
     """
     _check_joined("broadcast")
     mine = _check_uncut(value)
-    found = _multihost().broadcast_one_to_all(mine)
+    found = _import_multihost().broadcast_one_to_all(mine)
     return ordered_like(mine, jax.tree.map(np.asarray, found))
 
 
@@ -299,8 +299,8 @@ def all_gather(value: Array) -> Array:
     _check_joined("all_gather")
 
     def gather(leaf: Array) -> Array:
-        spread = isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
-        return _multihost().process_allgather(leaf, tiled=spread)
+        is_sharded = isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
+        return _import_multihost().process_allgather(leaf, tiled=is_sharded)
 
     return map_leaves(gather, _check_uncut(value))
 
@@ -324,7 +324,7 @@ def check_same(*objects: object, **named: object) -> None:
     """
     _check_joined("check_same")
     values = State.of(*objects, copy=False, **named)
-    here = {path: _digest(value) for path, value in values.items() if processes_of(value) == 1}
+    here = {path: _checksum(value) for path, value in values.items() if processes_of(value) == 1}
     sums = np.asarray(all_gather(np.array([*here.values()], np.uint32)))
     differ = [path for path, column in zip(here, sums.T, strict=True) if len({*column}) > 1]
     if differ:
@@ -335,10 +335,10 @@ def check_same(*objects: object, **named: object) -> None:
         )
 
 
-def _digest(value: Array) -> int:
+def _checksum(value: Array) -> int:
     if isinstance(value, jax.Array):
         value = value.addressable_data(0)
-        if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        if is_key(value):
             value = jax.random.key_data(value)
     data = np.asarray(value)
     text = data.dtype.kind in "OSTU"
@@ -359,7 +359,7 @@ def is_preempted(step: int) -> bool:
     False
     """
     _check_joined("is_preempted")
-    return bool(_multihost().reached_preemption_sync_point(step))
+    return bool(_import_multihost().reached_preemption_sync_point(step))
 
 
 def read_value(value: Array) -> Array:
@@ -375,7 +375,7 @@ def _check_uncut(value: Array) -> Array:
     return arrays
 
 
-def _multihost() -> Any:
+def _import_multihost() -> Any:
     from jax.experimental import multihost_utils
 
     return multihost_utils

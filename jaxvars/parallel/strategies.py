@@ -213,14 +213,14 @@ class Strategy:
         """
         devices = [d for d in self.mesh.devices.flat if d.process_index == jax.process_index()]
         return tuple(
-            map_leaves(functools.partial(_part, device=device), value) for device in devices
+            map_leaves(functools.partial(_take_part, device=device), value) for device in devices
         )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self.num_replicas_in_sync} devices>"
 
 
-def _part(value: Any, device: Any) -> Any:
+def _take_part(value: Any, device: Any) -> Any:
     shards = value.addressable_shards if isinstance(value, jax.Array) else ()
     return next((shard.data for shard in shards if shard.device == device), value)
 

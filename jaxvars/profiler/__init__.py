@@ -139,9 +139,9 @@ class Profile:
         """The figures as a table."""
         rows = [
             ("steps", str(len(self.seconds))),
-            ("time of a step, median", _ms(self.median)),
-            ("from, to", f"{_ms(min(self.seconds))}, {_ms(max(self.seconds))}"),
-            ("first call", _ms(self.first_call)),
+            ("time of a step, median", _format_ms(self.median)),
+            ("from, to", f"{_format_ms(min(self.seconds))}, {_format_ms(max(self.seconds))}"),
+            ("first call", _format_ms(self.first_call)),
             *[(f"most memory on {d}", human_bytes(n)) for d, n in self.memory.items()],
             ("trace", str(self.path)),
         ]
@@ -151,7 +151,7 @@ class Profile:
         return f"{self.overview}\n\n{self.ops}"
 
     def __repr__(self) -> str:
-        return f"<profile of {self.name}: {_ms(self.median)} a step, {self.folder}>"
+        return f"<profile of {self.name}: {_format_ms(self.median)} a step, {self.folder}>"
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - notebooks call it
         return self.overview._repr_html_() + self.ops._repr_html_()
@@ -216,9 +216,9 @@ def profile(
     if steps < 1 or warmup < 1:
         raise ValueError(f"profile: steps={steps} and warmup={warmup} must be at least 1.")
     start = time.perf_counter()
-    touched = _touched(fn, args, kwargs, restore)
+    touched = _find_touched(fn, args, kwargs, restore)
     before = State.of(touched) if touched else None
-    run = _waiting(lambda: fn(*args, **kwargs), touched)
+    run = _wait_after(lambda: fn(*args, **kwargs), touched)
     try:
         run()
         first_call = time.perf_counter() - start
@@ -236,10 +236,10 @@ def profile(
     columns = ("op", "program", "calls", "ms a step", "part")
     rows = longest(folder, steps)[:top]
     ops = Table("operations", columns, rows, formats={"part": "{:.1%}".format})
-    return Profile(name, seconds, first_call, ops, _memory(), folder)
+    return Profile(name, seconds, first_call, ops, _read_memory(), folder)
 
 
-def _touched(
+def _find_touched(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], restore: Any
 ) -> list[Variable]:
     """Return the variables to put back."""
@@ -257,7 +257,7 @@ def _touched(
     return list(fn.trace(*args, **kwargs).captured)
 
 
-def _waiting(run: Callable[[], Any], touched: Sequence[Variable]) -> Callable[[], None]:
+def _wait_after(run: Callable[[], Any], touched: Sequence[Variable]) -> Callable[[], None]:
     """Return what runs a step and waits for it."""
     least = min(touched, key=lambda v: v.size, default=None)
 
@@ -283,13 +283,13 @@ def _record(
     return max((logs / "plugins" / "profile").iterdir()), tuple(seconds)  # named by the time
 
 
-def _memory() -> dict[str, int]:
+def _read_memory() -> dict[str, int]:
     found = {f"{d.platform}:{d.id}": d.memory_stats() for d in jax.local_devices()}
     return {name: facts["peak_bytes_in_use"] for name, facts in found.items()
             if facts and "peak_bytes_in_use" in facts}  # fmt: skip
 
 
-def _ms(seconds: float) -> str:
+def _format_ms(seconds: float) -> str:
     return f"{1e3 * seconds:,.3f} ms"
 
 
@@ -298,8 +298,8 @@ def longest(folder: Path, steps: int) -> list[tuple[str, str, int, float, float]
     """Return a row for each operation in a trace, the longest first; time is counted once."""
     spent: dict[tuple[str, str], list[int]] = defaultdict(list)
     for file in folder.glob("*.trace.json.gz"):
-        for line in _lines(file):
-            for op in _own_times(line):
+        for line in _read_lines(file):
+            for op in _subtract_inner(line):
                 spent[op.name, op.program].append(op.own)
     total = sum(map(sum, spent.values())) or 1
     rows = [(*op, len(own), sum(own) / steps / 1e6, sum(own) / total) for op, own in spent.items()]
@@ -325,7 +325,7 @@ class _Operation:
         self.end = self.start + self.own
 
 
-def _lines(file: Path) -> list[list[_Operation]]:
+def _read_lines(file: Path) -> list[list[_Operation]]:
     """Return the operations of each line of a trace."""
     with gzip.open(file) as opened:
         events = json.load(opened)["traceEvents"]
@@ -343,7 +343,7 @@ def _lines(file: Path) -> list[list[_Operation]]:
     return [lines[line] for line in kept]
 
 
-def _own_times(operations: list[_Operation]) -> list[_Operation]:
+def _subtract_inner(operations: list[_Operation]) -> list[_Operation]:
     """Take from the time of a loop that of what runs in it."""
     around: list[_Operation] = []
     for op in sorted(operations, key=lambda op: (op.start, -op.end)):

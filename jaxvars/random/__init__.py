@@ -26,7 +26,7 @@ import inspect
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec
 
-from jaxvars.display.docstrings import complete, described
+from jaxvars.display.docstrings import complete, describe_arguments
 from jaxvars.random import stateless
 from jaxvars.random.generator import Generator, get_global_generator, set_global_generator, set_seed
 from jaxvars.random.stateless import (
@@ -77,7 +77,7 @@ def _make_global(
     vars(draw)["__signature__"] = signature.replace(parameters=parameters)
     draw.__module__, draw.__qualname__ = __name__, method.__name__
     draw.__doc__ = "\n\n".join([method.__doc__ or "", *sections, f">>> {example}\n{value}\n"])
-    complete(draw, described(core))
+    complete(draw, describe_arguments(core))
     return draw
 
 

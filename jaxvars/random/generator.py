@@ -77,7 +77,7 @@ class Generator(Module):
     def __init__(self, seed: Any = None, *, name: str | None = None) -> None:
         super().__init__(name)
         seed = int.from_bytes(os.urandom(8), "big") if seed is None else seed
-        self.state = Variable(_first_state(key_of(seed)), trainable=False, name="generator")
+        self.state = Variable(_make_state(key_of(seed)), trainable=False, name="generator")
 
     # ------------------------------------------------------------ making
     @classmethod
@@ -169,7 +169,7 @@ class Generator(Module):
         if not context.is_tracer(delta) and not 0 <= count < 2**64:
             raise ValueError(f"A stream advances by 0 or more draws, not by {count}.")
         words = words_of(count)
-        LOCAL.frame.modify(self.state._cell, lambda old: _skipped(old, words))
+        LOCAL.frame.modify(self.state._cell, lambda old: _skip(old, words))
 
     def reset(self, state: Any) -> None:
         """Go on from another state.
@@ -191,7 +191,7 @@ class Generator(Module):
         >>> bool(jnp.all(rng.state == Generator(8).state))
         True
         """
-        self.state.assign(_first_state(key_of(seed)))
+        self.state.assign(_make_state(key_of(seed)))
 
     # ------------------------------------------------------------ values, as `stateless_normal`
     def normal(
@@ -260,7 +260,7 @@ class Generator(Module):
 
 
 @context.restoring()
-def _first_state(key: Array) -> Array:
+def _make_state(key: Array) -> Array:
     words = jax.random.key_data(key)
     if words.shape != (2,):
         raise TypeError(
@@ -274,11 +274,11 @@ def _first_state(key: Array) -> Array:
 def advance(state: Array, example: Array) -> tuple[Array, Array]:
     """Return the state after a draw, and the key to draw with."""
     key = state[:2] ^ example
-    return _skipped(state, jnp.array([0, 1], jnp.uint32)), threefry_2x32(tuple(key), state[2:])
+    return _skip(state, jnp.array([0, 1], jnp.uint32)), threefry_2x32(tuple(key), state[2:])
 
 
 @jax.jit
-def _skipped(state: Array, delta: Array) -> Array:
+def _skip(state: Array, delta: Array) -> Array:
     """Return the state some draws on: words of a 64-bit sum, and its carry."""
     high, low = state[2] + delta[0], state[3] + delta[1]
     counter = [high + (low < delta[1]).astype(jnp.uint32), low]

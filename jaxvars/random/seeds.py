@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import unwrap
-from jaxvars.tensors.dtypes import as_dtype
+from jaxvars.tensors.dtypes import as_dtype, is_key
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
@@ -40,7 +40,7 @@ def key_of(seed: Any) -> Array:
     (True, True)
     """
     seed = unwrap(seed() if callable(seed) else seed)
-    if isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
+    if isinstance(seed, jax.Array) and is_key(seed):
         if seed.shape:
             raise ShapeError(
                 f"A seed is one key, not keys of shape {seed.shape}: take one of them."
@@ -51,7 +51,7 @@ def key_of(seed: Any) -> Array:
 
 def words_of(seed: Any) -> Array:
     if context.is_tracer(seed):
-        return _traced_words(seed)
+        return _split_traced(seed)
     refuse_masked([seed], "a seed")
     numbers = np.asarray(seed)
     if numbers.dtype.kind == "O" and not numbers.shape and isinstance(seed, int):
@@ -67,7 +67,7 @@ def words_of(seed: Any) -> Array:
     return np.array([x & _MASK for x in pair], np.uint32)
 
 
-def _traced_words(seed: Array) -> Array:
+def _split_traced(seed: Array) -> Array:
     if not jnp.issubdtype(seed.dtype, jnp.integer) or seed.shape not in ((), (2,)):
         raise TypeError(f"{seed.dtype}{list(seed.shape)} is not a seed. {_SEED_CURE}")
     if seed.shape:
@@ -89,7 +89,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         sizes = (shape,) if np.ndim(shape) == 0 else tuple(shape)
         found = tuple(map(operator.index, sizes))
     except (TypeError, ValueError):
-        if (open_shape := _with_open_sizes(shape)) is not None:
+        if (open_shape := _as_open_shape(shape)) is not None:
             return open_shape
         raise ShapeError(f"{shape!r} is not a shape: write integers, for example (2, 3).") from None
     if any(size < 0 for size in found):
@@ -97,7 +97,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     return found
 
 
-def _with_open_sizes(shape: Any) -> tuple[int, ...] | None:
+def _as_open_shape(shape: Any) -> tuple[int, ...] | None:
     """Return a shape in which some sizes are symbols, as in a program to be saved."""
     from jax import export
 
@@ -106,7 +106,7 @@ def _with_open_sizes(shape: Any) -> tuple[int, ...] | None:
     return tuple(sizes) if all(known) else None
 
 
-def checked_dtype(dtype: DTypeLike | None, kind: Any, what: str, example: str) -> Any:
+def check_dtype(dtype: DTypeLike | None, kind: Any, what: str, example: str) -> Any:
     found = as_dtype(dtype)
     if not jnp.issubdtype(found, kind):
         raise DtypeError(f"{what} cannot have dtype {found}. Ask for another, like {example}.")
@@ -114,10 +114,10 @@ def checked_dtype(dtype: DTypeLike | None, kind: Any, what: str, example: str) -
 
 
 def floating(dtype: DTypeLike | None, what: str) -> Any:
-    return checked_dtype(dtype, jnp.floating, what, "jnp.float32")
+    return check_dtype(dtype, jnp.floating, what, "jnp.float32")
 
 
-def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Array]:
+def check_fit(shape: tuple[int, ...], **parameters: Any) -> list[Array]:
     """Return parameters as plain values, if each broadcasts to the shape."""
     values = {name: unwrap(value) for name, value in parameters.items()}
     for name, value in values.items():

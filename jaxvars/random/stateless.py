@@ -26,10 +26,10 @@ from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.random.seeds import (
     Shape,
     as_shape,
+    check_dtype,
+    check_fit,
     check_probability,
     check_range,
-    checked_dtype,
-    fitting,
     floating,
     is_number,
     key_of,
@@ -44,7 +44,7 @@ from jaxvars.typing import Array, DTypeLike
 
 P = ParamSpec("P")
 
-_WORDS = {
+_DOCS = {
     "shape": "of the result.",
     "seed": "an integer, two of them, or a key of `jax.random`.",
     "mean": "broadcasts to the shape.",
@@ -69,16 +69,16 @@ _WORDS = {
 }
 
 
-def _draws(**words: str) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
+def _complete_draw(**docs: str) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
     """Return a decorator that completes a docstring, and restores JAX's context afterwards."""
 
     def decorate(function: Callable[P, Array]) -> Callable[P, Array]:
-        return context.restoring()(complete_by({**_WORDS, **words})(function))
+        return context.restoring()(complete_by({**_DOCS, **docs})(function))
 
     return decorate
 
 
-@_draws(dtype="floating or complex.")
+@_complete_draw(dtype="floating or complex.")
 def stateless_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
@@ -91,11 +91,11 @@ def stateless_normal(
     >>> stateless_normal((2,), seed=7).tolist() == jax.random.normal(jax.random.key(7), 2).tolist()
     True
     """
-    size, kind = as_shape(shape), checked_dtype(dtype, jnp.inexact, "Normal values", "jnp.float32")
-    return _scaled(lambda: jax.random.normal(key_of(seed), size, kind), mean, stddev, size)
+    size, kind = as_shape(shape), check_dtype(dtype, jnp.inexact, "Normal values", "jnp.float32")
+    return _scale(lambda: jax.random.normal(key_of(seed), size, kind), mean, stddev, size)
 
 
-@_draws(stddev="the standard deviation before those further away are drawn again.")
+@_complete_draw(stddev="the standard deviation before those further away are drawn again.")
 def stateless_truncated_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
@@ -109,11 +109,11 @@ def stateless_truncated_normal(
     def draw() -> Array:
         return jax.random.truncated_normal(key_of(seed), -2, 2, size, kind)
 
-    return _scaled(draw, mean, stddev, size)
+    return _scale(draw, mean, stddev, size)
 
 
-def _scaled(draw: Callable[[], Array], mean: Array, stddev: Array, size: tuple[int, ...]) -> Array:
-    parameters = fitting(size, mean=mean, stddev=stddev)
+def _scale(draw: Callable[[], Array], mean: Array, stddev: Array, size: tuple[int, ...]) -> Array:
+    parameters = check_fit(size, mean=mean, stddev=stddev)
     noise = unseen(draw)
     if is_number(mean, 0) and is_number(stddev, 1):
         return noise
@@ -121,7 +121,7 @@ def _scaled(draw: Callable[[], Array], mean: Array, stddev: Array, size: tuple[i
     return mean + stddev * noise
 
 
-@_draws(dtype="floating or integer.")
+@_complete_draw(dtype="floating or integer.")
 def stateless_uniform(
     shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = "float32"
 ) -> Array:
@@ -137,7 +137,7 @@ def stateless_uniform(
         return stateless_randint(shape, seed, minval, maxval, dtype)
     size, kind = as_shape(shape), floating(dtype, "Uniform values")
     maxval = 1 if maxval is None else maxval
-    bounds = fitting(size, minval=minval, maxval=maxval)
+    bounds = check_fit(size, minval=minval, maxval=maxval)
     noise = unseen(lambda: jax.random.uniform(key_of(seed), size, kind))
     if is_number(minval, 0) and is_number(maxval, 1):
         return noise
@@ -148,7 +148,7 @@ def stateless_uniform(
     return jnp.where(found < high, found, low)  # it may have been rounded up
 
 
-@_draws(maxval="the same.", dtype="integer.")
+@_complete_draw(maxval="the same.", dtype="integer.")
 def stateless_randint(
     shape: Shape, seed: Any, minval: Any, maxval: Any, dtype: DTypeLike = "int32"
 ) -> Array:
@@ -160,13 +160,13 @@ def stateless_randint(
     >>> sorted(set(stateless_randint((100,), 7, 1, 7).tolist()))
     [1, 2, 3, 4, 5, 6]
     """
-    size, kind = as_shape(shape), checked_dtype(dtype, jnp.integer, "Integers", "jnp.int32")
+    size, kind = as_shape(shape), check_dtype(dtype, jnp.integer, "Integers", "jnp.int32")
     if maxval is None:
         raise ValueError(
             f"Integers need a maxval, one more than the largest: uniform({size}, maxval=10, "
             f"dtype='{kind}'). For all integers of a dtype use uniform_full_int."
         )
-    low, high = fitting(size, minval=minval, maxval=maxval)
+    low, high = check_fit(size, minval=minval, maxval=maxval)
     check_range(low, high, kind)
     return unseen(lambda: _integers(key_of(seed), size, low, high, kind))
 
@@ -185,14 +185,14 @@ def _integers(key: Any, shape: tuple[int, ...], low: Array, high: Array, dtype: 
     return jnp.where(whole, _full(key, shape, dtype), drawn) if whole.any() else drawn
 
 
-@_draws(dtype="integer.")
+@_complete_draw(dtype="integer.")
 def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: DTypeLike = "uint32") -> Array:
     """Return integers, each that the dtype can hold as likely as the others.
 
     >>> stateless_uniform_full_int((3,), seed=7).dtype
     dtype('uint32')
     """
-    size, kind = as_shape(shape), checked_dtype(dtype, jnp.integer, "Integers", "jnp.uint32")
+    size, kind = as_shape(shape), check_dtype(dtype, jnp.integer, "Integers", "jnp.uint32")
     return unseen(lambda: _full(key_of(seed), size, kind))
 
 
@@ -201,7 +201,7 @@ def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     return jax.lax.bitcast_convert_type(bits, dtype)
 
 
-@_draws(dtype="bool, or that of the ones and zeros.")
+@_complete_draw(dtype="bool, or that of the ones and zeros.")
 def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: DTypeLike = "bool") -> Array:
     """Return True with probability `p`, else False.
 
@@ -212,14 +212,14 @@ def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: DTypeLike 
     Array(True, dtype=bool)
     """
     size = as_shape(shape)
-    (p,) = fitting(size, p=p)
+    (p,) = check_fit(size, p=p)
     check_probability(p, "p")
     if getattr(p, "dtype", np.dtype(bool)).itemsize == 2:  # JAX draws in its dtype: too coarse
         p = p.astype(jnp.float32)
     return unseen(lambda: jax.random.bernoulli(key_of(seed), p, size)).astype(as_dtype(dtype))
 
 
-@_draws(dtype="of the result.")
+@_complete_draw(dtype="of the result.")
 def stateless_binomial(
     shape: Shape, seed: Any, counts: Any, probs: Any, dtype: DTypeLike = "int32"
 ) -> Array:
@@ -229,14 +229,14 @@ def stateless_binomial(
     10
     """
     size = as_shape(shape)
-    counts, probs = fitting(size, counts=counts, probs=probs)
+    counts, probs = check_fit(size, counts=counts, probs=probs)
     check_probability(probs, "probs")
     counts, probs = numbers(jnp.float32, [counts, probs])
     found = unseen(lambda: jax.random.binomial(key_of(seed), counts, probs, size))
     return found.astype(as_dtype(dtype))
 
 
-@_draws(dtype="of the result.")
+@_complete_draw(dtype="of the result.")
 def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: DTypeLike = "int32") -> Array:
     """Return Poisson distributed counts.
 
@@ -246,11 +246,11 @@ def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: DTypeLike = "int
     Differs from TensorFlow: the shape is that of the whole result, as everywhere here.
     """
     size = as_shape(shape)
-    (lam,) = numbers(jnp.float32, fitting(size, lam=lam))
+    (lam,) = numbers(jnp.float32, check_fit(size, lam=lam))
     return unseen(lambda: jax.random.poisson(key_of(seed), lam, size)).astype(as_dtype(dtype))
 
 
-@_draws()
+@_complete_draw()
 def stateless_exponential(
     shape: Shape, seed: Any, rate: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
@@ -260,11 +260,11 @@ def stateless_exponential(
     True
     """
     size, kind = as_shape(shape), floating(dtype, "Exponential values")
-    (rate,) = numbers(kind, fitting(size, rate=rate))
+    (rate,) = numbers(kind, check_fit(size, rate=rate))
     return unseen(lambda: jax.random.exponential(key_of(seed), size, kind)) / rate
 
 
-@_draws()
+@_complete_draw()
 def stateless_gamma(
     shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
@@ -278,12 +278,12 @@ def stateless_gamma(
     Differs from TensorFlow: the shape is that of the whole result, as everywhere here.
     """
     size, kind = as_shape(shape), floating(dtype, "Gamma distributed values")
-    alpha, beta = numbers(kind, fitting(size, alpha=alpha, beta=beta))
+    alpha, beta = numbers(kind, check_fit(size, alpha=alpha, beta=beta))
     return jax.random.gamma(key_of(seed), alpha, size, kind) / beta
 
 
 # ---------------------------------------------------------------- choices
-@_draws(dtype="of the result.")
+@_complete_draw(dtype="of the result.")
 def stateless_categorical(
     logits: Any, num_samples: int, seed: Any, dtype: DTypeLike = "int32"
 ) -> Array:
@@ -309,7 +309,7 @@ def stateless_categorical(
     return jnp.moveaxis(found, 0, -1).astype(kind)
 
 
-@_draws()
+@_complete_draw()
 def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Array:
     """Return `x` in random order, or the integers below it.
 
@@ -328,7 +328,7 @@ def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Array:
     return order if not np.ndim(values) else jnp.take(values, order, axis=axis)
 
 
-@_draws()
+@_complete_draw()
 def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Array:
     """Return the slices of an array along an axis in random order.
 
@@ -344,7 +344,7 @@ def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Array:
     return stateless_permutation(array, seed, axis)
 
 
-@_draws(
+@_complete_draw(
     shape="of the result, less the shape of a slice.",
     p="probabilities, as many as there are elements; all the same when None.",
 )

@@ -212,7 +212,7 @@ def scalar(name: str, data: Any, step: Any = None) -> None:
 
     Differs from TensorFlow: returns None; has no `description`.
     """
-    value = _number(data, f"scalar {name!r}")
+    value = _as_number(data, f"scalar {name!r}")
     if value.shape != ():
         raise ShapeError(
             f"scalar {name!r} has shape {value.shape} at {user_line()}, and a scalar has (): "
@@ -247,7 +247,7 @@ def histogram(name: str, data: Any, step: Any = None, buckets: int = 30) -> None
     """
     if buckets < 1:
         raise ValueError(f"histogram {name!r}: buckets={buckets} must be positive.")
-    value = _number(data, f"histogram {name!r}")
+    value = _as_number(data, f"histogram {name!r}")
 
     def build(tag: str, x: np.ndarray) -> Iterator[Any]:
         from tensorboardX import summary
@@ -280,7 +280,7 @@ def image(name: str, data: Any, step: Any = None, max_outputs: int = 3) -> None:
     """
     if max_outputs < 1:
         raise ValueError(f"image {name!r}: max_outputs={max_outputs} must be positive.")
-    value = _number(data, f"image {name!r}")
+    value = _as_number(data, f"image {name!r}")
     _check_image(name, value.shape, value.dtype)
 
     def build(tag: str, x: np.ndarray) -> Iterator[Any]:
@@ -288,7 +288,7 @@ def image(name: str, data: Any, step: Any = None, max_outputs: int = 3) -> None:
 
         for i, picture in enumerate(x):
             one = tag if len(x) == 1 else f"{tag}/{i}"
-            yield summary.image(one, _bytes(picture), dataformats="HWC")
+            yield summary.image(one, _to_uint8(picture), dataformats="HWC")
 
     few = value[:max_outputs] if len(value) > max_outputs else value
     write("image", name, build, [few], step)
@@ -324,7 +324,7 @@ def text(name: str, data: str, step: Any = None) -> None:
 
 
 # ---------------------------------------------------------------- what is written
-def _bytes(picture: np.ndarray) -> np.ndarray:
+def _to_uint8(picture: np.ndarray) -> np.ndarray:
     """Return a picture as uint8, as TensorFlow converts one."""
     if picture.dtype == np.uint8:
         return picture
@@ -342,7 +342,7 @@ def _check_image(name: str, shape: tuple[int, ...], dtype: Any) -> None:
         raise DtypeError(f"image {name!r} is {dtype}: uint8, or floats from 0 to 1 are needed.")
 
 
-def _number(data: Any, what: str) -> Array:
+def _as_number(data: Any, what: str) -> Array:
     value = unwrap(data)
     if isinstance(value, int | float):
         return np.float64(value)

@@ -157,7 +157,7 @@ class _File:
     """An event file and the thread that writes it. It knows no writer, so that one may go."""
 
     def __init__(self, logdir: str, max_queue: int, every: float, suffix: str) -> None:
-        event_file, protocol = _tensorboardx()
+        event_file, protocol = _import_tensorboardx()
         event_file.directory_check(logdir)
         # The name has the second in it: two files of one folder must not be one.
         unique = f".{os.getpid()}.{next(_COUNT)}{suffix}"
@@ -242,7 +242,7 @@ class _File:
             self._events.write_event(event)
 
 
-def _tensorboardx() -> tuple[Any, Any]:
+def _import_tensorboardx() -> tuple[Any, Any]:
     try:
         from tensorboardX import event_file_writer
         from tensorboardX.proto import event_pb2

@@ -33,6 +33,12 @@ def is_inexact(value: object) -> bool:
     return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
 
 
+def is_key(value: object) -> bool:
+    """Return whether a value, or a spec of one, holds keys of `jax.random`."""
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+
+
 def as_dtype(dtype: Any) -> Any:
     """Return `dtype` (a NumPy or JAX dtype, a scalar type or a name) as a dtype object.
 

@@ -128,7 +128,7 @@ class Late:
 
 def test_values_that_are_still_computed_are_passed_over(monkeypatch):
     late = Late()
-    monkeypatch.setattr(_progress, "_text", late.look)
+    monkeypatch.setattr(_progress, "_format_value", late.look)
     bar = jv.progress(total=2, enabled=False)
     bar.show(loss=0)
     assert bar.shown == "loss=..."
@@ -141,7 +141,7 @@ def test_values_that_are_still_computed_are_passed_over(monkeypatch):
 
 def test_the_last_values_are_waited_for_at_the_end(monkeypatch):
     late = Late()
-    monkeypatch.setattr(_progress, "_text", late.look)
+    monkeypatch.setattr(_progress, "_format_value", late.look)
     for _ in (bar := jv.progress(3, console=pipe())):
         bar.show(loss=0)
     assert late.read == 1
@@ -171,10 +171,10 @@ class InFlight:
 def test_an_array_in_flight_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(_progress, "jax", types.SimpleNamespace(Array=InFlight))
     x = InFlight()
-    assert _progress._text(x, wait=False) is None
+    assert _progress._format_value(x, wait=False) is None
     assert not x.ready
-    assert _progress._text(x, wait=True) == "1.5"
-    assert _progress._text(x, wait=False) == "1.5"
+    assert _progress._format_value(x, wait=True) == "1.5"
+    assert _progress._format_value(x, wait=False) == "1.5"
 
 
 def test_how_values_look():
@@ -208,7 +208,7 @@ def test_what_goes_wrong_in_a_value_does_not_disturb_the_display(monkeypatch):
     def broken(value, *, wait):
         raise RuntimeError("the program failed")
 
-    monkeypatch.setattr(_progress, "_text", broken)
+    monkeypatch.setattr(_progress, "_format_value", broken)
     console = terminal()
     bar = jv.progress(2, console=console)
     bar.show(loss=0)

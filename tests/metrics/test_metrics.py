@@ -18,7 +18,7 @@ import jaxvars as jv
 from jaxvars import losses, metrics
 from jaxvars.core.module import BORDER
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.metrics.sums import Tally, grouped, summed
+from jaxvars.metrics.sums import Tally, group_sums, sum_to_parts
 
 GOLDENS = json.loads((Path(__file__).parents[1] / "goldens" / "metrics.json").read_text())
 NAMES = {name: getattr(metrics, name) for name in metrics.__all__}
@@ -387,17 +387,17 @@ def test_large_numbers_of_one_batch_do_not_swallow_small_ones():
     both = metrics.Sum()
     both.merge_state([sum_, sum_])
     assert exact(both.total) == 2 * (2**24 + 3)
-    lanes = jax.vmap(lambda w: grouped(w, [zeros], (1,)))(jnp.stack([weights, 3 * weights]))
+    lanes = jax.vmap(lambda w: group_sums(w, [zeros], (1,)))(jnp.stack([weights, 3 * weights]))
     assert np.float64(lanes).sum(1).ravel().tolist() == [2**24 + n - 1, 3 * (2**24 + n - 1)]
     np.testing.assert_array_equal(
-        grouped(jnp.array([1, np.inf, 2, np.nan]), [jnp.array([0, 1, 0, 2])], (3,))[0],
+        group_sums(jnp.array([1, np.inf, 2, np.nan]), [jnp.array([0, 1, 0, 2])], (3,))[0],
         [3, np.inf, np.nan],
     )
 
 
 def test_sums_of_constants_are_not_computed_by_the_compiler():
     ones = jnp.ones(2**18)
-    program = jax.jit(lambda: (summed(ones), grouped(ones, [jnp.zeros(2**18, int)], (1,))))
+    program = jax.jit(lambda: (sum_to_parts(ones), group_sums(ones, [jnp.zeros(2**18, int)], (1,))))
     assert [float(x[0].reshape(())) for x in program()] == [2**18, 2**18]
     assert "reduce" in program.lower().compile().as_text()
 

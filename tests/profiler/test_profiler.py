@@ -228,6 +228,6 @@ def test_memory_is_what_the_devices_tell(monkeypatch):
 
     devices = [Device({"peak_bytes_in_use": 2048}), Device(None)]
     monkeypatch.setattr(profiler.jax, "local_devices", lambda: devices[:1])
-    assert profiler._memory() == {"gpu:0": 2048}
+    assert profiler._read_memory() == {"gpu:0": 2048}
     monkeypatch.setattr(profiler.jax, "local_devices", lambda: devices[1:])
-    assert profiler._memory() == {}
+    assert profiler._read_memory() == {}

@@ -252,7 +252,7 @@ class Late:
 
 def test_a_value_that_is_still_computed_is_not_waited_for(tmp_path, monkeypatch):
     late = Late()
-    monkeypatch.setattr(summary, "_number", lambda data, what: data)
+    monkeypatch.setattr(summary, "_as_number", lambda data, what: data)
     writer = summary.create_file_writer(tmp_path)
     with writer.as_default():
         summary.scalar("late", late, step=1)
@@ -266,8 +266,8 @@ def test_a_value_that_is_still_computed_is_not_waited_for(tmp_path, monkeypatch)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_when_the_queue_is_full_a_call_waits_but_no_program(tmp_path, monkeypatch, compiled):
     late = Late()
-    number = summary._number
-    monkeypatch.setattr(summary, "_number", lambda x, what: x if x is late else number(x, what))
+    number = summary._as_number
+    monkeypatch.setattr(summary, "_as_number", lambda x, what: x if x is late else number(x, what))
     writer = summary.create_file_writer(tmp_path, max_queue=1)
 
     def write(x):
