@@ -99,7 +99,7 @@ print("fine")
 
 
 FAKE_GPUS = """
-jv.config._gpus_of_driver = lambda: 3  # as on a machine that has them
+jv.config._count_driver_gpus = lambda: 3  # as on a machine that has them
 gpus = jv.config.list_physical_devices("GPU")
 assert [gpu.name for gpu in gpus] == [f"/physical_device:GPU:{i}" for i in range(3)]
 """
