@@ -70,4 +70,4 @@ def test_what_is_entered_is_left_wherever_it_is_interrupted(monkeypatch, which):
 def test_the_check_of_numerics_is_one():
     import jaxvars.debugging.watchers
 
-    assert jaxvars.debugging.watchers._around in AROUND
+    assert jaxvars.debugging.watchers._enter_around in AROUND
