@@ -11,8 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from textwrap import fill
-from types import new_class
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,25 +85,16 @@ def describe_arguments(thing: Any) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in _ENTRY.findall(listed)}
 
 
-def make_class(
-    name: str, base: type, module: str, what: str, example: str, value: object, **options: Any
-) -> Any:
-    """Return a final class below a base, which makes it what it is by the options.
+def add_example(kind: type, given: str, value: object) -> None:
+    """Add to the docstring of a class what an object of it returns.
 
     Args:
-        name: of the class.
-        base: its base.
-        module: the name of the module that it is in.
-        what: the first line of its docstring.
-        example: an expression.
-        value: what the expression gives.
-        **options: for `__init_subclass__` of the base.
-
-    >>> print(make_class("Zero", int, "here", "Nothing.", "Zero() + 1", 1).__doc__.split())
-    ['Nothing.', '>>>', 'Zero()', '+', '1', '1']
+        kind: the class; nothing is given to make an object.
+        given: the arguments of the object's call.
+        value: what it returns, as a float.
     """
-    space = {"__doc__": f"{what}\n\n>>> {example}\n{value}\n", "__module__": module}
-    return final(new_class(name, (base,), options, lambda body: body.update(space)))
+    lines = f">>> float({kind.__name__}()({given}))\n{value}"
+    kind.__doc__ = f"{inspect.cleandoc(kind.__doc__ or '')}\n\n{lines}\n"
 
 
 def _entry(name: str, text: str) -> str:

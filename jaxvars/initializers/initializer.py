@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.docstrings import complete, make_class
+from jaxvars.display.docstrings import complete
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.random import Generator, get_global_generator
@@ -230,10 +230,14 @@ class Scaled(Random):
     mode: str
     distribution: str
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(
+        cls, like: tuple[float, str, str] | None = None, source: str | None = None
+    ) -> None:
+        if like is not None:
+            cls.scale, cls.mode, cls.distribution = like
+            example = f">>> {cls.__name__}(seed=7)((3, 4)).shape\n(3, 4)"
+            cls.__doc__ = f"{cls.__doc__}\n\nSource: {source}\n\n{example}\n"
         super().__init_subclass__()
-        for name, value in options.items():
-            setattr(cls, name, value)
 
     def _make(self, shape: Sizes, dtype: Any) -> Array:
         if not jnp.issubdtype(dtype, jnp.inexact):
@@ -316,23 +320,31 @@ _HE = "He et al., Delving deep into rectifiers, 2015 (https://arxiv.org/abs/1502
 _LECUN = "LeCun et al., Efficient BackProp, 1998."
 
 
-def _make_scaled(name: str, what: str, source: str, scale: float, mode: str) -> type[Scaled]:
-    kind = "uniform" if name.endswith("Uniform") else "truncated_normal"
-    what = f"{'Uniform' if kind == 'uniform' else 'Truncated normal'}, {what}\n\nSource: {source}"
-    options = {"scale": scale, "mode": mode, "distribution": kind}
-    example = f"{name}(seed=7)((3, 4)).shape"
-    return make_class(name, Scaled, __name__, what, example, (3, 4), **options)
+@final
+class GlorotNormal(Scaled, like=(1.0, "fan_avg", "truncated_normal"), source=_GLOROT):
+    """Truncated normal, variance 2 / (inputs + outputs)."""
 
 
-_RELU = "variance 2 / inputs: for layers followed by a ReLU."
-GlorotNormal = _make_scaled(
-    "GlorotNormal", "variance 2 / (inputs + outputs).", _GLOROT, 1.0, "fan_avg"
-)
-GlorotUniform = _make_scaled(
-    "GlorotUniform", "variance 2 / (inputs + outputs): Keras's choice for dense layers.", _GLOROT,
-    1.0, "fan_avg",
-)  # fmt: skip
-HeNormal = _make_scaled("HeNormal", _RELU, _HE, 2.0, "fan_in")
-HeUniform = _make_scaled("HeUniform", _RELU, _HE, 2.0, "fan_in")
-LecunNormal = _make_scaled("LecunNormal", "variance 1 / inputs.", _LECUN, 1.0, "fan_in")
-LecunUniform = _make_scaled("LecunUniform", "variance 1 / inputs.", _LECUN, 1.0, "fan_in")
+@final
+class GlorotUniform(Scaled, like=(1.0, "fan_avg", "uniform"), source=_GLOROT):
+    """Uniform, variance 2 / (inputs + outputs): Keras's choice for dense layers."""
+
+
+@final
+class HeNormal(Scaled, like=(2.0, "fan_in", "truncated_normal"), source=_HE):
+    """Truncated normal, variance 2 / inputs: for layers followed by a ReLU."""
+
+
+@final
+class HeUniform(Scaled, like=(2.0, "fan_in", "uniform"), source=_HE):
+    """Uniform, variance 2 / inputs: for layers followed by a ReLU."""
+
+
+@final
+class LecunNormal(Scaled, like=(1.0, "fan_in", "truncated_normal"), source=_LECUN):
+    """Truncated normal, variance 1 / inputs."""
+
+
+@final
+class LecunUniform(Scaled, like=(1.0, "fan_in", "uniform"), source=_LECUN):
+    """Uniform, variance 1 / inputs."""

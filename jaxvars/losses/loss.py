@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias, dataclass_transform
 import jax
 import jax.numpy as jnp
 
-from jaxvars.display.docstrings import complete, describe_arguments
+from jaxvars.display.docstrings import add_example, complete, describe_arguments
 from jaxvars.display.text import did_you_mean
 from jaxvars.losses.inputs import divide, expand_weight, float_dtype, tensor, wide
 from jaxvars.tracing import context
@@ -152,9 +152,16 @@ class FunctionLoss(Loss, ABC):
     """A loss that is one of the functions: a frozen dataclass of the function's options."""
 
     fn: ClassVar[Any]
+    example: ClassVar[tuple[str, float] | None] = None
 
-    def __init_subclass__(cls, fn: Callable[..., Array] | None = None, **docs: str) -> None:
+    def __init_subclass__(
+        cls, fn: Callable[..., Array] | None = None, example: tuple[str, float] | None = None,
+        **docs: str,
+    ) -> None:  # fmt: skip
         super().__init_subclass__()
+        if example is not None:
+            cls.example = example
+            add_example(cls, *example)
         if fn is not None and "name" not in cls.__annotations__:
             cls.name, cls.__annotations__["name"] = fn.__name__, "str | None"
         dataclasses.dataclass(frozen=True)(cls)

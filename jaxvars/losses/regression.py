@@ -9,7 +9,6 @@ from typing import Any, final
 
 import jax.numpy as jnp
 
-from jaxvars.display.docstrings import make_class
 from jaxvars.losses.inputs import EPSILON, elementwise
 from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
 from jaxvars.typing import Array, DTypeLike
@@ -225,68 +224,64 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Array:
 
 
 # ---------------------------------------------------------------- classes
-PLAIN: dict[str, tuple[Any, str, str, float]] = {
-    "MeanSquaredError": (
-        mean_squared_error, "The mean squared error.", "[[0.0], [0.0]], [[1.0], [3.0]]", 5.0,
-    ),
-    "MeanAbsoluteError": (
-        mean_absolute_error, "The mean absolute error.", "[[0.0], [0.0]], [[1.0], [3.0]]", 2.0,
-    ),
-    "MeanAbsolutePercentageError": (
-        mean_absolute_percentage_error, "The mean of the errors in per cent of the labels.",
-        "[[2.0], [4.0]], [[1.0], [4.0]]", 25.0,
-    ),
-    "MeanSquaredLogarithmicError": (
-        mean_squared_logarithmic_error, "The mean squared error of the logarithms of one more.",
-        "[[1.0], [1.0]], [[1.0], [1.0]]", 0.0,
-    ),
-    "LogCosh": (
-        log_cosh, "The mean of the logarithm of the hyperbolic cosine of the errors.",
-        "[[1.0]], [[1.0]]", 0.0,
-    ),
-    "Poisson": (
-        poisson, "What the Poisson distribution of rate `y_pred` says of counts `y_true`.",
-        "[[0.0]], [[2.0]]", 2.0,
-    ),
-    "KLDivergence": (
-        kl_divergence, "The mean Kullback-Leibler divergence of two distributions.",
-        "[[0.5, 0.5]], [[0.5, 0.5]]", 0.0,
-    ),
-    "Hinge": (
-        hinge, "The mean hinge loss of labels -1 and 1, or 0 and 1.", "[[0, 1]], [[0.5, 0.5]]", 1.0,
-    ),
-    "SquaredHinge": (
-        squared_hinge, "The mean squared hinge loss of labels -1 and 1, or 0 and 1.",
-        "[[0, 1]], [[0.5, 0.5]]", 1.25,
-    ),
-    "CategoricalHinge": (
-        categorical_hinge, "The mean hinge loss of one-hot labels.",
-        "[[0.0, 1.0]], [[0.75, 0.5]]", 1.25,
-    ),
-}  # fmt: skip
-"""For each loss, and metric, without options: the function, what it is, an example, its value."""
+@final
+class MeanSquaredError(
+    PlainLoss, fn=mean_squared_error, example=("[[0.0], [0.0]], [[1.0], [3.0]]", 5.0)
+):
+    """The mean squared error."""
 
 
-def make_plain(name: str, base: type, module: str) -> Any:
-    """Return the loss, or metric, of a row of the table."""
-    fn, what, given, value = PLAIN[name]
-    return make_class(name, base, module, what, f"float({name}()({given}))", value, fn=fn)
+@final
+class MeanAbsoluteError(
+    PlainLoss, fn=mean_absolute_error, example=("[[0.0], [0.0]], [[1.0], [3.0]]", 2.0)
+):
+    """The mean absolute error."""
 
 
-def _make_plain(name: str) -> type[PlainLoss]:
-    return make_plain(name, PlainLoss, __name__)
+@final
+class MeanAbsolutePercentageError(
+    PlainLoss, fn=mean_absolute_percentage_error, example=("[[2.0], [4.0]], [[1.0], [4.0]]", 25.0)
+):
+    """The mean of the errors in per cent of the labels."""
 
 
-MeanSquaredError = _make_plain("MeanSquaredError")
-MeanAbsoluteError = _make_plain("MeanAbsoluteError")
-MeanAbsolutePercentageError = _make_plain("MeanAbsolutePercentageError")
-MeanSquaredLogarithmicError = _make_plain("MeanSquaredLogarithmicError")
-LogCosh = _make_plain("LogCosh")
-Poisson = _make_plain("Poisson")
-KLDivergence = _make_plain("KLDivergence")
-Hinge = _make_plain("Hinge")
-SquaredHinge = _make_plain("SquaredHinge")
-CategoricalHinge = _make_plain("CategoricalHinge")
+@final
+class MeanSquaredLogarithmicError(
+    PlainLoss, fn=mean_squared_logarithmic_error, example=("[[1.0], [1.0]], [[1.0], [1.0]]", 0.0)
+):
+    """The mean squared error of the logarithms of one more."""
+
+
+@final
+class LogCosh(PlainLoss, fn=log_cosh, example=("[[1.0]], [[1.0]]", 0.0)):
+    """The mean of the logarithm of the hyperbolic cosine of the errors."""
+
+
+@final
+class Poisson(PlainLoss, fn=poisson, example=("[[0.0]], [[2.0]]", 2.0)):
+    """What the Poisson distribution of rate `y_pred` says of counts `y_true`."""
+
+
+@final
+class KLDivergence(PlainLoss, fn=kl_divergence, example=("[[0.5, 0.5]], [[0.5, 0.5]]", 0.0)):
+    """The mean Kullback-Leibler divergence of two distributions."""
+
+
+@final
+class Hinge(PlainLoss, fn=hinge, example=("[[0, 1]], [[0.5, 0.5]]", 1.0)):
+    """The mean hinge loss of labels -1 and 1, or 0 and 1."""
+
+
+@final
+class SquaredHinge(PlainLoss, fn=squared_hinge, example=("[[0, 1]], [[0.5, 0.5]]", 1.25)):
+    """The mean squared hinge loss of labels -1 and 1, or 0 and 1."""
+
+
+@final
+class CategoricalHinge(
+    PlainLoss, fn=categorical_hinge, example=("[[0.0, 1.0]], [[0.75, 0.5]]", 1.25)
+):
+    """The mean hinge loss of one-hot labels."""
 
 
 @final

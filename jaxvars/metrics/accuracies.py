@@ -8,13 +8,12 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 
-from jaxvars.display.docstrings import complete_by, make_class
+from jaxvars.display.docstrings import complete_by
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
     as_classes,
@@ -172,22 +171,25 @@ def checked_k(k: Any) -> int:
 
 
 # ---------------------------------------------------------------- metrics
-def _make_mean(fn: Callable[..., Array], what: str, given: str, value: float) -> type[MeanOfKnown]:
-    name = fn.__name__.title().replace("_", "")
-    return make_class(name, MeanOfKnown, __name__, what, f"float({name}()({given}))", value, fn=fn)
+@final
+class Accuracy(MeanOfKnown, fn=accuracy, example=("[1, 2, 3, 4], [0, 2, 3, 4]", 0.75)):
+    """How often predicted labels are the labels."""
 
 
-Accuracy = _make_mean(
-    accuracy, "How often predicted labels are the labels.", "[1, 2, 3, 4], [0, 2, 3, 4]", 0.75
-)
-CategoricalAccuracy = _make_mean(
-    categorical_accuracy, "How often the best score is that of the one-hot label.",
-    "[[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]", 0.5,
-)  # fmt: skip
-SparseCategoricalAccuracy = _make_mean(
-    sparse_categorical_accuracy, "How often the best score is that of the integer label.",
-    "[1, 0], [[0.2, 0.8], [0.3, 0.7]]", 0.5,
-)  # fmt: skip
+@final
+class CategoricalAccuracy(
+    MeanOfKnown,
+    fn=categorical_accuracy,
+    example=("[[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]", 0.5),
+):
+    """How often the best score is that of the one-hot label."""
+
+
+@final
+class SparseCategoricalAccuracy(
+    MeanOfKnown, fn=sparse_categorical_accuracy, example=("[1, 0], [[0.2, 0.8], [0.3, 0.7]]", 0.5)
+):
+    """How often the best score is that of the integer label."""
 
 
 @final

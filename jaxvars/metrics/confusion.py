@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.docstrings import make_class
+from jaxvars.display.docstrings import add_example
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import EPSILON, divide, expand_weight, match_shapes, tensor, wide
 from jaxvars.metrics.accuracies import checked_k
@@ -176,7 +176,11 @@ class Thresholded(KnownMetric, ABC):
     top_k: int | None = None
     class_id: int | None = None
 
+    _example: ClassVar[tuple[str, float] | None] = None
+
     def __init_subclass__(cls, kinds: tuple[str, ...] = KINDS) -> None:
+        if cls.__doc__ is not None and cls._example is not None:
+            add_example(cls, *cls._example)
         super().__init_subclass__(**{"raise": cls._raises})
         cls._kinds = kinds
 
@@ -209,6 +213,8 @@ class Thresholded(KnownMetric, ABC):
 
 # ---------------------------------------------------------------- counts
 class _Count(Thresholded, ABC):
+    _example = "[0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9]", 1.0
+
     def __init__(
         self, thresholds: Any = None, name: str | None = None, dtype: DTypeLike | None = None
     ) -> None:
@@ -221,15 +227,24 @@ class _Count(Thresholded, ABC):
         return self._one(self._tally(self._kinds[0]).value)
 
 
-def _make_count(name: str, kind: str, what: str) -> type[_Count]:
-    example = f"float({name}()([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9]))"
-    return make_class(name, _Count, __name__, what, example, 1.0, kinds=(kind,))
+@final
+class TruePositives(_Count, kinds=("true_positives",)):
+    """How many yes answers are right."""
 
 
-TruePositives = _make_count("TruePositives", "true_positives", "How many yes answers are right.")
-FalsePositives = _make_count("FalsePositives", "false_positives", "How many yes answers are wrong.")
-TrueNegatives = _make_count("TrueNegatives", "true_negatives", "How many no answers are right.")
-FalseNegatives = _make_count("FalseNegatives", "false_negatives", "How many no answers are wrong.")
+@final
+class FalsePositives(_Count, kinds=("false_positives",)):
+    """How many yes answers are wrong."""
+
+
+@final
+class TrueNegatives(_Count, kinds=("true_negatives",)):
+    """How many no answers are right."""
+
+
+@final
+class FalseNegatives(_Count, kinds=("false_negatives",)):
+    """How many no answers are wrong."""
 
 
 # ---------------------------------------------------------------- precision and recall
@@ -240,6 +255,8 @@ def _divide_tallies(some: Array, others: Array) -> Array:
 
 
 class _Share(Thresholded, ABC):
+    _example = "[0, 1, 1, 1, 1], [0.6, 0.7, 0.2, 0.8, 0.9]", 0.75
+
     def __init__(
         self, thresholds: Any = None, top_k: int | None = None, class_id: int | None = None,
         name: str | None = None, dtype: DTypeLike | None = None,
@@ -254,13 +271,14 @@ class _Share(Thresholded, ABC):
         return self._one(_divide_tallies(*self._parts()))
 
 
-def _make_share(name: str, others: str, what: str) -> type[_Share]:
-    example = f"float({name}()([0, 1, 1, 1, 1], [0.6, 0.7, 0.2, 0.8, 0.9]))"
-    return make_class(name, _Share, __name__, what, example, 0.75, kinds=("true_positives", others))
+@final
+class Precision(_Share, kinds=("true_positives", "false_positives")):
+    """Which part of the yes answers is right."""
 
 
-Precision = _make_share("Precision", "false_positives", "Which part of the yes answers is right.")
-Recall = _make_share("Recall", "false_negatives", "Which part of what is yes is answered so.")
+@final
+class Recall(_Share, kinds=("true_positives", "false_negatives")):
+    """Which part of what is yes is answered so."""
 
 
 # ---------------------------------------------------------------- trade-offs

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import losses
-from jaxvars.display.docstrings import describe_arguments, make_class
+from jaxvars.display.docstrings import add_example, describe_arguments
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
     EPSILON,
@@ -30,7 +30,7 @@ from jaxvars.losses.inputs import (
     tensor,
     wide,
 )
-from jaxvars.losses.regression import make_plain
+from jaxvars.losses.loss import PlainLoss
 from jaxvars.metrics.metric import KnownMetric, arguments_of, describe_update, unseen
 from jaxvars.metrics.sums import parts_of, sum_to_parts, take_all, total
 from jaxvars.tracing import context
@@ -172,7 +172,14 @@ class MeanOfKnown(MeanOfFunction, ABC):
     _fn: ClassVar[Callable[..., Array]]
     _options: ClassVar[list[str]] = []
 
-    def __init_subclass__(cls, fn: Callable[..., Array] | None = None, **docs: str) -> None:
+    def __init_subclass__(
+        cls, fn: Callable[..., Array] | None = None, example: tuple[str, float] | None = None,
+        like: type[PlainLoss] | None = None, **docs: str,
+    ) -> None:  # fmt: skip
+        fn = fn if like is None else like.fn
+        example = example if like is None else like.example
+        if example is not None:
+            add_example(cls, *example)
         super().__init_subclass__(**{**describe_arguments(fn), **docs})
         if fn is not None:
             cls._fn = staticmethod(fn)
@@ -260,19 +267,49 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
 
 
 # ---------------------------------------------------------------- means of losses
-def _make_plain(name: str) -> type[MeanOfKnown]:
-    return make_plain(name, MeanOfKnown, __name__)
+@final
+class MeanSquaredError(MeanOfKnown, like=losses.MeanSquaredError):
+    """The mean squared error."""
 
 
-MeanSquaredError = _make_plain("MeanSquaredError")
-MeanAbsoluteError = _make_plain("MeanAbsoluteError")
-MeanAbsolutePercentageError = _make_plain("MeanAbsolutePercentageError")
-MeanSquaredLogarithmicError = _make_plain("MeanSquaredLogarithmicError")
-Poisson = _make_plain("Poisson")
-KLDivergence = _make_plain("KLDivergence")
-Hinge = _make_plain("Hinge")
-SquaredHinge = _make_plain("SquaredHinge")
-CategoricalHinge = _make_plain("CategoricalHinge")
+@final
+class MeanAbsoluteError(MeanOfKnown, like=losses.MeanAbsoluteError):
+    """The mean absolute error."""
+
+
+@final
+class MeanAbsolutePercentageError(MeanOfKnown, like=losses.MeanAbsolutePercentageError):
+    """The mean of the errors in per cent of the labels."""
+
+
+@final
+class MeanSquaredLogarithmicError(MeanOfKnown, like=losses.MeanSquaredLogarithmicError):
+    """The mean squared error of the logarithms of one more."""
+
+
+@final
+class Poisson(MeanOfKnown, like=losses.Poisson):
+    """What the Poisson distribution of rate `y_pred` says of counts `y_true`."""
+
+
+@final
+class KLDivergence(MeanOfKnown, like=losses.KLDivergence):
+    """The mean Kullback-Leibler divergence of two distributions."""
+
+
+@final
+class Hinge(MeanOfKnown, like=losses.Hinge):
+    """The mean hinge loss of labels -1 and 1, or 0 and 1."""
+
+
+@final
+class SquaredHinge(MeanOfKnown, like=losses.SquaredHinge):
+    """The mean squared hinge loss of labels -1 and 1, or 0 and 1."""
+
+
+@final
+class CategoricalHinge(MeanOfKnown, like=losses.CategoricalHinge):
+    """The mean hinge loss of one-hot labels."""
 
 
 @final
@@ -285,6 +322,9 @@ class LogCoshError(MeanOfKnown, fn=losses.log_cosh, name='what it is called; "lo
 
     def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
+
+
+_SAME_SAMPLES = "[[-1.0, 1.0]], [[-1.0, 1.0]]", 1.0
 
 
 class _Along(MeanOfKnown, ABC):
@@ -307,16 +347,14 @@ class CosineSimilarity(_Along, fn=losses.cosine_similarity):
         return -super()._values(y_true, y_pred)
 
 
-def _make_along(name: str, fn: Callable[..., Array], kind: str) -> type[_Along]:
-    what = f"The mean of the {kind} correlations of labels and predictions, one for each sample."
-    example = f"round({name}()([[0.0, 1.0, 2.0]], [[0.0, 1.0, 2.0]]).item(), 4)"
-    return make_class(name, _Along, __name__, what, example, 1.0, fn=fn)
+@final
+class PearsonCorrelation(_Along, fn=pearson_correlation, example=_SAME_SAMPLES):
+    """The mean of the Pearson correlations of labels and predictions, one for each sample."""
 
 
-PearsonCorrelation = _make_along("PearsonCorrelation", pearson_correlation, "Pearson")
-ConcordanceCorrelation = _make_along(
-    "ConcordanceCorrelation", concordance_correlation, "concordance"
-)
+@final
+class ConcordanceCorrelation(_Along, fn=concordance_correlation, example=_SAME_SAMPLES):
+    """The mean of the concordance correlations of labels and predictions, one for each sample."""
 
 
 @final
