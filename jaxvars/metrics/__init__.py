@@ -81,6 +81,13 @@ from jaxvars.metrics.confusion import (
     TrueNegatives,
     TruePositives,
 )
+from jaxvars.metrics.correlations import (
+    ConcordanceCorrelation,
+    CosineSimilarity,
+    PearsonCorrelation,
+    concordance_correlation,
+    pearson_correlation,
+)
 from jaxvars.metrics.matrix import (
     BinaryIoU,
     ConfusionMatrix,
@@ -94,8 +101,6 @@ from jaxvars.metrics.mean import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
     CategoricalHinge,
-    ConcordanceCorrelation,
-    CosineSimilarity,
     Hinge,
     KLDivergence,
     LogCoshError,
@@ -105,14 +110,11 @@ from jaxvars.metrics.mean import (
     MeanMetricWrapper,
     MeanSquaredError,
     MeanSquaredLogarithmicError,
-    PearsonCorrelation,
     Poisson,
     RootMeanSquaredError,
     SparseCategoricalCrossentropy,
     SquaredHinge,
     Sum,
-    concordance_correlation,
-    pearson_correlation,
 )
 from jaxvars.metrics.metric import Metric
 from jaxvars.metrics.scores import F1Score, FBetaScore, R2Score
