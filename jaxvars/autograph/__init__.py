@@ -43,10 +43,10 @@ from typing import Any, ParamSpec, TypeVar, overload
 from jaxvars.autograph.calls import (
     as_written,
     call,
-    converted,
+    convert_function,
     function_in,
     leave_alone,
-    rewritten,
+    rewrite_function,
     set_loop_options,
     source,
 )
@@ -109,11 +109,11 @@ def convert(fn: Callable[..., Any] | None = None, /, *, recursive: bool = True) 
 
 
 def _new(fn: Any, *, recursive: bool) -> Callable[..., Any]:
-    new = converted(fn, recursive=recursive)
+    new = convert_function(fn, recursive=recursive)
     if new is None:
         name = getattr(fn, "__qualname__", fn)
         raise ControlFlowError(
-            f"{name} cannot be converted by autograph: {rewritten(fn)}. Leave it as it is, "
+            f"{name} cannot be converted by autograph: {rewrite_function(fn)}. Leave it as it is, "
             "jv.compile(autograph=False) or @jv.autograph.do_not_convert, and use jv.cond, "
             "jv.while_loop and jv.scan in it; or define it in a file."
         )

@@ -91,12 +91,12 @@ def call(f: Any, args: tuple[Any, ...], words: dict[str, Any], package: str) -> 
         return call(f.func, (*f.args, *args), {**f.keywords, **words}, package)
     fn, given = function_in(f, args)
     if fn is not None and not _is_left_alone(fn, package):
-        if (new := converted(fn)) is not None:
+        if (new := convert_function(fn)) is not None:
             return new(*given, **words)
-        return _call_as_is(f, args, words, f"{fn.__qualname__}: {rewritten(fn)}")
+        return _call_as_is(f, args, words, f"{fn.__qualname__}: {rewrite_function(fn)}")
     elif _calls_back(f):
-        args = tuple(_converted_argument(x, package) for x in args)
-        words = {name: _converted_argument(x, package) for name, x in words.items()}
+        args = tuple(_convert_argument(x, package) for x in args)
+        words = {name: _convert_argument(x, package) for name, x in words.items()}
     return f(*args, **words)
 
 
@@ -140,30 +140,30 @@ def _calls_back(f: Any) -> bool:
     return f is map or f is filter or bool(_CALLERS & {module, module.partition(".")[0]})
 
 
-def _converted_argument(value: Any, caller: str) -> Any:
+def _convert_argument(value: Any, caller: str) -> Any:
     """Return a function that is passed to a caller of functions, converted."""
     if not isinstance(value, FunctionType | MethodType):
         return value
     fn, given = function_in(value)
     if fn is None or _is_left_alone(fn, caller):
         return value
-    new = _same(fn) if fn.__closure__ is None else converted(fn)
+    new = _convert_once(fn) if fn.__closure__ is None else convert_function(fn)
     if new is None:
         return value
     return MethodType(new, *given) if given else new
 
 
-def _same(fn: FunctionType) -> FunctionType | None:
+def _convert_once(fn: FunctionType) -> FunctionType | None:
     """Return the same converted function each time: JAX's caches know functions by identity."""
     if fn not in _CONVERTED:
-        _CONVERTED[fn] = converted(fn)
+        _CONVERTED[fn] = convert_function(fn)
     return _CONVERTED[fn]
 
 
 # ---------------------------------------------------------------- conversion
-def converted(fn: FunctionType, *, recursive: bool = True) -> FunctionType | None:
+def convert_function(fn: FunctionType, *, recursive: bool = True) -> FunctionType | None:
     """Return a function with its control flow as operators; None if it must stay as it is."""
-    found = rewritten(fn)
+    found = rewrite_function(fn)
     if isinstance(found, str):
         return None
     namespace = _OPERATORS if recursive else _ALONE
@@ -176,7 +176,7 @@ def converted(fn: FunctionType, *, recursive: bool = True) -> FunctionType | Non
     return leave_alone(new)
 
 
-def rewritten(fn: FunctionType) -> CodeType | str:
+def rewrite_function(fn: FunctionType) -> CodeType | str:
     """Return the new code of a function, or why there is none."""
     codes = _REWRITTEN.get(fn.__code__, {})
     if (found := codes.get(fn.__code__.co_filename)) is None:

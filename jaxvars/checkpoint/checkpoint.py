@@ -18,8 +18,8 @@ import jax.numpy as jnp
 
 from jaxvars.checkpoint.disk import PathLike, absolute
 from jaxvars.checkpoint.files import write
-from jaxvars.checkpoint.restore import Restore, find_cells, missing
-from jaxvars.checkpoint.saving import bring_together, do_in_first, lie_apart
+from jaxvars.checkpoint.restore import Restore, describe_missing, find_cells
+from jaxvars.checkpoint.saving import do_in_first, gather, span_processes
 from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.trees import Trees, check_kept
 from jaxvars.core.cells import Cell
@@ -136,7 +136,7 @@ class Checkpoint(Module):
         """
         number, values = self._next()
         with self._reserve(number) as number:
-            path = _write_together(numbered(prefix, number), _counted(values, number))
+            path = _write_together(numbered_path(prefix, number), _add_counter(values, number))
             self._note_save(number)
         return str(path)
 
@@ -203,13 +203,13 @@ class Checkpoint(Module):
                 "There is nothing in this Checkpoint to be saved: Checkpoint(model=model)."
             )
         values = dict(zip(cells, take_all(cells.values()), strict=True))
-        return values | {p: leaf.taken(p, copy) for p, leaf in leaves.items()}
+        return values | {p: leaf.snapshot(p, copy) for p, leaf in leaves.items()}
 
     def _next(self, *, copy: bool = False) -> tuple[int, dict[str, Array]]:
         """Return the number of the next save, and what it is to write."""
         values = self._snapshot(copy=copy)
         number = int(values["save_counter"]) + 1
-        return number, _counted(values, number)
+        return number, _add_counter(values, number)
 
     @contextlib.contextmanager
     def _reserve(self, number: int) -> Generator[int]:
@@ -322,7 +322,7 @@ class Status:
             The same status.
         """
         restored = self._look_again()
-        restored.require(missing(restored.missing()), "does not have all variables")
+        restored.require(describe_missing(restored.missing()), "does not have all variables")
         return self
 
     def assert_nontrivial_match(self) -> Status:
@@ -364,14 +364,14 @@ class Status:
 
 def _write_together(path: Path, values: dict[str, Array]) -> Path:
     """Write values to a path, together with the other processes if some have parts in them."""
-    if not lie_apart(values):
+    if not span_processes(values):
         return write(path, values)
-    whole = bring_together(values)
+    whole = gather(values)
     do_in_first(lambda: write(path, whole), f"Writing {path}")
     return path
 
 
-def numbered(prefix: PathLike, number: int) -> Path:
+def numbered_path(prefix: PathLike, number: int) -> Path:
     """Return the path of a numbered checkpoint: `prefix-3`, or `prefix-3.npz`."""
     path = absolute(prefix)
     stem = path.name.removesuffix(".npz")
@@ -387,7 +387,7 @@ def refuse_traced(what: str) -> None:
         )
 
 
-def _counted(values: dict[str, Array], number: int) -> dict[str, Array]:
+def _add_counter(values: dict[str, Array], number: int) -> dict[str, Array]:
     return values | {"save_counter": jnp.asarray(number, jnp.int32)}
 
 

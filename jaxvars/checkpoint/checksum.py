@@ -66,7 +66,7 @@ class Entry:
 
     def holds(self, stored: np.ndarray) -> bool:
         """Return whether these are the bytes that were written."""
-        return _digest(self.shape, self.dtype, stored) == self.sha256
+        return _checksum(self.shape, self.dtype, stored) == self.sha256
 
 
 def _sizes(words: Any) -> tuple[int, ...]:
@@ -84,10 +84,10 @@ def dtype_name(dtype: Any) -> str:
 
 def encode(value: Array) -> tuple[Array, Entry]:
     """Return a value as plain numbers, without a copy where it is plain, and their Entry."""
-    plain = _plain(value)
+    plain = _to_plain(value)
     on_host = np.asarray(plain)
     shape, dtype = tuple(value.shape), dtype_name(value.dtype)
-    digest = _digest(shape, dtype, on_host)
+    digest = _checksum(shape, dtype, on_host)
     return plain, Entry(shape, dtype, on_host.shape, on_host.dtype.name, digest)
 
 
@@ -131,7 +131,7 @@ def key_impl(name: str) -> str:
     raise ValueError(f"no random keys that this version knows: {name}")
 
 
-def _plain(value: Array) -> Array:
+def _to_plain(value: Array) -> Array:
     if is_string(value.dtype):
         return np.frombuffer(json.dumps(value.ravel().tolist()).encode(), np.uint8)
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
@@ -145,7 +145,7 @@ def _is_native(dtype: Any) -> bool:
     return (dtype.kind in _NATIVE and dtype.isbuiltin == 1) or dtype == jnp.bfloat16
 
 
-def _digest(shape: tuple[int, ...], dtype: str, stored: np.ndarray) -> str:
+def _checksum(shape: tuple[int, ...], dtype: str, stored: np.ndarray) -> str:
     about = json.dumps([shape, dtype, stored.shape, stored.dtype.name])
     digest = hashlib.sha256(about.encode())
     plain = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)  # without a copy, if it can be

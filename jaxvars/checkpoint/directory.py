@@ -36,16 +36,16 @@ from typing import Any, TypeAlias, final
 
 from jaxvars.checkpoint.disk import (
     DamageError,
-    forgiving,
+    ignore_disk_errors,
     is_folder,
     is_of_disk,
+    read_checked,
     remove,
     status_of,
     sync,
-    tamed,
 )
 from jaxvars.checkpoint.retention import Record
-from jaxvars.checkpoint.stored import digest_of, open_stored
+from jaxvars.checkpoint.stored import checksum_of, open_stored
 from jaxvars.errors import CheckpointError
 
 _Key: TypeAlias = tuple[Path, int, int, int]
@@ -135,7 +135,7 @@ class Directory:
     def exclusively(self, action: Callable[[], object]) -> None:
         """Run `action` while nothing else writes here, with nothing left behind."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with self._turn.mutex, self._deeper() as depth:
+        with self._turn.mutex, self._nest() as depth:
             if depth > 1:  # a signal handler that saves, while this thread saves
                 action()
                 return
@@ -146,18 +146,18 @@ class Directory:
 
     def tidy(self) -> None:
         """Finish what a killed process left unfinished, unless another is writing."""
-        if self._left():
+        if self._list_left():
             with (
-                forgiving(),  # another is, or this may not be written to
+                ignore_disk_errors(),  # another is, or this may not be written to
                 self._turn.mutex,
-                self._deeper() as depth,
+                self._nest() as depth,
                 self._lock(wait=False) as alone,
             ):
                 if alone and depth == 1:
                     self._sweep()
 
     @contextmanager
-    def _deeper(self) -> Generator[int]:
+    def _nest(self) -> Generator[int]:
         self._turn.depth += 1
         try:
             yield self._turn.depth
@@ -196,9 +196,9 @@ class Directory:
         try:
             write(staged)
             _add_record(staged, record)
-            self._name(staged, place)
+            self._publish(staged, place)
         finally:
-            self._settle(staged, place)
+            self._finish_staged(staged, place)
         return place
 
     def delete(self, number: int) -> None:
@@ -208,7 +208,7 @@ class Directory:
             self.path_of(number).rename(away)
         remove(away)
 
-    def _name(self, staged: Path, place: Path) -> None:
+    def _publish(self, staged: Path, place: Path) -> None:
         old = self._hidden("old")
         with contextlib.suppress(FileNotFoundError):
             place.rename(old)
@@ -216,22 +216,22 @@ class Directory:
         sync(self.path)
         remove(old)
 
-    def _settle(self, staged: Path, place: Path) -> None:
+    def _finish_staged(self, staged: Path, place: Path) -> None:
         """Give what was written its name if it is whole and that is free, else remove it."""
         with contextlib.suppress(FileNotFoundError):
             if status_of(place) is None and record_in(staged) is not None:
-                self._name(staged, place)
+                self._publish(staged, place)
         remove(staged)
 
     def _sweep(self) -> None:
         whole = rf"{self._hidden_pattern}new-(\d+)-[0-9a-f]{{8}}{re.escape(self._suffix)}"
-        for path in self._left():
+        for path in self._list_left():
             if found := re.fullmatch(whole, path.name):
-                self._settle(path, self.path_of(int(found[1])))
+                self._finish_staged(path, self.path_of(int(found[1])))
             else:
                 remove(path)
 
-    def _left(self) -> list[Path]:
+    def _list_left(self) -> list[Path]:
         return self._list_matching(rf"{self._hidden_pattern}(new-\d+|old)-[0-9a-f]{{8}}(\..*)?")
 
     @property
@@ -255,9 +255,9 @@ def _foreign(path: Path, number: int) -> Record:
 def record_in(path: Path) -> Record | None:
     """Return the record of a checkpoint, None if it is damaged; FileNotFoundError if none."""
     try:
-        text = tamed(lambda: _text_in(path))
+        text = read_checked(lambda: _text_in(path))
         if text is not None:
-            return tamed(lambda: _parse_record(json.loads(text)))
+            return read_checked(lambda: _parse_record(json.loads(text)))
     except DamageError:
         return None
     raise FileNotFoundError(path)
@@ -275,7 +275,7 @@ def _text_in(path: Path) -> bytes | None:
 
 def _parse_record(words: Any) -> Record:
     try:
-        if words["sha256"] != digest_of(words["record"]):
+        if words["sha256"] != checksum_of(words["record"]):
             raise ValueError("its checksum is not that of what was written")
         return Record.from_json(words["record"])
     except (KeyError, TypeError, AttributeError) as error:
@@ -284,7 +284,7 @@ def _parse_record(words: Any) -> Record:
 
 def _add_record(path: Path, record: Record) -> None:
     words = record.to_json()
-    text = json.dumps({"record": words, "sha256": digest_of(words)}, allow_nan=False)
+    text = json.dumps({"record": words, "sha256": checksum_of(words)}, allow_nan=False)
     if is_folder(path):
         draft = path / f"{RECORD}.part"
         with draft.open("w", encoding="utf-8") as file:

@@ -42,7 +42,7 @@ def remove(path: Path) -> None:
 
 def sync(path: Path) -> None:
     """Have a file or folder on the disk, so that the power may fail."""
-    with forgiving():  # not every file system can
+    with ignore_disk_errors():  # not every file system can
         number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
@@ -55,7 +55,7 @@ class DamageError(ValueError):
     """Something in a file is not as it should be; no error of the disk or of a signal handler."""
 
 
-def tamed(action: Callable[[], T], what: str = "") -> T:
+def read_checked(action: Callable[[], T], what: str = "") -> T:
     """Run what reads a file; raise DamageError of its content, other errors as they are."""
     before = sys.exception()  # what the caller is handling
     try:
@@ -89,7 +89,7 @@ def is_from_outside(error: BaseException) -> bool:
 
 
 @contextlib.contextmanager
-def forgiving() -> Generator[None]:
+def ignore_disk_errors() -> Generator[None]:
     """Go on after an error of the file system, but not after one that a signal handler raised."""
     try:
         yield

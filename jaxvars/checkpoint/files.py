@@ -38,7 +38,7 @@ from jaxvars.checkpoint.disk import (
     status_of,
     sync,
 )
-from jaxvars.checkpoint.stored import FORMAT, MANIFEST, Folder, digest_of, set_aside, stored_name
+from jaxvars.checkpoint.stored import FORMAT, MANIFEST, Folder, checksum_of, set_aside, stored_name
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.typing import Array
@@ -157,7 +157,7 @@ def _manifest(entries: Mapping[str, Entry], about: Mapping[str, Any]) -> dict[st
         "about": dict(about),
         "variables": {path: entry.to_json() for path, entry in entries.items()},
     }
-    return words | {"sha256": digest_of(words)}
+    return words | {"sha256": checksum_of(words)}
 
 
 def _write_folder(path: Path, plain: Mapping[str, Array], manifest: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced
 from jaxvars.checkpoint.directory import Directory, check_name
 from jaxvars.checkpoint.disk import absolute
 from jaxvars.checkpoint.retention import Policy, Record, check_positive
-from jaxvars.checkpoint.saving import Job, Save, Writer, bring_together, do_in_first, lie_apart
+from jaxvars.checkpoint.saving import Job, Save, Writer, do_in_first, gather, span_processes
 from jaxvars.checkpoint.stored import is_damaged
 from jaxvars.display.repr import Table, html_repr, text_repr
 from jaxvars.errors import CheckpointError, warn_user
@@ -254,8 +254,8 @@ class CheckpointManager:
             self.wait()
             count, values = self.checkpoint._next(copy=self._async)
             number = count if asked is None else asked
-            apart = lie_apart(values)
-            values = bring_together(values) if apart else values
+            apart = span_processes(values)
+            values = gather(values) if apart else values
             save = Save(number, number if step is None else step, numbers, values, _clock())
             (self._run_together if apart else self._run)(save, count)
             self._last_step = step

@@ -180,7 +180,7 @@ class Restore(PendingRestore):
                 if first is None or _value_of(first) is not before:  # the variables have theirs
                     self._put()
                 raise
-            self._put = _nothing
+            self._put = _do_nothing
             for other in others:
                 other.replaced_by = self.source
                 other.end()
@@ -208,8 +208,8 @@ class Restore(PendingRestore):
         if misfits or corrupt:
             both = {p: f"{misfits[p]}; {corrupt[p]}" for p in misfits.keys() & corrupt.keys()}
             others = {
-                **extra(file.entries.keys() - cells.keys()),
-                **missing(cells.keys() - file.entries.keys()),
+                **describe_extra(file.entries.keys() - cells.keys()),
+                **describe_missing(cells.keys() - file.entries.keys()),
             }
             raise self._error(
                 "was not restored, and changed nothing", others | corrupt | misfits | both
@@ -279,7 +279,7 @@ class Restore(PendingRestore):
 
     def unmatched(self) -> dict[str, str]:
         """Return what is wrong with values without variables, and variables without values."""
-        return {**extra(self.waiting), **missing(self.missing())}
+        return {**describe_extra(self.waiting), **describe_missing(self.missing())}
 
     def require(self, paths: Mapping[str, str], what: str) -> None:
         """Raise CheckpointError if there are some paths, or misfits."""
@@ -309,8 +309,8 @@ class Restore(PendingRestore):
     def _refer_weakly(self, root: object, within: tuple[int, ...] = ()) -> Callable[[], object]:
         """Return what returns an object, or None if it is gone; of a list what is left in it."""
         if (isinstance(root, CLOSED_TYPES) and not holds_objects(root)) or id(root) in within:
-            return _nothing
-        ref: Callable[[], object] = _nothing
+            return _do_nothing
+        ref: Callable[[], object] = _do_nothing
         with contextlib.suppress(TypeError):  # there are none of a list, dict or tuple
             ref = weakref.ref(root, self._look_again)
             self._refs.append(ref)
@@ -345,16 +345,16 @@ def _value_of(cell: Cell | None) -> Array | None:
     return None if cell is None else exclusively(lambda: STORE.get(cell.key))
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 
-def extra(paths: Iterable[str]) -> dict[str, str]:
+def describe_extra(paths: Iterable[str]) -> dict[str, str]:
     """Return what is wrong with paths for which there is no variable."""
     return dict.fromkeys(paths, "extra: there is no such variable")
 
 
-def missing(paths: Iterable[str]) -> dict[str, str]:
+def describe_missing(paths: Iterable[str]) -> dict[str, str]:
     """Return what is wrong with paths for which there is no value."""
     return dict.fromkeys(paths, "missing: it is not in the checkpoint")
 
@@ -383,7 +383,7 @@ def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
 def place_value(cell: Cell | Leaf, value: Array) -> Array:
     """Return a value that was read on the devices of the variable, in separate memory."""
     if isinstance(cell, Leaf):
-        return cell.placed(value)
+        return cell.place(value)
     if is_string(cell.aval.dtype):
         return to_tensor(value)
     sharding = exclusively(lambda: sharding_now(cell))

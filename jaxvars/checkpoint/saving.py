@@ -96,12 +96,12 @@ class Writer:
 
 
 # ---------------------------------------------------------------- several processes
-def lie_apart(values: Mapping[str, Array]) -> bool:
+def span_processes(values: Mapping[str, Array]) -> bool:
     """Return whether some values have parts in other processes."""
     return any(processes_of(value) > 1 for value in values.values())
 
 
-def bring_together(values: Mapping[str, Array]) -> dict[str, Array]:
+def gather(values: Mapping[str, Array]) -> dict[str, Array]:
     """Gather what spans processes, value by value, on the host; to be called by all."""
     from jax.experimental.multihost_utils import process_allgather
 

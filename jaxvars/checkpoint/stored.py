@@ -26,7 +26,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.checkpoint.checksum import Entry, decode, from_npy
-from jaxvars.checkpoint.disk import DamageError, PathLike, absolute, is_folder, status_of, tamed
+from jaxvars.checkpoint.disk import (
+    DamageError,
+    PathLike,
+    absolute,
+    is_folder,
+    read_checked,
+    status_of,
+)
 from jaxvars.errors import CheckpointError
 from jaxvars.typing import Array
 
@@ -40,7 +47,7 @@ def set_aside(target: Path) -> Path:
     return target.with_name(f"{target.name}.replaced")
 
 
-def digest_of(words: Mapping[str, Any]) -> str:
+def checksum_of(words: Mapping[str, Any]) -> str:
     """Return the checksum of what JSON can say."""
     return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
 
@@ -62,7 +69,7 @@ class Stored(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        words = _check_manifest(tamed(self._words, "its manifest is damaged: "))
+        words = _check_manifest(read_checked(self._words, "its manifest is damaged: "))
         self.time_ns: int = words["time_ns"]
         self.about: dict[str, Any] = words["about"]
         self.entries = {p: Entry.from_json(entry) for p, entry in words["variables"].items()}
@@ -85,7 +92,7 @@ class Stored(ABC):
     def read(self, path: str) -> np.ndarray:
         """Return the plain numbers of one variable; raise DamageError if they are others."""
         entry = self.entries[path]
-        stored = tamed(lambda: self._array_or_nothing(path, entry))
+        stored = read_checked(lambda: self._array_or_nothing(path, entry))
         if stored.shape != entry.stored_shape or stored.dtype != jnp.dtype(entry.stored_dtype):
             raise DamageError("its file is of another form than was written")
         if not entry.holds(stored):
@@ -100,7 +107,7 @@ class Stored(ABC):
     def value(self, path: str) -> Array:
         """Return one value, a NumPy array or random keys; raise DamageError if it is another."""
         stored = self.read(path)
-        return tamed(lambda: decode(stored, self.entries[path]))
+        return read_checked(lambda: decode(stored, self.entries[path]))
 
     def values(
         self, keep: Callable[[str, Array], Array] = lambda _, value: value
@@ -124,9 +131,9 @@ def open_stored(path: PathLike) -> Stored:
     old = set_aside(target)
     place = old if status_of(target) is None and is_folder(old) else target
     if status_of(place) is None:
-        raise CheckpointError(f"There is no checkpoint at {target}.{_near(target)}")
+        raise CheckpointError(f"There is no checkpoint at {target}.{_list_near(target)}")
     try:
-        return tamed(lambda: (Folder if is_folder(place) else File)(place))
+        return read_checked(lambda: (Folder if is_folder(place) else File)(place))
     except DamageError as error:
         raise CheckpointError(
             f"{target} is not a checkpoint of jaxvars that can be restored: {error}."
@@ -141,7 +148,7 @@ def is_damaged(path: PathLike) -> bool:
         return True
 
 
-def _near(target: Path) -> str:
+def _list_near(target: Path) -> str:
     if not target.parent.is_dir():
         return f" There is no folder {target.parent} either."
     names = sorted(p.name for p in target.parent.iterdir())[:8]
@@ -154,7 +161,7 @@ def _check_manifest(words: Any) -> dict[str, Any]:
     if words["jaxvars"] != FORMAT:
         raise ValueError(f"its format is {words['jaxvars']!r}, and this version reads {FORMAT}")
     rest = {key: word for key, word in words.items() if key != "sha256"}
-    if words.get("sha256") != digest_of(rest):
+    if words.get("sha256") != checksum_of(rest):
         raise ValueError("its manifest is damaged")
     return words
 
@@ -181,7 +188,7 @@ class Folder(Stored):
             if entry.nbytes
         ]
         for path, array in opening:
-            tamed(array.result, f"{path} is lost: ")
+            read_checked(array.result, f"{path} is lost: ")
 
     def _array(self, name: str, entry: Entry) -> np.ndarray:
         return self._open(name, entry).result().read().result()

@@ -51,7 +51,7 @@ class Leaf:
         self.shape = tuple(value.shape) if _is_array(value) else ()
         self.dtype = dtype_name(value.dtype) if _is_array(value) else type(value).__name__
 
-    def taken(self, path: str, copy: bool) -> Array:
+    def snapshot(self, path: str, copy: bool) -> Array:
         """Return what is to be written, which no longer changes."""
         value = self.value
         if type(value) in _PLAIN:
@@ -70,7 +70,7 @@ class Leaf:
             raise CheckpointError(f"The value at {path} is {value!r}, {why}")
         else:
             array = np.array(value)
-        if not _is_kept(array.dtype):
+        if not _is_saved_dtype(array.dtype):
             raise CheckpointError(
                 f"The value at {path} is {value!r}, whose dtype is not saved. Make it an array of "
                 "numbers, or of strings with dtype np.dtypes.StringDType(), or leave it out."
@@ -84,7 +84,7 @@ class Leaf:
         kind = "T" if name == "string" else "k" if name.startswith("key<") else _kind(name)
         return kind in _PLAIN[type(self.value)]
 
-    def placed(self, value: Array) -> Array:
+    def place(self, value: Array) -> Array:
         """Return a value that was read as a leaf like this one, in separate memory."""
         mine = self.value
         if type(mine) in _PLAIN:
@@ -115,7 +115,7 @@ def _explain_refusal(value: Array) -> str:
     )
 
 
-def _is_kept(dtype: np.dtype[Any]) -> bool:
+def _is_saved_dtype(dtype: np.dtype[Any]) -> bool:
     """Return whether values of a dtype are saved; of the kind V are those of JAX, like bfloat16."""
     if is_string(dtype):
         return True

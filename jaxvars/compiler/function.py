@@ -62,7 +62,7 @@ from jaxvars.core.staging import BrokenOff, Staged, stage
 from jaxvars.core.store import fail, seek
 from jaxvars.display.repr import Table
 from jaxvars.errors import CompileError, line_of_function, warn_of_retraces
-from jaxvars.symbolic.propagate import following
+from jaxvars.symbolic.propagate import follow_sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
@@ -338,7 +338,7 @@ class Function:
         reason = refusal if objects in self._initialized else None
         is_open = is_symbolic(call)
         given = list(map(with_compared_sizes, call.values)) if is_open else call.values
-        with following() if is_open else contextlib.nullcontext():
+        with follow_sizes() if is_open else contextlib.nullcontext():
             try:
                 staged = stage(run, given, reason, broken_off)
                 if staged.created:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxvars.core.frame import Owner, cells_in
 from jaxvars.core.traversal import reaches
 from jaxvars.errors import CompileError
-from jaxvars.symbolic.sizes import uncompared
+from jaxvars.symbolic.sizes import from_compared
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import Inexact, Same, exact
@@ -94,7 +94,7 @@ def leaf_of(value: Any) -> Leaf:
     """
     if isinstance(value, jax.Array | jax.ShapeDtypeStruct):
         return Traced(
-            tuple(map(uncompared, value.shape)),
+            tuple(map(from_compared, value.shape)),
             value.dtype,
             bool(getattr(value, "weak_type", False)),
         )

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.forms import described, type_of
+from jaxvars.control.forms import describe, type_of
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import refuse_masked
@@ -89,7 +89,7 @@ def count_of(value: Any, what: str, least: int = 0) -> int:
     except TypeError:  # a tracer's, too
         count = None
     if count is None or count < least:
-        given = value if isinstance(value, int | float) else described(value)
+        given = value if isinstance(value, int | float) else describe(value)
         raise ControlFlowError(
             f"{what} at {user_line()} is a whole number, {least} or larger, that is known when the "
             f"program is staged, not {given}."

@@ -30,9 +30,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.control.arguments import index_of, truth
-from jaxvars.control.carry import Result, alike
-from jaxvars.control.forms import Names, Type, all_joined, converted, difference, read_variables
-from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
+from jaxvars.control.carry import Result, match_forms
+from jaxvars.control.forms import (
+    Names,
+    Type,
+    convert_to_type,
+    difference,
+    join_all_types,
+    read_variables,
+)
+from jaxvars.control.state_threading import CREATES, Threads, result_types, return_tuple
 from jaxvars.core.frame import Owner
 from jaxvars.core.staging import PyTreeTemplate, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line
@@ -76,8 +83,8 @@ def cond(
     >>> [int(score(x)) for x in (2.0, -2.0, 3.0)], int(hits)
     ([10, 0, 20], 2)
     """
-    branches = [alone(true_fun), alone(false_fun)]
-    return _choose(_other(truth(pred)), branches, operands, _RESULT, ("true", "false"))[0]
+    branches = [return_tuple(true_fun), return_tuple(false_fun)]
+    return _choose(_negate(truth(pred)), branches, operands, _RESULT, ("true", "false"))[0]
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -102,17 +109,17 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         raise ControlFlowError("jv.switch needs at least one branch.")
     ways = [f"the index is {i}" for i in range(len(branches))]
     chosen = index_of(index, len(branches))
-    return _choose(chosen, [alone(f) for f in branches], operands, _RESULT, ways)[0]
+    return _choose(chosen, [return_tuple(f) for f in branches], operands, _RESULT, ways)[0]
 
 
 def named_cond(
     pred: Any, branches: Sequence[Callable[[], tuple[Any, ...]]], names: Names
 ) -> tuple[Any, ...]:
     """Run the first function if `pred` holds, else the second; each returns named values."""
-    return _choose(_other(truth(pred)), branches, (), names, ("true", "false"))
+    return _choose(_negate(truth(pred)), branches, (), names, ("true", "false"))
 
 
-def _other(truth: Array) -> Array:
+def _negate(truth: Array) -> Array:
     """Return the opposite: the index of what is to run, the first if it holds."""
     return ~truth if context.is_tracer(truth) else not truth
 
@@ -125,11 +132,11 @@ def _choose(
         return _with_arrays(branches[int(index)](*operands))
     given = PyTreeTemplate(operands, whole=Owner)
     values, given.arrays = given.arrays, []
-    staged = [stage(_applied(branch, given), values, CREATES) for branch in branches]
-    results = alike([s.rebuild for s in staged], list(map(result_types, staged)))
-    types = _joined_results(results, names, ways)
+    staged = [stage(_apply_to(branch, given), values, CREATES) for branch in branches]
+    results = match_forms([s.rebuild for s in staged], list(map(result_types, staged)))
+    types = _join_results(results, names, ways)
     threads = Threads(staged)
-    runs = [_branch(threads, i, result, types) for i, result in enumerate(results)]
+    runs = [_make_branch(threads, i, result, types) for i, result in enumerate(results)]
     consts = [program.consts for program in threads.programs]
     outputs, new = jax.lax.switch(
         jnp.asarray(index, jnp.int32), runs, consts, threads.state(), values
@@ -138,16 +145,18 @@ def _choose(
     return results[0].form(outputs)
 
 
-def _branch(threads: Threads, i: int, result: Result, types: Sequence[Type]) -> Callable[..., Any]:
+def _make_branch(
+    threads: Threads, i: int, result: Result, types: Sequence[Type]
+) -> Callable[..., Any]:
     def run(consts: Any, state: Any, values: Any) -> Any:
         outputs, new = threads.programs[i](consts[i], state, values)
         arrays = zip(result.arrays(outputs), types, strict=True)
-        return [converted(x, t) for x, t in arrays], threads.changed(new)
+        return [convert_to_type(x, t) for x, t in arrays], threads.changed(new)
 
     return run
 
 
-def _joined_results(results: Sequence[Result], names: Names, ways: Names) -> Sequence[Type]:
+def _join_results(results: Sequence[Result], names: Names, ways: Names) -> Sequence[Type]:
     """Return the types of what all branches return; refuse if they differ."""
     first, *others = results
     types = first.types
@@ -164,11 +173,11 @@ def _joined_results(results: Sequence[Result], names: Names, ways: Names) -> Seq
                 "must give the same structure, shape and dtype. Set it in each branch, and "
                 f"convert it, for example with {words().cast}."
             )
-        types = all_joined(types, other.types)
+        types = join_all_types(types, other.types)
     return types
 
 
-def _applied(fn: Callable[..., Any], given: PyTreeTemplate) -> Callable[..., Any]:
+def _apply_to(fn: Callable[..., Any], given: PyTreeTemplate) -> Callable[..., Any]:
     return lambda *values: read_variables(fn(*given(values)))
 
 
@@ -184,12 +193,12 @@ def named_conditions() -> Generator[None]:
     try:
         yield
     except jax.errors.TracerBoolConversionError as error:
-        raise _explained(_NEEDS_A_BOOL, error) from None
+        raise _error_for(_NEEDS_A_BOOL, error) from None
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError) as error:
-        raise _explained(_NEEDS_A_NUMBER, error) from None
+        raise _error_for(_NEEDS_A_NUMBER, error) from None
 
 
-def _explained(message: str, error: BaseException) -> ControlFlowError:
+def _error_for(message: str, error: BaseException) -> ControlFlowError:
     new = ControlFlowError(message.format(line=line_of(error)))
     return new.with_traceback(error.__traceback__)
 

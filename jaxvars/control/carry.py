@@ -19,10 +19,10 @@ from jaxvars.control.forms import (
     Difference,
     Names,
     Type,
-    all_joined,
-    converted,
+    convert_to_type,
     difference,
     flatten_arrays,
+    join_all_types,
     type_of,
 )
 from jaxvars.core.staging import PyTreeTemplate
@@ -42,7 +42,7 @@ class Result(NamedTuple):
     arrays: Callable[[Sequence[Array]], Sequence[Array]]  # takes what the branch's program gives
 
 
-def alike(forms: Sequence[PyTreeTemplate], types: Sequence[Sequence[Type]]) -> list[Result]:
+def match_forms(forms: Sequence[PyTreeTemplate], types: Sequence[Sequence[Type]]) -> list[Result]:
     """Return what branches return, with values that know how to in the form of the others'.
 
     A TensorArray that was not written in one branch takes the element shape it has in another.
@@ -51,16 +51,16 @@ def alike(forms: Sequence[PyTreeTemplate], types: Sequence[Sequence[Type]]) -> l
     if all(form.treedef == forms[0].treedef for form in forms):
         return [Result(form, kinds, list) for form, kinds in pairs]
     others = [form(kinds) for form, kinds in pairs]
-    return [_like_all(form, kinds, others) for form, kinds in pairs]
+    return [_match_all(form, kinds, others) for form, kinds in pairs]
 
 
-def _like_all(form: PyTreeTemplate, types: Sequence[Type], others: Sequence[Any]) -> Result:
+def _match_all(form: PyTreeTemplate, types: Sequence[Type], others: Sequence[Any]) -> Result:
     box: list[PyTreeTemplate] = []
 
     def arrays(values: Sequence[Array]) -> list[Array]:
         value = form(values)
         for other in others:
-            value = _tree_like(value, other)
+            value = _match_tree(value, other)
         new, arrays = flatten_arrays(value)
         box[:] = [new]
         return arrays
@@ -69,10 +69,10 @@ def _like_all(form: PyTreeTemplate, types: Sequence[Type], others: Sequence[Any]
     return Result(box[0], new_types, arrays)
 
 
-def _tree_like(value: Any, other: Any) -> Any:
+def _match_tree(value: Any, other: Any) -> Any:
     """Return a value whose parts that know how to have the form of another's."""
     try:
-        return map_leaves(_like, value, other, is_leaf=_takes_form)
+        return map_leaves(_match_leaf, value, other, is_leaf=_takes_form)
     except ValueError:  # structures differ elsewhere, too
         return value
 
@@ -81,7 +81,7 @@ def _takes_form(value: Any) -> bool:
     return hasattr(value, "__carry_like__")
 
 
-def _like(value: Any, other: Any) -> Any:
+def _match_leaf(value: Any, other: Any) -> Any:
     return value.__carry_like__(other) if _takes_form(value) else value
 
 
@@ -109,8 +109,8 @@ class Carried:
         if form.treedef != self._form.treedef and self._reshape(form, types):
             return False
         if (found := difference(self._form, form, (self._types, types), self._names)) is not None:
-            raise self._change(found)
-        new = all_joined(self._types, types)
+            raise self._error_for(found)
+        new = join_all_types(self._types, types)
         if new == self._types:
             return True
         self.arrays = self.cast(self.arrays, new)
@@ -119,7 +119,7 @@ class Carried:
 
     def cast(self, arrays: Sequence[Array], types: Sequence[Type] | None = None) -> list[Array]:
         """Return arrays, of types that were accepted, as those that are carried."""
-        return [converted(x, t) for x, t in zip(arrays, types or self._types, strict=True)]
+        return [convert_to_type(x, t) for x, t in zip(arrays, types or self._types, strict=True)]
 
     def advance(self, values: Any) -> list[Array]:
         """Return the arrays for the next iteration, of one that was run."""
@@ -130,26 +130,27 @@ class Carried:
 
     def _reshape(self, form: PyTreeTemplate, types: Sequence[Type]) -> bool:
         """Let values that know how to (TensorArrays) take the form of what was returned."""
-        values = _tree_like(self._form(self.arrays), form(types))
+        values = _match_tree(self._form(self.arrays), form(types))
         if jax.tree.structure(values) == self._form.treedef:
             return False
         self._take(values)
         return True
 
-    def _change(self, found: Difference) -> ControlFlowError:
+    def _error_for(self, found: Difference) -> ControlFlowError:
+        say = _describe_boxed_change if is_boxing() else _describe_change
         return ControlFlowError(
-            f"{_boxed_change(found, self.line) if is_boxing() else _change(found, self.line)} "
+            f"{say(found, self.line)} "
             "what a loop carries keeps its structure, shape and dtype. Make it so before the loop, "
             f"or convert it at the end of the body, for example with {words().cast} or reshape."
         )
 
 
-def _change(found: Difference, line: str) -> str:
+def _describe_change(found: Difference, line: str) -> str:
     change = f"changes {found.label} from {found.one} to {found.other} in an iteration"
     return f"The loop at {line} {change}, but"
 
 
-def _boxed_change(found: Difference, line: str) -> str:
+def _describe_boxed_change(found: Difference, line: str) -> str:
     """Return what changes, as shapes and dtypes of tensors."""
     if found.types is None:
         said = f"does not have the same nested structure: it is {found.one}"
@@ -191,11 +192,11 @@ class Stack:
                 f"The outputs of the loop at {self._line} can't be stacked: {found.label} is "
                 f"{found.one} in one iteration and {found.other} in another."
             )
-        self._types = all_joined(self._types, types)
+        self._types = join_all_types(self._types, types)
         self._rows[i] = arrays
 
     def whole(self) -> Any:
         """Return the outputs of all iterations; there is at least one."""
         rows = [self._rows[i] for i in range(len(self._rows))]
         columns = zip(zip(*rows, strict=True), self._types, strict=True)
-        return self._form([jnp.stack([converted(x, t) for x in xs]) for xs, t in columns])[0]
+        return self._form([jnp.stack([convert_to_type(x, t) for x in xs]) for xs, t in columns])[0]

@@ -31,14 +31,14 @@ Shape: TypeAlias = tuple[int | None, ...]
 def element_of(value: Any, index: Any, dtype: Any, shape: Shape | None) -> Array:
     """Return a value as the element at an index; refuse another dtype or shape."""
     where = f"Element {index}" if isinstance(index, int) else "An element"
-    element = _converted(value, dtype, f"{where} of a TensorArray")
+    element = _convert_dtype(value, dtype, f"{where} of a TensorArray")
     _check_shape(element.shape, shape, where)
     return element
 
 
 def rows_of(value: Any, dtype: Any, shape: Shape | None) -> Array:
     """Return a value as several elements, one in each row; refuse other dtypes and shapes."""
-    rows = _converted(value, dtype, "The rows for a TensorArray")
+    rows = _convert_dtype(value, dtype, "The rows for a TensorArray")
     if rows.ndim == 0:
         raise ShapeError("Elements of a TensorArray are given as the rows of an array, not as a "
                          "scalar.")  # fmt: skip
@@ -46,7 +46,7 @@ def rows_of(value: Any, dtype: Any, shape: Shape | None) -> Array:
     return rows
 
 
-def _converted(value: Any, dtype: Any, what: str) -> Array:
+def _convert_dtype(value: Any, dtype: Any, what: str) -> Array:
     array = to_tensor(unwrap(value), what=what)
     if array.dtype != dtype and not (is_literal(value) or is_weak(array)):
         raise DtypeError(

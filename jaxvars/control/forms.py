@@ -45,7 +45,7 @@ def without_axis(x: Array, axis: int) -> Type:
     return Type(shape, x.dtype, weak_type=type_of(x).weak_type)
 
 
-def joined(one: Type, other: Type) -> Type | None:
+def join_types(one: Type, other: Type) -> Type | None:
     """Return the type for values of either type; None if there is none."""
     if one.shape != other.shape:
         return None
@@ -57,17 +57,17 @@ def joined(one: Type, other: Type) -> Type | None:
     return None
 
 
-def all_joined(ones: Sequence[Type], others: Sequence[Type]) -> list[Type]:
+def join_all_types(ones: Sequence[Type], others: Sequence[Type]) -> list[Type]:
     """Return the types for values of either types, which do not differ."""
     pairs = zip(ones, others, strict=True)
-    return [one if (both := joined(one, other)) is None else both for one, other in pairs]
+    return [one if (both := join_types(one, other)) is None else both for one, other in pairs]
 
 
 def _rank(dtype: Any) -> int:
     return next((i for i, kind in enumerate(_KINDS) if jnp.issubdtype(dtype, kind)), -1)
 
 
-def converted(value: Array, kind: Type) -> Array:
+def convert_to_type(value: Array, kind: Type) -> Array:
     """Return a value as an array of a type that was joined from its type; refuse an overflow."""
     array = jnp.asarray(value)
     have = type_of(array)
@@ -121,10 +121,10 @@ def difference(
     for i, (a, b) in enumerate(zip(one.constants(), other.constants(), strict=True)):
         if a is None and b is None:
             x, y = next(arrays)
-            if joined(x, y) is None:
+            if join_types(x, y) is None:
                 return Difference(_label(one.treedef, i, names), str(x), str(y), (x, y))
         elif a is None or b is None or not _is_same(a(), b()):
-            text = [_text(rebuild, i, kinds) for rebuild, kinds in zip((one, other), types)]  # noqa: B905 - two each
+            text = [_format_part(rebuild, i, kinds) for rebuild, kinds in zip((one, other), types)]  # noqa: B905 - two each
             said = f"another {text[1]}" if text[0] == text[1] else text[1]
             return Difference(_label(one.treedef, i, names), text[0], said)
     return None
@@ -136,11 +136,11 @@ def _different_structure(
     trees = [rebuild(list(kinds)) for rebuild, kinds in zip((one, other), types, strict=True)]
     for name, a, b in zip(names, *trees, strict=False):
         if jax.tree.structure(a) != jax.tree.structure(b):
-            return Difference(_said(name), repr(a), repr(b))
+            return Difference(_quote_name(name), repr(a), repr(b))
     return Difference(_RESULT, repr(trees[0]), repr(trees[1]))
 
 
-def described(value: Any) -> str:
+def describe(value: Any) -> str:
     """Return the repr of a value, with types for arrays."""
     form, arrays = flatten_arrays(value)
     return repr(form(list(map(type_of, arrays))))
@@ -149,11 +149,11 @@ def described(value: Any) -> str:
 _RESULT = "the result"
 
 
-def _said(name: str) -> str:
+def _quote_name(name: str) -> str:
     return name if name.startswith("the ") else repr(name)
 
 
-def _text(rebuild: PyTreeTemplate, i: int, types: Sequence[Type]) -> str:
+def _format_part(rebuild: PyTreeTemplate, i: int, types: Sequence[Type]) -> str:
     constant = rebuild.constants()[i]
     if constant is not None:
         return repr(constant())
@@ -173,4 +173,4 @@ def _label(treedef: Any, i: int, names: Names) -> str:
     path = jax.tree_util.tree_flatten_with_path(numbered)[0][i][0]
     place = int(path[0].idx) if path else len(names)
     name = names[place] if place < len(names) else _RESULT
-    return _said(name + jax.tree_util.keystr(path[1:]))
+    return _quote_name(name + jax.tree_util.keystr(path[1:]))

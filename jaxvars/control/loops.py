@@ -17,8 +17,8 @@ import numpy as np
 
 from jaxvars.control.arguments import as_concrete, count_of, leading_size, parameter_name, truth
 from jaxvars.control.carry import Carried, Stack, stackable
-from jaxvars.control.forms import Names, described, flatten_arrays, type_of, without_axis
-from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
+from jaxvars.control.forms import Names, describe, flatten_arrays, type_of, without_axis
+from jaxvars.control.state_threading import CREATES, Threads, result_types, return_tuple
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import PyTreeTemplate, Staged, stage
 from jaxvars.errors import ControlFlowError, user_line
@@ -65,7 +65,7 @@ def while_loop(
     8
     """
     name = parameter_name(body_fun, 0)
-    return named_while(cond_fun, alone(body_fun), (init_val,), (name,), max_iterations)[0]
+    return named_while(cond_fun, return_tuple(body_fun), (init_val,), (name,), max_iterations)[0]
 
 
 @context.restoring()
@@ -134,10 +134,10 @@ class _While:
     def run(self) -> Any:
         """Run until the condition is false."""
         if self._test.writes:
-            goes = _like_users(self._cond_fun, lambda _, carry: carry[0])
+            goes = _name_after(self._cond_fun, lambda _, carry: carry[0])
             first = self._check(self._given, self._first)
             return while_loop_in_reverse(goes, self._check_next, self._given, first)[1]
-        test = _like_users(self._cond_fun, lambda given, carry: self._check(given, carry)[0])
+        test = _name_after(self._cond_fun, lambda given, carry: self._check(given, carry)[0])
         return while_loop_in_reverse(test, self._next, self._given, self._first)
 
     def _check_next(self, given: Any, carry: Any) -> Any:
@@ -188,13 +188,13 @@ def fori_loop(
     name = parameter_name(body_fun, 1)
     first, last = _integer(lower), _integer(upper)
     if not (context.is_tracer(first) or context.is_tracer(last)):
-        return _counted(int(first), int(last), body_fun, init_val, name, unroll or 1)
+        return _run_range(int(first), int(last), body_fun, init_val, name, unroll or 1)
     if unroll is not None:
         raise ControlFlowError(
             f"jv.fori_loop at {user_line()} can't be unrolled: how often it runs is not known when "
             "the program is staged. Leave unroll out, or give Python numbers as bounds."
         )
-    start, end = map(_strong, (first, last))
+    start, end = map(_drop_weak_type, (first, last))
     kind = jnp.promote_types(start.dtype, end.dtype)
     keeps_weak = type(unwrap(lower)) is int and kind == start.dtype
     names = ("the counter", "the upper bound", name)
@@ -215,14 +215,14 @@ def _integer(bound: Any) -> Array:
     return value
 
 
-def _strong(bound: Array) -> Array:
+def _drop_weak_type(bound: Array) -> Array:
     """Return a bound without a weak type; raises OverflowError for one that JAX cannot hold."""
     if context.is_tracer(bound):
         return jax.lax.convert_element_type(bound, bound.dtype)
     return np.asarray(bound.item(), jax.dtypes.canonicalize_dtype(bound.dtype))
 
 
-def _counted(
+def _run_range(
     first: int, last: int, body_fun: Any, init_val: PyTree, name: str, unroll: int | bool
 ) -> Any:
     def step(state: Any, _: None) -> Any:
@@ -273,7 +273,7 @@ def scan(
         if not isinstance(result, tuple) or len(result) != 2:
             raise ControlFlowError(
                 f"The function of jv.scan at {line} returns a tuple of two, (carry, output), not "
-                f"{described(result)}. Without an output return (carry, None)."
+                f"{describe(result)}. Without an output return (carry, None)."
             )
         return (result[0],), result[1]
 
@@ -302,7 +302,7 @@ def named_scan(
     carried = Carried(init, names)
     if size and not _is_staged():
         order = range(size)[::-1] if reverse else range(size)
-        return _python_scan(body_fun, carried, elements, arrays, order)
+        return _run_in_python(body_fun, carried, elements, arrays, order)
     box: list[PyTreeTemplate] = []
 
     def one(state: Any, x: Sequence[Array]) -> Any:
@@ -313,7 +313,7 @@ def named_scan(
 
     specs = [without_axis(x, 0) for x in arrays]
     threads = Threads([_stage_body(one, carried, specs)])
-    (program,), read, n = threads.programs, threads.rereader(), len(carried.arrays)
+    (program,), read, n = threads.programs, threads.make_rereader(), len(carried.arrays)
 
     def step(carry: Any, x: Any) -> Any:
         outputs, new = program(program.consts, read(carry[0]), [*carry[1], *x])
@@ -348,7 +348,7 @@ def _stage_body(
             return body
 
 
-def _python_scan(
+def _run_in_python(
     body_fun: Any, carried: Carried, elements: PyTreeTemplate, arrays: Sequence[Array], order: range
 ) -> tuple[tuple[Any, ...], Any]:
     """Run the iterations one after the other; there is at least one."""
@@ -366,6 +366,6 @@ def _is_staged() -> bool:
     return context.strip(context.current()) is not context.EVAL
 
 
-def _like_users(user: Callable[..., Any], fn: Callable[..., Any]) -> Callable[..., Any]:
+def _name_after(user: Callable[..., Any], fn: Callable[..., Any]) -> Callable[..., Any]:
     """Have JAX call `fn` by the name and line of the user's function, for messages."""
     return functools.wraps(user)(lambda *args: fn(*args))

@@ -12,7 +12,7 @@ from jaxvars.control.arguments import count_of, leading_size
 from jaxvars.control.forms import without_axis
 from jaxvars.control.loops import named_scan
 from jaxvars.control.state_threading import CREATES, Threads
-from jaxvars.control.vmap_index import EXAMPLE, merge_of, numbered
+from jaxvars.control.vmap_index import EXAMPLE, merge_of, number_example
 from jaxvars.core.cells import Cell
 from jaxvars.core.checks import first_failure, without_signals
 from jaxvars.core.staging import PyTreeTemplate, stage
@@ -93,7 +93,7 @@ def vectorized_map(
     """
     given = PyTreeTemplate(xs)
     arrays, given.arrays = [jnp.asarray(x) for x in given.arrays], []
-    axes = _axes(in_axes, xs)
+    axes = _list_axes(in_axes, xs)
     _check_axes(arrays, axes)
     pairs = zip(arrays, axes, strict=True)
     specs = [x if axis is None else without_axis(x, axis) for x, axis in pairs]
@@ -105,32 +105,32 @@ def vectorized_map(
         )
     for cell in without_signals(staged.writes):
         if merge_of(cell) is None:
-            raise _per_example(cell)
+            raise _assign_error(cell)
     threads = Threads([staged])
     (program,), state = threads.programs, threads.state()
 
     def one(values: Sequence[Array]) -> Any:
-        mine = {EXAMPLE.key: _number(state)} if EXAMPLE.key in state else {}
+        mine = {EXAMPLE.key: _number_example(state)} if EXAMPLE.key in state else {}
         outputs, new = program(program.consts, state | mine, values)
         return staged.rebuild(outputs), threads.changed(new)
 
     run = jax.vmap(one, in_axes=(axes,), out_axes=(out_axes, 0), axis_name=_EXAMPLES)
     result, new = run(arrays)
     pairs = zip(threads.written, new, strict=True)
-    threads.write([_merged(cell, state[cell.key], values) for cell, values in pairs])
+    threads.write([_merge(cell, state[cell.key], values) for cell, values in pairs])
     return in_order(result, staged.rebuild.order)
 
 
-def _number(state: dict[int, Array]) -> Array:
-    return numbered(state[EXAMPLE.key], jax.lax.axis_index(_EXAMPLES))
+def _number_example(state: dict[int, Array]) -> Array:
+    return number_example(state[EXAMPLE.key], jax.lax.axis_index(_EXAMPLES))
 
 
-def _merged(cell: Cell, old: Array, values: Array) -> Array:
+def _merge(cell: Cell, old: Array, values: Array) -> Array:
     merge = merge_of(cell)
     return first_failure(values) if merge is None else merge(old, values)
 
 
-def _axes(in_axes: Any, xs: PyTree) -> list[int | None]:
+def _list_axes(in_axes: Any, xs: PyTree) -> list[int | None]:
     is_none = lambda x: x is None  # noqa: E731 - one use in two places of a line
     return jax.tree.leaves(jax.tree.broadcast(in_axes, xs, is_leaf=is_none), is_leaf=is_none)
 
@@ -153,7 +153,7 @@ def _check_axes(arrays: Sequence[Array], axes: Sequence[int | None]) -> None:
         )
 
 
-def _per_example(cell: Cell) -> ControlFlowError:
+def _assign_error(cell: Cell) -> ControlFlowError:
     return ControlFlowError(
         f"Variable {cell.name!r} is assigned inside the vectorized_map at {user_line()}: each "
         "example has a value for it, but it can hold one only. Return the values and assign what "

@@ -65,7 +65,7 @@ class Threads:
         """Return, of all values, those of the cells that are assigned."""
         return [state[cell.key] for cell in self.written]
 
-    def rereader(self) -> Callable[[Sequence[Array]], dict[int, Array]]:
+    def make_rereader(self) -> Callable[[Sequence[Array]], dict[int, Array]]:
         """Return what makes all values, as an iteration reads them, of those assigned before it."""
         return functools.partial(self.reread, self.state())
 
@@ -90,7 +90,7 @@ def in_block() -> bool:
     return isinstance(frame, CaptureFrame) and frame.refuse_creation is CREATES
 
 
-def alone(fun: Callable[..., Any]) -> Callable[..., tuple[Any]]:
+def return_tuple(fun: Callable[..., Any]) -> Callable[..., tuple[Any]]:
     return functools.wraps(fun)(lambda *args: (fun(*args),))
 
 

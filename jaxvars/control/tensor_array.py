@@ -186,7 +186,7 @@ class TensorArray:
             IndexError: when the index is known and outside.
             ValueError: when nothing was written and the element shape is not known.
         """
-        index, shape = place_of(index), self._known_shape()
+        index, shape = place_of(index), self._require_shape()
         if not isinstance(index, int):
             return row(self._whole(shape), index)
         self._check_inside(index)
@@ -197,7 +197,7 @@ class TensorArray:
     # ------------------------------------------------------------ all elements
     def stack(self) -> Array:
         """Return all elements, as one array of shape [size, *element_shape]."""
-        return self._whole(self._known_shape())
+        return self._whole(self._require_shape())
 
     def gather(self, indices: Any) -> Array:
         """Return some elements, as one array of shape [len(indices), *element_shape].
@@ -361,7 +361,7 @@ class TensorArray:
         missing = self.size() - buffer.shape[0]
         return jnp.pad(buffer, [(0, missing)] + [(0, 0)] * len(shape)) if missing else buffer
 
-    def _known_shape(self) -> tuple[int, ...]:
+    def _require_shape(self) -> tuple[int, ...]:
         shape = self.element_shape
         if shape is None or None in shape:
             raise ValueError(

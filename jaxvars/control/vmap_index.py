@@ -5,7 +5,7 @@ without being an argument is read from a separate cell, `EXAMPLE`. It is zero, a
 of a compiled program, everywhere but in a `vectorized_map`, which gives each example its number.
 
 What is assigned in a `vectorized_map` is assigned by each example. A cell that is to hold one
-value all the same says how that is made of the examples' values: see `merged_by`.
+value all the same says how that is made of the examples' values: see `set_merge`.
 
 Rules this file keeps:
 - `EXAMPLE` is never written: a map puts another value in its place in the program that it runs;
@@ -40,13 +40,13 @@ _EXAMPLE = Signal("the number of the example", NO_EXAMPLE, _keep)
 EXAMPLE = _EXAMPLE._cell
 
 
-def numbered(outer: Array, index: Array) -> Array:
+def number_example(outer: Array, index: Array) -> Array:
     """Return what `EXAMPLE` is for the example of an index; `outer` is what it is outside."""
     key = jax.random.wrap_key_data(outer, impl="threefry2x32")
     return jax.random.key_data(jax.random.fold_in(key, index))
 
 
-def merged_by(cell: Cell, merge: Merge) -> None:
+def set_merge(cell: Cell, merge: Merge) -> None:
     """Let a cell be assigned in a `vectorized_map`.
 
     Args:

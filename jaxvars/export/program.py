@@ -82,8 +82,8 @@ class Program:
 
         def backward(inputs: Sequence[Array], cotangents: Sequence[Array]) -> Any:
             pull = self._differentiable(level + 1)
-            found = iter(pull(*inputs, *filter(moves, cotangents)))
-            return tuple(next(found) if moves(x) else None for x in inputs)
+            found = iter(pull(*inputs, *filter(is_differentiable, cotangents)))
+            return tuple(next(found) if is_differentiable(x) else None for x in inputs)
 
         called.defvjp(forward, backward)
         return called
@@ -121,7 +121,7 @@ def _list_tensors(form: Form) -> list[Tensor]:
     return [leaf for leaf in leaves_of(form) if isinstance(leaf, Tensor)]
 
 
-def moves(value: Array) -> bool:
+def is_differentiable(value: Array) -> bool:
     """Return whether an array, or one of this kind, has a derivative."""
     return jnp.issubdtype(value.dtype, jnp.inexact)
 

@@ -28,7 +28,7 @@ from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
 from jaxvars.errors import SavedError
 from jaxvars.export.forms import STATICS, Baked, Form, Static, Tensor, Words, leaves_of, to_json
-from jaxvars.export.program import is_weak, moves, sizes
+from jaxvars.export.program import is_differentiable, is_weak, sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import for_tape
@@ -132,7 +132,7 @@ class _Exportable(NamedTuple):
         }
         self.run.__name__ = self.run.__qualname__ = re.sub(r"\W+", "_", self.name)
         try:
-            with _no_lines():
+            with _hide_lines():
                 made = export.export(jax.jit(self.run), **options)(*self.specs)
         except _REFUSALS as error:
             raise SavedError(f"{self.name} cannot be exported: {_first_line(error)}") from error
@@ -156,14 +156,14 @@ class _Exportable(NamedTuple):
 
             def moved(*moving: Array) -> list[Array]:
                 new = iter(moving)
-                merged = [next(new) if moves(x) else x for x in values]
+                merged = [next(new) if is_differentiable(x) else x for x in values]
                 args, _ = jax.tree.unflatten(made.in_tree, merged)
-                return list(filter(moves, jax.tree.leaves(self.run(*args))))
+                return list(filter(is_differentiable, jax.tree.leaves(self.run(*args))))
 
             with for_tape():
-                return list(jax.vjp(moved, *filter(moves, values))[1](cotangents))
+                return list(jax.vjp(moved, *filter(is_differentiable, values))[1](cotangents))
 
-        specs = (*inputs, *filter(moves, outputs))
+        specs = (*inputs, *filter(is_differentiable, outputs))
         return _Exportable(f"The gradient of {self.name}", pull, specs)
 
 
@@ -172,7 +172,9 @@ def _export_gradients(
 ) -> tuple[list[Any], str | None]:
     """Return the exported gradients, and why there are none."""
     order = options.vjp_order
-    if order is None and not all(any(map(moves, x)) for x in (made.in_avals, made.out_avals)):
+    if order is None and not all(
+        any(map(is_differentiable, x)) for x in (made.in_avals, made.out_avals)
+    ):
         return [], "it takes or returns no floating point numbers."
     found: list[Any] = []
     try:
@@ -188,7 +190,7 @@ def _export_gradients(
 
 
 @contextmanager
-def _no_lines() -> Generator[None]:
+def _hide_lines() -> Generator[None]:
     """Export without the names of files and lines."""
     option = "jax_traceback_in_locations_limit"
     before = getattr(jax.config, option)

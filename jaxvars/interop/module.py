@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.vmap_index import EXAMPLE, merged_by
+from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
@@ -321,7 +321,7 @@ def _read(root: Tree, leaf: Leaf) -> Array:
 def _change(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Array]) -> Array:
     if leaf.part == VARIABLE:
         return fit(leaf.value, cell.aval.shape, cell.aval.dtype, name=cell.name)
-    merged_by(cell, find_furthest)
+    set_merge(cell, find_furthest)
     state = writes[cell] if cell in writes else LOCAL.frame.get(cell)
     if leaf.part == COUNT:
         return unseen(lambda: state.at[3].set(leaf.value))

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.vmap_index import EXAMPLE, merged_by
+from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.errors import InteropError
@@ -116,7 +116,7 @@ class Draws:
             LOCAL.frame.write_all([cell], [after])
 
     def _draw(self, name: str, cell: Cell) -> None:
-        merged_by(cell, find_furthest)
+        set_merge(cell, find_furthest)
         example = LOCAL.frame.get(EXAMPLE)
         made: list[Array] = []
 

@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.random import threefry_2x32
 
-from jaxvars.control.vmap_index import EXAMPLE, merged_by
+from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
@@ -140,7 +140,7 @@ class Generator(Module):
         True
         """
         cell = self.state._cell
-        merged_by(cell, find_furthest)
+        set_merge(cell, find_furthest)
         drawn: list[Array] = []
 
         def step(state: Array) -> Array:

@@ -64,7 +64,7 @@ class _Followed:
         outputs = list(equation.function(*equation.inputs))
         given = list(map(self.sizes, equation.inputs))
         if all(x is not None for x in given) and all(map(_is_small, outputs)):
-            found = _results(equation.name, equation.params, equation.function, given)
+            found = _compute(equation.name, equation.params, equation.function, given)
             for value, sizes in zip(outputs, found or (), strict=False):
                 if sizes is not None:
                     self.note(value, sizes)
@@ -80,25 +80,25 @@ _CURRENT: context.Scoped[_Followed | None] = context.Scoped(None)
 
 
 @contextmanager
-def following() -> Generator[None]:
+def follow_sizes() -> Generator[None]:
     """Keep book of sizes inside, in functions that are traced there."""
     with _CURRENT.set(_Followed()):
         yield
 
 
-def _around() -> AbstractContextManager[None]:
+def _record_if_followed() -> AbstractContextManager[None]:
     followed = _CURRENT.value
     return nullcontext() if followed is None else recorder.recording(followed)
 
 
-AROUND.append(_around)
+AROUND.append(_record_if_followed)
 
 
 def array_of(sizes: Sequence[Any], dtype: Any) -> Array:
     """Return sizes, some of which are open, as an array."""
     value = jnp.stack([jnp.asarray(size).astype(dtype) for size in sizes])
     if _CURRENT.value is not None:
-        _CURRENT.value.note(value, _objects(sizes))
+        _CURRENT.value.note(value, _to_objects(sizes))
     return value
 
 
@@ -106,7 +106,7 @@ def number_of(size: Any, dtype: Any) -> Array:
     """Return an unknown dimension as an array without dimensions."""
     value = jnp.asarray(size).astype(dtype)
     if _CURRENT.value is not None:
-        _CURRENT.value.note(value, _objects([size]).reshape(()))
+        _CURRENT.value.note(value, _to_objects([size]).reshape(()))
     return value
 
 
@@ -115,14 +115,14 @@ def sizes_of(value: Array) -> Sizes | None:
     return None if _CURRENT.value is None else _CURRENT.value.sizes(value)
 
 
-def _objects(sizes: Sequence[Any]) -> Sizes:
+def _to_objects(sizes: Sequence[Any]) -> Sizes:
     made = np.empty(len(sizes), object)
     made[:] = sizes
     return made
 
 
 # ---------------------------------------------------------------- what operations do
-def _results(
+def _compute(
     name: str, params: Mapping[str, Any], run: Callable[..., Any], given: Sequence[Sizes]
 ) -> Sequence[Sizes | None] | None:
     """Return what an operation makes of sizes; None if that is not known."""
@@ -130,20 +130,20 @@ def _results(
         if name == "jit":
             return _of_program(params, given)
         if name in _ARITHMETIC:
-            return [np.asarray(_ARITHMETIC[name](*map(_exact, given)), object)]
+            return [np.asarray(_ARITHMETIC[name](*map(_to_exact, given)), object)]
         if name in _MOVES:
-            return [_moved(run, given, _MOVES[name])]
+            return [_move_by_index(run, given, _MOVES[name])]
         if name in _REDUCTIONS:
-            made = _REDUCTIONS[name](_exact(given[0]), axis=tuple(params["axes"]))
+            made = _REDUCTIONS[name](_to_exact(given[0]), axis=tuple(params["axes"]))
             return [np.asarray(made, object)]
         if name == "convert_element_type" and np.dtype(params["new_dtype"]).kind in "iu":
-            return [_exact(given[0])]
+            return [_to_exact(given[0])]
     except (TypeError, ValueError, NotImplementedError, jax.errors.InconclusiveDimensionOperation):
         pass  # it depends on how large the sizes are
     return None
 
 
-def _exact(sizes: Sizes) -> Sizes:
+def _to_exact(sizes: Sizes) -> Sizes:
     """Return sizes with Python's numbers, which do not overflow."""
     if sizes.dtype != object and sizes.dtype.kind not in "iu":
         raise TypeError("not integers")
@@ -181,7 +181,7 @@ _WHOLE: dict[str, Callable[..., Any]] = {  # jitted functions that compare signs
 }
 
 
-def _moved(run: Callable[..., Any], given: Sequence[Sizes], count: int | None) -> Sizes:
+def _move_by_index(run: Callable[..., Any], given: Sequence[Sizes], count: int | None) -> Sizes:
     """Return what an operation makes that only moves numbers: it is given their positions."""
     count = len(given) if count is None else count
     starts = [sum(x.size for x in given[:i]) for i in range(count)]
@@ -191,21 +191,23 @@ def _moved(run: Callable[..., Any], given: Sequence[Sizes], count: int | None) -
     ]
     with context.at(context.EVAL):
         (found,) = run(*places, *given[count:])
-    pool = _objects([size for x in given[:count] for size in _exact(x).reshape(-1)])
-    return pool[np.asarray(found)] if np.ndim(found) else _objects([pool[int(found)]]).reshape(())
+    pool = _to_objects([size for x in given[:count] for size in _to_exact(x).reshape(-1)])
+    return (
+        pool[np.asarray(found)] if np.ndim(found) else _to_objects([pool[int(found)]]).reshape(())
+    )
 
 
 def _of_program(params: Mapping[str, Any], given: Sequence[Sizes]) -> list[Sizes | None]:
     """Return what a jitted function makes of sizes."""
     if params.get("name") in _WHOLE:
-        return [np.asarray(_WHOLE[params["name"]](*map(_exact, given)), object)]
+        return [np.asarray(_WHOLE[params["name"]](*map(_to_exact, given)), object)]
     found = jaxprs.interpret(params["jaxpr"], given, _of_equation)
     return [None if x is None else np.asarray(x) for x in found]
 
 
 def _of_equation(eqn: Any, inputs: Sequence[Any]) -> Sequence[Sizes | None]:
     if eqn.primitive.name == "dim_as_value":
-        return [_objects([eqn.params["dim"]]).reshape(())]
+        return [_to_objects([eqn.params["dim"]]).reshape(())]
     if any(x is None for x in inputs):
         return [None] * len(eqn.outvars)
 
@@ -214,5 +216,5 @@ def _of_equation(eqn: Any, inputs: Sequence[Any]) -> Sequence[Sizes | None]:
         return made if eqn.primitive.multiple_results else [made]
 
     sizes = list(map(np.asarray, inputs))
-    found = _results(eqn.primitive.name, eqn.params, run, sizes)
+    found = _compute(eqn.primitive.name, eqn.params, run, sizes)
     return [None] * len(eqn.outvars) if found is None else found

@@ -50,7 +50,7 @@ _NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDERE
 _PARTS = ("LOAD_ATTR", "LOAD_METHOD")
 
 
-def compared(size: Size) -> Size:
+def to_compared(size: Size) -> Size:
     """Return a symbolic size as one that is compared for all sizes; others as they are.
 
     >>> from jax import export
@@ -58,33 +58,33 @@ def compared(size: Size) -> Size:
     >>> n + 1 == n, 2 * n == 2 * n, n == 0
     (False, True, False)
     """
-    return _copied(size, _class()) if type(size) is _class().__base__ else size
+    return _copy(size, _compared_class()) if type(size) is _compared_class().__base__ else size
 
 
-def uncompared(size: Size) -> Size:
-    """Return a size that `compared` made as JAX's own; others as they are."""
-    return size if type(size) is int else _plain(size)
+def from_compared(size: Size) -> Size:
+    """Return a size that `to_compared` made as JAX's own; others as they are."""
+    return size if type(size) is int else _to_plain(size)
 
 
 def is_compared(value: object) -> bool:
-    """Return whether a value is a size that `compared` made."""
-    return bool(_class.cache_info().currsize) and isinstance(value, _class())
+    """Return whether a value is a size that `to_compared` made."""
+    return bool(_compared_class.cache_info().currsize) and isinstance(value, _compared_class())
 
 
 def with_compared_sizes(spec: Any) -> Any:
     """Return the shape and dtype of an argument with sizes that are compared for all sizes."""
-    sizes = tuple(map(compared, spec.shape))
+    sizes = tuple(map(to_compared, spec.shape))
     return jax.ShapeDtypeStruct(sizes, spec.dtype, weak_type=getattr(spec, "weak_type", False))
 
 
 @functools.cache
-def _class() -> Any:
+def _compared_class() -> Any:
     from jax import export
 
     base: Any = type(export.symbolic_shape("n")[0])
 
     def __hash__(self: Any) -> int:  # noqa: N807
-        frame = _asking(sys._getframe(1))
+        frame = _asking_frame(sys._getframe(1))
         if not _is_trusted(frame) and not _keeps(frame):
             _refuse(self, "is in a set or dict")
         return hash((base.__hash__(self), "compared"))
@@ -99,35 +99,35 @@ def _class() -> Any:
         "dtype": property(lambda self: _for_jax(self, "dtype").dtype),
         "aval": property(lambda self: _for_jax(self, "aval")),
     }
-    kept = {name: _keeping(getattr(base, name)) for name in _ARITHMETIC}
+    kept = {name: _wrap_method(getattr(base, name)) for name in _ARITHMETIC}
     return type("OpenSize", (base,), own | kept)
 
 
-def _keeping(method: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_method(method: Callable[..., Any]) -> Callable[..., Any]:
     def run(*sizes: Any) -> Any:
-        found = method(*map(_plain, sizes))
-        return tuple(map(compared, found)) if isinstance(found, tuple) else compared(found)
+        found = method(*map(_to_plain, sizes))
+        return tuple(map(to_compared, found)) if isinstance(found, tuple) else to_compared(found)
 
     return run
 
 
-def _plain(size: Size) -> Size:
-    return _copied(size, _class().__base__) if type(size) is _class() else size
+def _to_plain(size: Size) -> Size:
+    return _copy(size, _compared_class().__base__) if type(size) is _compared_class() else size
 
 
-def _copied(size: Size, kind: Any) -> Size:
+def _copy(size: Size, kind: Any) -> Size:
     made = object.__new__(kind)
-    for slot in _class().__base__.__slots__:
+    for slot in _compared_class().__base__.__slots__:
         setattr(made, slot, getattr(size, slot))
     return made
 
 
 # ---------------------------------------------------------------- comparisons of a size
 def _equal(size: Any, other: Any, asking: FrameType) -> Any:
-    number = _number(other)
+    number = _to_number(other)
     if number is None:  # JAX's arrays compare themselves, element by element
         return jnp.equal(size, other) if isinstance(other, np.ndarray) else NotImplemented
-    if type(number) is _class().__base__ and _is_trusted(asking):
+    if type(number) is _compared_class().__base__ and _is_trusted(asking):
         return False
     if getattr(number, "scope", size.scope) is not size.scope:
         return False
@@ -150,9 +150,9 @@ def _truth(size: Any) -> bool:
     return True
 
 
-def _number(other: Any) -> Size | None:
+def _to_number(other: Any) -> Size | None:
     """Return what can be compared with a size as a size; None for what is not a number."""
-    if isinstance(other, _class().__base__):
+    if isinstance(other, _compared_class().__base__):
         return other
     try:
         if isinstance(other, numbers.Number | np.generic):
@@ -176,11 +176,11 @@ def _is_never_0(size: Any) -> bool:
 
 def _is_trusted(frame: FrameType | None) -> bool:
     """Return whether it is JAX that compares, or what tells calls apart."""
-    name = _module(_asking(frame))
+    name = _module(_asking_frame(frame))
     return name.partition(".")[0] in _TRUSTED or name == _KEYS
 
 
-def _asking(frame: FrameType | None) -> FrameType | None:
+def _asking_frame(frame: FrameType | None) -> FrameType | None:
     """Return the frame that compares, less those that compare for their callers."""
     while frame is not None and (
         frame.f_code.co_name in _METHODS or _module(frame).partition(".")[0] in _TRANSPARENT
@@ -197,7 +197,7 @@ def _keeps(frame: FrameType | None) -> bool:
     """Return whether things are kept by size here, and none is taken for another size's."""
     name = _module(frame)
     is_ours = name.startswith("jaxvars.") and not name.startswith(_CALLS)
-    return is_ours or isinstance(_called(frame), _keepers())
+    return is_ours or isinstance(_called_function(frame), _keepers())
 
 
 @functools.cache
@@ -206,7 +206,7 @@ def _keepers() -> tuple[type, ...]:
     return type(jax.jit(lambda: None)), type(functools.lru_cache(lambda: None))
 
 
-def _called(frame: FrameType | None) -> Any:
+def _called_function(frame: FrameType | None) -> Any:
     """Return what a line calls by a name; None for others. C functions have no frame."""
     if frame is None:
         return None

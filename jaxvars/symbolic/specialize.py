@@ -97,21 +97,21 @@ def size_at(size: Size, sizes: Mapping[str, Size]) -> Size:
     """
     if type(size) is int:
         return size
-    return _number(ast.parse(str(size).replace("^", "**"), mode="eval").body, sizes)
+    return _evaluate(ast.parse(str(size).replace("^", "**"), mode="eval").body, sizes)
 
 
-def _number(node: ast.expr, sizes: Mapping[str, Size]) -> Size:
+def _evaluate(node: ast.expr, sizes: Mapping[str, Size]) -> Size:
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
         return sizes[node.id]
     if isinstance(node, ast.UnaryOp):
-        return _OPERATORS[type(node.op)](_number(node.operand, sizes))
+        return _OPERATORS[type(node.op)](_evaluate(node.operand, sizes))
     if isinstance(node, ast.BinOp):
-        left, right = _number(node.left, sizes), _number(node.right, sizes)
+        left, right = _evaluate(node.left, sizes), _evaluate(node.right, sizes)
         return _OPERATORS[type(node.op)](left, right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return _FUNCTIONS[node.func.id](*(_number(part, sizes) for part in node.args))
+        return _FUNCTIONS[node.func.id](*(_evaluate(part, sizes) for part in node.args))
     raise NotImplementedError(f"A size is {ast.unparse(node)}, which is not a number.")
 
 

@@ -25,9 +25,9 @@ from checkpoint_storm import check as check_storm
 from jaxvars.checkpoint import Checkpoint, latest_checkpoint, list_variables, load, load_variable
 from jaxvars.checkpoint import files as _checkpoint_files
 from jaxvars.checkpoint import stored as _stored
-from jaxvars.checkpoint.checksum import Entry, _digest, encode
+from jaxvars.checkpoint.checksum import Entry, _checksum, encode
 from jaxvars.checkpoint.files import _HOST, _manifest, write
-from jaxvars.checkpoint.stored import MANIFEST, digest_of, is_damaged, open_stored, stored_name
+from jaxvars.checkpoint.stored import MANIFEST, checksum_of, is_damaged, open_stored, stored_name
 from jaxvars.errors import CheckpointError
 
 import jaxvars as jv  # isort: skip - after the names that are under test
@@ -395,7 +395,7 @@ def _signed(entries: dict[str, Entry], **changes: object) -> dict[str, object]:
     """A manifest with a right checksum, whatever it says."""
     words = _manifest(entries, {}) | changes
     words.pop("sha256")
-    return words | {"sha256": digest_of(words)}
+    return words | {"sha256": checksum_of(words)}
 
 
 def _file(path: Path, manifest: object, members: dict[str, bytes], *, packed: bool = False) -> Path:
@@ -429,7 +429,7 @@ def _huge(shape: tuple[int, ...]) -> Entry:
 
 
 _, SMALL = encode(np.zeros(4, np.float32))
-OBJECTS = Entry((), "object", (8,), "uint8", _digest((), "object", np.zeros(8, np.uint8)))
+OBJECTS = Entry((), "object", (8,), "uint8", _checksum((), "object", np.zeros(8, np.uint8)))
 _CODE = b"\x93NUMPY\x01\x00\x20\x00" + b"__import__('os').abort()".ljust(32)
 _GIANT = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000000,), }".ljust(117) + b"\n"  # noqa: E501  # fmt: skip
 

@@ -11,14 +11,14 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.control.arguments import as_concrete, index_of, leading_size, parameter_name, truth
-from jaxvars.control.carry import Carried, Stack, alike, stackable
+from jaxvars.control.carry import Carried, Stack, match_forms, stackable
 from jaxvars.control.forms import (
     Type,
-    converted,
-    described,
+    convert_to_type,
+    describe,
     difference,
     flatten_arrays,
-    joined,
+    join_types,
     read_variables,
     type_of,
 )
@@ -39,22 +39,22 @@ def kind(x: Any) -> str:
     (jnp.bool_(True), jnp.int32(1), None), (jnp.float32(1), 1.0, "float32[]"),
 ])  # fmt: skip
 def test_types_that_join(one, other, both):
-    found = joined(type_of(one), type_of(other))
+    found = join_types(type_of(one), type_of(other))
     assert (None if found is None else str(found) + ("?" if found.weak_type else "")) == both
 
 
 def test_keys_join_with_keys_alone():
     key = jax.random.key(0)
-    assert joined(type_of(key), type_of(key)) == type_of(key)
-    assert joined(type_of(key), type_of(1)) is None
-    assert joined(type_of(1.5), type_of(key)) is None
+    assert join_types(type_of(key), type_of(key)) == type_of(key)
+    assert join_types(type_of(key), type_of(1)) is None
+    assert join_types(type_of(1.5), type_of(key)) is None
 
 
 def test_converted():
-    assert kind(converted(1, Type((), jnp.float32))) == "float32[]"
-    assert kind(converted(1.5, type_of(jnp.float32(1)))) == "float32[]"
+    assert kind(convert_to_type(1, Type((), jnp.float32))) == "float32[]"
+    assert kind(convert_to_type(1.5, type_of(jnp.float32(1)))) == "float32[]"
     x = jnp.ones(2)
-    assert converted(x, type_of(x)) is x
+    assert convert_to_type(x, type_of(x)) is x
 
 
 # ---------------------------------------------------------------- forms
@@ -70,7 +70,7 @@ def test_variables_are_what_they_hold():
 
 def test_described():
     value = {"it's": (jnp.ones(2), 1.5, None), "x": "text"}
-    assert described(value) == """{"it's": (float32[2], float32[], None), 'x': 'text'}"""
+    assert describe(value) == """{"it's": (float32[2], float32[], None), 'x': 'text'}"""
 
 
 def differing(one: Any, other: Any, *names: str) -> Any:
@@ -129,7 +129,7 @@ def test_objects_that_cannot_be_compared_are_the_same_only_if_they_are_one():
 def results(*values: Any) -> Any:
     pairs = [flatten_arrays(value) for value in values]
     forms, arrays = zip(*pairs, strict=True)
-    return alike(forms, [list(map(type_of, xs)) for xs in arrays]), arrays
+    return match_forms(forms, [list(map(type_of, xs)) for xs in arrays]), arrays
 
 
 def test_branches_of_one_form_are_as_they_are():

@@ -15,7 +15,7 @@ from jax import export
 
 import jaxvars as jv
 from jaxvars.symbolic import propagate as _open_values
-from jaxvars.symbolic.sizes import compared
+from jaxvars.symbolic.sizes import to_compared
 from jaxvars.symbolic.specialize import at_sizes, size_at, symbol
 from jaxvars.tracing import jaxprs, recorder
 
@@ -68,7 +68,7 @@ def sizes_in(fn, *shapes):
         found.append(_open_values.sizes_of(value))
         return value
 
-    with _open_values.following():
+    with _open_values.follow_sizes():
         jax.make_jaxpr(traced)(*[jax.ShapeDtypeStruct(shape, "float32") for shape in shapes])
     return None if found[0] is None else found[0].tolist()
 
@@ -172,7 +172,7 @@ same = functools.lru_cache(lambda n: n)
     lambda n: {same(1): 3.0}.get(n), lambda n: (lambda found: found.get(n))({1: 3.0}),
 ])  # fmt: skip
 def test_a_question_whose_answer_depends_on_the_size_raises(asks):
-    n = compared(symbol("batch"))
+    n = to_compared(symbol("batch"))
     with pytest.raises(
         jax.errors.InconclusiveDimensionOperation,
         match=r"^test_symbolic.py:\d+, in <lambda>, asks whether the unknown dimension .*batch",
@@ -181,7 +181,7 @@ def test_a_question_whose_answer_depends_on_the_size_raises(asks):
 
 
 def test_a_question_with_one_answer_for_all_sizes_has_it():
-    n, m = map(compared, export.symbolic_shape("n, m", constraints=["m >= n + 2"]))
+    n, m = map(to_compared, export.symbolic_shape("n, m", constraints=["m >= n + 2"]))
     assert n == n + 0
     assert (n, 3) == (n + 1 - 1, 3)
     assert not any([n == 0, n == n + 1, m == n, n == "a", n == None])  # noqa: E711
@@ -193,7 +193,7 @@ class Counted:
 
 
 def test_functions_that_keep_results_take_sizes():
-    n, counted = compared(symbol("batch")), Counted()
+    n, counted = to_compared(symbol("batch")), Counted()
     counts, key = jax.jit(jnp.arange, static_argnums=0), types.SimpleNamespace(same=same)
     found = [same(n), same(n=n), key.same(n)]
     assert found == [n, n, n]
@@ -207,12 +207,12 @@ def test_functions_that_keep_results_take_sizes():
 
 
 def test_jax_looks_up_sizes_of_one_hash():  # Python's hash of -1 is that of -2
-    n, m = map(compared, export.symbolic_shape("n, m"))
+    n, m = map(to_compared, export.symbolic_shape("n, m"))
     assert [bool(-2 * n - 2 * m - 2 >= 0), bool(-n - m - 1 >= 0)] == [False, False]
 
 
 def test_sizes_are_compared_with_arrays_in_the_program():
-    spec = jax.ShapeDtypeStruct((compared(symbol("batch")),), "float32")
+    spec = jax.ShapeDtypeStruct((to_compared(symbol("batch")),), "float32")
     for other in (jnp.array([3, 4]), np.array([3, 4])):
         opened = jax.make_jaxpr(lambda x: x.shape[0] == other)(spec)  # noqa: B023
         found = jaxprs.jaxpr_function(at_sizes(opened, {"batch": 3}))(jnp.ones(3))

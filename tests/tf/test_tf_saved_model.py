@@ -220,8 +220,8 @@ def test_a_method_of_an_object_that_is_gone_is_not_saved(tmp_path: Path) -> None
     for _ in range(50):  # one of them has the number that the first had
         model = Halved()
         model.__call__.get_concrete_function(tf.TensorSpec([2], tf.float32))
-        assert len(Halved.__call__._requested()) == 1
-        assert Halved.__call__._requested((model,))[0].belongs_to((model,))
+        assert len(Halved.__call__._list_requested()) == 1
+        assert Halved.__call__._list_requested((model,))[0].belongs_to((model,))
     holder = tf.Module()
     holder.f = Halved.__call__  # the function itself, which any object may be given to
     del model

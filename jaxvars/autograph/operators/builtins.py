@@ -32,7 +32,7 @@ def _is_traced(value: Any) -> bool:
     return not context.is_known(unwrap(value))
 
 
-def _cast(kind: type, dtype: Any) -> Callable[..., Any]:
+def _make_cast(kind: type, dtype: Any) -> Callable[..., Any]:
     def cast(*args: Any, **words: Any) -> Any:
         if len(args) != 1 or words or not _is_traced(args[0]):
             return kind(*args, **words)
@@ -69,7 +69,7 @@ def _all(values: Iterable[Any]) -> Any:
     return not_(_any(not_(value) for value in values))
 
 
-def _first(values: Array, arg: Callable[[Array], Array], end: float) -> Array:
+def _pick_extreme(values: Array, arg: Callable[[Array], Array], end: float) -> Array:
     """Return the element of a vector that Python's `max` (`end` is inf) or `min` (-inf) finds."""
     if not jnp.issubdtype(values.dtype, jnp.floating):
         return values[arg(values)]
@@ -77,13 +77,15 @@ def _first(values: Array, arg: Callable[[Array], Array], end: float) -> Array:
     return values[jnp.where(jnp.isnan(values[0]), 0, arg(seen))]
 
 
-def _extreme(python: Callable[..., Any], arg: Any, end: float, pick: Any) -> Callable[..., Any]:
+def _make_extreme(
+    python: Callable[..., Any], arg: Any, end: float, pick: Any
+) -> Callable[..., Any]:
     def extreme(*args: Any, **words: Any) -> Any:
         if words:
             return python(*args, **words)
         if len(args) == 1 and _is_traced(args[0]):
             rank = jnp.ndim(unwrap(args[0]))
-            return boxed(_first(unwrap(args[0]), arg, end)) if rank == 1 else python(*args)
+            return boxed(_pick_extreme(unwrap(args[0]), arg, end)) if rank == 1 else python(*args)
         values = list(args[0]) if len(args) == 1 else args
         if not any(map(_is_traced, values)):
             return python(values)
@@ -118,11 +120,15 @@ OVERLOADS: dict[Any, Callable[..., Any]] = {
     any: _any,
     bool: _bool,
     enumerate: sequences.enumerate,
-    float: _cast(float, float),
-    int: _cast(int, int),
+    float: _make_cast(float, float),
+    int: _make_cast(int, int),
     len: lambda values: len(check_size(values)),
-    max: _extreme(max, jnp.argmax, inf, lambda a, b: if_exp(b > a, lambda: b, lambda: a, "max")),
-    min: _extreme(min, jnp.argmin, -inf, lambda a, b: if_exp(b < a, lambda: b, lambda: a, "min")),
+    max: _make_extreme(
+        max, jnp.argmax, inf, lambda a, b: if_exp(b > a, lambda: b, lambda: a, "max")
+    ),
+    min: _make_extreme(
+        min, jnp.argmin, -inf, lambda a, b: if_exp(b < a, lambda: b, lambda: a, "min")
+    ),
     print: _print,
     range: sequences.range,
     reversed: sequences.reversed,

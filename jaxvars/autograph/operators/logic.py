@@ -48,7 +48,7 @@ def _logical(value: Any, others: Sequence[Run], *, end: bool) -> Any:
     for other in others:
         truth = decide(value)
         if is_traced(truth):
-            value = _either(value, truth, other, end)
+            value = _evaluate_either(value, truth, other, end)
         elif truth is end:
             return value
         else:
@@ -56,7 +56,7 @@ def _logical(value: Any, others: Sequence[Run], *, end: bool) -> Any:
     return value
 
 
-def _either(value: Any, truth: Array, other: Run, end: bool) -> Any:
+def _evaluate_either(value: Any, truth: Array, other: Run, end: bool) -> Any:
     """Return `value` if it is what ends the evaluation, else `other()`."""
     if unwrap(value).dtype == bool and _is_light_test(other):
         return boxed((jnp.logical_or if end else jnp.logical_and)(truth, decide(other())))

@@ -57,11 +57,11 @@ def while_stmt(test: Run, body: Run, state: State, **options: Any) -> None:
     if is_traced(truth):
         _stage_while(block, truth, step, lambda _: body(), options)
     else:  # it could be run by Python: do so if it cannot be staged
-        _either(lambda: _stage_while(block, truth, step, lambda _: body(), options),
-                lambda: _python_while(truth, test, body))  # fmt: skip
+        _stage_or_run(lambda: _stage_while(block, truth, step, lambda _: body(), options),
+                lambda: _run_while(truth, test, body))  # fmt: skip
 
 
-def _either(stage: Run, run: Run) -> None:
+def _stage_or_run(stage: Run, run: Run) -> None:
     """Stage a loop; have Python run it where a shape or type changes."""
     try:
         stage()
@@ -72,7 +72,7 @@ def _either(stage: Run, run: Run) -> None:
             raise error from None
 
 
-def _python_while(truth: Any, test: Run, body: Run) -> None:
+def _run_while(truth: Any, test: Run, body: Run) -> None:
     while truth:
         body()
         truth = decide(test())
@@ -139,12 +139,12 @@ def for_stmt(
     if items is None:
         loop.run(iterated)
     elif is_boxing() and isinstance(items.length, int) and items.stacked:
-        _either(lambda: loop.stage(items), lambda: loop.run(_rows(iterated, items)))
+        _stage_or_run(lambda: loop.stage(items), lambda: loop.run(_list_items(iterated, items)))
     else:
         loop.stage(items)
 
 
-def _rows(iterated: Any, items: Sequential) -> list[Any]:
+def _list_items(iterated: Any, items: Sequential) -> list[Any]:
     """Return the items of something of a known length, as boxes, known ones if it is known."""
     if is_box(iterated) and context.is_known(unwrap(iterated)):
         with context.at(context.EVAL):
@@ -166,7 +166,7 @@ class _For(NamedTuple):
     def run(self, iterated: Any) -> None:
         """Have Python run it; stage the rest from where the test is traced."""
         iterator, count = iter(iterated), 0
-        while (truth := self._goes_on()) is True:
+        while (truth := self._continues()) is True:
             try:
                 item = next(iterator)
             except StopIteration:
@@ -182,15 +182,15 @@ class _For(NamedTuple):
             except (jax.errors.TracerIntegerConversionError, jax.errors.ConcretizationTypeError):
                 iterator = iter(iterated[count:])  # the body needs the number itself
         for item in iterator:
-            if not self._guarded(item):
+            if not self._run_guarded(item):
                 return
 
-    def _goes_on(self) -> Any:
+    def _continues(self) -> Any:
         return True if self.test is None else decide(self.test())
 
-    def _guarded(self, item: Any) -> bool:
+    def _run_guarded(self, item: Any) -> bool:
         """Run an iteration if a traced condition has not left the loop; False if it surely has."""
-        truth = self._goes_on()
+        truth = self._continues()
         if is_traced(truth):
             block = Block(self.state, (self.body, item), lenient=True)
             stage_if(block, truth, (lambda: self.body(item), lambda: None))
@@ -223,7 +223,7 @@ class _For(NamedTuple):
 
         def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
             block.enter(state)
-            _iterate(block, lambda: self._guarded(boxed(item)))
+            _iterate(block, lambda: self._run_guarded(boxed(item)))
             _, packed = block.leave(block.start)
             block.repeat()
             return packed, items_of(block.grown)

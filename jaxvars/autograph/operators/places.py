@@ -164,16 +164,16 @@ def refill(container: Any, items: Any) -> None:
 # ---------------------------------------------------------------- assignments
 def attribute(owner_of: Callable[[], Any], name: str, label: str) -> Place | None:
     """Return the place of `owner.name`; None if there is none, or assigning to it may run code."""
-    owner = _found(owner_of)
+    owner = _find(owner_of)
     found = inspect.getattr_static(type(owner), name, None)
     if isinstance(owner, type):
-        return Attribute(owner, name, label, inherited(above(owner), name))
+        return Attribute(owner, name, label, find_inherited(above(owner), name))
     if isinstance(found, MemberDescriptorType):
         return Attribute(owner, name, label)
     own = namespace(owner)
     if own is None or hasattr(found, "__set__"):
         return None
-    return Item(own, name, label, inherited(type(owner).__mro__, name))
+    return Item(own, name, label, find_inherited(type(owner).__mro__, name))
 
 
 def above(kind: type) -> tuple[type, ...]:
@@ -181,7 +181,7 @@ def above(kind: type) -> tuple[type, ...]:
     return (*kind.__mro__[1:], *inspect.getmro(type(kind)))
 
 
-def inherited(kinds: Sequence[type], name: str) -> Array:
+def find_inherited(kinds: Sequence[type], name: str) -> Array:
     """Return what an object or class has from classes, if it has none itself."""
     found = next((vars(base)[name] for base in kinds if name in vars(base)), MISSING)
     return MISSING if hasattr(type(found), "__get__") else found
@@ -189,7 +189,7 @@ def inherited(kinds: Sequence[type], name: str) -> Array:
 
 def item(owner_of: Callable[[], Any], key: Any, label: str) -> Place | None:
     """Return the place of `owner[key]`; None if there is none, or assigning to it may run code."""
-    owner = _found(owner_of)
+    owner = _find(owner_of)
     if isinstance(owner, list):
         is_inside = isinstance(key, int) and -len(owner) <= key < len(owner)
         return Item(owner, key % len(owner), label) if is_inside else None
@@ -201,7 +201,7 @@ def look(place: Place | None) -> Array:
     return place and place.get()
 
 
-def _found(owner_of: Callable[[], Any]) -> Any:
+def _find(owner_of: Callable[[], Any]) -> Any:
     try:
         return owner_of()
     except (AttributeError, IndexError, KeyError, NameError):

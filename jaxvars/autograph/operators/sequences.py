@@ -92,11 +92,11 @@ def of_range(numbers: builtins.range) -> Sequential:
     """Return a Python range as something that a staged loop goes through."""
     start, step = numbers.start, numbers.step
     return Sequential(
-        len(numbers), lambda i: start + i * step, lambda: start + _counted(len(numbers)) * step
+        len(numbers), lambda i: start + i * step, lambda: start + _count_from_0(len(numbers)) * step
     )
 
 
-def _counted(length: int) -> Array:
+def _count_from_0(length: int) -> Array:
     """Return the integers from 0, typed as Python's are where users see arrays."""
     kind = type_for(int, None)
     if kind is not None:
@@ -133,19 +133,19 @@ def _bounds(*bounds: Array) -> tuple[Array, Array, Array]:
                 f"range() takes integers; at {user_line()} it is given "
                 f"{jnp.result_type(bound)}{list(jnp.shape(bound))}"
             )
-    known = [_widened(x) if not context.is_known(x) else int(x) for x in bounds]
+    known = [_widen(x) if not context.is_known(x) else int(x) for x in bounds]
     return (0, known[0], 1) if len(known) == 1 else (known[0], known[1], (*known[2:], 1)[0])
 
 
-def _widened(bound: Array) -> Array:
+def _widen(bound: Array) -> Array:
     """Return a traced bound as a signed integer of 32 bits at least."""
     if bound.dtype.itemsize < 4:
         return bound.astype(jnp.int32)
     signed = jnp.dtype(f"int{8 * bound.dtype.itemsize}")
-    return bound if bound.dtype == signed else _saturated(bound, signed)
+    return bound if bound.dtype == signed else _saturate(bound, signed)
 
 
-def _saturated(bound: Array, dtype: Any) -> Array:
+def _saturate(bound: Array, dtype: Any) -> Array:
     return jnp.minimum(bound, jnp.iinfo(dtype).max).astype(dtype)
 
 
@@ -154,11 +154,11 @@ def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
     items = sequential(values)
     if items is None:
         return builtins.enumerate(values, start)
-    start = start if context.is_known(unwrap(start)) else _widened(unwrap(start))
+    start = start if context.is_known(unwrap(start)) else _widen(unwrap(start))
     return Sequential(
         items.length,
         lambda i: (start + i, items.item(i)),
-        items.stacked and (lambda: (start + _counted(len(items)), items.all())),
+        items.stacked and (lambda: (start + _count_from_0(len(items)), items.all())),
         items.more,
     )
 
@@ -180,7 +180,7 @@ def zip(*values: Any, strict: bool = False) -> Any:
     found = [sequential(x) for x in values]
     if all(x is None for x in found):
         return builtins.zip(*values, strict=strict)
-    parts = [_known(x) if part is None else part for x, part in builtins.zip(values, found)]  # noqa: B905 - equal
+    parts = [_sequential_of(x) if part is None else part for x, part in builtins.zip(values, found)]  # noqa: B905 - equal
     items = [part for part in parts if part is not None]
     if len(items) < len(parts):
         return builtins.zip(*values, strict=strict)  # a list, a generator: Python unrolls it
@@ -200,7 +200,7 @@ def zip(*values: Any, strict: bool = False) -> Any:
     return Sequential(n, lambda i: tuple(part.item(i) for part in items), None)
 
 
-def _known(values: Any) -> Sequential | None:
+def _sequential_of(values: Any) -> Sequential | None:
     if isinstance(values, builtins.range):
         return of_range(values)
     array = unwrap(values)

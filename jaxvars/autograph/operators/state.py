@@ -85,7 +85,7 @@ class Block:
         names, self._get, self._set, parts = state
         _refuse_globals(names)
         self._made_of = state, roots
-        self._names = tuple(map(_said, names))
+        self._names = tuple(map(_describe_name, names))
         self._count = len(names) if count is None else count
         self._world = World(roots, cells_of(state.get, names))
         self._places = [x for x in parts() if x and not self._world.will_find(x)]
@@ -126,8 +126,8 @@ class Block:
                 self._reset()
                 raise
         new = list(self.start)
-        for i, result in zip(self._used(), results, strict=True):
-            value = self._unpacked(i, result)
+        for i, result in zip(self._used_indices(), results, strict=True):
+            value = self._unpack(i, result)
             is_place = i >= len(self._names)  # what it holds has to be there
             new[i] = value.read() if is_place and isinstance(value, MaybeUndefined) else value
         self._put(new)
@@ -140,18 +140,18 @@ class Block:
 
     def used(self, values: Sequence[T]) -> list[T]:
         """Return, of values for all names and places, those that are used after the block."""
-        return [values[i] for i in self._used()]
+        return [values[i] for i in self._used_indices()]
 
-    def _used(self) -> list[int]:
+    def _used_indices(self) -> list[int]:
         return [*range(self._count), *range(len(self._names), len(self.names))]
 
     def packed_start(self) -> tuple[Any, ...]:
         """Return the values before the block, as they are passed to `control`."""
-        return tuple(map(self._packed, range(len(self.start)), self.start))
+        return tuple(map(self._pack, range(len(self.start)), self.start))
 
     def enter(self, state: Sequence[Any] | None = None) -> None:
         """Give the names the values that `control` passes, or those from before the block."""
-        given = self.start if state is None else map(self._unpacked, range(len(state)), state)
+        given = self.start if state is None else map(self._unpack, range(len(state)), state)
         values = list(given)
         for i in self.unset():  # all have a value but in the first iteration, or none has
             self.given, values[i] = values[i].given, values[i].value
@@ -169,7 +169,7 @@ class Block:
         values = tuple(map(Nothing, self.names)) if raised else self._values()
         for i, (mine, theirs) in enumerate(zip(values, other or (), strict=False)):
             self._compare(i, mine, theirs)
-        packed = tuple(map(self._packed, range(len(values)), values))
+        packed = tuple(map(self._pack, range(len(values)), values))
         self._take_changes(raised=raised)
         self.put_names_back()
         return tuple(map(untraced, values)), packed
@@ -321,7 +321,7 @@ class Block:
         self._absent.discard(i)
 
     # ------------------------------------------------------------ to and from _control
-    def _packed(self, i: int, value: Any) -> Any:
+    def _pack(self, i: int, value: Any) -> Any:
         if i in self._plans:
             return self._plans[i].pack(value)
         if is_absent(value):
@@ -332,7 +332,7 @@ class Block:
             return Kept(value)
         return settled_numbers(map_variables(unwrap if i in self._as_values else Kept, value))
 
-    def _unpacked(self, i: int, value: Any) -> Any:
+    def _unpack(self, i: int, value: Any) -> Any:
         if value is None and i in self._absent:
             start = self.start[i]
             return start if is_absent(start) else Undefined(self.names[i])
@@ -349,7 +349,7 @@ def _inside(value: Any) -> Collection[Any]:
     return value.values() if isinstance(value, dict) else value
 
 
-def _said(name: str) -> str:
+def _describe_name(name: str) -> str:
     return "the returned value" if name == "ag__result" else name
 
 

@@ -35,7 +35,7 @@ from jaxvars.autograph.operators.places import (
     Place,
     Whole,
     above,
-    inherited,
+    find_inherited,
     raw_type,
     refill,
 )
@@ -150,7 +150,7 @@ class Attributes(Entries):
 
     def place(self, key: str) -> Place:
         label = str(self.path.attribute(key))
-        return Item(self.owner, key, label, inherited(self.kind.__mro__, key))
+        return Item(self.owner, key, label, find_inherited(self.kind.__mro__, key))
 
     def undo(self) -> list[Change]:
         """Put back what was there; a `cached_property` is computed again when it is read."""
@@ -177,7 +177,7 @@ class Slots(_ByKey):
         }
 
     def place(self, key: str) -> Place:
-        default = inherited(above(self.owner) if isinstance(self.owner, type) else (), key)
+        default = find_inherited(above(self.owner) if isinstance(self.owner, type) else (), key)
         return Attribute(self.owner, key, str(self.path.attribute(key)), default)
 
 

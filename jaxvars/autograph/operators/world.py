@@ -146,7 +146,7 @@ class World:
         if enter is not None:
             yield from enter(self, path, value)
         elif hasattr(kind, "__next__") and is_of_c(kind):
-            yield from self._referred(path, value)
+            yield from self._referents(path, value)
         if kind in BARE or issubclass(kind, _OPEN) or self._is_users_class(kind):
             yield from self._object(path, value, kind)
 
@@ -175,7 +175,7 @@ class World:
         if value.dtype == object:
             yield from self._tuple(path, value.flat)
 
-    def _referred(self, path: Path, value: Any) -> Parts:
+    def _referents(self, path: Path, value: Any) -> Parts:
         yield from ((path, item) for item in gc.get_referents(value))
 
     def _object(self, path: Path, value: Any, kind: type) -> Parts:
@@ -212,7 +212,7 @@ class World:
     def _wrapped(self, path: Path, value: Any) -> Parts:
         yield path, getattr(value, "__wrapped__", None)
 
-    def _pointed(self, path: Path, value: Callable[[], Any]) -> Parts:
+    def _target(self, path: Path, value: Callable[[], Any]) -> Parts:
         yield path, value()
 
     def _function(self, path: Path, value: FunctionType) -> Parts:
@@ -243,12 +243,12 @@ class World:
         (list, deque, set): _bag,
         (tuple, frozenset): _tuple,
         np.ndarray: _elements,
-        _INSIDE: _referred,
+        _INSIDE: _referents,
         FunctionType: _function,
         type: _class,
         ModuleType: _module,
         type(functools.cache(len)): _wrapped,
-        weakref.ReferenceType: _pointed,
+        weakref.ReferenceType: _target,
     }
 
 

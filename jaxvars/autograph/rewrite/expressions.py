@@ -120,7 +120,7 @@ class Expressions(ast.NodeTransformer):
         return operator(node, "leave_alone", [node]) if getattr(node, "is_inner", False) else node
 
     def visit_With(self, node: ast.With) -> Any:
-        node.body = [new for part in node.body for new in _listed(self.visit(part))]
+        node.body = [new for part in node.body for new in _to_list(self.visit(part))]
         return node
 
     def visit_For(self, node: Any) -> Any:
@@ -186,7 +186,7 @@ class Expressions(ast.NodeTransformer):
         return operator(node, "compare", [node.left, *steps])
 
 
-def _listed(node: Any) -> list[Any]:
+def _to_list(node: Any) -> list[Any]:
     return node if isinstance(node, list) else [node]
 
 
@@ -210,9 +210,9 @@ class Reads(ast.NodeTransformer):
         return [at(node, ast.Assign([ast.Name(target.id, ast.Store())], read)), node]
 
     def visit_Delete(self, node: ast.Delete) -> Any:
-        return [self._deleted(node, target) for target in node.targets]
+        return [self._delete_target(node, target) for target in node.targets]
 
-    def _deleted(self, node: ast.Delete, target: ast.expr) -> Any:
+    def _delete_target(self, node: ast.Delete, target: ast.expr) -> Any:
         if isinstance(target, ast.Name) and target.id in self.names:
             nothing = operator(node, "Undefined", [ast.Constant(target.id)])
             return at(node, ast.Assign([ast.Name(target.id, ast.Store())], nothing))

@@ -157,7 +157,7 @@ class Liveness:
             before = test.reads | (inner - test.writes)
         else:
             before = self._before_loop(node, after)
-            after |= _kept(node.body)
+            after |= _outliving_reads(node.body)
         self.alive[node] = Alive(before, after)
         return before
 
@@ -201,7 +201,7 @@ def _lambdas(value: ast.AST) -> Iterable[ast.Lambda]:
             yield from _lambdas(part)
 
 
-def _kept(body: Sequence[ast.AST]) -> Names:
+def _outliving_reads(body: Sequence[ast.AST]) -> Names:
     """Return what the inner functions of a loop read that may outlive an iteration.
 
     They are to see what the last iteration left, as Python's do.

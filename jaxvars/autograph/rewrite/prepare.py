@@ -75,14 +75,14 @@ class Prepare(ast.NodeTransformer):
         return at(node, ast.Assign([node.target], node.value))
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        node.attr = self._mangled(node.attr)
+        node.attr = self._mangle(node.attr)
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> Any:
-        node.id = self._mangled(node.id)
+        node.id = self._mangle(node.id)
         return node
 
-    def _mangled(self, name: str) -> str:
+    def _mangle(self, name: str) -> str:
         is_private = name.startswith("__") and not name.endswith("__")
         return f"_{self.private}{name}" if is_private and self.private else name
 

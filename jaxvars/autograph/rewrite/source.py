@@ -147,15 +147,15 @@ def code_of(node: Any, fn: FunctionType) -> CodeType:
     outer: Any = ast.parse("def ag__outer(): pass").body[0]
     outer.body = [*given, node]
     module = ast.Module([outer], [])
-    _place(module, fn.__code__.co_firstlineno)
+    _set_lines(module, fn.__code__.co_firstlineno)
     flags = fn.__code__.co_flags & __future__.annotations.compiler_flag
     compiled = builtins.compile(module, fn.__code__.co_filename, "exec", flags, dont_inherit=True)
     (outside,) = _codes(compiled)
     (code,) = _codes(outside)
-    return _renamed(code, fn.__code__.co_name, fn.__code__.co_qualname)
+    return _rename_code(code, fn.__code__.co_name, fn.__code__.co_qualname)
 
 
-def _place(node: Any, line: int) -> None:
+def _set_lines(node: Any, line: int) -> None:
     """Give each node the line that it came from, or else that of what stands around it."""
     line = getattr(node, "line", line)
     if "lineno" in node._attributes:
@@ -163,15 +163,15 @@ def _place(node: Any, line: int) -> None:
         node.col_offset = node.end_col_offset = -1  # unknown
     for _, value in ast.iter_fields(node):  # a debugger's own attributes may point upwards
         if isinstance(value, ast.AST):
-            _place(value, line)
+            _set_lines(value, line)
         elif isinstance(value, list):
-            _place_all(value, line)
+            _set_all_lines(value, line)
 
 
-def _place_all(nodes: list[Any], line: int) -> None:
+def _set_all_lines(nodes: list[Any], line: int) -> None:
     for node in reversed(nodes):  # what was put before a statement belongs to that
         if isinstance(node, ast.AST):
-            _place(node, line)
+            _set_lines(node, line)
             if isinstance(node, ast.stmt):
                 line = getattr(node, "line", line)
 
@@ -180,13 +180,13 @@ def _codes(code: CodeType) -> list[CodeType]:
     return [const for const in code.co_consts if isinstance(const, CodeType)]
 
 
-def _renamed(code: CodeType, name: str, path: str) -> CodeType:
+def _rename_code(code: CodeType, name: str, path: str) -> CodeType:
     """Name the code as the original was; the functions of its blocks are parts of it."""
     consts: list[object] = []
     for const in code.co_consts:
         if isinstance(const, CodeType):
             inner = name if const.co_name.startswith("ag__") else const.co_name
             inner_path = path if inner == name else f"{path}.<locals>.{inner}"
-            const = _renamed(const, inner, inner_path)
+            const = _rename_code(const, inner, inner_path)
         consts.append(const)
     return code.replace(co_name=name, co_qualname=path, co_consts=tuple(consts))

@@ -22,7 +22,7 @@ def concat(values: Any, axis: Any) -> Array:
     """Join tensors along a dimension."""
     if not isinstance(values, list | tuple):
         return _convert.to_array(values)
-    arrays = _convert.alike(values, "ConcatV2")
+    arrays = _convert.match_dtypes(values, "ConcatV2")
     if not arrays:
         raise refused("Expected at least one tensor")
     if not arrays[0].ndim:
@@ -150,7 +150,7 @@ def dynamic_stitch(indices: Any, data: Any) -> Array:
     overwritten has gradient 0.
     """
     places = [known(part, "indices") for part in indices]
-    values = _convert.alike(data, "DynamicStitch")
+    values = _convert.match_dtypes(data, "DynamicStitch")
     rest = values[0].shape[places[0].ndim :]
     for where, value in zip(places, values, strict=True):
         if value.shape != (*where.shape, *rest):
@@ -188,7 +188,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
         raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Argument `indexing` must be either 'xy' or 'ij', got '{indexing}'")
-    arrays = _convert.alike(args, "Mul") if args else []
+    arrays = _convert.match_dtypes(args, "Mul") if args else []
     flat = [jnp.reshape(x, (-1,)) for x in arrays]
     return [Tensor(x) for x in jnp.meshgrid(*flat, indexing=indexing)]
 

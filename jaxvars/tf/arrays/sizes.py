@@ -9,7 +9,7 @@ import numpy as np
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.registry.rows import Refused
 from jaxvars.tf.tensors import static as _static
-from jaxvars.tf.tensors.convert import to_array, unsupported
+from jaxvars.tf.tensors.convert import to_array, unsupported_error
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 
 
@@ -44,7 +44,7 @@ def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
 
 def _sizes_array(shape: Any) -> np.ndarray:
     if isinstance(shape, list | tuple) and any(size is None for size in shape):
-        raise unsupported(None)
+        raise unsupported_error(None)
     if isinstance(shape, list | tuple) and any(map(_is_symbolic, shape)):
         return _static.known(shape, "a shape")
     array = np.zeros(0, np.int32) if isinstance(shape, list | tuple) and not shape else None

@@ -102,7 +102,7 @@ class GradientTape:
         how = unconnected_of(unconnected_gradients)
         flat = [source_of(x) for x in nest.flatten(sources)]
         targets = [target_of(x) for x in _parts(target)]
-        given = None if output_gradients is None else _given(targets, output_gradients)
+        given = None if output_gradients is None else _check_upstream(targets, output_gradients)
         return like_sources(sources, self._tape.row_gradients(targets, flat, given, how))
 
     def _use(self, what: str = "gradient", use_pfor: bool = True) -> None:
@@ -175,7 +175,7 @@ class GradientTape:
                 f"({TensorShape(x.shape)}) to match."
             )
         self._use("batch_jacobian", experimental_use_pfor)
-        return _wrapped(self._tape.batch_jacobian(y, x, UnconnectedGradients.ZERO))
+        return _wrap_gradient(self._tape.batch_jacobian(y, x, UnconnectedGradients.ZERO))
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """Return the variables that have been watched, in the order of their first use."""
@@ -212,15 +212,15 @@ def target_of(x: Any) -> Any:
             "Argument `target` should be a list or nested structure of Tensors, Variables or "
             "CompositeTensors to be differentiated, but received None."
         )
-    return _checked(x, "target")
+    return _check_source(x, "target")
 
 
 def source_of(x: Any) -> Any:
     """Return that by which is differentiated; raise TypeError when it is not a tensor."""
-    return _checked(x, "sources")
+    return _check_source(x, "sources")
 
 
-def _checked(x: Any, what: str) -> Any:
+def _check_source(x: Any, what: str) -> Any:
     if not isinstance(x, Tensor | Variable | jax.Array | CoreVariable) and type(x) not in PROXIES:
         raise TypeError(
             f"Argument `{what}` is a tensor, a variable or a structure of them, not {x!r} of type "
@@ -229,10 +229,10 @@ def _checked(x: Any, what: str) -> Any:
     return core_of(x)
 
 
-def _given(targets: Sequence[Any], output_gradients: Any) -> list[Any]:
+def _check_upstream(targets: Sequence[Any], output_gradients: Any) -> list[Any]:
     """Return the gradients of the targets; raise InvalidArgumentError if a shape does not fit."""
     flat = nest.flatten(output_gradients)
-    found = [None if g is None else conjugated(to_array(g)) for g in flat]
+    found = [None if g is None else conjugate(to_array(g)) for g in flat]
     for target, g in zip(targets, found, strict=False):
         if g is not None and g.shape != target.shape:
             raise refused(
@@ -252,17 +252,17 @@ def unconnected_of(given: Any) -> UnconnectedGradients:
 
 def like_sources(sources: Any, found: Sequence[Any]) -> Any:
     """Return gradients in the structure of the sources, as Tensors and `tf.IndexedSlices`."""
-    return nest.pack_sequence_as(sources, [None if g is None else _wrapped(g) for g in found])
+    return nest.pack_sequence_as(sources, [None if g is None else _wrap_gradient(g) for g in found])
 
 
-def _wrapped(found: Any) -> Any:
+def _wrap_gradient(found: Any) -> Any:
     if not isinstance(found, Rows):
-        return wrap(conjugated(found))
+        return wrap(conjugate(found))
     shape = Tensor(np.array(found.shape, np.int32))
-    return IndexedSlices(Tensor(conjugated(found.values)), Tensor(found.indices), shape)
+    return IndexedSlices(Tensor(conjugate(found.values)), Tensor(found.indices), shape)
 
 
-def conjugated(gradient: Any) -> Any:
+def conjugate(gradient: Any) -> Any:
     """Return a gradient by TensorFlow's convention made of one by JAX's, or the other way round.
 
     For JAX, that of a real y by z is dy/da - i dy/db, where z = a + i b; for TensorFlow, it is the

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxvars.autograph.calls import overload
 from jaxvars.autograph.operators.sequences import Sequential
 from jaxvars.tf.arrays.ranges import range_
-from jaxvars.tf.tensors.convert import alike
+from jaxvars.tf.tensors.convert import match_dtypes
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import is_known, is_size
 
@@ -25,7 +25,7 @@ def _range(
     if all(x is None or is_known(x) or is_size(x) for x in ends):
         return range_(start, limit, delta, dtype)
     bounds = (0, start, delta) if limit is None else ends
-    first, end, step = alike(bounds, "Range")
+    first, end, step = match_dtypes(bounds, "Range")
     if dtype is not None:
         kind = as_dtype(dtype).dtype
         first, end, step = (x.astype(kind) for x in (first, end, step))

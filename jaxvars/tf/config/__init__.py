@@ -84,7 +84,7 @@ def set_logical_device_configuration(
     if device.device_type == "CPU" and any(c.memory_limit is not None for c in logical_devices):
         raise ValueError("Setting memory limit on CPU is currently not supported")
     if device.device_type == "CPU":
-        _in_time("Virtual devices", lambda: _config.set_logical_devices(count))
+        _apply_in_time("Virtual devices", lambda: _config.set_logical_devices(count))
     elif count != 1 or logical_devices[0].memory_limit is not None:
         raise ValueError(
             f"JAX can't split {device.name} or limit it to megabytes. To limit the memory of all "
@@ -117,10 +117,10 @@ def set_visible_devices(
     """
     chosen = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
     if chosen != get_visible_devices(device_type):
-        _in_time("Visible devices", lambda: _config.set_visible_devices(chosen, device_type))
+        _apply_in_time("Visible devices", lambda: _config.set_visible_devices(chosen, device_type))
 
 
-def _in_time(what: str, change: Callable[[], None]) -> None:
+def _apply_in_time(what: str, change: Callable[[], None]) -> None:
     """Make a change; raise RuntimeError where it comes too late."""
     try:
         change()

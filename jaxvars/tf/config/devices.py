@@ -91,9 +91,9 @@ def _read(words: list[str], spec: str) -> dict[str, Any]:
         case [("replica" | "task") as part, number] if number.isdigit():
             return {part: int(number)}
         case ["device", kind, index] if index == "*" or index.isdigit():
-            return _kind(kind, index)
+            return _device_fields(kind, index)
         case [kind, index] if kind.upper() in _KINDS and (index == "*" or index.isdigit()):
-            return _kind(kind, index)
+            return _device_fields(kind, index)
         case [kind] if kind.upper() in _KINDS:
             return {"device_type": kind.upper()}
         case ["device", kind]:
@@ -108,7 +108,7 @@ def _read(words: list[str], spec: str) -> dict[str, Any]:
 _KINDS = ("CPU", "GPU", "TPU")
 
 
-def _kind(kind: str, index: str) -> dict[str, Any]:
+def _device_fields(kind: str, index: str) -> dict[str, Any]:
     return {"device_type": kind, "device_index": None if index == "*" else int(index)}
 
 

@@ -68,7 +68,7 @@ def get_memory_info(device: str) -> dict[str, int]:
     Raises:
         ValueError: when there is no such device.
     """
-    found = _found(device)
+    found = _find_device(device)
     if found.platform == "cpu":
         return {"current": 0, "peak": 0}
     return _config.get_memory_info(found)
@@ -86,7 +86,7 @@ def reset_memory_stats(device: str) -> None:
         ValueError: when there is no such device.
         UnimplementedError: for other devices, whose peak JAX cannot reset.
     """
-    if _found(device).platform != "cpu":
+    if _find_device(device).platform != "cpu":
         raise UnimplementedError(
             None, None, f"JAX cannot reset the peak of {device}: compare two peaks instead."
         )
@@ -96,14 +96,14 @@ def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
     """Return `device_name` and `compute_capability` of a GPU; nothing of a CPU."""
     if device.device_type != "GPU":
         return {}
-    found = _found(device.name.removeprefix("/physical_device:"))
+    found = _find_device(device.name.removeprefix("/physical_device:"))
     details: dict[str, Any] = {"device_name": found.device_kind}
     if version := getattr(found, "compute_capability", None):
         details["compute_capability"] = tuple(map(int, version.split(".")))
     return details
 
 
-def _found(name: str) -> Device:
+def _find_device(name: str) -> Device:
     spec = DeviceSpec.from_string(name)
     devices = list_devices(spec.device_type or "")
     index = spec.device_index or 0

@@ -26,11 +26,13 @@ from jaxvars.tracing import context
 def _box(value: Any) -> Any:
     """Return a structure with Tensors; JAX's weak types become those of TensorFlow's numbers."""
     return wrap(
-        jax.tree.map(_settled, value, is_leaf=lambda x: not isinstance(x, list | tuple | dict))
+        jax.tree.map(
+            _drop_weak_type, value, is_leaf=lambda x: not isinstance(x, list | tuple | dict)
+        )
     )
 
 
-def _settled(leaf: Any) -> Any:
+def _drop_weak_type(leaf: Any) -> Any:
     if isinstance(leaf, jax.Array) and getattr(leaf, "weak_type", False):
         kind = {"i": "int32", "f": "float32"}.get(leaf.dtype.kind)
         return jax.lax.convert_element_type(leaf, kind or leaf.dtype)

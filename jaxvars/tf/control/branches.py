@@ -78,13 +78,13 @@ def cond(
     if true_fn is None or false_fn is None:
         missing = "true_fn" if true_fn is None else "false_fn"
         raise TypeError(f"cond(): '{missing}' argument required")
-    truth = _truth(pred)
+    truth = _to_truth(pred)
     if not context.is_tracer(truth):
         return true_fn() if truth else false_fn()
-    return wrap(_control.cond(truth, _of_arrays(true_fn), _of_arrays(false_fn)))
+    return wrap(_control.cond(truth, _on_arrays(true_fn), _on_arrays(false_fn)))
 
 
-def _truth(pred: Any) -> Any:
+def _to_truth(pred: Any) -> Any:
     """Return a condition as a bool, or a traced one; refuse what has several elements."""
     array = to_array(pred)
     if array.size != 1:
@@ -96,7 +96,7 @@ def _truth(pred: Any) -> Any:
     return array.astype(bool) if context.is_tracer(array) else bool(array)
 
 
-def _of_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _on_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function for the core, which takes and returns arrays."""
     return lambda *args: arrays_of(fn(*map(wrap, args)))
 
@@ -121,18 +121,18 @@ def case(
         InvalidArgumentError: when none holds and there is no default; or several, if `exclusive`.
         TypeError: when something is not a pair of a condition and a function.
     """
-    pairs = _pairs(pred_fn_pairs, "pred_fn_pairs")
-    truths = [_truth(pred) for pred, _ in pairs]
+    pairs = _check_pairs(pred_fn_pairs, "pred_fn_pairs")
+    truths = [_to_truth(pred) for pred, _ in pairs]
     if exclusive and any(map(context.is_tracer, truths)):
         held = jnp.stack([jnp.asarray(truth) for truth in truths])
         require(held.sum() <= 1, "Input error: exclusive=True: more than 1 conditions hold")
     if default is None:
-        _some(truths)
+        _require_one(truths)
         (*pairs, (_, default)) = pairs
-    return _first(list(zip(truths, (fn for _, fn in pairs), strict=False)), default)
+    return _run_first(list(zip(truths, (fn for _, fn in pairs), strict=False)), default)
 
 
-def _some(truths: Sequence[Any]) -> None:
+def _require_one(truths: Sequence[Any]) -> None:
     """Raise InvalidArgumentError, now or when the program runs, unless a condition holds."""
     if any(context.is_tracer(truth) for truth in truths):
         require(jnp.any(jnp.stack([jnp.asarray(t) for t in truths])), _NO_CASE)
@@ -140,14 +140,14 @@ def _some(truths: Sequence[Any]) -> None:
         raise refused(_NO_CASE)
 
 
-def _first(pairs: list[Any], default: Callable[[], Any]) -> Any:
+def _run_first(pairs: list[Any], default: Callable[[], Any]) -> Any:
     if not pairs:
         return default()
     (truth, fn), rest = pairs[0], pairs[1:]
-    return cond(truth, fn, lambda: _first(rest, default))
+    return cond(truth, fn, lambda: _run_first(rest, default))
 
 
-def _pairs(given: Any, what: str) -> list[tuple[Any, Callable[[], Any]]]:
+def _check_pairs(given: Any, what: str) -> list[tuple[Any, Callable[[], Any]]]:
     pairs = list(given.items()) if isinstance(given, dict) else list(given)
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
@@ -177,7 +177,7 @@ def switch_case(
         TypeError: when the index is not an integer, or something is not a function.
         ValueError: when there is no function, or an index is missing.
     """
-    branches = _branches(branch_fns)
+    branches = _check_branches(branch_fns)
     count = len(branches)
     branches = [*branches, default or branches[-1]]
     index = to_array(branch_index)
@@ -187,13 +187,13 @@ def switch_case(
         return branches[int(index) if 0 <= int(index) < count else count]()
     inside = (index >= 0) & (index < count)
     which = jnp.where(inside, index, count)
-    return wrap(_control.switch(which, [_of_arrays(branch) for branch in branches]))
+    return wrap(_control.switch(which, [_on_arrays(branch) for branch in branches]))
 
 
-def _branches(given: Any) -> list[Callable[[], Any]]:
+def _check_branches(given: Any) -> list[Callable[[], Any]]:
     if not isinstance(given, dict) and given and all(map(callable, given)):
         return list(given)
-    pairs = sorted(_pairs(given, "branch_fns"), key=lambda pair: pair[0])
+    pairs = sorted(_check_pairs(given, "branch_fns"), key=lambda pair: pair[0])
     found = [index for index, _ in pairs]
     if found != list(range(len(pairs))):
         raise ValueError(
@@ -246,12 +246,12 @@ def while_loop(
     if not isinstance(loop_vars, list | tuple) or not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
     start = arrays_of(loop_vars)
-    loop = _staged_loop if is_staged() else _python_loop
+    loop = _stage_loop if is_staged() else _run_in_python
     result = loop(cond, body, start, maximum_iterations)
     return wrap(result if back_prop else jax.lax.stop_gradient(result))
 
 
-def _next(body: Callable[..., Any], state: Any) -> Any:
+def _run_body(body: Callable[..., Any], state: Any) -> Any:
     """Return what an iteration makes of the variables, in their structure."""
     new = body(*map(wrap, state))
     if len(state) == 1 and not (isinstance(new, list | tuple) and len(new) == 1):
@@ -263,29 +263,29 @@ def _next(body: Callable[..., Any], state: Any) -> Any:
     return made if type(state) is list else nest._like(state, made)
 
 
-def _python_loop(cond: Any, body: Any, state: Any, most: Any) -> Any:
+def _run_in_python(cond: Any, body: Any, state: Any, most: Any) -> Any:
     count, most = 0, None if most is None else int(most)
-    while (most is None or count < most) and _truth(cond(*map(wrap, state))):
-        state = _next(body, state)
+    while (most is None or count < most) and _to_truth(cond(*map(wrap, state))):
+        state = _run_body(body, state)
         count += 1
     return state
 
 
-def _staged_loop(cond: Any, body: Any, state: Any, most: Any) -> Any:
+def _stage_loop(cond: Any, body: Any, state: Any, most: Any) -> Any:
     limit = None if most is None else to_array(most)
     if limit is None or not context.is_tracer(limit):
         return _loops.while_loop(
-            lambda state: _truth(cond(*map(wrap, state))),
-            lambda state: _next(body, state),
+            lambda state: _to_truth(cond(*map(wrap, state))),
+            lambda state: _run_body(body, state),
             state,
             max_iterations=None if limit is None else int(limit),
         )
 
     def goes(pair: Any) -> Any:
-        return jnp.logical_and(pair[0] < limit, _truth(cond(*map(wrap, pair[1]))))
+        return jnp.logical_and(pair[0] < limit, _to_truth(cond(*map(wrap, pair[1]))))
 
     def step(pair: Any) -> Any:
-        return pair[0] + 1, _next(body, pair[1])
+        return pair[0] + 1, _run_body(body, pair[1])
 
     return _loops.while_loop(goes, step, (jnp.zeros((), limit.dtype), state))[1]
 
@@ -306,14 +306,14 @@ def Assert(  # noqa: N802 - TensorFlow's name
         InvalidArgumentError: when it does not hold.
     """
     truth = to_array(condition)
-    shown = _summary(data, 3 if summarize is None else summarize)
+    shown = _summarize(data, 3 if summarize is None else summarize)
     if context.is_tracer(truth):
         require(truth, f"assertion failed: [{shown}]")
     elif not np.all(np.asarray(truth)):
         raise refused(f"Expected '{condition}' to be true. Summarized data: {shown}")
 
 
-def _summary(data: Any, most: int) -> str:
+def _summarize(data: Any, most: int) -> str:
     lines: list[str] = []
     for part in data:
         array = to_array(part)

@@ -74,7 +74,7 @@ def py_function(
     Differs from TensorFlow: in a compiled function the result has the shape that `func` gives for
     zeros, with which it is called while the function is traced.
     """
-    return _called(_Call(func, Tout, eager=True), list(inp or ()))
+    return _run_call(_Call(func, Tout, eager=True), list(inp or ()))
 
 
 def numpy_function(
@@ -103,16 +103,16 @@ def numpy_function(
     Differs from TensorFlow: as for `tf.py_function`.
     """
     if func is None:
-        return lambda func: _decorated(func, Tout)
-    return _called(_Call(func, Tout, eager=False), list(inp or ()))
+        return lambda func: _decorate(func, Tout)
+    return _run_call(_Call(func, Tout, eager=False), list(inp or ()))
 
 
-def _decorated(func: Callable[..., Any], tout: Any) -> Callable[..., Any]:
+def _decorate(func: Callable[..., Any], tout: Any) -> Callable[..., Any]:
     """Return a function of tensors that calls one of arrays."""
 
     @functools.wraps(func)
     def call(*args: Any) -> Any:
-        return _called(_Call(func, tout, eager=False), list(args))
+        return _run_call(_Call(func, tout, eager=False), list(args))
 
     return call
 
@@ -142,9 +142,9 @@ class _Call:
                 f"pyfunc returned {len(parts)} values, but expects to see {len(self.dtypes)} "
                 "values."
             )
-        return [self._typed(x, dtype) for x, dtype in zip(parts, self.dtypes, strict=True)]
+        return [self._to_dtype(x, dtype) for x, dtype in zip(parts, self.dtypes, strict=True)]
 
-    def _typed(self, value: Any, dtype: DType) -> Array:
+    def _to_dtype(self, value: Any, dtype: DType) -> Array:
         if dtype.is_string:
             return to_array(value, dtype)
         if not self.eager and np.asarray(value).dtype != dtype.dtype:
@@ -158,10 +158,10 @@ class _Call:
             with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
                 return [np.asarray(x) for x in self.tensors(*values)]
         except Exception as error:  # of which XLA would pass on the message alone
-            Raised.error = raised = _of_tensorflow(error)
+            Raised.error = raised = _translate(error)
             raise raised from error
 
-    def pulled(self, *values: Array) -> list[np.ndarray]:
+    def pull_back(self, *values: Array) -> list[np.ndarray]:
         """Return the gradient of each argument, given these and the gradients of the results."""
         count = len(values) - len(self.dtypes)
         with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
@@ -183,7 +183,7 @@ class _Call:
             ]
 
 
-def _of_tensorflow(error: Exception) -> OpError:
+def _translate(error: Exception) -> OpError:
     """Return what TensorFlow makes of an exception in a callback; its own stay as they are."""
     if isinstance(error, OpError):
         return error
@@ -199,31 +199,31 @@ def _is_float(x: Tensor) -> bool:
     return x.dtype.is_floating
 
 
-def _called(call: _Call, inp: Sequence[Any]) -> Any:
+def _run_call(call: _Call, inp: Sequence[Any]) -> Any:
     arrays = [to_array(x) for x in inp]
     if not any(map(context.is_tracer, arrays)) and not context.is_staging():
-        found = _eagerly(call, arrays)
+        found = _run_eagerly(call, arrays)
     elif not call.dtypes:
         jax.experimental.io_callback(call.on_host, [], *arrays, ordered=True)
         return [] if call.is_list else None
     else:
-        found = _staged(call, arrays)
+        found = _stage_call(call, arrays)
     if not call.dtypes:
         return [] if call.is_list else None
     tensors = list(map(Tensor, found))
     return tensors if call.is_list else tensors[0]
 
 
-def _eagerly(call: _Call, arrays: Sequence[Array]) -> list[Array]:
+def _run_eagerly(call: _Call, arrays: Sequence[Array]) -> list[Array]:
     if not call.eager:
         return call.tensors(*arrays)
     try:
         return call.tensors(*arrays)
     except Exception as error:
-        raise _of_tensorflow(error) from error
+        raise _translate(error) from error
 
 
-def _staged(call: _Call, arrays: Sequence[Array]) -> list[Array]:
+def _stage_call(call: _Call, arrays: Sequence[Array]) -> list[Array]:
     examples = call.on_host(*[np.zeros(x.shape, x.dtype) for x in arrays])
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in examples]
     given = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
@@ -235,7 +235,7 @@ def _staged(call: _Call, arrays: Sequence[Array]) -> list[Array]:
     def backward(xs: Sequence[Array], ups: Sequence[Array]) -> tuple[Any, ...]:
         ups = [jnp.zeros(s.shape, s.dtype) if u.dtype == jax.dtypes.float0 else u
                for u, s in zip(ups, specs, strict=True)]  # fmt: skip
-        found = jax.pure_callback(call.pulled, given, *xs, *ups)
+        found = jax.pure_callback(call.pull_back, given, *xs, *ups)
         return tuple(
             g if jnp.issubdtype(x.dtype, jnp.inexact) else np.zeros(x.shape, jax.dtypes.float0)
             for x, g in zip(xs, found, strict=True)

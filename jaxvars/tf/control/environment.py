@@ -74,9 +74,9 @@ def tuple_(
     """
     if all(tensor is None for tensor in tensors):
         raise ValueError(f"Expected at least one tensor in `tensors`, but got {tensors}.")
-    return [_whole(tensor) for tensor in tensors]
+    return [_to_tensor(tensor) for tensor in tensors]
 
 
-def _whole(tensor: Any) -> Any:
+def _to_tensor(tensor: Any) -> Any:
     is_kept = tensor is None or isinstance(tensor, IndexedSlices)
     return tensor if is_kept else convert_to_tensor(tensor)

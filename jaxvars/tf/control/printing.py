@@ -52,11 +52,13 @@ def print(*inputs: Any, **kwargs: Any) -> None:
     few = kwargs.get("summarize")
     few = 3 if few is None else int(few)
     arrays: list[Array] = []
-    parts = [_shown(value, arrays, few, quoted=len(inputs) > 1) for value in inputs]
-    _send(lambda known: sep.join(part(known) for part in parts) + end, arrays, _where(stream))
+    parts = [_format_value(value, arrays, few, quoted=len(inputs) > 1) for value in inputs]
+    _send(
+        lambda known: sep.join(part(known) for part in parts) + end, arrays, _choose_writer(stream)
+    )
 
 
-def _where(stream: Any) -> Callable[[str, bool], None]:
+def _choose_writer(stream: Any) -> Callable[[str, bool], None]:
     if stream in ("stderr", "tf.logging.INFO") or stream is None:
         return find_writer(sys.stderr)
     return find_writer(sys.stdout if stream == "stdout" else stream)
@@ -65,22 +67,22 @@ def _where(stream: Any) -> Callable[[str, bool], None]:
 Part: TypeAlias = Callable[[list[np.ndarray]], str]
 
 
-def _shown(value: Any, arrays: list[Array], few: int, *, quoted: bool = True) -> Part:
+def _format_value(value: Any, arrays: list[Array], few: int, *, quoted: bool = True) -> Part:
     """Return what makes a string of a value, once its arrays are known; these are noted."""
     if isinstance(value, Tensor | Variable | jax.Array | np.ndarray):
         place = len(arrays)
         arrays.append(to_array(value))
-        return lambda known: tensor_text(known[place], few, quoted=quoted)
+        return lambda known: format_tensor(known[place], few, quoted=quoted)
     if not nest.is_nested(value):
         return lambda known: value if isinstance(value, str) else repr(value)
-    return _structure(value, arrays, few)
+    return _format_structure(value, arrays, few)
 
 
-def _structure(value: Any, arrays: list[Array], few: int) -> Part:
+def _format_structure(value: Any, arrays: list[Array], few: int) -> Part:
     def part(x: Any) -> Part:
         if isinstance(x, str | bytes):
             return lambda known: repr(x)
-        return _shown(x, arrays, few)
+        return _format_value(x, arrays, few)
 
     if isinstance(value, Mapping):
         pairs = [(key, part(value[key])) for key in sorted(value)]
@@ -91,25 +93,25 @@ def _structure(value: Any, arrays: list[Array], few: int) -> Part:
     return lambda known: f"{left}{', '.join(p(known) for p in parts)}{tail}{right}"
 
 
-def tensor_text(array: np.ndarray, few: int, *, quoted: bool = False) -> str:
+def format_tensor(array: np.ndarray, few: int, *, quoted: bool = False) -> str:
     """Return an array as a string; strings as its elements in quotes, or only where it is in a row.
 
     >>> tensor_text(np.arange(10), 3)
     '[0 1 2 ... 7 8 9]'
     """
     if not array.ndim:
-        return _number(array[()], quoted=quoted)
-    return _rows(array, few, 1)
+        return _format_number(array[()], quoted=quoted)
+    return _format_rows(array, few, 1)
 
 
-def _rows(array: np.ndarray, few: int, depth: int) -> str:
+def _format_rows(array: np.ndarray, few: int, depth: int) -> str:
     if array.ndim == 0:
-        return _number(array[()], quoted=True)
+        return _format_number(array[()], quoted=True)
     cut = few >= 0 and len(array) > 2 * few
     rows = [np.asarray(row, array.dtype) for row in array]
-    shown = [_rows(row, few, depth + 1) for row in (rows[:few] if cut else rows)]
+    shown = [_format_rows(row, few, depth + 1) for row in (rows[:few] if cut else rows)]
     if cut:
-        shown += ["...", *(_rows(row, few, depth + 1) for row in rows[len(rows) - few :])]
+        shown += ["...", *(_format_rows(row, few, depth + 1) for row in rows[len(rows) - few :])]
     glue = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * depth
     return f"[{glue.join(shown)}]"
 
@@ -117,7 +119,7 @@ def _rows(array: np.ndarray, few: int, depth: int) -> str:
 _DIGITS = {2: (6, 9), 4: (6, 9), 8: (15, 17)}
 
 
-def _number(value: Any, *, quoted: bool) -> str:
+def _format_number(value: Any, *, quoted: bool) -> str:
     if isinstance(value, bytes | str):
         text = value.decode(errors="replace") if isinstance(value, bytes) else value
         return f'"{text}"' if quoted else text
@@ -125,7 +127,7 @@ def _number(value: Any, *, quoted: bool) -> str:
     if dtype.kind == "b":
         return str(int(value))
     if dtype.kind == "c":
-        real, imag = (_number(x, quoted=False) for x in (value.real, value.imag))
+        real, imag = (_format_number(x, quoted=False) for x in (value.real, value.imag))
         return f"({real},{imag})"
     if dtype.kind in "iu":
         return str(int(value))

@@ -74,7 +74,9 @@ class TensorArray:
             )
         shape = None if element_shape is None else TensorShape(element_shape)
         known = None if shape is None or shape.rank is None else tuple(shape)
-        self._array = _made(as_dtype(dtype), _known(size), known, bool(dynamic_size))
+        self._array = _make_array(
+            as_dtype(dtype), _require_known_size(size), known, bool(dynamic_size)
+        )
         self._loose = not infer_shape
         self._clears = clear_after_read is not False
         self._cleared: frozenset[int] = frozenset()
@@ -120,8 +122,8 @@ class TensorArray:
         """
         place = to_array(index)
         if not context.is_tracer(place):
-            place = self._inside(int(place), "write")
-        return self._after(lambda array: array.write(place, self._element(value)))
+            place = self._check_index(int(place), "write")
+        return self._apply(lambda array: array.write(place, self._check_element(value)))
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """Return an element.
@@ -133,7 +135,7 @@ class TensorArray:
         place = to_array(index)
         if context.is_tracer(place):
             return Tensor(self._array.read(place))
-        place = self._inside(int(place), "read")
+        place = self._check_index(int(place), "read")
         if place in self._cleared:
             raise refused(
                 f"Could not read index {place} twice because it was cleared after a previous read "
@@ -164,23 +166,23 @@ class TensorArray:
         Raises:
             ValueError: when there are more of them than places.
         """
-        rows = self._element(value)
+        rows = self._check_element(value)
         size = self._array.size()
         if rows.ndim and len(rows) > size and not self.dynamic_size:
             raise ValueError(
                 f"Cannot unstack {len(rows)} tensors into a TensorArray of static size {size}"
             )
-        return self._after(lambda array: array.unstack(rows))
+        return self._apply(lambda array: array.unstack(rows))
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Write the rows of a tensor at some places."""
-        rows, places = self._element(value), to_array(indices)
-        return self._after(lambda array: array.scatter(places, rows))
+        rows, places = self._check_element(value), to_array(indices)
+        return self._apply(lambda array: array.scatter(places, rows))
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Write consecutive pieces of a tensor, all of the same length."""
         pieces = to_array(lengths)
-        return self._after(lambda array: array.split(self._element(value), pieces))
+        return self._apply(lambda array: array.split(self._check_element(value), pieces))
 
     def identity(self) -> TensorArray:
         """Return it."""
@@ -190,7 +192,7 @@ class TensorArray:
         """Do nothing."""
 
     # ------------------------------------------------------------ parts
-    def _after(self, change: Callable[[Any], Any]) -> TensorArray:
+    def _apply(self, change: Callable[[Any], Any]) -> TensorArray:
         """Return the array after a change: itself eagerly, another one in a function."""
         try:
             new = change(self._array)
@@ -204,9 +206,9 @@ class TensorArray:
             self._array = new
             self._cleared = frozenset()
             return self
-        return _around(new, self._clears, self._loose)
+        return _wrap_array(new, self._clears, self._loose)
 
-    def _element(self, value: Any) -> Array:
+    def _check_element(self, value: Any) -> Array:
         if isinstance(value, Tensor) and value.dtype != self.dtype:
             raise refused(
                 f"TensorArray dtype is {self.dtype.name} but Op is trying to write dtype "
@@ -214,7 +216,7 @@ class TensorArray:
             )
         return to_array(value, self.dtype)
 
-    def _inside(self, index: int, what: str) -> int:
+    def _check_index(self, index: int, what: str) -> int:
         size = self._array.size()
         if index < 0:
             verb = "Writing to" if what == "write" else "Reading from"
@@ -234,7 +236,7 @@ class TensorArray:
         return f"<tf.TensorArray size={self._array.size()} shape={shape} dtype={self.dtype.name}>"
 
 
-def _known(size: Any) -> Any:
+def _require_known_size(size: Any) -> Any:
     array = to_array(size)
     if context.is_tracer(array) and is_size(array):
         return one_int(array, "size")
@@ -246,13 +248,15 @@ def _known(size: Any) -> Any:
     return int(array)
 
 
-def _made(dtype: DType, size: int, shape: tuple[int | None, ...] | None, dynamic: bool) -> Any:
+def _make_array(
+    dtype: DType, size: int, shape: tuple[int | None, ...] | None, dynamic: bool
+) -> Any:
     if dtype.is_string:
         return TensorList(np.dtype(object), (None,) * size, shape, dynamic)
     return CoreArray(dtype.dtype, size, element_shape=shape, dynamic_size=dynamic)
 
 
-def _around(array: Any, clears: bool, loose: bool) -> TensorArray:
+def _wrap_array(array: Any, clears: bool, loose: bool) -> TensorArray:
     made = object.__new__(TensorArray)
     made._array, made._clears, made._loose, made._cleared = array, clears, loose, frozenset()
     return made
@@ -261,7 +265,7 @@ def _around(array: Any, clears: bool, loose: bool) -> TensorArray:
 jax.tree_util.register_pytree_node(
     TensorArray,
     lambda ta: ((ta._array,), (ta._clears, ta._loose)),
-    lambda aux, children: _around(children[0], *aux),
+    lambda aux, children: _wrap_array(children[0], *aux),
 )
 
 
@@ -294,14 +298,14 @@ class TensorList:
 
     def write(self, place: Any, value: Array) -> TensorList:
         """Return a list with another element."""
-        index = _known_place(place)
+        index = _require_known_index(place)
         elements = [*self.elements, *[None] * (index + 1 - self.size())]
         elements[index] = value
         return replace(self, elements=tuple(elements))
 
     def read(self, place: Any) -> Array:
         """Return an element; one that was not written is zeros, of the shape of the others."""
-        element = self.elements[_known_place(place)]
+        element = self.elements[_require_known_index(place)]
         return self._zeros() if element is None else element
 
     def _zeros(self) -> Array:
@@ -320,15 +324,15 @@ class TensorList:
 
     def stack(self) -> Array:
         """Return all elements along a new first axis."""
-        return _joined(np.stack, jnp.stack, self._all())
+        return _join_elements(np.stack, jnp.stack, self._all())
 
     def gather(self, places: Array) -> Array:
         """Return some elements along a new first axis."""
-        return _joined(np.stack, jnp.stack, self._all(_known_all(places)))
+        return _join_elements(np.stack, jnp.stack, self._all(_require_known_indices(places)))
 
     def concat(self) -> Array:
         """Return all elements one after another along their first axis."""
-        return _joined(np.concatenate, jnp.concatenate, self._all())
+        return _join_elements(np.concatenate, jnp.concatenate, self._all())
 
     def unstack(self, rows: Array) -> TensorList:
         """Return a list with the rows of an array as its first elements."""
@@ -337,13 +341,13 @@ class TensorList:
     def scatter(self, places: Any, rows: Array) -> TensorList:
         """Return a list with the rows of an array at some places."""
         made = self
-        for place, row in zip(_known_all(places), rows, strict=True):
-            made = made.write(place, _element(row, rows))
+        for place, row in zip(_require_known_indices(places), rows, strict=True):
+            made = made.write(place, _to_element(row, rows))
         return made
 
     def split(self, value: Array, lengths: Any) -> TensorList:
         """Return a list of consecutive pieces of an array."""
-        ends = np.cumsum(_known_all(lengths))
+        ends = np.cumsum(_require_known_indices(lengths))
         starts = [0, *ends[:-1]]
         pieces = [value[start:end] for start, end in zip(starts, ends, strict=True)]
         return replace(self, elements=tuple(pieces))
@@ -360,7 +364,7 @@ class TensorList:
         return replace(form, elements=children[0]) if children else form
 
 
-def _known_place(place: Any) -> int:
+def _require_known_index(place: Any) -> int:
     if context.is_tracer(place):
         raise refused(
             "A TensorArray of strings, or of elements of different shapes, takes indices that are "
@@ -369,17 +373,17 @@ def _known_place(place: Any) -> int:
     return int(place)
 
 
-def _known_all(places: Any) -> list[int]:
+def _require_known_indices(places: Any) -> list[int]:
     if context.is_tracer(places):
-        _known_place(places)
+        _require_known_index(places)
     return [int(place) for place in np.asarray(places)]
 
 
-def _element(row: Any, rows: Array) -> Array:
+def _to_element(row: Any, rows: Array) -> Array:
     return np.asarray(row, object) if is_text(rows) else row
 
 
-def _joined(
+def _join_elements(
     on_host: Callable[..., Any], on_device: Callable[..., Any], parts: Sequence[Array]
 ) -> Array:
     """Return elements joined to one; refuse shapes that do not go together."""

@@ -18,7 +18,7 @@ from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import numbered
 from jaxvars.tf.io.csv import Columns, parsed, rows_of
 from jaxvars.tf.io.records import compression_kind, opened, records
-from jaxvars.tf.tensors.convert import text_array
+from jaxvars.tf.tensors.convert import string_array
 from jaxvars.tf.tensors.dtypes import float32, int32, int64, string
 from jaxvars.tf.tensors.elements import Element, host
 from jaxvars.tf.tensors.specs import TensorSpec
@@ -285,7 +285,7 @@ def _type(texts: list[str], nothing: str) -> Any:
     for dtype in (int32, int64, float32):
         if all(_is_of(text, dtype) for text in given):
             return np.zeros(1, dtype.dtype)
-    return text_array(np.array([""], object))
+    return string_array(np.array([""], object))
 
 
 def _is_of(text: str, dtype: Any) -> bool:

@@ -29,7 +29,7 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import nest
 from jaxvars.tf.functions.protocols import TraceType
 from jaxvars.tf.tensors.components import Components, components, has_components
-from jaxvars.tf.tensors.convert import dtype_of, text_array, to_array
+from jaxvars.tf.tensors.convert import dtype_of, string_array, to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
@@ -47,59 +47,59 @@ _HOW: dict[type, Callable[[Any], Any]] = {}
 """How a class is passed on, found out when it is first met."""
 
 
-def outside(value: Any) -> Any:
+def to_core(value: Any) -> Any:
     """Return an argument as the core takes it."""
     how = _HOW.get(type(value))
     if how is None:
-        how = _HOW[type(value)] = _how(type(value))
+        how = _HOW[type(value)] = _find_rule(type(value))
     return how(value)
 
 
-def inside(value: Any) -> Any:
+def to_body(value: Any) -> Any:
     """Return an argument as the body is to see it."""
     if isinstance(value, str):
-        return _LITERALS[value] if value in _LITERALS else _read(value)
+        return _LITERALS[value] if value in _LITERALS else _read_literal(value)
     if isinstance(value, CoreVariable):
         return face_of(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(inside, value))
+        return type(value)(*map(to_body, value))
     if isinstance(value, list | tuple):
-        return type(value)(map(inside, value))
+        return type(value)(map(to_body, value))
     if isinstance(value, dict):
-        return {key: inside(part) for key, part in value.items()}
+        return {key: to_body(part) for key, part in value.items()}
     if isinstance(value, Components):
-        return value.object(inside)
+        return value.object(to_body)
     return value.placeholder_value(None) if isinstance(value, TraceType) else wrap(value)
 
 
-def _how(kind: type) -> Callable[[Any], Any]:
+def _find_rule(kind: type) -> Callable[[Any], Any]:
     for base, how in _RULES:
         if issubclass(kind, base):
             return how
     if has_components(kind):
-        return lambda value: components(value, outside)
+        return lambda value: components(value, to_core)
     if hasattr(kind, "__tf_tracing_type__"):
         return lambda value: value.__tf_tracing_type__(None)
-    return _itself
+    return _return_value
 
 
-def _itself(value: Any) -> Any:
+def _return_value(value: Any) -> Any:
     return value
 
 
-def _literal(value: Any) -> str:
+def _mark_literal(value: Any) -> str:
     text = f"{_MARK}{type(value).__name__} {value!r}"
     _LITERALS.setdefault(text, value)
     return text
 
 
-def _other_literal(value: Any) -> str:
+def _mark_object(value: Any) -> str:
     text = _OTHERS.setdefault(exact(value, held), f"{_MARK}of {uuid.uuid4().hex}")
     _LITERALS.setdefault(text, value)
     return text
 
 
-def _read(text: str) -> Any:
+def _read_literal(text: str) -> Any:
     """Return the number of a string that another process wrote; other strings as they are."""
     kind, _, digits = text.removeprefix(_MARK).partition(" ")
     return _READERS[kind](digits) if text.startswith(_MARK) and kind in _READERS else text
@@ -114,27 +114,27 @@ def _refuse(value: Any) -> Any:
     )
 
 
-def _sequence(value: Any) -> Any:
-    parts = map(outside, value)
+def _convert_sequence(value: Any) -> Any:
+    parts = map(to_core, value)
     return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
-def _numpy(value: Any) -> Any:
-    return value if value.dtype.kind not in "OSUT" else text_array(np.asarray(value))
+def _convert_numpy(value: Any) -> Any:
+    return value if value.dtype.kind not in "OSUT" else string_array(np.asarray(value))
 
 
 _RULES: list[tuple[Any, Callable[[Any], Any]]] = [
     (Tensor, lambda value: value._array),
     (Variable, lambda value: value.aliased),
-    (bool, _itself),
-    (np.ndarray | np.generic, _numpy),
-    ((int, float, complex), _other_literal),
-    (str, lambda value: _literal(value) if value.startswith(_MARK) else value),
-    ((list, tuple), _sequence),
-    (Mapping, lambda value: {key: outside(part) for key, part in value.items()}),
+    (bool, _return_value),
+    (np.ndarray | np.generic, _convert_numpy),
+    ((int, float, complex), _mark_object),
+    (str, lambda value: _mark_literal(value) if value.startswith(_MARK) else value),
+    ((list, tuple), _convert_sequence),
+    (Mapping, lambda value: {key: to_core(part) for key, part in value.items()}),
     ((weakref.ref, set, bytearray, memoryview), _refuse),
 ]
-_HOW.update(dict.fromkeys([int, float, complex], _literal))
+_HOW.update(dict.fromkeys([int, float, complex], _mark_literal))
 
 
 # ---------------------------------------------------------------- what they are called
@@ -150,25 +150,25 @@ def is_traced(value: Any) -> bool:
     return isinstance(value, Tensor | np.ndarray | np.generic | jax.Array)
 
 
-def described(value: Any) -> str:
+def describe(value: Any) -> str:
     """Return an argument, or result, as it stands in a signature."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return "None" if value is None else f"Literal[{value!r}]"
     if isinstance(value, tuple | list):
         kind = "Tuple" if type(value) is tuple else type(value).__name__.title()
         kind = type(value).__name__ if hasattr(value, "_fields") else kind
-        return f"{kind}[{', '.join(map(described, value))}]"
+        return f"{kind}[{', '.join(map(describe, value))}]"
     if isinstance(value, dict):
-        pairs = (f"[{key!r}, {described(part)}]" for key, part in value.items())
+        pairs = (f"[{key!r}, {describe(part)}]" for key, part in value.items())
         return f"Dict[{', '.join(pairs)}]"
     if isinstance(value, Variable):
         return f"VariableSpec(shape={value.shape}, dtype={value.dtype!r})"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
-        return spec_text(value)
+        return format_spec(value)
     return f"<{type(value).__name__} object>"
 
 
-def spec_text(value: Any) -> str:
+def format_spec(value: Any) -> str:
     """Return the spec of something with a shape and dtype, as a string."""
     dtype = dtype_of(value) if isinstance(value, np.ndarray | jax.Array) else value.dtype
     name = getattr(value, "name", None) if is_spec(value) else None
@@ -184,11 +184,11 @@ _BAD_RESULT = (
 )
 
 
-def taken(fn: Callable[..., Any], leaf: Any) -> Any:
+def convert_result(fn: Callable[..., Any], leaf: Any) -> Any:
     """Return a part of a result as the core takes it."""
     is_tensor = isinstance(leaf, Tensor | Variable)
     if has_components(leaf) and not is_tensor:
-        return components(leaf, functools.partial(taken, fn))
+        return components(leaf, functools.partial(convert_result, fn))
     if leaf is None or not (is_tensor or jax.tree_util.all_leaves([leaf])):
         return leaf  # a TensorArray, for example
     try:
@@ -197,10 +197,10 @@ def taken(fn: Callable[..., Any], leaf: Any) -> Any:
         raise TypeError(_BAD_RESULT.format(function=fn, kind=type(leaf).__name__)) from None
 
 
-def in_order(result: Any) -> Any:
+def keep_dict_order(result: Any) -> Any:
     """Return a result with dicts that JAX does not sort."""
     if type(result) is dict:
-        return OrderedDict((key, in_order(part)) for key, part in result.items())
+        return OrderedDict((key, keep_dict_order(part)) for key, part in result.items())
     if nest.is_nested(result) and not isinstance(result, Mapping):
-        return nest._like(result, list(map(in_order, result)))
+        return nest._like(result, list(map(keep_dict_order, result)))
     return result

@@ -68,7 +68,7 @@ class Parameters:
             for name, kind, value in self.rows
         }
 
-    def bound(
+    def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], fit: Callable[[Any, Any], Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return all arguments, those that are given and the others."""
@@ -77,7 +77,7 @@ class Parameters:
         for name, _, mine in self.rows:
             if name not in given and _has_specs(mine):
                 raise TypeError(f"missing a required argument: {name!r}")
-            values.append(fitted(given.get(name, mine), mine, fit))
+            values.append(fit_structure(given.get(name, mine), mine, fit))
         words = zip(self._keywords, values[self._count :], strict=True)
         return tuple(values[: self._count]), dict(words)
 
@@ -86,7 +86,7 @@ def _has_specs(value: Any) -> bool:
     return any(map(is_spec, nest.flatten(value)))
 
 
-def fitted(value: Any, mine: Any, fit: Callable[[Any, Any], Any]) -> Any:
+def fit_structure(value: Any, mine: Any, fit: Callable[[Any, Any], Any]) -> Any:
     """Return an argument, or a part of one, as it is wanted."""
     if not nest.is_nested(mine):
         return fit(value, mine)
@@ -95,7 +95,7 @@ def fitted(value: Any, mine: Any, fit: Callable[[Any, Any], Any]) -> Any:
     if isinstance(mine, dict) and (not isinstance(value, Mapping) or set(mine) != set(value)):
         _refuse(value, mine)
     pairs = zip(nest._parts(value), nest._parts(mine), strict=True)
-    return nest._like(mine, [fitted(part, inner, fit) for part, inner in pairs])
+    return nest._like(mine, [fit_structure(part, inner, fit) for part, inner in pairs])
 
 
 def _refuse(value: Any, mine: Any) -> NoReturn:

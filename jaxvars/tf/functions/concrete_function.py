@@ -13,7 +13,7 @@ from jaxvars.compiler.symbolic_calls import name_of_size
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
-from jaxvars.tf.functions.arguments import described, is_spec, is_traced, outside, spec_text
+from jaxvars.tf.functions.arguments import describe, format_spec, is_spec, is_traced, to_core
 from jaxvars.tf.functions.concrete_binding import FunctionType, Parameters
 from jaxvars.tf.functions.graph_view import Graph
 from jaxvars.tf.functions.signature import fit_tensor
@@ -51,10 +51,10 @@ class ConcreteFunction:
         self._owner = tuple(map(weakref.ref, own))  # the object of a method
         self.name = name
         args = bound.args[len(own) :]
-        self._args = nest.map_structure(_spec, args)
-        self._kwargs = nest.map_structure(_spec, bound.kwargs)
+        self._args = nest.map_structure(_to_spec, args)
+        self._kwargs = nest.map_structure(_to_spec, bound.kwargs)
         self._given = self._flat()  # with the names that were given
-        self.structured_input_signature = self._named(bound.signature)
+        self.structured_input_signature = self._name_parameters(bound.signature)
         self._traced: Any = None
         self._learned: Any = None  # of calls: the result of what has no program
         if not self._is_open:
@@ -114,9 +114,11 @@ class ConcreteFunction:
         )
 
     def _trace(self, sizes: Any = None) -> Any:
-        args, kwargs = nest.map_structure(lambda x: _struct(x, sizes), (self._args, self._kwargs))
-        given = {key: outside(value) for key, value in kwargs.items()}
-        return self._compiled.trace(*map(outside, (*self._own, *args)), **given)
+        args, kwargs = nest.map_structure(
+            lambda x: _to_struct(x, sizes), (self._args, self._kwargs)
+        )
+        given = {key: to_core(value) for key, value in kwargs.items()}
+        return self._compiled.trace(*map(to_core, (*self._own, *args)), **given)
 
     def _trace_open(self, sizes: OpenSizes) -> Any:
         """Trace for all sizes; return None where that cannot be: each is traced when it is met."""
@@ -149,26 +151,26 @@ class ConcreteFunction:
             TypeError: when there are more or fewer, or they have other shapes.
             InvalidArgumentError: when one has another type.
         """
-        whole, words = self._filled(args, kwargs)
-        given = {key: outside(value) for key, value in words.items()}
-        return wrap(self._compiled(*map(outside, (*self._own, *whole)), **given))
+        whole, words = self._fill(args, kwargs)
+        given = {key: to_core(value) for key, value in words.items()}
+        return wrap(self._compiled(*map(to_core, (*self._own, *whole)), **given))
 
-    def _filled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _fill(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return all arguments: those given, and what is the same each time."""
         try:
-            return self._parameters.bound(args, kwargs, self._fitted)
+            return self._parameters.bind(args, kwargs, self._fit_part)
         except (TypeError, ValueError) as error:
             why = error
         try:
-            return self._from_flat(args, kwargs)
+            return self._fill_flat(args, kwargs)
         except TypeError as error:
             raise TypeError(
                 f"Binding inputs to tf.function failed due to `{why}`. Received args: {args} and "
-                f"kwargs: {kwargs} for signature: {self._shown()}.\nFallback to flat signature "
-                f"also failed due to: {error}"
+                f"kwargs: {kwargs} for signature: {self._format_signature()}.\n"
+                f"Fallback to flat signature also failed due to: {error}"
             ) from None
 
-    def _from_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _fill_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Fill in tensors that are given in order, or by name, without anything else."""
         names = [str(spec.name) for spec in self._specs()]
         where = f"{self.name}({', '.join(names)})"
@@ -189,11 +191,11 @@ class ConcreteFunction:
                     f"{type(value).__name__} ({value})."
                 )
         return nest.map_structure(
-            lambda x: self._computed(by_name[x.name], x) if isinstance(x, TensorSpec) else x,
+            lambda x: self._fit_operand(by_name[x.name], x) if isinstance(x, TensorSpec) else x,
             (self._args, self._kwargs),
         )
 
-    def _computed(self, value: Any, spec: Any) -> Tensor:
+    def _fit_operand(self, value: Any, spec: Any) -> Tensor:
         """Return a tensor that is given in order; say what TensorFlow's operation would."""
         if isinstance(value, Tensor) and value.dtype != spec.dtype:
             number = [one.name for one in self._specs()].index(spec.name)
@@ -205,14 +207,16 @@ class ConcreteFunction:
             return value  # of another shape: that is traced, too
         return fit_tensor(value, spec)
 
-    def _fitted(self, value: Any, mine: Any) -> Any:
+    def _fit_part(self, value: Any, mine: Any) -> Any:
         """Return a part of an argument; raise TypeError if it does not fit."""
         if isinstance(mine, TensorSpec):
             if isinstance(value, Tensor | Variable) and not mine.is_compatible_with(value):
-                raise TypeError(f"Can not cast {spec_text(value)} to {spec_text(_bare(mine))}")
+                raise TypeError(
+                    f"Can not cast {format_spec(value)} to {format_spec(_drop_names(mine))}"
+                )
             return fit_tensor(value, mine)
         if exact(value, held) != exact(mine, held):
-            raise TypeError(f"Can not cast {value!r} to {described(mine)}")
+            raise TypeError(f"Can not cast {value!r} to {describe(mine)}")
         return value
 
     # ------------------------------------------------------------ looking inside
@@ -268,10 +272,10 @@ class ConcreteFunction:
     @property
     def function_type(self) -> FunctionType:
         """The parameters, with their types, and the type of the result."""
-        return FunctionType(self._parameters.kinds(_bare), self.structured_outputs)
+        return FunctionType(self._parameters.kinds(_drop_names), self.structured_outputs)
 
     # ------------------------------------------------------------ as text
-    def _named(self, signature: inspect.Signature) -> Any:
+    def _name_parameters(self, signature: inspect.Signature) -> Any:
         """Return the arguments; a spec without a name takes that of its parameter."""
         first = len(self._owner)
         names = names_of(signature)(first + len(self._args))[first:]
@@ -284,27 +288,29 @@ class ConcreteFunction:
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """Return the parameters and the result as a string."""
         if not verbose:
-            return self._shown()
+            return self._format_signature()
         lines = ["Input Parameters:"]
         for name, kind, x in self._parameters.rows:
-            lines.append(f"  {name} ({kind}): {described(_bare(x))}")
+            lines.append(f"  {name} ({kind}): {describe(_drop_names(x))}")
         found = () if self._has_no_program else self.variables
-        captures = [f"  {v.name}: {described(v)}" for v in found] or ["  None"]
-        return "\n".join([*lines, "Output Type:", f"  {self._result()}", "Captures:", *captures])
+        captures = [f"  {v.name}: {describe(v)}" for v in found] or ["  None"]
+        return "\n".join(
+            [*lines, "Output Type:", f"  {self._describe_result()}", "Captures:", *captures]
+        )
 
-    def _result(self) -> str:
+    def _describe_result(self) -> str:
         is_unknown = self._has_no_program and self._learned is None
-        return "<unknown>" if is_unknown else described(self.structured_outputs)
+        return "<unknown>" if is_unknown else describe(self.structured_outputs)
 
-    def _shown(self) -> str:
-        rows = ", ".join(f"{n}: {described(_bare(x))}" for n, _, x in self._parameters.rows)
-        return f"({rows}) -> {self._result()}"
+    def _format_signature(self) -> str:
+        rows = ", ".join(f"{n}: {describe(_drop_names(x))}" for n, _, x in self._parameters.rows)
+        return f"({rows}) -> {self._describe_result()}"
 
     def __str__(self) -> str:
         return f"ConcreteFunction {self.pretty_printed_signature()}"
 
     def __repr__(self) -> str:
-        return f"<ConcreteFunction {self._shown()} at 0x{id(self):X}>"
+        return f"<ConcreteFunction {self._format_signature()} at 0x{id(self):X}>"
 
 
 def _map_specs(fn: Any, value: Any) -> Any:
@@ -326,11 +332,11 @@ def _is_alike(a: Any, b: Any) -> bool:
 def _is_same_kind(mine: Any, asked: Any) -> bool:
     if isinstance(asked, TensorSpec):
         named = asked.name is None or asked.name == mine.name
-        return named and _bare(mine) == _bare(asked)
+        return named and _drop_names(mine) == _drop_names(asked)
     return bool(exact(mine, held) == exact(asked, held))
 
 
-def _spec(value: Any) -> Any:
+def _to_spec(value: Any) -> Any:
     """Return an argument with a spec for a tensor."""
     if is_traced(value):
         array = to_array(value)
@@ -340,7 +346,7 @@ def _spec(value: Any) -> Any:
     return value
 
 
-def _struct(value: Any, sizes: Any) -> Any:
+def _to_struct(value: Any, sizes: Any) -> Any:
     """Return a spec as JAX's; with `sizes` of the axes for unknown dimensions, else with 1."""
     if not isinstance(value, TensorSpec):
         return value
@@ -365,7 +371,7 @@ def _name_specs(value: Any, name: str) -> Any:
     return nest.pack_sequence_as(value, new)
 
 
-def _bare(value: Any) -> Any:
+def _drop_names(value: Any) -> Any:
     return nest.map_structure(
         lambda x: TensorSpec(x.shape, x.dtype) if isinstance(x, TensorSpec) else x, value
     )

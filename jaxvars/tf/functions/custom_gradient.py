@@ -13,7 +13,7 @@ import jax
 from jaxvars.autodiff import custom_gradient as _custom
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import nest
-from jaxvars.tf.autodiff.tape import conjugated
+from jaxvars.tf.autodiff.tape import conjugate
 from jaxvars.tf.control.branches import arrays_of
 from jaxvars.tf.functions.arguments import is_traced
 from jaxvars.tf.functions.eager_gradient import call_now, runs_now
@@ -84,7 +84,7 @@ class _Custom:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result alone."""
-        given = tuple(nest.map_structure(_moving, x) for x in args)
+        given = tuple(nest.map_structure(_to_differentiable, x) for x in args)
         if runs_now(nest.flatten(given)):
             return call_now(self._f, given, kwargs, functools.partial(_with_variables, self._f))
         core = _custom.custom_gradient(_for_core(self._f, kwargs))
@@ -94,7 +94,7 @@ class _Custom:
         return self if instance is None else _Custom(types.MethodType(self._f, instance))
 
 
-def _moving(leaf: Any) -> Any:
+def _to_differentiable(leaf: Any) -> Any:
     return to_array(leaf) if is_traced(leaf) or isinstance(leaf, int | float | Variable) else leaf
 
 
@@ -104,19 +104,19 @@ def _for_core(f: Callable[..., Any], kwargs: Any) -> Callable[..., Any]:
     @functools.wraps(f)
     def run(*arrays: Any) -> Any:
         result, grad = f(*map(wrap, arrays), **kwargs)
-        return arrays_of(result), _pull(grad, f)
+        return arrays_of(result), _make_pullback(grad, f)
 
     return run
 
 
-def _pull(grad: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
+def _make_pullback(grad: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
     def pull(*upstream: Any, variables: list[CoreVariable] | None = None) -> Any:
-        ups = [Tensor(conjugated(x)) for x in upstream]
+        ups = [Tensor(conjugate(x)) for x in upstream]
         if variables is None:
             found = grad(*ups)
-            return _as_core(found)
+            return _to_core_gradients(found)
         found, of_variables = _with_variables(f, grad, ups, list(map(face_of, variables)))
-        return _as_core(found), list(_as_core(tuple(of_variables)))
+        return _to_core_gradients(found), list(_to_core_gradients(tuple(of_variables)))
 
     return pull
 
@@ -138,8 +138,8 @@ def _takes_variables(grad: Callable[..., Any]) -> bool:
     return any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-def _as_core(found: Any) -> Any:
-    made = nest.map_structure(lambda g: None if g is None else conjugated(to_array(g)), found)
+def _to_core_gradients(found: Any) -> Any:
+    made = nest.map_structure(lambda g: None if g is None else conjugate(to_array(g)), found)
     return tuple(made) if isinstance(made, list) else made
 
 
@@ -170,18 +170,18 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     Args:
         f: takes and returns tensors; may read and assign variables.
     """
-    core = _custom.recompute(lambda *args, **kwargs: _recomputed(f, args, kwargs))
+    core = _custom.recompute(lambda *args, **kwargs: _recompute(f, args, kwargs))
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
-        given = [nest.map_structure(_core_argument, x) for x in args]
-        words = {key: nest.map_structure(_core_argument, x) for key, x in kwargs.items()}
+        given = [nest.map_structure(_to_core_argument, x) for x in args]
+        words = {key: nest.map_structure(_to_core_argument, x) for key, x in kwargs.items()}
         return wrap(core(*given, **words))
 
     return decorated
 
 
-def _core_argument(leaf: Any) -> Any:
+def _to_core_argument(leaf: Any) -> Any:
     return (
         _Kept(leaf) if isinstance(leaf, Variable) else to_array(leaf) if is_traced(leaf) else leaf
     )
@@ -195,7 +195,7 @@ class _Kept:
         self.variable = variable
 
 
-def _recomputed(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _recompute(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     def seen(leaf: Any) -> Any:
         return leaf.variable if isinstance(leaf, _Kept) else wrap(leaf)
 

@@ -20,7 +20,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tf import nest
-from jaxvars.tf.autodiff.tape import conjugated
+from jaxvars.tf.autodiff.tape import conjugate
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
@@ -70,7 +70,7 @@ def call_now(
     arrays = [to_array(x) for x in nest.flatten(result)]
     if isinstance(context.current(), recorder.Recorder):
         pullback = _Pullback(grad, nest.flatten(args), reads, arrays, with_variables)
-        arrays = pullback.attached(arrays)
+        arrays = pullback.attach(arrays)
     return nest.pack_sequence_as(result, list(map(Tensor, arrays)))
 
 
@@ -95,7 +95,7 @@ class _Pullback:
         self._floats = [i for i, x in enumerate(arrays) if is_inexact(x)]
         self._zeros = [(x.shape, x.dtype) for x in arrays]
 
-    def attached(self, arrays: list[Array]) -> list[Array]:
+    def attach(self, arrays: list[Array]) -> list[Array]:
         """Return the results, those of floats as results of one operation with this pullback."""
         if not self._inputs or not self._floats:
             return arrays
@@ -109,7 +109,7 @@ class _Pullback:
         given = dict(zip(self._floats, upstream, strict=True))
         zeros = enumerate(self._zeros)
         whole = [given[i] if i in given else jnp.zeros(*zero) for i, zero in zeros]
-        found, others = self._called([Tensor(conjugated(x)) for x in whole])
+        found, others = self._call_grad([Tensor(conjugate(x)) for x in whole])
         flat = nest.flatten(found)
         if len(flat) != self._count:
             raise ValueError(
@@ -117,9 +117,9 @@ class _Pullback:
                 f"returned {len(flat)} instead."
             )
         pairs = zip([*(flat[i] for i in self._moving), *others], self._inputs, strict=True)
-        return [None if g is None else conjugated(to_array(g)).astype(x.dtype) for g, x in pairs]
+        return [None if g is None else conjugate(to_array(g)).astype(x.dtype) for g, x in pairs]
 
-    def _called(self, ups: list[Tensor]) -> tuple[Any, list[Any]]:
+    def _call_grad(self, ups: list[Tensor]) -> tuple[Any, list[Any]]:
         if not self._faces:
             return self._grad(*ups), []
         found, others = self._with_variables(self._grad, ups, self._faces)

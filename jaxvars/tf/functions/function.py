@@ -17,7 +17,7 @@ from typing import Any, NoReturn, final
 
 import jax
 
-from jaxvars.autograph.calls import as_written, converted, function_in
+from jaxvars.autograph.calls import as_written, convert_function, function_in
 from jaxvars.autograph.calls import call as converted_call
 from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.compiler.eager_mode import EAGER
@@ -27,7 +27,7 @@ from jaxvars.tf import nest
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401  # pyright: ignore[reportUnusedImport] - converted code calls it
 from jaxvars.tf.context.scope import inside_function
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
-from jaxvars.tf.functions.arguments import in_order, inside, outside, taken
+from jaxvars.tf.functions.arguments import convert_result, keep_dict_order, to_body, to_core
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.gradients import NeedsTape, graph_tape, names_gradients
 from jaxvars.tf.functions.signature import (
@@ -38,11 +38,11 @@ from jaxvars.tf.functions.signature import (
 )
 from jaxvars.tf.functions.traced_arguments import (
     Seen,
+    guard_changes,
+    hold_weakly,
     name_arguments,
     names_of,
     specs_of,
-    unchanged,
-    weakened,
 )  # fmt: skip
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.attributes import held
@@ -91,28 +91,30 @@ class Function:
         self._runs: Counter[int] = Counter()  # of the body, by the object of a method
         self.clear_cache()
 
-    def _program(self) -> Callable[..., Any]:
+    def _make_program(self) -> Callable[..., Any]:
         """Return what the core compiles."""
         fn, this = self.python_function, weakref.ref(self)
         names = names_of(self._signature)
         converts = self._autograph
 
         def program(*args: Any, **kwargs: Any) -> Any:
-            args = tuple(map(inside, args))
-            kwargs = {key: inside(value) for key, value in kwargs.items()}
+            args = tuple(map(to_body, args))
+            kwargs = {key: to_body(value) for key, value in kwargs.items()}
             shown = names(len(args))
             name_arguments(shown, args, kwargs)
-            check = unchanged(shown, args, kwargs)
+            check = guard_changes(shown, args, kwargs)
             made_for = this()
             has_tape = made_for is not None and made_for._has_tape
             with inside_function(), graph_tape(is_needed=has_tape):
                 try:
-                    result = (_converted(fn) if converts else fn)(*args, **kwargs)
+                    result = (_convert(fn) if converts else fn)(*args, **kwargs)
                 except jax.errors.TracerBoolConversionError as error:
                     raise OperatorNotAllowedInGraphError(
                         _NO_BOOL.format(line=line_of(error))
                     ).with_traceback(error.__traceback__) from None
-                made = in_order(nest.map_structure(functools.partial(taken, fn), result))
+                made = keep_dict_order(
+                    nest.map_structure(functools.partial(convert_result, fn), result)
+                )
             check(program.__name__)
             if (function := this()) is not None:
                 function._note(args, kwargs, specs_of(made))
@@ -120,14 +122,14 @@ class Function:
 
         program.__name__ = self.__name__
         if self._signature is not None:
-            setattr(program, "__signature__", with_defaults(self._signature, outside))  # noqa: B010 - pyright knows no such name
+            setattr(program, "__signature__", with_defaults(self._signature, to_core))  # noqa: B010 - pyright knows no such name
         return program
 
     def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Take note of a trace."""
         own = args[:1] if _count(self, args) else ()
-        rest = weakened(args[len(own) :])
-        self._seen.append(Seen(weakened(own), rest, weakened(kwargs), result))
+        rest = hold_weakly(args[len(own) :])
+        self._seen.append(Seen(hold_weakly(own), rest, hold_weakly(kwargs), result))
 
     # ------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -139,28 +141,28 @@ class Function:
         """
         if kwargs or self._specs is not None or EAGER.on:
             return self._careful_call(args, kwargs)
-        given = [x._array if type(x) is Tensor else outside(x) for x in args]
+        given = [x._array if type(x) is Tensor else to_core(x) for x in args]
         try:
             result = self._core(*given)
         except (JaxvarsError, TypeError) as error:
             self._explain(error, args, kwargs)
         except NeedsTape:
-            return self._again(self, args, kwargs)
+            return self._trace_with_tape(self, args, kwargs)
         return Tensor(result) if type(result) in ARRAYS else wrap(result)
 
     def _careful_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if EAGER.on:
             return self.python_function(*args, **kwargs)
-        new, words = (args, kwargs) if self._specs is None else self._specs.fitted(args, kwargs)
-        given = {key: outside(value) for key, value in words.items()}
+        new, words = (args, kwargs) if self._specs is None else self._specs.fit(args, kwargs)
+        given = {key: to_core(value) for key, value in words.items()}
         try:
-            return wrap(self._core(*map(outside, new), **given))
+            return wrap(self._core(*map(to_core, new), **given))
         except (JaxvarsError, TypeError) as error:
             self._explain(error, args, kwargs)
         except NeedsTape:
-            return self._again(self, args, kwargs)
+            return self._trace_with_tape(self, args, kwargs)
 
-    def _again(self, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def _trace_with_tape(self, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Call once more, traced with a tape."""
         self._has_tape = True
         return call(*args, **kwargs)
@@ -210,39 +212,39 @@ class Function:
         Raises:
             TypeError: when the arguments do not fit the function.
         """
-        return self._concrete((), args, kwargs)
+        return self._find_concrete((), args, kwargs)
 
-    def _concrete(
+    def _find_concrete(
         self, own: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> ConcreteFunction:
         """Return the concrete function, the same for the same signature; `own`: of a method."""
-        bound = self._bound((*own, *args), kwargs)
+        bound = self._bind((*own, *args), kwargs)
         with TRACING:
             try:
                 made = ConcreteFunction(self._core, bound, self.__name__, self._open, own)
             except NeedsTape:
-                return self._again(self._concrete, (own, args, kwargs), {})
-            for known in self._requested(own):
+                return self._trace_with_tape(self._find_concrete, (own, args, kwargs), {})
+            for known in self._list_requested(own):
                 if known.is_for(made):
                     return known
             self._known.append(made)
         return made
 
-    def _requested(self, own: tuple[Any, ...] = ()) -> list[ConcreteFunction]:
+    def _list_requested(self, own: tuple[Any, ...] = ()) -> list[ConcreteFunction]:
         """Return the concrete functions that were requested; those of one object, if given."""
         self._known = [made for made in self._known if made.is_alive]
         return [made for made in self._known if not own or made.belongs_to(own)]
 
-    def _traces(self, own: tuple[Any, ...] = ()) -> list[ConcreteFunction]:
+    def _list_traces(self, own: tuple[Any, ...] = ()) -> list[ConcreteFunction]:
         """Return the concrete functions that there are, in the order of their traces."""
         found: list[ConcreteFunction] = []
         for seen in tuple(self._seen):
             given = seen.given()
             if given is not None and (not own or any(x is own[0] for x in given[0])):
-                made = self._concrete(*given)
+                made = self._find_concrete(*given)
                 made.learn(seen.result)
                 found += [] if any(made is one for one in found) else [made]
-        asked = self._requested(own)
+        asked = self._list_requested(own)
         return [*found, *(made for made in asked if all(made is not one for one in found))]
 
     def clear_cache(self) -> None:
@@ -251,12 +253,12 @@ class Function:
         self._seen: list[Seen] = []
         self._runs.clear()
         self._open = OpenSizes(self.input_signature, reduces=self._reduce_retracing)
-        self._core = _compile(self._program())
+        self._core = _compile(self._make_program())
         self._core.open_axes = self._open
 
-    def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
+    def _bind(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
         if self._specs is not None:
-            args, kwargs = self._specs.completed(args, kwargs)
+            args, kwargs = self._specs.complete(args, kwargs)
         signature = self._signature or inspect.signature(lambda *args, **kwargs: None)
         try:
             bound = signature.bind(*args, **kwargs)
@@ -271,7 +273,7 @@ class Function:
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """Return the signatures that there are traces for, as a string."""
-        return _printed(self._traces(), verbose)
+        return _format_signatures(self._list_traces(), verbose)
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
         """Return a function of a stage ("hlo", "optimized_hlo") that returns XLA's program."""
@@ -320,7 +322,7 @@ class BoundFunction:
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Return the program for one signature; see `Function.get_concrete_function`."""
-        return self._function._concrete((self.__self__,), args, kwargs)
+        return self._function._find_concrete((self.__self__,), args, kwargs)
 
     def experimental_get_tracing_count(self) -> int:
         """Return how often the body has been traced for this object."""
@@ -328,7 +330,7 @@ class BoundFunction:
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """Return the signatures that there are traces for, as a string."""
-        return _printed(self._function._traces((self.__self__,)), verbose)
+        return _format_signatures(self._function._list_traces((self.__self__,)), verbose)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -348,12 +350,12 @@ def _unpickled(fn: Callable[..., Any], autograph: bool, specs: Any, reduces: boo
     return Function(fn, autograph=autograph, input_signature=specs, reduce_retracing=reduces)
 
 
-def _converted(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _convert(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function with its control flow converted; as it is where that cannot be done."""
     function, given = function_in(fn)
     if function is None or as_written(function) is not function:
         return lambda *args, **kwargs: converted_call(fn, args, kwargs, "")
-    new = converted(function)
+    new = convert_function(function)
     return fn if new is None else functools.partial(new, *given)
 
 
@@ -370,7 +372,7 @@ def _count(function: Function, args: tuple[Any, ...]) -> int:
     return number
 
 
-def _printed(traces: list[ConcreteFunction], verbose: bool) -> str:
+def _format_signatures(traces: list[ConcreteFunction], verbose: bool) -> str:
     return "\n\n".join(made.pretty_printed_signature(verbose) for made in traces)
 
 

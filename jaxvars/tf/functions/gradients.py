@@ -16,7 +16,7 @@ from jaxvars.autodiff.tape import GradientTape as CoreTape
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import (
     UnconnectedGradients,
-    conjugated,
+    conjugate,
     like_sources,
     source_of,
     target_of,
@@ -112,18 +112,18 @@ def gradients(
     Differs from TensorFlow: in a loop or branch of a function it does not see what was computed
     inside; use a `tf.GradientTape` there.
     """
-    tape = _tape("tf.gradients")
+    tape = _find_tape("tf.gradients")
     how = unconnected_of(unconnected_gradients)
     targets = [target_of(y) for y in nest.flatten(ys)]
-    weights = [None] * len(targets) if grad_ys is None else _listed(grad_ys)
+    weights = [None] * len(targets) if grad_ys is None else _to_list(grad_ys)
     for target, weight in zip(targets, weights, strict=True):
         if weight is None and dtype_of(target).is_complex:
             raise TypeError(
                 f"Gradients of complex tensors ({Tensor(target)!s}) must set grad_ys (y.dtype = "
                 f"{dtype_of(target).name})"
             )
-    sources, stops = _listed(xs), [] if stop_gradients is None else _listed(stop_gradients)
-    given = [None if weight is None else conjugated(to_array(weight)) for weight in weights]
+    sources, stops = _to_list(xs), [] if stop_gradients is None else _to_list(stop_gradients)
+    given = [None if weight is None else conjugate(to_array(weight)) for weight in weights]
     found = tape.row_gradients(
         targets, list(map(source_of, sources)), given, how, list(map(source_of, stops))
     )
@@ -160,8 +160,8 @@ def hessians(
     >>> curvature(tf.constant([1.0, 2.0])).numpy().tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    tape = _tape("tf.hessians")
-    sources = list(map(source_of, _listed(xs)))
+    tape = _find_tape("tf.hessians")
+    sources = list(map(source_of, _to_list(xs)))
     targets = [target_of(y) for y in nest.flatten(ys)]
     found = tape.row_gradients(targets, sources, by_rows=False)
     if any(g is None for g in found):
@@ -173,11 +173,11 @@ def hessians(
     ]
 
 
-def _listed(given: Any) -> list[Any]:
+def _to_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def _tape(what: str) -> CoreTape:
+def _find_tape(what: str) -> CoreTape:
     """Return the tape of the function that is being traced."""
     if executing_eagerly() or _TRACED.value is None:
         raise RuntimeError(

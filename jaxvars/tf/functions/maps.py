@@ -22,7 +22,7 @@ from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.typing import Array
 
 
-def _rows(elems: Any) -> tuple[Any, int]:
+def _take_rows(elems: Any) -> tuple[Any, int]:
     """Return what is looped over, as arrays, and how many rows there are."""
     arrays = nest.map_structure(to_array, elems)
     flat = nest.flatten(arrays)
@@ -77,57 +77,57 @@ def map_fn(
     """
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {fn!r}.")
-    arrays, _ = _rows(elems)
+    arrays, _ = _take_rows(elems)
     signature = fn_output_signature if fn_output_signature is not None else dtype
     wanted = signature if signature is not None else nest.map_structure(dtype_of, arrays)
 
     def step(_: None, row: Any) -> tuple[None, Any]:
         result = fn(wrap(row))
         nest.assert_same_structure(wanted, result)
-        return None, nest.map_structure(_typed_leaf, result, wanted, check_types=False)
+        return None, nest.map_structure(_to_array, result, wanted, check_types=False)
 
-    if any(map(_is_text, (*nest.flatten(arrays), *nest.flatten(wanted)))):
-        return _mapped_texts(lambda row: step(None, row)[1], arrays, wanted)
-    return _wrapped(_loops.scan(step, None, arrays)[1], back_prop)
+    if any(map(_is_string, (*nest.flatten(arrays), *nest.flatten(wanted)))):
+        return _map_strings(lambda row: step(None, row)[1], arrays, wanted)
+    return _wrap(_loops.scan(step, None, arrays)[1], back_prop)
 
 
-def _is_text(part: Any) -> bool:
+def _is_string(part: Any) -> bool:
     """Return whether an array is of strings, or a type or spec is."""
-    return is_text(part) if isinstance(part, np.ndarray | jax.Array) else _dtype(part).is_string
+    return is_text(part) if isinstance(part, np.ndarray | jax.Array) else _dtype_of(part).is_string
 
 
-def _dtype(wanted: Any) -> DType:
+def _dtype_of(wanted: Any) -> DType:
     """Return the type that a type or a spec says."""
     return as_dtype(wanted.dtype if is_spec(wanted) else wanted)
 
 
-def _mapped_texts(fn: Callable[[Any], Any], arrays: Any, wanted: Any) -> Any:
+def _map_strings(fn: Callable[[Any], Any], arrays: Any, wanted: Any) -> Any:
     """Call a function with each row; strings are on the host, so that there is no program of it."""
     size = len(nest.flatten(arrays)[0])
-    rows = [nest.map_structure(lambda x: _row(x, i), arrays) for i in range(size)]  # noqa: B023 - used at once
+    rows = [nest.map_structure(lambda x: _take_row(x, i), arrays) for i in range(size)]  # noqa: B023 - used at once
     results = [fn(row) for row in rows]
     if not results:
-        return wrap(nest.map_structure(_empty, wanted))
-    return wrap(nest.map_structure(_stacked, *results, check_types=False))
+        return wrap(nest.map_structure(_make_empty, wanted))
+    return wrap(nest.map_structure(_stack, *results, check_types=False))
 
 
-def _row(array: Array, i: int) -> Array:
+def _take_row(array: Array, i: int) -> Array:
     return np.asarray(array[i], object) if is_text(array) else array[i]
 
 
-def _empty(wanted: Any) -> Array:
+def _make_empty(wanted: Any) -> Array:
     shape = tuple(wanted.shape) if is_spec(wanted) and wanted.shape.rank is not None else ()
-    if _is_text(wanted):
+    if _is_string(wanted):
         return np.zeros((0, *shape), object)
-    return jnp.zeros((0, *shape), _dtype(wanted).dtype)
+    return jnp.zeros((0, *shape), _dtype_of(wanted).dtype)
 
 
-def _stacked(*parts: Array) -> Array:
+def _stack(*parts: Array) -> Array:
     return np.stack(parts) if is_text(parts[0]) else jnp.stack(parts)
 
 
-def _typed_leaf(leaf: Any, wanted: Any) -> Array:
-    dtype = _dtype(wanted)
+def _to_array(leaf: Any, wanted: Any) -> Array:
+    dtype = _dtype_of(wanted)
     if isinstance(leaf, Tensor) and leaf.dtype != dtype:
         raise refused(
             f"TensorArray dtype is {dtype.name} but Op is trying to write dtype {leaf.dtype.name}"
@@ -136,7 +136,7 @@ def _typed_leaf(leaf: Any, wanted: Any) -> Array:
     return to_array(leaf, dtype)
 
 
-def _wrapped(arrays: Any, back_prop: bool) -> Any:
+def _wrap(arrays: Any, back_prop: bool) -> Any:
     return wrap(arrays if back_prop else jax.lax.stop_gradient(arrays))
 
 
@@ -199,7 +199,7 @@ def scan(
     >>> tf.scan(lambda total, x: total + x, tf.constant([1, 2, 3])).numpy().tolist()
     [1, 3, 6]
     """
-    return _wrapped(_carried(fn, elems, initializer, reverse=reverse)[1], back_prop)
+    return _wrap(_scan_rows(fn, elems, initializer, reverse=reverse)[1], back_prop)
 
 
 def _fold(name: str, words: str, *, reverse: bool) -> Callable[..., Any]:
@@ -212,7 +212,7 @@ def _fold(name: str, words: str, *, reverse: bool) -> Callable[..., Any]:
         swap_memory: bool = False,
         name: str | None = None,
     ) -> Any:
-        return _wrapped(_carried(fn, elems, initializer, reverse=reverse)[0], back_prop)
+        return _wrap(_scan_rows(fn, elems, initializer, reverse=reverse)[0], back_prop)
 
     fold.__name__ = fold.__qualname__ = name
     fold.__doc__ = f"Carry a value over the rows, {words}, and return its last value; see `scan`."
@@ -223,11 +223,11 @@ foldl = _fold("foldl", "from the first on", reverse=False)
 foldr = _fold("foldr", "from the last on", reverse=True)
 
 
-def _carried(fn: Any, elems: Any, initializer: Any, *, reverse: bool) -> tuple[Any, Any]:
+def _scan_rows(fn: Any, elems: Any, initializer: Any, *, reverse: bool) -> tuple[Any, Any]:
     """Return the last value, and all of them."""
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {fn!r}.")
-    rows, size = _rows(elems)
+    rows, size = _take_rows(elems)
     first = None if initializer is None else nest.map_structure(to_array, initializer)
     if first is None:
         if not size:

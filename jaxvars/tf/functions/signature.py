@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.tf import nest
-from jaxvars.tf.functions.arguments import is_spec, spec_text
+from jaxvars.tf.functions.arguments import format_spec, is_spec
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -76,30 +76,30 @@ class InputSignature:
             raise TypeError(f"input_signature contains {extra} extra type constraints.")
         return own, names
 
-    def completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def complete(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the arguments to trace for: the specs where none are given."""
         if len(args) <= len(self._own) and not kwargs:
             return (*args, *self.given), {}
-        return self.fitted(args, kwargs)
+        return self.fit(args, kwargs)
 
-    def fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return arguments as tensors of the types in the specs."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as why:
-            raise self._error(str(why), args, kwargs) from None
+            raise self._error_for(str(why), args, kwargs) from None
         positional = list(bound.args)
         start = len(self._own)
         try:
             for i, spec in enumerate(self.given[: len(positional) - start]):
                 positional[start + i] = _fit(positional[start + i], spec)
         except (TypeError, ValueError) as why:
-            raise self._error(str(why), args, kwargs) from None
+            raise self._error_for(str(why), args, kwargs) from None
         return tuple(positional), bound.kwargs
 
-    def _error(self, why: str, args: Any, kwargs: Any) -> TypeError:
+    def _error_for(self, why: str, args: Any, kwargs: Any) -> TypeError:
         names = [*self._names, *(f"arg{i}" for i in range(len(self._names), len(self.given)))]
-        shown = [f"{n}: {_shown(spec)}" for n, spec in zip(names, self.given, strict=False)]
+        shown = [f"{n}: {_format_spec(spec)}" for n, spec in zip(names, self.given, strict=False)]
         return TypeError(
             f"Binding inputs to tf.function failed due to `{why}`. Received args: {args} and "
             f"kwargs: {kwargs} for signature: ({', '.join([*self._own, *shown])})."
@@ -117,10 +117,10 @@ def _check_specs(given: tuple[Any, ...]) -> None:
         )
 
 
-def _shown(spec: Any) -> str:
+def _format_spec(spec: Any) -> str:
     if is_spec(spec):
-        return spec_text(spec)
-    return str(nest.map_structure(lambda x: _Text(spec_text(x) if is_spec(x) else repr(x)), spec))
+        return format_spec(spec)
+    return str(nest.map_structure(lambda x: _Text(format_spec(x) if is_spec(x) else repr(x)), spec))
 
 
 def _fit(value: Any, spec: Any) -> Any:
@@ -131,7 +131,7 @@ def _fit(value: Any, spec: Any) -> Any:
         return value
     same = nest.is_nested(value) and len(value) == len(spec)
     if not same or (isinstance(spec, dict) and set(spec) != set(value)):
-        raise TypeError(f"{value} has not the structure of {_shown(spec)}")
+        raise TypeError(f"{value} has not the structure of {_format_spec(spec)}")
     parts = zip(nest._parts(value), nest._parts(spec), strict=True)
     return nest._like(value, [_fit(part, inner) for part, inner in parts])
 
@@ -153,7 +153,7 @@ def fit_tensor(value: Any, spec: Any) -> Tensor:
 def _check_fits(value: Any, spec: Any) -> None:
     same = as_dtype(value.dtype) == as_dtype(spec.dtype)
     if not same or not TensorShape(value.shape).is_subtype_of(spec.shape):
-        raise TypeError(f"Can not cast {spec_text(value)} to {spec_text(spec)}")
+        raise TypeError(f"Can not cast {format_spec(value)} to {format_spec(spec)}")
 
 
 def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:

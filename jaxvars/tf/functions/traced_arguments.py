@@ -40,12 +40,12 @@ def _check_names(kwargs: Mapping[str, Any]) -> None:
         )
 
 
-def unchanged(
+def guard_changes(
     names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Callable[[str], None]:
     """Return what raises ValueError if lists or dicts among the arguments have changed since."""
     given = [*zip(names, args, strict=False), *kwargs.items()]
-    before = [(name, value, _copied(value)) for name, value in given if nest.is_nested(value)]
+    before = [(name, value, _copy(value)) for name, value in given if nest.is_nested(value)]
 
     def check(function: str) -> None:
         changed = [name for name, value, old in before if not _is_same(value, old)]
@@ -59,10 +59,10 @@ def unchanged(
     return check
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _copied(part) for key, part in value.items()}
-    return list(map(_copied, value)) if nest.is_nested(value) else value
+        return {key: _copy(part) for key, part in value.items()}
+    return list(map(_copy, value)) if nest.is_nested(value) else value
 
 
 def _is_same(value: Any, old: Any) -> bool:
@@ -107,14 +107,14 @@ def specs_of(result: Any) -> Any:
     )
 
 
-def weakened(value: Any) -> Callable[[], Any]:
+def hold_weakly(value: Any) -> Callable[[], Any]:
     """Return what gives a structure with specs for its tensors."""
-    leaves = [_weakened(leaf) for leaf in nest.flatten(value)]
+    leaves = [_hold_leaf(leaf) for leaf in nest.flatten(value)]
     form = nest.pack_sequence_as(value, [None] * len(leaves))
     return lambda: nest.pack_sequence_as(form, [leaf() for leaf in leaves])
 
 
-def _weakened(leaf: Any) -> Callable[[], Any]:
+def _hold_leaf(leaf: Any) -> Callable[[], Any]:
     if type(leaf) is Tensor:
         spec = TensorSpec(leaf.shape, leaf.dtype)
         return lambda: spec

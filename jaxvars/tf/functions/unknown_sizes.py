@@ -34,7 +34,7 @@ class Kind(NamedTuple):
             for a, b in zip(self.shapes, other.shapes, strict=True)
         )
 
-    def joined(self, other: Kind) -> Kind | None:
+    def join(self, other: Kind) -> Kind | None:
         """Return the kind of both, None if there is none."""
         if self.rest != other.rest or list(map(len, self.shapes)) != list(map(len, other.shapes)):
             return None
@@ -84,7 +84,7 @@ class OpenSizes:
     def __call__(self, call: Call) -> Axes | None:
         """Return which sizes of a call are open."""
         if self._specs is not None:
-            return self._by_specs(call)
+            return self._axes_by_specs(call)
         if not self._reduces and not self._kinds:
             return None
         kind = kind_of(call.key)
@@ -93,15 +93,15 @@ class OpenSizes:
         fits = [known for known in self._kinds if known.holds(kind)]
         if fits:
             return min(fits, key=lambda known: known.openness).axes
-        return self._relaxed(kind).axes if self._reduces else None
+        return self._relax(kind).axes if self._reduces else None
 
-    def _relaxed(self, kind: Kind) -> Kind:
+    def _relax(self, kind: Kind) -> Kind:
         for known in self._kinds:
-            kind = known.joined(kind) or kind
+            kind = known.join(kind) or kind
         self._kinds.append(kind)
         return kind
 
-    def _by_specs(self, call: Call) -> Axes | None:
+    def _axes_by_specs(self, call: Call) -> Axes | None:
         shapes = [leaf.shape for leaf in call.key[1] if isinstance(leaf, Traced)]
         specs = [spec for spec in self._specs or () if is_spec(spec)]
         if len(specs) > len(shapes):

@@ -58,7 +58,7 @@ def matching_files(pattern: Text) -> Text:
     """Return the sorted names of the files that match patterns."""
     patterns = [text.decode() for text in pattern.ravel()]
     found = sorted({path for each in patterns for path in glob.glob(each)})  # noqa: PTH207 - str
-    return _convert.text_array(np.array(found, object))
+    return _convert.string_array(np.array(found, object))
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:

@@ -15,8 +15,15 @@ import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import floor, magnitude
-from jaxvars.tf.registry.rows import Refused, op, shape_text
-from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
+from jaxvars.tf.registry.rows import Refused, format_shape, op
+from jaxvars.tf.tensors.convert import (
+    dtype_of,
+    is_tensor_like,
+    is_text,
+    pair,
+    string_array,
+    to_array,
+)
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -57,7 +64,7 @@ def _pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 def add(x: Array, y: Array) -> Array:
     """Add, element by element; join strings."""
     if is_text(x) and is_text(y):
-        return text_array(np.asarray(x + y, dtype=object))
+        return string_array(np.asarray(x + y, dtype=object))
     return jnp.add(x, y)
 
 
@@ -341,7 +348,7 @@ def matmul(
         b = _transpose(b, "b", transpose_b, adjoint_b)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}"
+            f"Matrix size-incompatible: In[0]: {format_shape(a)}, In[1]: {format_shape(b)}"
         )
     wanted = None if output_type is None else as_dtype(output_type).dtype
     return jnp.matmul(a, b, preferred_element_type=wanted)

@@ -16,7 +16,7 @@ from jaxvars.tf.random import draws as draws
 from jaxvars.tf.random.stateless import start_of
 from jaxvars.tf.random.streams import source
 from jaxvars.tf.registry.rows import op
-from jaxvars.tf.tensors.convert import as_given, to_array
+from jaxvars.tf.tensors.convert import to_array, to_operand
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 from jaxvars.typing import Array
 
@@ -29,7 +29,7 @@ def leaky_relu(features: Array, alpha: Any = 0.2) -> Array:
     """Return x where it is positive, else alpha times x."""
     if features.dtype.kind in "iu":
         features = features.astype(jnp.float32)
-    return _leaking(features, as_given(alpha, features.dtype))
+    return _leaking(features, to_operand(alpha, features.dtype))
 
 
 @jax.jit
@@ -70,7 +70,7 @@ _gelu_of = jax.jit(jax.nn.gelu, static_argnums=1)
 @op("nn.silu", "features", kinds="float", aliases=("nn.swish",), example="r(2, 3)")
 def silu(features: Array, beta: Any = 1.0) -> Array:
     """Return x times sigmoid(beta x): swish."""
-    return _silu_of(features, as_given(beta, features.dtype))
+    return _silu_of(features, to_operand(beta, features.dtype))
 
 
 @jax.jit

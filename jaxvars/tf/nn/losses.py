@@ -17,8 +17,8 @@ import numpy as np
 
 from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
-from jaxvars.tf.registry.rows import op, shape_text
-from jaxvars.tf.tensors.convert import as_given, to_array
+from jaxvars.tf.registry.rows import format_shape, op
+from jaxvars.tf.tensors.convert import to_array, to_operand
 from jaxvars.tf.tensors.sparse_tensor import host_array
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -76,8 +76,8 @@ def softmax_cross_entropy_with_logits(labels: Array, logits: Array, axis: int = 
         np.broadcast_shapes(labels.shape, logits.shape)
     except ValueError:
         raise refused(
-            f"logits and labels must be broadcastable: logits_size={shape_text(logits)} "
-            f"labels_size={shape_text(labels)} [Op:SoftmaxCrossEntropyWithLogits] name: "
+            f"logits and labels must be broadcastable: logits_size={format_shape(logits)} "
+            f"labels_size={format_shape(labels)} [Op:SoftmaxCrossEntropyWithLogits] name: "
         ) from None
     return _cross_entropy_of(labels, wide, int(axis)).astype(logits.dtype)
 
@@ -194,7 +194,7 @@ def compute_average_loss(
             "Invalid value passed for `per_example_loss`. Expected a tensor with rank at least 1."
         )
     size = per_example_loss.shape[0] if global_batch_size is None else global_batch_size
-    return _average(per_example_loss, sample_weight, as_given(size, per_example_loss.dtype))
+    return _average(per_example_loss, sample_weight, to_operand(size, per_example_loss.dtype))
 
 
 @jax.jit

@@ -13,8 +13,8 @@ import numpy as np
 from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.math.pairs import maximum
 from jaxvars.tf.nn.shapes import layout
-from jaxvars.tf.registry.rows import axes_of, op, shape_text
-from jaxvars.tf.tensors.convert import as_given
+from jaxvars.tf.registry.rows import axes_of, format_shape, op
+from jaxvars.tf.tensors.convert import to_operand
 from jaxvars.tf.tensors.static import refused
 from jaxvars.typing import Array
 
@@ -101,7 +101,9 @@ def batch_normalization(
 
     Example: `tf.nn.batch_normalization(r(2, 3), r(3), p(3), r(3), p(3), 1e-3)`.
     """
-    return _normalized(x, mean, variance, offset, scale, as_given(variance_epsilon, variance.dtype))
+    return _normalized(
+        x, mean, variance, offset, scale, to_operand(variance_epsilon, variance.dtype)
+    )
 
 
 @jax.jit
@@ -124,7 +126,7 @@ def local_response_normalization(
     Example: `tf.nn.local_response_normalization(r(1, 1, 2, 4))`.
     """
     return _responses(
-        input, int(depth_radius), *(as_given(each, input.dtype) for each in (bias, alpha, beta))
+        input, int(depth_radius), *(to_operand(each, input.dtype) for each in (bias, alpha, beta))
     )
 
 
@@ -147,7 +149,7 @@ def bias_add(value: Array, bias: Array, data_format: Any = None) -> Array:
     if value.ndim < 2 or bias.ndim != 1 or bias.shape[0] != value.shape[axis]:
         raise refused(
             "Must provide as many biases as the last dimension of the input tensor: "
-            f"{shape_text(bias)} vs. {shape_text(value)} [Op:BiasAdd] name: "
+            f"{format_shape(bias)} vs. {format_shape(value)} [Op:BiasAdd] name: "
         )
     return value + bias.reshape(-1, *(1,) * (value.ndim - 1 - axis))
 

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import random as core
-from jaxvars.control.vmap_index import EXAMPLE, merged_by
+from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.random.seeds import unseen
@@ -209,7 +209,7 @@ def state_of(key: int, high: int) -> np.ndarray:
 
 def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
     """Return the start for a draw of some values, and advance the state, a variable."""
-    merged_by(state._cell, _furthest)
+    set_merge(state._cell, _furthest)
     is_open = not isinstance(count, int)
     delta = bits.SKIP * (jnp.asarray(count, jnp.int64) if is_open else np.int64(count))
     drawn: list[Array] = []

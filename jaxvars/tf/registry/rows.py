@@ -158,10 +158,10 @@ def op(
         parameters = [*signature.parameters.values()]
         name_too = inspect.Parameter("name", parameters[-1].kind, default=None)
         module = f"jaxvars.tf.{space}" if space else "jaxvars.tf"
-        names: dict[str, Any] = {"__name__": module, "written": _written}
+        names: dict[str, Any] = {"__name__": module, "written": _write_operation}
         function: Any = FunctionType(_FIRST_CALL, names, short)
         function.__module__, function.__qualname__ = module, short
-        function.__doc__, function.__wrapped__ = _documented(call, name, example, differs), call
+        function.__doc__, function.__wrapped__ = _compose_doc(call, name, example, differs), call
         function.__signature__ = signature.replace(parameters=[*parameters, name_too])
         if below.__kwdefaults__:
             function.__defaults__ = below.__defaults__
@@ -179,7 +179,7 @@ def op(
     return made
 
 
-def _documented(call: Callable[..., Any], name: str, example: str, differs: str) -> str:
+def _compose_doc(call: Callable[..., Any], name: str, example: str, differs: str) -> str:
     """Return the docstring of an operation: the example follows what it does."""
     parts = inspect.cleandoc(call.__doc__ or "").split("\n\n")
     if example:
@@ -189,13 +189,13 @@ def _documented(call: Callable[..., Any], name: str, example: str, differs: str)
     return "\n\n".join(parts)
 
 
-def _first_call(*args: Any, **kwargs: Any) -> Any:
+def _write_and_call(*args: Any, **kwargs: Any) -> Any:
     """Write the code of the operation whose globals these are, and call it."""
     names = globals()
     return names["written"](names["row"])(*args, **kwargs)
 
 
-_FIRST_CALL = _first_call.__code__.replace(co_name="a tf operation")  # no def has this name
+_FIRST_CALL = _write_and_call.__code__.replace(co_name="a tf operation")  # no def has this name
 
 
 def operations(
@@ -226,23 +226,23 @@ def operations(
     return attribute
 
 
-def _written(row: Row) -> Any:
+def _write_operation(row: Row) -> Any:
     """Return the operation of a row, with code that converts its arguments."""
     names: dict[str, Any] = {
         "call": row.call, "Tensor": Tensor, "wrap": wrap, "to_array": _convert.to_array,
-        "pair": row.pairing, "alike": _convert.alike, "checked": _checked,
+        "pair": row.pairing, "alike": _convert.match_dtypes, "checked": _check_dtype,
         "ERRORS": (TypeError, ValueError, JaxvarsError, NotImplementedError, IndexError),
-        "translated": _translated, "row": row, "listed": _listed, "REFUSED": Refused,
-        "static": _static, "is_static": _convert.is_static, "ndarray": np.ndarray,
+        "translated": _translate_error, "row": row, "listed": _to_list, "REFUSED": Refused,
+        "static": _compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
         "IndexedSlices": IndexedSlices, "function": row.function,
     }  # fmt: skip
-    function, below, given = row.function, inspect.unwrap(row.call), _given(row)
+    function, below, given = row.function, inspect.unwrap(row.call), _format_arguments(row)
     signature = inspect.signature(function)
     plain = [p.replace(annotation=p.empty, default=p.empty) for p in signature.parameters.values()]
     source = _TEMPLATE.format(
         signature=inspect.Signature(plain),
-        conversions="\n".join(f"    {line}" for line in _conversions(row)) or "    pass",
+        conversions="\n".join(f"    {line}" for line in _write_conversions(row)) or "    pass",
         arguments=given,
         op=_op_of(row),
         fold=_fold(row, given),
@@ -250,11 +250,11 @@ def _written(row: Row) -> Any:
     )
     function.__globals__.update(names)
     name = f"{function.__module__}.{function.__name__}".removeprefix("jaxvars.")
-    function.__code__ = _compiled(source, below.__code__).replace(co_name=name)
+    function.__code__ = _compile_code(source, below.__code__).replace(co_name=name)
     return function
 
 
-def _given(row: Row, apart: str = "") -> str:
+def _format_arguments(row: Row, apart: str = "") -> str:
     """Return the arguments of a call of `row.call`; of one, `apart`, its values."""
     return ", ".join(
         (f"{p.name}=" if p.kind is p.KEYWORD_ONLY else "")
@@ -263,7 +263,7 @@ def _given(row: Row, apart: str = "") -> str:
     )
 
 
-def _compiled(source: str, below: CodeType) -> CodeType:
+def _compile_code(source: str, below: CodeType) -> CodeType:
     """Return the code of a function, all of it where another one is defined, for tracebacks."""
     line = below.co_firstlineno
     place = ast.Pass(lineno=line, end_lineno=line, col_offset=-1, end_col_offset=-1)
@@ -285,7 +285,7 @@ def _fold(row: Row, given: str) -> str:
     return f"static(call, {given}) if {known} else "
 
 
-def _static(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _compute_static(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Compute with sizes, which are known: while a function is traced, too."""
     with context.at(context.EVAL):
         return jax.tree.map(np.asarray, call(*args, **kwargs))
@@ -300,11 +300,11 @@ def _is_pair(row: Row) -> bool:
     return row.same and len(words) == 2 and all(word[-1] not in "*?" for word in words)
 
 
-def _conversions(row: Row) -> list[str]:
+def _write_conversions(row: Row) -> list[str]:
     """Return the lines that make arrays of the tensors."""
     words, op = row.tensors.split(), _op_of(row)
     plain = [word for word in words if word[-1] not in "*?"]
-    lines = _rows_apart(row)
+    lines = _write_rows_code(row)
     if _is_pair(row):
         x, y = plain
         both = f"class_of({x}) is Tensor and class_of({y}) is Tensor"
@@ -327,20 +327,20 @@ def _conversions(row: Row) -> list[str]:
     return lines
 
 
-def _rows_apart(row: Row) -> list[str]:
+def _write_rows_code(row: Row) -> list[str]:
     """Return the lines that do with the rows of `tf.IndexedSlices` what is done with a tensor."""
     x = row.by_rows
-    line = f"if class_of({x}) is IndexedSlices: return {x}.with_values(function({_given(row, x)}))"
-    return [line] if x else []
+    values = f"function({_format_arguments(row, x)})"
+    return [f"if class_of({x}) is IndexedSlices: return {x}.with_values({values})"] if x else []
 
 
-def _listed(values: Any, op: str, same: bool) -> list[Array]:
+def _to_list(values: Any, op: str, same: bool) -> list[Array]:
     if isinstance(values, Tensor) or not isinstance(values, list | tuple):
         values = list(Tensor(_convert.to_array(values)))
-    return _convert.alike(values, op) if same else list(map(_convert.to_array, values))
+    return _convert.match_dtypes(values, op) if same else list(map(_convert.to_array, values))
 
 
-def _checked(array: Array, row: Row, op: str) -> Any:
+def _check_dtype(array: Array, row: Row, op: str) -> Any:
     """Return a type; raise InvalidArgumentError if the operation is not there for it."""
     dtype = _convert.dtype_of(array)
     kinds = row.kinds.split() or ["float", "complex", "int", "bool"]
@@ -352,7 +352,7 @@ def _checked(array: Array, row: Row, op: str) -> Any:
     return array.dtype
 
 
-def _translated(error: Exception, op: str, operands: tuple[Array, ...]) -> Exception:
+def _translate_error(error: Exception, op: str, operands: tuple[Array, ...]) -> Exception:
     """Return what TensorFlow raises where JAX, NumPy or jaxvars refuse."""
     if isinstance(error, OpError):
         return error
@@ -360,7 +360,7 @@ def _translated(error: Exception, op: str, operands: tuple[Array, ...]) -> Excep
         return TypeError(OUT_OF_SCOPE)
     words = str(error)
     if operands and not _broadcast(*operands):
-        words = "Incompatible shapes: {} vs. {}".format(*map(shape_text, operands))
+        words = "Incompatible shapes: {} vs. {}".format(*map(format_shape, operands))
     return refused(f"{words} [Op:{op}] name: ")
 
 
@@ -372,7 +372,7 @@ def _broadcast(x: Array, y: Array) -> bool:
     return True
 
 
-def shape_text(array: Array) -> str:
+def format_shape(array: Array) -> str:
     """Return the shape of an array as TensorFlow's messages write it: [2,3]."""
     return f"[{','.join(map(str, array.shape))}]"
 

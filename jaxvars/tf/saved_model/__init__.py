@@ -29,13 +29,18 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import SavedError
 from jaxvars.tf.errors import DataLossError
 from jaxvars.tf.listing import namespace
-from jaxvars.tf.saved_model.functions import default_of, functions_of, programs_of, served
+from jaxvars.tf.saved_model.functions import (
+    default_of,
+    functions_of,
+    programs_of,
+    programs_to_serve,
+)
 from jaxvars.tf.saved_model.options import LoadOptions as LoadOptions
 from jaxvars.tf.saved_model.options import SaveOptions as SaveOptions
 from jaxvars.tf.saved_model.options import VariablePolicy
 from jaxvars.tf.saved_model.restored import RestoredFunction, SignatureFunction
 from jaxvars.tf.saved_model.tree import Asset as Asset
-from jaxvars.tf.saved_model.tree import Assets, Item, LoadedObject, Tree, rebuilt
+from jaxvars.tf.saved_model.tree import Assets, Item, LoadedObject, Tree, rebuild
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.checkpoint import is_traced
 from jaxvars.tf.train.stored import SAVED_FILE, SAVED_TREE
@@ -108,15 +113,17 @@ def save(
         )
     programs: dict[str, Any] = {}
     graph, assets = graphs.graph_of(obj), Assets(Path(export_dir))
-    sizes = _sizes(graph)
-    tree = Tree([_item(graph, i, programs, sizes, assets) for i in range(len(graph.objects))], {})
+    sizes = _list_sizes(graph)
+    tree = Tree(
+        [_describe_item(graph, i, programs, sizes, assets) for i in range(len(graph.objects))], {}
+    )
     if signatures is None:
         signatures = default_of(functions_of(graph.objects[0]))
     if not isinstance(signatures, Mapping):
         signatures = {} if signatures is None else {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
     for name, function in signatures.items():
         tree.signatures[name] = f"signature_{name}"
-        programs[f"signature_{name}"] = served(function, sizes)
+        programs[f"signature_{name}"] = programs_to_serve(function, sizes)
     Path(export_dir).mkdir(parents=True, exist_ok=True)
     variables = {
         **graphs.by_name(graph),
@@ -135,13 +142,13 @@ class _Flat(CoreModule):
         vars(self).update(variables)
 
 
-def _sizes(graph: graphs.Graph) -> list[int]:
+def _list_sizes(graph: graphs.Graph) -> list[int]:
     """Return the sizes that the variables have, some of which arguments may have, too."""
     found = {size for variable in graphs.by_name(graph).values() for size in variable.shape}
     return sorted(found - {1}, reverse=True)[:8]
 
 
-def _item(
+def _describe_item(
     graph: graphs.Graph, number: int, programs: dict[str, Any], sizes: Sequence[int], assets: Assets
 ) -> Item:
     """Describe an object, and add the programs of its functions."""
@@ -187,7 +194,7 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
         return RestoredFunction(saved, "" if word is None else word.rpartition("_")[0])
 
     try:
-        root = rebuilt(tree, variables, function, Assets(Path(export_dir)).load)
+        root = rebuild(tree, variables, function, Assets(Path(export_dir)).load)
     except ValueError as error:
         raise DataLossError(None, None, f"{file}: {error}") from error
     served_functions = {

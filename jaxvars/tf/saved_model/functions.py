@@ -20,7 +20,7 @@ from jaxvars.export.functions import Known, first_objects, trace
 from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf import nest
 from jaxvars.tf.errors import OpError
-from jaxvars.tf.functions.arguments import outside
+from jaxvars.tf.functions.arguments import to_core
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.function import BoundFunction, Function
 from jaxvars.tf.saved_model.restored import RestoredFunction, concrete_of
@@ -53,9 +53,9 @@ def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
     given = (function.__self__,) if isinstance(function, BoundFunction) else ()
     if owner._specs is not None:
         return _programs_for(function.get_concrete_function(), sizes)
-    asked = [made for made in owner._requested(given) if made._is_open]
+    asked = [made for made in owner._list_requested(given) if made._is_open]
     known = [one for made in asked for one in _programs_for(made, sizes)]
-    called = [one for one in _called(owner._core, given) if not _is_symbolic(one)]
+    called = [one for one in _programs_of_calls(owner._core, given) if not _is_symbolic(one)]
     return list({id(one._executable): one for one in [*known, *called]}.values())
 
 
@@ -65,7 +65,7 @@ def _is_symbolic(program: CoreConcrete) -> bool:
     )
 
 
-def _called(core: CoreFunction, given: tuple[Any, ...]) -> list[CoreConcrete]:
+def _programs_of_calls(core: CoreFunction, given: tuple[Any, ...]) -> list[CoreConcrete]:
     """Return the programs of a function that were made by calls."""
     wanted = [id(x) for x in given]
     return [
@@ -81,15 +81,15 @@ def _programs_for(function: ConcreteFunction, sizes: Sequence[int]) -> list[Core
         return [function.core]
 
     def made(args: Any, kwargs: Any) -> CoreConcrete:
-        given = {key: outside(value) for key, value in kwargs.items()}
+        given = {key: to_core(value) for key, value in kwargs.items()}
         return concrete_of(
-            trace(function._compiled, tuple(map(outside, (*function._own, *args))), given)
+            trace(function._compiled, tuple(map(to_core, (*function._own, *args))), given)
         )
 
-    return opened(made, (function._args, function._kwargs), sizes, function.name)
+    return make_open(made, (function._args, function._kwargs), sizes, function.name)
 
 
-def opened(
+def make_open(
     make: Callable[..., CoreConcrete], given: Any, sizes: Sequence[int], name: str
 ) -> list[CoreConcrete]:
     """Return programs for unknown dimensions; where that fails, the first stays unknown.
@@ -97,16 +97,16 @@ def opened(
     Where a number of dimensions is open, there is a program for each up to four.
     """
     if any(spec.shape.rank is None for spec in _specs_in(given)):
-        return _of_ranks(make, given, sizes, name)
+        return _make_for_ranks(make, given, sizes, name)
     try:
-        return [make(*nest.map_structure(_core_spec, given))]
+        return [make(*nest.map_structure(_to_core_spec, given))]
     except _REFUSALS as error:
-        if not _open_sizes(given, 0):
+        if not _has_open_sizes(given, 0):
             raise
         found: list[CoreConcrete] = []
-        for size in sizes if _open_sizes(given, 1) else ():
+        for size in sizes if _has_open_sizes(given, 1) else ():
             with contextlib.suppress(*_REFUSALS):
-                spec = functools.partial(_core_spec, size=size)
+                spec = functools.partial(_to_core_spec, size=size)
                 found.append(make(*nest.map_structure(spec, given)))
         if not found:
             raise SavedError(
@@ -118,16 +118,16 @@ def opened(
         return found
 
 
-def _of_ranks(
+def _make_for_ranks(
     make: Callable[..., CoreConcrete], given: Any, sizes: Sequence[int], name: str
 ) -> list[CoreConcrete]:
     """Return programs for numbers of dimensions that are open."""
     found: list[CoreConcrete] = []
     errors: list[Exception] = []
     for rank in range(_RANKS):
-        filled = nest.map_structure(functools.partial(_with_rank, rank=rank), given)
+        filled = nest.map_structure(functools.partial(_set_rank, rank=rank), given)
         try:
-            found += opened(make, filled, sizes, name)
+            found += make_open(make, filled, sizes, name)
         except _REFUSALS as error:
             errors.append(error)
     if not found:
@@ -135,7 +135,7 @@ def _of_ranks(
     return found
 
 
-def _with_rank(value: Any, rank: int) -> Any:
+def _set_rank(value: Any, rank: int) -> Any:
     if not isinstance(value, TensorSpec) or value.shape.rank is not None:
         return value
     return TensorSpec([None] * rank, value.dtype, value.name)
@@ -145,12 +145,12 @@ def _specs_in(given: Any) -> list[TensorSpec]:
     return [spec for spec in nest.flatten(given) if isinstance(spec, TensorSpec)]
 
 
-def _open_sizes(given: Any, first: int) -> bool:
+def _has_open_sizes(given: Any, first: int) -> bool:
     """Return whether there are unknown dimensions from some dimension on."""
     return any(None in tuple(spec.shape)[first:] for spec in _specs_in(given))
 
 
-def _core_spec(value: Any, size: int | None = None) -> Any:
+def _to_core_spec(value: Any, size: int | None = None) -> Any:
     """Return a spec as the core's, with a size for those that are open after the first."""
     if not isinstance(value, TensorSpec):
         return value
@@ -191,7 +191,7 @@ def _can_be_served(function: Any) -> bool:
     return all(isinstance(part, TensorSpec) for part in parts)
 
 
-def served(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
+def programs_to_serve(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
     """Return the programs of a function as it is served: of tensors by name, to a dict of them."""
     concrete = function
     if isinstance(function, Function | BoundFunction) and function.input_signature is not None:
@@ -206,21 +206,23 @@ def served(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
 
     def serve(**tensors: Any) -> Any:
         def filled(x: Any) -> Any:
-            return tensors[str(x.name)] if isinstance(x, TensorSpec) else outside(x)
+            return tensors[str(x.name)] if isinstance(x, TensorSpec) else to_core(x)
 
         args, kwargs = nest.map_structure(filled, (concrete._args, concrete._kwargs))
-        return _by_name(wrap(concrete._compiled(*concrete._own, *args, **kwargs)), concrete.name)
+        return _name_results(
+            wrap(concrete._compiled(*concrete._own, *args, **kwargs)), concrete.name
+        )
 
     kind = inspect.Parameter.KEYWORD_ONLY
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in specs])
     setattr(serve, "__signature__", signature)  # noqa: B010 - pyright knows no such name
     program = _compile(serve)
-    return opened(
+    return make_open(
         lambda given: concrete_of(trace(program, (), given)), (specs,), sizes, concrete.name
     )
 
 
-def _by_name(result: Any, name: str) -> dict[str, Any]:
+def _name_results(result: Any, name: str) -> dict[str, Any]:
     if isinstance(result, Tensor):
         result = [result]
     if isinstance(result, list | tuple):

@@ -13,7 +13,7 @@ from jaxvars.export.forms import Tensor as TensorForm
 from jaxvars.export.functions import Known, trace
 from jaxvars.export.loaded import SavedFunction
 from jaxvars.tensors.spec import TensorSpec as CoreSpec
-from jaxvars.tf.functions.arguments import inside, outside
+from jaxvars.tf.functions.arguments import to_body, to_core
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -55,7 +55,7 @@ class RestoredFunction(Node):
         except TypeError:
             raise self._mismatch(args, kwargs) from None
         for program in self._saved.programs:
-            fitted = _fitted(program.arguments, bound)
+            fitted = _fit_arguments(program.arguments, bound)
             if fitted is not None:
                 return wrap(self._saved(*fitted.args, **fitted.kwargs))
         raise self._mismatch(args, kwargs)
@@ -74,7 +74,7 @@ class RestoredFunction(Node):
         if (saved := self._saved) is None:
             return found
         for program in saved.programs:
-            given = {name: _specs(form) for name, form in program.arguments.items()}
+            given = {name: _to_specs(form) for name, form in program.arguments.items()}
             bound = inspect.BoundArguments(saved.__signature__, OrderedDict(given))
             found.append(concrete_of(trace(saved.function, bound.args, bound.kwargs)))
         return found
@@ -106,7 +106,7 @@ class SignatureFunction(Node):
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         bound = self._saved.__signature__.bind(**given)
         for program in self._saved.programs:
-            fitted = _fitted(program.arguments, bound)
+            fitted = _fit_arguments(program.arguments, bound)
             if fitted is not None:
                 return wrap(self._saved(**fitted.kwargs))
         raise TypeError(f"{self._saved} got {given}.")
@@ -114,12 +114,12 @@ class SignatureFunction(Node):
     @property
     def structured_input_signature(self) -> tuple[tuple[()], dict[str, TensorSpec]]:
         """The arguments: none by position, specs by name."""
-        return (), {name: _spec(form, name) for name, form in self._program.arguments.items()}
+        return (), {name: _to_spec(form, name) for name, form in self._program.arguments.items()}
 
     @property
     def structured_outputs(self) -> dict[str, TensorSpec]:
         """The specs of the results by name."""
-        return {name: _spec(form, name) for name, form in self._program.outputs.items()}
+        return {name: _to_spec(form, name) for name, form in self._program.outputs.items()}
 
     @property
     def inputs(self) -> list[TensorSpec]:
@@ -142,21 +142,21 @@ class SignatureFunction(Node):
         return f"<ConcreteFunction {self._program}>"
 
 
-def _specs(form: Form) -> Any:
+def _to_specs(form: Form) -> Any:
     """Return the arguments of a form, with specs for tensors."""
     if isinstance(form, TensorForm):
         return CoreSpec(tuple(s if isinstance(s, int) else None for s in form.shape), form.dtype)
     if isinstance(form, Static):
         return form.value
     if isinstance(form, Mapping):
-        return {key: _specs(child) for key, child in form.items()}
+        return {key: _to_specs(child) for key, child in form.items()}
     if form is None:
         return None
-    parts = map(_specs, form)
+    parts = map(_to_specs, form)
     return type(form)(*parts) if hasattr(form, "_fields") else type(form)(parts)
 
 
-def _spec(form: TensorForm, name: str) -> TensorSpec:
+def _to_spec(form: TensorForm, name: str) -> TensorSpec:
     sizes = [size if isinstance(size, int) else None for size in form.shape]
     return TensorSpec(sizes, form.dtype, name)
 
@@ -166,13 +166,13 @@ class _Unlike(Exception):  # noqa: N818 - a signal between us, not an error
     """An argument that is not what a program takes."""
 
 
-def _fitted(forms: Mapping[str, Form], bound: inspect.BoundArguments) -> Any:
+def _fit_arguments(forms: Mapping[str, Form], bound: inspect.BoundArguments) -> Any:
     """Return the arguments of a call as a program takes them; None if it does not."""
     new = inspect.BoundArguments(bound.signature, OrderedDict(bound.arguments))
     new.apply_defaults()
     try:
         for name, value in new.arguments.items():
-            given = value if name in bound.arguments else inside(value)
+            given = value if name in bound.arguments else to_body(value)
             new.arguments[name] = _fit(forms[name], given)
     except (_Unlike, TypeError, ValueError, KeyError):
         return None
@@ -183,7 +183,7 @@ def _fit(form: Form, value: Any) -> Any:
     if isinstance(form, TensorForm):
         return _fit_tensor(form, value)
     if isinstance(form, Static):
-        outer = outside(value)
+        outer = to_core(value)
         if type(outer) is not type(form.value) or outer != form.value:
             raise _Unlike
         return outer

@@ -83,7 +83,7 @@ class LoadedObject(Holder):
         return function(*args, **kwargs)
 
 
-def rebuilt(
+def rebuild(
     tree: Tree,
     variables: Mapping[str, CoreVariable],
     function: Callable[[str | None], Any],
@@ -162,10 +162,10 @@ class Assets:
         if source not in self._names:
             if not Path(source).is_file():
                 raise FileNotFoundError(f"There is no file {asset._path} to be saved as an asset.")
-            self._names[source] = self._free(Path(source).name)
+            self._names[source] = self._free_name(Path(source).name)
         return self._names[source]
 
-    def _free(self, name: str) -> str:
+    def _free_name(self, name: str) -> str:
         taken, number, found = set(self._names.values()), 1, name
         while found in taken:
             found, number = f"{name}_{number}", number + 1

@@ -61,7 +61,7 @@ def join(inputs: list[Text], separator: str = "") -> Text:
         first, second = shapes[:2]
         raise refused(f"Input shapes do not match: {list(first)} vs. {list(second)}")
     if not inputs:
-        return _convert.text_array(np.array("", object))
+        return _convert.string_array(np.array("", object))
     return each(lambda *parts: separator.encode().join(parts), *inputs)
 
 
@@ -112,7 +112,7 @@ def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Text:
     text = _only(input, "tf.strings.split")
     given = None if sep is None else known(_convert.to_array(sep), "sep").item()
     parts = text.split(given or None, maxsplit)
-    return _convert.text_array(np.array(parts, object))
+    return _convert.string_array(np.array(parts, object))
 
 
 @op("strings.bytes_split", "input", kinds="string", text=True, eager_only=HOST, example="'ab'")
@@ -122,7 +122,7 @@ def bytes_split(input: Text) -> Text:
     Differs from TensorFlow: of one string only.
     """
     text = _only(input, "tf.strings.bytes_split")
-    return _convert.text_array(np.array([text[i : i + 1] for i in range(len(text))], object))
+    return _convert.string_array(np.array([text[i : i + 1] for i in range(len(text))], object))
 
 
 def _only(text: Text, name: str) -> bytes:

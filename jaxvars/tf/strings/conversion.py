@@ -109,7 +109,7 @@ def format_(template: Any, inputs: Any, placeholder: Any = "{}", summarize: Any 
         )
     shown = [_format_array(known(_convert.to_array(x), "a tensor"), summarize) for x in given]
     text = "".join(a + b for a, b in zip(parts, [*shown, ""], strict=True))
-    return _convert.text_array(np.array(text, object))
+    return _convert.string_array(np.array(text, object))
 
 
 def _format_array(array: np.ndarray, few: int, depth: int = 0) -> str:

@@ -137,7 +137,7 @@ def unicode_split_with_offsets(
     output = _codec(input_encoding)
     parts = [chr(number).encode(output) for _, number in found]
     places = np.array([at for at, _ in found], np.int64)
-    return _convert.text_array(np.array(parts, object)), _convert.to_array(places)
+    return _convert.string_array(np.array(parts, object)), _convert.to_array(places)
 
 
 @op("strings.unicode_encode", "input", kinds="int", text=True, eager_only=HOST)

@@ -29,8 +29,8 @@ from jaxvars.tf.tensors.python_values import (
     of_numpy,
     of_python,
 )
-from jaxvars.tf.tensors.python_values import text_array as text_array
-from jaxvars.tf.tensors.python_values import unsupported as unsupported
+from jaxvars.tf.tensors.python_values import string_array as string_array
+from jaxvars.tf.tensors.python_values import unsupported_error as unsupported_error
 from jaxvars.tracing import context
 
 Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objects: strings
@@ -51,21 +51,24 @@ def to_array(value: Any, dtype: DType | None = None, *, hint: DType | None = Non
     """
     convert = BOXES.get(type(value))
     if convert is not None:
-        return _checked(convert(value), dtype, value)
+        return _check_dtype(convert(value), dtype, value)
     if isinstance(value, jax.Array):
-        return _checked(value, dtype, value)
+        return _check_dtype(value, dtype, value)
     if isinstance(value, ArrayProxy):
-        return _checked(value.value, dtype, value)
+        return _check_dtype(value.value, dtype, value)
     if hasattr(value, "__jax_array__"):
-        return _checked(value.__jax_array__(), dtype, value)
-    if CONVERSIONS and (made := converted(value, hint if dtype is None else dtype)) is not None:
+        return _check_dtype(value.__jax_array__(), dtype, value)
+    if (
+        CONVERSIONS
+        and (made := convert_registered(value, hint if dtype is None else dtype)) is not None
+    ):
         return made
     if hint is not None and dtype is None:
-        dtype = _possible(value, hint)
-    return _of_host(value, dtype)
+        dtype = _usable_hint(value, hint)
+    return _to_host_array(value, dtype)
 
 
-def converted(value: Any, dtype: DType | None) -> Array | None:
+def convert_registered(value: Any, dtype: DType | None) -> Array | None:
     """Return the array that a user's function makes of a value; None if there is no such one."""
     for _, classes, function in CONVERSIONS:
         if isinstance(value, classes):
@@ -103,11 +106,11 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
         b = to_array(y)
         a = _operand(x, b)
     if a.dtype != b.dtype:
-        raise mixed(op, 1, dtype_of(a), dtype_of(b))
+        raise mixed_error(op, 1, dtype_of(a), dtype_of(b))
     return a, b
 
 
-def as_given(value: Any, dtype: Any) -> Array:
+def to_operand(value: Any, dtype: Any) -> Array:
     """Return a number or tensor as an array of a type; of a number, one that need not be sent."""
     if type(value) in (int, float):
         return np.asarray(value, dtype)
@@ -126,7 +129,7 @@ def _operand(value: Any, other: Array) -> Array:
     return to_array(value, dtype_of(other))
 
 
-def alike(values: Sequence[Any], op: str) -> list[Array]:
+def match_dtypes(values: Sequence[Any], op: str) -> list[Array]:
     """Return some operands as arrays of one type: that of the first tensor, or of the first."""
     first = next((value for value in values if is_tensor_like(value)), None)
     wanted = None if first is None else to_array(first)
@@ -135,12 +138,12 @@ def alike(values: Sequence[Any], op: str) -> list[Array]:
         array = to_array(value) if wanted is None else _operand(value, wanted)
         wanted = array if wanted is None else wanted
         if array.dtype != wanted.dtype:
-            raise mixed(op, i, dtype_of(wanted), dtype_of(array))
+            raise mixed_error(op, i, dtype_of(wanted), dtype_of(array))
         arrays.append(array)
     return arrays
 
 
-def mixed(op: str, number: int, wanted: DType, got: DType) -> InvalidArgumentError:
+def mixed_error(op: str, number: int, wanted: DType, got: DType) -> InvalidArgumentError:
     """Return the error that says that the types of two operands differ."""
     return InvalidArgumentError(
         message=f"cannot compute {op} as input #{number}(zero-based) was expected to be a "
@@ -149,7 +152,7 @@ def mixed(op: str, number: int, wanted: DType, got: DType) -> InvalidArgumentErr
 
 
 # ---------------------------------------------------------------- what is not a tensor
-def _checked(array: Array, dtype: DType | None, value: Any) -> Array:
+def _check_dtype(array: Array, dtype: DType | None, value: Any) -> Array:
     if dtype is not None and dtype_of(array) != dtype:
         raise ValueError(
             f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype "
@@ -158,7 +161,7 @@ def _checked(array: Array, dtype: DType | None, value: Any) -> Array:
     return array
 
 
-def _possible(value: Any, hint: DType) -> DType | None:
+def _usable_hint(value: Any, hint: DType) -> DType | None:
     """Return the hint if a value that is not a tensor can have that type without being changed."""
     if isinstance(value, np.ndarray | np.generic) or is_array_like(value):
         is_number = np.asarray(value).dtype.kind in "biufc"
@@ -168,7 +171,7 @@ def _possible(value: Any, hint: DType) -> DType | None:
     return hint if (fits(kind, hint) if kind else hint.is_numeric) else None
 
 
-def _of_host(value: Any, dtype: DType | None) -> Array:
+def _to_host_array(value: Any, dtype: DType | None) -> Array:
     """Return the array that a value of Python or NumPy stands for."""
     refuse_masked(
         jax.tree.leaves(value) if isinstance(value, list | tuple) else [value], "a tensor"
@@ -178,7 +181,7 @@ def _of_host(value: Any, dtype: DType | None) -> Array:
         made = of_numpy(given, dtype)
         is_shared = made is given
     elif isinstance(value, list | tuple) and _holds_tensors(value):
-        return _stacked(value, dtype)
+        return _stack(value, dtype)
     elif is_array_like(value):
         made, is_shared = of_numpy(np.asarray(value), dtype), True
     else:
@@ -195,8 +198,8 @@ def _holds_tensors(value: Any) -> bool:
     return is_tensor_like(value) or hasattr(value, "__jax_array__")
 
 
-def _stacked(value: Sequence[Any], dtype: DType | None) -> Array:
-    parts = [_cast(part, dtype) for part in value] if dtype else alike(value, "Pack")
+def _stack(value: Sequence[Any], dtype: DType | None) -> Array:
+    parts = [_cast(part, dtype) for part in value] if dtype else match_dtypes(value, "Pack")
     shapes = {part.shape for part in parts}
     if len(shapes) > 1:
         raise InvalidArgumentError(
@@ -213,7 +216,7 @@ def _cast(part: Any, dtype: DType) -> Array:
         return to_array(part, dtype)
     array = to_array(part)
     if is_text(array) or dtype == string:
-        return _checked(array, dtype, part)
+        return _check_dtype(array, dtype, part)
     return array.astype(dtype.dtype)
 
 

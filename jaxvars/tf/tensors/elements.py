@@ -108,11 +108,11 @@ def sliced(structure: Any) -> tuple[int, Callable[[int], Element]]:
 def batched(elements: Sequence[Element]) -> Element:
     """Return some elements as one, with a new first dimension."""
     columns = [[host(leaf) for leaf in leaves(element)] for element in elements]
-    stacks = [_stacked(i, column) for i, column in enumerate(zip(*columns, strict=True))]
+    stacks = [_stack(i, column) for i, column in enumerate(zip(*columns, strict=True))]
     return packed(elements[0], stacks)
 
 
-def _stacked(component: int, column: Sequence[np.ndarray]) -> np.ndarray:
+def _stack(component: int, column: Sequence[np.ndarray]) -> np.ndarray:
     first = column[0].shape
     for i, leaf in enumerate(column):
         if leaf.shape != first:
@@ -134,7 +134,7 @@ def padded(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
     count = len(leaves(elements[0]))
     wanted = [None] * count if shapes is None else shapes_of(elements[0], shapes)
     fillers = leaves(values) if is_structure(values) else [values] * count
-    made = [_padded(*each) for each in zip(columns, wanted, fillers, strict=True)]
+    made = [_pad_column(*each) for each in zip(columns, wanted, fillers, strict=True)]
     return packed(elements[0], made)
 
 
@@ -155,7 +155,7 @@ def shapes_of(element: Element, shapes: Any) -> list[Any]:
     return [found for part, shape in pairs for found in shapes_of(part, shape)]
 
 
-def _padded(column: Sequence[np.ndarray], shape: Any, value: Any) -> np.ndarray:
+def _pad_column(column: Sequence[np.ndarray], shape: Any, value: Any) -> np.ndarray:
     largest = np.max([leaf.shape for leaf in column], axis=0).astype(int).tolist()
     given = largest if shape is None else [-1 if n is None else int(n) for n in shape]
     sizes = [most if n == -1 else n for n, most in zip(given, largest, strict=True)]

@@ -49,12 +49,12 @@ def of_python(value: Any, dtype: DType | None) -> np.ndarray:
     if dtype is not None and all(kind is not None and fits(kind, dtype) for kind in kinds):
         found = dtype
     else:
-        found = _default(leaves, _joined(leaves, kinds))
+        found = _default_dtype(leaves, _join_kinds(leaves, kinds))
         if dtype is not None:
             raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {c_name(dtype)}")
     if found == string:
-        return text_array(_rectangle(value, np.dtype(object)))
-    return _numbers(value, found, dtype is not None)
+        return string_array(_to_rectangle(value, np.dtype(object)))
+    return _to_numbers(value, found, dtype is not None)
 
 
 def of_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
@@ -62,8 +62,8 @@ def of_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
     if dtype is not None and dtype != string and array.dtype.kind in "SUTOMm":
         return array.astype(dtype.dtype)  # numbers in strings, times, Python's numbers
     if array.dtype.kind in "SUTO":
-        return text_array(_texts(array))
-    found = _of_same_type(array) if dtype is None else dtype
+        return string_array(_check_strings(array))
+    found = _to_same_type(array) if dtype is None else dtype
     if found == string:
         raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype string")
     if found.is_integer and array.dtype.kind in "fc" and not np.isfinite(array).all():
@@ -74,7 +74,7 @@ def of_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
     return array if found.dtype == array.dtype else array.astype(found.dtype)
 
 
-def _of_same_type(array: np.ndarray) -> DType:
+def _to_same_type(array: np.ndarray) -> DType:
     try:
         return as_dtype(array.dtype)
     except TypeError:
@@ -89,7 +89,7 @@ def is_array_like(value: Any) -> bool:
     return is_object and (hasattr(value, "__array__") or hasattr(value, "__array_interface__"))
 
 
-def unsupported(value: Any) -> ValueError:
+def unsupported_error(value: Any) -> ValueError:
     """Return the error that says that something is not a tensor."""
     return ValueError(
         f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
@@ -102,7 +102,7 @@ def c_name(dtype: DType) -> str:
     return {"float32": "float", "float64": "double", "float16": "half"}.get(dtype.name, dtype.name)
 
 
-def text_array(array: np.ndarray) -> np.ndarray:
+def string_array(array: np.ndarray) -> np.ndarray:
     """Return strings as an array of bytes objects."""
     made = np.empty(array.shape, dtype=object)
     for index, part in np.ndenumerate(array):
@@ -138,13 +138,13 @@ def kind_of_leaf(leaf: Any) -> Kind | None:
 def kind_of(value: Any) -> Kind | None:
     """Return what all numbers in nested lists are read as; None if there are none."""
     leaves = leaves_of(value)
-    return _joined(leaves, {kind_of_leaf(leaf) for leaf in leaves}) if leaves else None
+    return _join_kinds(leaves, {kind_of_leaf(leaf) for leaf in leaves}) if leaves else None
 
 
-def _joined(leaves: list[Any], kinds: set[Kind | None]) -> Kind:
+def _join_kinds(leaves: list[Any], kinds: set[Kind | None]) -> Kind:
     first = kind_of_leaf(leaves[0])
     if first is None:
-        raise unsupported(leaves[0])
+        raise unsupported_error(leaves[0])
     if not kinds <= _JOINS[first] | {first}:
         raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
     return float if first is int and not kinds.isdisjoint(_FLOATS) else first
@@ -163,7 +163,7 @@ def fits(kind: Kind, dtype: DType) -> bool:
     return dtype.is_complex if kind is complex else dtype == string
 
 
-def _default(leaves: list[Any], kind: Kind) -> DType:
+def _default_dtype(leaves: list[Any], kind: Kind) -> DType:
     if kind is not int:
         return as_dtype(_DEFAULTS[kind])
     is_small = _INT32.min <= min(leaves) and max(leaves) <= _INT32.max
@@ -171,11 +171,11 @@ def _default(leaves: list[Any], kind: Kind) -> DType:
 
 
 # ---------------------------------------------------------------- arrays
-def _numbers(value: Any, dtype: DType, is_asked_for: bool) -> np.ndarray:
+def _to_numbers(value: Any, dtype: DType, is_asked_for: bool) -> np.ndarray:
     if dtype.is_integer:
-        return _integers(value, dtype)
+        return _to_integers(value, dtype)
     with np.errstate(over="ignore"):
-        made = _rectangle(value, dtype.dtype)
+        made = _to_rectangle(value, dtype.dtype)
     if dtype == float32 and not is_asked_for:
         too_large = np.isinf(made)
         if too_large.any() and np.isfinite(np.array(value, np.float64)[too_large]).any():
@@ -186,9 +186,9 @@ def _numbers(value: Any, dtype: DType, is_asked_for: bool) -> np.ndarray:
     return made
 
 
-def _integers(value: Any, dtype: DType) -> np.ndarray:
+def _to_integers(value: Any, dtype: DType) -> np.ndarray:
     try:
-        wide = _rectangle(value, np.dtype(np.uint64 if dtype.name == "uint64" else np.int64))
+        wide = _to_rectangle(value, np.dtype(np.uint64 if dtype.name == "uint64" else np.int64))
     except OverflowError:
         raise ValueError(
             "Can't convert Python sequence with out-of-range integer to Tensor."
@@ -199,14 +199,14 @@ def _integers(value: Any, dtype: DType) -> np.ndarray:
     return made
 
 
-def _rectangle(value: Any, dtype: np.dtype) -> np.ndarray:
+def _to_rectangle(value: Any, dtype: np.dtype) -> np.ndarray:
     try:
         return np.array(value, dtype=dtype)
     except (ValueError, TypeError):
         raise ValueError("Can't convert non-rectangular Python sequence to Tensor.") from None
 
 
-def _texts(array: np.ndarray) -> np.ndarray:
+def _check_strings(array: np.ndarray) -> np.ndarray:
     other = next((x for x in array.flat if not isinstance(x, str | bytes)), b"")
     if array.dtype.kind == "O" and not isinstance(other, bytes):
         raise ValueError(

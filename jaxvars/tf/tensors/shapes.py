@@ -39,7 +39,7 @@ class TensorShape:
 
     def __init__(self, dims: Any) -> None:
         is_open = dims is None or (isinstance(dims, TensorShape) and not dims)
-        self._sizes: tuple[int | None, ...] | None = None if is_open else _sizes(dims)
+        self._sizes: tuple[int | None, ...] | None = None if is_open else _to_sizes(dims)
 
     @property
     def rank(self) -> int | None:
@@ -65,7 +65,7 @@ class TensorShape:
 
     def num_elements(self) -> int | None:
         """Return the number of elements; None when a size is unknown."""
-        return math.prod(self._known()) if self.is_fully_defined() else None
+        return math.prod(self._known_sizes()) if self.is_fully_defined() else None
 
     def is_fully_defined(self) -> bool:
         """Return whether all sizes are known."""
@@ -130,16 +130,16 @@ class TensorShape:
     def with_rank_at_least(self, rank: int) -> TensorShape:
         """Return the shape; raise ValueError when it has fewer dimensions."""
         is_right = self._sizes is None or len(self._sizes) >= rank
-        return self._required(is_right, f"must have rank at least {rank}")
+        return self._require(is_right, f"must have rank at least {rank}")
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
         """Return the shape; raise ValueError when it has more dimensions."""
         is_right = self._sizes is None or len(self._sizes) <= rank
-        return self._required(is_right, f"must have rank at most {rank}")
+        return self._require(is_right, f"must have rank at most {rank}")
 
     def assert_has_rank(self, rank: int) -> None:
         """Raise ValueError when the rank is another one."""
-        self._required(self.rank in (None, rank), f"must have rank {rank}")
+        self._require(self.rank in (None, rank), f"must have rank {rank}")
 
     def assert_same_rank(self, other: Any) -> None:
         """Raise ValueError when both ranks are known and differ."""
@@ -154,23 +154,23 @@ class TensorShape:
 
     def assert_is_fully_defined(self) -> None:
         """Raise ValueError when a size is unknown."""
-        self._required(self.is_fully_defined(), "is not fully defined")
+        self._require(self.is_fully_defined(), "is not fully defined")
 
-    def _required(self, is_right: bool, words: str) -> TensorShape:
+    def _require(self, is_right: bool, words: str) -> TensorShape:
         if not is_right:
             raise ValueError(f"Shape {self} {words}")
         return self
 
-    def _known(self) -> tuple[Any, ...]:
+    def _known_sizes(self) -> tuple[Any, ...]:
         if self._sizes is None:
             raise ValueError("Cannot take the length of shape with unknown rank.")
         return self._sizes
 
     def __len__(self) -> int:
-        return len(self._known())
+        return len(self._known_sizes())
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._known())
+        return iter(self._known_sizes())
 
     def __bool__(self) -> bool:
         return self._sizes is not None
@@ -218,9 +218,9 @@ def as_shape(shape: Any) -> TensorShape:
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
-def _sizes(dims: Any) -> tuple[int | None, ...]:
+def _to_sizes(dims: Any) -> tuple[int | None, ...]:
     if isinstance(dims, TensorShape):
-        return dims._known()
+        return dims._known_sizes()
     if isinstance(dims, str):
         raise TypeError(
             f"Failed to convert '{dims!r}' to a shape: '{dims!r}'could not be converted to a "
@@ -231,10 +231,10 @@ def _sizes(dims: Any) -> tuple[int | None, ...]:
         parts = list(dims)
     except TypeError:
         parts = [dims]
-    return tuple(map(_size, parts))
+    return tuple(map(_to_size, parts))
 
 
-def _size(part: Any) -> int | None:
+def _to_size(part: Any) -> int | None:
     if part is None:
         return None
     try:

@@ -77,7 +77,7 @@ class IndexedSlices:
     __repr__ = __str__
 
 
-def _dense(slices: IndexedSlices) -> Array:
+def _to_dense(slices: IndexedSlices) -> Array:
     """Return the whole tensor."""
     if slices.dense_shape is None:
         raise ValueError(
@@ -101,5 +101,5 @@ def _unflatten(shape: tuple[int, ...] | None, parts: Any) -> IndexedSlices:
     return IndexedSlices(wrap(parts[0]), wrap(parts[1]), wrap(known))
 
 
-BOXES[IndexedSlices] = _dense
+BOXES[IndexedSlices] = _to_dense
 jax.tree_util.register_pytree_node(IndexedSlices, _flatten, _unflatten)

@@ -131,7 +131,7 @@ def of_host(indices: Any, values: np.ndarray, sizes: Any) -> SparseTensor:
     rank = len(sizes)
     return SparseTensor(
         np.asarray(indices, np.int64).reshape(-1, rank),
-        Tensor(_convert.text_array(values)) if values.dtype == object else values,
+        Tensor(_convert.string_array(values)) if values.dtype == object else values,
         np.asarray(sizes, np.int64),
     )
 

@@ -67,7 +67,7 @@ class TypeSpec(ABC):
             return None
         columns = zip(*(spec._serialize() for spec in (self, *others)), strict=True)
         try:
-            return type(self)(*map(_merged, columns))
+            return type(self)(*map(_merge, columns))
         except ValueError:
             return None
 
@@ -95,7 +95,7 @@ class TypeSpec(ABC):
         return f"{type(self).__name__}({', '.join(map(repr, self._serialize()))})"
 
 
-def _merged(column: tuple[Any, ...]) -> Any:
+def _merge(column: tuple[Any, ...]) -> Any:
     first = column[0]
     if isinstance(first, TensorShape):
         for other in column[1:]:

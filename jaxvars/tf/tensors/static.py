@@ -47,7 +47,7 @@ def known(value: Any, what: str) -> np.ndarray:
             return np.array(value)
         parts = [known(part, what) for part in value]
         if any(part.dtype == object for part in parts):
-            return _sizes(parts)
+            return _stack_sizes(parts)
         return np.array(parts, dtype=None if value else np.int64)
     if is_open(value):
         made = np.empty((), object)
@@ -72,7 +72,7 @@ def _is_plain(value: Any) -> bool:
     return type(value) is int
 
 
-def _sizes(parts: list[np.ndarray]) -> np.ndarray:
+def _stack_sizes(parts: list[np.ndarray]) -> np.ndarray:
     """Return single sizes, some of which are open, as one array."""
     made = np.empty(len(parts), object)
     made[:] = [as_size(part.reshape(())[()]) for part in parts]

@@ -50,15 +50,15 @@ def _name_method(method: Any, name: str) -> Any:
     return method
 
 
-def _unary(name: str) -> Callable[[Any], Any]:
+def _make_unary(name: str) -> Callable[[Any], Any]:
     return _name_method(lambda self: OPERATIONS[name](self), f"__{name}__")
 
 
-def _binary(name: str) -> Callable[[Any, Any], Any]:
+def _make_binary(name: str) -> Callable[[Any, Any], Any]:
     return _name_method(lambda self, other: OPERATIONS[name](self, other), f"__{name}__")
 
 
-def _reflected(name: str) -> Callable[[Any, Any], Any]:
+def _make_reflected(name: str) -> Callable[[Any, Any], Any]:
     return _name_method(lambda self, other: OPERATIONS[name](other, self), f"__r{name}__")
 
 
@@ -68,20 +68,20 @@ class TensorLike:
     __slots__ = ()
     __array_priority__ = 100
 
-    __add__, __radd__ = _binary("add"), _reflected("add")
-    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
-    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
-    __truediv__, __rtruediv__ = _binary("truediv"), _reflected("truediv")
-    __floordiv__, __rfloordiv__ = _binary("floordiv"), _reflected("floordiv")
-    __mod__, __rmod__ = _binary("mod"), _reflected("mod")
-    __pow__, __rpow__ = _binary("pow"), _reflected("pow")
-    __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
-    __and__, __rand__ = _binary("and"), _reflected("and")
-    __or__, __ror__ = _binary("or"), _reflected("or")
-    __xor__, __rxor__ = _binary("xor"), _reflected("xor")
-    __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("invert")
-    __lt__, __le__, __gt__, __ge__ = map(_binary, ("lt", "le", "gt", "ge"))
-    __eq__, __ne__ = _binary("eq"), _binary("ne")
+    __add__, __radd__ = _make_binary("add"), _make_reflected("add")
+    __sub__, __rsub__ = _make_binary("sub"), _make_reflected("sub")
+    __mul__, __rmul__ = _make_binary("mul"), _make_reflected("mul")
+    __truediv__, __rtruediv__ = _make_binary("truediv"), _make_reflected("truediv")
+    __floordiv__, __rfloordiv__ = _make_binary("floordiv"), _make_reflected("floordiv")
+    __mod__, __rmod__ = _make_binary("mod"), _make_reflected("mod")
+    __pow__, __rpow__ = _make_binary("pow"), _make_reflected("pow")
+    __matmul__, __rmatmul__ = _make_binary("matmul"), _make_reflected("matmul")
+    __and__, __rand__ = _make_binary("and"), _make_reflected("and")
+    __or__, __ror__ = _make_binary("or"), _make_reflected("or")
+    __xor__, __rxor__ = _make_binary("xor"), _make_reflected("xor")
+    __neg__, __abs__, __invert__ = _make_unary("neg"), _make_unary("abs"), _make_unary("invert")
+    __lt__, __le__, __gt__, __ge__ = map(_make_binary, ("lt", "le", "gt", "ge"))
+    __eq__, __ne__ = _make_binary("eq"), _make_binary("ne")
     __hash__: Any = None  # each class says what to use instead
 
     # ------------------------------------------------------------ conversion
@@ -257,18 +257,18 @@ class Tensor(TensorLike):
     def __repr__(self) -> str:
         name = _name_of(self)
         if not context.is_tracer(self._array):
-            return f"<tf.Tensor: {_described(self)}, numpy={described_value(self)}>"
+            return f"<tf.Tensor: {_describe(self)}, numpy={describe_value(self)}>"
         if not name:
-            return f"<tf.Tensor: {_described(self)}>"
+            return f"<tf.Tensor: {_describe(self)}>"
         return f"<tf.Tensor {name!r} shape={self.shape} dtype={self.dtype.name}>"
 
     def __str__(self) -> str:
         if context.is_tracer(self._array):
             name = _name_of(self)
-            return f"Tensor({f'{chr(34)}{name}{chr(34)}, ' if name else ''}{_described(self)})"
+            return f"Tensor({f'{chr(34)}{name}{chr(34)}, ' if name else ''}{_describe(self)})"
         value = self.numpy()
         text = repr(value) if isinstance(value, bytes) else str(value)
-        return f"tf.Tensor({_broken(text)}, {_described(self)})"
+        return f"tf.Tensor({_break_line(text)}, {_describe(self)})"
 
     def __format__(self, spec: str) -> str:
         return format(self.numpy(), spec)
@@ -282,19 +282,19 @@ def _name_of(x: Tensor) -> str:
         return ""
 
 
-def _described(x: Any) -> str:
+def _describe(x: Any) -> str:
     return f"shape={x.shape}, dtype={x.dtype.name}"
 
 
-def described_value(x: Tensor) -> str:
+def describe_value(x: Tensor) -> str:
     """Return the value as it stands in a repr."""
     value = x.numpy()
     if isinstance(value, np.ndarray):
-        return _broken(repr(value))
+        return _break_line(repr(value))
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def _broken(text: str) -> str:
+def _break_line(text: str) -> str:
     return "\n" + text if "\n" in text else text
 
 

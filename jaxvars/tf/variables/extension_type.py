@@ -92,7 +92,7 @@ class ExtensionType:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = [_field(cls, name, kind) for name, kind in _annotations(cls).items()]
+        own = [_make_field(cls, name, kind) for name, kind in _read_annotations(cls).items()]
         inherited = [f for f in cls._fields if f.name not in {o.name for o in own}]
         cls._fields = (*inherited, *own)
         needed = [f.default is inspect.Parameter.empty for f in cls._fields]
@@ -101,7 +101,7 @@ class ExtensionType:
                 f"In {cls.__name__}, a field without a default comes after one that has one."
             )
         made = vars(cls).get("__init__")
-        cls.__init__ = _constructor(cls, made)  # pyright: ignore[reportAttributeAccessIssue]
+        cls.__init__ = _make_constructor(cls, made)  # pyright: ignore[reportAttributeAccessIssue]
         cls.Spec = type(f"{cls.__name__}.Spec", (ExtensionTypeSpec,), {"value_type": cls})
         jax.tree_util.register_pytree_node(cls, _flatten, _unflatten)
 
@@ -146,7 +146,7 @@ class ExtensionTypeSpec:
     value_type: ClassVar[Any] = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        bound = _signature(self.value_type).bind(*args, **kwargs)
+        bound = _make_signature(self.value_type).bind(*args, **kwargs)
         bound.apply_defaults()
         self._parts = dict(bound.arguments)
 
@@ -208,7 +208,7 @@ def as_dict(value: ExtensionType) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- classes
-def _annotations(cls: type) -> dict[str, Any]:
+def _read_annotations(cls: type) -> dict[str, Any]:
     """Return the annotations of a class alone, with those that are strings evaluated."""
     own = inspect.get_annotations(cls)
     if any(isinstance(kind, str) for kind in own.values()):
@@ -220,7 +220,7 @@ def _annotations(cls: type) -> dict[str, Any]:
     return {name: kind for name, kind in own.items() if typing.get_origin(kind) is not ClassVar}
 
 
-def _field(cls: type, name: str, kind: Any) -> Field:
+def _make_field(cls: type, name: str, kind: Any) -> Field:
     if name in _RESERVED or name.startswith("_tf_"):
         raise ValueError(f"The field name '{name}' is reserved.")
     if not _is_known(kind):
@@ -230,7 +230,7 @@ def _field(cls: type, name: str, kind: Any) -> Field:
         )
     default = vars(cls).get(name, inspect.Parameter.empty)
     if default is not inspect.Parameter.empty:
-        default = _converted(default, kind, name)
+        default = _convert(default, kind, name)
     return Field(name, kind, default)
 
 
@@ -248,16 +248,16 @@ def _is_known(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, classes)
 
 
-def _signature(cls: Any) -> inspect.Signature:
+def _make_signature(cls: Any) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature(
         [inspect.Parameter(f.name, kind, default=f.default) for f in cls._fields]
     )
 
 
-def _constructor(cls: type[ExtensionType], made: Callable[..., None] | None) -> Any:
+def _make_constructor(cls: type[ExtensionType], made: Callable[..., None] | None) -> Any:
     """Return the `__init__` of a class: its own one, or one that takes the fields."""
-    signature = None if made is not None else _signature(cls)
+    signature = None if made is not None else _make_signature(cls)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes that
         vars(self)["_is_open"] = True
@@ -283,28 +283,28 @@ def _finish(made: Any) -> None:
     unknown = vars(made).keys() - {f.name for f in made._fields} - {"_is_open"}
     for name in sorted(unknown):
         raise ValueError(f"ExtensionType {type(made).__name__} has no field {name}.")
-    new = {f.name: _converted(vars(made)[f.name], f.kind, f.name) for f in made._fields}
+    new = {f.name: _convert(vars(made)[f.name], f.kind, f.name) for f in made._fields}
     vars(made).clear()
     vars(made).update(new)
     made.__validate__()
 
 
 # ---------------------------------------------------------------- values
-def _converted(value: Any, kind: Any, name: str) -> Any:
+def _convert(value: Any, kind: Any, name: str) -> Any:
     """Return a value as a field of a type holds it."""
     if kind is Tensor:
-        return _tensor(value, None, name)
+        return _to_tensor(value, None, name)
     if isinstance(kind, TensorSpec):
-        return _tensor(value, kind, name)
+        return _to_tensor(value, kind, name)
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is tuple and isinstance(value, tuple | list):
-        return _converted_tuple(value, inner, name)
+        return _convert_tuple(value, inner, name)
     if origin is collections.abc.Mapping and isinstance(value, Mapping):
         return ImmutableDict(
-            {key: _converted(part, inner[1], f"{name}[{key!r}]") for key, part in value.items()}
+            {key: _convert(part, inner[1], f"{name}[{key!r}]") for key, part in value.items()}
         )
     if origin in (typing.Union, types.UnionType):
-        return _one_of(value, inner, name)
+        return _convert_union(value, inner, name)
     if origin is typing.Literal and value in inner:
         return value
     wanted = type(None) if kind is None else kind
@@ -314,7 +314,7 @@ def _converted(value: Any, kind: Any, name: str) -> Any:
     raise TypeError(f"{name}: expected '{said}', got {type(value).__name__!r}")
 
 
-def _tensor(value: Any, spec: TensorSpec | None, name: str) -> Any:
+def _to_tensor(value: Any, spec: TensorSpec | None, name: str) -> Any:
     if isinstance(value, Variable):
         return value
     try:
@@ -326,19 +326,19 @@ def _tensor(value: Any, spec: TensorSpec | None, name: str) -> Any:
     return tensor
 
 
-def _converted_tuple(value: Any, inner: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+def _convert_tuple(value: Any, inner: tuple[Any, ...], name: str) -> tuple[Any, ...]:
     kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
     if len(kinds) != len(value):
         raise TypeError(f"{name}: expected a tuple of {len(kinds)} elements, got {len(value)}")
     pairs = enumerate(zip(value, kinds, strict=True))
-    return tuple(_converted(part, kind, f"{name}[{i}]") for i, (part, kind) in pairs)
+    return tuple(_convert(part, kind, f"{name}[{i}]") for i, (part, kind) in pairs)
 
 
-def _one_of(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
+def _convert_union(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
     """Return a value as one of some types: tensors come last, as almost all becomes one."""
     for kind in sorted(kinds, key=lambda kind: kind is Tensor or isinstance(kind, TensorSpec)):
         try:
-            return _converted(value, kind, name)
+            return _convert(value, kind, name)
         except TypeError:
             continue
     said = " | ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
@@ -360,13 +360,13 @@ def _flatten(value: Any) -> tuple[tuple[Any, ...], _Rest]:
     if names is None:
         names = tuple(name for name in sorted(found) if _holds_tensors(found[name]))
     others = tuple((name, found[name]) for name in sorted(found.keys() - set(names)))
-    return tuple(_outside(found[name]) for name in names), _Rest(type(value), names, others)
+    return tuple(_to_core(found[name]) for name in names), _Rest(type(value), names, others)
 
 
 def _unflatten(rest: _Rest, children: Any) -> Any:
     made = object.__new__(rest.kind)
     vars(made).update(rest.others, _changing=rest.names)
-    vars(made).update(zip(rest.names, map(_inside, children), strict=True))
+    vars(made).update(zip(rest.names, map(_to_body, children), strict=True))
     return made
 
 
@@ -378,21 +378,21 @@ def _holds_tensors(value: Any) -> bool:
     return isinstance(value, Tensor | Variable | ExtensionType | SparseTensor)
 
 
-def _outside(value: Any) -> Any:
+def _to_core(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_outside, value))
+        return tuple(map(_to_core, value))
     if isinstance(value, ImmutableDict):
-        return {key: _outside(part) for key, part in value.items()}
+        return {key: _to_core(part) for key, part in value.items()}
     if isinstance(value, Variable):
         return value.aliased
     return value._array if isinstance(value, Tensor) else value
 
 
-def _inside(value: Any) -> Any:
+def _to_body(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_inside, value))
+        return tuple(map(_to_body, value))
     if isinstance(value, dict):
-        return ImmutableDict({key: _inside(part) for key, part in value.items()})
+        return ImmutableDict({key: _to_body(part) for key, part in value.items()})
     if isinstance(value, CoreVariable):
         return face_of(value)
     return Tensor(value) if isinstance(value, jax.Array | np.ndarray) else value

@@ -106,13 +106,13 @@ class Module(CoreModule):
             expand_composites: of no effect.
         """
         seen = None if with_path else {id(self): self}
-        found = _flat(self, (), recursive, attribute_traversal_key, seen)
+        found = _flatten_module(self, (), recursive, attribute_traversal_key, seen)
         for path, leaf in found:
             if predicate is None or predicate(leaf):
                 yield (path, leaf) if with_path else leaf
 
 
-def _flat(
+def _flatten_module(
     module: CoreModule,
     path: Path,
     recursive: bool,
@@ -135,7 +135,7 @@ def _flat(
             if recursive and isinstance(leaf, CoreModule) and not is_around:
                 inner.append((leaf_path, leaf))
     for below, submodule in inner:
-        yield from _flat(submodule, below, recursive, key, seen, (*outer, module))
+        yield from _flatten_module(submodule, below, recursive, key, seen, (*outer, module))
 
 
 def _property_leaves(module: CoreModule, path: Path) -> list[tuple[Path, Any]]:

@@ -67,7 +67,7 @@ def variable_creator_scope(variable_creator: Creator) -> Generator[None]:
         yield
 
 
-def created(make: Callable[..., Any], given: dict[str, Any]) -> Any:
+def create_variable(make: Callable[..., Any], given: dict[str, Any]) -> Any:
     """Return what the creators of the open scopes make of the arguments of `tf.Variable`."""
     for creator in CREATORS.value:
         make = functools.partial(creator, make)

@@ -27,7 +27,7 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 
-def _refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
+def _make_refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
     def refuse(self: Updates, other: Any) -> Any:
         raise RuntimeError(
             f"`variable {operator}= value` with `tf.Variable`s is not supported. Use "
@@ -43,7 +43,7 @@ def _name_method(method: Any, name: str, words: str) -> Any:
     return method
 
 
-def _assign_by(how: str, words: str) -> Callable[..., Any]:
+def _make_assign(how: str, words: str) -> Callable[..., Any]:
     """Return the method that adds to the value, or subtracts from it."""
     op, change = f"Assign{how.title()}VariableOp", f"assign_{how}"
 
@@ -60,7 +60,7 @@ def _assign_by(how: str, words: str) -> Callable[..., Any]:
     return _name_method(assign, change, words)
 
 
-def _scatter(how: str, words: str) -> Callable[..., Any]:
+def _make_scatter(how: str, words: str) -> Callable[..., Any]:
     """Return the method that changes rows by those of `tf.IndexedSlices`."""
 
     def scatter(
@@ -72,17 +72,17 @@ def _scatter(how: str, words: str) -> Callable[..., Any]:
                 f"{sparse_delta}"
             )
         parts = sparse_delta.indices, sparse_delta.values
-        return self._scattered(f"scatter_{how}", f"ResourceScatter{how.title()}", *parts)
+        return self._scatter(f"scatter_{how}", f"ResourceScatter{how.title()}", *parts)
 
     return _name_method(scatter, f"scatter_{how}", words)
 
 
-def _scatter_nd(how: str, words: str) -> Callable[..., Any]:
+def _make_scatter_nd(how: str, words: str) -> Callable[..., Any]:
     """Return the method that changes parts by index."""
 
     def scatter(self: Updates, indices: Any, updates: Any, name: str | None = None) -> Any:
         op = f"ResourceScatterNd{how.title()}"
-        return self._scattered(f"scatter_nd_{how}", op, indices, updates)
+        return self._scatter(f"scatter_nd_{how}", op, indices, updates)
 
     return _name_method(scatter, f"scatter_nd_{how}", words)
 
@@ -92,11 +92,11 @@ class Updates(TensorLike):
 
     __slots__ = ()
 
-    __iadd__ = _refusal("+", "assign_add(value)")
-    __isub__ = _refusal("-", "assign_sub(value)")
-    __imul__ = _refusal("*", "assign(variable * value)")
-    __itruediv__ = _refusal("/", "assign(variable / value)")
-    __ipow__ = _refusal("**", "assign(variable ** value)")
+    __iadd__ = _make_refusal("+", "assign_add(value)")
+    __isub__ = _make_refusal("-", "assign_sub(value)")
+    __imul__ = _make_refusal("*", "assign(variable * value)")
+    __itruediv__ = _make_refusal("/", "assign(variable / value)")
+    __ipow__ = _make_refusal("**", "assign(variable ** value)")
 
     @property
     @abstractmethod
@@ -141,8 +141,8 @@ class Updates(TensorLike):
         self.aliased.assign(text_or(array))
         return self._unread() if read_value else None
 
-    assign_add = _assign_by("add", "Add `delta` to the value.")
-    assign_sub = _assign_by("sub", "Subtract `delta` from the value.")
+    assign_add = _make_assign("add", "Add `delta` to the value.")
+    assign_sub = _make_assign("sub", "Subtract `delta` from the value.")
 
     def load(self, value: Any, session: Any = None) -> None:
         """Make `value` the value."""
@@ -175,34 +175,34 @@ class Updates(TensorLike):
             )
         return array
 
-    scatter_update = _scatter("update", "Replace rows by those of `tf.IndexedSlices`.")
-    scatter_add = _scatter("add", "Add `tf.IndexedSlices`.")
-    scatter_sub = _scatter("sub", "Subtract `tf.IndexedSlices`.")
-    scatter_mul = _scatter("mul", "Multiply by `tf.IndexedSlices`.")
-    scatter_div = _scatter("div", "Divide by `tf.IndexedSlices`.")
-    scatter_max = _scatter("max", "Take the larger of rows and `tf.IndexedSlices`.")
-    scatter_min = _scatter("min", "Take the smaller of rows and `tf.IndexedSlices`.")
+    scatter_update = _make_scatter("update", "Replace rows by those of `tf.IndexedSlices`.")
+    scatter_add = _make_scatter("add", "Add `tf.IndexedSlices`.")
+    scatter_sub = _make_scatter("sub", "Subtract `tf.IndexedSlices`.")
+    scatter_mul = _make_scatter("mul", "Multiply by `tf.IndexedSlices`.")
+    scatter_div = _make_scatter("div", "Divide by `tf.IndexedSlices`.")
+    scatter_max = _make_scatter("max", "Take the larger of rows and `tf.IndexedSlices`.")
+    scatter_min = _make_scatter("min", "Take the smaller of rows and `tf.IndexedSlices`.")
 
-    scatter_nd_update = _scatter_nd("update", "Replace parts by index.")
-    scatter_nd_add = _scatter_nd("add", "Add to parts by index.")
-    scatter_nd_sub = _scatter_nd("sub", "Subtract from parts by index.")
-    scatter_nd_max = _scatter_nd("max", "Take the larger of parts and updates.")
-    scatter_nd_min = _scatter_nd("min", "Take the smaller of parts and updates.")
+    scatter_nd_update = _make_scatter_nd("update", "Replace parts by index.")
+    scatter_nd_add = _make_scatter_nd("add", "Add to parts by index.")
+    scatter_nd_sub = _make_scatter_nd("sub", "Subtract from parts by index.")
+    scatter_nd_max = _make_scatter_nd("max", "Take the larger of parts and updates.")
+    scatter_nd_min = _make_scatter_nd("min", "Take the smaller of parts and updates.")
 
     def batch_scatter_update(
         self, sparse_delta: Any, use_locking: bool = False, name: Any = None
     ) -> Any:
         """Replace rows batch by batch by those of `tf.IndexedSlices`."""
-        return self._scattered(
+        return self._scatter(
             "batch_scatter_update",
             "batch_scatter_update",
             sparse_delta.indices,
             sparse_delta.values,
         )
 
-    def _scattered(self, method: str, op: str, indices: Any, values: Any) -> Any:
+    def _scatter(self, method: str, op: str, indices: Any, values: Any) -> Any:
         places, new = to_array(indices), to_array(values, self.dtype)
-        with _scattering(op):
+        with _translate_errors(op):
             if not context.is_tracer(places) and places.size and np.asarray(places).min() < 0:
                 raise IndexError(f"index {np.asarray(places).min()} is below 0")  # not from the end
             getattr(self.aliased, method)(places, new)
@@ -213,13 +213,13 @@ class Updates(TensorLike):
         array = to_array(value, self.dtype)
         shape = self.aliased._cell.aval.shape
         index = OPERATIONS["index_of"](key, shape)
-        with _scattering("ResourceStridedSliceAssign"):
+        with _translate_errors("ResourceStridedSliceAssign"):
             self.aliased[index].assign(array)
         return self._unread()
 
 
 @contextmanager
-def _scattering(op: str) -> Generator[None]:
+def _translate_errors(op: str) -> Generator[None]:
     """Raise what TensorFlow raises where jaxvars refuses."""
     try:
         yield

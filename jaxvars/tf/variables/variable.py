@@ -28,14 +28,14 @@ from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike, described_value
+from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike, describe_value
 from jaxvars.tf.variables.options import (
     CREATORS,
     VariableAggregation,
     VariableOptions,
     VariableSynchronization,
     check_options,
-    created,
+    create_variable,
 )
 from jaxvars.tf.variables.updates import Updates, text_or
 from jaxvars.tracing import context
@@ -99,7 +99,7 @@ class Variable(Updates, Proxy):
     ) -> None:
         if CREATORS.value:
             given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-            self._become(created(Variable, given))
+            self._become(create_variable(Variable, given))
             return
         if initial_value is None:
             raise ValueError(
@@ -270,7 +270,7 @@ class Variable(Updates, Proxy):
             return f"<{words}>"
         if value is None or context.is_tracer(value):
             return f"<{words}>"
-        return f"<{words}, numpy={described_value(Tensor(_held(value)))}>"
+        return f"<{words}, numpy={describe_value(Tensor(_from_core(value)))}>"
 
     def __format__(self, spec: str) -> str:
         return format(self.numpy(), spec) if spec else str(self)
@@ -288,11 +288,11 @@ def face_of(variable: CoreVariable) -> Variable:
 
 
 def _read(variable: Variable) -> Array:
-    return _held(variable._variable.value)
+    return _from_core(variable._variable.value)
 
 
-def _held(value: Array) -> Array:
-    return _convert.text_array(value) if type(value) is np.ndarray else value
+def _from_core(value: Array) -> Array:
+    return _convert.string_array(value) if type(value) is np.ndarray else value
 
 
 def _first_value(initial_value: Any, dtype: DType | None) -> Any:

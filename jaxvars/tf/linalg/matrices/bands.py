@@ -17,7 +17,7 @@ from jax import lax
 from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.matrices.solve import check_matrix
 from jaxvars.tf.registry.rows import Refused, op
-from jaxvars.tf.tensors.convert import alike, to_array
+from jaxvars.tf.tensors.convert import match_dtypes, to_array
 from jaxvars.typing import Array
 
 _INEXACT = "float complex"
@@ -26,7 +26,7 @@ _INEXACT = "float complex"
 def three_diagonals(diagonals: Any, form: str) -> list[Array]:
     """Return the diagonals above, at and below the middle, each of full length."""
     if form == "sequence":
-        high, middle, low = alike(list(diagonals), "Pack")
+        high, middle, low = match_dtypes(list(diagonals), "Pack")
         return [_pad_part(high, middle, (0, 1)), middle, _pad_part(low, middle, (1, 0))]
     diagonals = to_array(diagonals)
     if form == "compact":

@@ -12,8 +12,8 @@ import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import magnitude
-from jaxvars.tf.registry.rows import Refused, op, shape_text
-from jaxvars.tf.tensors.convert import alike
+from jaxvars.tf.registry.rows import Refused, format_shape, op
+from jaxvars.tf.tensors.convert import match_dtypes
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -149,7 +149,8 @@ def matvec(
         a = jnp.swapaxes(jnp.conj(a) if adjoint_a else a, -1, -2)
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(
-            f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b[..., None])}"
+            f"Matrix size-incompatible: In[0]: {format_shape(a)}, "
+            f"In[1]: {format_shape(b[..., None])}"
         )
     return jnp.matmul(a, b[..., None])[..., 0]
 
@@ -170,7 +171,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     >>> einsum("ij,j->i", [[1.0, 2.0]], [3.0, 4.0])
     <tf.Tensor: shape=(1,), dtype=float32, numpy=array([11.], dtype=float32)>
     """
-    arrays = alike(inputs, "Einsum")
+    arrays = match_dtypes(inputs, "Einsum")
     optimize = kwargs.pop("optimize", "greedy")
     kwargs.pop("name", None)
     if kwargs:
