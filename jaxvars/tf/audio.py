@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxvars.tf.registry.rows import op, operations
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import known, one_int, refused
+from jaxvars.tf.tensors.static import one_int, refused, require_known
 
 Text: TypeAlias = np.ndarray
 
@@ -75,7 +75,7 @@ def encode_wav(audio: Any, sample_rate: Any) -> Text:
 
     Example: `tf.io.decode_raw(tf.audio.encode_wav([[0.5, 0.1], [-1.0, 0.3]], 16000), tf.int8)`.
     """
-    sound, rate = known(audio, "audio"), one_int(sample_rate, "sample_rate")
+    sound, rate = require_known(audio, "audio"), one_int(sample_rate, "sample_rate")
     if sound.ndim != 2:
         raise refused(f"audio must be 2-dimensional{list(sound.shape)}")
     if rate <= 0:

@@ -24,7 +24,7 @@ from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import dtype_of, is_text
 from jaxvars.tf.tensors.dtypes import as_dtype, int32
-from jaxvars.tf.tensors.static import known, one_axis, one_int, refused
+from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -226,9 +226,9 @@ def sequence_mask(lengths: Array, maxlen: Any = None, dtype: Any = "bool") -> Ar
     known there.
     """
     if maxlen is None:
-        size = int(known(lengths, "maxlen").max(initial=0))
+        size = int(require_known(lengths, "maxlen").max(initial=0))
     else:
-        if not isinstance(maxlen, int) and known(maxlen, "maxlen").ndim:
+        if not isinstance(maxlen, int) and require_known(maxlen, "maxlen").ndim:
             raise refused(f"Argument `maxlen` must be scalar for sequence_mask, received {maxlen}")
         size = one_int(maxlen, "maxlen")
     return (jnp.arange(size) < lengths[..., None]).astype(as_dtype(dtype).dtype)

@@ -21,7 +21,7 @@ from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import known, one_axis, one_int, refused, space_of
+from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known, space_of
 from jaxvars.tf.tensors.tensor import OPERATIONS
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -219,7 +219,7 @@ def boolean_mask(tensor: Array, mask: Any, axis: Any = None) -> Array:
 
     Differs from TensorFlow: inside a `tf.function` the mask must be known.
     """
-    chosen = known(mask, "mask (use tf.where(mask, x, 0), which keeps the shape): it")
+    chosen = require_known(mask, "mask (use tf.where(mask, x, 0), which keeps the shape): it")
     start = 0 if axis is None else one_axis(axis, tensor.ndim)
     if not chosen.ndim:
         raise refused("mask cannot be scalar.")
@@ -239,7 +239,7 @@ def where(condition: Array, x: Any = None, y: Any = None) -> Array:
     if (x is None) != (y is None):
         raise refused("x and y must both be non-None or both be None.")
     if x is None:
-        found = known(condition, "condition (give x and y, too, which keeps the shape): it")
+        found = require_known(condition, "condition (give x and y, too, which keeps the shape): it")
         return jnp.asarray(np.argwhere(found), dtype=np.int64)
     if condition.dtype != np.bool_:
         raise refused(f"where expected condition to be a bool tensor but it is {condition.dtype}")

@@ -11,7 +11,7 @@ import numpy as np
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.static import ints, known, one_axis, one_int, refused, space_of
+from jaxvars.tf.tensors.static import ints, one_axis, one_int, refused, require_known, space_of
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -84,7 +84,7 @@ def unstack(value: Array, num: Any = None, axis: Any = 0) -> list[Array]:
 def split(value: Array, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> list[Array]:
     """Cut into a number of equal parts, or into parts of given sizes."""
     place = one_axis(axis, value.ndim)
-    sizes = known(num_or_size_splits, "num_or_size_splits")
+    sizes = require_known(num_or_size_splits, "num_or_size_splits")
     total = value.shape[place]
     if not sizes.ndim:
         if int(sizes) < 1 or total % int(sizes):
@@ -129,7 +129,7 @@ def dynamic_partition(data: Array, partitions: Any, num_partitions: Any) -> list
 
     Example: `tf.dynamic_partition(r(4), [0, 1, 1, 0], 3)`.
     """
-    which = known(partitions, "partitions")
+    which = require_known(partitions, "partitions")
     if data.shape[: which.ndim] != which.shape:
         raise refused(
             f"data.shape {list(data.shape)} must start with partitions.shape {list(which.shape)}"
@@ -149,7 +149,7 @@ def dynamic_stitch(indices: Any, data: Any) -> Array:
     Differs from TensorFlow: the indices must be known while a function is traced; what is
     overwritten has gradient 0.
     """
-    places = [known(part, "indices") for part in indices]
+    places = [require_known(part, "indices") for part in indices]
     values = _convert.match_dtypes(data, "DynamicStitch")
     rest = values[0].shape[places[0].ndim :]
     for where, value in zip(places, values, strict=True):

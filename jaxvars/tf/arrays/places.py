@@ -13,7 +13,7 @@ import numpy as np
 from jaxvars.tf.arrays.gather import checkable
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import ints, is_known, known, one_axis, refused, space_of
+from jaxvars.tf.tensors.static import ints, is_known, one_axis, refused, require_known, space_of
 from jaxvars.typing import Array
 
 
@@ -105,7 +105,7 @@ def transpose(a: Array, perm: Any = None, conjugate: bool = False) -> Array:
 @op("reverse", "tensor", op="ReverseV2", text=True, example="r(2, 3), [1]")
 def reverse(tensor: Array, axis: Any) -> Array:
     """Reverse along some dimensions."""
-    if known(axis, "axis").ndim != 1:
+    if require_known(axis, "axis").ndim != 1:
         raise refused("'dims' must be 1-dimension, not 0")
     dims = ints(axis, "axis")
     for i, dim in enumerate(dims):
@@ -164,7 +164,7 @@ class ApproxTopK(NamedTuple):
 @op("unravel_index", "indices dims", example="[7, 2], [3, 3]")
 def unravel_index(indices: Array, dims: Array) -> Array:
     """Return the indices in each dimension of what flat indices point at."""
-    sizes = known(dims, "dims").reshape(-1)
+    sizes = require_known(dims, "dims").reshape(-1)
     product = math.prod(map(int, sizes))
     if product == 0:
         raise refused("Input dims cannot contain a dim of zero, but dims contains zero")

@@ -46,7 +46,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> 
 def _end(x: Any, wanted: DType | None) -> np.ndarray:
     if type(x) is int and abs(x) < 2**31 and wanted is None:
         return np.asarray(x, np.int32)  # the common case, in a hurry
-    return _static.known(to_array(x, hint=wanted), "a range")
+    return _static.require_known(to_array(x, hint=wanted), "a range")
 
 
 def _open_sequence(ends: list[np.ndarray], kind: DType) -> Array:

@@ -13,14 +13,14 @@ from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.static import ints, known, one_axis, refused, space_of
+from jaxvars.tf.tensors.static import ints, one_axis, refused, require_known, space_of
 from jaxvars.typing import Array
 
 
 @op("expand_dims", "input", text=True, example="r(2, 3), 0")
 def expand_dims(input: Array, axis: Any) -> Array:
     """Insert a dimension of size 1."""
-    if not isinstance(axis, int) and known(axis, "axis").size != 1:
+    if not isinstance(axis, int) and require_known(axis, "axis").size != 1:
         raise refused("'dim' must be a tensor with a single value")
     return space_of(input).expand_dims(input, one_axis(axis, input.ndim + 1))
 
@@ -46,7 +46,7 @@ def squeeze(input: Array, axis: Any = None) -> Array:
 def tile(input: Array, multiples: Any) -> Array:
     """Repeat a tensor along each dimension."""
     counts = ints(multiples, "multiples")
-    if len(counts) != input.ndim or known(multiples, "multiples").ndim != 1:
+    if len(counts) != input.ndim or require_known(multiples, "multiples").ndim != 1:
         raise refused(
             f"Expected multiples argument to be a vector of length {input.ndim} but got length "
             f"{len(counts)}"
@@ -57,7 +57,7 @@ def tile(input: Array, multiples: Any) -> Array:
 @op("repeat", "input", text=True, example="r(2, 2), 2, axis=0")
 def repeat(input: Array, repeats: Any, axis: Any = None) -> Array:
     """Repeat each element, or each slice along an axis."""
-    counts = known(repeats, "repeats")
+    counts = require_known(repeats, "repeats")
     input = input if input.ndim else input.reshape(1)
     found = None if axis is None else one_axis(axis, input.ndim)
     size = input.size if found is None else input.shape[found]
@@ -89,7 +89,7 @@ def ensure_shape(x: Array, shape: Any) -> Array:
 @op("pad", "tensor", text=True, example="r(2, 2), [[1, 0], [0, 2]], constant_values=7")
 def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Array:
     """Pad with a constant, or by reflection."""
-    widths = known(paddings, "paddings")
+    widths = require_known(paddings, "paddings")
     if widths.shape != (tensor.ndim, 2):
         raise refused(
             "The first dimension of paddings must be the rank of inputs"
@@ -132,7 +132,7 @@ def space_to_batch(input: Array, block_shape: Any, paddings: Any) -> Array:
     Example: `tf.space_to_batch(r(1, 2, 3, 1), [2, 2], [[0, 0], [1, 0]])`.
     """
     blocks = ints(block_shape, "block_shape")
-    widths = known(paddings, "paddings").reshape(-1, 2).tolist()
+    widths = require_known(paddings, "paddings").reshape(-1, 2).tolist()
     rest = input.ndim - 1 - len(blocks)
     input = jnp.pad(input, [(0, 0), *widths, *[(0, 0)] * rest])
     split = _divide_sizes(input.shape[1 : 1 + len(blocks)], blocks)
@@ -158,7 +158,7 @@ def batch_to_space(input: Array, block_shape: Any, crops: Any) -> Array:
     Example: `tf.batch_to_space(r(4, 1, 2, 1), [2, 2], [[0, 0], [1, 0]])`.
     """
     blocks = ints(block_shape, "block_shape")
-    cut = known(crops, "crops").reshape(-1, 2).tolist()
+    cut = require_known(crops, "crops").reshape(-1, 2).tolist()
     count = len(blocks)
     if input.shape[0] % int(np.prod(blocks)):
         raise refused(

@@ -46,9 +46,9 @@ def _sizes_array(shape: Any) -> np.ndarray:
     if isinstance(shape, list | tuple) and any(size is None for size in shape):
         raise unsupported_error(None)
     if isinstance(shape, list | tuple) and any(map(_is_symbolic, shape)):
-        return _static.known(shape, "a shape")
+        return _static.require_known(shape, "a shape")
     array = np.zeros(0, np.int32) if isinstance(shape, list | tuple) and not shape else None
-    return _static.known(to_array(shape), "a shape") if array is None else array
+    return _static.require_known(to_array(shape), "a shape") if array is None else array
 
 
 def _is_symbolic(size: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tf.tensors.static import is_known, known, one_axis, refused
+from jaxvars.tf.tensors.static import is_known, one_axis, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -103,7 +103,7 @@ def unique_with_counts(x: Array, out_idx: Any = "int32") -> UniqueWithCounts:
 
 
 def _uniques(x: Array, out_idx: Any) -> tuple[Array, Array, Array]:
-    given = known(x, "x")
+    given = require_known(x, "x")
     if given.ndim != 1:
         raise refused(f"unique expects a 1D vector, not shape {list(given.shape)}")
     found, first, which, counts = np.unique(given, True, True, True)

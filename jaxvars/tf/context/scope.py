@@ -17,7 +17,7 @@ import jax
 from jaxvars.core.cells import NAMES
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.wrapping import ErrorVocabulary, TensorWrapping, boxing
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
@@ -121,7 +121,7 @@ class name_scope:  # noqa: N801 - TensorFlow's name
     """
 
     __slots__ = ("_name",)
-    name = held("_name", "The string it was made with.")
+    name = getter("_name", "The string it was made with.")
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):

@@ -24,7 +24,14 @@ from jaxvars.tf.data.generators.philox import Seeds
 from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.data.iterator import DatasetIterator, NumpyIterator, staged
 from jaxvars.tf.random.streams import seeds_of
-from jaxvars.tf.tensors.elements import DatasetSpec, Element, leaves, mapped, spec_of, tensors
+from jaxvars.tf.tensors.elements import (
+    DatasetSpec,
+    Element,
+    leaves,
+    map_leaves,
+    spec_of,
+    to_tensors,
+)
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
@@ -91,7 +98,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
 
     def cardinality(self) -> Tensor:
         """Return how many elements there are: -1 if it never ends, -2 if that is not known."""
-        return wrap(tensors(np.asarray(self._count, np.int64)))
+        return wrap(to_tensors(np.asarray(self._count, np.int64)))
 
     def options(self) -> Options:
         """Return the options, which change nothing here."""
@@ -202,7 +209,7 @@ def _of_any_size(spec: Any) -> Any:
 
 def first_spec(made: DatasetBase) -> Any:
     """Return the spec of the first element, with sizes that may be others in the next."""
-    return mapped(lambda x: _of_any_size(spec_of(x)), first_element(made))
+    return map_leaves(lambda x: _of_any_size(spec_of(x)), first_element(made))
 
 
 def first_element(dataset: DatasetBase) -> Element:

@@ -15,9 +15,9 @@ from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
 from jaxvars.tf.data.generators.philox import Seeds
 from jaxvars.tf.tensors.dtypes import int32
-from jaxvars.tf.tensors.elements import host, leaves, mapped, widened
+from jaxvars.tf.tensors.elements import leaves, map_leaves, merge_specs, to_host
 from jaxvars.tf.tensors.specs import TensorSpec
-from jaxvars.tf.tensors.static import known, one_int, refused
+from jaxvars.tf.tensors.static import one_int, refused, require_known
 
 
 class Several(DatasetBase, ABC):
@@ -47,13 +47,13 @@ class Several(DatasetBase, ABC):
             parts = [memory.opened(str(i), part._cursor) for i, part in enumerate(leaves(given))]
             for row in zip(*parts, strict=False):
                 rest = iter(row)
-                yield mapped(lambda _, rest=rest: next(rest), given)
+                yield map_leaves(lambda _, rest=rest: next(rest), given)
 
         return cls(
             "_ZipDataset",
             step,
             counts.fewest(part._count for part in leaves(given)),
-            lambda: mapped(lambda part: part.element_spec, given),
+            lambda: map_leaves(lambda part: part.element_spec, given),
         )
 
     def concatenate(self, dataset: Any, name: str | None = None) -> Self:
@@ -75,7 +75,7 @@ class Several(DatasetBase, ABC):
             "_ConcatenateDataset",
             step,
             counts.total(self._count, dataset._count),
-            lambda: mapped(widened, self._spec(), dataset._spec()),
+            lambda: map_leaves(merge_specs, self._spec(), dataset._spec()),
         )
 
     @classmethod
@@ -110,7 +110,7 @@ class Several(DatasetBase, ABC):
 
         def step(memory: Memory) -> Elements:
             chosen = memory.opened("choice", choice_dataset._cursor)
-            choices = (one_int(host(x), "a choice") for x in chosen)
+            choices = (one_int(to_host(x), "a choice") for x in chosen)
             return _directed(memory, makes, choices, bool(stop_on_empty_dataset))
 
         return cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _common(given))
@@ -138,7 +138,7 @@ class Several(DatasetBase, ABC):
         """
         given = _checked(datasets)
         if weights is not None and not isinstance(weights, DatasetBase):
-            sizes = np.asarray(known(weights, "weights"), np.float64)
+            sizes = np.asarray(require_known(weights, "weights"), np.float64)
             if sizes.shape != (len(given),):
                 raise ValueError(
                     "Invalid `weights`. `weights` should have the same length as `datasets` but "
@@ -175,10 +175,10 @@ class Several(DatasetBase, ABC):
 
         Differs from TensorFlow: the random values are others.
         """
-        target = np.asarray(known(target_dist, "target_dist"), np.float64)
+        target = np.asarray(require_known(target_dist, "target_dist"), np.float64)
         initial = None
         if initial_dist is not None:
-            initial = np.asarray(known(initial_dist, "initial_dist"), np.float64)
+            initial = np.asarray(require_known(initial_dist, "initial_dist"), np.float64)
         func, seeds = checked(class_func), seeded(seed, True)
 
         def step(source: Elements, memory: Memory) -> Elements:
@@ -187,7 +187,7 @@ class Several(DatasetBase, ABC):
             kept.setdefault("seen", [10] * len(target))
             accepts: Any = kept.get("accepts")
             for element in source:
-                number = one_int(host(called(func, element)), "class_func")
+                number = one_int(to_host(called(func, element)), "class_func")
                 kept["seen"][number] += 1
                 have = np.asarray(kept["seen"]) / sum(kept["seen"]) if initial is None else initial
                 chances, unchanged = _chances(have, target)
@@ -252,8 +252,8 @@ def _weights(memory: Memory, weights: Any, count: int) -> Callable[[], Sequence[
         return lambda: [1.0] * count
     if isinstance(weights, DatasetBase):
         places = memory.opened("weights", weights._cursor)
-        return lambda: host(next(places)).tolist()
-    sizes = np.asarray(known(weights, "weights"), np.float64).tolist()
+        return lambda: to_host(next(places)).tolist()
+    sizes = np.asarray(require_known(weights, "weights"), np.float64).tolist()
     return lambda: sizes
 
 
@@ -276,5 +276,5 @@ def _require_alike(one: Any, other: Any) -> None:
 def _common(datasets: list[Any]) -> Any:
     spec = datasets[0]._spec()
     for other in datasets[1:]:
-        spec = mapped(widened, spec, other._spec())
+        spec = map_leaves(merge_specs, spec, other._spec())
     return spec

@@ -25,17 +25,17 @@ from jaxvars.tf.data.stored import Kept
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.elements import (
     Element,
-    host,
+    drop_dimension,
     is_structure,
     leaves,
-    mapped,
-    packed,
-    shrunk,
-    sliced,
+    map_leaves,
+    merge_specs,
+    pack_leaves,
+    slice_rows,
     spec_of,
-    stored,
-    typed,
-    widened,
+    to_host,
+    to_leaf,
+    to_stored,
 )
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import TensorSpec
@@ -71,25 +71,25 @@ class Dataset(Steps, Groups, Several, Kept):
         [1 2] 5
         [3 4] 6
         """
-        whole = mapped(stored, tensors)
-        size, slice_of = sliced(whole)
+        whole = map_leaves(to_stored, tensors)
+        size, slice_of = slice_rows(whole)
 
         return cls(
             "_TensorSliceDataset",
             lambda memory: indexed(memory, size, slice_of),
             size,
-            lambda: mapped(lambda leaf: shrunk(spec_of(leaf)), whole),
+            lambda: map_leaves(lambda leaf: drop_dimension(spec_of(leaf)), whole),
         )
 
     @classmethod
     def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
         """Make a dataset of one element."""
-        whole = mapped(stored, tensors)
+        whole = map_leaves(to_stored, tensors)
         return cls(
             "_TensorDataset",
             lambda memory: indexed(memory, 1, lambda _: whole),
             1,
-            lambda: mapped(spec_of, whole),
+            lambda: map_leaves(spec_of, whole),
         )
 
     @classmethod
@@ -106,14 +106,14 @@ class Dataset(Steps, Groups, Several, Kept):
                 "Invalid `elements`. `elements` should not be empty. If you want an empty dataset, "
                 "use `tf.data.Dataset.range(0)`."
             )
-        given = [mapped(stored, element) for element in elements]
+        given = [map_leaves(to_stored, element) for element in elements]
 
         def spec() -> Any:
-            specs = [mapped(spec_of, element) for element in given]
+            specs = [map_leaves(spec_of, element) for element in given]
             found = leaves(specs[0])
             for other in specs[1:]:
-                found = [widened(a, b) for a, b in zip(found, leaves(other), strict=True)]
-            return packed(specs[0], found)
+                found = [merge_specs(a, b) for a, b in zip(found, leaves(other), strict=True)]
+            return pack_leaves(specs[0], found)
 
         return cls(
             "_ListDataset",
@@ -145,7 +145,7 @@ class Dataset(Steps, Groups, Several, Kept):
         if not callable(generator):
             raise TypeError("`generator` must be a Python callable.")
         spec = signature(output_types, output_shapes, output_signature)
-        given = [stored(arg)[()] for arg in args or ()]
+        given = [to_stored(arg)[()] for arg in args or ()]
 
         def values() -> Iterable[Any]:
             return generator(*given)
@@ -187,7 +187,7 @@ class Dataset(Steps, Groups, Several, Kept):
         [1, 3, 5]
         """
         kind = as_dtype(dtype)
-        first, by = host(stored(start))[()], host(stored(step))[()]
+        first, by = to_host(to_stored(start))[()], to_host(to_stored(step))[()]
         return cls(
             "_ScanDataset",
             lambda memory: indexed(memory, None, lambda i: np.asarray(first + i * by, kind.dtype)),
@@ -232,7 +232,7 @@ class Dataset(Steps, Groups, Several, Kept):
         Raises:
             InvalidArgumentError: when there are none.
         """
-        patterns = [x.decode() for x in host(Tensor(texts(file_pattern))).ravel()]
+        patterns = [x.decode() for x in to_host(Tensor(texts(file_pattern))).ravel()]
         lists = map(glob.glob, patterns)
         found = sorted(path for each in lists for path in each)
         if not found:
@@ -245,7 +245,7 @@ def texts(value: Any) -> np.ndarray:
     """Return a string, or a list of them, as an array."""
     if hasattr(value, "__fspath__"):
         value = str(value)
-    return stored(np.asarray(value, object) if isinstance(value, bytes) else value)
+    return to_stored(np.asarray(value, object) if isinstance(value, bytes) else value)
 
 
 # ---------------------------------------------------------------- generators
@@ -260,7 +260,7 @@ def generated(memory: Memory, values: Callable[[], Iterable[Any]], spec: Any) ->
 
 def _fitted(value: Any, spec: Any) -> Element:
     try:
-        return mapped(_fitted_leaf, spec, value)
+        return map_leaves(_fitted_leaf, spec, value)
     except ValueError as error:
         if "structure" not in str(error):
             raise
@@ -272,7 +272,7 @@ def _fitted(value: Any, spec: Any) -> Element:
 
 def _fitted_leaf(spec: Any, value: Any) -> np.ndarray:
     try:
-        made = typed(value, spec.dtype)
+        made = to_leaf(value, spec.dtype)
     except (TypeError, ValueError):
         raise refused(
             "TypeError: `generator` yielded an element that could not be converted to the expected "
@@ -302,7 +302,7 @@ def signature(types: Any, shapes: Any, given: Any) -> Any:
         )
     types = tuple(types) if isinstance(types, list) else types
     if shapes is None:
-        return mapped(lambda dtype: TensorSpec(None, dtype), types)
+        return map_leaves(lambda dtype: TensorSpec(None, dtype), types)
     return _paired(types, shapes)
 
 

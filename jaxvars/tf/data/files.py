@@ -20,7 +20,7 @@ from jaxvars.tf.io.csv import Columns, parsed, rows_of
 from jaxvars.tf.io.records import compression_kind, opened, records
 from jaxvars.tf.tensors.convert import string_array
 from jaxvars.tf.tensors.dtypes import float32, int32, int64, string
-from jaxvars.tf.tensors.elements import Element, host
+from jaxvars.tf.tensors.elements import Element, to_host
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -173,12 +173,12 @@ _TEXT = TensorSpec((), string)
 
 def _dataset(kind: str, read: Read, filenames: Any, parallel: Any, spec: Any = _TEXT) -> Dataset:
     def of_file(name: Any) -> Dataset:
-        read_from = functools.partial(read, host(name).item().decode())
+        read_from = functools.partial(read, to_host(name).item().decode())
         return Dataset(kind, lambda memory: numbered(memory, read_from), UNKNOWN, lambda: spec)
 
     names = filenames
     if not isinstance(names, Dataset):
-        names = Dataset.from_tensor_slices(host(Tensor(texts(filenames))).reshape(-1))
+        names = Dataset.from_tensor_slices(to_host(Tensor(texts(filenames))).reshape(-1))
     made = names.interleave(of_file, cycle_length=int(parallel) if parallel else 1)
     made._kind = kind
     return made._with_spec(lambda: spec)

@@ -20,17 +20,17 @@ from jaxvars.tf.data.generators.cursor import Cursor, Memory, indexed
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
-    batched,
-    grown,
-    host,
+    add_dimension,
+    batch_elements,
+    drop_dimension,
     leaves,
-    mapped,
-    packed,
-    padded,
-    padded_spec,
+    map_leaves,
+    pack_leaves,
+    pad,
+    pad_spec,
     shapes_of,
-    shrunk,
-    sliced,
+    slice_rows,
+    to_host,
 )
 from jaxvars.tf.tensors.static import ints, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -64,7 +64,9 @@ class Groups(DatasetBase, ABC):
             "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset",
             lambda source, _: map(_batched, _grouped(source, size, drop)),
             counts.divided(self._count, size, drop),
-            lambda: mapped(lambda spec: grown(spec, size if drop else None), self._spec()),
+            lambda: map_leaves(
+                lambda spec: add_dimension(spec, size if drop else None), self._spec()
+            ),
         )
 
     def padded_batch(
@@ -87,14 +89,15 @@ class Groups(DatasetBase, ABC):
             before = leaves(self._spec())
             if padded_shapes is not None:
                 shapes = shapes_of(self._spec(), padded_shapes)
-                before = [padded_spec(*pair) for pair in zip(before, shapes, strict=True)]
-            return packed(self._spec(), [grown(s, size if drop else None) for s in before])
+                before = [pad_spec(*pair) for pair in zip(before, shapes, strict=True)]
+            return pack_leaves(
+                self._spec(), [add_dimension(s, size if drop else None) for s in before]
+            )
 
         return self._step(
             "_PaddedBatchDataset",
             lambda source, _: (
-                padded(group, padded_shapes, padding_values)
-                for group in _grouped(source, size, drop)
+                pad(group, padded_shapes, padding_values) for group in _grouped(source, size, drop)
             ),
             counts.divided(self._count, size, drop),
             spec,
@@ -111,14 +114,16 @@ class Groups(DatasetBase, ABC):
             for element in itertools.chain(first, source):
                 start = kept["i"] if first else 0
                 first = []
-                size, slice_of = sliced(element)
+                size, slice_of = slice_rows(element)
                 kept["element"] = element
                 for i in range(start, size):
                     kept["i"] = i + 1
                     yield slice_of(i)
                 kept["i"] = size
 
-        return self._step("_UnbatchDataset", step, UNKNOWN, lambda: mapped(shrunk, self._spec()))
+        return self._step(
+            "_UnbatchDataset", step, UNKNOWN, lambda: map_leaves(drop_dimension, self._spec())
+        )
 
     def rebatch(
         self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
@@ -155,7 +160,7 @@ class Groups(DatasetBase, ABC):
                     return
 
         def spec() -> Any:
-            return mapped(lambda leaf: grown(shrunk(leaf), None), self._spec())
+            return map_leaves(lambda leaf: add_dimension(drop_dimension(leaf), None), self._spec())
 
         return self.unbatch()._step("_RebatchDataset", step, UNKNOWN, spec)
 
@@ -200,13 +205,13 @@ class Groups(DatasetBase, ABC):
             "_WindowDataset",
             make,
             self._count if self._count < 0 else max(count, 0),
-            lambda: mapped(DatasetSpec, self._spec()),
+            lambda: map_leaves(DatasetSpec, self._spec()),
         )
 
     def _windowed(self, group: list[Element]) -> Any:
         columns = zip(*map(leaves, group), strict=True)
         pairs = zip(columns, leaves(self._spec()), strict=True)
-        return packed(group[0], [self._fixed(column, spec) for column, spec in pairs])
+        return pack_leaves(group[0], [self._fixed(column, spec) for column, spec in pairs])
 
     def _fixed(self, elements: Sequence[Element], spec: Any) -> Self:
         """Return a dataset of some elements."""
@@ -365,7 +370,7 @@ def _group_windows(
 def _batched(group: list[Element]) -> Element:
     if any(hasattr(leaf, "element_spec") for leaf in leaves(group[0])):
         raise TypeError("Datasets cannot be batched: batch what is in them, and flat_map it.")
-    return batched(group)
+    return batch_elements(group)
 
 
 def _int64(number: int) -> Any:
@@ -373,7 +378,7 @@ def _int64(number: int) -> Any:
 
 
 def _number(found: Any, what: str) -> int:
-    return one_int(host(found) if hasattr(found, "_array") else found, what)
+    return one_int(to_host(found) if hasattr(found, "_array") else found, what)
 
 
 # ---------------------------------------------------------------- buckets
@@ -415,7 +420,7 @@ class Buckets:
             return group.batch(size, drop_remainder=self.drops)
         shapes = self.padded_shapes
         if shapes is None:
-            shapes = packed(spec, [leaf.shape.as_list() for leaf in leaves(spec)])
+            shapes = pack_leaves(spec, [leaf.shape.as_list() for leaf in leaves(spec)])
         if self.to_boundary:
             shapes = self._closed(shapes, self.boundaries[number] - 1)
         return group.padded_batch(size, shapes, self.padding_values, self.drops)

@@ -17,7 +17,7 @@ from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import OutOfRangeError
-from jaxvars.tf.tensors.elements import Element, PlainSpec, numpy, tensors
+from jaxvars.tf.tensors.elements import Element, PlainSpec, to_numpy, to_tensors
 from jaxvars.tracing import context
 
 
@@ -48,7 +48,7 @@ class DatasetIterator(Recorded, Iterator[Any]):
     def __next__(self) -> Any:
         if context.is_staging():
             return self._staged().next()
-        return tensors(self.next_element())
+        return to_tensors(self.next_element())
 
     def get_next(self) -> Any:
         """Return the next element.
@@ -126,7 +126,7 @@ class NumpyIterator(Iterator[Any]):
         return f"NumpyIterator(iterator={self._iterator!r})"
 
     def __next__(self) -> Any:
-        return numpy(self._iterator.next_element())
+        return to_numpy(self._iterator.next_element())
 
 
 @final

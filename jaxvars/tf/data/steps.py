@@ -27,7 +27,15 @@ from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
 from jaxvars.tf.data.generators.philox import Philox
 from jaxvars.tf.tensors.dtypes import int64
-from jaxvars.tf.tensors.elements import Element, host, leaves, mapped, spec_of, stored, tensors
+from jaxvars.tf.tensors.elements import (
+    Element,
+    leaves,
+    map_leaves,
+    spec_of,
+    to_host,
+    to_stored,
+    to_tensors,
+)
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 
@@ -154,10 +162,10 @@ class Steps(DatasetBase, ABC):
         func = checked(reduce_func)
         if (items := staged_loop(self)) is not None:
             return _reduced_in_a_program(items, initial_state, func)
-        state = mapped(stored, initial_state)
+        state = map_leaves(to_stored, initial_state)
         for element in self:
             state = _next_state(state, called(lambda s, x: func(s, x), state, element))
-        return tensors(state)
+        return to_tensors(state)
 
     def scan(
         self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None
@@ -172,14 +180,14 @@ class Steps(DatasetBase, ABC):
         func = checked(scan_func)
 
         def step(source: Elements, memory: Memory) -> Elements:
-            state = memory.values.get("state", mapped(stored, initial_state))
+            state = memory.values.get("state", map_leaves(to_stored, initial_state))
             for element in source:
                 after, made = called(lambda s, x: func(s, x), state, element)
                 memory.values["state"] = state = _next_state(state, after)
                 yield made
 
         def spec() -> Any:
-            given = mapped(lambda x: spec_of(stored(x)), initial_state)
+            given = map_leaves(lambda x: spec_of(to_stored(x)), initial_state)
             found = result_spec(lambda s, x: func(s, x), (given, self._spec()))
             return first_spec(made) if found is None else found[1]
 
@@ -418,7 +426,7 @@ def _reduced_in_a_program(items: Any, initial: Any, func: Callable[..., Any]) ->
         after = func(state, items.item(None))
         return items.more(None), after
 
-    start = mapped(convert_to_tensor, initial)
+    start = map_leaves(convert_to_tensor, initial)
     return while_loop(lambda go, _: go, turn, (items.more(None), start))[1]
 
 
@@ -433,5 +441,5 @@ def _next_state(state: Any, after: Any) -> Any:
 
 
 def _key(element: Element) -> Any:
-    array = host(element)
+    array = to_host(element)
     return array.tobytes() if array.dtype != object else tuple(array.ravel())

@@ -29,12 +29,12 @@ from jaxvars.tf.io.records import TFRecordWriter, compression_kind, records
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
-    host,
     leaves,
-    packed,
-    spec_of_words,
-    spec_words,
-    tensors,
+    pack_leaves,
+    spec_from_json,
+    spec_to_json,
+    to_host,
+    to_tensors,
 )
 from jaxvars.tf.tensors.static import one_int, refused
 
@@ -107,7 +107,7 @@ class Kept(DatasetBase, ABC):
         number = None if shard_func is None else checked(shard_func)
         writer = Writer(Path(_path(path)), self._spec(), _compression(compression))
         for element in self._elements():
-            shard = 0 if number is None else one_int(host(called(number, element)), "shard_func")
+            shard = 0 if number is None else one_int(to_host(called(number, element)), "shard_func")
             writer.write(element, shard)
         writer.close()
 
@@ -195,7 +195,7 @@ class Kept(DatasetBase, ABC):
         place = one_int(index, "index")
         if place >= 0:
             for element in itertools.islice(self._elements(), place, None):
-                return tensors(element)
+                return to_tensors(element)
         raise OutOfRangeError(
             message=f"Index out of range [0, {self._count}):{place} [Op:GetElementAtIndex] name: "
         )
@@ -233,7 +233,7 @@ class Kept(DatasetBase, ABC):
 
 def _path(path: Any) -> str:
     if hasattr(path, "dtype"):
-        path = host(path).item()
+        path = to_host(path).item()
     return path.decode() if isinstance(path, bytes) else os.fspath(path)
 
 
@@ -291,7 +291,7 @@ class Writer:
         if shard not in self._writers:
             self._writers[shard] = TFRecordWriter(_file(self._folder, shard), self._kind)
             self._counts[shard] = 0
-        parts = [to_bytes(host(leaf)) for leaf in leaves(element)]
+        parts = [to_bytes(to_host(leaf)) for leaf in leaves(element)]
         self._writers[shard].write(message("BytesList")(value=parts).SerializeToString())
         self._counts[shard] += 1
 
@@ -300,7 +300,7 @@ class Writer:
         for writer in self._writers.values():
             writer.close()
         counts = {str(shard): self._counts[shard] for shard in sorted(self._counts)}
-        facts = {"spec": spec_words(self._spec), "counts": counts, "compression": self._kind}
+        facts = {"spec": spec_to_json(self._spec), "counts": counts, "compression": self._kind}
         part = self._folder / f"{_FACTS}.part"
         part.write_text(json.dumps(facts))
         part.replace(self._folder / _FACTS)
@@ -319,13 +319,13 @@ class Folder:
                 "dataset was saved there, or not to its end."
             ) from None
         self._folder, self._kind = folder, facts["compression"]
-        self.spec = spec_of_words(facts["spec"])
+        self.spec = spec_from_json(facts["spec"])
         self.counts: dict[int, int] = {int(i): n for i, n in facts["counts"].items()}
 
     def element(self, shard: int, start: int = 0) -> Iterator[Element]:
         """Yield the elements of a shard, but for some first ones."""
         for data in records(_file(self._folder, shard), self._kind, start):
-            yield packed(self.spec, list(map(from_bytes, parse("BytesList", data).value)))
+            yield pack_leaves(self.spec, list(map(from_bytes, parse("BytesList", data).value)))
 
 
 def is_stored(folder: Path) -> bool:

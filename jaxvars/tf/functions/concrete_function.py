@@ -19,7 +19,7 @@ from jaxvars.tf.functions.graph_view import Graph
 from jaxvars.tf.functions.signature import fit_tensor
 from jaxvars.tf.functions.traced_arguments import names_of
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
-from jaxvars.tf.tensors.attributes import held as attribute
+from jaxvars.tf.tensors.attributes import getter as attribute
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape

@@ -45,7 +45,7 @@ from jaxvars.tf.functions.traced_arguments import (
     specs_of,
 )  # fmt: skip
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf.variables.variable import Variable
@@ -290,8 +290,8 @@ class Function:
         """The specs that it was given."""
         return None if self._specs is None else self._specs.given
 
-    name = held("__name__", "What the function is called.")
-    function_type = held("_signature", "The parameters.")
+    name = getter("__name__", "What the function is called.")
+    function_type = getter("_signature", "The parameters.")
 
     def __repr__(self) -> str:
         return f"<tf.function {getattr(self, '__qualname__', self.python_function)}>"
@@ -316,9 +316,9 @@ class BoundFunction:
         """The method as it was written."""
         return functools.partial(self._function.python_function, self.__self__)
 
-    input_signature = held("_function.input_signature", "The specs that it was given.")
+    input_signature = getter("_function.input_signature", "The specs that it was given.")
 
-    name = held("__name__", "What the method is called.")
+    name = getter("__name__", "What the method is called.")
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Return the program for one signature; see `Function.get_concrete_function`."""

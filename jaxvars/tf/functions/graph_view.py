@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, final
 
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 
 
 class Operation(NamedTuple):
@@ -72,15 +72,19 @@ class Graph:
             found.append(Operation(f"{kind}_{count}" if count else kind, kind))
         return found
 
-    picture = held("_concrete.core.graph", "The program as a picture, shown in a notebook.")
-    variables = held("_concrete.variables", "The variables that it reads or assigns.")
-    trainable_variables = held("_concrete.trainable_variables", "Those of them that are trainable.")
-    inputs = held("_concrete.inputs", "The specs of its tensors, in order.")
-    outputs = held("_concrete.outputs", "The specs of the tensors that it returns, in order.")
-    structured_input_signature = held(
+    picture = getter("_concrete.core.graph", "The program as a picture, shown in a notebook.")
+    variables = getter("_concrete.variables", "The variables that it reads or assigns.")
+    trainable_variables = getter(
+        "_concrete.trainable_variables", "Those of them that are trainable."
+    )
+    inputs = getter("_concrete.inputs", "The specs of its tensors, in order.")
+    outputs = getter("_concrete.outputs", "The specs of the tensors that it returns, in order.")
+    structured_input_signature = getter(
         "_concrete.structured_input_signature", "Positional and named arguments, with specs."
     )
-    structured_outputs = held("_concrete.structured_outputs", "The result, with `tf.TensorSpec`s.")
+    structured_outputs = getter(
+        "_concrete.structured_outputs", "The result, with `tf.TensorSpec`s."
+    )
 
     def as_graph_def(self, *_: Any, **__: Any) -> GraphDef:
         """Return the nodes: arguments, operations in the order in which they run, results."""

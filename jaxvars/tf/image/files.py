@@ -18,7 +18,7 @@ from jaxvars.tf.image.colors import converted
 from jaxvars.tf.registry.rows import Operation, P, Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tf.tensors.static import ints, known, one_int, refused
+from jaxvars.tf.tensors.static import ints, one_int, refused, require_known
 from jaxvars.typing import Array
 
 HOST = "files are on the host: inside a `tf.function` they must be known"
@@ -258,7 +258,7 @@ def encode_png(image: Array, compression: int = -1) -> Any:
 
     Differs from TensorFlow: the file has other bytes, of the same pixels.
     """
-    pixels = known(image, "image")
+    pixels = require_known(image, "image")
     if pixels.dtype not in (np.dtype(np.uint8), np.dtype(np.uint16)):
         raise refused(
             f"Value for attr 'T' of {_convert.dtype_of(pixels).name} is not in the list of allowed "
@@ -288,7 +288,7 @@ def encode_jpeg(
 
     Differs from TensorFlow: the file has other bytes.
     """
-    pixels = known(image, "image")
+    pixels = require_known(image, "image")
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[-1] not in (1, 3):
         raise refused(
             f"image must be of uint8, 3-dimensional, with 1 or 3 channels, not {pixels.dtype} of "
@@ -317,7 +317,7 @@ def adjust_jpeg_quality(image: Array, jpeg_quality: Any, dct_method: Any = "") -
     Example: `tf.image.adjust_jpeg_quality(tf.zeros([8, 8, 3]), 75)`.
     """
     quality = one_int(jpeg_quality, "jpeg_quality")
-    bytes_of = np.asarray(known(converted(image, np.uint8, saturate=True), "image"))
+    bytes_of = np.asarray(require_known(converted(image, np.uint8, saturate=True), "image"))
     written = _written(bytes_of, "JPEG", quality=quality, subsampling=2)
     pixels = _pixels(_pillow().open(io.BytesIO(written)), bytes_of.shape[-1])
     return converted(_array(pixels), image.dtype)

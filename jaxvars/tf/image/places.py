@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.tf.registry.rows import op
-from jaxvars.tf.tensors.static import ints, known, one_int, refused
+from jaxvars.tf.tensors.static import ints, one_int, refused, require_known
 from jaxvars.typing import Array
 
 
@@ -52,7 +52,7 @@ def transpose(image: Array) -> Array:
 def central_crop(image: Array, central_fraction: Any) -> Array:
     """Cut out the middle."""
     check_rank(image)
-    part = float(known(central_fraction, "central_fraction"))
+    part = float(require_known(central_fraction, "central_fraction"))
     if not 0 < part <= 1:
         raise refused("central_fraction must be within (0, 1]")
     (top, height), (left, width) = (_middle(n, part) for n in image.shape[-3:-1])

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars.tf.image.places import check_rank
 from jaxvars.tf.registry.rows import Refused, op
-from jaxvars.tf.tensors.static import known, one_int, refused
+from jaxvars.tf.tensors.static import one_int, refused, require_known
 from jaxvars.typing import Array
 
 _METHODS = {
@@ -67,7 +67,7 @@ def resize(
 
 
 def _new_size(images: Array, size: Any, keeps_ratio: Any) -> tuple[int, int]:
-    given = known(size, "size")
+    given = require_known(size, "size")
     if given.shape != (2,) or given.dtype.kind not in "iu":
         raise refused("'size' must be a 1-D int32 Tensor of 2 elements: new_height, new_width")
     height, width = map(int, given)

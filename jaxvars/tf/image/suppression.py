@@ -17,7 +17,7 @@ import numpy as np
 from jaxvars.tf import random as _random
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import known, one_int, refused
+from jaxvars.tf.tensors.static import one_int, refused, require_known
 from jaxvars.typing import Array
 
 _SIZE = "how many boxes are kept depends on values; `non_max_suppression_padded` is compiled"
@@ -97,7 +97,7 @@ def non_max_suppression_with_scores(
     3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 4, soft_nms_sigma=0.5,
     iou_threshold=1.0)`.
     """
-    given, points = known(boxes, "boxes"), known(scores, "scores")
+    given, points = require_known(boxes, "boxes"), require_known(scores, "scores")
     if given.ndim != 2 or given.shape[1] != 4:
         raise refused(f"boxes must have 4 columns, and be 2-D: {list(given.shape)}")
     if points.shape != given.shape[:1]:
@@ -125,7 +125,7 @@ def non_max_suppression_overlaps(
 
     Example: `tf.image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2)`.
     """
-    shares, points = known(overlaps, "overlaps"), known(scores, "scores")
+    shares, points = require_known(overlaps, "overlaps"), require_known(scores, "scores")
     if shares.ndim != 2 or shares.shape[0] != shares.shape[1]:
         raise refused("overlaps must be square")
     size = one_int(max_output_size, "max_output_size")
@@ -137,7 +137,9 @@ def non_max_suppression_overlaps(
 
 
 def _number(value: Any) -> float:
-    return float(known(value, "a threshold")) if not isinstance(value, int | float) else value
+    return (
+        float(require_known(value, "a threshold")) if not isinstance(value, int | float) else value
+    )
 
 
 def _sorted_corners(boxes: np.ndarray) -> list[Any]:
@@ -265,8 +267,8 @@ def _distorted(
     min_object_covered: Any, aspect_ratio_range: Any, area_range: Any, max_attempts: Any,
     use_image_if_no_bounding_boxes: Any,
 ) -> Any:  # fmt: skip
-    height, width, _ = known(image_size, "image_size").tolist()
-    boxes = known(bounding_boxes, "bounding_boxes").reshape(-1, 4)
+    height, width, _ = require_known(image_size, "image_size").tolist()
+    boxes = require_known(bounding_boxes, "bounding_boxes").reshape(-1, 4)
     if not len(boxes):
         if not use_image_if_no_bounding_boxes:
             raise refused(

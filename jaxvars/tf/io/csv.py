@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
-from jaxvars.tf.tensors.elements import stored
+from jaxvars.tf.tensors.elements import to_stored
 from jaxvars.tf.tensors.static import refused
 
 _KINDS = {"float32", "float64", "int32", "int64", "string"}
@@ -44,7 +44,7 @@ def _column(given: Any) -> tuple[DType, Any]:
     if isinstance(given, DType | type):
         dtype, value = as_dtype(given), _MISSING
     else:
-        array = stored(given)
+        array = to_stored(given)
         dtype = _convert.dtype_of(array)
         value = array.reshape(-1)[0] if array.size else _MISSING
         if array.size > 1 or array.ndim > 1:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxvars.tf.io.messages import parse
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tf.tensors.elements import stored
+from jaxvars.tf.tensors.elements import to_stored
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.static import refused
@@ -87,8 +87,8 @@ def parse_example(
         >>> parse_example([example], {"a": FixedLenFeature([2], "int64")})["a"].numpy().tolist()
         [[5, 7]]
     """
-    texts = stored(serialized)
-    names = None if example_names is None else stored(example_names).reshape(-1)
+    texts = to_stored(serialized)
+    names = None if example_names is None else to_stored(example_names).reshape(-1)
     if not _convert.is_text(texts) or texts.ndim > 1:
         raise refused(f"Expected serialized to be a scalar or vector, got shape {texts.shape}.")
     _check(features)
@@ -117,7 +117,7 @@ def parse_single_example(
     """
     if not features:
         raise ValueError("Missing features.")
-    text = stored(serialized)
+    text = to_stored(serialized)
     if text.ndim:
         raise refused(f"Input serialized must be a scalar, got shape {list(text.shape)}.")
     return parse_example(text, features, example_names)
@@ -194,7 +194,7 @@ def _row(
     if given is None and not is_sequence:
         if feature.default_value is None:
             raise refused(f"{who} (data type: {dtype.name}) is required but could not be found.")
-        default = stored(_convert.to_array(feature.default_value, dtype))
+        default = to_stored(_convert.to_array(feature.default_value, dtype))
         return np.broadcast_to(default.reshape(shape) if default.size > 1 else default, shape)
     values = [] if given is None else given[1]
     if is_sequence and size and len(values) % size == 0:
@@ -216,7 +216,7 @@ def _padded(rows: list[np.ndarray], shape: tuple[int, ...], feature: Any, dtype:
     most = max((len(row) for row in rows), default=0)
     filler: Any = b"" if dtype.is_string else 0
     if feature.default_value is not None:
-        filler = stored(_convert.to_array(feature.default_value, dtype))[()]
+        filler = to_stored(_convert.to_array(feature.default_value, dtype))[()]
     whole = np.full((len(rows), most, *shape), filler, kind)
     for i, row in enumerate(rows):
         whole[i, : len(row)] = row

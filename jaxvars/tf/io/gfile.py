@@ -21,7 +21,7 @@ from jaxvars.tf.errors import (
     NotFoundError,
     PermissionDeniedError,
 )
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.static import refused
 
 Name: TypeAlias = Any
@@ -81,8 +81,8 @@ class GFile:
                 self._file = Path(_text(self._name)).open(self._mode)  # noqa: SIM115 - until `close`
         return self._file
 
-    name = held("_name", "The name of the file.")
-    mode = held("_mode", "How it is opened.")
+    name = getter("_name", "The name of the file.")
+    mode = getter("_mode", "How it is opened.")
 
     def size(self) -> int:
         """Return how many bytes it has."""

@@ -18,8 +18,8 @@ from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tf.tensors.elements import stored
-from jaxvars.tf.tensors.static import known, refused
+from jaxvars.tf.tensors.elements import to_stored
+from jaxvars.tf.tensors.static import refused, require_known
 
 Text: TypeAlias = np.ndarray
 
@@ -69,9 +69,9 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
         contents: bytes, a string, or a scalar tensor of strings.
         name: of no effect.
     """
-    path = Path(_name(stored(filename)))
+    path = Path(_name(to_stored(filename)))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(stored(contents).item())
+    path.write_bytes(to_stored(contents).item())
 
 
 # ---------------------------------------------------------------- base64
@@ -120,7 +120,7 @@ def decode_raw(
     dtype = as_dtype(out_type)
     texts = list(input_bytes.ravel())
     if fixed_length is not None:
-        size = int(known(fixed_length, "fixed_length"))
+        size = int(require_known(fixed_length, "fixed_length"))
         if size % dtype.size:
             raise refused(
                 f"fixed_length ({size}) must be a multiple of the size of out_type ({dtype.size})"
@@ -165,7 +165,9 @@ def decode_compressed(bytes: Text, compression_type: str = "") -> Text:
 )  # fmt: skip
 def serialize_tensor(tensor: Any) -> Text:
     """Write a tensor as bytes: a TensorProto."""
-    return _one(to_bytes(known(tensor, "tensor") if not _convert.is_text(tensor) else tensor))
+    return _one(
+        to_bytes(require_known(tensor, "tensor") if not _convert.is_text(tensor) else tensor)
+    )
 
 
 @op("io.parse_tensor", "serialized", kinds="string", text=True, eager_only=HOST)

@@ -16,7 +16,7 @@ from jaxvars.tf.keras.adapter.facade import array, interpret, made_of, revived, 
 from jaxvars.tf.keras.additions import floatx
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
@@ -50,8 +50,8 @@ class Loss:
         self._core.owner = self
         self._dtype = dtype
 
-    name = held("_core.name", "What it is called.")
-    reduction = held("_core.reduction", "What becomes of the values.")
+    name = getter("_core.name", "What it is called.")
+    reduction = getter("_core.reduction", "What becomes of the values.")
 
     @property
     def dtype(self) -> str:

@@ -30,7 +30,7 @@ from jaxvars.tf.keras.adapter.facade import array, class_of, interpret, revived,
 from jaxvars.tf.keras.adapter.semantics import into_user
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 from jaxvars.tf.variables.variable import Variable, face_of
@@ -66,8 +66,8 @@ class Optimizer(Proxy):
         return self._core
 
     # ------------------------------------------------------------ what it is
-    name = held("_core.name", "What it is called.")
-    iterations = held("_core.iterations", "The variable that counts the updates.", face_of)
+    name = getter("_core.name", "What it is called.")
+    iterations = getter("_core.iterations", "The variable that counts the updates.", face_of)
 
     @property
     def learning_rate(self) -> Any:

@@ -9,15 +9,15 @@ import numpy as np
 from jaxvars.tf.io.records import opened
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
-from jaxvars.tf.tensors.elements import stored
+from jaxvars.tf.tensors.elements import to_stored
 from jaxvars.tf.tensors.static import refused
 
 
 def to_typed(value: Any, dtype: DType | None) -> np.ndarray:
     """Return a value as an array on the host, of a type."""
     if dtype is None:
-        return stored(value)
-    found = stored(_convert.to_array(value, dtype))
+        return to_stored(value)
+    found = to_stored(_convert.to_array(value, dtype))
     return found if dtype.is_string else found.astype(dtype.dtype)  # also where JAX has 32 bits
 
 
@@ -105,7 +105,7 @@ class TextFileInitializer:
             ("key", key_index, self.key_dtype), ("value", value_index, self.value_dtype),
         ):  # fmt: skip
             _check(what, index, dtype)
-        path = stored(filename).item().decode()
+        path = to_stored(filename).item().decode()
         with opened(path) as file:
             lines = [line.rstrip(b"\r\n") for line in file]
         if vocab_size is not None:

@@ -77,7 +77,7 @@ def sizes(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, TensorShape):
         return tuple(shape)
     if isinstance(shape, list | tuple):
-        return tuple(map(_static.as_size, _static.known(shape, "a shape")))
+        return tuple(map(_static.as_size, _static.require_known(shape, "a shape")))
     array = to_array(shape)
     if _static.is_size(array):
         return _static.ints(array, "a shape")

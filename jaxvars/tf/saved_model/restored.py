@@ -14,7 +14,7 @@ from jaxvars.export.functions import Known, trace
 from jaxvars.export.loaded import SavedFunction
 from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf.functions.arguments import to_body, to_core
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.specs import TensorSpec
@@ -131,7 +131,7 @@ class SignatureFunction(Node):
         """The specs of the results."""
         return list(self.structured_outputs.values())
 
-    variables = held("_used", "The variables that it reads or assigns.", tuple)
+    variables = getter("_used", "The variables that it reads or assigns.", tuple)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:

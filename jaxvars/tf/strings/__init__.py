@@ -19,7 +19,7 @@ from jaxvars.tf.registry.rows import Refused, op, operations
 from jaxvars.tf.strings import buckets, conversion, unicode
 from jaxvars.tf.strings.conversion import HOST, each
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import ints, known, refused
+from jaxvars.tf.tensors.static import ints, refused, require_known
 
 Text: TypeAlias = np.ndarray
 
@@ -110,7 +110,7 @@ def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Text:
     Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
     text = _only(input, "tf.strings.split")
-    given = None if sep is None else known(_convert.to_array(sep), "sep").item()
+    given = None if sep is None else require_known(_convert.to_array(sep), "sep").item()
     parts = text.split(given or None, maxsplit)
     return _convert.string_array(np.array(parts, object))
 
@@ -144,8 +144,8 @@ def substr(input: Text, pos: Any, len: Any, unit: str = "BYTE") -> Text:
 
 
 def _substr(input: Text, pos: Any, length: Any, unit: str) -> Text:
-    starts = known(_convert.to_array(pos), "pos")
-    sizes = known(_convert.to_array(length), "len")
+    starts = require_known(_convert.to_array(pos), "pos")
+    sizes = require_known(_convert.to_array(length), "len")
     if starts.shape != sizes.shape:
         raise refused(f"pos and len should have the same shape, got: {starts.shape}, {sizes.shape}")
 
@@ -218,7 +218,7 @@ def strip(input: Text) -> Text:
 
 # ---------------------------------------------------------------- regular expressions
 def _compile_pattern(pattern: Any) -> re.Pattern[str]:
-    text = _decode(known(_convert.to_array(pattern), "pattern").item())
+    text = _decode(require_known(_convert.to_array(pattern), "pattern").item())
     for name, characters in _CLASSES.items():
         text = text.replace(f"[:{name}:]", characters)
     try:
@@ -236,7 +236,7 @@ def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool 
     Differs from TensorFlow: the expressions are those of Python's `re`.
     """
     found = _compile_pattern(pattern)
-    words = _decode(known(_convert.to_array(rewrite), "rewrite").item())
+    words = _decode(require_known(_convert.to_array(rewrite), "rewrite").item())
     groups = [int(number) for number in re.findall(r"\\(\d)", words.replace(r"\\", ""))]
     if any(number > found.groups for number in groups):
         return input  # TensorFlow leaves the string as it is

@@ -11,7 +11,7 @@ from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.strings import hash as hashes
 from jaxvars.tf.strings.conversion import HOST
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import known, one_int, refused
+from jaxvars.tf.tensors.static import one_int, refused, require_known
 
 Text: TypeAlias = np.ndarray
 
@@ -121,7 +121,7 @@ def unsorted_segment_join(
 
     Example: `tf.strings.unsorted_segment_join(['a', 'b', 'c'], [1, 0, 1], 3, '-')`.
     """
-    ids = known(_convert.to_array(segment_ids), "segment_ids")
+    ids = require_known(_convert.to_array(segment_ids), "segment_ids")
     count = one_int(num_segments, "num_segments")
     if inputs.shape[: ids.ndim] != ids.shape:
         raise refused(

@@ -11,7 +11,7 @@ import numpy as np
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tf.tensors.static import known, refused
+from jaxvars.tf.tensors.static import refused, require_known
 
 Text: TypeAlias = np.ndarray
 
@@ -41,7 +41,7 @@ def as_string(
     """
     if _convert.is_text(input):
         return input
-    array = known(input, "the numbers")
+    array = require_known(input, "the numbers")
     form = _form(array, precision, scientific, shortest, width, fill)
     if array.dtype == np.bool_:
         return each(lambda value: b"true" if value else b"false", array)
@@ -107,7 +107,9 @@ def format_(template: Any, inputs: Any, placeholder: Any = "{}", summarize: Any 
                 "inputs length."
             )
         )
-    shown = [_format_array(known(_convert.to_array(x), "a tensor"), summarize) for x in given]
+    shown = [
+        _format_array(require_known(_convert.to_array(x), "a tensor"), summarize) for x in given
+    ]
     text = "".join(a + b for a, b in zip(parts, [*shown, ""], strict=True))
     return _convert.string_array(np.array(text, object))
 

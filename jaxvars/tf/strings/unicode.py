@@ -11,7 +11,7 @@ import numpy as np
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.strings.conversion import HOST, each
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import known, refused
+from jaxvars.tf.tensors.static import refused, require_known
 
 Text: TypeAlias = np.ndarray
 
@@ -148,7 +148,7 @@ def unicode_encode(
 
     Example: `tf.strings.unicode_encode([104, 233], 'UTF-8')`.
     """
-    output, numbers = _output(output_encoding), known(input, "input")
+    output, numbers = _output(output_encoding), require_known(input, "input")
     if not numbers.ndim:
         raise Refused(ValueError("input_tensor's rank must be at least 1."))
     made = np.empty(numbers.shape[:-1], object)

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from jaxvars.tensors.dtypes import string as _text
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tracing.identity import told_by_pickle
 
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
@@ -35,16 +35,16 @@ class DType:
         "_bool", "_complex", "_floating", "_integer", "_numeric", "_quantized", "_string",
         "_unsigned", "dtype", "name",
     )  # fmt: skip
-    is_string = held("_string", "Whether it is of strings.")
-    is_bool = held("_bool", "Whether it is bool.")
-    is_floating = held("_floating", "Whether it is a float of any size.")
-    is_complex = held("_complex", "Whether it is complex.")
-    is_integer = held("_integer", "Whether it is an integer, signed or not.")
-    is_unsigned = held("_unsigned", "Whether it is an unsigned integer.")
-    is_quantized = held(
+    is_string = getter("_string", "Whether it is of strings.")
+    is_bool = getter("_bool", "Whether it is bool.")
+    is_floating = getter("_floating", "Whether it is a float of any size.")
+    is_complex = getter("_complex", "Whether it is complex.")
+    is_integer = getter("_integer", "Whether it is an integer, signed or not.")
+    is_unsigned = getter("_unsigned", "Whether it is an unsigned integer.")
+    is_quantized = getter(
         "_quantized", "Whether it is one of TensorFlow's quantized types, which are names only."
     )
-    is_numeric = held("_numeric", "Whether it is a number.")
+    is_numeric = getter("_numeric", "Whether it is a number.")
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.name, self.dtype = name, dtype
@@ -63,7 +63,7 @@ class DType:
 
     base_dtype = property(lambda self: self, doc="The type itself: there are no reference types.")
     is_numpy_compatible = property(lambda self: True, doc="Whether NumPy has it: yes.")
-    as_datatype_enum = held("name", "TensorFlow's number for the type.", lambda x: _NUMBERS[x])
+    as_datatype_enum = getter("name", "TensorFlow's number for the type.", lambda x: _NUMBERS[x])
 
     @property
     def real_dtype(self) -> DType:

@@ -18,7 +18,7 @@ from jaxvars.tf import nest
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.specs import TensorSpec
-from jaxvars.tf.tensors.static import known, refused
+from jaxvars.tf.tensors.static import refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 
@@ -38,7 +38,7 @@ def leaves(structure: Any) -> list[Any]:
     return [leaf for part in nest._parts(structure) for leaf in leaves(part)]
 
 
-def mapped(func: Callable[..., Any], *structures: Any) -> Any:
+def map_leaves(func: Callable[..., Any], *structures: Any) -> Any:
     """Return a structure of what a function makes of the leaves of others of its form."""
     first = structures[0]
     if not is_structure(first):
@@ -46,29 +46,29 @@ def mapped(func: Callable[..., Any], *structures: Any) -> Any:
     parts = [nest._parts(x) if is_structure(x) else [] for x in structures]
     if any(len(each) != len(parts[0]) for each in parts):
         raise ValueError(f"The two structures don't have the same nested structure: {structures}.")
-    return nest._like(first, [mapped(func, *each) for each in zip(*parts, strict=True)])
+    return nest._like(first, [map_leaves(func, *each) for each in zip(*parts, strict=True)])
 
 
-def packed(structure: Any, values: Sequence[Any]) -> Any:
+def pack_leaves(structure: Any, values: Sequence[Any]) -> Any:
     """Return a structure with other leaves."""
     given = iter(values)
-    return mapped(lambda _: next(given), structure)
+    return map_leaves(lambda _: next(given), structure)
 
 
 # ---------------------------------------------------------------- leaves
-def stored(value: Any) -> np.ndarray:
+def to_stored(value: Any) -> np.ndarray:
     """Return what was given to a dataset as an array that nothing else writes to."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return value.copy()
-    return known(_convert.to_array(value), "What a dataset is made of")
+    return require_known(_convert.to_array(value), "What a dataset is made of")
 
 
-def host(leaf: Leaf) -> np.ndarray:
+def to_host(leaf: Leaf) -> np.ndarray:
     """Return a leaf as a NumPy array."""
     return np.asarray(leaf._array) if isinstance(leaf, Tensor) else leaf
 
 
-def tensor(leaf: Leaf) -> Any:
+def to_tensor(leaf: Leaf) -> Any:
     """Return a leaf as what a program sees."""
     if not isinstance(leaf, np.ndarray):
         return leaf
@@ -78,20 +78,20 @@ def tensor(leaf: Leaf) -> Any:
         return Tensor(jnp.asarray(leaf))
 
 
-def tensors(element: Element) -> Element:
+def to_tensors(element: Element) -> Element:
     """Return an element as what a program sees."""
-    return tensor(element) if not is_structure(element) else mapped(tensor, element)
+    return to_tensor(element) if not is_structure(element) else map_leaves(to_tensor, element)
 
 
-def numpy(element: Element) -> Element:
+def to_numpy(element: Element) -> Element:
     """Return an element as NumPy arrays and scalars; strings as bytes."""
-    return mapped(lambda leaf: host(leaf)[()], element)
+    return map_leaves(lambda leaf: to_host(leaf)[()], element)
 
 
 # ---------------------------------------------------------------- several at once
-def sliced(structure: Any) -> tuple[int, Callable[[int], Element]]:
+def slice_rows(structure: Any) -> tuple[int, Callable[[int], Element]]:
     """Return the number of slices along the first dimension, and what takes one."""
-    flat = [host(leaf) for leaf in leaves(structure)]
+    flat = [to_host(leaf) for leaf in leaves(structure)]
     if not flat:
         raise ValueError("There must be at least one tensor to slice.")
     if any(not leaf.ndim for leaf in flat):
@@ -102,14 +102,14 @@ def sliced(structure: Any) -> tuple[int, Callable[[int], Element]]:
             raise ValueError(f"Dimensions {size} and {leaf.shape[0]} are not compatible")
     if not is_structure(structure):
         return size, lambda i: flat[0][i, ...]
-    return size, lambda i: packed(structure, [leaf[i, ...] for leaf in flat])
+    return size, lambda i: pack_leaves(structure, [leaf[i, ...] for leaf in flat])
 
 
-def batched(elements: Sequence[Element]) -> Element:
+def batch_elements(elements: Sequence[Element]) -> Element:
     """Return some elements as one, with a new first dimension."""
-    columns = [[host(leaf) for leaf in leaves(element)] for element in elements]
+    columns = [[to_host(leaf) for leaf in leaves(element)] for element in elements]
     stacks = [_stack(i, column) for i, column in enumerate(zip(*columns, strict=True))]
-    return packed(elements[0], stacks)
+    return pack_leaves(elements[0], stacks)
 
 
 def _stack(component: int, column: Sequence[np.ndarray]) -> np.ndarray:
@@ -124,21 +124,21 @@ def _stack(component: int, column: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack(column)
 
 
-def padded(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
+def pad(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
     """Return some elements as one, each padded to the size of the largest.
 
     `shapes` are in the structure of an element, with None or -1 for the largest size; `values`, to
     pad with, too, or one for all, or None for zeros and empty strings.
     """
-    columns = zip(*([host(x) for x in leaves(element)] for element in elements), strict=True)
+    columns = zip(*([to_host(x) for x in leaves(element)] for element in elements), strict=True)
     count = len(leaves(elements[0]))
     wanted = [None] * count if shapes is None else shapes_of(elements[0], shapes)
     fillers = leaves(values) if is_structure(values) else [values] * count
     made = [_pad_column(*each) for each in zip(columns, wanted, fillers, strict=True)]
-    return packed(elements[0], made)
+    return pack_leaves(elements[0], made)
 
 
-def padded_spec(spec: Any, shape: Any) -> Any:
+def pad_spec(spec: Any, shape: Any) -> Any:
     """Return the spec of tensors that are padded to a shape."""
     sizes = [None if n is None or n == -1 else int(n) for n in shape]
     return TensorSpec(sizes, spec.dtype)
@@ -166,7 +166,7 @@ def _pad_column(column: Sequence[np.ndarray], shape: Any, value: Any) -> np.ndar
         )
     dtype = column[0].dtype
     empty = b"" if _convert.is_text(column[0]) else 0
-    filler = empty if value is None else known(value, "padding_values")[()]
+    filler = empty if value is None else require_known(value, "padding_values")[()]
     made = np.full((len(column), *sizes), filler, dtype)
     for i, leaf in enumerate(column):
         made[(i, *map(slice, leaf.shape))] = leaf
@@ -178,23 +178,23 @@ def spec_of(leaf: Leaf) -> Any:
     """Return the spec of a leaf."""
     if hasattr(leaf, "element_spec"):
         return DatasetSpec(leaf.element_spec)
-    array = host(leaf)
+    array = to_host(leaf)
     return TensorSpec(array.shape, _convert.dtype_of(array))
 
 
-def grown(spec: Any, size: int | None) -> Any:
+def add_dimension(spec: Any, size: int | None) -> Any:
     """Return the spec of tensors with one more dimension in front."""
     if spec.shape.rank is None:
         return spec
     return TensorSpec([size, *spec.shape.as_list()], spec.dtype)
 
 
-def shrunk(spec: Any) -> Any:
+def drop_dimension(spec: Any) -> Any:
     """Return the spec of tensors without their first dimension."""
     return TensorSpec(spec.shape.as_list()[1:], spec.dtype) if spec.shape.rank else spec
 
 
-def widened(spec: Any, other: Any) -> Any:
+def merge_specs(spec: Any, other: Any) -> Any:
     """Return the spec of what is one or the other: sizes that differ are open."""
     if not isinstance(spec, TensorSpec) or spec == other:
         return spec
@@ -202,27 +202,27 @@ def widened(spec: Any, other: Any) -> Any:
     return TensorSpec(shape, spec.dtype)
 
 
-def typed(value: Any, dtype: Any) -> Leaf:
+def to_leaf(value: Any, dtype: Any) -> Leaf:
     """Return a value as a leaf of a type."""
     return np.asarray(_convert.to_array(value, as_dtype(dtype)))
 
 
-def spec_words(spec: Any) -> Any:
+def spec_to_json(spec: Any) -> Any:
     """Return the specs of an element as what JSON can represent."""
     if isinstance(spec, dict):
-        return {"dict": {key: spec_words(part) for key, part in spec.items()}}
+        return {"dict": {key: spec_to_json(part) for key, part in spec.items()}}
     if isinstance(spec, tuple):
-        return {"tuple": list(map(spec_words, spec))}
+        return {"tuple": list(map(spec_to_json, spec))}
     shape = None if spec.shape.rank is None else spec.shape.as_list()
     return {"shape": shape, "dtype": spec.dtype.name}
 
 
-def spec_of_words(words: Any) -> Any:
-    """Return the specs that `spec_words` has returned."""
+def spec_from_json(words: Any) -> Any:
+    """Return the specs that `spec_to_json` has returned."""
     if "dict" in words:
-        return {key: spec_of_words(part) for key, part in words["dict"].items()}
+        return {key: spec_from_json(part) for key, part in words["dict"].items()}
     if "tuple" in words:
-        return tuple(map(spec_of_words, words["tuple"]))
+        return tuple(map(spec_from_json, words["tuple"]))
     return TensorSpec(words["shape"], as_dtype(words["dtype"]))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.tensors.array_like import BOXES
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor, wrap
@@ -42,11 +42,11 @@ class IndexedSlices:
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self._values, self._indices, self._dense_shape = values, indices, dense_shape
 
-    values = held("_values", "The rows.")
-    indices = held("_indices", "Which rows they are.")
-    dense_shape = held("_dense_shape", "The shape of the whole tensor, or None.")
-    dtype = held("_rows.dtype", "The type of the elements.")
-    device = held("_rows.device", "The name of the device that the rows are on.")
+    values = getter("_values", "The rows.")
+    indices = getter("_indices", "Which rows they are.")
+    dense_shape = getter("_dense_shape", "The shape of the whole tensor, or None.")
+    dtype = getter("_rows.dtype", "The type of the elements.")
+    device = getter("_rows.device", "The name of the device that the rows are on.")
 
     @property
     def _rows(self) -> Tensor:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -51,10 +51,10 @@ class SparseTensor:
         self._dense_shape = Tensor(to_array(dense_shape, hint=int64))
         _check(self._indices, self._values, self._dense_shape)
 
-    indices = held("_indices", "Where the elements are.")
-    values = held("_values", "The elements.")
-    dense_shape = held("_dense_shape", "The shape of the whole tensor, as a tensor.")
-    dtype = held("_values.dtype", "The type of the elements.")
+    indices = getter("_indices", "Where the elements are.")
+    values = getter("_values", "The elements.")
+    dense_shape = getter("_dense_shape", "The shape of the whole tensor, as a tensor.")
+    dtype = getter("_values.dtype", "The type of the elements.")
 
     @property
     def shape(self) -> TensorShape:

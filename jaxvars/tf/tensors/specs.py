@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32, int64
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -126,9 +126,9 @@ class TensorSpec(TypeSpec):
         self._dtype = as_dtype(dtype)
         self._name = name
 
-    shape = held("_shape", "The sizes of the dimensions.")
-    dtype = held("_dtype", "The type of the elements.")
-    name = held("_name", "What it is called.")
+    shape = getter("_shape", "The sizes of the dimensions.")
+    dtype = getter("_dtype", "The type of the elements.")
+    name = getter("_name", "What it is called.")
 
     @classmethod
     def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:

@@ -40,12 +40,12 @@ def is_known(value: Any) -> bool:
     return not isinstance(array, jax.Array) or context.is_known(array)
 
 
-def known(value: Any, what: str) -> np.ndarray:
+def require_known(value: Any, what: str) -> np.ndarray:
     """Return numbers as a NumPy array; refuse what depends on an argument of a traced function."""
     if isinstance(value, list | tuple):
         if value and all(map(_is_plain, value)):
             return np.array(value)
-        parts = [known(part, what) for part in value]
+        parts = [require_known(part, what) for part in value]
         if any(part.dtype == object for part in parts):
             return _stack_sizes(parts)
         return np.array(parts, dtype=None if value else np.int64)
@@ -83,7 +83,7 @@ def ints(value: Any, what: str) -> tuple[int, ...]:
     """Return a list of ints, or a single one as a list."""
     if type(value) in (list, tuple) and all(type(part) is int for part in value):
         return tuple(value)
-    return tuple(map(as_size, known(value, what).reshape(-1)))
+    return tuple(map(as_size, require_known(value, what).reshape(-1)))
 
 
 def as_size(number: Any) -> int:
@@ -93,7 +93,7 @@ def as_size(number: Any) -> int:
 
 def one_int(value: Any, what: str) -> int:
     """Return an int."""
-    found = value if isinstance(value, int) else known(value, what)
+    found = value if isinstance(value, int) else require_known(value, what)
     if not isinstance(found, int) and found.size != 1:
         raise refused(f"{what} must be a scalar, but has shape {list(found.shape)}")
     return int(found) if isinstance(found, int) else as_size(found.reshape(())[()])

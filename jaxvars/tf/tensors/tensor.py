@@ -23,7 +23,7 @@ import numpy as np
 from jaxvars.devices.device import device_name
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -153,7 +153,7 @@ class Tensor(TensorLike):
                 f"{TensorShape(shape)}."
             )
 
-    ndim = held("_array.ndim", "The number of dimensions.")
+    ndim = getter("_array.ndim", "The number of dimensions.")
 
     @property
     def dtype(self) -> DType:
@@ -169,7 +169,7 @@ class Tensor(TensorLike):
             return ""
         return device_name(min(self._array.devices(), key=lambda device: device.id))
 
-    backing_device = held("device", "The name of the device whose memory it is in: `device`.")
+    backing_device = getter("device", "The name of the device whose memory it is in: `device`.")
 
     # ------------------------------------------------------------ conversion
     def numpy(self) -> Any:

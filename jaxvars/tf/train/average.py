@@ -6,7 +6,7 @@ from typing import Any, final
 
 from jaxvars.core.traversal import Holder, Tied
 from jaxvars.optimizers.slots import Tie
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
@@ -43,7 +43,7 @@ class ExponentialMovingAverage(Holder):
         self._decay, self._num_updates, self._name = decay, num_updates, name
         self._averages: dict[str, Variable] = {}  # by `Tied`: a checkpoint goes by the variables
 
-    name = held("_name", "What the names of the averages end with.")
+    name = getter("_name", "What the names of the averages end with.")
 
     def apply(self, var_list: Any = None) -> None:
         """Move the averages of some variables, from their first call on.

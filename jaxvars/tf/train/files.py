@@ -15,7 +15,7 @@ import numpy as np
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.core.variable import Variable
 from jaxvars.tf.errors import DataLossError, NotFoundError
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype, int64, string
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.graph import Graph, key_of
@@ -169,7 +169,7 @@ class TrackableView:
     def __init__(self, root: Any) -> None:
         self._root = root
 
-    root = held("_root", "The object.")
+    root = getter("_root", "The object.")
 
     @classmethod
     def children(cls, obj: Any, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, final
 
 from jaxvars.checkpoint.manager import CheckpointManager as CoreManager
 from jaxvars.errors import CheckpointError
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.checkpoint import Checkpoint, CheckpointOptions, call_back
@@ -89,10 +89,10 @@ class CheckpointManager:
         )
         self._core._last_step = last_checkpoint_step
 
-    checkpoint = held("_checkpoint", "What is saved and restored.")
-    directory = held("_given", "Where the checkpoints are, as it was given.")
+    checkpoint = getter("_checkpoint", "What is saved and restored.")
+    directory = getter("_given", "Where the checkpoints are, as it was given.")
 
-    checkpoint_interval = held(
+    checkpoint_interval = getter(
         "_core.checkpoint_interval", "How many steps there are between two saves, at least."
     )
 

@@ -24,7 +24,7 @@ from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -147,12 +147,12 @@ class Variable(Updates, Proxy):
         """The name, with its scopes, and ":0"; of what assigning gives: UnreadVariable."""
         return "UnreadVariable" if self._is_unread else f"{self._variable.name}:0"
 
-    trainable = held("_variable.trainable", "Whether a GradientTape watches it automatically.")
-    constraint = held(
+    trainable = getter("_variable.trainable", "Whether a GradientTape watches it automatically.")
+    constraint = getter(
         "_options.constraint", "What an optimizer applies to the value after each update."
     )
-    synchronization = held("_options.synchronization", "What was requested when it was made.")
-    aggregation = held("_options.aggregation", "What was requested when it was made.")
+    synchronization = getter("_options.synchronization", "What was requested when it was made.")
+    aggregation = getter("_options.aggregation", "What was requested when it was made.")
     initializer = property(lambda self: None, doc="None: it has its value.")
     handle = property(lambda self: self, doc="The variable itself: there are no resources.")
 

@@ -17,7 +17,15 @@ import numpy as np
 
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import bool_
-from jaxvars.tf.tensors.elements import Element, leaves, mapped, packed, spec_of, tensors, widened
+from jaxvars.tf.tensors.elements import (
+    Element,
+    leaves,
+    map_leaves,
+    merge_specs,
+    pack_leaves,
+    spec_of,
+    to_tensors,
+)
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -34,7 +42,7 @@ def truth(predicate: Callable[..., Any], element: Element) -> bool:
     if not isinstance(found, Tensor) or found.dtype != bool_ or found.shape.rank:
         raise ValueError(
             "Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but its "
-            f"return type is {mapped(spec_of, found)}."
+            f"return type is {map_leaves(spec_of, found)}."
         )
     return bool(np.asarray(found._array))
 
@@ -49,14 +57,14 @@ def checked(func: Any) -> Any:
 
 
 def _arguments(elements: tuple[Element, ...]) -> Any:
-    given = [tensors(element) for element in elements]
+    given = [to_tensors(element) for element in elements]
     return given[0] if len(given) == 1 and type(given[0]) is tuple else given
 
 
 def _result(result: Any) -> Element:
     if isinstance(result, list):
         result = tuple(result)
-    return _leaf(result) if not isinstance(result, tuple | dict) else mapped(_leaf, result)
+    return _leaf(result) if not isinstance(result, tuple | dict) else map_leaves(_leaf, result)
 
 
 def _leaf(value: Any) -> Any:
@@ -87,7 +95,7 @@ def result_spec(func: Callable[..., Any], specs: tuple[Any, ...]) -> Any:
     try:
         first = _traced(func, specs, 5)
         is_open = any(None in spec.shape.as_list() for spec in flat)
-        return mapped(widened, first, _traced(func, specs, 7)) if is_open else first
+        return map_leaves(merge_specs, first, _traced(func, specs, 7)) if is_open else first
     except Exception:  # noqa: BLE001 - whatever the function needs: then an element is read
         return None
 
@@ -97,7 +105,7 @@ def _traced(func: Callable[..., Any], specs: tuple[Any, ...], size: int) -> Any:
 
     def run(arrays: Any) -> Any:
         given = iter(arrays)
-        elements = [mapped(lambda _: Tensor(next(given)), spec) for spec in specs]
+        elements = [map_leaves(lambda _: Tensor(next(given)), spec) for spec in specs]
         result = _result(func(*_arguments(tuple(elements))))
         found.append(result)
         return [leaf._array for leaf in leaves(result)]
@@ -109,4 +117,4 @@ def _traced(func: Callable[..., Any], specs: tuple[Any, ...], size: int) -> Any:
         for shape, spec in zip(shapes, flat, strict=True)
     ]
     made = jax.eval_shape(run, structs)
-    return packed(found[0], [TensorSpec(x.shape, x.dtype) for x in made])
+    return pack_leaves(found[0], [TensorSpec(x.shape, x.dtype) for x in made])

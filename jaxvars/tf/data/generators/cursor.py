@@ -29,7 +29,7 @@ import numpy as np
 from jaxvars.core.variable import Variable
 from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.tensors.convert import is_text
-from jaxvars.tf.tensors.elements import Element, spec_of_words, spec_words
+from jaxvars.tf.tensors.elements import Element, spec_from_json, spec_to_json
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.graph import Node
 
@@ -163,7 +163,7 @@ def _plain(value: Any) -> Any:
         return _plain_array(np.asarray(value._array if isinstance(value, Tensor) else value))
     if (kept := getattr(value, "_kept", None)) is not None:
         elements, spec = kept
-        return {"window": _plain(elements), "spec": spec_words(spec)}
+        return {"window": _plain(elements), "spec": spec_to_json(spec)}
     raise FailedPreconditionError(
         message=f"An iterator that keeps a {type(value).__name__} from one element to the next "
         "cannot be saved: elements that are kept, as by `shuffle`, are tensors, and tuples, "
@@ -189,7 +189,7 @@ def _made(value: Any) -> Any:
     if "pairs" in value:
         return {_made(key): _made(x) for key, x in value["pairs"]}
     if "window" in value:
-        return WINDOWS[0](_made(value["window"]), spec_of_words(value["spec"]))
+        return WINDOWS[0](_made(value["window"]), spec_from_json(value["spec"]))
     return tuple(map(_made, value["tuple"])) if "tuple" in value else _made_array(value)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.elements import PlainSpec, mapped, spec_of
+from jaxvars.tf.tensors.elements import PlainSpec, map_leaves, spec_of
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -46,8 +46,8 @@ class Optional:
     @staticmethod
     def from_value(value: Any) -> Optional:
         """Return one with a value: a tensor, or a structure of them."""
-        made = mapped(lambda x: x if isinstance(x, Tensor) else Tensor(to_array(x)), value)
-        return Optional(mapped(spec_of, made), [made])
+        made = map_leaves(lambda x: x if isinstance(x, Tensor) else Tensor(to_array(x)), value)
+        return Optional(map_leaves(spec_of, made), [made])
 
     def has_value(self, name: str | None = None) -> Tensor:
         """Return whether there is a value."""
@@ -63,7 +63,7 @@ class Optional:
             raise refused("The given optional does not have a value. [Op:OptionalGetValue] name: ")
         return self._values[0]
 
-    element_spec = held("_spec", "The specs of the value's tensors, in its structure.")
+    element_spec = getter("_spec", "The specs of the value's tensors, in its structure.")
 
     def __repr__(self) -> str:
         if not self._values:

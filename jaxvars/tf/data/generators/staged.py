@@ -19,7 +19,7 @@ from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tf.context.scope import outside_functions
 from jaxvars.tf.errors import OutOfRangeError
-from jaxvars.tf.tensors.elements import Element, host, leaves, packed
+from jaxvars.tf.tensors.elements import Element, leaves, pack_leaves, to_host
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -62,7 +62,7 @@ class Feed:
         return self._packed(_called_back(self._next, self._structs))
 
     def _packed(self, arrays: list[Array]) -> Any:
-        return packed(self._spec, list(map(Tensor, arrays)))
+        return pack_leaves(self._spec, list(map(Tensor, arrays)))
 
     # ------------------------------------------------------------ when the program runs
     def _begun(self) -> list[np.ndarray]:
@@ -85,7 +85,7 @@ class Feed:
         raise OutOfRangeError(message="End of sequence [Op:IteratorGetNext] name: ")
 
     def _arrays(self, element: Element) -> list[np.ndarray]:
-        arrays = [host(leaf) for leaf in leaves(element)]
+        arrays = [to_host(leaf) for leaf in leaves(element)]
         for array, struct in zip(arrays, self._structs, strict=True):
             if array.shape != struct.shape or array.dtype != struct.dtype:
                 raise refused(

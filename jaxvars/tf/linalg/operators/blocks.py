@@ -17,7 +17,7 @@ from jaxvars.tf.linalg.operators.dense import LinearOperatorFullMatrix
 from jaxvars.tf.linalg.operators.diagonal import make_zeros
 from jaxvars.tf.linalg.operators.made import OfSeveral, check_operators, hint_of_all, require_square
 from jaxvars.tf.linalg.operators.operator import LinearOperator
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -194,7 +194,7 @@ class LinearOperatorBlockDiag(OfSeveral, _Blocks):
     def __init__(self, operators: Sequence[LinearOperator], **hints: Any) -> None:
         self._start(operators, hints, "_ds_", HINTS[:3])
 
-    operators = held("_operators", "The blocks.", list)
+    operators = getter("_operators", "The blocks.", list)
 
     def rows(self) -> Rows:
         """Return the operators of each row, from the first column on, zeros among them."""

@@ -16,7 +16,7 @@ from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators.declare import accept_hints, array_of, imply, parameter, register
 from jaxvars.tf.linalg.operators.diagonal import OfNumbers
 from jaxvars.tf.linalg.operators.operator import LinearOperator
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import as_dtype, complex64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
@@ -59,8 +59,8 @@ class CirculantOperator(OfNumbers):
         super().__init__(as_dtype(input_output_dtype), **hints)
         self._input_output_dtype = self.dtype
 
-    block_depth = held("_depth", "Over how many axes it is circulant.")
-    spectrum = held("_spectrum", "The eigenvalues.")
+    block_depth = getter("_depth", "Over how many axes it is circulant.")
+    spectrum = getter("_spectrum", "The eigenvalues.")
 
     @property
     def block_shape(self) -> TensorShape:

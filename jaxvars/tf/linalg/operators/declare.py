@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -202,7 +202,7 @@ class Described(Module, ABC):
         """The shape as numbers."""
         return tuple(int(size or 0) for size in self.shape)
 
-    dtype = held("_dtype", "The type of the elements.")
+    dtype = getter("_dtype", "The type of the elements.")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -259,13 +259,13 @@ class Described(Module, ABC):
         """Return `range_dimension` as a tensor."""
         return Tensor(np.asarray(self.range_dimension, np.int32))
 
-    is_non_singular = held(
+    is_non_singular = getter(
         "_is_non_singular", "Whether it has an inverse; None when that is not known."
     )
-    is_self_adjoint = held(
+    is_self_adjoint = getter(
         "_is_self_adjoint", "Whether it equals its adjoint; None when that is not known."
     )
-    is_positive_definite = held(
+    is_positive_definite = getter(
         "_is_positive_definite", "Whether it is positive definite; None when that is not known."
     )
 

@@ -27,7 +27,7 @@ from jaxvars.tf.linalg.operators.declare import (
 )
 from jaxvars.tf.linalg.operators.diagonal import TriangularOperator, require_nonzero
 from jaxvars.tf.linalg.operators.operator import LinearOperator
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.static import refused
 from jaxvars.typing import Array
@@ -54,7 +54,7 @@ class LinearOperatorFullMatrix(LinearOperator):
         _check_matrix(self._matrix, "matrix")
         super().__init__(self._matrix.dtype, **hints)
 
-    matrix = held("_matrix", "The elements.")
+    matrix = getter("_matrix", "The elements.")
 
     def _shape(self) -> Any:
         return self._matrix.shape
@@ -90,7 +90,7 @@ class LinearOperatorLowerTriangular(TriangularOperator):
         _check_matrix(self._tril, "tril")
         super().__init__(self._tril.dtype, **hints)
 
-    tril = held("_tril", "The triangle, as it was given.")
+    tril = getter("_tril", "The triangle, as it was given.")
 
     def _shape(self) -> Any:
         return self._tril.shape
@@ -145,8 +145,8 @@ class LinearOperatorTridiag(LinearOperator):
         imply(hints, "is_square", "Tridiagonal operators are always square.")
         super().__init__((self._diagonals[0] if is_list else self._diagonals).dtype, **hints)
 
-    diagonals = held("_diagonals", "The diagonals, as they were given.")
-    diagonals_format = held("_diagonals_format", "In which form they were given.")
+    diagonals = getter("_diagonals", "The diagonals, as they were given.")
+    diagonals_format = getter("_diagonals_format", "In which form they were given.")
 
     def _three(self, adjoint: bool = False) -> list[Array]:
         """Return the diagonals above, at and below the middle, each of full length."""
@@ -208,8 +208,8 @@ class LinearOperatorToeplitz(LinearOperator):
         imply(hints, "is_square", "Only square Toeplitz operators currently supported.")
         super().__init__(self._row.dtype, **hints)
 
-    col = held("_col", "The first column.")
-    row = held("_row", "The first row.")
+    col = getter("_col", "The first column.")
+    row = getter("_row", "The first row.")
 
     def _shape(self) -> Any:
         batch = jnp.broadcast_shapes(tuple(self._col.shape[:-1]), tuple(self._row.shape[:-1]))
@@ -292,7 +292,7 @@ class LinearOperatorPermutation(_Orthogonal):
         always(hints["is_non_singular"], "A Permutation operator is always non-singular.")
         super().__init__(as_dtype(dtype), **hints)
 
-    perm = held("_perm", "Which row each row of a product is.")
+    perm = getter("_perm", "Which row each row of a product is.")
 
     def _shape(self) -> Any:
         return square_shape(self._perm)
@@ -357,7 +357,7 @@ class LinearOperatorHouseholder(_Orthogonal):
         hints["is_positive_definite"] = False
         super().__init__(self._reflection_axis.dtype, **hints)
 
-    reflection_axis = held("_reflection_axis", "The direction that is reflected.")
+    reflection_axis = getter("_reflection_axis", "The direction that is reflected.")
 
     def _unit(self) -> Array:
         axis = array_of(self._reflection_axis)

@@ -21,7 +21,7 @@ from jaxvars.tf.linalg.operators.declare import (
     square_shape,
 )
 from jaxvars.tf.linalg.operators.operator import LinearOperator
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
@@ -147,7 +147,7 @@ class LinearOperatorDiag(OfNumbers, DiagonalOperator):
         imply(hints, "is_square", "Only square diagonal operators currently supported.")
         super().__init__(self._diag.dtype, **hints)
 
-    diag = held("_diag", "The diagonal.")
+    diag = getter("_diag", "The diagonal.")
 
     def diagonal(self) -> Array:
         """Return the diagonal."""
@@ -258,7 +258,7 @@ class LinearOperatorScaledIdentity(OfNumbers, _Identity):
         super().__init__(self._multiplier.dtype, **hints)
         self._num_rows = _size(num_rows, "num_rows")
 
-    multiplier = held("_multiplier", "The number.")
+    multiplier = getter("_multiplier", "The number.")
 
     def _numbers(self) -> Array:
         """Return the number."""

@@ -26,7 +26,7 @@ from jaxvars.tf.linalg.operators.declare import (
 from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
 from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag, LinearOperatorIdentity
 from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator
-from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -93,7 +93,7 @@ class _OfOne(LinearOperator):
     def _cond(self) -> Array:
         return self._operator._cond()
 
-    operator = held("_operator", "The other operator.")
+    operator = getter("_operator", "The other operator.")
 
 
 @final
@@ -205,7 +205,7 @@ class OfSeveral(LinearOperator):
         hints["name"] = hints["name"] or link.join(op.name for op in self._operators)
         LinearOperator.__init__(self, self._operators[0].dtype, **hints)
 
-    operators = held("_operators", "The factors.", list)
+    operators = getter("_operators", "The factors.", list)
 
     def _change_each(self, change: str) -> list[LinearOperator]:
         """Return the adjoints, inverses or factors of all."""
@@ -365,11 +365,11 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             if one != other:
                 raise ValueError(f"Dimensions {one} and {other} are not compatible")
 
-    base_operator = held("_base_operator", "L.")
-    u = held("_u", "U.")
-    v = held("_v", "V.")
-    diag_update = held("_diag_update", "The diagonal of D; None for ones.")
-    is_diag_update_positive = held(
+    base_operator = getter("_base_operator", "L.")
+    u = getter("_u", "U.")
+    v = getter("_v", "V.")
+    diag_update = getter("_diag_update", "The diagonal of D; None for ones.")
+    is_diag_update_positive = getter(
         "_is_diag_update_positive", "Whether D is positive; None when that is not known."
     )
 
