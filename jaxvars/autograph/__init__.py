@@ -100,10 +100,10 @@ def convert(fn: Callable[..., Any] | None = None, /, *, recursive: bool = True) 
         raise ControlFlowError(f"{fn!r} is not a Python function: it has nothing to convert.")
 
     @functools.wraps(fn)
-    def wrapper(*args: Any, **words: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         if function is None:
-            return call(fn, args, words, "")
-        return _new(function, recursive=recursive)(*given, *args, **words)
+            return call(fn, args, kwargs, "")
+        return _new(function, recursive=recursive)(*given, *args, **kwargs)
 
     return leave_alone(wrapper)
 
@@ -136,8 +136,8 @@ def do_not_convert(fn: Callable[P, T]) -> Callable[P, T]:
     """
 
     @functools.wraps(fn)
-    def wrapper(*args: P.args, **words: P.kwargs) -> T:
-        return fn(*args, **words)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        return fn(*args, **kwargs)
 
     return leave_alone(wrapper)
 

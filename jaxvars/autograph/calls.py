@@ -78,31 +78,31 @@ def leave_alone(fn: Any) -> Any:
 
 
 # ---------------------------------------------------------------- calls
-def converted_call(f: Any, args: tuple[Any, ...], words: dict[str, Any] | None = None) -> Any:
+def converted_call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
     """Call what converted code calls."""
-    return call(f, args, words or {}, package_of(sys._getframe(1).f_globals))
+    return call(f, args, kwargs or {}, package_of(sys._getframe(1).f_globals))
 
 
-def call(f: Any, args: tuple[Any, ...], words: dict[str, Any], package: str) -> Any:
+def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], package: str) -> Any:
     """Call something for code of a top package, converted if it is the user's."""
     if (ours := _BY_ID.get(id(f))) is not None:
-        return ours(*args, **words)
+        return ours(*args, **kwargs)
     if isinstance(f, functools.partial):
-        return call(f.func, (*f.args, *args), {**f.keywords, **words}, package)
+        return call(f.func, (*f.args, *args), {**f.keywords, **kwargs}, package)
     fn, given = function_in(f, args)
     if fn is not None and not _is_left_alone(fn, package):
         if (new := convert_function(fn)) is not None:
-            return new(*given, **words)
-        return _call_as_is(f, args, words, f"{fn.__qualname__}: {rewrite_function(fn)}")
+            return new(*given, **kwargs)
+        return _call_as_is(f, args, kwargs, f"{fn.__qualname__}: {rewrite_function(fn)}")
     elif _calls_back(f):
         args = tuple(_convert_argument(x, package) for x in args)
-        words = {name: _convert_argument(x, package) for name, x in words.items()}
-    return f(*args, **words)
+        kwargs = {name: _convert_argument(x, package) for name, x in kwargs.items()}
+    return f(*args, **kwargs)
 
 
-def _call_as_is(f: Any, args: tuple[Any, ...], words: dict[str, Any], why: str) -> Any:
+def _call_as_is(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
     try:
-        return f(*args, **words)
+        return f(*args, **kwargs)
     except jax.errors.TracerBoolConversionError as error:
         raise ControlFlowError(
             f"Python's `if`, `while`, `and`, `or` or `not` at {line_of(error)} needs to know a "
@@ -111,10 +111,10 @@ def _call_as_is(f: Any, args: tuple[Any, ...], words: dict[str, Any], why: str) 
         ).with_traceback(error.__traceback__) from None
 
 
-def call_alone(f: Any, args: tuple[Any, ...], words: dict[str, Any] | None = None) -> Any:
+def call_alone(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
     """Call what code calls that is converted without what it calls."""
     f = _BY_ID.get(id(f), f)
-    return f(*args, **words or {})
+    return f(*args, **kwargs or {})
 
 
 def function_in(f: Any, args: tuple[Any, ...] = ()) -> tuple[FunctionType | None, tuple[Any, ...]]:

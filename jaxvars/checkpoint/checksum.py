@@ -51,12 +51,12 @@ class Entry:
         }
 
     @classmethod
-    def from_json(cls, words: Any) -> Entry:
+    def from_json(cls, data: Any) -> Entry:
         """Return what `to_json` gave; raise ValueError of something else."""
         try:
-            shape, dtype = words["stored"]
-            entry = cls(_sizes(words["shape"]), words["dtype"], _sizes(shape), dtype,
-                        words["sha256"])  # fmt: skip
+            shape, dtype = data["stored"]
+            entry = cls(_sizes(data["shape"]), data["dtype"], _sizes(shape), dtype,
+                        data["sha256"])  # fmt: skip
             known = isinstance(dtype, str) and _is_native(jnp.dtype(dtype))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not an entry: {error!r}") from None
@@ -69,12 +69,12 @@ class Entry:
         return _checksum(self.shape, self.dtype, stored) == self.sha256
 
 
-def _sizes(words: Any) -> tuple[int, ...]:
-    if not isinstance(words, list) or len(words) > _MOST_DIMENSIONS:
+def _sizes(data: Any) -> tuple[int, ...]:
+    if not isinstance(data, list) or len(data) > _MOST_DIMENSIONS:
         raise TypeError("a shape is a list")
-    if not all(type(size) is int and 0 <= size < 2**62 for size in words):
+    if not all(type(size) is int and 0 <= size < 2**62 for size in data):
         raise TypeError("sizes are whole numbers")
-    return tuple(words)
+    return tuple(data)
 
 
 def dtype_name(dtype: Any) -> str:
@@ -87,17 +87,17 @@ def encode(value: Array) -> tuple[Array, Entry]:
     plain = _to_plain(value)
     on_host = np.asarray(plain)
     shape, dtype = tuple(value.shape), dtype_name(value.dtype)
-    digest = _checksum(shape, dtype, on_host)
-    return plain, Entry(shape, dtype, on_host.shape, on_host.dtype.name, digest)
+    checksum = _checksum(shape, dtype, on_host)
+    return plain, Entry(shape, dtype, on_host.shape, on_host.dtype.name, checksum)
 
 
 def decode(stored: np.ndarray, entry: Entry) -> Array:
     """Return what was encoded, a NumPy array or random keys; raise ValueError if it cannot be."""
     if entry.dtype == "string":
-        words = json.loads(stored.tobytes())
-        if not all(isinstance(word, str) for word in words):
+        data = json.loads(stored.tobytes())
+        if not all(isinstance(word, str) for word in data):
             raise ValueError("not strings")
-        return np.array(words, dtype=string).reshape(entry.shape)
+        return np.array(data, dtype=string).reshape(entry.shape)
     if entry.dtype.startswith("key<"):
         return jax.random.wrap_key_data(jnp.asarray(stored), impl=key_impl(entry.dtype))
     return stored.view(jnp.dtype(entry.dtype)).reshape(entry.shape)
@@ -147,7 +147,7 @@ def _is_native(dtype: Any) -> bool:
 
 def _checksum(shape: tuple[int, ...], dtype: str, stored: np.ndarray) -> str:
     about = json.dumps([shape, dtype, stored.shape, stored.dtype.name])
-    digest = hashlib.sha256(about.encode())
+    hasher = hashlib.sha256(about.encode())
     plain = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)  # without a copy, if it can be
-    digest.update(memoryview(plain))  # pyright: ignore[reportArgumentType] - a buffer
-    return digest.hexdigest()
+    hasher.update(memoryview(plain))  # pyright: ignore[reportArgumentType] - a buffer
+    return hasher.hexdigest()

@@ -273,18 +273,18 @@ def _text_in(path: Path) -> bytes | None:
         return None
 
 
-def _parse_record(words: Any) -> Record:
+def _parse_record(data: Any) -> Record:
     try:
-        if words["sha256"] != checksum_of(words["record"]):
+        if data["sha256"] != checksum_of(data["record"]):
             raise ValueError("its checksum is not that of what was written")
-        return Record.from_json(words["record"])
+        return Record.from_json(data["record"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a record: {error!r}") from None
 
 
 def _add_record(path: Path, record: Record) -> None:
-    words = record.to_json()
-    text = json.dumps({"record": words, "sha256": checksum_of(words)}, allow_nan=False)
+    data = record.to_json()
+    text = json.dumps({"record": data, "sha256": checksum_of(data)}, allow_nan=False)
     if is_folder(path):
         draft = path / f"{RECORD}.part"
         with draft.open("w", encoding="utf-8") as file:

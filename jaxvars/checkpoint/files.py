@@ -151,13 +151,13 @@ def _is_left(name: str, target: str) -> bool:
 
 
 def _manifest(entries: Mapping[str, Entry], about: Mapping[str, Any]) -> dict[str, Any]:
-    words: dict[str, Any] = {
+    manifest: dict[str, Any] = {
         "jaxvars": FORMAT,
         "time_ns": time.time_ns(),
         "about": dict(about),
         "variables": {path: entry.to_json() for path, entry in entries.items()},
     }
-    return words | {"sha256": checksum_of(words)}
+    return manifest | {"sha256": checksum_of(manifest)}
 
 
 def _write_folder(path: Path, plain: Mapping[str, Array], manifest: dict[str, Any]) -> None:

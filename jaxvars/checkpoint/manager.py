@@ -4,7 +4,7 @@ What it knows of a checkpoint, such as its metrics, is written into that checkpo
 (`checkpoint/directory.py`): nothing else has to be kept in step with the directory, and a new
 process sees what the last one saw. Which ones are kept is a function of that alone
 (`checkpoint/retention.py`). orbax writes each of them, but its manager is not used: it numbers
-checkpoints by step only and refuses a step that goes back, keeps the metrics apart from them,
+checkpoints by step only and refuses a step that decreases, keeps the metrics apart from them,
 forgets what an earlier manager promised to keep, and loses a save when the interpreter ends
 (`checkpoint/saving.py`).
 

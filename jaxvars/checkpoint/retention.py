@@ -3,7 +3,7 @@
 Rules this file keeps:
 - nothing here touches a file or a clock;
 - the order of checkpoints is that in which they were saved, by serial number: neither a clock
-  that is set back nor a step counter that goes back changes it;
+  that is set back nor a step counter that decreases changes it;
 - what is kept for ever is decided when a checkpoint is saved, and written into it, so that no
   later manager, whatever its options, undoes it;
 - the newest checkpoint is always kept.

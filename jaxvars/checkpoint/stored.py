@@ -47,9 +47,9 @@ def set_aside(target: Path) -> Path:
     return target.with_name(f"{target.name}.replaced")
 
 
-def checksum_of(words: Mapping[str, Any]) -> str:
+def checksum_of(data: Mapping[str, Any]) -> str:
     """Return the checksum of what JSON can say."""
-    return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def stored_name(path: str) -> str:
@@ -69,10 +69,10 @@ class Stored(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        words = _check_manifest(read_checked(self._words, "its manifest is damaged: "))
-        self.time_ns: int = words["time_ns"]
-        self.about: dict[str, Any] = words["about"]
-        self.entries = {p: Entry.from_json(entry) for p, entry in words["variables"].items()}
+        manifest = _check_manifest(read_checked(self._words, "its manifest is damaged: "))
+        self.time_ns: int = manifest["time_ns"]
+        self.about: dict[str, Any] = manifest["about"]
+        self.entries = {p: Entry.from_json(entry) for p, entry in manifest["variables"].items()}
         total, size = sum(entry.nbytes for entry in self.entries.values()), self._size()
         if total > size:
             raise ValueError(f"it should hold {total:,} bytes, and its files have {size:,}")
@@ -155,15 +155,15 @@ def _list_near(target: Path) -> str:
     return f" In {target.parent} there are: {', '.join(names) or 'no files'}."
 
 
-def _check_manifest(words: Any) -> dict[str, Any]:
-    if not isinstance(words, dict) or "jaxvars" not in words:
+def _check_manifest(manifest: Any) -> dict[str, Any]:
+    if not isinstance(manifest, dict) or "jaxvars" not in manifest:
         raise ValueError("it has no manifest, so that its values could not be verified")
-    if words["jaxvars"] != FORMAT:
-        raise ValueError(f"its format is {words['jaxvars']!r}, and this version reads {FORMAT}")
-    rest = {key: word for key, word in words.items() if key != "sha256"}
-    if words.get("sha256") != checksum_of(rest):
+    if manifest["jaxvars"] != FORMAT:
+        raise ValueError(f"its format is {manifest['jaxvars']!r}, and this version reads {FORMAT}")
+    rest = {key: word for key, word in manifest.items() if key != "sha256"}
+    if manifest.get("sha256") != checksum_of(rest):
         raise ValueError("its manifest is damaged")
-    return words
+    return manifest
 
 
 @final

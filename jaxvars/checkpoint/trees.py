@@ -272,8 +272,8 @@ def check_kept(path: Path, value: object, *, is_root: bool = False, is_saving: b
 
 def _describe_refusal(name: str, value: object) -> str:
     kind = type(value).__name__
-    words = f"{kind} {value!r}" if isinstance(value, CLOSED_TYPES) else f"{kind} object"
-    why = f"The Checkpoint at {user_line()} would save nothing of {name!r} ({words}): "
+    shown = f"{kind} {value!r}" if isinstance(value, CLOSED_TYPES) else f"{kind} object"
+    why = f"The Checkpoint at {user_line()} would save nothing of {name!r} ({shown}): "
     if isinstance(value, int | float | complex | str | bytes):
         return (
             f"{why}it is neither a Variable nor an array. Make it one, "

@@ -153,8 +153,8 @@ def _describe_change(found: Difference, line: str) -> str:
 def _describe_boxed_change(found: Difference, line: str) -> str:
     """Return what changes, as shapes and dtypes of tensors."""
     if found.types is None:
-        said = f"does not have the same nested structure: it is {found.one}"
-        return f"{found.label} {said} before the loop, and {found.other} after it ({line}):"
+        change = f"does not have the same nested structure: it is {found.one}"
+        return f"{found.label} {change} before the loop, and {found.other} after it ({line}):"
     what = "dtype" if found.types[0].dtype != found.types[1].dtype else "shape"
     one, other = (f"{what} {getattr(kind, what)}" for kind in found.types)
     return f"{found.label} has {one} before the loop, but {other} after one iteration ({line}):"

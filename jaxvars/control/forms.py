@@ -125,8 +125,8 @@ def difference(
                 return Difference(_label(one.treedef, i, names), str(x), str(y), (x, y))
         elif a is None or b is None or not _is_same(a(), b()):
             text = [_format_part(rebuild, i, kinds) for rebuild, kinds in zip((one, other), types)]  # noqa: B905 - two each
-            said = f"another {text[1]}" if text[0] == text[1] else text[1]
-            return Difference(_label(one.treedef, i, names), text[0], said)
+            shown = f"another {text[1]}" if text[0] == text[1] else text[1]
+            return Difference(_label(one.treedef, i, names), text[0], shown)
     return None
 
 

@@ -80,7 +80,7 @@ def named_while(
     carried = Carried(init, names)
     if max_iterations is not None:
         max_iterations = count_of(max_iterations, "max_iterations of a loop")
-    if not _is_staged():
+    if context.is_eager():
         arrays, count = carried.arrays, 0
         while truth(cond_fun(*carried(arrays))) and count != max_iterations:
             arrays = carried.advance(body_fun(*carried(arrays)))
@@ -134,9 +134,9 @@ class _While:
     def run(self) -> Any:
         """Run until the condition is false."""
         if self._test.writes:
-            goes = _name_after(self._cond_fun, lambda _, carry: carry[0])
+            holds = _name_after(self._cond_fun, lambda _, carry: carry[0])
             first = self._check(self._given, self._first)
-            return while_loop_in_reverse(goes, self._check_next, self._given, first)[1]
+            return while_loop_in_reverse(holds, self._check_next, self._given, first)[1]
         test = _name_after(self._cond_fun, lambda given, carry: self._check(given, carry)[0])
         return while_loop_in_reverse(test, self._next, self._given, self._first)
 
@@ -300,7 +300,7 @@ def named_scan(
     arrays, elements.arrays = [jnp.asarray(x) for x in elements.arrays], []
     size = leading_size(arrays, length)
     carried = Carried(init, names)
-    if size and not _is_staged():
+    if size and context.is_eager():
         order = range(size)[::-1] if reverse else range(size)
         return _run_in_python(body_fun, carried, elements, arrays, order)
     box: list[PyTreeTemplate] = []
@@ -359,11 +359,6 @@ def _run_in_python(
         carry = carried.advance(state)
         stack.put(i, y)
     return carried(carry), stack.whole()
-
-
-def _is_staged() -> bool:
-    """Return whether loops are to be staged rather than run."""
-    return context.strip(context.current()) is not context.EVAL
 
 
 def _name_after(user: Callable[..., Any], fn: Callable[..., Any]) -> Callable[..., Any]:

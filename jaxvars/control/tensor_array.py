@@ -7,7 +7,7 @@
 
 It is a value, a pytree: a write returns a new one. Elements written at indices that are known
 are kept beside the buffer until it is needed, so that a Python loop costs no copies; a write
-at a traced index goes into the buffer, as one operation that XLA does in place.
+at a traced index is written to the buffer, as one operation that XLA does in place.
 
 Rules this file keeps:
 - all elements have one shape and dtype; an element that was never written is zeros;

@@ -46,7 +46,7 @@ from jaxvars.core.store import take_all
 from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
 from jaxvars.export.files import array_of, check_sound, read, to_npy, write
-from jaxvars.export.forms import Words
+from jaxvars.export.forms import Json
 from jaxvars.export.functions import Found, programs_of
 from jaxvars.export.loaded import Loaded, Parts, SavedFunction
 from jaxvars.export.serialize import Options, describe_function, export_program
@@ -137,7 +137,7 @@ def save(
     if is_traced():
         raise SavedError("Programs are saved outside of compiled functions and JAX transforms.")
     if isinstance(obj, Loaded) and signatures is None:
-        return _write(path, obj.parts.words, dict(obj.parts.blobs), obj.named_variables)
+        return _write(path, obj.parts.manifest, dict(obj.parts.blobs), obj.named_variables)
     options = Options(_check_platforms(platforms), vjp_order, tuple(disabled_checks))
     found = programs_of(obj, signatures)
     owner = getattr(obj, "__self__", obj)
@@ -149,8 +149,8 @@ def save(
         for name, programs in found.programs.items()
     }
     name = owner.name if isinstance(owner, Module) else name_of(obj)
-    words = {"name": name, "functions": functions, "unsaved": found.unsaved}
-    return _write(path, words, blobs, variables)
+    manifest = {"name": name, "functions": functions, "unsaved": found.unsaved}
+    return _write(path, manifest, blobs, variables)
 
 
 def load(path: PathLike, *, digest: str | None = None) -> Loaded:
@@ -179,31 +179,31 @@ def load(path: PathLike, *, digest: str | None = None) -> Loaded:
         ([1.0, 3.0], 3.0, 0.0)
         >>> folder.cleanup()
     """
-    words, members = read(path, digest)
-    return check_sound(path, lambda: _load(words, members))
+    manifest, members = read(path, digest)
+    return check_sound(path, lambda: _load(manifest, members))
 
 
-def _load(words: Words, members: Mapping[str, bytes]) -> Loaded:
+def _load(manifest: Json, members: Mapping[str, bytes]) -> Loaded:
     variables = {
         str(path): _load_variable(str(path), described, members)
-        for path, described in words["variables"].items()
+        for path, described in manifest["variables"].items()
     }
     used = {
         file
-        for function in words["functions"].values()
+        for function in manifest["functions"].values()
         for program in function["programs"]
         for file in program["files"]
     }
     names = ("name", "jax", "functions", "unsaved")
     blobs = {file: data for file, data in members.items() if file in used}
-    parts = Parts({name: words[name] for name in names}, blobs)
+    parts = Parts({name: manifest[name] for name in names}, blobs)
     return Loaded(parts, variables)
 
 
-def _load_variable(path: str, words: Words, members: Mapping[str, bytes]) -> Variable:
-    entry = Entry.from_json(words)
-    value = decode(array_of(members[words["file"]], entry), entry)
-    trainable, name = words["trainable"], words["name"]
+def _load_variable(path: str, data: Json, members: Mapping[str, bytes]) -> Variable:
+    entry = Entry.from_json(data)
+    value = decode(array_of(members[data["file"]], entry), entry)
+    trainable, name = data["trainable"], data["name"]
     if not isinstance(trainable, bool) or not isinstance(name, str):
         raise ValueError(f"variable {path!r} is not described")
     wanted = None if entry.dtype.startswith("key<") else entry.dtype
@@ -225,24 +225,24 @@ def _check_platforms(names: str | Sequence[str] | None) -> tuple[str, ...] | Non
 
 def _describe_function(
     name: str, programs: Any, paths: Mapping[int, str], options: Options, blobs: dict[str, bytes]
-) -> Words:
+) -> Json:
     """Describe a function, and add its programs to the members of the file."""
-    described: list[Words] = []
+    described: list[Json] = []
     for known in programs:
-        words, levels = export_program(known.entry, known.binder, paths, options)
-        _refuse_ambiguity(name, words, described, {known.entry.key[2] for known in programs})
+        data, levels = export_program(known.entry, known.binder, paths, options)
+        _refuse_ambiguity(name, data, described, {known.entry.key[2] for known in programs})
         files = [f"programs/{len(blobs) + i}.bin" for i in range(len(levels))]
         blobs.update(zip(files, levels, strict=True))
-        described.append(words | {"files": files})
+        described.append(data | {"files": files})
     return describe_function(programs[0].binder, described) | {"programs": described}
 
 
 def _refuse_ambiguity(
-    name: str, words: Words, others: Sequence[Words], settings: Collection[int]
+    name: str, data: Json, others: Sequence[Json], settings: Collection[int]
 ) -> None:
     for other in others:
-        same = words["arguments"] == other["arguments"]
-        if same or words["arguments"].keys() != other["arguments"].keys():
+        same = data["arguments"] == other["arguments"]
+        if same or data["arguments"].keys() != other["arguments"].keys():
             what = "objects that they were given, which are"
             if len(settings) > 1:
                 what = "the settings of JAX (jax.default_matmul_precision, ...) or objects, both"
@@ -276,9 +276,9 @@ def _find_owner(cell: Cell) -> Variable:
 
 
 def _write(
-    path: PathLike, words: Words, blobs: Mapping[str, bytes], variables: Mapping[str, Variable]
+    path: PathLike, manifest: Json, blobs: Mapping[str, bytes], variables: Mapping[str, Variable]
 ) -> str:
-    described: dict[str, Words] = {}
+    described: dict[str, Json] = {}
     members = dict(blobs)
     values = _snapshot(variables)
     for number, (name, variable) in enumerate(variables.items()):
@@ -291,7 +291,9 @@ def _write(
             "trainable": variable.trainable,
         }
     # What was loaded keeps the version of the JAX that made its programs.
-    kept = {key: words[key] for key in ("jax", "name", "functions", "unsaved") if key in words}
+    kept = {
+        key: manifest[key] for key in ("jax", "name", "functions", "unsaved") if key in manifest
+    }
     return write(path, kept | {"variables": described}, members)
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from jaxvars.checkpoint.checksum import Entry, from_npy, storable
 from jaxvars.checkpoint.disk import PathLike
 from jaxvars.errors import JaxvarsError, SavedError
-from jaxvars.export.forms import Words
+from jaxvars.export.forms import Json
 from jaxvars.typing import Array
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)  # the same model makes the same file
 
 
 # ---------------------------------------------------------------- writing
-def write(path: PathLike, manifest: Words, members: Mapping[str, bytes]) -> str:
+def write(path: PathLike, manifest: Json, members: Mapping[str, bytes]) -> str:
     """Write a file in place of what was there, or raise; return its manifest's checksum."""
     listed = {name: {"size": len(data), "sha256": _sha256(data)} for name, data in members.items()}
     try:
@@ -53,23 +53,23 @@ def write(path: PathLike, manifest: Words, members: Mapping[str, bytes]) -> str:
     except PackageNotFoundError:  # run from a source tree
         own = "unknown"
     made_by = {"jaxvars": own, "jax": jax.__version__}
-    words = {"format": FORMAT, **made_by, **manifest, "members": listed}
-    text = json.dumps(words, indent=1).encode()
-    digest = _sha256(text)
+    manifest = {"format": FORMAT, **made_by, **manifest, "members": listed}
+    text = json.dumps(manifest, indent=1).encode()
+    checksum = _sha256(text)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_name(f".{target.name}.{os.getpid()}-{next(_NUMBERS)}.tmp")
     try:
         with fresh.open("xb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, data in {_MANIFEST: text, _DIGEST: digest.encode(), **members}.items():
+                for name, data in {_MANIFEST: text, _DIGEST: checksum.encode(), **members}.items():
                     archive.writestr(zipfile.ZipInfo(name, _NO_TIME), data)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(target)
     finally:
         fresh.unlink(missing_ok=True)
-    return digest
+    return checksum
 
 
 def to_npy(plain: Array) -> bytes:
@@ -101,7 +101,7 @@ def check_sound(path: PathLike, action: Callable[[], T]) -> T:
         ) from error
 
 
-def read(path: PathLike, digest: str | None) -> tuple[Words, dict[str, bytes]]:
+def read(path: PathLike, digest: str | None) -> tuple[Json, dict[str, bytes]]:
     """Return the manifest and other members of a file, verified; raise SavedError if unsound."""
     place = Path(path)
     if place.is_dir() or not place.exists():
@@ -110,27 +110,27 @@ def read(path: PathLike, digest: str | None) -> tuple[Words, dict[str, bytes]]:
     return check_sound(path, lambda: _read(place, digest))
 
 
-def _read(path: Path, digest: str | None) -> tuple[Words, dict[str, bytes]]:
+def _read(path: Path, digest: str | None) -> tuple[Json, dict[str, bytes]]:
     with zipfile.ZipFile(path) as archive:
         _check_archive(archive, path.stat().st_size)
         text = archive.read(_MANIFEST)
         found = _sha256(text)
         if archive.read(_DIGEST) != found.encode():
             raise ValueError("its manifest is not what was written")
-        words = json.loads(text)
-        _check_format(path, words)
+        manifest = json.loads(text)
+        _check_format(path, manifest)
         if digest not in (None, found):
             raise SavedError(
                 f"{path} has the checksum {found}, and not {digest}: it is another file."
             )
-        listed = words["members"]
+        listed = manifest["members"]
         if set(archive.namelist()) != {_MANIFEST, _DIGEST, *listed}:
             raise ValueError("it does not hold what its manifest says")
         members = {name: archive.read(name) for name in listed}
     for name, data in members.items():
         if len(data) != listed[name]["size"] or _sha256(data) != listed[name]["sha256"]:
             raise ValueError(f"{name} is not what was written")
-    return words, members
+    return manifest, members
 
 
 def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
@@ -143,13 +143,13 @@ def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
         raise ValueError("its members are longer than the file")
 
 
-def _check_format(path: Path, words: Any) -> None:
-    found = words["format"]
+def _check_format(path: Path, manifest: Any) -> None:
+    found = manifest["format"]
     if type(found) is not int:
         raise ValueError("it has no format")
     if found > FORMAT:
         raise SavedError(
-            f"{path} has format {found}, of jaxvars {words.get('jaxvars')}; this version reads "
+            f"{path} has format {found}, of jaxvars {manifest.get('jaxvars')}; this version reads "
             f"formats up to {FORMAT}: install a newer jaxvars."
         )
 

@@ -30,7 +30,7 @@ from jaxvars.tracing.identity import exact, held
 from jaxvars.typing import Array
 
 Form: TypeAlias = Any
-Words: TypeAlias = dict[str, Any]  # of the manifest, as JSON has them
+Json: TypeAlias = dict[str, Any]  # of the manifest, as JSON has them
 Size: TypeAlias = int | str
 
 CALL = "__call__"
@@ -129,35 +129,35 @@ def _items(pairs: Any, what: str) -> list[list[Any]]:
     return [[key, to_json(child, what)] for key, child in pairs]
 
 
-def from_json(words: Any) -> Form:
+def from_json(data: Any) -> Form:
     """Return the form that was written; raise ValueError when it is none."""
-    if words is None:
+    if data is None:
         return None
-    if not isinstance(words, dict):
+    if not isinstance(data, dict):
         raise ValueError("no form")
-    if "tensor" in words:
-        return _tensor(words)
-    if "static" in words and isinstance(words["static"], STATICS):
-        return Static(words["static"])
+    if "tensor" in data:
+        return _tensor(data)
+    if "static" in data and isinstance(data["static"], STATICS):
+        return Static(data["static"])
     for name, kind in (("list", list), ("tuple", tuple)):
-        if name in words:
-            return kind(map(from_json, words[name]))
-    pairs = [(_key(key), from_json(child)) for key, child in words.get("items", ())]
-    if "named" in words:
-        kind = named_tuple(words["named"], tuple(key for key, _ in pairs))
+        if name in data:
+            return kind(map(from_json, data[name]))
+    pairs = [(_key(key), from_json(child)) for key, child in data.get("items", ())]
+    if "named" in data:
+        kind = named_tuple(data["named"], tuple(key for key, _ in pairs))
         return kind(*(child for _, child in pairs))
     for name, kind in (("dict", dict), ("ordered", OrderedDict)):
-        if name in words:
-            return kind((_key(key), from_json(child)) for key, child in words[name])
+        if name in data:
+            return kind((_key(key), from_json(child)) for key, child in data[name])
     raise ValueError("no form")
 
 
-def _tensor(words: Any) -> Tensor:
-    index, shape, dtype = words["tensor"], words["shape"], words["dtype"]
+def _tensor(data: Any) -> Tensor:
+    index, shape, dtype = data["tensor"], data["shape"], data["dtype"]
     sizes = all(type(x) is str or (type(x) is int and x >= 0) for x in shape)
     if type(index) is not int or index < 0 or not sizes or type(dtype) is not str:
         raise ValueError("no tensor")
-    return Tensor(index, tuple(shape), dtype, words.get("weak") is True)
+    return Tensor(index, tuple(shape), dtype, data.get("weak") is True)
 
 
 def _key(key: Any) -> Any:

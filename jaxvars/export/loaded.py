@@ -24,7 +24,7 @@ from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import CompileError, SavedError
-from jaxvars.export.forms import CALL, STATICS, Mismatch, Words, fill, fit
+from jaxvars.export.forms import CALL, STATICS, Json, Mismatch, fill, fit
 from jaxvars.export.program import Program
 from jaxvars.tracing.key_order import in_order, order_of
 from jaxvars.typing import Array
@@ -35,7 +35,7 @@ _KINDS = {str(kind.name): kind for kind in inspect._ParameterKind}
 class Parts(NamedTuple):
     """What of a file is not a variable: words of the manifest, and programs by member."""
 
-    words: Words
+    manifest: Json
     blobs: Mapping[str, bytes]
 
 
@@ -54,16 +54,12 @@ class SavedFunction:
     )  # fmt: skip
 
     def __init__(
-        self,
-        name: str,
-        words: Words,
-        programs: Sequence[Program],
-        variables: Mapping[str, Variable],
+        self, name: str, data: Json, programs: Sequence[Program], variables: Mapping[str, Variable]
     ) -> None:
         self.name = name
         self.programs = tuple(programs)
-        self.__signature__ = _make_signature(words["parameters"])
-        # A program for sizes that are known goes before one for which they are open.
+        self.__signature__ = _make_signature(data["parameters"])
+        # A program for known sizes is tried before one for which they are open.
         self.__sorted = sorted(self.programs, key=lambda program: program.openness)
         self.__orders = {
             jax.tree.structure(fill(program.outputs, program.results)): order_of(program.outputs)
@@ -73,7 +69,7 @@ class SavedFunction:
         body = _make_body(self.__signature__, self.__sorted, variables)
         body.__name__ = body.__qualname__ = name
         known = self.__signature__.parameters
-        static = [str(x) for x in words["static"] if x in known]
+        static = [str(x) for x in data["static"] if x in known]
         self.__function = compiled(static_argnames=static)(body)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -168,16 +164,16 @@ def _choose(
 def _make_signature(parameters: Any) -> inspect.Signature:
     return inspect.Signature([
         inspect.Parameter(
-            words["name"],
-            _KINDS[words["kind"]],
-            default=_read_default(words),
+            data["name"],
+            _KINDS[data["kind"]],
+            default=_read_default(data),
         )
-        for words in parameters
+        for data in parameters
     ])  # fmt: skip
 
 
-def _read_default(words: Words) -> Any:
-    value = words.get("default", inspect.Parameter.empty)
+def _read_default(data: Json) -> Any:
+    value = data.get("default", inspect.Parameter.empty)
     if value is inspect.Parameter.empty:
         return value
     if value is not None and not isinstance(value, STATICS):
@@ -202,14 +198,14 @@ class Loaded(Module):
         self.__variables = dict(variables)
         vars(self).update(variables)  # by path, where walking finds them
         self.__functions = {
-            str(name): _make_function(str(name), words, parts, self.__variables)
-            for name, words in parts.words["functions"].items()
+            str(name): _make_function(str(name), data, parts, self.__variables)
+            for name, data in parts.manifest["functions"].items()
         }
 
     @property
     def name(self) -> str:
         """What the saved object was called."""
-        return self.__parts.words["name"]
+        return self.__parts.manifest["name"]
 
     @property
     def signatures(self) -> Mapping[str, SavedFunction]:
@@ -254,7 +250,7 @@ class Loaded(Module):
             raise AttributeError(name)
         if name in self.__functions:
             return self.__functions[name]
-        if name in self.__parts.words["unsaved"]:
+        if name in self.__parts.manifest["unsaved"]:
             raise AttributeError(
                 f"{name!r} of {self.name} was not saved: it was not called before, and no "
                 f'signature was given for it: signatures={{"{name}": ...}}.'
@@ -274,18 +270,20 @@ class Loaded(Module):
 
 
 def _make_function(
-    name: str, words: Words, parts: Parts, variables: Mapping[str, Variable]
+    name: str, data: Json, parts: Parts, variables: Mapping[str, Variable]
 ) -> SavedFunction:
     programs = [
-        Program(str(words["name"]), one, [parts.blobs[file] for file in one["files"]], parts.words)
-        for one in words["programs"]
+        Program(
+            str(data["name"]), one, [parts.blobs[file] for file in one["files"]], parts.manifest
+        )
+        for one in data["programs"]
     ]
     for program in programs:
         for path in (*program.reads, *program.writes):
             aval, have = program.aval(path), variables[path]
             if (aval.shape, aval.dtype) != (have.shape, have.dtype):
                 raise ValueError(f"variable {path!r} is not the one that {name} was saved with")
-    return SavedFunction(name, words, programs, variables)
+    return SavedFunction(name, data, programs, variables)
 
 
 @final

@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any, TypeAlias, final
 
 import jax
-import jax.numpy as jnp
 
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.core.checks import known_here, renumbered
 from jaxvars.errors import SavedError
-from jaxvars.export.forms import Form, Tensor, Words, describe, from_json, leaves_of
+from jaxvars.export.forms import Form, Json, Tensor, describe, from_json, leaves_of
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.typing import Array
 
 Flat: TypeAlias = Callable[..., Sequence[Array]]
@@ -28,25 +28,25 @@ Flat: TypeAlias = Callable[..., Sequence[Array]]
 class Program:
     """One program of a saved function; an error if it cannot be read, or is another."""
 
-    def __init__(self, name: str, words: Words, blobs: Sequence[bytes], versions: Words) -> None:
+    def __init__(self, name: str, data: Json, blobs: Sequence[bytes], versions: Json) -> None:
         self.name = name
         self.arguments: dict[str, Form] = {
-            str(key): from_json(form) for key, form in words["arguments"].items()
+            str(key): from_json(form) for key, form in data["arguments"].items()
         }
-        self.outputs: Form = from_json(words["outputs"])
+        self.outputs: Form = from_json(data["outputs"])
         taken, made = map(_list_tensors, (self.arguments, self.outputs))
         self.results = [tensor.index for tensor in made]  # the number of each array, in order
         self._weak = {tensor.index: tensor.weak for tensor in made}
         open_sizes = [size for form in taken for size in form.shape if isinstance(size, str)]
         # Grows with the number of unknown dimensions: programs are tried in this order.
         self.openness = len(open_sizes), len(set(open_sizes)), sum(form.weak for form in taken)
-        self.reads = tuple(map(str, words["reads"]))
-        self.writes = tuple(map(str, words["writes"]))
-        self.platforms = tuple(map(str, words["platforms"]))
+        self.reads = tuple(map(str, data["reads"]))
+        self.writes = tuple(map(str, data["writes"]))
+        self.platforms = tuple(map(str, data["platforms"]))
         self.vjp_order = len(blobs) - 1
-        self._checks = None if words["checks"] is None else known_here(words["checks"])
-        self._no_gradient = words["no_gradient"]
-        self._levels = _deserialize(name, words, blobs, versions)
+        self._checks = None if data["checks"] is None else known_here(data["checks"])
+        self._no_gradient = data["no_gradient"]
+        self._levels = _deserialize(name, data, blobs, versions)
         self._exported = self._levels[0]
         self._check_description()
         self._run = self._differentiable(0)
@@ -82,8 +82,8 @@ class Program:
 
         def backward(inputs: Sequence[Array], cotangents: Sequence[Array]) -> Any:
             pull = self._differentiable(level + 1)
-            found = iter(pull(*inputs, *filter(is_differentiable, cotangents)))
-            return tuple(next(found) if is_differentiable(x) else None for x in inputs)
+            found = iter(pull(*inputs, *filter(is_inexact, cotangents)))
+            return tuple(next(found) if is_inexact(x) else None for x in inputs)
 
         called.defvjp(forward, backward)
         return called
@@ -121,11 +121,6 @@ def _list_tensors(form: Form) -> list[Tensor]:
     return [leaf for leaf in leaves_of(form) if isinstance(leaf, Tensor)]
 
 
-def is_differentiable(value: Array) -> bool:
-    """Return whether an array, or one of this kind, has a derivative."""
-    return jnp.issubdtype(value.dtype, jnp.inexact)
-
-
 def _flatten(exported: Any) -> Flat:
     """Return an exported function as one of flat inputs and outputs."""
 
@@ -142,11 +137,6 @@ def _agree(forms: Sequence[Tensor], avals: Sequence[Any]) -> bool:
     return by_index == found
 
 
-def is_weak(value: Array) -> bool:
-    """Return whether the dtype of an array, or one of this kind, gives way to others."""
-    return bool(getattr(value, "weak_type", False))
-
-
 def _make_weak(value: Array) -> Array:
     kind = {"new_dtype": value.dtype, "weak_type": True, "sharding": None}
     return jax.lax.convert_element_type_p.bind(value, **kind)
@@ -157,12 +147,12 @@ def sizes(shape: Sequence[Any]) -> tuple[int | str, ...]:
     return tuple(size if isinstance(size, int) else str(size) for size in shape)
 
 
-def _deserialize(name: str, words: Words, blobs: Sequence[bytes], versions: Words) -> list[Any]:
+def _deserialize(name: str, data: Json, blobs: Sequence[bytes], versions: Json) -> list[Any]:
     from jax import export
 
     lowest = export.minimum_supported_calling_convention_version
     highest = export.maximum_supported_calling_convention_version
-    found = int(words["calling_convention"])
+    found = int(data["calling_convention"])
     both = f"it was saved with JAX {versions['jax']}, and this is JAX {jax.__version__}"
     if not lowest <= found <= highest:
         raise SavedError(

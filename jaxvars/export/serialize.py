@@ -27,9 +27,11 @@ from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
 from jaxvars.errors import SavedError
-from jaxvars.export.forms import STATICS, Baked, Form, Static, Tensor, Words, leaves_of, to_json
-from jaxvars.export.program import is_differentiable, is_weak, sizes
+from jaxvars.export.forms import STATICS, Baked, Form, Json, Static, Tensor, leaves_of, to_json
+from jaxvars.export.program import sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
+from jaxvars.tensors.dtypes import is_inexact
+from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.key_order import in_order
@@ -48,13 +50,13 @@ class Options(NamedTuple):
 
 def export_program(
     entry: Executable, binder: Signature, paths: Mapping[int, str], options: Options
-) -> tuple[Words, list[bytes]]:
+) -> tuple[Json, list[bytes]]:
     """Return the description of a program, and the bytes of it, its gradient, and so on."""
     staged = entry._whole
     _refuse_callbacks(entry)
     arguments = describe_arguments(entry, binder)
     outputs = _describe_outputs(staged, entry.name)
-    words = {
+    data = {
         "arguments": {
             name: to_json(form, f"Argument {name!r} of {entry.name}")
             for name, form in arguments.items()
@@ -70,12 +72,12 @@ def export_program(
     )
     made = program.export(options)
     gradients, reason = _export_gradients(program, made, options)
-    words |= {
+    data |= {
         "platforms": list(made.platforms),
         "calling_convention": made.calling_convention_version,
         "no_gradient": reason,
     }
-    return words, [_bytes(one, entry.name) for one in (made, *gradients)]
+    return data, [_bytes(one, entry.name) for one in (made, *gradients)]
 
 
 def _bytes(made: Any, name: str) -> bytes:
@@ -154,16 +156,16 @@ class _Exportable(NamedTuple):
         def pull(*given: Array) -> list[Array]:
             values, cotangents = given[: len(inputs)], list(given[len(inputs) :])
 
-            def moved(*moving: Array) -> list[Array]:
-                new = iter(moving)
-                merged = [next(new) if is_differentiable(x) else x for x in values]
+            def run_active(*active: Array) -> list[Array]:
+                new = iter(active)
+                merged = [next(new) if is_inexact(x) else x for x in values]
                 args, _ = jax.tree.unflatten(made.in_tree, merged)
-                return list(filter(is_differentiable, jax.tree.leaves(self.run(*args))))
+                return list(filter(is_inexact, jax.tree.leaves(self.run(*args))))
 
             with for_tape():
-                return list(jax.vjp(moved, *filter(is_differentiable, values))[1](cotangents))
+                return list(jax.vjp(run_active, *filter(is_inexact, values))[1](cotangents))
 
-        specs = (*inputs, *filter(is_differentiable, outputs))
+        specs = (*inputs, *filter(is_inexact, outputs))
         return _Exportable(f"The gradient of {self.name}", pull, specs)
 
 
@@ -172,9 +174,7 @@ def _export_gradients(
 ) -> tuple[list[Any], str | None]:
     """Return the exported gradients, and why there are none."""
     order = options.vjp_order
-    if order is None and not all(
-        any(map(is_differentiable, x)) for x in (made.in_avals, made.out_avals)
-    ):
+    if order is None and not all(any(map(is_inexact, x)) for x in (made.in_avals, made.out_avals)):
         return [], "it takes or returns no floating point numbers."
     found: list[Any] = []
     try:
@@ -225,20 +225,20 @@ def describe_arguments(entry: Executable, binder: Signature) -> dict[str, Form]:
     return {name: form for name, form in bound.items() if not _is_baked(form, name, entry.name)}
 
 
-def describe_function(binder: Signature, programs: Sequence[Words]) -> Words:
+def describe_function(binder: Signature, programs: Sequence[Json]) -> Json:
     """Describe the parameters of a function that its programs take."""
     taken = programs[0]["arguments"]
     kept = [p for name, p in binder._signature.parameters.items() if name in taken]
-    described: list[Words] = []
+    described: list[Json] = []
     plain = True  # a parameter with a default has none without one after it
     for parameter in reversed(kept):
-        words: Words = {"name": parameter.name, "kind": parameter.kind.name}
+        data: Json = {"name": parameter.name, "kind": parameter.kind.name}
         default, variadic = parameter.default, parameter.kind.name.startswith("VAR_")
         if plain and (default is None or type(default) in STATICS):
-            words["default"] = default
+            data["default"] = default
         elif not variadic and parameter.kind is not parameter.KEYWORD_ONLY:
             plain = False
-        described.append(words)
+        described.append(data)
     names = [name for name in binder.static if name in taken]
     return {"name": binder.name, "parameters": described[::-1], "static": sorted(names)}
 

@@ -182,7 +182,7 @@ _WHOLE: dict[str, Callable[..., Any]] = {  # jitted functions that compare signs
 
 
 def _move_by_index(run: Callable[..., Any], given: Sequence[Sizes], count: int | None) -> Sizes:
-    """Return what an operation makes that only moves numbers: it is given their positions."""
+    """Return what an operation makes that only rearranges numbers: it gets their positions."""
     count = len(given) if count is None else count
     starts = [sum(x.size for x in given[:i]) for i in range(count)]
     places = [

@@ -33,9 +33,9 @@ def _is_traced(value: Any) -> bool:
 
 
 def _make_cast(kind: type, dtype: Any) -> Callable[..., Any]:
-    def cast(*args: Any, **words: Any) -> Any:
-        if len(args) != 1 or words or not _is_traced(args[0]):
-            return kind(*args, **words)
+    def cast(*args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs or not _is_traced(args[0]):
+            return kind(*args, **kwargs)
         value = unwrap(args[0])
         if value.size != 1:
             raise TypeError(f"{kind.__name__}() takes a scalar, not an array of {value.shape}")
@@ -80,9 +80,9 @@ def _pick_extreme(values: Array, arg: Callable[[Array], Array], end: float) -> A
 def _make_extreme(
     python: Callable[..., Any], arg: Any, end: float, pick: Any
 ) -> Callable[..., Any]:
-    def extreme(*args: Any, **words: Any) -> Any:
-        if words:
-            return python(*args, **words)
+    def extreme(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return python(*args, **kwargs)
         if len(args) == 1 and _is_traced(args[0]):
             rank = jnp.ndim(unwrap(args[0]))
             return boxed(_pick_extreme(unwrap(args[0]), arg, end)) if rank == 1 else python(*args)
@@ -94,19 +94,19 @@ def _make_extreme(
     return extreme
 
 
-def _sorted(values: Iterable[Any], /, **words: Any) -> list[Any]:
+def _sorted(values: Iterable[Any], /, **kwargs: Any) -> list[Any]:
     items = list(values)
-    if words.get("key") is not None or not any(map(_is_traced, items)):
-        return sorted(items, **words)
+    if kwargs.get("key") is not None or not any(map(_is_traced, items)):
+        return sorted(items, **kwargs)
     ordered = jnp.sort(jnp.stack([jnp.asarray(unwrap(x)) for x in items]))
-    return boxed(list(ordered[::-1] if words.get("reverse") else ordered))
+    return boxed(list(ordered[::-1] if kwargs.get("reverse") else ordered))
 
 
-def _print(*values: Any, **words: Any) -> None:
+def _print(*values: Any, **kwargs: Any) -> None:
     leaves = jax.tree.leaves(values)  # reads Variables
     at_run_time = in_block() or not all(map(context.is_known, leaves))
     at_run_time = at_run_time and not is_boxing()  # TensorFlow's print is Python's
-    (print_values if at_run_time else builtins.print)(*values, **words)
+    (print_values if at_run_time else builtins.print)(*values, **kwargs)
 
 
 def _round(number: Any, ndigits: Any = None) -> Any:

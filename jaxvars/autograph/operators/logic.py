@@ -169,8 +169,8 @@ def assert_stmt(test: Run, message: Callable[[], tuple[Any, ...]], text: str) ->
     truth = decide(test())
     if is_traced(truth):
         world = World([message])
-        said = "".join(f": {part}" for part in message())
+        reason = "".join(f": {part}" for part in message())
         world.undo()  # Python evaluates the message only if the assertion fails
-        require(truth, f"assert {text} failed{said}")
+        require(truth, f"assert {text} failed{reason}")
     elif not truth:
         raise AssertionError(*message())

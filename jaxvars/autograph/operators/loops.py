@@ -1,7 +1,7 @@
 """What converted code calls in place of `while` and `for`.
 
 Rules this file keeps:
-- Python runs a loop itself as long as it can decide whether it goes on; from the iteration on in
+- Python runs a loop itself as long as it can decide whether it continues; from the iteration on in
   which it cannot, the rest is one operation;
 - a loop over a traced array is a scan, even with a `break`; only a traced condition or a traced
   number of iterations makes a while;
@@ -93,7 +93,7 @@ def _stage_while(
         return changes_none and not block.unset()
 
     @functools.wraps(test)
-    def goes(i: Array, *state: Any) -> Array:
+    def holds(i: Array, *state: Any) -> Array:
         block.enter(state)
         result = decide(test(i))
         block.put_names_back()
@@ -111,7 +111,7 @@ def _stage_while(
     def run() -> Sequence[Any]:
         start = (0, *block.packed_start())
         if is_plain():
-            return named_while(goes, lambda i, *s: step(i, s)[1:], start, names, **options)[1:]
+            return named_while(holds, lambda i, *s: step(i, s)[1:], start, names, **options)[1:]
         all_names = ("the loop's condition", *names)
         turn = lambda _, i, *state: step(i, state)  # noqa: E731 - the test is run in the body
         goes_on = functools.wraps(test)(lambda go, *_: go)
@@ -156,9 +156,9 @@ def _list_items(iterated: Any, items: Sequential) -> list[Any]:
 
 @final
 class _For(NamedTuple):
-    """A `for`, without what it goes through."""
+    """A `for`, without what it iterates over."""
 
-    test: Run | None  # whether it goes on, after a `break`
+    test: Run | None  # whether it continues, after a `break`
     body: Callable[[Any], Any]
     state: State
     options: Options

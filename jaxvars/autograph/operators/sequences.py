@@ -1,9 +1,9 @@
-"""What a staged `for` goes through: traced arrays, ranges to a traced end, zips of them, ...
+"""What a staged `for` iterates over: traced arrays, ranges to a traced end, zips of them, ...
 
 Rules this file keeps:
 - whatever Python can go through by itself stays Python's: this file makes a `Sequential` only
   if something traced is in it;
-- one of a known length is an array of items (a scan goes through it); any has items by index.
+- one of a known length is an array of items (a scan iterates over it); any has items by index.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ SEQUENTIALS: dict[type, Callable[[Any], Sequential | None]] = {}
 
 
 def sequential(values: Any) -> Sequential | None:
-    """Return what a staged loop goes through; None for what is Python's."""
+    """Return what a staged loop iterates over; None for what is Python's."""
     if isinstance(values, Sequential):
         return values
     if type(values) in SEQUENTIALS:
@@ -89,7 +89,7 @@ def _of_array(array: Array) -> Sequential:
 
 
 def of_range(numbers: builtins.range) -> Sequential:
-    """Return a Python range as something that a staged loop goes through."""
+    """Return a Python range as something that a staged loop iterates over."""
     start, step = numbers.start, numbers.step
     return Sequential(
         len(numbers), lambda i: start + i * step, lambda: start + _count_from_0(len(numbers)) * step

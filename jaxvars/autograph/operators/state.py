@@ -372,8 +372,8 @@ def _unlike_a_value(label: str, line: str) -> ControlFlowError:
 
 
 def _refuse_globals(names: Sequence[str]) -> None:
-    for said in names:
-        _, is_global, name = said.rpartition("global ")
+    for full in names:
+        _, is_global, name = full.rpartition("global ")
         if is_global:
             raise ControlFlowError(
                 f"The global {name!r} is assigned at {user_line()} in a branch or loop on a traced "

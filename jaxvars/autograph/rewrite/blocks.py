@@ -186,14 +186,14 @@ class _Function:
         declared = {"global": [], "nonlocal": []}
         for name in state.all:
             declared["global" if name in self.globals else "nonlocal"].append(name)
-        words = [f"{word} {', '.join(some)}" for word, some in declared.items() if some]
-        return "; ".join(words) or "pass"
+        lines = [f"{word} {', '.join(some)}" for word, some in declared.items() if some]
+        return "; ".join(lines) or "pass"
 
     def _state_arg(self, state: _State) -> str:
         names = [f"global {name}" if name in self.globals else name for name in state.all]
         parts = ", ".join(ast.unparse(place_of(part)) for part in state.parts)
-        said = "".join(f"{name!r}, " for name in names)
-        return f"ag__.State(({said}), ag__get, ag__set, lambda: [{parts}])"
+        quoted = "".join(f"{name!r}, " for name in names)
+        return f"ag__.State(({quoted}), ag__get, ag__set, lambda: [{parts}])"
 
     def _accessors(self, state: _State) -> list[ast.stmt]:
         """Return the functions that get and set the state."""

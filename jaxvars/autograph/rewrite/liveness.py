@@ -188,7 +188,7 @@ class Liveness:
 
 
 def loop_test(node: ast.For) -> ast.expr | None:
-    """Return the condition under which a `for` goes on, if it may end early."""
+    """Return the condition under which a `for` continues, if it may end early."""
     return getattr(node, "extra_test", None)
 
 

@@ -72,20 +72,20 @@ class DeviceSpec:
 
     def to_string(self) -> str:
         """Return the name as a string."""
-        words = [f"/{k}:{x}" for k in ("job", "replica", "task") if (x := getattr(self, k)) is not None]  # fmt: skip  # noqa: E501
+        parts = [f"/{k}:{x}" for k in ("job", "replica", "task") if (x := getattr(self, k)) is not None]  # fmt: skip  # noqa: E501
         if self.device_type is not None:
             index = "*" if self.device_index is None else self.device_index
-            words.append(f"/device:{self.device_type}:{index}")
-        return "".join(words)
+            parts.append(f"/device:{self.device_type}:{index}")
+        return "".join(parts)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self))
         return f"<DeviceSpec({parts})>"
 
 
-def _read(words: list[str], spec: str) -> dict[str, Any]:
+def _read(parts: list[str], spec: str) -> dict[str, Any]:
     """Return the parts of a DeviceSpec that a word of a name specifies."""
-    match words:
+    match parts:
         case ["job", name]:
             return {"job": name}
         case [("replica" | "task") as part, number] if number.isdigit():
@@ -100,7 +100,7 @@ def _read(words: list[str], spec: str) -> dict[str, Any]:
             return {"device_type": kind}
         case _:
             raise ValueError(
-                f"Unknown attribute {words[0]!r} is encountered while parsing the device spec: "
+                f"Unknown attribute {parts[0]!r} is encountered while parsing the device spec: "
                 f"{spec!r}."
             )
 
@@ -140,8 +140,8 @@ class device:  # noqa: N801 - TensorFlow's name
         name = self._name
         spec = DeviceSpec.from_string(name) if isinstance(name, str) else name
         kind = None if spec is None else spec.device_type
-        words = None if kind is None or spec is None else f"{kind}:{spec.device_index or 0}"
-        scope = _core_device(words)
+        device_name = None if kind is None or spec is None else f"{kind}:{spec.device_index or 0}"
+        scope = _core_device(device_name)
         try:
             scope.__enter__()
         except DeviceError as error:

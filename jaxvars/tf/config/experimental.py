@@ -47,8 +47,8 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     try:
         _config.set_memory_growth(device, enable)
     except DeviceError as error:
-        words = "Physical devices cannot be modified after being initialized"
-        raise RuntimeError(f"{words}. {error}") from error
+        problem = "Physical devices cannot be modified after being initialized"
+        raise RuntimeError(f"{problem}. {error}") from error
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:

@@ -131,9 +131,9 @@ class name_scope:  # noqa: N801 - TensorFlow's name
     def __enter__(self) -> str:
         outer = NAMES.value
         _OUTER.value = (*_OUTER.value, outer)
-        words = tuple(filter(None, self._name.split("/")))
+        parts = tuple(filter(None, self._name.split("/")))
         is_whole = not self._name or self._name.endswith("/")
-        NAMES.value = words if is_whole else (*outer, *words)
+        NAMES.value = parts if is_whole else (*outer, *parts)
         return whole_scope()
 
     def __exit__(self, *error: Any) -> None:

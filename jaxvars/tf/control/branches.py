@@ -46,11 +46,6 @@ def _check_callable(fn: Any, what: str) -> None:
         raise TypeError(f"{what} must be callable.")
 
 
-def is_staged() -> bool:
-    """Return whether operations are being traced into a program."""
-    return _loops._is_staged()
-
-
 # ---------------------------------------------------------------- branches
 def cond(
     pred: Any,
@@ -246,7 +241,7 @@ def while_loop(
     if not isinstance(loop_vars, list | tuple) or not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
     start = arrays_of(loop_vars)
-    loop = _stage_loop if is_staged() else _run_in_python
+    loop = _run_in_python if context.is_eager() else _stage_loop
     result = loop(cond, body, start, maximum_iterations)
     return wrap(result if back_prop else jax.lax.stop_gradient(result))
 
@@ -281,13 +276,13 @@ def _stage_loop(cond: Any, body: Any, state: Any, most: Any) -> Any:
             max_iterations=None if limit is None else int(limit),
         )
 
-    def goes(pair: Any) -> Any:
+    def holds(pair: Any) -> Any:
         return jnp.logical_and(pair[0] < limit, _to_truth(cond(*map(wrap, pair[1]))))
 
     def step(pair: Any) -> Any:
         return pair[0] + 1, _run_body(body, pair[1])
 
-    return _loops.while_loop(goes, step, (jnp.zeros((), limit.dtype), state))[1]
+    return _loops.while_loop(holds, step, (jnp.zeros((), limit.dtype), state))[1]
 
 
 # ---------------------------------------------------------------- order

@@ -22,6 +22,7 @@ import numpy as np
 
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.context.scope import outside_functions
 from jaxvars.tf.errors import (
@@ -237,7 +238,7 @@ def _stage_call(call: _Call, arrays: Sequence[Array]) -> list[Array]:
                for u, s in zip(ups, specs, strict=True)]  # fmt: skip
         found = jax.pure_callback(call.pull_back, given, *xs, *ups)
         return tuple(
-            g if jnp.issubdtype(x.dtype, jnp.inexact) else np.zeros(x.shape, jax.dtypes.float0)
+            g if is_inexact(x) else np.zeros(x.shape, jax.dtypes.float0)
             for x, g in zip(xs, found, strict=True)
         )
 

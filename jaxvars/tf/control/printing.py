@@ -96,7 +96,7 @@ def _format_structure(value: Any, arrays: list[Array], few: int) -> Part:
 def format_tensor(array: np.ndarray, few: int, *, quoted: bool = False) -> str:
     """Return an array as a string; strings as its elements in quotes, or only where it is in a row.
 
-    >>> tensor_text(np.arange(10), 3)
+    >>> format_tensor(np.arange(10), 3)
     '[0 1 2 ... 7 8 9]'
     """
     if not array.ndim:

@@ -78,8 +78,8 @@ class Parameters:
             if name not in given and _has_specs(mine):
                 raise TypeError(f"missing a required argument: {name!r}")
             values.append(fit_structure(given.get(name, mine), mine, fit))
-        words = zip(self._keywords, values[self._count :], strict=True)
-        return tuple(values[: self._count]), dict(words)
+        named = zip(self._keywords, values[self._count :], strict=True)
+        return tuple(values[: self._count]), dict(named)
 
 
 def _has_specs(value: Any) -> bool:

@@ -151,8 +151,8 @@ class ConcreteFunction:
             TypeError: when there are more or fewer, or they have other shapes.
             InvalidArgumentError: when one has another type.
         """
-        whole, words = self._fill(args, kwargs)
-        given = {key: to_core(value) for key, value in words.items()}
+        whole, named = self._fill(args, kwargs)
+        given = {key: to_core(value) for key, value in named.items()}
         return wrap(self._compiled(*map(to_core, (*self._own, *whole)), **given))
 
     def _fill(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -175,8 +175,8 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
         given = [nest.map_structure(_to_core_argument, x) for x in args]
-        words = {key: nest.map_structure(_to_core_argument, x) for key, x in kwargs.items()}
-        return wrap(core(*given, **words))
+        named = {key: nest.map_structure(_to_core_argument, x) for key, x in kwargs.items()}
+        return wrap(core(*given, **named))
 
     return decorated
 

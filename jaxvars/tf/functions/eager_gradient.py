@@ -88,10 +88,10 @@ class _Pullback:
     ) -> None:
         self._grad, self._with_variables = grad, with_variables
         self._count = len(leaves)
-        self._moving = [i for i, x in enumerate(leaves) if is_inexact(x)]
+        self._differentiable = [i for i, x in enumerate(leaves) if is_inexact(x)]
         self._faces = [face_of(variable) for variable, _ in reads.values.values()]
         values = [value for _, value in reads.values.values()]
-        self._inputs = [leaves[i] for i in self._moving] + values
+        self._inputs = [leaves[i] for i in self._differentiable] + values
         self._floats = [i for i, x in enumerate(arrays) if is_inexact(x)]
         self._zeros = [(x.shape, x.dtype) for x in arrays]
 
@@ -116,7 +116,7 @@ class _Pullback:
                 f"custom_gradient function expected to return {self._count} gradients, but "
                 f"returned {len(flat)} instead."
             )
-        pairs = zip([*(flat[i] for i in self._moving), *others], self._inputs, strict=True)
+        pairs = zip([*(flat[i] for i in self._differentiable), *others], self._inputs, strict=True)
         return [None if g is None else conjugate(to_array(g)).astype(x.dtype) for g, x in pairs]
 
     def _call_grad(self, ups: list[Tensor]) -> tuple[Any, list[Any]]:

@@ -153,8 +153,8 @@ class Function:
     def _careful_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if EAGER.on:
             return self.python_function(*args, **kwargs)
-        new, words = (args, kwargs) if self._specs is None else self._specs.fit(args, kwargs)
-        given = {key: to_core(value) for key, value in words.items()}
+        new, named = (args, kwargs) if self._specs is None else self._specs.fit(args, kwargs)
+        given = {key: to_core(value) for key, value in named.items()}
         try:
             return wrap(self._core(*map(to_core, new), **given))
         except (JaxvarsError, TypeError) as error:

@@ -202,7 +202,7 @@ def scan(
     return _wrap(_scan_rows(fn, elems, initializer, reverse=reverse)[1], back_prop)
 
 
-def _fold(name: str, words: str, *, reverse: bool) -> Callable[..., Any]:
+def _fold(name: str, summary: str, *, reverse: bool) -> Callable[..., Any]:
     def fold(
         fn: Callable[[Any, Any], Any],
         elems: Any,
@@ -215,7 +215,7 @@ def _fold(name: str, words: str, *, reverse: bool) -> Callable[..., Any]:
         return _wrap(_scan_rows(fn, elems, initializer, reverse=reverse)[0], back_prop)
 
     fold.__name__ = fold.__qualname__ = name
-    fold.__doc__ = f"Carry a value over the rows, {words}, and return its last value; see `scan`."
+    fold.__doc__ = f"Carry a value over the rows, {summary}, and return its last value; see `scan`."
     return fold
 
 

@@ -275,13 +275,13 @@ def _compile_code(source: str, below: CodeType) -> CodeType:
 
 def _fold(row: Row, given: str) -> str:
     """Return what comes before the call: the choice of computing with sizes on the host."""
-    words = [word for word in row.tensors.split() if word[-1] != "?"]
-    if not words or row.text:
+    names = [word for word in row.tensors.split() if word[-1] != "?"]
+    if not names or row.text:
         return ""
-    if any(word[-1] == "*" for word in words):
-        lists = " and ".join(f"is_static({word[:-1]})" for word in words if word[-1] == "*")
+    if any(word[-1] == "*" for word in names):
+        lists = " and ".join(f"is_static({word[:-1]})" for word in names if word[-1] == "*")
         return f"static(call, {given}) if {lists} else "
-    known = " and ".join(f"class_of({word}) is ndarray" for word in words)
+    known = " and ".join(f"class_of({word}) is ndarray" for word in names)
     return f"static(call, {given}) if {known} else "
 
 
@@ -296,14 +296,14 @@ def _op_of(row: Row) -> str:
 
 
 def _is_pair(row: Row) -> bool:
-    words = row.tensors.split()
-    return row.same and len(words) == 2 and all(word[-1] not in "*?" for word in words)
+    names = row.tensors.split()
+    return row.same and len(names) == 2 and all(word[-1] not in "*?" for word in names)
 
 
 def _write_conversions(row: Row) -> list[str]:
     """Return the lines that make arrays of the tensors."""
-    words, op = row.tensors.split(), _op_of(row)
-    plain = [word for word in words if word[-1] not in "*?"]
+    names, op = row.tensors.split(), _op_of(row)
+    plain = [word for word in names if word[-1] not in "*?"]
     lines = _write_rows_code(row)
     if _is_pair(row):
         x, y = plain
@@ -315,7 +315,7 @@ def _write_conversions(row: Row) -> list[str]:
         lines.append(f"{', '.join(plain)} = alike(({', '.join(plain)}), {op!r})")
     else:
         lines += [f"{x} = {x}._array if class_of({x}) is Tensor else to_array({x})" for x in plain]
-    for word in words:
+    for word in names:
         x = word[:-1]
         if word.endswith("*"):
             lines.append(f"{x} = listed({x}, {op!r}, {row.same})")
@@ -358,10 +358,10 @@ def _translate_error(error: Exception, op: str, operands: tuple[Array, ...]) -> 
         return error
     if isinstance(error, jax.errors.UnexpectedTracerError):
         return TypeError(OUT_OF_SCOPE)
-    words = str(error)
+    message = str(error)
     if operands and not _broadcast(*operands):
-        words = "Incompatible shapes: {} vs. {}".format(*map(format_shape, operands))
-    return refused(f"{words} [Op:{op}] name: ")
+        message = "Incompatible shapes: {} vs. {}".format(*map(format_shape, operands))
+    return refused(f"{message} [Op:{op}] name: ")
 
 
 def _broadcast(x: Array, y: Array) -> bool:

@@ -55,8 +55,8 @@ class Tree:
         Raises:
             ValueError: when it is none.
         """
-        words: Any = json.loads(text)
-        tree = cls([Item(**item) for item in words["items"]], dict(words["signatures"]))
+        data: Any = json.loads(text)
+        tree = cls([Item(**item) for item in data["items"]], dict(data["signatures"]))
         sound = all(
             item.kind in KINDS
             and all(0 < child < len(tree.items) for child in item.children.values())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def getter(name: str, words: str, change: Callable[[Any], Any] | None = None) -> property:
+def getter(name: str, doc: str, change: Callable[[Any], Any] | None = None) -> property:
     """Return a property that reads an attribute, or one of an attribute: "a.b"."""
     read = operator.attrgetter(name)
-    return property(read if change is None else lambda self: change(read(self)), doc=words)
+    return property(read if change is None else lambda self: change(read(self)), doc=doc)

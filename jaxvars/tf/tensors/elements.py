@@ -217,13 +217,13 @@ def spec_to_json(spec: Any) -> Any:
     return {"shape": shape, "dtype": spec.dtype.name}
 
 
-def spec_from_json(words: Any) -> Any:
+def spec_from_json(data: Any) -> Any:
     """Return the specs that `spec_to_json` has returned."""
-    if "dict" in words:
-        return {key: spec_from_json(part) for key, part in words["dict"].items()}
-    if "tuple" in words:
-        return tuple(map(spec_from_json, words["tuple"]))
-    return TensorSpec(words["shape"], as_dtype(words["dtype"]))
+    if "dict" in data:
+        return {key: spec_from_json(part) for key, part in data["dict"].items()}
+    if "tuple" in data:
+        return tuple(map(spec_from_json, data["tuple"]))
+    return TensorSpec(data["shape"], as_dtype(data["dtype"]))
 
 
 class PlainSpec:

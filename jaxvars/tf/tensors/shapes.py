@@ -156,9 +156,9 @@ class TensorShape:
         """Raise ValueError when a size is unknown."""
         self._require(self.is_fully_defined(), "is not fully defined")
 
-    def _require(self, is_right: bool, words: str) -> TensorShape:
+    def _require(self, is_right: bool, expected: str) -> TensorShape:
         if not is_right:
-            raise ValueError(f"Shape {self} {words}")
+            raise ValueError(f"Shape {self} {expected}")
         return self
 
     def _known_sizes(self) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - an object never changes once it is made, and each field has the type that its annotation says;
-- it is a pytree of its tensors; what is no tensor counts for the signature.
+- it is a pytree of its tensors; what is not a tensor counts for the signature.
 """
 
 from __future__ import annotations
@@ -310,8 +310,8 @@ def _convert(value: Any, kind: Any, name: str) -> Any:
     wanted = type(None) if kind is None else kind
     if origin is None and isinstance(value, wanted):
         return value
-    said = getattr(kind, "__name__", str(kind))
-    raise TypeError(f"{name}: expected '{said}', got {type(value).__name__!r}")
+    expected = getattr(kind, "__name__", str(kind))
+    raise TypeError(f"{name}: expected '{expected}', got {type(value).__name__!r}")
 
 
 def _to_tensor(value: Any, spec: TensorSpec | None, name: str) -> Any:
@@ -341,8 +341,8 @@ def _convert_union(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
             return _convert(value, kind, name)
         except TypeError:
             continue
-    said = " | ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
-    raise TypeError(f"{name}: expected one of {said}, got {type(value).__name__!r}")
+    expected = " | ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+    raise TypeError(f"{name}: expected one of {expected}, got {type(value).__name__!r}")
 
 
 # ---------------------------------------------------------------- pytrees

@@ -38,12 +38,12 @@ def _make_refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
     return refuse
 
 
-def _name_method(method: Any, name: str, words: str) -> Any:
-    method.__name__, method.__qualname__, method.__doc__ = name, f"Updates.{name}", words
+def _name_method(method: Any, name: str, doc: str) -> Any:
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Updates.{name}", doc
     return method
 
 
-def _make_assign(how: str, words: str) -> Callable[..., Any]:
+def _make_assign(how: str, doc: str) -> Callable[..., Any]:
     """Return the method that adds to the value, or subtracts from it."""
     op, change = f"Assign{how.title()}VariableOp", f"assign_{how}"
 
@@ -57,10 +57,10 @@ def _make_assign(how: str, words: str) -> Callable[..., Any]:
         getattr(self.aliased, change)(self._delta(delta, op))
         return self._unread() if read_value else None
 
-    return _name_method(assign, change, words)
+    return _name_method(assign, change, doc)
 
 
-def _make_scatter(how: str, words: str) -> Callable[..., Any]:
+def _make_scatter(how: str, doc: str) -> Callable[..., Any]:
     """Return the method that changes rows by those of `tf.IndexedSlices`."""
 
     def scatter(
@@ -74,17 +74,17 @@ def _make_scatter(how: str, words: str) -> Callable[..., Any]:
         parts = sparse_delta.indices, sparse_delta.values
         return self._scatter(f"scatter_{how}", f"ResourceScatter{how.title()}", *parts)
 
-    return _name_method(scatter, f"scatter_{how}", words)
+    return _name_method(scatter, f"scatter_{how}", doc)
 
 
-def _make_scatter_nd(how: str, words: str) -> Callable[..., Any]:
+def _make_scatter_nd(how: str, doc: str) -> Callable[..., Any]:
     """Return the method that changes parts by index."""
 
     def scatter(self: Updates, indices: Any, updates: Any, name: str | None = None) -> Any:
         op = f"ResourceScatterNd{how.title()}"
         return self._scatter(f"scatter_nd_{how}", op, indices, updates)
 
-    return _name_method(scatter, f"scatter_nd_{how}", words)
+    return _name_method(scatter, f"scatter_nd_{how}", doc)
 
 
 class Updates(TensorLike):

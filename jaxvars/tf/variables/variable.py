@@ -263,14 +263,14 @@ class Variable(Updates, Proxy):
 
     # ------------------------------------------------------------ display
     def __repr__(self) -> str:
-        words = f"tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}"
+        summary = f"tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}"
         try:
             value = LOCAL.frame.peek(self._variable._cell)
         except JaxvarsError:
-            return f"<{words}>"
+            return f"<{summary}>"
         if value is None or context.is_tracer(value):
-            return f"<{words}>"
-        return f"<{words}, numpy={describe_value(Tensor(_from_core(value)))}>"
+            return f"<{summary}>"
+        return f"<{summary}, numpy={describe_value(Tensor(_from_core(value)))}>"
 
     def __format__(self, spec: str) -> str:
         return format(self.numpy(), spec) if spec else str(self)
