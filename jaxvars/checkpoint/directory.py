@@ -192,7 +192,7 @@ class Directory:
                 f"damaged. Move it away, save with another checkpoint_number, or give the manager "
                 "another directory or checkpoint_name."
             )
-        staged = self._hidden(f"new-{record.number}", self._suffix)
+        staged = self._hidden_path(f"new-{record.number}", self._suffix)
         try:
             write(staged)
             _add_record(staged, record)
@@ -203,13 +203,13 @@ class Directory:
 
     def delete(self, number: int) -> None:
         """Delete a checkpoint that has a record; to be called `exclusively`."""
-        away = self._hidden("old")
+        away = self._hidden_path("old")
         with contextlib.suppress(FileNotFoundError):
             self.path_of(number).rename(away)
         remove(away)
 
     def _publish(self, staged: Path, place: Path) -> None:
-        old = self._hidden("old")
+        old = self._hidden_path("old")
         with contextlib.suppress(FileNotFoundError):
             place.rename(old)
         staged.rename(place)
@@ -238,7 +238,7 @@ class Directory:
     def _hidden_pattern(self) -> str:
         return rf"\.{re.escape(self.name)}\."
 
-    def _hidden(self, kind: str, suffix: str = "") -> Path:
+    def _hidden_path(self, kind: str, suffix: str = "") -> Path:
         return self.path / f".{self.name}.{kind}-{secrets.token_hex(4)}{suffix}"
 
 

@@ -32,6 +32,7 @@ from jaxvars.core.module import variables_in
 from jaxvars.core.traversal import CLOSED_TYPES, Holder, Path, Proxy, resolve_proxy, walk
 from jaxvars.errors import CheckpointError, user_line
 from jaxvars.tensors.dtypes import is_string, string
+from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -93,7 +94,7 @@ class Leaf:
         if isinstance(mine, np.ndarray | np.generic):
             return np.array(value) if isinstance(mine, np.ndarray) else value[()]
         with as_wide_as(value):
-            if getattr(mine, "weak_type", False):  # else results of other dtypes would follow
+            if is_weak(mine):  # else results of other dtypes would follow
                 value = _make_weak(value)
             if mine.sharding is not None and getattr(mine, "committed", True):
                 return jax.device_put(value, mine.sharding, may_alias=False)
@@ -202,7 +203,7 @@ def _rebuild(value: Any, path: Path, values: Mapping[str, Array], inside: Set[st
         return value  # its holder may go on to add to it
     if type(value) is dict:
         return dict(zip(value, new, strict=True))  # pyright: ignore[reportUnknownArgumentType] - a dict
-    return jax.tree.unflatten(jax.tree.structure(value, is_leaf=_but_the_first()), new)
+    return jax.tree.unflatten(jax.tree.structure(value, is_leaf=_make_child_test()), new)
 
 
 def _children(value: Any) -> list[tuple[str, Any]] | None:
@@ -215,13 +216,13 @@ def _children(value: Any) -> list[tuple[str, Any]] | None:
         return None
     if type(value) is dict:  # of any keys, in any order
         return [(str(key), child) for key, child in value.items()]
-    found = jax.tree_util.tree_flatten_with_path(value, is_leaf=_but_the_first())[0]
+    found = jax.tree_util.tree_flatten_with_path(value, is_leaf=_make_child_test())[0]
     if any(not path for path, _ in found):
         return None
     return [(jax.tree_util.keystr(path, simple=True), child) for path, child in found]
 
 
-def _but_the_first() -> Callable[[object], bool]:
+def _make_child_test() -> Callable[[object], bool]:
     """Return a function that is False of the first object, the node, and True of its children."""
     first = iter([False])
     return lambda _: next(first, True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import Same, exact
 from jaxvars.tracing.key_order import map_leaves
@@ -36,7 +37,7 @@ def type_of(value: Any) -> Type:
     """Return the type of an array, a tracer, a number or an abstract value."""
     if not hasattr(value, "dtype"):
         value = jax.typeof(value)
-    return Type(value.shape, value.dtype, weak_type=bool(getattr(value, "weak_type", False)))
+    return Type(value.shape, value.dtype, weak_type=is_weak(value))
 
 
 def without_axis(x: Array, axis: int) -> Type:

@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxvars.errors import DtypeError, NotATensorError, SavedError
 from jaxvars.tensors.array_like import unwrap
-from jaxvars.tensors.tensor import array_of, to_tensor
+from jaxvars.tensors.tensor import array_of, is_weak, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import exact, held
 from jaxvars.typing import Array
@@ -354,7 +354,7 @@ def _type_of(value: Any) -> tuple[str, bool] | None:
     if type(value) in (int, float, complex):
         return str(jax.dtypes.canonicalize_dtype(type(value))), True
     dtype = getattr(value, "dtype", None)
-    return None if dtype is None else (str(dtype), bool(getattr(value, "weak_type", False)))
+    return None if dtype is None else (str(dtype), is_weak(value))
 
 
 def _show(value: Any) -> str:

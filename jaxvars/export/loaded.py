@@ -54,11 +54,11 @@ class SavedFunction:
     )  # fmt: skip
 
     def __init__(
-        self, name: str, data: Json, programs: Sequence[Program], variables: Mapping[str, Variable]
+        self, name: str, words: Json, programs: Sequence[Program], variables: Mapping[str, Variable]
     ) -> None:
         self.name = name
         self.programs = tuple(programs)
-        self.__signature__ = _make_signature(data["parameters"])
+        self.__signature__ = _make_signature(words["parameters"])
         # A program for known sizes is tried before one for which they are open.
         self.__sorted = sorted(self.programs, key=lambda program: program.openness)
         self.__orders = {
@@ -69,7 +69,7 @@ class SavedFunction:
         body = _make_body(self.__signature__, self.__sorted, variables)
         body.__name__ = body.__qualname__ = name
         known = self.__signature__.parameters
-        static = [str(x) for x in data["static"] if x in known]
+        static = [str(x) for x in words["static"] if x in known]
         self.__function = compiled(static_argnames=static)(body)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -892,7 +892,7 @@ def test_members_that_were_exchanged_or_claim_to_be_long_are_refused(scale_file,
 def test_programs_keep_the_version_of_the_jax_that_made_them(scale_file, tmp_path):
     path = rewritten(scale_file, tmp_path / "f", lambda words, _: words.update(jax="0.10.99"))
     loaded = round_trip(jv.export.load(path), tmp_path / "g")
-    assert loaded.parts.words["jax"] == "0.10.99"
+    assert loaded.parts.manifest["jax"] == "0.10.99"
     assert loaded([1.0, 2.0]).tolist() == [2.0, 4.0]
 
 

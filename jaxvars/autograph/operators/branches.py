@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jax.numpy as jnp
 
 from jaxvars.autograph.operators.state import Block, State
-from jaxvars.autograph.operators.values import check_size, uneven
+from jaxvars.autograph.operators.values import check_size, uneven_error
 from jaxvars.autograph.operators.watch import Grown
 from jaxvars.control.branches import named_cond
 from jaxvars.core.checks import require
@@ -125,7 +125,7 @@ def _check_lists(first: Sequence[Grown], second: Sequence[Grown]) -> None:
     for grown in (*first, *second):
         if_so, if_not = (size.get(id(grown.owner), 0) for size in sizes)
         if if_so != if_not:
-            raise uneven(grown.label, if_so, if_not)
+            raise uneven_error(grown.label, if_so, if_not)
 
 
 def items_of(lists: Sequence[Grown]) -> list[tuple[Any, ...]]:

@@ -29,7 +29,7 @@ from jaxvars.autograph.operators.branches import (
 from jaxvars.autograph.operators.logic import and_, changes_nothing
 from jaxvars.autograph.operators.sequences import Sequential, of_range, sequential
 from jaxvars.autograph.operators.state import Block, State
-from jaxvars.autograph.operators.values import check_size, unknown_length
+from jaxvars.autograph.operators.values import check_size, unknown_length_error
 from jaxvars.control.loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
 from jaxvars.tensors.array_like import unwrap
@@ -105,7 +105,7 @@ def _stage_while(
         go = is_plain() or decide(test(i + 1))
         _, packed = block.leave(block.start)
         if block.grown:
-            raise unknown_length(block.grown[0].label)
+            raise unknown_length_error(block.grown[0].label)
         return (go, i + 1, *packed)
 
     def run() -> Sequence[Any]:

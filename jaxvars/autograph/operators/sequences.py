@@ -112,10 +112,10 @@ def range(*bounds: Any) -> Any:
     start, stop, step = _bounds(*map(unwrap, bounds))
     if isinstance(start, int) and isinstance(step, int) and (start, step) == (0, 1):
         return Sequential(jnp.maximum(0, stop), lambda i: i, None)
-    return Sequential(_length(start, stop, step), lambda i: start + i * step, None)
+    return Sequential(_count_range(start, stop, step), lambda i: start + i * step, None)
 
 
-def _length(start: Array, stop: Array, step: Array) -> Array:
+def _count_range(start: Array, stop: Array, step: Array) -> Array:
     """Return how many integers a range has, whose ends may be apart by more than their dtype."""
     start, stop, step = jnp.broadcast_arrays(start, stop, step)
     unsigned = jnp.dtype(f"uint{8 * start.dtype.itemsize}")

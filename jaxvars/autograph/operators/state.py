@@ -27,13 +27,13 @@ from jaxvars.autograph.operators.values import (
     Plan,
     Undefined,
     UndefinedReturnValue,
+    drop_tracers,
     forget,
     form_of,
     is_absent,
     is_slice,
     map_variables,
     stand_in,
-    untraced,
     variables_in,
 )
 from jaxvars.autograph.operators.watch import Grown, Other
@@ -170,9 +170,9 @@ class Block:
         for i, (mine, theirs) in enumerate(zip(values, other or (), strict=False)):
             self._compare(i, mine, theirs)
         packed = tuple(map(self._pack, range(len(values)), values))
-        self._take_changes(raised=raised)
+        self._retrace_for_changes(raised=raised)
         self.put_names_back()
-        return tuple(map(untraced, values)), packed
+        return tuple(map(drop_tracers, values)), packed
 
     def first_or_later(self, run: Run) -> tuple[Block, tuple[Run, Run]]:
         """Return what makes an iteration an `if` on `given`.
@@ -242,14 +242,14 @@ class Block:
                 )
 
     # ------------------------------------------------------------ finding out
-    def _take_changes(self, *, raised: bool) -> None:
+    def _retrace_for_changes(self, *, raised: bool) -> None:
         """Trace the block again if it has changed objects in places that we did not know of."""
         changes = self._world.undo()
         if raised:
             changes = [change for change in changes if isinstance(change, Grown)]
         self.grown = [change.own() for change in changes if isinstance(change, Grown)]
         if others := [change for change in changes if isinstance(change, Other)]:
-            raise _unlike_a_value(others[0].label, self._line)
+            raise _not_a_value_error(others[0].label, self._line)
         known = {place.identity for place in self._places}
         places = [x for x in changes if isinstance(x, Place) and x.identity not in known]
         owners = {id(x.owner) for x in changes if isinstance(x, Place | Grown)}
@@ -298,7 +298,7 @@ class Block:
         """Refuse a place of a loop that some iterations find with a value, and others without."""
         has_value = not is_absent(self.start[i]) or i in self._plans
         if is_absent(value) and has_value:
-            raise _in_some_iterations(self.names[i], self._line)
+            raise _some_iterations_error(self.names[i], self._line)
 
     def _plan(self, i: int, *values: Any) -> None:
         """Decide how to carry what has a value on some ways only."""
@@ -311,7 +311,7 @@ class Block:
         else:
             kind = PERHAPS if self._lenient else REFUSE
         if kind == REFUSE and self._iteration:
-            raise _in_some_iterations(self.names[i], self._line)
+            raise _some_iterations_error(self.names[i], self._line)
         if kind == REFUSE and i >= len(self._names):
             raise ControlFlowError(
                 f"'{self.names[i]}' must also be initialized in the {missing} branch of the `if` "
@@ -353,7 +353,7 @@ def _describe_name(name: str) -> str:
     return "the returned value" if name == "ag__result" else name
 
 
-def _in_some_iterations(name: str, line: str) -> ControlFlowError:
+def _some_iterations_error(name: str, line: str) -> ControlFlowError:
     return ControlFlowError(
         f"{name!r} has a value at the start of some iterations of the loop at {line} and none at "
         "that of others, and not just of the first: all of them are traced as one, which can't "
@@ -362,7 +362,7 @@ def _in_some_iterations(name: str, line: str) -> ControlFlowError:
     )
 
 
-def _unlike_a_value(label: str, line: str) -> ControlFlowError:
+def _not_a_value_error(label: str, line: str) -> ControlFlowError:
     return ControlFlowError(
         f"{label} is changed in a branch or loop at {line}, on a traced value. A staged block runs "
         "its Python once, while it is traced, whichever way the program then goes; and what has "

@@ -180,10 +180,10 @@ def variables_in(value: Any) -> list[int]:
     return [id(leaf) for leaf in leaves if is_variable(leaf)]
 
 
-def untraced(value: Any) -> Any:
+def drop_tracers(value: Any) -> Any:
     """Return a value with forms for what is traced, which must not outlive its trace."""
     if isinstance(value, MaybeUndefined):
-        return MaybeUndefined(value.name, value.line, untraced(value.value), None)
+        return MaybeUndefined(value.name, value.line, drop_tracers(value.value), None)
     change = lambda x: form_of(x) if context.is_tracer(x) else x  # noqa: E731 - said once
     return map_leaves(change, value, is_leaf=is_variable)
 
@@ -290,7 +290,7 @@ def refuse_reading(name: str) -> NoReturn:
     )
 
 
-def uneven(name: str, if_so: int, if_not: int) -> ControlFlowError:
+def uneven_error(name: str, if_so: int, if_not: int) -> ControlFlowError:
     """Return the error for branches that append different numbers of items to a list."""
     return ControlFlowError(
         f"The list {name!r} grows in a branch at {user_line()} whose condition is a traced value, "
@@ -302,7 +302,7 @@ def uneven(name: str, if_so: int, if_not: int) -> ControlFlowError:
     )
 
 
-def unknown_length(name: str) -> ControlFlowError:
+def unknown_length_error(name: str) -> ControlFlowError:
     """Return the error for a list that grows in a loop whose number of iterations is traced."""
     return ControlFlowError(
         f"The list {name!r} grows in the loop at {user_line()}, whose number of iterations is a "

@@ -34,13 +34,13 @@ class Unsupported(Exception):  # noqa: N818 - a signal between us, not an error
 
 
 # ---------------------------------------------------------------- reading
-def _unsupported(node: ast.FunctionDef | ast.Lambda) -> Any:
+def _find_unsupported(node: ast.FunctionDef | ast.Lambda) -> Any:
     """Return what we cannot convert in a function, without those in it."""
     body = node.body if isinstance(node.body, list) else [node.body]
     return next((part for part in walk_own(body) if isinstance(part, _UNSUPPORTED)), None)
 
 
-def _article(node: ast.AST) -> str:
+def _add_article(node: ast.AST) -> str:
     name = type(node).__name__.removesuffix("Def").lower()
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
@@ -55,10 +55,10 @@ def parse(fn: FunctionType) -> Any:
     for part in ast.walk(node):
         if isinstance(part, ast.expr | ast.stmt):
             setattr(part, "line", first_line + part.lineno - 1)  # noqa: B010 - a note of ours
-        if isinstance(part, ast.FunctionDef | ast.Lambda) and (found := _unsupported(part)):
+        if isinstance(part, ast.FunctionDef | ast.Lambda) and (found := _find_unsupported(part)):
             if part is node:
                 line = first_line + found.lineno - 1
-                raise Unsupported(f"it has {_article(found)} in line {line}")
+                raise Unsupported(f"it has {_add_article(found)} in line {line}")
             setattr(part, "is_kept", True)  # noqa: B010 - the same
     return node
 
@@ -114,7 +114,7 @@ def _find_lambda(code: CodeType, lines: Sequence[str]) -> ast.Lambda:
         for node in ast.walk(ast.parse("".join(lines)))
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
     ]
-    exact = [node for node in found if _span(node.body) in spans]
+    exact = [node for node in found if _find_span(node.body) in spans]
     if not exact and len(found) > 1:  # no instruction is all of `a if b else c`
         exact = [node for node in found if _has_code(node, code)]
     chosen = {ast.dump(node): node for node in exact or found}
@@ -135,7 +135,7 @@ def _has_code(node: ast.Lambda, code: CodeType) -> bool:
     return bool(inside) and all(inside)
 
 
-def _span(node: ast.expr) -> tuple[Any, ...]:
+def _find_span(node: ast.expr) -> tuple[Any, ...]:
     return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
 
 

@@ -99,7 +99,7 @@ class GradientTape:
             RuntimeError: when the tape is not persistent and has been used.
         """
         self._use()
-        how = unconnected_of(unconnected_gradients)
+        how = check_unconnected(unconnected_gradients)
         flat = [source_of(x) for x in nest.flatten(sources)]
         targets = [target_of(x) for x in _parts(target)]
         given = None if output_gradients is None else _check_upstream(targets, output_gradients)
@@ -141,7 +141,7 @@ class GradientTape:
         """
         self._use("jacobian", experimental_use_pfor)
         flat = [source_of(x) for x in nest.flatten(sources)]
-        how = unconnected_of(unconnected_gradients)
+        how = check_unconnected(unconnected_gradients)
         return like_sources(sources, self._tape.jacobian(target_of(target), flat, how))
 
     def batch_jacobian(
@@ -242,7 +242,7 @@ def _check_upstream(targets: Sequence[Any], output_gradients: Any) -> list[Any]:
     return found
 
 
-def unconnected_of(given: Any) -> UnconnectedGradients:
+def check_unconnected(given: Any) -> UnconnectedGradients:
     """Return what an unconnected source gets; raise ValueError if it is not such a word."""
     try:
         return UnconnectedGradients(given)

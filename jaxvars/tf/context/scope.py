@@ -16,6 +16,7 @@ import jax
 
 from jaxvars.core.cells import NAMES
 from jaxvars.core.frames import LOCAL, entered
+from jaxvars.tensors.tensor import is_weak
 from jaxvars.tensors.wrapping import ErrorVocabulary, TensorWrapping, boxing
 from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
@@ -33,7 +34,7 @@ def _box(value: Any) -> Any:
 
 
 def _drop_weak_type(leaf: Any) -> Any:
-    if isinstance(leaf, jax.Array) and getattr(leaf, "weak_type", False):
+    if isinstance(leaf, jax.Array) and is_weak(leaf):
         kind = {"i": "int32", "f": "float32"}.get(leaf.dtype.kind)
         return jax.lax.convert_element_type(leaf, kind or leaf.dtype)
     return leaf

@@ -82,15 +82,15 @@ class ConcreteFunction:
     @property
     def _is_open(self) -> bool:
         known = all(spec.shape.is_fully_defined() for spec in self._specs())
-        return self._has_text or not known
+        return self._has_strings or not known
 
     @property
-    def _has_text(self) -> bool:
+    def _has_strings(self) -> bool:
         return any(spec.dtype == string for spec in self._specs())
 
     @property
     def _has_no_program(self) -> bool:
-        return self._has_text or any(spec.shape.rank is None for spec in self._specs())
+        return self._has_strings or any(spec.shape.rank is None for spec in self._specs())
 
     def learn(self, result: Any) -> None:
         """Take note of what a call returned, with specs for its tensors."""
@@ -106,7 +106,9 @@ class ConcreteFunction:
         """Return whether another one, which has just been requested, is the same."""
         if [type(x) for x in self._given] != [type(x) for x in other._given]:
             return False
-        if list(self._kwargs) != list(other._kwargs) or not _is_alike(self._args, other._args):
+        if list(self._kwargs) != list(other._kwargs):
+            return False
+        if not _is_same_structure(self._args, other._args):
             return False
         pairs = zip(self._flat(), other._given, strict=True)
         return self.belongs_to(other._own) and all(
@@ -134,7 +136,7 @@ class ConcreteFunction:
     @property
     def core(self) -> Any:
         """The concrete function of jaxvars; for the smallest sizes where it needs to know them."""
-        if self._has_text:
+        if self._has_strings:
             raise refused(
                 f"{self.name} takes strings, which are constants of a program: it is traced for "
                 "each string when it is called, and has no program before."
@@ -321,7 +323,7 @@ def _is_struct(x: Any) -> bool:
     return isinstance(x, jax.ShapeDtypeStruct)
 
 
-def _is_alike(a: Any, b: Any) -> bool:
+def _is_same_structure(a: Any, b: Any) -> bool:
     try:
         nest.assert_same_structure(a, b)
     except (TypeError, ValueError):

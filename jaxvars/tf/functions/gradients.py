@@ -16,11 +16,11 @@ from jaxvars.autodiff.tape import GradientTape as CoreTape
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import (
     UnconnectedGradients,
+    check_unconnected,
     conjugate,
     like_sources,
     source_of,
     target_of,
-    unconnected_of,
 )
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import dtype_of, to_array
@@ -113,7 +113,7 @@ def gradients(
     inside; use a `tf.GradientTape` there.
     """
     tape = _find_tape("tf.gradients")
-    how = unconnected_of(unconnected_gradients)
+    how = check_unconnected(unconnected_gradients)
     targets = [target_of(y) for y in nest.flatten(ys)]
     weights = [None] * len(targets) if grad_ys is None else _to_list(grad_ys)
     for target, weight in zip(targets, weights, strict=True):

@@ -223,7 +223,7 @@ def _read_annotations(cls: type) -> dict[str, Any]:
 def _make_field(cls: type, name: str, kind: Any) -> Field:
     if name in _RESERVED or name.startswith("_tf_"):
         raise ValueError(f"The field name '{name}' is reserved.")
-    if not _is_known(kind):
+    if not _is_field_type(kind):
         raise TypeError(
             f"In field '{name}' of extension type '{cls.__name__}': Unsupported type annotation "
             f"{kind!r}"
@@ -234,7 +234,7 @@ def _make_field(cls: type, name: str, kind: Any) -> Field:
     return Field(name, kind, default)
 
 
-def _is_known(kind: Any) -> bool:
+def _is_field_type(kind: Any) -> bool:
     """Return whether fields may be annotated so."""
     if kind is None or kind is Tensor or isinstance(kind, TensorSpec):
         return True
@@ -243,7 +243,8 @@ def _is_known(kind: Any) -> bool:
         return True
     if origin is not None:
         known = (tuple, collections.abc.Mapping, typing.Union, types.UnionType)
-        return origin in known and all(_is_known(part) for part in inner if part is not Ellipsis)
+        parts = [part for part in inner if part is not Ellipsis]
+        return origin in known and all(map(_is_field_type, parts))
     classes = (*_PLAIN, ExtensionType, SparseTensor, Variable, enum.Enum, TensorSpec)
     return isinstance(kind, type) and issubclass(kind, classes)
 

@@ -138,7 +138,7 @@ class Updates(TensorLike):
                 f"shape {TensorShape(shape)}, and the assigned value shape "
                 f"{TensorShape(array.shape)} are incompatible."
             )
-        self.aliased.assign(text_or(array))
+        self.aliased.assign(to_core_strings(array))
         return self._unread() if read_value else None
 
     assign_add = _make_assign("add", "Add `delta` to the value.")
@@ -227,7 +227,7 @@ def _translate_errors(op: str) -> Generator[None]:
         raise refused(f"{error} [Op:{op}] name: ") from error
 
 
-def text_or(array: Array) -> Array:
+def to_core_strings(array: Array) -> Array:
     """Return an array as jaxvars keeps it: strings not as bytes."""
     if not _convert.is_text(array):
         return array

@@ -37,7 +37,7 @@ from jaxvars.tf.variables.options import (
     check_options,
     create_variable,
 )
-from jaxvars.tf.variables.updates import Updates, text_or
+from jaxvars.tf.variables.updates import Updates, to_core_strings
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -299,14 +299,14 @@ def _first_value(initial_value: Any, dtype: DType | None) -> Any:
     """Return what the variable of jaxvars is made from."""
     if not callable(initial_value):
         try:
-            return text_or(to_array(initial_value, dtype))
+            return to_core_strings(to_array(initial_value, dtype))
         except ValueError as error:
             if is_tensor_like(initial_value):
                 raise ValueError(f"initial_value: {error}") from None
             raise
 
     def made() -> Any:
-        return text_or(to_array(initial_value(), dtype))
+        return to_core_strings(to_array(initial_value(), dtype))
 
     return made
 
