@@ -54,7 +54,7 @@ def to_compared(size: Size) -> Size:
     """Return a symbolic size as one that is compared for all sizes; others as they are.
 
     >>> from jax import export
-    >>> (n,) = map(compared, export.symbolic_shape("n"))
+    >>> (n,) = map(to_compared, export.symbolic_shape("n"))
     >>> n + 1 == n, 2 * n == 2 * n, n == 0
     (False, True, False)
     """
