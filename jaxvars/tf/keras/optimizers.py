@@ -157,7 +157,7 @@ class Optimizer(Proxy):
             trainable_variables: the variables; those that it was built with when None.
         """
         if trainable_variables is None:
-            trainable_variables = [face_of(variable) for variable, _ in self._core._known()]
+            trainable_variables = [face_of(variable) for variable, _ in self._core._list_slots()]
         if len(grads) != len(trainable_variables):
             raise ValueError(
                 f"There are {len(grads)} gradients for {len(trainable_variables)} variables."

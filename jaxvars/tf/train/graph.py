@@ -129,7 +129,7 @@ def graph_of(root: object) -> Graph:
 def _tied_to(value: Any) -> Iterator[tuple[Variable, str, Variable]]:
     """Yield variables, and what an optimizer or a dict has for them, with what it is called."""
     if isinstance(value, Optimizer):
-        for variable, slots in value._known():
+        for variable, slots in value._list_slots():
             yield from ((variable, name, slot) for name, slot in slots.items())
     elif type(value) is dict:
         ties: dict[Any, Any] = {k.tie(): v for k, v in value.items() if isinstance(k, Tied)}
