@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
-from jaxvars.tf.data.generators.calls import called
+from jaxvars.tf.data.generators.calls import call_function
 from jaxvars.tf.data.generators.counts import INFINITE
 from jaxvars.tf.data.generators.cursor import Cursor, Memory, Step
 from jaxvars.tf.data.generators.options import Options
@@ -62,7 +62,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         """Return this dataset with a step after it; with as many elements, of the same spec."""
 
         def run(memory: Memory) -> Any:
-            return iter(change(memory.opened("source", self._cursor), memory))
+            return iter(change(memory.iterate("source", self._cursor), memory))
 
         return self._like(kind, run, count, spec)
 
@@ -167,7 +167,7 @@ def staged_loop(dataset: DatasetBase) -> Sequential | None:
     return staged(Feed(dataset._elements, dataset.element_spec, "A dataset"))
 
 
-def loops_over(kind: type[DatasetBase]) -> None:
+def register_loops(kind: type[DatasetBase]) -> None:
     """Have loops in converted code go through datasets of a type."""
     SEQUENTIALS[kind] = staged_loop
 
@@ -175,10 +175,10 @@ def loops_over(kind: type[DatasetBase]) -> None:
 # ---------------------------------------------------------------- small
 def dataset_of(func: Callable[..., Any], *elements: Element) -> DatasetBase:
     """Return the dataset that a function returns for elements."""
-    return checked_dataset(called(func, *elements))
+    return check_dataset(call_function(func, *elements))
 
 
-def checked_dataset(found: Any) -> Any:
+def check_dataset(found: Any) -> Any:
     """Return a dataset; raise TypeError for what is none."""
     if not isinstance(found, DatasetBase):
         raise TypeError(
@@ -188,7 +188,7 @@ def checked_dataset(found: Any) -> Any:
     return found
 
 
-def positive(value: Any, what: str) -> int:
+def check_positive(value: Any, what: str) -> int:
     """Return a number; raise InvalidArgumentError unless it is positive."""
     found = one_int(value, what)
     if found < 1:
@@ -196,7 +196,7 @@ def positive(value: Any, what: str) -> int:
     return found
 
 
-def seeded(seed: Any, changing: bool) -> Seeds:
+def make_seeds(seed: Any, changing: bool) -> Seeds:
     """Return the seeds of a dataset whose own seed may be None."""
     return Seeds(seeds_of(None if seed is None else one_int(seed, "seed")), changing)
 

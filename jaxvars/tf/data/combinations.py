@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from jaxvars.tf.data.base import DatasetBase, Elements, seeded
+from jaxvars.tf.data.base import DatasetBase, Elements, make_seeds
 from jaxvars.tf.data.generators import counts as counts
-from jaxvars.tf.data.generators.calls import called, checked
+from jaxvars.tf.data.generators.calls import call_function, check_function
 from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
 from jaxvars.tf.data.generators.philox import Seeds
@@ -44,7 +44,7 @@ class Several(DatasetBase, ABC):
                 raise TypeError(f"Invalid input to `zip`: {part} is not a dataset.")
 
         def step(memory: Memory) -> Elements:
-            parts = [memory.opened(str(i), part._cursor) for i, part in enumerate(leaves(given))]
+            parts = [memory.iterate(str(i), part._cursor) for i, part in enumerate(leaves(given))]
             for row in zip(*parts, strict=False):
                 rest = iter(row)
                 yield map_leaves(lambda _, rest=rest: next(rest), given)
@@ -66,10 +66,10 @@ class Several(DatasetBase, ABC):
 
         def step(memory: Memory) -> Elements:
             if not memory.values.get("second"):
-                yield from memory.opened("first", self._cursor)
-                memory.closed("first")
+                yield from memory.iterate("first", self._cursor)
+                memory.close("first")
                 memory.values["second"] = True
-            yield from memory.opened("second", dataset._cursor)
+            yield from memory.iterate("second", dataset._cursor)
 
         return self._like(
             "_ConcatenateDataset",
@@ -99,7 +99,7 @@ class Several(DatasetBase, ABC):
         >>> [int(x) for x in made]
         [0, 10, 1, 11]
         """
-        given = _checked(datasets)
+        given = _list_datasets(datasets)
         spec = choice_dataset.element_spec
         if spec != TensorSpec((), "int64"):
             raise TypeError(
@@ -109,11 +109,11 @@ class Several(DatasetBase, ABC):
         makes = [part._cursor for part in given]
 
         def step(memory: Memory) -> Elements:
-            chosen = memory.opened("choice", choice_dataset._cursor)
+            chosen = memory.iterate("choice", choice_dataset._cursor)
             choices = (one_int(to_host(x), "a choice") for x in chosen)
-            return _directed(memory, makes, choices, bool(stop_on_empty_dataset))
+            return _take_in_turn(memory, makes, choices, bool(stop_on_empty_dataset))
 
-        return cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _common(given))
+        return cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _find_common_spec(given))
 
     @classmethod
     def sample_from_datasets(
@@ -136,7 +136,7 @@ class Several(DatasetBase, ABC):
 
         Differs from TensorFlow: the random values are others.
         """
-        given = _checked(datasets)
+        given = _list_datasets(datasets)
         if weights is not None and not isinstance(weights, DatasetBase):
             sizes = np.asarray(require_known(weights, "weights"), np.float64)
             if sizes.shape != (len(given),):
@@ -144,15 +144,15 @@ class Several(DatasetBase, ABC):
                     "Invalid `weights`. `weights` should have the same length as `datasets` but "
                     f"got `len(weights)={sizes.size}` vs. `len(datasets)={len(given)}`."
                 )
-        seeds = seeded(seed, bool(rerandomize_each_iteration))
+        seeds = make_seeds(seed, bool(rerandomize_each_iteration))
         makes = [part._cursor for part in given]
 
         def step(memory: Memory) -> Elements:
-            of_each = _weights(memory, weights, len(given))
-            choices = _drawn(memory, seeds, of_each)
-            return _directed(memory, makes, choices, bool(stop_on_empty_dataset))
+            of_each = _read_weights(memory, weights, len(given))
+            choices = _draw_indices(memory, seeds, of_each)
+            return _take_in_turn(memory, makes, choices, bool(stop_on_empty_dataset))
 
-        made = cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _common(given))
+        made = cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _find_common_spec(given))
         if any(part._count == INFINITE for part in given) and not stop_on_empty_dataset:
             made._count = INFINITE
         return made
@@ -179,18 +179,18 @@ class Several(DatasetBase, ABC):
         initial = None
         if initial_dist is not None:
             initial = np.asarray(require_known(initial_dist, "initial_dist"), np.float64)
-        func, seeds = checked(class_func), seeded(seed, True)
+        func, seeds = check_function(class_func), make_seeds(seed, True)
 
         def step(source: Elements, memory: Memory) -> Elements:
             kept = memory.values
-            random = seeds.begun(kept)
+            random = seeds.begin_stream(kept)
             kept.setdefault("seen", [10] * len(target))
             accepts: Any = kept.get("accepts")
             for element in source:
-                number = one_int(to_host(called(func, element)), "class_func")
+                number = one_int(to_host(call_function(func, element)), "class_func")
                 kept["seen"][number] += 1
                 have = np.asarray(kept["seen"]) / sum(kept["seen"]) if initial is None else initial
-                chances, unchanged = _chances(have, target)
+                chances, unchanged = _compute_chances(have, target)
                 if accepts is None:  # what comes next is as it comes, or chosen
                     accepts = random.unit() >= unchanged
                 takes = not accepts or random.unit() < chances[number]
@@ -205,12 +205,12 @@ class Several(DatasetBase, ABC):
         return self._step("_MapDataset", step, UNKNOWN, spec)
 
 
-def _directed(
+def _take_in_turn(
     memory: Memory, makes: Sequence[Callable[[], Cursor]], choices: Iterator[int], stops: bool
 ) -> Elements:
     """Yield elements of the datasets that are chosen by index, one by one."""
     over = memory.values.setdefault("over", [False] * len(makes))
-    places = [memory.opened(str(i), make) for i, make in enumerate(makes)]
+    places = [memory.iterate(str(i), make) for i, make in enumerate(makes)]
     for i in choices:
         if not 0 <= i < len(makes):
             raise refused(f"Selector index out of range: {i} >= {len(makes)}")
@@ -223,10 +223,12 @@ def _directed(
                 return
 
 
-def _drawn(memory: Memory, seeds: Seeds, weights: Callable[[], Sequence[float]]) -> Iterator[int]:
+def _draw_indices(
+    memory: Memory, seeds: Seeds, weights: Callable[[], Sequence[float]]
+) -> Iterator[int]:
     """Yield random indices of datasets; the weights are requested for each."""
     kept = memory.values
-    random = seeds.begun(kept)
+    random = seeds.begin_stream(kept)
     while True:
         edges = np.cumsum(np.asarray(weights(), np.float64))
         over = kept.get("over") or [False] * len(edges)
@@ -238,7 +240,7 @@ def _drawn(memory: Memory, seeds: Seeds, weights: Callable[[], Sequence[float]])
             return
 
 
-def _chances(initial: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
+def _compute_chances(initial: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
     """Return with which chance each class is taken, and how many elements need no choice."""
     ratio = np.divide(target, initial, out=np.zeros_like(target), where=initial > 0)
     least, most = ratio.min(), ratio.max()
@@ -247,17 +249,17 @@ def _chances(initial: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float
     return (ratio - least) / (most - least), float(least)
 
 
-def _weights(memory: Memory, weights: Any, count: int) -> Callable[[], Sequence[float]]:
+def _read_weights(memory: Memory, weights: Any, count: int) -> Callable[[], Sequence[float]]:
     if weights is None:
         return lambda: [1.0] * count
     if isinstance(weights, DatasetBase):
-        places = memory.opened("weights", weights._cursor)
+        places = memory.iterate("weights", weights._cursor)
         return lambda: to_host(next(places)).tolist()
     sizes = np.asarray(require_known(weights, "weights"), np.float64).tolist()
     return lambda: sizes
 
 
-def _checked(datasets: Sequence[Any]) -> list[Any]:
+def _list_datasets(datasets: Sequence[Any]) -> list[Any]:
     given = list(datasets)
     if not given:
         raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
@@ -273,7 +275,7 @@ def _require_alike(one: Any, other: Any) -> None:
         raise TypeError(f"Incompatible dataset elements:\n  {one._spec()} vs.   {other._spec()}")
 
 
-def _common(datasets: list[Any]) -> Any:
+def _find_common_spec(datasets: list[Any]) -> Any:
     spec = datasets[0]._spec()
     for other in datasets[1:]:
         spec = map_leaves(merge_specs, spec, other._spec())

@@ -15,7 +15,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from jaxvars.tf.data.base import loops_over, seeded
+from jaxvars.tf.data.base import make_seeds, register_loops
 from jaxvars.tf.data.combinations import Several
 from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import WINDOWS, Memory, indexed
@@ -212,11 +212,11 @@ class Dataset(Steps, Groups, Several, Kept):
         >>> [int(x) for x in tf.data.Dataset.random(seed=3).take(2)]
         [354193759, 1683325520]
         """
-        seeds = seeded(seed, bool(rerandomize_each_iteration))
+        seeds = make_seeds(seed, bool(rerandomize_each_iteration))
 
         def step(memory: Memory) -> Any:
             kept = memory.values
-            random = seeds.begun(kept)
+            random = seeds.begin_stream(kept)
             random.drawn = kept.get("i", 0)  # of which each element takes one
             return indexed(memory, None, lambda _: np.asarray(random.next(), np.int64))
 
@@ -255,12 +255,12 @@ def generated(memory: Memory, values: Callable[[], Iterable[Any]], spec: Any) ->
     for i, value in enumerate(values()):
         if i >= first:
             memory.values["i"] = i + 1
-            yield _fitted(value, spec)
+            yield _fit_element(value, spec)
 
 
-def _fitted(value: Any, spec: Any) -> Element:
+def _fit_element(value: Any, spec: Any) -> Element:
     try:
-        return map_leaves(_fitted_leaf, spec, value)
+        return map_leaves(_fit_leaf, spec, value)
     except ValueError as error:
         if "structure" not in str(error):
             raise
@@ -270,7 +270,7 @@ def _fitted(value: Any, spec: Any) -> Element:
         ) from None
 
 
-def _fitted_leaf(spec: Any, value: Any) -> np.ndarray:
+def _fit_leaf(spec: Any, value: Any) -> np.ndarray:
     try:
         made = to_leaf(value, spec.dtype)
     except (TypeError, ValueError):
@@ -303,17 +303,17 @@ def signature(types: Any, shapes: Any, given: Any) -> Any:
     types = tuple(types) if isinstance(types, list) else types
     if shapes is None:
         return map_leaves(lambda dtype: TensorSpec(None, dtype), types)
-    return _paired(types, shapes)
+    return _pair_specs(types, shapes)
 
 
-def _paired(types: Any, shapes: Any) -> Any:
+def _pair_specs(types: Any, shapes: Any) -> Any:
     """Return specs; a shape may be a tuple, as the structure is."""
     if not is_structure(types):
         return TensorSpec(TensorShape(shapes), types)
     if isinstance(types, dict):
-        return {key: _paired(types[key], shapes[key]) for key in types}
-    return type(types)(_paired(a, b) for a, b in zip(types, shapes, strict=True))
+        return {key: _pair_specs(types[key], shapes[key]) for key in types}
+    return type(types)(_pair_specs(a, b) for a, b in zip(types, shapes, strict=True))
 
 
-loops_over(Dataset)
-WINDOWS.append(Dataset.range(0)._fixed)
+register_loops(Dataset)
+WINDOWS.append(Dataset.range(0)._from_elements)

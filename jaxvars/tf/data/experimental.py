@@ -126,16 +126,16 @@ def assert_cardinality(expected_cardinality: int) -> Change:
         for element in source:
             count += 1
             if 0 <= expected < count:
-                raise _miscounted(expected, f"at least {count}")
+                raise _count_error(expected, f"at least {count}")
             memory.values["i"] = count
             yield element
         if expected == INFINITE_CARDINALITY or 0 <= expected != count:
-            raise _miscounted(expected, f"only {count}")
+            raise _count_error(expected, f"only {count}")
 
     return lambda dataset: dataset._step("_AssertCardinalityDataset", step, expected)
 
 
-def _miscounted(expected: int, found: str) -> FailedPreconditionError:
+def _count_error(expected: int, found: str) -> FailedPreconditionError:
     wanted = "an infinite number of" if expected == INFINITE_CARDINALITY else str(expected)
     return FailedPreconditionError(
         message=f"Input dataset was expected to contain {wanted} elements but contained "
@@ -231,7 +231,7 @@ def sample_from_datasets(
 
 
 # ---------------------------------------------------------------- methods, for `Dataset.apply`
-def _applied(method: Callable[..., Any], name: str | None = None) -> Callable[..., Change]:
+def _make_change(method: Callable[..., Any], name: str | None = None) -> Callable[..., Change]:
     """Return a function that returns what a method does, for `Dataset.apply`."""
     parameters = inspect.signature(method).parameters.values()
     kept = [p for p in parameters if p.name not in ("self", "name")]
@@ -247,16 +247,16 @@ def _applied(method: Callable[..., Any], name: str | None = None) -> Callable[..
     return made
 
 
-bucket_by_sequence_length = _applied(Dataset.bucket_by_sequence_length)
-enumerate_dataset = _applied(Dataset.enumerate, "enumerate_dataset")
-group_by_window = _applied(Dataset.group_by_window)
-ignore_errors = _applied(Dataset.ignore_errors)
-rejection_resample = _applied(Dataset.rejection_resample)
-scan = _applied(Dataset.scan)
-snapshot = _applied(Dataset.snapshot)
-take_while = _applied(Dataset.take_while)
-unbatch = _applied(Dataset.unbatch)
-unique = _applied(Dataset.unique)
+bucket_by_sequence_length = _make_change(Dataset.bucket_by_sequence_length)
+enumerate_dataset = _make_change(Dataset.enumerate, "enumerate_dataset")
+group_by_window = _make_change(Dataset.group_by_window)
+ignore_errors = _make_change(Dataset.ignore_errors)
+rejection_resample = _make_change(Dataset.rejection_resample)
+scan = _make_change(Dataset.scan)
+snapshot = _make_change(Dataset.snapshot)
+take_while = _make_change(Dataset.take_while)
+unbatch = _make_change(Dataset.unbatch)
+unique = _make_change(Dataset.unique)
 
 
 def map_and_batch(

@@ -16,8 +16,8 @@ import numpy as np
 from jaxvars.tf.data.dataset import Dataset, texts
 from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import numbered
-from jaxvars.tf.io.csv import Columns, parsed, rows_of
-from jaxvars.tf.io.records import compression_kind, opened, records
+from jaxvars.tf.io.csv import Columns, parse_row, rows_of
+from jaxvars.tf.io.records import compression_kind, open_file, records
 from jaxvars.tf.tensors.convert import string_array
 from jaxvars.tf.tensors.dtypes import float32, int32, int64, string
 from jaxvars.tf.tensors.elements import Element, to_host
@@ -47,11 +47,11 @@ def text_lines(
     kind = compression_kind(compression_type)
 
     def lines(path: str, start: int) -> Iterator[Element]:
-        with opened(path, kind) as file:
+        with open_file(path, kind) as file:
             for line in itertools.islice(file, start, None):
                 yield _text(line.rstrip(b"\n").removesuffix(b"\r"))
 
-    return _dataset("TextLineDatasetV2", lines, filenames, num_parallel_reads)
+    return _make_dataset("TextLineDatasetV2", lines, filenames, num_parallel_reads)
 
 
 def tf_records(
@@ -74,7 +74,7 @@ def tf_records(
     def read(path: str, start: int) -> Iterator[Element]:
         return map(_text, records(path, kind, start))
 
-    return _dataset("TFRecordDatasetV2", read, filenames, num_parallel_reads)
+    return _make_dataset("TFRecordDatasetV2", read, filenames, num_parallel_reads)
 
 
 def fixed_length_records(
@@ -103,7 +103,7 @@ def fixed_length_records(
     )
 
     def read(path: str, start: int) -> Iterator[Element]:
-        with opened(path, kind) as file:
+        with open_file(path, kind) as file:
             data = file.read()
         body = data[head : len(data) - foot]
         if len(body) % size:
@@ -114,7 +114,7 @@ def fixed_length_records(
         for at in range(start * size, len(body), size):
             yield _text(body[at : at + size])
 
-    return _dataset("FixedLengthRecordDatasetV2", read, filenames, num_parallel_reads)
+    return _make_dataset("FixedLengthRecordDatasetV2", read, filenames, num_parallel_reads)
 
 
 def csv_rows(
@@ -145,17 +145,17 @@ def csv_rows(
     columns = Columns(record_defaults, field_delim, use_quote_delim, na_value)
 
     def read(path: str, start: int) -> Iterator[Element]:
-        with opened(path, kind) as file:
+        with open_file(path, kind) as file:
             rows = rows_of(file.read(), columns)
         for row in rows[start + bool(header) :]:
-            found = parsed(_chosen(row, select_cols, exclude_cols), columns)
+            found = parse_row(_choose_columns(row, select_cols, exclude_cols), columns)
             yield tuple(_text(x) if isinstance(x, bytes) else np.asarray(x) for x in found)
 
     spec = tuple(TensorSpec((), dtype) for dtype in columns.dtypes)
-    return _dataset("CsvDatasetV2", read, filenames, None, spec)
+    return _make_dataset("CsvDatasetV2", read, filenames, None, spec)
 
 
-def _chosen(row: list[Any], select: Any, exclude: Any) -> list[Any]:
+def _choose_columns(row: list[Any], select: Any, exclude: Any) -> list[Any]:
     if select is not None:
         return [row[i] for i in select]
     left_out = set(exclude or ())
@@ -171,7 +171,9 @@ def _text(data: bytes) -> np.ndarray:
 _TEXT = TensorSpec((), string)
 
 
-def _dataset(kind: str, read: Read, filenames: Any, parallel: Any, spec: Any = _TEXT) -> Dataset:
+def _make_dataset(
+    kind: str, read: Read, filenames: Any, parallel: Any, spec: Any = _TEXT
+) -> Dataset:
     def of_file(name: Any) -> Dataset:
         read_from = functools.partial(read, to_host(name).item().decode())
         return Dataset(kind, lambda memory: numbered(memory, read_from), UNKNOWN, lambda: spec)
@@ -223,22 +225,24 @@ def make_csv_dataset(
     Raises:
         ValueError: when no file is found, or a name is none of a column.
     """
-    files = _files(file_pattern)
+    files = _find_files(file_pattern)
     if column_names is None:
         if not header:
             raise ValueError("Cannot infer column names without a header line.")
-        column_names = _lines(files[0], field_delim, encoding, 1)[0]
+        column_names = _read_lines(files[0], field_delim, encoding, 1)[0]
     names = list(column_names)
     if len(set(names)) != len(names):
         raise ValueError("Cannot have duplicate column names.")
-    chosen = _numbers(names, select_columns)
+    chosen = _find_numbers(names, select_columns)
     names = [names[i] for i in chosen]
     if label_name is not None and label_name not in names:
         raise ValueError("`label_name` provided must be one of the columns.")
     if column_defaults is None:
         count = num_rows_for_inference
-        rows = _lines(files[0], field_delim, encoding, None if count is None else count + header)
-        column_defaults = [_type([row[i] for row in rows[header:]], na_value) for i in chosen]
+        rows = _read_lines(
+            files[0], field_delim, encoding, None if count is None else count + header
+        )
+        column_defaults = [_infer_type([row[i] for row in rows[header:]], na_value) for i in chosen]
     rows_set = csv_rows(
         files, column_defaults, compression_type, None, header, field_delim, use_quote_delim,
         na_value, chosen,
@@ -256,7 +260,7 @@ def make_csv_dataset(
     return batches.map(named)
 
 
-def _files(pattern: Any) -> list[str]:
+def _find_files(pattern: Any) -> list[str]:
     patterns = [pattern] if isinstance(pattern, str) else list(pattern)
     found = [path for each in patterns for path in sorted(glob.glob(each))]  # noqa: PTH207 - any path
     if not found:
@@ -264,13 +268,13 @@ def _files(pattern: Any) -> list[str]:
     return found
 
 
-def _lines(path: str, delimiter: str, encoding: str, count: int | None) -> list[list[str]]:
+def _read_lines(path: str, delimiter: str, encoding: str, count: int | None) -> list[list[str]]:
     with Path(path).open(encoding=encoding, newline="") as file:
         rows = csv.reader(file, delimiter=delimiter)
         return [row for _, row in zip(range(count), rows, strict=False)] if count else list(rows)
 
 
-def _numbers(names: list[str], select: Sequence[Any] | None) -> list[int]:
+def _find_numbers(names: list[str], select: Sequence[Any] | None) -> list[int]:
     if select is None:
         return list(range(len(names)))
     for name in select:
@@ -279,16 +283,16 @@ def _numbers(names: list[str], select: Sequence[Any] | None) -> list[int]:
     return sorted(names.index(x) if isinstance(x, str) else int(x) for x in select)
 
 
-def _type(texts: list[str], nothing: str) -> Any:
+def _infer_type(texts: list[str], nothing: str) -> Any:
     """Return what a column without a value is: an empty value of the type that all strings have."""
     given = [text for text in texts if text not in ("", nothing)]
     for dtype in (int32, int64, float32):
-        if all(_is_of(text, dtype) for text in given):
+        if all(_fits(text, dtype) for text in given):
             return np.zeros(1, dtype.dtype)
     return string_array(np.array([""], object))
 
 
-def _is_of(text: str, dtype: Any) -> bool:
+def _fits(text: str, dtype: Any) -> bool:
     try:
         number = int(text) if dtype.is_integer else float(text)
     except ValueError:

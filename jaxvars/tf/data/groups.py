@@ -12,9 +12,9 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, first_element, positive
+from jaxvars.tf.data.base import DatasetBase, Elements, check_dataset, check_positive, first_element
 from jaxvars.tf.data.generators import counts as counts
-from jaxvars.tf.data.generators.calls import called, checked
+from jaxvars.tf.data.generators.calls import call_function, check_function
 from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory, indexed
 from jaxvars.tf.tensors.elements import (
@@ -59,11 +59,11 @@ class Groups(DatasetBase, ABC):
         Raises:
             InvalidArgumentError: when `batch_size` is not positive; when shapes differ.
         """
-        size, drop = positive(batch_size, "Batch size"), bool(drop_remainder)
+        size, drop = check_positive(batch_size, "Batch size"), bool(drop_remainder)
         return self._step(
             "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset",
-            lambda source, _: map(_batched, _grouped(source, size, drop)),
-            counts.divided(self._count, size, drop),
+            lambda source, _: map(_stack_batch, _group(source, size, drop)),
+            counts.count_groups(self._count, size, drop),
             lambda: map_leaves(
                 lambda spec: add_dimension(spec, size if drop else None), self._spec()
             ),
@@ -83,7 +83,7 @@ class Groups(DatasetBase, ABC):
             drop_remainder: leave out the last ones if they are fewer.
             name: of no effect.
         """
-        size, drop = positive(batch_size, "Batch size"), bool(drop_remainder)
+        size, drop = check_positive(batch_size, "Batch size"), bool(drop_remainder)
 
         def spec() -> Any:
             before = leaves(self._spec())
@@ -97,15 +97,15 @@ class Groups(DatasetBase, ABC):
         return self._step(
             "_PaddedBatchDataset",
             lambda source, _: (
-                pad(group, padded_shapes, padding_values) for group in _grouped(source, size, drop)
+                pad(group, padded_shapes, padding_values) for group in _group(source, size, drop)
             ),
-            counts.divided(self._count, size, drop),
+            counts.count_groups(self._count, size, drop),
             spec,
         )
 
     def unbatch(self, name: str | None = None) -> Self:
         """Take the slices of each element along its first dimension as elements."""
-        if any(leaf.shape.rank == 0 for leaf in _known_leaves(self)):
+        if any(leaf.shape.rank == 0 for leaf in _list_known_leaves(self)):
             raise ValueError("Cannot unbatch an input with scalar components.")
 
         def step(source: Elements, memory: Memory) -> Elements:
@@ -140,7 +140,7 @@ class Groups(DatasetBase, ABC):
         [[0, 1], [2], [3, 4], [5]]
         """
         sizes, drop = ints(batch_size, "batch_size"), bool(drop_remainder)
-        if any(leaf.shape.rank == 0 for leaf in _known_leaves(self)):
+        if any(leaf.shape.rank == 0 for leaf in _list_known_leaves(self)):
             raise ValueError(
                 "Invalid `batch_sizes`. Expected dataset with rank of >= 1 but found a dataset "
                 "with scalar elements. Fix the issue by adding the `batch` transformation to the "
@@ -152,9 +152,9 @@ class Groups(DatasetBase, ABC):
         def step(source: Elements, memory: Memory) -> Elements:
             while True:
                 turn = memory.values.get("turn", 0)
-                for group in _grouped(source, sizes[turn], drop):
+                for group in _group(source, sizes[turn], drop):
                     memory.values["turn"] = (turn + 1) % len(sizes)
-                    yield _batched(group)
+                    yield _stack_batch(group)
                     break
                 else:
                     return
@@ -182,10 +182,10 @@ class Groups(DatasetBase, ABC):
         >>> [x.tolist() for x in windows.flat_map(lambda w: w.batch(3)).as_numpy_iterator()]
         [[0, 1, 2], [1, 2, 3]]
         """
-        length, step = positive(size, "Window size"), positive(stride, "Window stride")
-        move = length if shift is None else positive(shift, "Window shift")
+        length, step = check_positive(size, "Window size"), check_positive(stride, "Window stride")
+        move = length if shift is None else check_positive(shift, "Window shift")
         drop, span = bool(drop_remainder), (length - 1) * step + 1
-        count = counts.divided(self._count - (span - move if drop else 0), move, drop)
+        count = counts.count_groups(self._count - (span - move if drop else 0), move, drop)
 
         def make(source: Elements, memory: Memory) -> Elements:
             kept = memory.values
@@ -199,7 +199,7 @@ class Groups(DatasetBase, ABC):
                 found = buffer[:span:step]
                 kept["gap"] = max(move - len(buffer), 0)
                 del buffer[:move]
-                yield self._windowed(found)
+                yield self._make_window(found)
 
         return self._step(
             "_WindowDataset",
@@ -208,12 +208,12 @@ class Groups(DatasetBase, ABC):
             lambda: map_leaves(DatasetSpec, self._spec()),
         )
 
-    def _windowed(self, group: list[Element]) -> Any:
+    def _make_window(self, group: list[Element]) -> Any:
         columns = zip(*map(leaves, group), strict=True)
         pairs = zip(columns, leaves(self._spec()), strict=True)
-        return pack_leaves(group[0], [self._fixed(column, spec) for column, spec in pairs])
+        return pack_leaves(group[0], [self._from_elements(column, spec) for column, spec in pairs])
 
-    def _fixed(self, elements: Sequence[Element], spec: Any) -> Self:
+    def _from_elements(self, elements: Sequence[Element], spec: Any) -> Self:
         """Return a dataset of some elements."""
         made = type(self)(
             "_VariantDataset",
@@ -253,25 +253,25 @@ class Groups(DatasetBase, ABC):
                 "Either the `window_size` argument or the `window_size_func` argument must be "
                 "specified."
             )
-        key, reduce = checked(key_func), checked(reduce_func)
+        key, reduce = check_function(key_func), check_function(reduce_func)
         sizes = window_size_func or (lambda _: window_size)
 
         def made_of(number: int, elements: list[Element]) -> Any:
-            given = self._fixed(elements, self._spec())
-            return checked_dataset(called(lambda k, d: reduce(k, d), _int64(number), given))
+            given = self._from_elements(elements, self._spec())
+            return check_dataset(call_function(lambda k, d: reduce(k, d), _int64(number), given))
 
         def opened(number: int, elements: list[Element]) -> Cursor:
             return made_of(number, elements)._cursor()
 
         def step(source: Elements, memory: Memory) -> Elements:
             return _group_windows(
-                source, memory, lambda x: _number(called(key, x), "key_func"),
-                lambda k: positive(sizes(Tensor(_int64(k))), "window_size"), opened,
+                source, memory, lambda x: _number(call_function(key, x), "key_func"),
+                lambda k: check_positive(sizes(Tensor(_int64(k))), "window_size"), opened,
             )  # fmt: skip
 
         def spec() -> Any:
             element = first_element(self)
-            return made_of(_number(called(key, element), "key_func"), [element]).element_spec
+            return made_of(_number(call_function(key, element), "key_func"), [element]).element_spec
 
         return self._step("_GroupByWindowDataset", step, UNKNOWN, spec)
 
@@ -299,7 +299,7 @@ class Groups(DatasetBase, ABC):
             InvalidArgumentError: (when iterated) when an element is longer than the last boundary,
                 with `pad_to_bucket_boundary`.
         """
-        length = checked(element_length_func)
+        length = check_function(element_length_func)
         buckets = Buckets(
             tuple(bucket_boundaries), tuple(bucket_batch_sizes), padded_shapes, padding_values,
             bool(pad_to_bucket_boundary), bool(no_padding), bool(drop_remainder),
@@ -318,19 +318,19 @@ class Groups(DatasetBase, ABC):
         """
         found = list(itertools.islice(self, 2))
         if len(found) != 1:
-            words = "more than one element" if found else "no elements"
-            raise refused(f"Dataset had {words}. [Op:DatasetToSingleElement] name: ")
+            count = "more than one element" if found else "no elements"
+            raise refused(f"Dataset had {count}. [Op:DatasetToSingleElement] name: ")
         return found[0]
 
 
-def _known_leaves(dataset: DatasetBase) -> list[Any]:
+def _list_known_leaves(dataset: DatasetBase) -> list[Any]:
     """Return the specs of the tensors of an element; none where that takes an element."""
     if dataset._kind in _LATE:
         return []
     return [leaf for leaf in leaves(dataset._spec()) if hasattr(leaf, "shape")]
 
 
-def _grouped(source: Elements, size: int, drop: bool) -> Iterator[list[Element]]:
+def _group(source: Elements, size: int, drop: bool) -> Iterator[list[Element]]:
     """Yield lists of a number of elements; the last one may be shorter."""
     while group := list(itertools.islice(source, size)):
         if len(group) == size or not drop:
@@ -349,8 +349,8 @@ def _group_windows(
     groups, sizes = kept.setdefault("groups", {}), kept.setdefault("sizes", {})
     while True:
         if "window" in kept:
-            yield from memory.opened("window", functools.partial(make, *kept["window"]))
-            memory.closed("window")
+            yield from memory.iterate("window", functools.partial(make, *kept["window"]))
+            memory.close("window")
             del kept["window"]
         for element in source:
             key = key_of(element)
@@ -367,7 +367,7 @@ def _group_windows(
         kept["window"] = [key, groups.pop(key)]
 
 
-def _batched(group: list[Element]) -> Element:
+def _stack_batch(group: list[Element]) -> Element:
     if any(hasattr(leaf, "element_spec") for leaf in leaves(group[0])):
         raise TypeError("Datasets cannot be batched: batch what is in them, and flat_map it.")
     return batch_elements(group)
@@ -422,13 +422,13 @@ class Buckets:
         if shapes is None:
             shapes = pack_leaves(spec, [leaf.shape.as_list() for leaf in leaves(spec)])
         if self.to_boundary:
-            shapes = self._closed(shapes, self.boundaries[number] - 1)
+            shapes = self._close_shapes(shapes, self.boundaries[number] - 1)
         return group.padded_batch(size, shapes, self.padding_values, self.drops)
 
-    def _closed(self, shapes: Any, size: int) -> Any:
+    def _close_shapes(self, shapes: Any, size: int) -> Any:
         """Return shapes with a size where they are open."""
         if isinstance(shapes, dict):
-            return {key: self._closed(shape, size) for key, shape in shapes.items()}
+            return {key: self._close_shapes(shape, size) for key, shape in shapes.items()}
         if isinstance(shapes, tuple) and any(isinstance(x, tuple | list | dict) for x in shapes):
-            return tuple(self._closed(shape, size) for shape in shapes)
+            return tuple(self._close_shapes(shape, size) for shape in shapes)
         return [size if n is None or n == -1 else n for n in shapes]

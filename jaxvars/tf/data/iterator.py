@@ -47,7 +47,7 @@ class DatasetIterator(Recorded, Iterator[Any]):
 
     def __next__(self) -> Any:
         if context.is_staging():
-            return self._staged().next()
+            return self._make_feed().next()
         return to_tensors(self.next_element())
 
     def get_next(self) -> Any:
@@ -86,14 +86,14 @@ class DatasetIterator(Recorded, Iterator[Any]):
         self._cursor.load(state)
 
     # ------------------------------------------------------------ in a function
-    def _staged(self) -> Feed:
+    def _make_feed(self) -> Feed:
         if self._feed is None:
             spec = at_once(self._spec)
-            self._feed = Feed(lambda: _elements(self), spec, "An iterator")
+            self._feed = Feed(lambda: _iterate(self), spec, "An iterator")
         return self._feed
 
 
-def _elements(iterator: DatasetIterator) -> Iterator[Element]:
+def _iterate(iterator: DatasetIterator) -> Iterator[Element]:
     with contextlib.suppress(StopIteration):
         while True:
             yield iterator.next_element()
@@ -105,11 +105,11 @@ def staged(feed: Feed) -> Sequential:
     return Sequential(None, lambda _: feed.item(), None, lambda _: feed.more())
 
 
-def _of_iterator(iterator: DatasetIterator) -> Sequential | None:
-    return staged(iterator._staged()) if context.is_staging() else None
+def _stage_iterator(iterator: DatasetIterator) -> Sequential | None:
+    return staged(iterator._make_feed()) if context.is_staging() else None
 
 
-SEQUENTIALS[DatasetIterator] = _of_iterator
+SEQUENTIALS[DatasetIterator] = _stage_iterator
 STAGED_ITERATORS.add(DatasetIterator)
 
 

@@ -18,11 +18,11 @@ from jaxvars.tf.data.base import (
     dataset_of,
     first_element,
     first_spec,
-    seeded,
+    make_seeds,
     staged_loop,
 )
 from jaxvars.tf.data.generators import counts as counts
-from jaxvars.tf.data.generators.calls import called, checked, result_spec, truth
+from jaxvars.tf.data.generators.calls import call_function, check_function, result_spec, truth
 from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
 from jaxvars.tf.data.generators.philox import Philox
@@ -58,17 +58,17 @@ class Steps(DatasetBase, ABC):
             use_unbounded_threadpool: there are no threads.
             name: of no effect.
         """
-        func = checked(map_func)
+        func = check_function(map_func)
 
         def step(source: Elements, _: Memory) -> Iterable[Element]:
-            return (called(func, element) for element in source)
+            return (call_function(func, element) for element in source)
 
         made = self._step(_kind("Map", num_parallel_calls), step)
         return made._with_spec(lambda: result_spec(func, (self._spec(),)) or first_spec(made))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keep the elements for which a function returns true."""
-        test = checked(predicate)
+        test = check_function(predicate)
         return self._step(
             "_FilterDataset", lambda source, _: (x for x in source if truth(test, x)), UNKNOWN
         )
@@ -97,7 +97,7 @@ class Steps(DatasetBase, ABC):
         Raises:
             TypeError: (when iterated) when the function returns something else.
         """
-        func = checked(map_func)
+        func = check_function(map_func)
         cycle = os.cpu_count() or 1 if cycle_length in (None, -1) else int(cycle_length or 1)
         block = int(block_length or 1)
 
@@ -108,7 +108,7 @@ class Steps(DatasetBase, ABC):
             kept = memory.values
             given: list[Any] = kept.setdefault("given", [None] * cycle)  # their elements, in lists
             places: list[Any] = [
-                x and memory.opened(str(i), functools.partial(opened, x[0]))
+                x and memory.iterate(str(i), functools.partial(opened, x[0]))
                 for i, x in enumerate(given)
             ]
             i, count = kept.get("i", 0), kept.get("count", 0)
@@ -116,7 +116,7 @@ class Steps(DatasetBase, ABC):
                 if places[i] is None:
                     for element in source:
                         given[i] = [element]
-                        places[i] = memory.opened(str(i), functools.partial(opened, element))
+                        places[i] = memory.iterate(str(i), functools.partial(opened, element))
                         break
                     else:
                         if not any(places):
@@ -133,7 +133,7 @@ class Steps(DatasetBase, ABC):
                     break
                 else:
                     places[i] = given[i] = None
-                    memory.closed(str(i))
+                    memory.close(str(i))
                     i, count = (i + 1) % cycle, 0
 
         return self._step(
@@ -159,12 +159,12 @@ class Steps(DatasetBase, ABC):
         >>> numbers.reduce(0, lambda total, x: total + x).numpy()
         np.int32(6)
         """
-        func = checked(reduce_func)
+        func = check_function(reduce_func)
         if (items := staged_loop(self)) is not None:
-            return _reduced_in_a_program(items, initial_state, func)
+            return _reduce_in_program(items, initial_state, func)
         state = map_leaves(to_stored, initial_state)
         for element in self:
-            state = _next_state(state, called(lambda s, x: func(s, x), state, element))
+            state = _check_state(state, call_function(lambda s, x: func(s, x), state, element))
         return to_tensors(state)
 
     def scan(
@@ -177,13 +177,13 @@ class Steps(DatasetBase, ABC):
             scan_func: takes the state and an element, returns the next state and an element.
             name: of no effect.
         """
-        func = checked(scan_func)
+        func = check_function(scan_func)
 
         def step(source: Elements, memory: Memory) -> Elements:
             state = memory.values.get("state", map_leaves(to_stored, initial_state))
             for element in source:
-                after, made = called(lambda s, x: func(s, x), state, element)
-                memory.values["state"] = state = _next_state(state, after)
+                after, made = call_function(lambda s, x: func(s, x), state, element)
+                memory.values["state"] = state = _check_state(state, after)
                 yield made
 
         def spec() -> Any:
@@ -196,7 +196,7 @@ class Steps(DatasetBase, ABC):
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keep the elements before the first for which a function returns false."""
-        test = checked(predicate)
+        test = check_function(predicate)
 
         def step(source: Elements, memory: Memory) -> Elements:
             if memory.values.get("over"):
@@ -280,7 +280,7 @@ class Steps(DatasetBase, ABC):
         if size < 1 and size != UNKNOWN:
             raise refused("buffer_size must be greater than zero or UNKNOWN_CARDINALITY")
         limit = size if size > 0 else 2**62
-        seeds = seeded(seed, reshuffle_each_iteration is not False)
+        seeds = make_seeds(seed, reshuffle_each_iteration is not False)
 
         def step(source: Elements, memory: Memory) -> Elements:
             kept = memory.values
@@ -318,12 +318,12 @@ class Steps(DatasetBase, ABC):
             kept = memory.values
             turn = kept.get("turn", 0)
             while times < 0 or turn < times:
-                for element in memory.opened("source", self._cursor):
+                for element in memory.iterate("source", self._cursor):
                     kept["some"] = True
                     yield element
                 if not kept.get("some"):
                     return
-                memory.closed("source")
+                memory.close("source")
                 kept["turn"] = turn = turn + 1
                 kept["some"] = False
 
@@ -398,9 +398,9 @@ class Steps(DatasetBase, ABC):
 
         def step(source: Elements, memory: Memory) -> Elements:
             elements = memory.values.setdefault("seen", [])
-            seen = set(map(_key, elements))
+            seen = set(map(_make_key, elements))
             for element in source:
-                key = _key(element)
+                key = _make_key(element)
                 if key not in seen:
                     seen.add(key)
                     elements.append(element)
@@ -417,7 +417,7 @@ def _kind(name: str, calls: Any) -> str:
     return f"_{name}Dataset" if calls is None else f"_Parallel{name}Dataset"
 
 
-def _reduced_in_a_program(items: Any, initial: Any, func: Callable[..., Any]) -> Any:
+def _reduce_in_program(items: Any, initial: Any, func: Callable[..., Any]) -> Any:
     """Reduce the elements that a program requests."""
     from jaxvars.tf.arrays.constant import convert_to_tensor
     from jaxvars.tf.control.branches import while_loop
@@ -430,7 +430,7 @@ def _reduced_in_a_program(items: Any, initial: Any, func: Callable[..., Any]) ->
     return while_loop(lambda go, _: go, turn, (items.more(None), start))[1]
 
 
-def _next_state(state: Any, after: Any) -> Any:
+def _check_state(state: Any, after: Any) -> Any:
     for old, new in zip(leaves(state), leaves(after), strict=True):
         if spec_of(old).dtype != spec_of(new).dtype:
             raise TypeError(
@@ -440,6 +440,6 @@ def _next_state(state: Any, after: Any) -> Any:
     return after
 
 
-def _key(element: Element) -> Any:
+def _make_key(element: Element) -> Any:
     array = to_host(element)
     return array.tobytes() if array.dtype != object else tuple(array.ravel())

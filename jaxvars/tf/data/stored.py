@@ -20,8 +20,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, positive
-from jaxvars.tf.data.generators.calls import called, checked
+from jaxvars.tf.data.base import DatasetBase, Elements, check_dataset, check_positive
+from jaxvars.tf.data.generators.calls import call_function, check_function
 from jaxvars.tf.data.generators.cursor import Memory, indexed, numbered
 from jaxvars.tf.errors import NotFoundError, OutOfRangeError, UnimplementedError
 from jaxvars.tf.io.messages import from_bytes, message, parse, to_bytes
@@ -49,8 +49,8 @@ class Kept(DatasetBase, ABC):
             filename: a folder to keep them in, for other programs, too; in memory if empty.
             name: of no effect.
         """
-        if path := _path(filename):
-            return self._like("CacheDataset", lambda memory: _through(self, memory, path, ""))
+        if path := _to_path(filename):
+            return self._like("CacheDataset", lambda memory: _read_or_write(self, memory, path, ""))
         whole: list[list[Element]] = []
 
         def step(memory: Memory) -> Elements:
@@ -62,7 +62,7 @@ class Kept(DatasetBase, ABC):
                 yield from indexed(memory, len(whole[0]), lambda i: whole[0][i])
                 return
             seen = kept.setdefault("seen", [])
-            for element in memory.opened("source", self._cursor):
+            for element in memory.iterate("source", self._cursor):
                 seen.append(element)
                 yield element
             kept["i"] = len(seen)
@@ -104,10 +104,14 @@ class Kept(DatasetBase, ABC):
             raise UnimplementedError(
                 message="Dataset.save writes a dataset in one go: leave out checkpoint_args."
             )
-        number = None if shard_func is None else checked(shard_func)
-        writer = Writer(Path(_path(path)), self._spec(), _compression(compression))
+        number = None if shard_func is None else check_function(shard_func)
+        writer = Writer(Path(_to_path(path)), self._spec(), _check_compression(compression))
         for element in self._elements():
-            shard = 0 if number is None else one_int(to_host(called(number, element)), "shard_func")
+            shard = (
+                0
+                if number is None
+                else one_int(to_host(call_function(number, element)), "shard_func")
+            )
             writer.write(element, shard)
         writer.close()
 
@@ -130,13 +134,13 @@ class Kept(DatasetBase, ABC):
         """
         if wait:
             raise UnimplementedError(message="Dataset.load reads what is there: leave out wait.")
-        stored = Folder(Path(_path(path)))
+        stored = Folder(Path(_to_path(path)))
         files = list(stored.counts)
 
         def part(shard: int) -> Self:
             return cls(
                 "_LoadDataset",
-                lambda memory: _from(memory, stored, shard),
+                lambda memory: _read_folder(memory, stored, shard),
                 stored.counts[shard],
                 lambda: stored.spec,
             )
@@ -153,7 +157,7 @@ class Kept(DatasetBase, ABC):
             made = parts.interleave(lambda x: x, cycle_length=os.cpu_count() or 1)
             made._count = sum(stored.counts.values())
         else:
-            made = checked_dataset(reader_func(parts))
+            made = check_dataset(reader_func(parts))
         return made._with_spec(lambda: stored.spec) if not files else made
 
     def snapshot(
@@ -174,15 +178,17 @@ class Kept(DatasetBase, ABC):
         """
         facts = f"{self._kind} {self._count} {self._spec()}"
         name = hashlib.sha256(facts.encode()).hexdigest()[:16]
-        folder, kind = f"{_path(path)}/{name}", _compression(compression)
+        folder, kind = f"{_to_path(path)}/{name}", _check_compression(compression)
         if reader_func is None and shard_func is None:
-            return self._like("_MapDataset", lambda memory: _through(self, memory, folder, kind))
+            return self._like(
+                "_MapDataset", lambda memory: _read_or_write(self, memory, folder, kind)
+            )
 
         def step(memory: Memory) -> Elements:
             if not is_stored(Path(folder)):
                 self.save(folder, kind, shard_func)
             whole = type(self).load(folder, reader_func=reader_func)
-            return memory.opened("stored", whole._cursor)
+            return memory.iterate("stored", whole._cursor)
 
         return self._like("_MapDataset", step)
 
@@ -210,7 +216,7 @@ class Kept(DatasetBase, ABC):
         Raises:
             ValueError: when elements are not dicts, or have that key.
         """
-        spec, wanted = self._spec(), positive(count, "cardinality")
+        spec, wanted = self._spec(), check_positive(count, "cardinality")
         if not isinstance(spec, dict):
             raise ValueError("`pad_to_cardinality` requires its input dataset to be a dictionary.")
         if mask_key in spec:
@@ -231,34 +237,34 @@ class Kept(DatasetBase, ABC):
         return made
 
 
-def _path(path: Any) -> str:
+def _to_path(path: Any) -> str:
     if hasattr(path, "dtype"):
         path = to_host(path).item()
     return path.decode() if isinstance(path, bytes) else os.fspath(path)
 
 
-def _compression(kind: Any) -> str:
+def _check_compression(kind: Any) -> str:
     return compression_kind("GZIP" if kind == "AUTO" else None if kind in ("NONE", "") else kind)
 
 
-def _from(memory: Memory, stored: Folder, shard: int = 0) -> Elements:
+def _read_folder(memory: Memory, stored: Folder, shard: int = 0) -> Elements:
     return numbered(memory, lambda i: stored.element(shard, i) if stored.counts else ())
 
 
-def _through(source: DatasetBase, memory: Memory, path: str, kind: str) -> Elements:
+def _read_or_write(source: DatasetBase, memory: Memory, path: str, kind: str) -> Elements:
     """Yield the elements in a folder; those of a dataset, which are written there, if none are."""
     folder = Path(path)
     if is_stored(folder):
-        return _from(memory, Folder(folder))
-    return _written(source, memory, Writer(folder, source._spec(), kind))
+        return _read_folder(memory, Folder(folder))
+    return _write_through(source, memory, Writer(folder, source._spec(), kind))
 
 
-def _written(source: DatasetBase, memory: Memory, writer: Writer) -> Elements:
+def _write_through(source: DatasetBase, memory: Memory, writer: Writer) -> Elements:
     kept = memory.values
     seen = kept.setdefault("seen", [])  # what was written, for an iterator that is restored
     for element in seen:
         writer.write(element)
-    for element in memory.opened("source", source._cursor):
+    for element in memory.iterate("source", source._cursor):
         seen.append(element)
         writer.write(element)
         yield element

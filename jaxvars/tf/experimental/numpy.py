@@ -63,9 +63,9 @@ def __getattr__(name: str) -> Any:
         return found
     found = getattr(jnp, name, None)
     if found is None:
-        words = did_you_mean(name, dir(jnp))
+        hint = did_you_mean(name, dir(jnp))
         raise AttributeError(
-            f"tf.experimental.numpy has no attribute {name!r}.{words and ' ' + words}"
+            f"tf.experimental.numpy has no attribute {name!r}.{hint and ' ' + hint}"
         )
     if callable(found):
         _MADE[name] = found = _with_tensors(found, name)

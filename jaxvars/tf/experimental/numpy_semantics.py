@@ -51,12 +51,12 @@ def experimental_enable_numpy_behavior(
         return
     NUMPY_METHODS.update(_METHODS)
     for name in _PROMOTED:
-        OPERATIONS[name] = _promoting(OPERATIONS[name])
-    OPERATIONS["getitem"] = _picking(OPERATIONS["getitem"])
+        OPERATIONS[name] = _promote(OPERATIONS[name])
+    OPERATIONS["getitem"] = _pick(OPERATIONS["getitem"])
 
 
 # ---------------------------------------------------------------- types
-def _promoting(operation: Callable[..., Any]) -> Callable[..., Any]:
+def _promote(operation: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(operation)
     def promoted(x: Any, y: Any) -> Any:
         dtypes = [_type_of(operand) for operand in (x, y)]
@@ -96,7 +96,7 @@ def _as_type(operand: Any, dtype: np.dtype) -> Tensor:
 
 
 # ---------------------------------------------------------------- indexing
-def _picking(getitem: Callable[..., Any]) -> Callable[..., Any]:
+def _pick(getitem: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(getitem)
     def picked(x: Any, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)

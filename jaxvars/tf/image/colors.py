@@ -36,10 +36,10 @@ def convert_image_dtype(image: Array, dtype: Any, saturate: Any = False) -> Arra
 
     Example: `tf.image.convert_image_dtype(p(2, 2, 1), tf.uint8, saturate=True)`.
     """
-    return converted(image, dtype, saturate)
+    return convert_type(image, dtype, saturate)
 
 
-def converted(image: Array, dtype: Any, saturate: Any = False) -> Array:
+def convert_type(image: Array, dtype: Any, saturate: Any = False) -> Array:
     """Return an image of another type, with its range."""
     wanted = as_dtype(dtype).dtype
     if image.dtype == wanted:
@@ -75,7 +75,7 @@ def in_floats(image: Array, func: Callable[[Array], Array], saturate: bool = Tru
     """Return what a function makes of an image as floats, as the type of the image."""
     if is_float(image.dtype):
         return func(image)
-    return converted(func(converted(image, _FLOAT)), image.dtype, saturate)
+    return convert_type(func(convert_type(image, _FLOAT)), image.dtype, saturate)
 
 
 # ---------------------------------------------------------------- brightness
@@ -94,11 +94,13 @@ def adjust_contrast(images: Array, contrast_factor: Any) -> Array:
     if images.ndim < 3:
         raise refused(f"input must be at least 3-D, got shape{list(images.shape)}")
 
-    return in_floats(images, lambda x: _spread(x, jnp.asarray(_plain(contrast_factor), x.dtype)))
+    return in_floats(
+        images, lambda x: _scale_contrast(x, jnp.asarray(_plain(contrast_factor), x.dtype))
+    )
 
 
 @jax.jit
-def _spread(x: Array, factor: Array) -> Array:
+def _scale_contrast(x: Array, factor: Array) -> Array:
     mean = jnp.mean(x, axis=(-3, -2), keepdims=True, dtype=x.dtype)
     return (x - mean) * factor + mean
 
@@ -124,9 +126,9 @@ def per_image_standardization(image: Array) -> Array:
     """Subtract the mean of each image, and divide by its standard deviation."""
     x = image if image.dtype == np.float16 else image.astype(np.float32)
     mean = jnp.mean(x, axis=(-3, -2, -1), keepdims=True)
-    spread = jnp.std(x, axis=(-3, -2, -1), keepdims=True)
+    deviation = jnp.std(x, axis=(-3, -2, -1), keepdims=True)
     least = np.asarray(1.0 / np.sqrt(max(np.prod(x.shape[-3:]), 1)), x.dtype)
-    return (x - mean) / jnp.maximum(spread, least)
+    return (x - mean) / jnp.maximum(deviation, least)
 
 
 # ---------------------------------------------------------------- colors
@@ -188,11 +190,11 @@ def adjust_hue(image: Array, delta: Any) -> Array:
     if isinstance(delta, int | float) and not -1 <= delta <= 1:
         raise refused("delta must be in the interval [-1, 1]")
 
-    return in_floats(image, lambda x: _turned(x, jnp.asarray(_plain(delta), x.dtype)))
+    return in_floats(image, lambda x: _turn_hue(x, jnp.asarray(_plain(delta), x.dtype)))
 
 
 @jax.jit
-def _turned(x: Array, delta: Array) -> Array:
+def _turn_hue(x: Array, delta: Array) -> Array:
     hsv = rgb_to_hsv.__wrapped__(x)
     return hsv_to_rgb.__wrapped__(hsv.at[..., 0].set((hsv[..., 0] + delta) % 1))
 
@@ -201,12 +203,12 @@ def _turned(x: Array, delta: Array) -> Array:
 def adjust_saturation(image: Array, saturation_factor: Any) -> Array:
     """Multiply the saturation."""
     return in_floats(
-        image, lambda x: _saturated(x, jnp.asarray(_plain(saturation_factor), x.dtype))
+        image, lambda x: _scale_saturation(x, jnp.asarray(_plain(saturation_factor), x.dtype))
     )
 
 
 @jax.jit
-def _saturated(x: Array, factor: Array) -> Array:
+def _scale_saturation(x: Array, factor: Array) -> Array:
     hsv = rgb_to_hsv.__wrapped__(x)
     return hsv_to_rgb.__wrapped__(hsv.at[..., 1].set(jnp.clip(hsv[..., 1] * factor, 0, 1)))
 
@@ -215,8 +217,8 @@ def _saturated(x: Array, factor: Array) -> Array:
 @op("image.psnr", "a b", kinds="float int", example="p(2, 2, 1), p(2, 2, 1), 1.0")
 def psnr(a: Array, b: Array, max_val: Any) -> Array:
     """Return the ratio of the largest value and the error of images, in decibels."""
-    top = converted(jnp.asarray(_plain(max_val)).astype(a.dtype), _FLOAT)
-    x, y = converted(a, _FLOAT), converted(b, _FLOAT)
+    top = convert_type(jnp.asarray(_plain(max_val)).astype(a.dtype), _FLOAT)
+    x, y = convert_type(a, _FLOAT), convert_type(b, _FLOAT)
     return _decibels(top, x, y)
 
 
@@ -262,7 +264,7 @@ _SPACES = {
 """What each axis is of each, as TensorFlow has it."""
 
 
-def _times(images: Array, name: str) -> Array:
+def _multiply(images: Array, name: str) -> Array:
     if images.shape[-1:] != (3,):
         raise refused(f"The last dimension must be 3, not {images.shape[-1:]}")
     matrix = np.asarray(_SPACES[name], images.dtype)
@@ -272,22 +274,22 @@ def _times(images: Array, name: str) -> Array:
 @op("image.rgb_to_yiq", "images", kinds="float", example="p(1, 2, 3)")
 def rgb_to_yiq(images: Array) -> Array:
     """Convert from RGB to YIQ."""
-    return _times(images, "rgb_to_yiq")
+    return _multiply(images, "rgb_to_yiq")
 
 
 @op("image.yiq_to_rgb", "images", kinds="float", example="p(1, 2, 3)")
 def yiq_to_rgb(images: Array) -> Array:
     """Convert from YIQ to RGB."""
-    return _times(images, "yiq_to_rgb")
+    return _multiply(images, "yiq_to_rgb")
 
 
 @op("image.rgb_to_yuv", "images", kinds="float", example="p(1, 2, 3)")
 def rgb_to_yuv(images: Array) -> Array:
     """Convert from RGB to YUV."""
-    return _times(images, "rgb_to_yuv")
+    return _multiply(images, "rgb_to_yuv")
 
 
 @op("image.yuv_to_rgb", "images", kinds="float", example="p(1, 2, 3)")
 def yuv_to_rgb(images: Array) -> Array:
     """Convert from YUV to RGB."""
-    return _times(images, "yuv_to_rgb")
+    return _multiply(images, "yuv_to_rgb")

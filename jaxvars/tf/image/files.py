@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf.errors import UnimplementedError
-from jaxvars.tf.image.colors import converted
+from jaxvars.tf.image.colors import convert_type
 from jaxvars.tf.registry.rows import Operation, P, Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -39,7 +39,7 @@ def _pillow() -> Any:
 
 
 # ---------------------------------------------------------------- reading
-def _reading(name: str) -> Callable[[Callable[P, Any]], Operation[P]]:
+def _reading_op(name: str) -> Callable[[Callable[P, Any]], Operation[P]]:
     """Return `op` for what reads files, which is in `tf.image` and in `tf.io`."""
     return op(
         f"image.{name}", "contents", kinds="string", text=True, eager_only=HOST,
@@ -47,7 +47,7 @@ def _reading(name: str) -> Callable[[Callable[P, Any]], Operation[P]]:
     )  # fmt: skip
 
 
-def _opened(contents: Any) -> Any:
+def _open(contents: Any) -> Any:
     if contents.ndim:
         raise refused(f"contents must be scalar but got shape {list(contents.shape)}")
     pillow = _pillow()
@@ -63,7 +63,7 @@ def _opened(contents: Any) -> Any:
     return image
 
 
-def _pixels(image: Any, channels: int, dtype: Any = np.uint8) -> np.ndarray:
+def _read_pixels(image: Any, channels: int, dtype: Any = np.uint8) -> np.ndarray:
     """Return an image as an array: [height, width, channels]."""
     if channels not in (0, 1, 2, 3, 4):
         raise refused(f"channels must be 0, 1, 2, 3, or 4, got {channels}")
@@ -92,7 +92,7 @@ def _own_mode(image: Any) -> str:
     return "L" if image.mode in ("1", "I", "I;16", "F") else "RGB"
 
 
-@_reading("decode_png")
+@_reading_op("decode_png")
 def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Array:
     """Read a PNG file, or another image.
 
@@ -103,22 +103,22 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Array:
     kind = as_dtype(dtype).dtype
     if kind not in (np.dtype(np.uint8), np.dtype(np.uint16)):
         raise Refused(TypeError(f"dtype must be uint8 or uint16, not {as_dtype(dtype).name}"))
-    return _array(_pixels(_opened(contents), channels, kind))
+    return _array(_read_pixels(_open(contents), channels, kind))
 
 
-@_reading("decode_bmp")
+@_reading_op("decode_bmp")
 def decode_bmp(contents: Any, channels: int = 0) -> Array:
     """Read a BMP file.
 
     Example: `tf.image.decode_bmp(b'BM')`.
     """
-    image = _opened(contents)
+    image = _open(contents)
     if image.format != "BMP":
         raise refused(f"Trying to decode {image.format} format using DecodeBmp op.")
-    return _array(_pixels(image, channels))
+    return _array(_read_pixels(image, channels))
 
 
-@_reading("decode_jpeg")
+@_reading_op("decode_jpeg")
 def decode_jpeg(
     contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
     try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "",
@@ -131,7 +131,7 @@ def decode_jpeg(
     """
     if ratio not in (1, 2, 4, 8):
         raise refused(f"ratio must be 1, 2, 4, or 8, got {ratio}")
-    made = _pixels(_opened(contents), channels)
+    made = _read_pixels(_open(contents), channels)
     if ratio == 1:
         return _array(made)
     height, width = (-(-n // ratio) for n in made.shape[:2])
@@ -140,7 +140,7 @@ def decode_jpeg(
     return _array(np.rint(blocks.mean((1, 3))).astype(np.uint8))
 
 
-@_reading("decode_and_crop_jpeg")
+@_reading_op("decode_and_crop_jpeg")
 def decode_and_crop_jpeg(
     contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1,
     fancy_upscaling: bool = True, try_recover_truncated: bool = False,
@@ -166,7 +166,7 @@ def decode_and_crop_jpeg(
     return _array(whole[top : top + height, left : left + width])
 
 
-@_reading("decode_gif")
+@_reading_op("decode_gif")
 def decode_gif(contents: Any) -> Array:
     """Read the frames of a GIF file.
 
@@ -174,9 +174,9 @@ def decode_gif(contents: Any) -> Array:
     `tf.image.decode_gif(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
     tf.uint8)))`.
     """
-    image = _opened(contents)
+    image = _open(contents)
     if image.format != "GIF":
-        return _array(_pixels(image, 3)[None])
+        return _array(_read_pixels(image, 3)[None])
     return _array(_frames(image))
 
 
@@ -186,7 +186,7 @@ def _frames(image: Any) -> np.ndarray:
     return np.stack([np.asarray(x.convert("RGB")) for x in ImageSequence.Iterator(image)])
 
 
-@_reading("decode_image")
+@_reading_op("decode_image")
 def decode_image(
     contents: Any, channels: Any = None, dtype: Any = "uint8", *, expand_animations: bool = True
 ) -> Array:
@@ -197,7 +197,7 @@ def decode_image(
     tf.uint8)))`.
     """
     count, kind = int(channels or 0), as_dtype(dtype).dtype
-    image = _opened(contents)
+    image = _open(contents)
     if image.format == "GIF":
         if count not in (0, 3):
             raise refused(f"channels must be 0 or 3 for GIF, got {count}")
@@ -205,11 +205,11 @@ def decode_image(
         made = frames if expand_animations else frames[0]
     else:
         wide = kind == np.uint16 or image.mode.startswith("I")
-        made = _pixels(image, count, np.uint16 if wide else np.uint8)
-    return converted(_array(made), kind)
+        made = _read_pixels(image, count, np.uint16 if wide else np.uint8)
+    return convert_type(_array(made), kind)
 
 
-@_reading("is_jpeg")
+@_reading_op("is_jpeg")
 def is_jpeg(contents: Any) -> Array:
     """Return whether a file is a JPEG.
 
@@ -219,7 +219,7 @@ def is_jpeg(contents: Any) -> Array:
     return _array(np.array(starts, bool).reshape(contents.shape))
 
 
-@_reading("extract_jpeg_shape")
+@_reading_op("extract_jpeg_shape")
 def extract_jpeg_shape(contents: Any, output_type: Any = "int32") -> Array:
     """Return the height, width and channels of a JPEG file.
 
@@ -227,7 +227,7 @@ def extract_jpeg_shape(contents: Any, output_type: Any = "int32") -> Array:
     `tf.image.extract_jpeg_shape(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77,
     tf.uint8))))`.
     """
-    image = _opened(contents)
+    image = _open(contents)
     if image.format != "JPEG":
         raise refused("Invalid JPEG data")
     depth = len(image.getbands())
@@ -240,7 +240,7 @@ def _array(pixels: np.ndarray) -> Array:
 
 
 # ---------------------------------------------------------------- writing
-def _written(pixels: np.ndarray, kind: str, **options: Any) -> Any:
+def _encode(pixels: np.ndarray, kind: str, **options: Any) -> Any:
     pillow = _pillow()
     file = io.BytesIO()
     plain = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
@@ -271,7 +271,7 @@ def encode_png(image: Array, compression: int = -1) -> Any:
     if pixels.dtype == np.uint16 and pixels.shape[-1] != 1:
         raise refused("Pillow writes images of 16 bits in gray only: convert to uint8.")
     options = {} if compression < 0 else {"compress_level": int(compression)}
-    return _text(pixels, pixels.ndim - 3, lambda x: _written(x, "PNG", **options))
+    return _text(pixels, pixels.ndim - 3, lambda x: _encode(x, "PNG", **options))
 
 
 @op("image.encode_jpeg", "image", kinds="int float", eager_only=HOST, aliases=("io.encode_jpeg",))
@@ -300,7 +300,7 @@ def encode_jpeg(
         "quality": int(quality), "progressive": bool(progressive), "optimize": bool(optimize_size),
         "subsampling": 2 if chroma_downsampling else 0, "dpi": (x_density, y_density),
     }  # fmt: skip
-    return _text(pixels, 0, lambda x: _written(x, "JPEG", **options))
+    return _text(pixels, 0, lambda x: _encode(x, "JPEG", **options))
 
 
 def _text(pixels: np.ndarray, dims: int, write: Any) -> np.ndarray:
@@ -317,7 +317,7 @@ def adjust_jpeg_quality(image: Array, jpeg_quality: Any, dct_method: Any = "") -
     Example: `tf.image.adjust_jpeg_quality(tf.zeros([8, 8, 3]), 75)`.
     """
     quality = one_int(jpeg_quality, "jpeg_quality")
-    bytes_of = np.asarray(require_known(converted(image, np.uint8, saturate=True), "image"))
-    written = _written(bytes_of, "JPEG", quality=quality, subsampling=2)
-    pixels = _pixels(_pillow().open(io.BytesIO(written)), bytes_of.shape[-1])
-    return converted(_array(pixels), image.dtype)
+    bytes_of = np.asarray(require_known(convert_type(image, np.uint8, saturate=True), "image"))
+    written = _encode(bytes_of, "JPEG", quality=quality, subsampling=2)
+    pixels = _read_pixels(_pillow().open(io.BytesIO(written)), bytes_of.shape[-1])
+    return convert_type(_array(pixels), image.dtype)

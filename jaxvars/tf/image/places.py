@@ -116,11 +116,11 @@ def resize_with_crop_or_pad(image: Array, target_height: Any, target_width: Any)
         size = one_int(target, "a size")
         if size < 1:
             raise refused(f"target_{'height' if axis == -3 else 'width'} must be > 0.")
-        image = _fitted(image, image.ndim + axis, size)
+        image = _fit(image, image.ndim + axis, size)
     return image
 
 
-def _fitted(image: Array, axis: int, size: int) -> Array:
+def _fit(image: Array, axis: int, size: int) -> Array:
     excess = image.shape[axis] - size
     if excess > 0:
         return jax.lax.slice_in_dim(image, excess // 2, excess // 2 + size, axis=axis)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.image.colors import converted
+from jaxvars.tf.image.colors import convert_type
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import refused
@@ -26,8 +26,8 @@ def _both(a: Array, b: Array, max_val: Any) -> tuple[Array, Array, Array]:
     if a.shape[-3:] != b.shape[-3:]:
         raise Refused(ValueError(f"Shapes {a.shape} and {b.shape} are incompatible"))
     given = max_val if isinstance(max_val, int | float) else _convert.to_array(max_val)
-    top = converted(jnp.asarray(given).astype(a.dtype), np.float32)
-    return converted(a, np.float32), converted(b, np.float32), top
+    top = convert_type(jnp.asarray(given).astype(a.dtype), np.float32)
+    return convert_type(a, np.float32), convert_type(b, np.float32), top
 
 
 @op("image.ssim", "img1 img2", kinds="float int", example="p(12, 13, 2), p(12, 13, 2), 1.0")
@@ -55,7 +55,7 @@ def _parts(
     x: Array, y: Array, top: Array, size: int, sigma: float, k1: float, k2: float
 ) -> tuple[Array, Array]:
     """Return how much the lightness and the contrast of each place are alike."""
-    blur = functools.partial(_blurred, kernel=_gaussian(size, sigma))
+    blur = functools.partial(_blur, kernel=_gaussian(size, sigma))
     c1, c2 = (k1 * top) ** 2, (k2 * top) ** 2
     mean_x, mean_y = blur(x), blur(y)
     product, squares = mean_x * mean_y * 2, mean_x**2 + mean_y**2
@@ -69,7 +69,7 @@ def _gaussian(size: int, sigma: float) -> np.ndarray:
     return (weights / weights.sum()).astype(np.float32)
 
 
-def _blurred(x: Array, kernel: np.ndarray) -> Array:
+def _blur(x: Array, kernel: np.ndarray) -> Array:
     for axis in (x.ndim - 3, x.ndim - 2):
         count = x.shape[axis] - len(kernel) + 1
         x = sum(
@@ -94,7 +94,7 @@ def ssim_multiscale(
     found: list[Array] = []
     for i in range(len(power_factors)):
         if i:
-            x, y = _halved(x), _halved(y)
+            x, y = _halve(x), _halve(y)
         _check_size(x, filter_size)
         light, contrast = _parts(x, y, top, int(filter_size), float(filter_sigma), k1, k2)
         last = i == len(power_factors) - 1
@@ -103,7 +103,7 @@ def ssim_multiscale(
     return jnp.mean(jnp.prod(jnp.stack(found, -1) ** powers, -1), -1)
 
 
-def _halved(x: Array) -> Array:
+def _halve(x: Array) -> Array:
     """Return images of half the size: means of four pixels."""
     pads = [(0, 0)] * (x.ndim - 3) + [(0, n % 2) for n in x.shape[-3:-1]] + [(0, 0)]
     x = jnp.pad(x, pads, mode="symmetric")
@@ -120,10 +120,10 @@ def sobel_edges(image: Array) -> Array:
     x = jnp.pad(image, [(0, 0), (1, 1), (1, 1), (0, 0)], mode="reflect")
     smooth, step = (1, 2, 1), (-1, 0, 1)
     pairs = [(step, smooth), (smooth, step)]
-    return jnp.stack([_filtered(x, *pair) for pair in pairs], -1)
+    return jnp.stack([_filter(x, *pair) for pair in pairs], -1)
 
 
-def _filtered(x: Array, down: tuple[int, ...], across: tuple[int, ...]) -> Array:
+def _filter(x: Array, down: tuple[int, ...], across: tuple[int, ...]) -> Array:
     height, width = x.shape[1] - 2, x.shape[2] - 2
     rows: Any = sum(n * x[:, i : i + height] for i, n in enumerate(down) if n)
     return sum(n * rows[:, :, i : i + width] for i, n in enumerate(across) if n)

@@ -27,11 +27,11 @@ _NUMBERS = "float int"
 _INT32 = np.iinfo(np.int32).max
 
 
-def _drawn(shape: Any, low: Any, high: Any, dtype: str, seed: Any) -> Array:
+def _draw(shape: Any, low: Any, high: Any, dtype: str, seed: Any) -> Array:
     return _random.uniform(shape, low, high, dtype, seed)._array
 
 
-def _of_seed(shape: Any, low: Any, high: Any, dtype: str, seed: Any) -> Array:
+def _draw_of_seed(shape: Any, low: Any, high: Any, dtype: str, seed: Any) -> Array:
     return _random.stateless_uniform(shape, seed, low, high, dtype)._array
 
 
@@ -52,13 +52,13 @@ def random_flip_left_right(image: Array, seed: Any = None) -> Array:
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return _flip(places.flip_left_right.__wrapped__, _drawn, image, seed)
+    return _flip(places.flip_left_right.__wrapped__, _draw, image, seed)
 
 
 @op("image.stateless_random_flip_left_right", "image", example="tf.ones([2, 3, 1]), seed=(1, 5)")
 def stateless_random_flip_left_right(image: Array, seed: Any) -> Array:
     """Exchange left and right of every second image, by chance, by a seed."""
-    return _flip(places.flip_left_right.__wrapped__, _of_seed, image, seed)
+    return _flip(places.flip_left_right.__wrapped__, _draw_of_seed, image, seed)
 
 
 @op("image.random_flip_up_down", "image", example="tf.ones([2, 3, 1]), seed=1")
@@ -68,13 +68,13 @@ def random_flip_up_down(image: Array, seed: Any = None) -> Array:
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return _flip(places.flip_up_down.__wrapped__, _drawn, image, seed)
+    return _flip(places.flip_up_down.__wrapped__, _draw, image, seed)
 
 
 @op("image.stateless_random_flip_up_down", "image", example="tf.ones([2, 3, 1]), seed=(1, 5)")
 def stateless_random_flip_up_down(image: Array, seed: Any) -> Array:
     """Exchange top and bottom of every second image, by chance, by a seed."""
-    return _flip(places.flip_up_down.__wrapped__, _of_seed, image, seed)
+    return _flip(places.flip_up_down.__wrapped__, _draw_of_seed, image, seed)
 
 
 # ---------------------------------------------------------------- colors
@@ -91,7 +91,7 @@ def random_brightness(image: Array, max_delta: Any, seed: Any = None) -> Array:
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return colors.adjust_brightness.__wrapped__(image, _delta(_drawn, max_delta, seed))
+    return colors.adjust_brightness.__wrapped__(image, _delta(_draw, max_delta, seed))
 
 
 @op("image.stateless_random_brightness", "image", kinds=_NUMBERS)
@@ -100,7 +100,7 @@ def stateless_random_brightness(image: Array, max_delta: Any, seed: Any) -> Arra
 
     Example: `tf.image.stateless_random_brightness(p(2, 2, 1), 1e-9, seed=(1, 5))`.
     """
-    return colors.adjust_brightness.__wrapped__(image, _delta(_of_seed, max_delta, seed))
+    return colors.adjust_brightness.__wrapped__(image, _delta(_draw_of_seed, max_delta, seed))
 
 
 def _hue(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
@@ -116,7 +116,7 @@ def random_hue(image: Array, max_delta: Any, seed: Any = None) -> Array:
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return _hue(_drawn, image, max_delta, seed)
+    return _hue(_draw, image, max_delta, seed)
 
 
 @op("image.stateless_random_hue", "image", kinds=_NUMBERS)
@@ -125,7 +125,7 @@ def stateless_random_hue(image: Array, max_delta: Any, seed: Any) -> Array:
 
     Example: `tf.image.stateless_random_hue(tf.ones([1, 1, 3]), 0.5, seed=(1, 5))`.
     """
-    return _hue(_of_seed, image, max_delta, seed)
+    return _hue(_draw_of_seed, image, max_delta, seed)
 
 
 @op("image.random_contrast", "image", kinds=_NUMBERS)
@@ -137,7 +137,7 @@ def random_contrast(image: Array, lower: Any, upper: Any, seed: Any = None) -> A
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return colors.adjust_contrast.__wrapped__(image, _factor(_drawn, lower, upper, seed))
+    return colors.adjust_contrast.__wrapped__(image, _factor(_draw, lower, upper, seed))
 
 
 @op("image.stateless_random_contrast", "image", kinds=_NUMBERS)
@@ -146,7 +146,7 @@ def stateless_random_contrast(image: Array, lower: Any, upper: Any, seed: Any) -
 
     Example: `tf.image.stateless_random_contrast(tf.ones([2, 2, 1]), 0.5, 2.0, seed=(1, 5))`.
     """
-    return colors.adjust_contrast.__wrapped__(image, _factor(_of_seed, lower, upper, seed))
+    return colors.adjust_contrast.__wrapped__(image, _factor(_draw_of_seed, lower, upper, seed))
 
 
 @op("image.random_saturation", "image", kinds=_NUMBERS)
@@ -158,7 +158,7 @@ def random_saturation(image: Array, lower: Any, upper: Any, seed: Any = None) ->
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return colors.adjust_saturation.__wrapped__(image, _factor(_drawn, lower, upper, seed))
+    return colors.adjust_saturation.__wrapped__(image, _factor(_draw, lower, upper, seed))
 
 
 @op("image.stateless_random_saturation", "image", kinds=_NUMBERS)
@@ -167,7 +167,7 @@ def stateless_random_saturation(image: Array, lower: Any, upper: Any, seed: Any 
 
     Example: `tf.image.stateless_random_saturation(tf.ones([1, 1, 3]), 0.5, 2.0, seed=(1, 5))`.
     """
-    return colors.adjust_saturation.__wrapped__(image, _factor(_of_seed, lower, upper, seed))
+    return colors.adjust_saturation.__wrapped__(image, _factor(_draw_of_seed, lower, upper, seed))
 
 
 def _factor(draw: Draw, lower: Any, upper: Any, seed: Any) -> Array:
@@ -198,7 +198,7 @@ def random_jpeg_quality(
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return _quality(_drawn, image, min_jpeg_quality, max_jpeg_quality, seed)
+    return _quality(_draw, image, min_jpeg_quality, max_jpeg_quality, seed)
 
 
 @op("image.stateless_random_jpeg_quality", "image", kinds=_NUMBERS, eager_only=files.HOST)
@@ -209,7 +209,7 @@ def stateless_random_jpeg_quality(
 
     Example: `tf.image.stateless_random_jpeg_quality(tf.zeros([8, 8, 3]), 99, 100, seed=(1, 5))`.
     """
-    return _quality(_of_seed, image, min_jpeg_quality, max_jpeg_quality, seed)
+    return _quality(_draw_of_seed, image, min_jpeg_quality, max_jpeg_quality, seed)
 
 
 # ---------------------------------------------------------------- crops
@@ -227,10 +227,10 @@ def random_crop(value: Array, size: Any, seed: Any = None) -> Array:
     Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
-    return _crop(_drawn, value, size, seed)
+    return _crop(_draw, value, size, seed)
 
 
 @op("image.stateless_random_crop", "value", example="tf.ones([3, 3, 1]), [2, 2, 1], seed=(1, 5)")
 def stateless_random_crop(value: Array, size: Any, seed: Any) -> Array:
     """Cut out a random part, by a seed."""
-    return _crop(_of_seed, value, size, seed)
+    return _crop(_draw_of_seed, value, size, seed)

@@ -59,7 +59,7 @@ def resize(
     if shape == x.shape:
         return x
     if method in _OWN:
-        return _weighed(x, height, width, method, bool(antialias))
+        return _weigh(x, height, width, method, bool(antialias))
     exactly = jax.lax.Precision.HIGHEST
     return jax.image.resize(
         x, shape, _METHODS[method], antialias=bool(antialias), precision=exactly
@@ -81,7 +81,7 @@ def _new_size(images: Array, size: Any, keeps_ratio: Any) -> tuple[int, int]:
 
 
 # ---------------------------------------------------------------- weights
-def _weighed(x: Array, height: int, width: int, method: str, antialias: bool) -> Array:
+def _weigh(x: Array, height: int, width: int, method: str, antialias: bool) -> Array:
     """Return images whose rows and columns are sums of those of others."""
     down, across = (
         _weights(size, new, method, antialias)

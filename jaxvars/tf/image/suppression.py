@@ -41,7 +41,7 @@ class SampleDistortedBoundingBoxV2(NamedTuple):
 
 
 # ---------------------------------------------------------------- one after another
-def _chosen(
+def _choose(
     overlap: Callable[[int, int], float], scores: np.ndarray, size: int, limit: float,
     least: float, sigma: float = 0.0,
 ) -> tuple[list[int], list[float]]:  # fmt: skip
@@ -105,9 +105,9 @@ def non_max_suppression_with_scores(
     limit, least, sigma = map(_number, (iou_threshold, score_threshold, soft_nms_sigma))
     if not 0 <= limit <= 1:
         raise refused("iou_threshold must be in [0, 1]")
-    corners = _sorted_corners(given.astype(np.float32))
+    corners = _sort_corners(given.astype(np.float32))
     size = one_int(max_output_size, "max_output_size")
-    kept, found = _chosen(
+    kept, found = _choose(
         lambda i, j: _share(corners[i], corners[j]), points, size, limit, least, sigma
     )
     return (
@@ -129,7 +129,7 @@ def non_max_suppression_overlaps(
     if shares.ndim != 2 or shares.shape[0] != shares.shape[1]:
         raise refused("overlaps must be square")
     size = one_int(max_output_size, "max_output_size")
-    kept, _ = _chosen(
+    kept, _ = _choose(
         lambda i, j: float(shares[i, j]), points, size, _number(overlap_threshold),
         _number(score_threshold),
     )  # fmt: skip
@@ -142,7 +142,7 @@ def _number(value: Any) -> float:
     )
 
 
-def _sorted_corners(boxes: np.ndarray) -> list[Any]:
+def _sort_corners(boxes: np.ndarray) -> list[Any]:
     low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
     return np.concatenate([low, high], 1).tolist()
 
@@ -158,7 +158,7 @@ def _share(a: list[float], b: list[float]) -> float:
 
 
 # ---------------------------------------------------------------- in programs
-def _kept(
+def _choose_in_program(
     boxes: Array, scores: Array, size: int, limit: Array, least: Array
 ) -> tuple[Array, Array]:
     """Return the indices of the boxes that are kept, filled up with 0, and how many they are."""
@@ -208,7 +208,7 @@ def non_max_suppression_padded(
             )
         kept = non_max_suppression.__wrapped__(boxes, scores, size, iou_threshold, score_threshold)
         return kept, jnp.asarray(len(kept), jnp.int32)
-    run: Any = lambda b, s: _kept(b, s, size, iou_threshold, score_threshold)  # noqa: E731
+    run: Any = lambda b, s: _choose_in_program(b, s, size, iou_threshold, score_threshold)  # noqa: E731
     batch = scores.shape[:-1]
     flat = boxes.reshape(-1, *boxes.shape[-2:]), scores.reshape(-1, scores.shape[-1])
     found, counts = jax.vmap(run)(*flat)
@@ -239,7 +239,7 @@ def combined_non_max_suppression(
     wide = jnp.broadcast_to(boxes, (*boxes.shape[:2], classes, 4))
 
     def of_class(corners: Array, points: Array) -> Any:
-        found, count = _kept(corners, points, each, iou_threshold, score_threshold)
+        found, count = _choose_in_program(corners, points, each, iou_threshold, score_threshold)
         there = jnp.arange(each) < count
         return corners[found], jnp.where(there, points[found], -jnp.inf)
 
@@ -262,7 +262,7 @@ def combined_non_max_suppression(
 
 
 # ---------------------------------------------------------------- random boxes
-def _distorted(
+def _sample_box(
     image_size: Any, bounding_boxes: Array, draw: Callable[[int], Any],
     min_object_covered: Any, aspect_ratio_range: Any, area_range: Any, max_attempts: Any,
     use_image_if_no_bounding_boxes: Any,
@@ -338,7 +338,7 @@ def sample_distorted_bounding_box(
 
     Differs from TensorFlow: the boxes are others.
     """
-    return _distorted(
+    return _sample_box(
         image_size, bounding_boxes, lambda n: _random.uniform([n], seed=seed or None),
         min_object_covered, aspect_ratio_range, area_range, max_attempts,
         use_image_if_no_bounding_boxes,
@@ -362,7 +362,7 @@ def stateless_sample_distorted_bounding_box(
 
     Differs from TensorFlow: the boxes are others.
     """
-    return _distorted(
+    return _sample_box(
         image_size, bounding_boxes, lambda n: _random.stateless_uniform([n], seed),
         min_object_covered, aspect_ratio_range, area_range, max_attempts,
         use_image_if_no_bounding_boxes,

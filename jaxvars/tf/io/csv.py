@@ -95,7 +95,7 @@ def fields_of(line: bytes, columns: Columns) -> list[bytes]:
     return found
 
 
-def parsed(row: list[bytes], columns: Columns, number: int | str = "") -> list[Any]:
+def parse_row(row: list[bytes], columns: Columns, number: int | str = "") -> list[Any]:
     """Return the values of a row, of their types."""
     if len(row) != len(columns.dtypes):
         raise refused(f"Expect {len(columns.dtypes)} fields but have {len(row)} in record {number}")

@@ -92,11 +92,11 @@ def parse_example(
     if not _convert.is_text(texts) or texts.ndim > 1:
         raise refused(f"Expected serialized to be a scalar or vector, got shape {texts.shape}.")
     _check(features)
-    found = [_features(text) for text in texts.reshape(-1)]
+    found = [_parse_features(text) for text in texts.reshape(-1)]
     made: dict[str, Any] = {}
     for key in sorted(features):
         values = [each.get(key) for each in found]
-        made[key] = _parsed(key, values, features[key], names, texts.ndim == 0)
+        made[key] = _parse_feature(key, values, features[key], names, texts.ndim == 0)
     return made
 
 
@@ -137,7 +137,7 @@ def _check(features: Any) -> None:
             )
 
 
-def _features(text: bytes) -> dict[str, Feature]:
+def _parse_features(text: bytes) -> dict[str, Feature]:
     """Return the features of an example: kind and values, by name."""
     found: dict[str, Feature] = {}
     for key, feature in parse("Example", text).features.feature.items():
@@ -146,9 +146,9 @@ def _features(text: bytes) -> dict[str, Feature]:
     return found
 
 
-def _sparse(key: str, found: Sequence[Feature], dtype: Any, is_single: bool) -> SparseTensor:
+def _make_sparse(key: str, found: Sequence[Feature], dtype: Any, is_single: bool) -> SparseTensor:
     """Return the values of examples, each as many as it has."""
-    rows = [_typed(key, i, given, dtype, "<unknown>") for i, given in enumerate(found)]
+    rows = [_check_values(key, i, given, dtype, "<unknown>") for i, given in enumerate(found)]
     indices = [[i, j] for i, row in enumerate(rows) for j in range(len(row))]
     values = np.empty(len(indices), object if dtype.is_string else dtype.dtype)
     values[:] = [value for row in rows for value in row]
@@ -158,7 +158,7 @@ def _sparse(key: str, found: Sequence[Feature], dtype: Any, is_single: bool) -> 
     return SparseTensor(places[:, first:], values, np.array(shape[first:], np.int64))
 
 
-def _typed(key: str, i: int, given: Feature, dtype: Any, who: str) -> list[Any]:
+def _check_values(key: str, i: int, given: Feature, dtype: Any, who: str) -> list[Any]:
     """Return the values of a feature in an example."""
     if given is None:
         return []
@@ -170,22 +170,24 @@ def _typed(key: str, i: int, given: Feature, dtype: Any, who: str) -> list[Any]:
     return given[1]
 
 
-def _parsed(key: str, found: Sequence[Feature], feature: Any, names: Any, is_single: bool) -> Any:
+def _parse_feature(
+    key: str, found: Sequence[Feature], feature: Any, names: Any, is_single: bool
+) -> Any:
     dtype = as_dtype(feature.dtype)
     if isinstance(feature, VarLenFeature):
-        return _sparse(key, found, dtype, is_single)
+        return _make_sparse(key, found, dtype, is_single)
     shape = tuple(int(n or 0) for n in TensorShape(feature.shape).as_list())
     size = int(np.prod(shape))
     rows: list[np.ndarray] = []
     for i, given in enumerate(found):
         who = "<unknown>" if names is None else names[i].decode()
-        _typed(key, i, given, dtype, who)
-        rows.append(_row(key, given, feature, shape, size, f"Name: {who}, Feature: {key}"))
-    whole = _padded(rows, shape, feature, dtype)
+        _check_values(key, i, given, dtype, who)
+        rows.append(_make_row(key, given, feature, shape, size, f"Name: {who}, Feature: {key}"))
+    whole = _pad_rows(rows, shape, feature, dtype)
     return Tensor(_convert.to_array(whole[0] if is_single else whole))
 
 
-def _row(
+def _make_row(
     key: str, given: Feature, feature: Any, shape: tuple[int, ...], size: int, who: str
 ) -> np.ndarray:
     dtype = as_dtype(feature.dtype)
@@ -209,7 +211,9 @@ def _row(
     return made.reshape(shape)
 
 
-def _padded(rows: list[np.ndarray], shape: tuple[int, ...], feature: Any, dtype: Any) -> np.ndarray:
+def _pad_rows(
+    rows: list[np.ndarray], shape: tuple[int, ...], feature: Any, dtype: Any
+) -> np.ndarray:
     kind = np.dtype(object) if dtype.is_string else dtype.dtype
     if not isinstance(feature, FixedLenSequenceFeature):
         return np.stack(rows) if rows else np.empty((0, *shape), kind)

@@ -30,7 +30,7 @@ _MODES = ("r", "w", "a", "r+", "w+", "a+")
 
 
 @contextmanager
-def _translated(path: Name) -> Generator[None]:
+def _translate_errors(path: Name) -> Generator[None]:
     """Raise what TensorFlow raises where Python refuses."""
     try:
         yield
@@ -75,9 +75,9 @@ class GFile:
         self._name, self._mode = name, mode
         self._file: Any = None
 
-    def _opened(self) -> Any:
+    def _ensure_open(self) -> Any:
         if self._file is None:
-            with _translated(self._name):
+            with _translate_errors(self._name):
                 self._file = Path(_text(self._name)).open(self._mode)  # noqa: SIM115 - until `close`
         return self._file
 
@@ -90,27 +90,27 @@ class GFile:
 
     def read(self, n: int = -1) -> Any:
         """Return so many bytes or characters; the rest if negative."""
-        return self._opened().read(n)
+        return self._ensure_open().read(n)
 
     def readline(self) -> Any:
         """Return the next line, with its end."""
-        return self._opened().readline()
+        return self._ensure_open().readline()
 
     def readlines(self) -> list[Any]:
         """Return all lines, with their ends."""
-        return self._opened().readlines()
+        return self._ensure_open().readlines()
 
     def write(self, file_content: Any) -> None:
         """Write a string or bytes."""
         text = "b" not in self._mode
         if text and isinstance(file_content, bytes):
             file_content = file_content.decode()
-        self._opened().write(file_content if text or isinstance(file_content, bytes)
+        self._ensure_open().write(file_content if text or isinstance(file_content, bytes)
                              else file_content.encode())  # fmt: skip
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
         """Go to a place."""
-        self._opened().seek(offset if position is None else position, whence)
+        self._ensure_open().seek(offset if position is None else position, whence)
 
     def seekable(self) -> bool:
         """Return True."""
@@ -118,7 +118,7 @@ class GFile:
 
     def tell(self) -> int:
         """Return the place."""
-        return self._opened().tell()
+        return self._ensure_open().tell()
 
     def flush(self) -> None:
         """Write what is in memory."""
@@ -169,7 +169,7 @@ class FileStatistics:
 
 def stat(path: Name) -> FileStatistics:
     """Return what is known of a file."""
-    with _translated(path):
+    with _translate_errors(path):
         found = Path(_text(path)).stat()
     return FileStatistics(found.st_size, found.st_mtime_ns, isdir(path))
 
@@ -212,10 +212,10 @@ def copy(src: Name, dst: Name, overwrite: bool = False) -> None:
     Raises:
         AlreadyExistsError: when there is one already, and `overwrite` is false.
     """
-    with _translated(src):
+    with _translate_errors(src):
         Path(_text(src)).stat()
     _refuse_existing(dst, overwrite)
-    with _translated(src):
+    with _translate_errors(src):
         shutil.copyfile(_text(src), _text(dst))
 
 
@@ -226,7 +226,7 @@ def rename(src: Name, dst: Name, overwrite: bool = False) -> None:
         AlreadyExistsError: when there is one already, and `overwrite` is false.
     """
     _refuse_existing(dst, overwrite)
-    with _translated(src):
+    with _translate_errors(src):
         Path(_text(src)).replace(_text(dst))
 
 
@@ -237,19 +237,19 @@ def _refuse_existing(path: Name, overwrite: bool) -> None:
 
 def mkdir(path: Name) -> None:
     """Make a folder, if there is none; that which it is in must be there."""
-    with _translated(path):
+    with _translate_errors(path):
         Path(_text(path)).mkdir(exist_ok=True)
 
 
 def makedirs(path: Name) -> None:
     """Make a folder, and those which it is in."""
-    with _translated(path):
+    with _translate_errors(path):
         Path(_text(path)).mkdir(parents=True, exist_ok=True)
 
 
 def remove(path: Name) -> None:
     """Remove a file."""
-    with _translated(path):
+    with _translate_errors(path):
         Path(_text(path)).unlink()
 
 
@@ -261,7 +261,7 @@ def rmtree(path: Name) -> None:
     """
     if not exists(path):
         raise NotFoundError(message=f"{_text(path)} not found")
-    with _translated(path):
+    with _translate_errors(path):
         shutil.rmtree(_text(path))
 
 

@@ -164,18 +164,18 @@ def from_bytes(data: bytes, dtype: Any = None) -> np.ndarray:
     found = parse("TensorProto", data)
     kind = as_dtype(found.dtype) if found.dtype else None
     if dtype is not None and kind != as_dtype(dtype):
-        said = "DT_INVALID" if kind is None else kind.name
+        kind_name = "DT_INVALID" if kind is None else kind.name
         raise refused(
-            f"Type mismatch between parsed tensor ({said}) and dtype ({as_dtype(dtype).name}) "
+            f"Type mismatch between parsed tensor ({kind_name}) and dtype ({as_dtype(dtype).name}) "
             "[Op:ParseTensor] name: "
         )
     if kind is None:
         raise refused("Could not parse the bytes of a tensor: it has no type.")
     shape = tuple(dim.size for dim in found.tensor_shape.dim)
-    return _filled(_values(found, kind), shape, kind)
+    return _fill(_read_values(found, kind), shape, kind)
 
 
-def _values(found: Any, kind: DType) -> np.ndarray:
+def _read_values(found: Any, kind: DType) -> np.ndarray:
     if kind.is_string:
         made = np.empty(len(found.string_val), object)
         made[:] = list(found.string_val)
@@ -192,7 +192,7 @@ def _values(found: Any, kind: DType) -> np.ndarray:
     return np.zeros(0, kind.dtype)
 
 
-def _filled(values: np.ndarray, shape: tuple[int, ...], kind: DType) -> np.ndarray:
+def _fill(values: np.ndarray, shape: tuple[int, ...], kind: DType) -> np.ndarray:
     """Return an array of a shape: the last value goes on to the end."""
     size = int(np.prod(shape))
     if len(values) > size:

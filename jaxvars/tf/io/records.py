@@ -95,7 +95,7 @@ class TFRecordWriter:
         if self._raw is None:
             raise FailedPreconditionError(message="Writer not initialized or previously closed")
         data = record if isinstance(record, bytes) else to_array(record).item()
-        whole = framed(data)
+        whole = frame_record(data)
         self._file.write(self._squeeze.compress(whole) if self._squeeze else whole)
 
     def flush(self) -> None:
@@ -124,7 +124,7 @@ class TFRecordWriter:
         self.close()
 
 
-def framed(data: bytes) -> bytes:
+def frame_record(data: bytes) -> bytes:
     """Return a record as it is in a file."""
     head = struct.pack("<Q", len(data))
     ends = (struct.pack("<I", masked_crc32c(part)) for part in (head, data))
@@ -140,7 +140,7 @@ def compression_kind(kind: Any) -> str:
     return name
 
 
-def opened(path: Any, kind: str = "") -> Any:
+def open_file(path: Any, kind: str = "") -> Any:
     """Return a file to read, whatever its compression.
 
     Raises:
@@ -160,37 +160,37 @@ def opened(path: Any, kind: str = "") -> Any:
 
 def records(path: Any, kind: str = "", start: int = 0) -> Iterator[bytes]:
     """Yield the records of a file but for some first ones; raise DataLossError if it is damaged."""
-    with opened(path, kind) as file:
+    with open_file(path, kind) as file:
         number, place = 0, 0
         while head := file.read(12):
-            data = _record(file, head, place)
+            data = _read_record(file, head, place)
             place += 16 + len(data)
             if number >= start:
                 yield data
             number += 1
 
 
-def _record(file: Any, head: bytes, place: int) -> bytes:
+def _read_record(file: Any, head: bytes, place: int) -> bytes:
     if len(head) < 12:
-        raise _lost("truncated record", place)
+        raise _loss_error("truncated record", place)
     size, crc = struct.unpack("<QI", head)
     if masked_crc32c(head[:8]) != crc:
         hint = "" if place else " (Is this even a TFRecord file?)"
-        raise _lost("corrupted record", place, hint)
+        raise _loss_error("corrupted record", place, hint)
     data = file.read(size)
     tail = file.read(4)
     if len(data) < size or len(tail) < 4:
-        raise _lost("truncated record", place)
+        raise _loss_error("truncated record", place)
     if struct.unpack("<I", tail)[0] != masked_crc32c(data):
-        raise _lost("corrupted record", place)
+        raise _loss_error("corrupted record", place)
     return data
 
 
-def _lost(what: str, place: int, hint: str = "") -> DataLossError:
+def _loss_error(what: str, place: int, hint: str = "") -> DataLossError:
     return DataLossError(message=f"{what} at {place}{hint} [Op:IteratorGetNext] name: ")
 
 
-def decompressed(data: bytes, kind: str) -> bytes:
+def decompress(data: bytes, kind: str) -> bytes:
     """Return what was compressed; raise DataLossError for what was not."""
     try:
         return data if not kind else zlib.decompress(data, 31 if kind == "GZIP" else 15)
@@ -216,15 +216,15 @@ def masked_crc32c(data: bytes) -> int:
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of bytes."""
     if len(data) <= _FEW:
-        return _plain(data, 0xFFFFFFFF) ^ 0xFFFFFFFF
+        return _update_checksum(data, 0xFFFFFFFF) ^ 0xFFFFFFFF
     lanes = 1 << (len(data).bit_length() // 2)
     length = len(data) // lanes
-    head = _plain(data[: len(data) - lanes * length], 0xFFFFFFFF)
+    head = _update_checksum(data[: len(data) - lanes * length], 0xFFFFFFFF)
     rows = np.frombuffer(data, np.uint8)[len(data) - lanes * length :].reshape(lanes, length)
-    return _joined(_of_rows(rows), head, length) ^ 0xFFFFFFFF
+    return _combine_rows(_checksum_rows(rows), head, length) ^ 0xFFFFFFFF
 
 
-def _plain(data: bytes, crc: int) -> int:
+def _update_checksum(data: bytes, crc: int) -> int:
     table = _numbers()
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
@@ -244,7 +244,7 @@ def _table() -> np.ndarray:
     return crc
 
 
-def _of_rows(rows: np.ndarray) -> list[int]:
+def _checksum_rows(rows: np.ndarray) -> list[int]:
     """Return the checksum of each row, begun with 0, all rows at once."""
     table, crc = _table(), np.zeros(len(rows), np.uint32)
     for column in np.ascontiguousarray(rows.T):
@@ -252,7 +252,7 @@ def _of_rows(rows: np.ndarray) -> list[int]:
     return crc.tolist()
 
 
-def _joined(parts: list[int], crc: int, length: int) -> int:
+def _combine_rows(parts: list[int], crc: int, length: int) -> int:
     """Return the checksum of rows one after another: a row is so many zeros, and its own."""
     tables = _zeros(length)
     for part in parts:
@@ -267,16 +267,16 @@ def _joined(parts: list[int], crc: int, length: int) -> int:
 def _zeros(length: int) -> list[list[int]]:
     """Return what a number of zero bytes makes of a checksum, byte by byte of it."""
     images = [1 << bit for bit in range(32)]  # of each bit
-    step = [_plain(b"\0", image) for image in images]
+    step = [_update_checksum(b"\0", image) for image in images]
     while length:
         if length & 1:
-            images = [_applied(step, image) for image in images]
-        step = [_applied(step, image) for image in step]
+            images = [_multiply(step, image) for image in images]
+        step = [_multiply(step, image) for image in step]
         length >>= 1
-    return [[_applied(images, byte << 8 * k) for byte in range(256)] for k in range(4)]
+    return [[_multiply(images, byte << 8 * k) for byte in range(256)] for k in range(4)]
 
 
-def _applied(matrix: list[int], crc: int) -> Any:
+def _multiply(matrix: list[int], crc: int) -> Any:
     made = 0
     while crc:
         low = crc & -crc

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxvars.tf.errors import FailedPreconditionError, NotFoundError
-from jaxvars.tf.io.csv import Columns, columns_of, fields_of, parsed
+from jaxvars.tf.io.csv import Columns, columns_of, fields_of, parse_row
 from jaxvars.tf.io.messages import from_bytes, to_bytes
-from jaxvars.tf.io.records import decompressed
+from jaxvars.tf.io.records import decompress
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
@@ -95,10 +95,10 @@ def decode_base64(input: Text) -> Text:
 
     Example: `tf.io.decode_base64(['aGk', 'aGk='])`.
     """
-    return each(_decoded, input)
+    return each(_decode, input)
 
 
-def _decoded(text: bytes) -> bytes:
+def _decode(text: bytes) -> bytes:
     bare = text.rstrip(b"=")
     if not bare.replace(b"-", b"").replace(b"_", b"").isalnum() and bare:
         raise refused("Invalid character found in base64.")
@@ -155,7 +155,7 @@ def decode_compressed(bytes: Text, compression_type: str = "") -> Text:
         raise refused(
             "Only ZLIB, GZIP or NONE are supported compressions, but got: " + compression_type
         )
-    return each(lambda text: decompressed(text, compression_type), bytes)
+    return each(lambda text: decompress(text, compression_type), bytes)
 
 
 # ---------------------------------------------------------------- tensors
@@ -197,6 +197,6 @@ def decode_csv(
         row = fields_of(text.rstrip(b"\r\n"), columns)
         if select_cols is not None:
             row = [row[j] for j in select_cols if j < len(row)]
-        rows.append(parsed(row, columns, i))
+        rows.append(parse_row(row, columns, i))
     made = columns_of(rows, columns.dtypes)
     return [_convert.to_array(column.reshape(records.shape)) for column in made]

@@ -16,21 +16,21 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf.keras import losses, metrics, optimizers
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import into_user, unwrap
-from jaxvars.tf.keras.adapter.shared import bound
+from jaxvars.tf.keras.adapter.shared import bind
 from jaxvars.tf.variables.variable import Variable
 
 
 # ---------------------------------------------------------------- any argument
-def theirs(value: Any) -> Any:
+def to_keras(value: Any) -> Any:
     """Return an argument as Keras takes it.
 
     A `tf.DType`, Tensor or `tf.TensorShape` becomes a name, an array, a tuple; a function of `tf`
     Keras's activation of that name; any other function is called with Tensors.
     """
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
-        return type(value)(map(theirs, value))
+        return type(value)(map(to_keras, value))
     if type(value) is dict:
-        return {key: theirs(part) for key, part in value.items()}
+        return {key: to_keras(part) for key, part in value.items()}
     return _function_of_keras(value) if isinstance(value, types.FunctionType) else unwrap(value)
 
 
@@ -55,10 +55,10 @@ class OfTensors:
 
 
 # ---------------------------------------------------------------- arguments of `compile`
-def bridged(value: Any) -> Any:
+def bridge(value: Any) -> Any:
     """Return an argument of `compile` as Keras takes it."""
     if isinstance(value, list | tuple | dict):
-        return _of_each(bridged, value)
+        return _of_each(bridge, value)
     if isinstance(value, losses.Loss):
         return _loss()(value) if value.made_of is None else named(value)
     if isinstance(value, optimizers.Optimizer):
@@ -66,8 +66,8 @@ def bridged(value: Any) -> Any:
     if isinstance(value, metrics.Metric):
         return _metric()(value)
     if isinstance(value, types.FunctionType) and value.__module__.startswith("jaxvars."):
-        return getattr(keras().losses, value.__name__, None) or theirs(value)
-    return theirs(value)
+        return getattr(keras().losses, value.__name__, None) or to_keras(value)
+    return to_keras(value)
 
 
 def named(value: Any) -> Any:
@@ -79,7 +79,7 @@ def named(value: Any) -> Any:
             own = type(value).__module__ == f"jaxvars.tf.keras.{space}"  # and not the user's
             found = getattr(getattr(keras(), space), type(value).__name__, None) if own else None
             return value if found is None else found.from_config(value.get_config())
-    return bridged(value)
+    return bridge(value)
 
 
 _SPACES = {losses.Loss: "losses", optimizers.Optimizer: "optimizers", metrics.Metric: "metrics"}
@@ -97,7 +97,7 @@ def variable_of(variable: Any) -> Any:
     if not isinstance(core, CoreVariable):
         return core  # Keras's own
     made = keras().Variable(core.value, trainable=core.trainable, name=core.name.replace("/", "_"))
-    bound(made, core)
+    bind(made, core)
     return made
 
 
@@ -163,11 +163,11 @@ def _metric() -> Any:
     return Metric
 
 
-def _passed_on(name: str, words: str) -> Callable[..., Any]:
+def _pass_on(name: str, doc: str) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(self.wrapped, name)(*args, **kwargs)
 
-    call.__name__, call.__doc__ = name, words
+    call.__name__, call.__doc__ = name, doc
     return call
 
 
@@ -179,10 +179,10 @@ class _Optimizer(_Wrapper):
         self.wrapped.build(variables)
         self.built = True
 
-    apply = _passed_on("apply", "Update variables by their gradients.")
-    apply_gradients = _passed_on("apply_gradients", "Update variables by their gradients.")
-    scale_loss = _passed_on("scale_loss", "Return the loss by what the gradients are divided by.")
-    finalize_variable_values = _passed_on(
+    apply = _pass_on("apply", "Update variables by their gradients.")
+    apply_gradients = _pass_on("apply_gradients", "Update variables by their gradients.")
+    scale_loss = _pass_on("scale_loss", "Return the loss by what the gradients are divided by.")
+    finalize_variable_values = _pass_on(
         "finalize_variable_values", "Make the averages of variables their values."
     )
 

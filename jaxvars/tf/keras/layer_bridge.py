@@ -1,11 +1,11 @@
 """What is Keras's, as `tf.keras` has it: classes, models and functions of Tensors.
 
-For a class of Keras, `faced` makes one below it, and below those made for its bases, so that
+For a class of Keras, `face_class` makes one below it, and below those made for its bases, so that
 `isinstance` says what TensorFlow does. Methods that the user writes get Tensors; those of Keras get
 arrays (`adapter/semantics.py`).
 
 Rules this file keeps:
-- Keras's own classes are not changed, and a model of Keras's is never copied: `adopted` gives it,
+- Keras's own classes are not changed, and a model of Keras's is never copied: `adopt` gives it,
   and the layers in it, the class made for theirs;
 - what is saved is what Keras saves: its names and configurations.
 """
@@ -24,9 +24,9 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.display.text import did_you_mean
 from jaxvars.tf.keras.adapter import shared as _shared
 from jaxvars.tf.keras.adapter.keras import keras
-from jaxvars.tf.keras.adapter.semantics import PLACE, boxed, into_keras, of_user, unwrap
+from jaxvars.tf.keras.adapter.semantics import PLACE, box_arrays, into_keras, of_user, unwrap
 from jaxvars.tf.keras.additions import ADDED, CALLS, as_array, follow_seed
-from jaxvars.tf.keras.bridges import OfTensors, theirs
+from jaxvars.tf.keras.bridges import OfTensors, to_keras
 from jaxvars.tf.keras.metrics import Metric
 from jaxvars.tf.keras.spaces import Space
 from jaxvars.tf.keras.training import Trained
@@ -66,7 +66,7 @@ class Called(Face):
 
 
 def _revive(cls: Any, attributes: dict[str, Any]) -> Any:
-    made = object.__new__(faced(cls))
+    made = object.__new__(face_class(cls))
     vars(made).update(attributes)
     return made
 
@@ -86,7 +86,7 @@ class ArrayProxy(Face):
     def add_weight(self, *args: Any, **kwargs: Any) -> Any:
         """Make a variable of the layer."""
         layer: Any = super()
-        made = layer.add_weight(*theirs(list(args)), **theirs(kwargs))
+        made = layer.add_weight(*to_keras(list(args)), **to_keras(kwargs))
         if made._value is not None:
             _shared.shared(made)
         return made
@@ -103,7 +103,7 @@ class ArrayProxy(Face):
     def losses(self) -> list[Any]:
         """The losses of the last call, and those of the weights."""
         layer: Any = super()
-        return unwrap(layer.losses) if PLACE.is_in_keras else boxed(unwrap(layer.losses))
+        return unwrap(layer.losses) if PLACE.is_in_keras else box_arrays(unwrap(layer.losses))
 
     @property
     def metrics(self) -> list[Any]:
@@ -119,11 +119,11 @@ def _bases_of_keras() -> tuple[Any, ...]:
 
 
 @functools.cache
-def faced(cls: Any) -> Any:
+def face_class(cls: Any) -> Any:
     """Return the class that stands for one of Keras."""
     if issubclass(cls, Face):
         return cls
-    space = {"_of_keras": cls, "__doc__": cls.__doc__, "__module__": _home(cls)}
+    space = {"_of_keras": cls, "__doc__": cls.__doc__, "__module__": _module_of(cls)}
     if issubclass(cls, keras().Layer):
         space.update({name: _method(vars(cls)[name]) for name in _BY_KERAS if name in vars(cls)})
     elif "__call__" in vars(cls):
@@ -136,11 +136,11 @@ def faced(cls: Any) -> Any:
 def _bases(cls: Any) -> tuple[Any, ...]:
     if cls in _bases_of_keras():
         return (ArrayProxy if cls is keras().Layer else Called,)
-    above = tuple(faced(base) for base in cls.__bases__ if issubclass(base, _bases_of_keras()))
+    above = tuple(face_class(base) for base in cls.__bases__ if issubclass(base, _bases_of_keras()))
     return (Trained, *above) if cls is keras().Model else above
 
 
-def _home(cls: Any) -> str:
+def _module_of(cls: Any) -> str:
     """Return the module that Keras looks for the class in."""
     for path in ("models", "layers", *(path.rpartition(".")[0] for path in _CALLED)):
         if getattr(operator.attrgetter(path)(keras()), cls.__name__, None) is cls:
@@ -150,7 +150,7 @@ def _home(cls: Any) -> str:
 
 def _call_of(cls: Any) -> Callable[..., Any]:
     """Return what stands for `__call__`, by TensorFlow's types and slopes."""
-    fn: Any = CALLS.get(f"{_home(cls)}.{cls.__name__}", cls.__call__)
+    fn: Any = CALLS.get(f"{_module_of(cls)}.{cls.__name__}", cls.__call__)
     if issubclass(cls, keras().initializers.Initializer):
         return fn
     is_rate = issubclass(cls, keras().optimizers.schedules.LearningRateSchedule)
@@ -178,22 +178,22 @@ def _initializer(cls: Any) -> Callable[..., None]:
     @functools.wraps(cls.__init__)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         if is_model and _is_functional(args, kwargs) and not isinstance(self, _functional()):
-            self.__class__ = _made_functional(type(self))
+            self.__class__ = _functional_class(type(self))
             self.__class__._of_graph(self, *args, **kwargs)
         else:
-            cls.__init__(self, *theirs(list(args)), **theirs(kwargs))
+            cls.__init__(self, *to_keras(list(args)), **to_keras(kwargs))
             follow_seed(self)
 
     setattr(__init__, "__signature__", inspect.signature(cls.__init__))  # noqa: B010 - Keras reads it
     return __init__
 
 
-def adopted(thing: Any) -> Any:
+def adopt(thing: Any) -> Any:
     """Give a layer or model of Keras, all that are in it, or another object, its faced class."""
     parts = thing._flatten_layers() if isinstance(thing, keras().Layer) else [thing]
     for one in parts:
         if isinstance(one, _bases_of_keras()) and not isinstance(one, Face):
-            one.__class__ = faced(type(one))
+            one.__class__ = face_class(type(one))
     return thing
 
 
@@ -213,15 +213,15 @@ def _is_functional(args: Any, kwargs: Any) -> bool:
 
 
 @functools.cache
-def _made_functional(cls: Any) -> Any:
+def _functional_class(cls: Any) -> Any:
     """Return the class of a model that is made of inputs and outputs."""
-    graph = faced(_functional())
+    graph = face_class(_functional())
 
     def _of_graph(self: Any, *args: Any, **kwargs: Any) -> None:
         _functional().__init__(self, *args, **kwargs)
-        adopted(self)
+        adopt(self)
 
-    if cls is faced(keras().Model):
+    if cls is face_class(keras().Model):
         graph._of_graph = _of_graph
         return graph
     space = {"_of_keras": cls, "_of_graph": _of_graph, "__module__": cls.__module__}
@@ -249,15 +249,15 @@ def find(path: str) -> Any:
     if not hasattr(where, name):
         hint = did_you_mean(name, dir(where))
         raise AttributeError(f"tf.keras{space and '.'}{space} has no attribute {name!r}.{hint}")
-    return _handed_out(getattr(where, name), path)
+    return _face(getattr(where, name), path)
 
 
-def _handed_out(thing: Any, path: str) -> Any:
+def _face(thing: Any, path: str) -> Any:
     """Return something of Keras as `tf.keras` has it."""
     if isinstance(thing, types.ModuleType):
         return sys.modules.setdefault(f"jaxvars.tf.keras.{path}", Space(path))
     if isinstance(thing, type) and issubclass(thing, _bases_of_keras()):
-        return faced(thing)
+        return face_class(thing)
     return _function(thing, path) if isinstance(thing, types.FunctionType) else thing
 
 
@@ -267,17 +267,17 @@ def _function(fn: Callable[..., Any], path: str) -> Callable[..., Any]:
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         given = map(as_array, args) if path.startswith("activations.") else args
-        return _made(into_keras(fn, theirs(list(given)), theirs(kwargs)))
+        return _face_result(into_keras(fn, to_keras(list(given)), to_keras(kwargs)))
 
     call.__module__, _, call.__qualname__ = f"jaxvars.tf.keras.{path}".rpartition(".")
     setattr(call, "_of_keras", fn)  # noqa: B010 - pyright knows no attributes of functions
     return call
 
 
-def _made(thing: Any) -> Any:
+def _face_result(thing: Any) -> Any:
     """Return what a function of Keras has made or found as `tf.keras` has it."""
     if isinstance(thing, OfTensors):
         return thing.__wrapped__
     if isinstance(thing, types.FunctionType) and thing.__module__.startswith("keras."):
         return find(f"activations.{thing.__name__}")
-    return adopted(thing)
+    return adopt(thing)

@@ -12,7 +12,13 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxvars import losses as _core
-from jaxvars.tf.keras.adapter.facade import array, interpret, made_of, revived, serialized
+from jaxvars.tf.keras.adapter.facade import (
+    array,
+    from_configuration,
+    interpret,
+    made_of,
+    to_configuration,
+)
 from jaxvars.tf.keras.additions import floatx
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
@@ -117,12 +123,12 @@ def get(identifier: Any) -> Any:
 
 def serialize(loss: Any) -> Any:
     """Return a configuration from which `deserialize` makes the same loss."""
-    return serialized("losses", loss)
+    return to_configuration("losses", loss)
 
 
 def deserialize(name: Any, custom_objects: Any = None) -> Any:
     """Return the loss of a configuration."""
-    return revived(name, custom_objects, get)
+    return from_configuration(name, custom_objects, get)
 
 
 def __getattr__(name: str) -> Any:

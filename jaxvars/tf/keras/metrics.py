@@ -17,7 +17,14 @@ import jax.numpy as jnp
 from jaxvars import metrics as _core
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.metrics.sums import Tally
-from jaxvars.tf.keras.adapter.facade import array, arrays, interpret, made_of, revived, serialized
+from jaxvars.tf.keras.adapter.facade import (
+    array,
+    arrays,
+    from_configuration,
+    interpret,
+    made_of,
+    to_configuration,
+)
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
@@ -174,12 +181,12 @@ def _class_of(name: str) -> Any:
 
 def serialize(metric: Any) -> Any:
     """Return a configuration from which `deserialize` makes the same metric."""
-    return serialized("metrics", metric)
+    return to_configuration("metrics", metric)
 
 
 def deserialize(config: Any, custom_objects: Any = None) -> Any:
     """Return the metric of a configuration."""
-    return revived(config, custom_objects, get)
+    return from_configuration(config, custom_objects, get)
 
 
 def __getattr__(name: str) -> Any:

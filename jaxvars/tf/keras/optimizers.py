@@ -26,7 +26,13 @@ from jaxvars.core.traversal import Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.optimizers.checks import Options
 from jaxvars.tf.autodiff.tape import GradientTape
-from jaxvars.tf.keras.adapter.facade import array, class_of, interpret, revived, serialized
+from jaxvars.tf.keras.adapter.facade import (
+    array,
+    class_of,
+    from_configuration,
+    interpret,
+    to_configuration,
+)
 from jaxvars.tf.keras.adapter.semantics import into_user
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
@@ -241,12 +247,12 @@ def _class_of(name: str) -> Any:
 
 def serialize(optimizer: Any) -> Any:
     """Return a configuration from which `deserialize` makes the same optimizer."""
-    return serialized("optimizers", optimizer)
+    return to_configuration("optimizers", optimizer)
 
 
 def deserialize(config: Any, custom_objects: Any = None) -> Any:
     """Return the optimizer of a configuration."""
-    return revived(config, custom_objects, get)
+    return from_configuration(config, custom_objects, get)
 
 
 def __getattr__(name: str) -> Any:

@@ -19,8 +19,8 @@ from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.functions.function import function
 from jaxvars.tf.keras.adapter.data import data_of, is_dataset
 from jaxvars.tf.keras.adapter.keras import keras
-from jaxvars.tf.keras.adapter.semantics import boxed, into_keras, unwrap
-from jaxvars.tf.keras.bridges import bridged, named
+from jaxvars.tf.keras.adapter.semantics import box_arrays, into_keras, unwrap
+from jaxvars.tf.keras.bridges import bridge, named
 
 _SAVED = (
     "optimizer", "loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly",
@@ -56,7 +56,7 @@ class Trained:
             "metrics": metrics, "weighted_metrics": weighted_metrics, **options,
         }  # fmt: skip
         self._given = {name: value for name, value in given.items() if name in _SAVED}
-        model.compile(**{name: bridged(value) for name, value in given.items()})
+        model.compile(**{name: bridge(value) for name, value in given.items()})
 
     def get_compile_config(self) -> Any:
         """Return what is saved of the arguments of `compile`."""
@@ -85,8 +85,8 @@ class Trained:
             return into_keras(model.train_step, data, {})
         x, y, weight = keras().utils.unpack_x_y_sample_weight(*data)
         with GradientTape() as tape:
-            predicted = this._predicted(x, training=True)
-            loss = this._tracked_loss(x, y, predicted, weight, training=True)
+            predicted = this._predict_batch(x, training=True)
+            loss = this._track_loss(x, y, predicted, weight, training=True)
             loss = this.optimizer.scale_loss(loss) if this.optimizer else loss
         weights = this.trainable_weights
         if weights:
@@ -99,8 +99,8 @@ class Trained:
         if len(data) > 1:
             return into_keras(model.test_step, data, {})
         x, y, weight = keras().utils.unpack_x_y_sample_weight(*data)
-        predicted = this._predicted(x, training=False)
-        this._tracked_loss(x, y, predicted, weight, training=False)
+        predicted = this._predict_batch(x, training=False)
+        this._track_loss(x, y, predicted, weight, training=False)
         return this.compute_metrics(x, y, predicted, sample_weight=weight)
 
     def predict_step(self, *data: Any) -> Any:
@@ -108,16 +108,16 @@ class Trained:
         model: Any = super()
         if len(data) > 1:
             return into_keras(model.predict_step, data, {})
-        return self._predicted(keras().utils.unpack_x_y_sample_weight(*data)[0], training=False)
+        return self._predict_batch(keras().utils.unpack_x_y_sample_weight(*data)[0], training=False)
 
-    def _predicted(self, x: Any, *, training: bool) -> Any:
+    def _predict_batch(self, x: Any, *, training: bool) -> Any:
         this: Any = self
         return this(x, training=training) if this._call_has_training_arg else this(x)
 
-    def _tracked_loss(self, x: Any, y: Any, predicted: Any, weight: Any, *, training: bool) -> Any:
+    def _track_loss(self, x: Any, y: Any, predicted: Any, weight: Any, *, training: bool) -> Any:
         this: Any = self
-        words = {"training": training} if this._compute_loss_has_training_arg else {}
-        loss = this.compute_loss(x, y, predicted, weight, **words)
+        options = {"training": training} if this._compute_loss_has_training_arg else {}
+        loss = this.compute_loss(x, y, predicted, weight, **options)
         size = next(part for part in keras().tree.flatten(unwrap(x)) if part is not None).shape[0]
         this._loss_tracker.update_state(unwrap(loss), sample_weight=size)
         return loss
@@ -219,10 +219,10 @@ def _batches(run: Callable[[Any], Any], count: int, *, joined: bool) -> Callable
     """Return what Keras calls: it takes batches from an iterator, and passes on the state."""
 
     def function_of_iterator(state: Any, iterator: Any) -> Any:
-        results = [unwrap(run(boxed(next(iterator))))]
+        results = [unwrap(run(box_arrays(next(iterator))))]
         for _ in range(count - 1):
             try:
-                results.append(unwrap(run(boxed(next(iterator)))))
+                results.append(unwrap(run(box_arrays(next(iterator)))))
             except StopIteration:
                 break
         if joined and len(results) > 1:

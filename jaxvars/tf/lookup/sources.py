@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars.tf.io.records import opened
+from jaxvars.tf.io.records import open_file
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
 from jaxvars.tf.tensors.elements import to_stored
@@ -106,7 +106,7 @@ class TextFileInitializer:
         ):  # fmt: skip
             _check(what, index, dtype)
         path = to_stored(filename).item().decode()
-        with opened(path) as file:
+        with open_file(path) as file:
             lines = [line.rstrip(b"\r\n") for line in file]
         if vocab_size is not None:
             if len(lines) < vocab_size:

@@ -29,11 +29,11 @@ def leaky_relu(features: Array, alpha: Any = 0.2) -> Array:
     """Return x where it is positive, else alpha times x."""
     if features.dtype.kind in "iu":
         features = features.astype(jnp.float32)
-    return _leaking(features, to_operand(alpha, features.dtype))
+    return _leak(features, to_operand(alpha, features.dtype))
 
 
 @jax.jit
-def _leaking(x: Array, alpha: Array) -> Array:
+def _leak(x: Array, alpha: Array) -> Array:
     return jnp.where(x > 0, x, alpha * x)
 
 
@@ -132,7 +132,7 @@ def dropout(
     >>> dropout([1.0, 2.0], 0.0).numpy().tolist()
     [1.0, 2.0]
     """
-    return _dropped(x, rate, noise_shape, source("RandomUniform float32", seed))
+    return _drop(x, rate, noise_shape, source("RandomUniform float32", seed))
 
 
 def stateless_dropout(
@@ -140,10 +140,10 @@ def stateless_dropout(
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Set elements to zero at random, by a seed of two integers; see `dropout`."""
-    return _dropped(x, rate, noise_shape, start_of(seed, rng_alg))
+    return _drop(x, rate, noise_shape, start_of(seed, rng_alg))
 
 
-def _dropped(x: Any, rate: Any, noise_shape: Any, key: Any) -> Tensor:
+def _drop(x: Any, rate: Any, noise_shape: Any, key: Any) -> Tensor:
     array = to_array(x)
     if array.dtype.kind in "iub":
         raise ValueError(
@@ -158,12 +158,12 @@ def _dropped(x: Any, rate: Any, noise_shape: Any, key: Any) -> Tensor:
     if is_number and rate == 0:
         return Tensor(array)
     part = jnp.asarray(rate if is_number else to_array(rate), array.dtype)
-    noise = draws.uniform(key, _noise(array, noise_shape), 0, None, draws.as_dtype("float32"))
+    noise = draws.uniform(key, _noise_shape(array, noise_shape), 0, None, draws.as_dtype("float32"))
     kept = noise._array >= part.astype(jnp.float32)
     return Tensor(jnp.where(kept, array / (1 - part), jnp.zeros_like(array)))
 
 
-def _noise(array: Array, noise_shape: Any) -> tuple[int, ...]:
+def _noise_shape(array: Array, noise_shape: Any) -> tuple[int, ...]:
     if noise_shape is None:
         return array.shape
     given = list(noise_shape) if isinstance(noise_shape, list | tuple) else draws.sizes(noise_shape)

@@ -31,7 +31,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
 
-def _convolved(
+def _convolve(
     spatial: int, x: Array, filters: Array, strides: Any, padding: Any, data_format: Any,
     dilations: Any, groups: int | None = None,
 ) -> Array:  # fmt: skip
@@ -43,12 +43,12 @@ def _convolved(
     made = jax.lax.conv_general_dilated(
         flat, filters, steps, paddings(padding, sizes, windows, steps, where), rhs_dilation=gaps,
         dimension_numbers=where.names(),
-        feature_group_count=_groups(flat, filters, where) if groups is None else groups,
+        feature_group_count=_count_groups(flat, filters, where) if groups is None else groups,
     )  # fmt: skip
     return made.reshape(*batch, *made.shape[1:])
 
 
-def _groups(x: Array, filters: Array, where: Layout) -> int:
+def _count_groups(x: Array, filters: Array, where: Layout) -> int:
     channels, taken = x.shape[where.channels], filters.shape[-2]
     if not taken or channels % taken:
         raise refused(
@@ -66,7 +66,7 @@ def conv1d(
 
     Example: `tf.nn.conv1d(r(1, 5, 2), r(3, 2, 2), 1, 'SAME')`.
     """
-    return _convolved(1, input, filters, stride, padding, data_format, dilations)
+    return _convolve(1, input, filters, stride, padding, data_format, dilations)
 
 
 @op("nn.conv2d", "input filters", op="Conv2D", same=True, kinds="float int")
@@ -80,7 +80,7 @@ def conv2d(
 
     Differs from TensorFlow: channels may come first (NCHW) on any device.
     """
-    return _convolved(2, input, filters, strides, padding, data_format, dilations)
+    return _convolve(2, input, filters, strides, padding, data_format, dilations)
 
 
 @op("nn.conv3d", "input filters", op="Conv3D", same=True, kinds="float")
@@ -92,7 +92,7 @@ def conv3d(
 
     Example: `tf.nn.conv3d(r(1, 2, 3, 3, 1), r(2, 2, 2, 1, 1), [1, 1, 1, 1, 1], 'SAME')`.
     """
-    return _convolved(3, input, filters, strides, padding, data_format, dilations)
+    return _convolve(3, input, filters, strides, padding, data_format, dilations)
 
 
 @op("nn.convolution", "input filters", same=True, kinds="float int")
@@ -104,7 +104,7 @@ def convolution(
 
     Example: `tf.nn.convolution(r(1, 5, 1), r(2, 1, 2))`.
     """
-    return _convolved(filters.ndim - 2, input, filters, strides, padding, data_format, dilations)
+    return _convolve(filters.ndim - 2, input, filters, strides, padding, data_format, dilations)
 
 
 @op("nn.atrous_conv2d", "value filters", same=True, kinds="float")
@@ -113,7 +113,7 @@ def atrous_conv2d(value: Array, filters: Array, rate: int, padding: Any) -> Arra
 
     Example: `tf.nn.atrous_conv2d(r(1, 5, 5, 1), r(2, 2, 1, 1), 2, 'VALID')`.
     """
-    return _convolved(2, value, filters, None, padding, None, rate)
+    return _convolve(2, value, filters, None, padding, None, rate)
 
 
 # ---------------------------------------------------------------- by channel
@@ -127,8 +127,8 @@ def depthwise_conv2d(
     Example: `tf.nn.depthwise_conv2d(r(1, 3, 4, 2), r(2, 2, 2, 2), [1, 1, 1, 1], 'SAME')`.
     """
     *window, channels, times = filter.shape
-    spread = filter.reshape(*window, 1, channels * times)
-    return _convolved(2, input, spread, strides, padding, data_format, dilations, channels)
+    grouped = filter.reshape(*window, 1, channels * times)
+    return _convolve(2, input, grouped, strides, padding, data_format, dilations, channels)
 
 
 @op("nn.separable_conv2d", "input depthwise_filter pointwise_filter", same=True, kinds="float")
@@ -143,11 +143,11 @@ def separable_conv2d(
     made = depthwise_conv2d.__wrapped__(
         input, depthwise_filter, strides, padding, data_format, dilations
     )
-    return _convolved(2, made, pointwise_filter, None, "VALID", data_format, None)
+    return _convolve(2, made, pointwise_filter, None, "VALID", data_format, None)
 
 
 # ---------------------------------------------------------------- transposed
-def _transposed(
+def _convolve_transposed(
     spatial: int, x: Array, filters: Array, output_shape: Any, strides: Any, padding: Any,
     data_format: Any, dilations: Any,
 ) -> Array:  # fmt: skip
@@ -159,7 +159,7 @@ def _transposed(
     inputs = [x.shape[axis] for axis in where.axes]
     _check_sizes(inputs, sizes, windows, steps, pads)
     turned = [
-        _turned_padding(*axis)
+        _transpose_padding(*axis)
         for axis in zip(inputs, sizes, windows, steps, pads, strict=True)
     ]  # fmt: skip
     around = jnp.flip(filters, tuple(range(spatial))).swapaxes(-1, -2)
@@ -178,7 +178,9 @@ def conv1d_transpose(
 
     Example: `tf.nn.conv1d_transpose(r(1, 3, 2), r(3, 1, 2), [1, 6, 1], 2)`.
     """
-    return _transposed(1, input, filters, output_shape, strides, padding, data_format, dilations)
+    return _convolve_transposed(
+        1, input, filters, output_shape, strides, padding, data_format, dilations
+    )
 
 
 @op("nn.conv2d_transpose", "input filters", same=True, kinds="float int")
@@ -190,7 +192,9 @@ def conv2d_transpose(
 
     Example: `tf.nn.conv2d_transpose(r(1, 2, 2, 2), r(3, 3, 1, 2), [1, 4, 4, 1], 2)`.
     """
-    return _transposed(2, input, filters, output_shape, strides, padding, data_format, dilations)
+    return _convolve_transposed(
+        2, input, filters, output_shape, strides, padding, data_format, dilations
+    )
 
 
 @op("nn.conv3d_transpose", "input filters", same=True, kinds="float")
@@ -202,7 +206,9 @@ def conv3d_transpose(
 
     Example: `tf.nn.conv3d_transpose(r(1, 1, 2, 1, 1), r(2, 2, 2, 1, 1), [1, 2, 4, 2, 1], 2)`.
     """
-    return _transposed(3, input, filters, output_shape, strides, padding, data_format, dilations)
+    return _convolve_transposed(
+        3, input, filters, output_shape, strides, padding, data_format, dilations
+    )
 
 
 @op("nn.conv_transpose", "input filters", same=True, kinds="float")
@@ -215,7 +221,7 @@ def conv_transpose(
     Example: `tf.nn.conv_transpose(r(1, 3, 1), r(2, 1, 1), [1, 6, 1], 2)`.
     """
     spatial = filters.ndim - 2
-    return _transposed(
+    return _convolve_transposed(
         spatial, input, filters, output_shape, strides, padding, data_format, dilations
     )
 
@@ -229,7 +235,7 @@ def atrous_conv2d_transpose(
     Example:
     `tf.nn.atrous_conv2d_transpose(r(1, 3, 3, 1), r(2, 2, 2, 1), [1, 5, 5, 2], 2, 'VALID')`.
     """
-    return _transposed(2, value, filters, output_shape, None, padding, None, rate)
+    return _convolve_transposed(2, value, filters, output_shape, None, padding, None, rate)
 
 
 def _output_sizes(output_shape: Any, where: Layout) -> list[int]:
@@ -256,7 +262,7 @@ def _check_sizes(inputs: Any, sizes: Any, windows: Any, steps: Any, pads: Any) -
         )
 
 
-def _turned_padding(
+def _transpose_padding(
     size: int, wanted: int, window: int, step: int, pad: tuple[int, int]
 ) -> tuple[int, int]:
     low = window - 1 - pad[0]
@@ -294,7 +300,7 @@ def with_space_to_batch(
         return op(x, num_spatial_dims=len(rates), padding=padding)
     base = _base_paddings(padding, filter_shape, rates)
     if axes != list(range(1, 1 + len(axes))):
-        axes, rates, base = _from_one(axes, rates, base)
+        axes, rates, base = _fill_axes(axes, rates, base)
     sizes = [int(x.shape[axis]) for axis in axes]
     pads, crops = required_space_to_batch_paddings.__wrapped__(sizes, rates, base)
     made = op(
@@ -315,7 +321,7 @@ def _base_paddings(padding: str, filter_shape: Any, rates: tuple[int, ...]) -> n
     return np.array([[n // 2, n - n // 2] for n in extra], np.int32)
 
 
-def _from_one(axes: list[int], rates: tuple[int, ...], base: Any) -> Any:
+def _fill_axes(axes: list[int], rates: tuple[int, ...], base: Any) -> Any:
     """Return the axes from 1 to the last one, with rates of 1 for those in between."""
     last = max(axes)
     all_rates, all_base = [1] * last, np.zeros((last, 2), np.int32)

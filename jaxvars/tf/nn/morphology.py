@@ -34,12 +34,12 @@ def dilation2d(
         raise refused_value("NHWC is the only data format that is there.")
     where = layout(2, data_format)
     steps, gaps = numbers(strides, where, "strides"), numbers(dilations, where, "dilations")
-    spread = reach(filters.shape[:2], gaps)
-    pads = paddings(padding, input.shape[1:3], spread, steps, where)
+    windows = reach(filters.shape[:2], gaps)
+    pads = paddings(padding, input.shape[1:3], windows, steps, where)
     least = -np.inf if input.dtype.kind not in "iu" else np.iinfo(input.dtype).min
     padded = jnp.pad(input, [(0, 0), *pads, (0, 0)])
     inside = np.pad(np.ones((1, *input.shape[1:3], 1), bool), [(0, 0), *pads, (0, 0)])
-    counts = [(n - r) // s + 1 for n, r, s in zip(padded.shape[1:3], spread, steps, strict=True)]
+    counts = [(n - r) // s + 1 for n, r, s in zip(padded.shape[1:3], windows, steps, strict=True)]
     seen, known = (places_in(x, filters.shape[:2], steps, gaps, counts) for x in (padded, inside))
     made: Any = None
     for x, is_known, weight in zip(seen, known, filters.reshape(-1, filters.shape[2]), strict=True):

@@ -45,19 +45,21 @@ def weighted_moments(
     x: Array, axes: Any, frequency_weights: Array, keepdims: Any = False
 ) -> tuple[Array, Array]:
     """Return the mean and the variance along axes, each element counted by its weight."""
-    return _weighted(x, axes_of(axes), frequency_weights, bool(keepdims))
+    return _weighted_mean_and_variance(x, axes_of(axes), frequency_weights, bool(keepdims))
 
 
 @functools.partial(jax.jit, static_argnums=(1, 3))
-def _weighted(x: Array, where: Any, weights: Array, keepdims: bool) -> tuple[Array, Array]:
+def _weighted_mean_and_variance(
+    x: Array, where: Any, weights: Array, keepdims: bool
+) -> tuple[Array, Array]:
     wide = x.astype(jnp.float32) if x.dtype.name == "float16" else x
-    spread = jnp.broadcast_to(
+    counts = jnp.broadcast_to(
         weights.astype(wide.dtype), jnp.broadcast_shapes(x.shape, weights.shape)
     )
-    total = jnp.sum(spread, where, keepdims=True)
-    mean = jnp.sum(spread * wide, where, keepdims=True) / total
+    total = jnp.sum(counts, where, keepdims=True)
+    mean = jnp.sum(counts * wide, where, keepdims=True) / total
     squares = jnp.square(wide - jax.lax.stop_gradient(mean))
-    variance = jnp.sum(spread * squares, where, keepdims=True) / total
+    variance = jnp.sum(counts * squares, where, keepdims=True) / total
     if not keepdims:
         mean, variance = jnp.squeeze(mean, where), jnp.squeeze(variance, where)
     return mean.astype(x.dtype), variance.astype(x.dtype)
@@ -101,13 +103,13 @@ def batch_normalization(
 
     Example: `tf.nn.batch_normalization(r(2, 3), r(3), p(3), r(3), p(3), 1e-3)`.
     """
-    return _normalized(
+    return _normalize(
         x, mean, variance, offset, scale, to_operand(variance_epsilon, variance.dtype)
     )
 
 
 @jax.jit
-def _normalized(
+def _normalize(
     x: Array, mean: Array, variance: Array, offset: Array | None, scale: Array | None, least: Array
 ) -> Array:
     factor = jax.lax.rsqrt(variance + least)

@@ -31,7 +31,7 @@ from jaxvars.typing import Array
 Sizes: TypeAlias = tuple[int, ...]
 
 
-def _pooled(
+def _reduce_windows(
     x: Array, window: Any, strides: Any, padding: Any, where: Layout, dilations: Any, mean: bool
 ) -> Array:
     flat, batch = as_one_batch(x, where, "input")
@@ -69,7 +69,7 @@ def _pool(
     if mean and not isinstance(padding, str):
         raise refused_value("Explicit padding is for max pools, not for those of means.")
     where = layout(spatial, data_format)
-    return _pooled(x, ksize, strides, padding, where, None, mean)
+    return _reduce_windows(x, ksize, strides, padding, where, None, mean)
 
 
 @op("nn.avg_pool", "input", op="AvgPool", kinds="float", example="r(1, 4, 4, 1), 2, 2, 'VALID'")
@@ -157,7 +157,9 @@ def pool(
         raise refused_value(f"`pooling_type` must be one of AVG, MAX. Received: {pooling_type}")
     where = layout(len(np.asarray(window_shape).ravel()), data_format)
     steps = 1 if strides is None else strides
-    return _pooled(input, window_shape, steps, padding, where, dilations, pooling_type == "AVG")
+    return _reduce_windows(
+        input, window_shape, steps, padding, where, dilations, pooling_type == "AVG"
+    )
 
 
 @op("nn.max_pool_with_argmax", "input", op="MaxPoolWithArgmax", kinds="float")
@@ -202,16 +204,18 @@ def _windows(
 @op("nn.space_to_depth", "input", aliases=(), example="r(1, 4, 2, 1), 2")
 def space_to_depth(input: Array, block_size: int, data_format: str = "NHWC") -> Array:
     """Move blocks of pixels to the channels."""
-    return _moved(_to_depth, input, int(block_size), data_format)
+    return _with_channels_last(_to_depth, input, int(block_size), data_format)
 
 
 @op("nn.depth_to_space", "input", example="r(1, 1, 2, 4), 2")
 def depth_to_space(input: Array, block_size: int, data_format: str = "NHWC") -> Array:
     """Move channels to blocks of pixels."""
-    return _moved(_to_space, input, int(block_size), data_format)
+    return _with_channels_last(_to_space, input, int(block_size), data_format)
 
 
-def _moved(move: Callable[[Array, int], Array], x: Array, size: int, data_format: str) -> Array:
+def _with_channels_last(
+    move: Callable[[Array, int], Array], x: Array, size: int, data_format: str
+) -> Array:
     if layout(2, data_format).channels_first:
         return jnp.moveaxis(move(jnp.moveaxis(x, 1, -1), size), -1, 1)
     return move(x, size)

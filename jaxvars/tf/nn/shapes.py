@@ -20,9 +20,9 @@ from jaxvars.typing import Array
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 
-def refused_value(words: str) -> Refused:
+def refused_value(message: str) -> Refused:
     """Return what makes an operation raise ValueError."""
-    return Refused(ValueError(words))
+    return Refused(ValueError(message))
 
 
 @final

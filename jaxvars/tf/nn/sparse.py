@@ -58,7 +58,7 @@ def embedding_lookup_sparse(
     rows = indices[:, 0]
     weights = None if sp_weights is None else to_array(sp_weights.values)
     count = int(rows[-1]) + 1 if len(rows) else 0
-    return Tensor(_combined(_table(params), ids, rows, weights, count, how, max_norm))
+    return Tensor(_combine(_table(params), ids, rows, weights, count, how, max_norm))
 
 
 def safe_embedding_lookup_sparse(
@@ -97,7 +97,7 @@ def safe_embedding_lookup_sparse(
         weights = given[keep]
     count = int(np.prod(sizes[:-1]))
     rows = rows[keep]
-    made = _combined(table, ids[keep], rows, weights, count, how, max_norm)
+    made = _combine(table, ids[keep], rows, weights, count, how, max_norm)
     if default_id is not None:
         known = jnp.asarray(np.isin(np.arange(count), rows)).reshape(-1, *[1] * (table.ndim - 1))
         made = jnp.where(known, made, _cut(table[default_id][None], max_norm))
@@ -124,17 +124,17 @@ def _cut(x: Array, max_norm: float | None) -> Array:
     return x * jnp.minimum(1, max_norm / jnp.where(norm == 0, 1, norm)).astype(x.dtype)
 
 
-def _combined(
+def _combine(
     table: Array, ids: np.ndarray, rows: np.ndarray, given: Any, count: int, how: str,
     max_norm: float | None,
 ) -> Array:  # fmt: skip
     found = _cut(table[ids], max_norm)
     weights = jnp.ones(len(ids), table.dtype) if given is None else given.astype(table.dtype)
-    spread = weights.reshape(-1, *[1] * (table.ndim - 1))
-    total = jax.ops.segment_sum(found * spread, rows, count)
+    columns = weights.reshape(-1, *[1] * (table.ndim - 1))
+    total = jax.ops.segment_sum(found * columns, rows, count)
     if how == "sum":
         return total
-    scale = spread if how == "mean" else jnp.square(spread)
+    scale = columns if how == "mean" else jnp.square(columns)
     size = jax.ops.segment_sum(scale, rows, count)
     size = size if how == "mean" else jnp.sqrt(size)
     return jnp.where(size == 0, 0, total / jnp.where(size == 0, 1, size))

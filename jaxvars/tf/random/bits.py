@@ -117,7 +117,7 @@ def of_seeds(key: int, high: int, low: int = 0) -> np.ndarray:
 
 
 @jax.jit
-def scrambled(seed: Array) -> Array:
+def scramble(seed: Array) -> Array:
     """Return the start of two integers, as a stateless operation takes them."""
     mix = philox(_SCRAMBLER, words_of(seed))
     zero = jnp.zeros(2, jnp.uint32)

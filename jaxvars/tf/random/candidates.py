@@ -78,7 +78,7 @@ def uniform_candidate_sampler(
     array([[0.6, 0.6]], dtype=float32)
     """
     share = np.full(range_max, 1 / range_max)
-    return _sampled(share, true_classes, num_sampled, unique, seed, "UniformCandidateSampler")
+    return _sample(share, true_classes, num_sampled, unique, seed, "UniformCandidateSampler")
 
 
 def log_uniform_candidate_sampler(
@@ -91,7 +91,7 @@ def log_uniform_candidate_sampler(
     """
     i = np.arange(range_max, dtype=np.float64)
     share = np.log((i + 2) / (i + 1)) / math.log(range_max + 1)
-    return _sampled(share, true_classes, num_sampled, unique, seed, "LogUniformCandidateSampler")
+    return _sample(share, true_classes, num_sampled, unique, seed, "LogUniformCandidateSampler")
 
 
 def fixed_unigram_candidate_sampler(
@@ -127,7 +127,7 @@ def fixed_unigram_candidate_sampler(
     weights = np.array([0.0] * num_reserved_ids + [float(w) ** distortion for w in given])
     weights[np.arange(len(weights)) % num_shards != shard] = 0
     share = np.pad(weights / weights.sum(), (0, max(0, range_max - len(weights))))[:range_max]
-    return _sampled(share, true_classes, num_sampled, unique, seed, "FixedUnigramCandidateSampler")
+    return _sample(share, true_classes, num_sampled, unique, seed, "FixedUnigramCandidateSampler")
 
 
 def _read_weights(path: str) -> list[float]:
@@ -155,7 +155,7 @@ def all_candidate_sampler(
     return Candidates(Tensor(classes), Tensor(jnp.ones(shape, jnp.float32)), Tensor(ones))
 
 
-def _sampled(
+def _sample(
     share: np.ndarray, true_classes: Any, count: int, unique: bool, seed: Any, op: str
 ) -> Candidates:
     """Return classes drawn by their shares."""
@@ -170,7 +170,7 @@ def _sampled(
         tries = _tries(wait, jnp.asarray(share)[classes])
     else:
         classes, tries = jax.random.categorical(draw, logs, shape=(count,)), jnp.asarray(count)
-    expected = _expected(jnp.asarray(share), tries, count)
+    expected = _expected_counts(jnp.asarray(share), tries, count)
     return Candidates(
         Tensor(classes.astype(jnp.int64)), Tensor(expected[true]), Tensor(expected[classes])
     )
@@ -184,7 +184,7 @@ def _tries(key: Array, drawn: Array) -> Array:
     return jnp.sum(1 + jnp.where(known > 0, again, 0))
 
 
-def _expected(share: Array, tries: Array, count: int) -> Array:
+def _expected_counts(share: Array, tries: Array, count: int) -> Array:
     """Return how often each class is expected."""
     seen = -jnp.expm1(tries * jnp.log1p(-share))
     return jnp.where(tries == count, share * tries, seen).astype(jnp.float32)

@@ -49,27 +49,27 @@ class From:
     alg: int
 
 
-def _started(source: Source, count: int) -> tuple[Array, int]:
+def _resolve_source(source: Source, count: int) -> tuple[Array, int]:
     """Return the start for some values, and the algorithm."""
     start, alg = (source.start, source.alg) if isinstance(source, From) else (source, bits.PHILOX)
     return unseen(lambda: start(count)) if callable(start) else start, alg
 
 
-def _drawn(draw: Any, source: Source, size: Any, kind: DType, *bounds: Array) -> Array:
+def _draw(draw: Any, source: Source, size: Any, kind: DType, *bounds: Array) -> Array:
     """Return what a function of `random/bits.py` draws."""
-    start, alg = _started(source, math.prod(size))
+    start, alg = _resolve_source(source, math.prod(size))
     return unseen(lambda: draw(start, *bounds, size, kind.dtype, alg))
 
 
 def key(source: Source, size: Sequence[int]) -> Array:
     """Return a key of `jax.random` for what is drawn by trial."""
-    start, _ = _started(source, math.prod(size))
+    start, _ = _resolve_source(source, math.prod(size))
     return unseen(lambda: bits.key_of(jnp.asarray(start)))
 
 
-def refused(words: str, op: str) -> InvalidArgumentError:
+def refused(message: str, op: str) -> InvalidArgumentError:
     """Return the error for an argument that an operation does not take."""
-    return InvalidArgumentError(None, None, f"{words} [Op:{op}] name: ")
+    return InvalidArgumentError(None, None, f"{message} [Op:{op}] name: ")
 
 
 def sizes(shape: Any) -> tuple[int, ...]:
@@ -95,40 +95,42 @@ def _broadcast(size: tuple[int, ...], parameters: Sequence[Array], op: str) -> N
         try:
             jnp.broadcast_shapes(size, other.shape)
         except ValueError:
-            words = f"Incompatible shapes: {list(size)} vs. {list(other.shape)}"
-            raise refused(words, op) from None
+            message = f"Incompatible shapes: {list(size)} vs. {list(other.shape)}"
+            raise refused(message, op) from None
 
 
 # ---------------------------------------------------------------- values
 def normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
     """Draw normally distributed values."""
-    return _scaled(bits.normal, source, shape, mean, stddev, dtype)
+    return _draw_scaled(bits.normal, source, shape, mean, stddev, dtype)
 
 
 def truncated_normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
     """Draw normally distributed values within two deviations of the mean."""
-    return _scaled(bits.truncated_normal, source, shape, mean, stddev, dtype)
+    return _draw_scaled(bits.truncated_normal, source, shape, mean, stddev, dtype)
 
 
-def _scaled(draw: Any, source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
+def _draw_scaled(
+    draw: Any, source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any
+) -> Tensor:
     kind = as_dtype(dtype)
-    middle, spread = _number(mean, kind), _number(stddev, kind)
+    middle, deviation = _number(mean, kind), _number(stddev, kind)
     size = sizes(shape)
-    _broadcast(size, (middle, spread), "AddV2")
+    _broadcast(size, (middle, deviation), "AddV2")
     if not kind.is_floating:
         raise TypeError(
             f"Value passed to parameter 'dtype' has DataType {kind.name} not in list of allowed "
             "values: float16, bfloat16, float32, float64"
         )
-    noise = _drawn(draw, source, size, kind)
+    noise = _draw(draw, source, size, kind)
     if type(mean) is float and type(stddev) is float and (mean, stddev) == (0.0, 1.0):
         return Tensor(noise)
-    return Tensor(_moved(noise, spread, middle))
+    return Tensor(_scale(noise, deviation, middle))
 
 
 @jax.jit
-def _moved(noise: Array, spread: Array, middle: Array) -> Array:
-    return noise * spread + middle
+def _scale(noise: Array, deviation: Array, middle: Array) -> Array:
+    return noise * deviation + middle
 
 
 def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) -> Tensor:
@@ -138,13 +140,13 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) 
         low = _number(0 if minval is None else minval, dtype)
         high = _number(1 if maxval is None else maxval, dtype)
         _broadcast(size, (low, high), "AddV2")
-        noise = _drawn(bits.uniform, source, size, dtype)
+        noise = _draw(bits.uniform, source, size, dtype)
         return Tensor(noise if minval == 0 and maxval is None else _between(noise, low, high))
     if minval is None:
-        return Tensor(_drawn(bits.full_int, source, size, dtype))
+        return Tensor(_draw(bits.full_int, source, size, dtype))
     low, high = to_array(minval, dtype), to_array(maxval, dtype)
     _check_range(low, high)
-    return Tensor(_drawn(bits.between, source, size, dtype, low, high))
+    return Tensor(_draw(bits.between, source, size, dtype, low, high))
 
 
 @jax.jit
@@ -206,7 +208,7 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
         raise refused(f"logits should be a matrix, got shape {list(rows.shape)}", "Multinomial")
     kind = as_dtype("int64" if dtype is None else dtype)
     count = int(num_samples)
-    start, alg = _started(source, len(rows) * count)
+    start, alg = _resolve_source(source, len(rows) * count)
     return Tensor(unseen(lambda: bits.categorical(start, rows, count, kind.dtype, alg)))
 
 

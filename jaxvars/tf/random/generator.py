@@ -20,7 +20,7 @@ from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.traversal import Holder
 from jaxvars.tf.random import draws as draws
 from jaxvars.tf.random.stateless import Algorithm, algorithm_of
-from jaxvars.tf.random.streams import check_seeded, moved, size_of, taken
+from jaxvars.tf.random.streams import advance, check_seeded, size_of, take_start
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -50,25 +50,27 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 def _first_state(seed: Any, alg: int) -> Array:
     size = size_of(alg)
     if isinstance(seed, int | np.integer):
-        return jnp.asarray(np.array([_signed(int(seed) >> 64 * i) for i in range(size)], np.int64))
-    numbers = _integers(seed).ravel()[:size]
+        return jnp.asarray(
+            np.array([_to_signed(int(seed) >> 64 * i) for i in range(size)], np.int64)
+        )
+    numbers = _to_integers(seed).ravel()[:size]
     return jnp.concatenate([jnp.zeros(size - len(numbers), numbers.dtype), numbers])
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     """Return the lower 64 bits of a number as a signed one."""
     return (number + _SPAN // 2) % _SPAN - _SPAN // 2
 
 
-def _integers(value: Any) -> Array:
+def _to_integers(value: Any) -> Array:
     """Return integers of 64 bits; those that are too large by their bits."""
     if isinstance(value, list | tuple):
-        value = [_signed(x) if isinstance(x, int) else x for x in value]
-    number = _signed(value) if isinstance(value, int) else value
+        value = [_to_signed(x) if isinstance(x, int) else x for x in value]
+    number = _to_signed(value) if isinstance(value, int) else value
     return to_array(number).astype(int64.dtype)
 
 
-def _checked(array: Array, shape: list[int]) -> Array:
+def _check_shape(array: Array, shape: list[int]) -> Array:
     if list(array.shape) != shape:
         raise ValueError(f"Shapes {TensorShape(array.shape)} and {shape} are incompatible")
     return array
@@ -104,11 +106,11 @@ class Generator(Holder):
         self._alg = copy_from.algorithm if copy_from is not None else algorithm_of(alg)
         first = state if copy_from is None else copy_from.state
         if copy_from is None and isinstance(first, Variable):
-            _checked(first, [size_of(self._alg)])
+            _check_shape(first, [size_of(self._alg)])
             self._state_var = first
         else:
-            words = _checked(_integers(first), [size_of(self._alg)])
-            self._state_var = Variable(Tensor(words), trainable=False, name="StateVar")
+            state = _check_shape(_to_integers(first), [size_of(self._alg)])
+            self._state_var = Variable(Tensor(state), trainable=False, name="StateVar")
 
     # ------------------------------------------------------------ making
     @classmethod
@@ -177,7 +179,7 @@ class Generator(Holder):
         Raises:
             ValueError: when it has another size.
         """
-        self._state_var.assign(Tensor(_checked(_integers(state), [size_of(self._alg)])))
+        self._state_var.assign(Tensor(_check_shape(_to_integers(state), [size_of(self._alg)])))
 
     def reset_from_seed(self, seed: Any) -> None:
         """Begin the stream of a seed."""
@@ -194,14 +196,14 @@ class Generator(Holder):
 
         def step(old: Array) -> Array:
             olds.append(old)
-            return moved(old, count)
+            return advance(old, count)
 
         LOCAL.frame.modify(self._state_var.aliased._cell, step)
         return Tensor(olds[0])
 
     # ------------------------------------------------------------ values
     def _start(self, count: int) -> Array:
-        return taken(self._state_var.aliased, count, self._alg)
+        return take_start(self._state_var.aliased, count, self._alg)
 
     @property
     def _source(self) -> draws.From:
@@ -252,8 +254,8 @@ class Generator(Holder):
 
 
 def _state_with(key: Any, counter: Any, alg: int) -> Array:
-    numbers = _checked(_integers(counter), [size_of(alg) - 1])
-    return jnp.concatenate([numbers, _checked(_integers(key), []).reshape(1)])
+    numbers = _check_shape(_to_integers(counter), [size_of(alg) - 1])
+    return jnp.concatenate([numbers, _check_shape(_to_integers(key), []).reshape(1)])
 
 
 # ---------------------------------------------------------------- the global one

@@ -40,7 +40,7 @@ def start_of(seed: Any, alg: Any = "auto_select") -> From:
     if kind == bits.THREEFRY:
         words = numbers.astype(jnp.uint32)
         return From(jnp.concatenate([words, jnp.zeros(bits.WORDS - 2, jnp.uint32)]), kind)
-    return From(unseen(lambda: bits.scrambled(numbers)), bits.PHILOX)
+    return From(unseen(lambda: bits.scramble(numbers)), bits.PHILOX)
 
 
 def stateless_normal(

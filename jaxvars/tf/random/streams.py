@@ -116,10 +116,10 @@ def seeds_of(seed: int | None) -> Seed:
                 "seed before running the op, e.g. by calling tf.random.set_seed(1)."
             )
         return _Streams.numbers.getrandbits(63), _Streams.numbers.getrandbits(63)
-    return _truncated(world, _Streams.numbers.randint(0, _MOST) if seed is None else int(seed))
+    return _truncate(world, _Streams.numbers.randint(0, _MOST) if seed is None else int(seed))
 
 
-def _truncated(world: int | None, seed: int) -> Seed:
+def _truncate(world: int | None, seed: int) -> Seed:
     both = (_GLOBAL_SEED if world is None else world) % _MOST, seed % _MOST
     return (0, _MOST) if both == (0, 0) else both
 
@@ -173,22 +173,22 @@ def _of_function(seed: Any) -> Source:
     if seed is None:
         notes = _scope.notes_of_trace()
         seed = notes["draws"] = notes.get("draws", -1) + 1
-    seeds = _truncated(_Streams.seed, int(seed))
-    state = _made(seeds)
+    seeds = _truncate(_Streams.seed, int(seed))
+    state = _make_state(seeds)
     _Streams.traced.append((state, seeds))  # which must be kept
-    return lambda count: taken(state, count)
+    return lambda count: take_start(state, count)
 
 
 def _of_map(op: str, seed: Any) -> Source:
     """Return the source of an operation in a map that runs outside of functions."""
-    place = op, _truncated(_Streams.seed, int(seed))
+    place = op, _truncate(_Streams.seed, int(seed))
     if place not in _Streams.mapped:
-        _Streams.mapped[place] = _made(place[1])
+        _Streams.mapped[place] = _make_state(place[1])
     state = _Streams.mapped[place]
-    return lambda count: taken(state, count)
+    return lambda count: take_start(state, count)
 
 
-def _made(seeds: Seed) -> CoreVariable:
+def _make_state(seeds: Seed) -> CoreVariable:
     # A function that is traced may get here: the variable is not one that it makes.
     with context.at(context.EVAL), jax.default_device(None):
         return within(
@@ -207,15 +207,15 @@ def state_of(key: int, high: int) -> np.ndarray:
     return np.array([0, high, key], np.int64)
 
 
-def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
+def take_start(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
     """Return the start for a draw of some values, and advance the state, a variable."""
-    set_merge(state._cell, _furthest)
+    set_merge(state._cell, _find_furthest)
     is_open = not isinstance(count, int)
     delta = bits.SKIP * (jnp.asarray(count, jnp.int64) if is_open else np.int64(count))
     drawn: list[Array] = []
 
     def step(old: Array) -> Array:
-        new, start = _stepped(old, delta, LOCAL.frame.get(EXAMPLE), alg)
+        new, start = _advance_state(old, delta, LOCAL.frame.get(EXAMPLE), alg)
         drawn.append(start)
         return new
 
@@ -224,29 +224,29 @@ def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
 
 
 @functools.partial(jax.jit, static_argnames="alg")
-def _stepped(old: Array, delta: Array, example: Array, alg: int) -> tuple[Array, Array]:
+def _advance_state(old: Array, delta: Array, example: Array, alg: int) -> tuple[Array, Array]:
     """Return the state after a draw, and the start to draw with."""
     words = bits.words_of(old)
     counter, key = words[:-2], words[-2:] ^ example
     rest = jnp.zeros(bits.WORDS - len(words), jnp.uint32)
-    return moved(old, delta), jnp.concatenate([key, counter, rest])
+    return advance(old, delta), jnp.concatenate([key, counter, rest])
 
 
-def moved(old: Array, delta: Array) -> Array:
+def advance(old: Array, delta: Array) -> Array:
     """Return a state whose counter is some numbers on."""
     low = old[0] + delta.astype(old.dtype)
     if len(old) == 2:
         return jnp.stack([low, old[1]])
-    carry = _unsigned(low) < _unsigned(delta.astype(old.dtype))
+    carry = _to_unsigned(low) < _to_unsigned(delta.astype(old.dtype))
     return jnp.stack([low, old[1] + carry.astype(old.dtype), old[2]])
 
 
-def _unsigned(x: Array) -> Array:
+def _to_unsigned(x: Array) -> Array:
     return x.astype(f"uint{8 * x.dtype.itemsize}")
 
 
-def _furthest(old: Array, states: Array) -> Array:
+def _find_furthest(old: Array, states: Array) -> Array:
     """Return, of the states of a map's examples, the one that is furthest on."""
     rows = jnp.concatenate([old[None], states])
-    low, high = _unsigned(rows[:, 0]), _unsigned(rows[:, 1])
+    low, high = _to_unsigned(rows[:, 0]), _to_unsigned(rows[:, 1])
     return rows[jnp.lexsort((low, high) if len(old) == 3 else (low,))[-1]]

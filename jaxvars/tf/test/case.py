@@ -45,7 +45,7 @@ class TestCase(unittest.TestCase):
     # ------------------------------------------------------------ values
     def evaluate(self, tensors: Any) -> Any:
         """Return a structure of tensors as one of NumPy arrays."""
-        return nest.map_structure(_evaluated, tensors)
+        return nest.map_structure(_evaluate, tensors)
 
     @contextlib.contextmanager
     def session(self, *args: Any, **kwargs: Any) -> Generator[TestCase]:
@@ -65,13 +65,15 @@ class TestCase(unittest.TestCase):
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
         """Check that shapes and all elements are equal; NaN equals NaN."""
         x, y = as_array(a), as_array(b)
-        self.assertEqual(x.shape, y.shape, _said(msg, f"Shapes differ: {x.shape} and {y.shape}"))
+        self.assertEqual(
+            x.shape, y.shape, _describe(msg, f"Shapes differ: {x.shape} and {y.shape}")
+        )
         equal = np.equal(x, y)
         if x.dtype.kind in "fc" and y.dtype.kind in "fc":
             equal = equal | (np.isnan(x) & np.isnan(y))
         if not np.all(equal):
             at = np.argwhere(~np.asarray(equal))[:5].tolist()
-            raise AssertionError(_said(msg, f"not equal at {at}:\na = {x}\nb = {y}"))
+            raise AssertionError(_describe(msg, f"not equal at {at}:\na = {x}\nb = {y}"))
 
     def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
         """Check that something differs."""
@@ -79,7 +81,7 @@ class TestCase(unittest.TestCase):
             self.assertAllEqual(a, b)
         except AssertionError:
             return
-        raise AssertionError(_said(msg, "The two values are equal at all elements."))
+        raise AssertionError(_describe(msg, "The two values are equal at all elements."))
 
     def assertAllClose(  # noqa: N802
         self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
@@ -89,16 +91,18 @@ class TestCase(unittest.TestCase):
 
     def _close(self, a: Any, b: Any, rtol: float, atol: float, msg: str | None, path: str) -> None:
         if isinstance(a, Mapping) or isinstance(b, Mapping):
-            self.assertEqual(set(a), set(b), _said(msg, f"keys differ at {path or 'the top'}"))
+            self.assertEqual(set(a), set(b), _describe(msg, f"keys differ at {path or 'the top'}"))
             for key in a:
                 self._close(a[key], b[key], rtol, atol, msg, f"{path}[{key!r}]")
             return
         if isinstance(a, list | tuple) and isinstance(b, list | tuple) and _is_ragged(a, b):
-            self.assertEqual(len(a), len(b), _said(msg, f"lengths differ at {path or 'the top'}"))
+            self.assertEqual(
+                len(a), len(b), _describe(msg, f"lengths differ at {path or 'the top'}")
+            )
             for i, (x, y) in enumerate(zip(a, b, strict=True)):
                 self._close(x, y, rtol, atol, msg, f"{path}[{i}]")
             return
-        _check_close(as_array(a), as_array(b), rtol, atol, _said(msg, path))
+        _check_close(as_array(a), as_array(b), rtol, atol, _describe(msg, path))
 
     def assertAllCloseAccordingToType(  # noqa: N802
         self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, float_rtol: float = 1e-6,
@@ -124,12 +128,12 @@ class TestCase(unittest.TestCase):
             self.assertAllClose(a, b, rtol, atol)
         except AssertionError:
             return
-        raise AssertionError(_said(msg, "The two values are close at all elements."))
+        raise AssertionError(_describe(msg, "The two values are close at all elements."))
 
     def assertNear(self, f1: float, f2: float, err: float, msg: str | None = None) -> None:  # noqa: N802
         """Check that |f1 - f2| <= err."""
         if not (f1 == f2 or math.fabs(f1 - f2) <= err):
-            raise AssertionError(_said(msg, f"{f1} is not within {err} of {f2}"))
+            raise AssertionError(_describe(msg, f"{f1} is not within {err} of {f2}"))
 
     def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: Any = None) -> None:  # noqa: N802
         """Check that all elements are within `err` of each other."""
@@ -169,11 +173,11 @@ class TestCase(unittest.TestCase):
         x = as_array(target)
         self._all(np.isin(x, list(expected_set)), x, f"in {expected_set}")
 
-    def _all(self, good: np.ndarray, value: Any, words: str) -> None:
+    def _all(self, good: np.ndarray, value: Any, condition: str) -> None:
         if not np.all(good):
             at = np.argwhere(~np.asarray(good))[:5].tolist()
             raise AssertionError(
-                f"Not all elements are {words}: those at {at} of {as_array(value)}"
+                f"Not all elements are {condition}: those at {at} of {as_array(value)}"
             )
 
     # ------------------------------------------------------------ shapes, types, errors
@@ -229,7 +233,7 @@ class TestCase(unittest.TestCase):
 
 
 # ---------------------------------------------------------------- helpers
-def _evaluated(leaf: Any) -> Any:
+def _evaluate(leaf: Any) -> Any:
     return leaf.numpy() if hasattr(leaf, "numpy") else leaf
 
 
@@ -254,18 +258,18 @@ def _is_ragged(a: Any, b: Any) -> bool:
     return False
 
 
-def _check_close(x: np.ndarray, y: np.ndarray, rtol: float, atol: float, said: str) -> None:
+def _check_close(x: np.ndarray, y: np.ndarray, rtol: float, atol: float, where: str) -> None:
     if x.shape != y.shape:
-        raise AssertionError(f"{said} Shapes differ: {x.shape} and {y.shape}")
+        raise AssertionError(f"{where} Shapes differ: {x.shape} and {y.shape}")
     wide = [part.astype(np.float64) if part.dtype.kind not in "fcO" else part for part in (x, y)]
     try:
-        np.testing.assert_allclose(*wide, rtol=rtol, atol=atol, err_msg=said)
+        np.testing.assert_allclose(*wide, rtol=rtol, atol=atol, err_msg=where)
     except AssertionError as error:
         raise AssertionError(f"{error}\nExpected close with rtol {rtol} and atol {atol}") from None
 
 
-def _said(msg: str | None, words: str) -> str:
-    return f"{msg}: {words}" if msg else words
+def _describe(msg: str | None, problem: str) -> str:
+    return f"{msg}: {problem}" if msg else problem
 
 
 # ---------------------------------------------------------------- derivatives

@@ -55,7 +55,7 @@ class ExponentialMovingAverage(Holder):
             TypeError: when one is not a variable, or not floating.
         """
         for variable in var_list or ():
-            average = self._average(_checked(variable))
+            average = self._average(_check(variable))
             dtype = variable.dtype
             part = to_array(1.0, dtype) - to_array(self._rate(), dtype)
             old, new = to_array(average), to_array(variable)
@@ -78,7 +78,7 @@ class ExponentialMovingAverage(Holder):
 
     def average(self, var: Variable) -> Variable | None:
         """Return the average of a variable; None if there is none."""
-        return self._averages.get(str(_checked(var).aliased._cell.key))
+        return self._averages.get(str(_check(var).aliased._cell.key))
 
     def average_name(self, var: Variable) -> str:
         """Return what the average of a variable is called."""
@@ -89,7 +89,7 @@ class ExponentialMovingAverage(Holder):
         return {self.average_name(v): v for v in moving_avg_variables or ()}
 
 
-def _checked(variable: Any) -> Variable:
+def _check(variable: Any) -> Variable:
     if not isinstance(variable, Variable):
         raise TypeError(
             "tf.train.ExponentialMovingAverage does not support non-Variable tensors when eager "

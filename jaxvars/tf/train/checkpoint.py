@@ -32,7 +32,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.graph import GRAPH, Node
 from jaxvars.tf.train.restore import Status, Wait
-from jaxvars.tf.train.stored import SUFFIX, WRITTEN, opened, saved_graph
+from jaxvars.tf.train.stored import SUFFIX, WRITTEN, open_checkpoint, saved_graph
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing import context
 
@@ -102,7 +102,7 @@ class Checkpoint(Holder, Node):
     __slots__ = ("__core", "__is_counted", "__root")
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
-        held = _referred(root)
+        held = _dereference(root)
         _check_trackable("root", held, (*CLOSED, list, dict))
         self._begin(root)
         taken = dict(graphs.children_of(resolve_proxy(held))) if kwargs else {}
@@ -132,7 +132,7 @@ class Checkpoint(Holder, Node):
     # ------------------------------------------------------------ what is in it
     def children(self) -> Iterator[tuple[str, object]]:
         """Yield what is in it, with the names."""
-        root = resolve_proxy(_referred(self.__root))
+        root = resolve_proxy(_dereference(self.__root))
         if isinstance(root, CoreVariable):
             yield "", root
         elif root is not None:
@@ -144,7 +144,7 @@ class Checkpoint(Holder, Node):
     @property
     def root(self) -> Any:
         """The object whose children are those of the Checkpoint; the Checkpoint if none was."""
-        return self if self.__root is None else _referred(self.__root)
+        return self if self.__root is None else _dereference(self.__root)
 
     @property
     def save_counter(self) -> Variable:
@@ -245,7 +245,7 @@ class Checkpoint(Holder, Node):
         refuse_traced("restored")
         if save_path is None:
             return Status(None)
-        stored = opened(_path(save_path))
+        stored = open_checkpoint(_path(save_path))
         wait = Wait(self, saved_graph(stored))
         wait.begin(stored)
         return Status(wait, self)
@@ -283,7 +283,7 @@ def call_back(options: CheckpointOptions | None, path: str) -> None:
         callback(path) if takes else callback()
 
 
-def _referred(root: Any) -> Any:
+def _dereference(root: Any) -> Any:
     return root() if isinstance(root, weakref.ref) else root
 
 

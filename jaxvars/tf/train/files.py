@@ -19,7 +19,7 @@ from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype, int64, string
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.graph import Graph, key_of
-from jaxvars.tf.train.stored import file_of, latest_checkpoint, opened, saved_graph
+from jaxvars.tf.train.stored import file_of, latest_checkpoint, open_checkpoint, saved_graph
 from jaxvars.tf.variables.variable import face_of
 
 _COUNTER = "save_counter"  # int32 in the file, int64 at this door
@@ -102,7 +102,7 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
             message="Unsuccessful TensorSliceReader constructor: Failed to find any matching files "
             f"for {path}"
         )
-    return CheckpointReader(opened(path))
+    return CheckpointReader(open_checkpoint(path))
 
 
 def load_variable(ckpt_dir_or_file: Any, name: str) -> Any:
@@ -133,7 +133,7 @@ class CheckpointView:
     """
 
     def __init__(self, save_path: Any) -> None:
-        self._graph: Graph = saved_graph(opened(save_path))
+        self._graph: Graph = saved_graph(open_checkpoint(save_path))
 
     def children(self, node_id: int) -> dict[str, int]:
         """Return the children of an object, by name."""
@@ -146,15 +146,15 @@ class CheckpointView:
     def match(self, obj: Any) -> dict[int, Any]:
         """Return which objects below `obj` are which of the checkpoint."""
         graph = graphs.graph_of(obj)
-        pairs = graphs.matched(graph, self._graph)
-        return {its: _shown(graph.objects[mine]) for its, mine in pairs.items()}
+        pairs = graphs.match_graphs(graph, self._graph)
+        return {its: _to_face(graph.objects[mine]) for its, mine in pairs.items()}
 
     def diff(self, obj: Any) -> tuple[list[Any], list[int]]:
         """Return the objects below `obj` that the checkpoint has not, and the other way round."""
         graph = graphs.graph_of(obj)
-        pairs = graphs.matched(graph, self._graph)
+        pairs = graphs.match_graphs(graph, self._graph)
         met = set(pairs.values())
-        left = [_shown(x) for i, x in enumerate(graph.objects) if i not in met]
+        left = [_to_face(x) for i, x in enumerate(graph.objects) if i not in met]
         return left, sorted(set(self.descendants()) - set(pairs))
 
 
@@ -174,12 +174,12 @@ class TrackableView:
     @classmethod
     def children(cls, obj: Any, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
         """Return the children of an object, by name."""
-        return {name: _shown(child) for name, child in graphs.children_of(obj)}
+        return {name: _to_face(child) for name, child in graphs.children_of(obj)}
 
     def descendants(self) -> list[Any]:
         """Return all objects, the root first, by distance from it."""
-        return [_shown(one) for one in graphs.graph_of(self._root).objects]
+        return [_to_face(one) for one in graphs.graph_of(self._root).objects]
 
 
-def _shown(value: Any) -> Any:
+def _to_face(value: Any) -> Any:
     return face_of(value) if isinstance(value, Variable) else value

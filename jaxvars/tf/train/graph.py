@@ -77,7 +77,7 @@ class Graph:
 
     def to_text(self) -> str:
         """Return what is written: the objects that lead to variables."""
-        kept = sorted({0, *self._leading()})
+        kept = sorted({0, *self._find_leading()})
         new = {old: i for i, old in enumerate(kept)}
         edges = [{n: new[c] for n, c in self.edges[old].items() if c in new} for old in kept]
         names = {str(new[old]): name for old, name in self.names.items()}
@@ -87,7 +87,7 @@ class Graph:
         }
         return json.dumps({"children": edges, "values": names, "slots": slots})
 
-    def _leading(self) -> set[int]:
+    def _find_leading(self) -> set[int]:
         """Return the objects from which a variable can be reached."""
         parents: dict[int, set[int]] = {}
         for parent, edges in enumerate(self.edges):
@@ -116,9 +116,9 @@ def graph_of(root: object) -> Graph:
             graph.edges[i][name] = number
             if number == len(graph.objects):
                 graph.objects.append(child)
-                paths.append(f"{paths[i]}/{escaped(name)}" if paths[i] else escaped(name) or ROOT)
+                paths.append(f"{paths[i]}/{escape(name)}" if paths[i] else escape(name) or ROOT)
     for i, one in enumerate(graph.objects):
-        tied = list(_tied_to(one))
+        tied = list(_list_tied(one))
         names = Counter({id(v): v.name for v, _, _ in tied if id(v) not in numbers}.values())
         for v, name, slot in tied:
             who = numbers.get(id(v), v.name if names[v.name] == 1 else UNTOLD)
@@ -126,7 +126,7 @@ def graph_of(root: object) -> Graph:
     return graph
 
 
-def _tied_to(value: Any) -> Iterator[tuple[Variable, str, Variable]]:
+def _list_tied(value: Any) -> Iterator[tuple[Variable, str, Variable]]:
     """Yield variables, and what an optimizer or a dict has for them, with what it is called."""
     if isinstance(value, Optimizer):
         for variable, slots in value._list_slots():
@@ -145,7 +145,7 @@ def refuse_lost(graph: Graph) -> None:
         ValueError: when something at the root holds tensors and no variable, or an optimizer has
             slots for several variables of a name that are not in the graph.
     """
-    leading = graph._leading()
+    leading = graph._find_leading()
     for name, number in graph.edges[0].items():
         if number not in leading and (found := _tensor_in(graph, number)) is not None:
             raise ValueError(
@@ -207,7 +207,7 @@ def _state_of(optimizer: Optimizer) -> Iterator[tuple[str, object]]:
     yield "_variables", [*firsts, *slots]
 
 
-def escaped(name: str) -> str:
+def escape(name: str) -> str:
     """Return a part of a name as TensorFlow writes it.
 
     >>> escaped("a/b.c")
@@ -222,10 +222,10 @@ def from_text(text: str) -> Graph:
     Raises:
         ValueError: when it is none.
     """
-    words: Any = json.loads(text)
-    names = {int(number): str(name) for number, name in words["values"].items()}
-    slots = {int(number): (int(i), v, str(name)) for number, (i, v, name) in words["slots"].items()}
-    return Graph([dict(edges) for edges in words["children"]], names, [], slots)
+    facts: Any = json.loads(text)
+    names = {int(number): str(name) for number, name in facts["values"].items()}
+    slots = {int(number): (int(i), v, str(name)) for number, (i, v, name) in facts["slots"].items()}
+    return Graph([dict(edges) for edges in facts["children"]], names, [], slots)
 
 
 def from_names(names: Any) -> Graph:
@@ -241,7 +241,7 @@ def from_names(names: Any) -> Graph:
     return graph
 
 
-def matched(graph: Graph, saved: Graph) -> dict[int, int]:
+def match_graphs(graph: Graph, saved: Graph) -> dict[int, int]:
     """Return which object that was saved is which of a graph.
 
     One of the graph may be several that were saved; one that was saved is the first that is found.
@@ -270,7 +270,7 @@ def by_saved_name(graph: Graph, saved: Graph) -> dict[str, Variable | None]:
 
     A value whose variable has another one already has None.
     """
-    pairs = matched(graph, saved)
+    pairs = match_graphs(graph, saved)
     found: dict[str, Variable | None] = {}
     left: dict[int, Any] = {number: graph.objects[number] for number in graph.names}
     for its, name in saved.names.items():

@@ -81,7 +81,7 @@ class Wait(Proxy):
             raise DataLossError(None, None, str(error)) from error
         self._restore, self._stored = restore, None
         if restore.waiting:
-            for child in [*self._held(), self._owner()]:
+            for child in [*self._list_children(), self._owner()]:
                 waiting = _WAITING.setdefault(Weak(child, _forget), [])
                 waiting[:] = [other for other in waiting if other.is_waiting] + [self]
             exclusively(_announce_all)
@@ -103,14 +103,14 @@ class Wait(Proxy):
 
     def _supersede(self, path: str) -> None:
         """End what waits for variables in the same objects."""
-        for child in [*self._held(), self._owner()]:
+        for child in [*self._list_children(), self._owner()]:
             for other in _WAITING.get(Weak(child), []):
                 if other._restore is not None and other.is_waiting:
                     other._restore.replaced_by = path
                     other._restore.is_partial = True  # there is nothing to report
                     other._restore.end()
 
-    def _held(self) -> list[object]:
+    def _list_children(self) -> list[object]:
         return [x for ref in self._children.values() if (x := ref()) is not None]
 
     @property
@@ -135,7 +135,7 @@ class Wait(Proxy):
 
     def matched(self) -> dict[int, int]:
         """Return which saved object is which of `graph()`."""
-        return graphs.matched(self.graph(), self._saved)
+        return graphs.match_graphs(self.graph(), self._saved)
 
     def owner_of(self, name: str) -> int | None:
         """Return which object of `graph()` a value belongs to; None if there is none."""
@@ -213,7 +213,7 @@ class Status:
 
     def assert_consumed(self) -> Status:
         """Raise AssertionError unless all values have variables, and all variables values."""
-        wait = self._given()
+        wait = self._require_wait()
         restore = wait.restore
         self._refuse_misfits(restore)
         for name in sorted(restore.waiting):
@@ -232,13 +232,13 @@ class Status:
 
     def assert_existing_objects_matched(self) -> Status:
         """Raise AssertionError unless all variables that there are have values from it."""
-        wait = self._given()
+        wait = self._require_wait()
         self._refuse_misfits(wait.restore)
         return self._all_have_values(wait)
 
     def assert_nontrivial_match(self) -> Status:
         """Raise AssertionError unless a variable has a value from it."""
-        wait = self._given()
+        wait = self._require_wait()
         if not wait.restore.taken.keys() - NOTES:
             raise AssertionError(
                 "Nothing except the root object matched a checkpointed value. Typically this means "
@@ -258,7 +258,7 @@ class Status:
 
     run_restore_ops = initialize_or_restore
 
-    def _given(self) -> Wait:
+    def _require_wait(self) -> Wait:
         if self._wait is None:
             raise AssertionError(
                 "No checkpoint specified (save_path=None); nothing is being restored."

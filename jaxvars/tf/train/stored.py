@@ -51,9 +51,9 @@ class SavedVariables(Stored):
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            words, self._members = saved.read(path, None)
-            self._files = {name: x["file"] for name, x in words["variables"].items()}
-            self.entries = {n: Entry.from_json(x) for n, x in words["variables"].items()}
+            facts, self._members = saved.read(path, None)
+            self._files = {name: x["file"] for name, x in facts["variables"].items()}
+            self.entries = {n: Entry.from_json(x) for n, x in facts["variables"].items()}
         except (SavedError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"{path}: {error}") from error
         self.about = {}
@@ -73,7 +73,7 @@ class SavedVariables(Stored):
         return self._array(path, self.entries[path])
 
 
-def opened(path: Any) -> Stored:
+def open_checkpoint(path: Any) -> Stored:
     """Return a checkpoint on disk.
 
     Raises:

@@ -30,7 +30,7 @@ from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
 
 
-def called(func: Callable[..., Any], *elements: Element) -> Element:
+def call_function(func: Callable[..., Any], *elements: Element) -> Element:
     """Return what a function makes of an element; a tuple gives several arguments."""
     with _on_the_cpu():
         return _result(func(*_arguments(elements)))
@@ -38,7 +38,7 @@ def called(func: Callable[..., Any], *elements: Element) -> Element:
 
 def truth(predicate: Callable[..., Any], element: Element) -> bool:
     """Return the result of a condition for an element; raise ValueError unless it is a bool."""
-    found = called(predicate, element)
+    found = call_function(predicate, element)
     if not isinstance(found, Tensor) or found.dtype != bool_ or found.shape.rank:
         raise ValueError(
             "Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but its "
@@ -47,7 +47,7 @@ def truth(predicate: Callable[..., Any], element: Element) -> bool:
     return bool(np.asarray(found._array))
 
 
-def checked(func: Any) -> Any:
+def check_function(func: Any) -> Any:
     """Return a function; raise ValueError for what is none."""
     if not callable(func):
         raise ValueError(
@@ -93,14 +93,14 @@ def result_spec(func: Callable[..., Any], specs: tuple[Any, ...]) -> Any:
     if not all(usable) or any(spec.dtype.is_string for spec in flat):
         return None
     try:
-        first = _traced(func, specs, 5)
+        first = _trace_specs(func, specs, 5)
         is_open = any(None in spec.shape.as_list() for spec in flat)
-        return map_leaves(merge_specs, first, _traced(func, specs, 7)) if is_open else first
+        return map_leaves(merge_specs, first, _trace_specs(func, specs, 7)) if is_open else first
     except Exception:  # noqa: BLE001 - whatever the function needs: then an element is read
         return None
 
 
-def _traced(func: Callable[..., Any], specs: tuple[Any, ...], size: int) -> Any:
+def _trace_specs(func: Callable[..., Any], specs: tuple[Any, ...], size: int) -> Any:
     found: list[Any] = []
 
     def run(arrays: Any) -> Any:

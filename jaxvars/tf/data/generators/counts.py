@@ -29,7 +29,7 @@ def fewest(counts: Iterable[int]) -> int:
     return min((n for n in given if n != INFINITE), default=INFINITE)
 
 
-def divided(count: int, size: int, drop: bool) -> int:
+def count_groups(count: int, size: int, drop: bool) -> int:
     """Return the number of groups."""
     if count < 0:
         return count

@@ -49,11 +49,11 @@ class Memory:
 
     def __init__(self, state: State | None = None) -> None:
         given = state or {"values": {}, "children": {}}
-        self.values: dict[str, Any] = copied(given["values"])
+        self.values: dict[str, Any] = copy_containers(given["values"])
         self._waiting: dict[str, State] = dict(given["children"])
         self._children: dict[str, Cursor] = {}
 
-    def opened(self, name: str, make: Callable[[], Cursor]) -> Iterator[Element]:
+    def iterate(self, name: str, make: Callable[[], Cursor]) -> Iterator[Element]:
         """Return what goes through a dataset of the step: from where it was, if it was open."""
         return iter(self.cursor(name, make))
 
@@ -65,7 +65,7 @@ class Memory:
                 cursor.load(self._waiting.pop(name))
         return self._children[name]
 
-    def closed(self, name: str) -> None:
+    def close(self, name: str) -> None:
         """Forget a cursor: it is at its end."""
         self._children.pop(name, None)
 
@@ -74,17 +74,17 @@ class Memory:
         for child in self._children.values():
             child.resume()
 
-    def saved(self) -> State:
+    def save(self) -> State:
         """Return what it is made of."""
         children = {name: child.save() for name, child in self._children.items()}
-        return {"values": copied(self.values), "children": {**self._waiting, **children}}
+        return {"values": copy_containers(self.values), "children": {**self._waiting, **children}}
 
 
-def copied(value: Any) -> Any:
+def copy_containers(value: Any) -> Any:
     """Return lists and dicts as others; elements do not change."""
     if isinstance(value, list):
-        return list(map(copied, value))
-    return {k: copied(x) for k, x in value.items()} if type(value) is dict else value
+        return list(map(copy_containers, value))
+    return {k: copy_containers(x) for k, x in value.items()} if type(value) is dict else value
 
 
 @final
@@ -103,7 +103,7 @@ class Cursor:
 
     def save(self) -> State:
         """Return the place."""
-        return self._memory.saved()
+        return self._memory.save()
 
     def load(self, state: State) -> None:
         """Go to a place."""
@@ -141,7 +141,7 @@ def to_text(state: State) -> str:
 
 def from_text(text: str) -> State:
     """Return the state that a string holds."""
-    return _made(json.loads(text))
+    return _rebuild(json.loads(text))
 
 
 WINDOWS: list[Callable[[list[Element], Any], Any]] = []
@@ -179,27 +179,27 @@ def _plain_array(array: np.ndarray) -> Any:
     return {"array": data, "dtype": array.dtype.name, "shape": shape}
 
 
-def _made(value: Any) -> Any:
+def _rebuild(value: Any) -> Any:
     if isinstance(value, list):
-        return list(map(_made, value))
+        return list(map(_rebuild, value))
     if not isinstance(value, dict):
         return value
     if "dict" in value:
-        return {key: _made(x) for key, x in value["dict"].items()}
+        return {key: _rebuild(x) for key, x in value["dict"].items()}
     if "pairs" in value:
-        return {_made(key): _made(x) for key, x in value["pairs"]}
+        return {_rebuild(key): _rebuild(x) for key, x in value["pairs"]}
     if "window" in value:
-        return WINDOWS[0](_made(value["window"]), spec_from_json(value["spec"]))
-    return tuple(map(_made, value["tuple"])) if "tuple" in value else _made_array(value)
+        return WINDOWS[0](_rebuild(value["window"]), spec_from_json(value["spec"]))
+    return tuple(map(_rebuild, value["tuple"])) if "tuple" in value else _rebuild_array(value)
 
 
-def _made_array(words: dict[str, Any]) -> np.ndarray:
-    if "text" in words:
-        made = np.empty(len(words["text"]), object)
-        made[:] = [base64.b64decode(x) for x in words["text"]]
-        return made.reshape(words["shape"])
-    dtype = np.dtype(words["dtype"])
-    return np.frombuffer(base64.b64decode(words["array"]), dtype).reshape(words["shape"])
+def _rebuild_array(facts: dict[str, Any]) -> np.ndarray:
+    if "text" in facts:
+        made = np.empty(len(facts["text"]), object)
+        made[:] = [base64.b64decode(x) for x in facts["text"]]
+        return made.reshape(facts["shape"])
+    dtype = np.dtype(facts["dtype"])
+    return np.frombuffer(base64.b64decode(facts["array"]), dtype).reshape(facts["shape"])
 
 
 # ---------------------------------------------------------------- in checkpoints

@@ -70,13 +70,13 @@ class _Options:
 
     __hash__ = None  # pyright: ignore[reportAssignmentType] - they change
 
-    def _merged(self, other: Any) -> Any:
+    def _merge_set(self, other: Any) -> Any:
         made = type(self)()
         for name in self._types:
             mine, its = getattr(self, name), getattr(other, name)
             nested = isinstance(mine, _Options)
             is_set = its is not None and its != self._defaults.get(name)
-            found = mine._merged(its) if nested else its if is_set else mine
+            found = mine._merge_set(its) if nested else its if is_set else mine
             object.__setattr__(made, name, found)
         return made
 
@@ -157,4 +157,4 @@ class Options(_Options):
 
     def merge(self, options: Options) -> Options:
         """Return these options with those that are set in others in their place."""
-        return self._merged(options)
+        return self._merge_set(options)

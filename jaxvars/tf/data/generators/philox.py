@@ -53,7 +53,7 @@ class Seeds:
             return self.seeds
         return self._source.next(), self._source.next()
 
-    def begun(self, kept: dict[str, Any]) -> Philox:
+    def begin_stream(self, kept: dict[str, Any]) -> Philox:
         """Return the stream of an iteration, from where a step's memory says that it is."""
         if "seeds" not in kept:
             kept["seeds"] = list(self.next())

@@ -47,25 +47,25 @@ class Feed:
     # ------------------------------------------------------------ while a function is traced
     def begin(self) -> None:
         """Have the program begin with the first element."""
-        _called_back(self._begun, [])
+        _call_host(self._restart, [])
 
     def more(self) -> Array:
         """Have the program make the next element; return whether there is one."""
-        return _called_back(self._has_more, [jax.ShapeDtypeStruct((), np.bool_)])[0]
+        return _call_host(self._has_more, [jax.ShapeDtypeStruct((), np.bool_)])[0]
 
     def item(self) -> Any:
         """Return the element that was made."""
-        return self._packed(_called_back(self._taken, self._structs))
+        return self._pack_tensors(_call_host(self._take_ahead, self._structs))
 
     def next(self) -> Any:
         """Have the program make the next element; return it."""
-        return self._packed(_called_back(self._next, self._structs))
+        return self._pack_tensors(_call_host(self._next, self._structs))
 
-    def _packed(self, arrays: list[Array]) -> Any:
+    def _pack_tensors(self, arrays: list[Array]) -> Any:
         return pack_leaves(self._spec, list(map(Tensor, arrays)))
 
     # ------------------------------------------------------------ when the program runs
-    def _begun(self) -> list[np.ndarray]:
+    def _restart(self) -> list[np.ndarray]:
         self._rest = self._begin()
         return []
 
@@ -75,7 +75,7 @@ class Feed:
             return [np.asarray(True)]
         return [np.asarray(False)]
 
-    def _taken(self) -> list[np.ndarray]:
+    def _take_ahead(self) -> list[np.ndarray]:
         element, self._ahead = self._ahead, None
         return self._arrays(element)
 
@@ -114,7 +114,7 @@ def _struct(leaf: Any, spec: Any, what: str) -> Any:
     return jax.ShapeDtypeStruct(tuple(leaf.shape), leaf.dtype.dtype)
 
 
-def _called_back(run: Callable[[], list[np.ndarray]], structs: list[Any]) -> list[Array]:
+def _call_host(run: Callable[[], list[np.ndarray]], structs: list[Any]) -> list[Array]:
     def on_host() -> list[np.ndarray]:
         try:
             return at_once(run)

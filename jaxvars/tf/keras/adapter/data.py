@@ -31,10 +31,10 @@ def is_dataset(value: Any) -> bool:
     return known is not None and isinstance(value, known.Dataset)
 
 
-def _weighted(batch: Any, class_weight: Mapping[int, float]) -> Any:
+def _add_weights(batch: Any, class_weight: Mapping[int, float]) -> Any:
     """Return x, y and the weight of each example."""
     if not isinstance(batch, tuple) or len(batch) != 2:
-        raise ValueError("`class_weight` goes with a Dataset of pairs (x, y).")
+        raise ValueError("`class_weight` needs a Dataset of pairs (x, y).")
     y = np.asarray(batch[1])
     classes = np.argmax(y, -1) if y.ndim > 1 and y.shape[-1] > 1 else y.reshape(len(y))
     weights = [class_weight.get(int(one), 1.0) for one in np.round(classes)]
@@ -55,7 +55,7 @@ def _adapter_class() -> Any:
             """Yield the elements."""
             for element in self._dataset:
                 batch = unwrap(element)
-                yield _weighted(batch, self._class_weight) if self._class_weight else batch
+                yield _add_weights(batch, self._class_weight) if self._class_weight else batch
 
         get_numpy_iterator = get_jax_iterator
 

@@ -57,7 +57,7 @@ def made_of(thing: Any, name: str, base: type, module: str) -> Any:
     return class_of(thing, base, module) if is_class else function_of(thing, name, module)
 
 
-def serialized(space: str, thing: Any) -> Any:
+def to_configuration(space: str, thing: Any) -> Any:
     """Return a configuration: Keras's name of a class and its arguments, or that of a function."""
     if isinstance(thing, types.FunctionType):
         return thing.__name__
@@ -91,7 +91,7 @@ def interpret(identifier: Any, known: Callable[[str], Any], what: str) -> Any:
     return thing.from_config(config) if isinstance(thing, type) else thing
 
 
-def revived(config: Any, custom_objects: Any, get: Callable[[Any], Any]) -> Any:
+def from_configuration(config: Any, custom_objects: Any, get: Callable[[Any], Any]) -> Any:
     """Return what a configuration describes: one of some classes, or what `get` makes of it."""
     name, arguments = named(config)
     mine = (custom_objects or {}).get(name)

@@ -69,7 +69,7 @@ def into_user(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return fn(*args, **kwargs)
     PLACE.is_in_keras = False
     try:
-        result = fn(*boxed(args), **boxed(kwargs))
+        result = fn(*box_arrays(args), **box_arrays(kwargs))
     except jax.errors.TracerBoolConversionError as error:
         line = line_of(error)
         raise OperatorNotAllowedInGraphError(_NO_BOOL.format(line=line)) from None
@@ -100,22 +100,22 @@ def unwrap(value: Any) -> Any:
         return value.name
     if isinstance(value, TensorShape):
         return tuple(value)
-    return _mapped(unwrap, value)
+    return _map_parts(unwrap, value)
 
 
-def boxed(value: Any) -> Any:
+def box_arrays(value: Any) -> Any:
     """Return a structure with a Tensor in place of each array."""
     if isinstance(value, jax.Array | np.ndarray):
         return Tensor(value)
-    return _mapped(boxed, value)
+    return _map_parts(box_arrays, value)
 
 
 def _box_jax(value: Any) -> Any:
     """Return a structure with a Tensor in place of each array of JAX; those of NumPy remain."""
-    return Tensor(value) if isinstance(value, jax.Array) else _mapped(_box_jax, value)
+    return Tensor(value) if isinstance(value, jax.Array) else _map_parts(_box_jax, value)
 
 
-def _mapped(fn: Callable[[Any], Any], value: Any) -> Any:
+def _map_parts(fn: Callable[[Any], Any], value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(fn, value))
     if type(value) is dict:

@@ -55,10 +55,10 @@ def shared(variable: Any) -> CoreVariable:
             first = variable._initializer(variable._shape, dtype=variable._dtype)
             first = variable._convert_to_tensor(first, dtype=variable._dtype)
         made = CoreVariable(first, trainable=variable.trainable, name=variable.path)
-    return bound(variable, made)
+    return bind(variable, made)
 
 
-def bound(variable: Any, core: CoreVariable) -> CoreVariable:
+def bind(variable: Any, core: CoreVariable) -> CoreVariable:
     """Have a variable of Keras take its value from one of jaxvars, and return that."""
     variable.__dict__.pop("_value", None)
     variable._initializer = None
@@ -131,7 +131,7 @@ def _variable_class(base: Any) -> Any:
             """Do nothing: it has a value."""
 
         def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-            return memo.setdefault(id(self), _copied(self))
+            return memo.setdefault(id(self), _copy(self))
 
         def __reduce__(self) -> Any:
             return _restored, ({**_plain(self), "_value": self._value},)
@@ -160,7 +160,7 @@ def _restored(attributes: dict[str, Any]) -> Any:
     return made
 
 
-def _copied(variable: Any) -> Any:
+def _copy(variable: Any) -> Any:
     return _restored({**_plain(variable), "_value": variable._value})
 
 
