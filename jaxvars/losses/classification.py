@@ -128,6 +128,8 @@ def _sparse_categorical_crossentropy(
     labels = jnp.where(labels < 0, y_pred.shape[axis], labels)  # not from the end, but nowhere
     logits = y_pred if from_logits else jnp.log(jnp.clip(y_pred, EPSILON, 1.0 - EPSILON))
     logits = jnp.where(jnp.expand_dims(ignored, axis), 0.0, logits)
+    highest = jax.lax.stop_gradient(logits.max(axis, keepdims=True))  # or large ones would cancel
+    logits = logits - jnp.where(jnp.isfinite(highest), highest, 0)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels, axis)
     return jnp.where(ignored, 0.0, losses)
 

@@ -225,6 +225,15 @@ def test_large_logits_overflow_nowhere():
         assert np.isfinite(gradient).all()
 
 
+@pytest.mark.parametrize("logit", [1e4, 1e8, -1e20])
+def test_equal_logits_are_equal_chances_however_large(logit):
+    logits = jnp.full((1, 4), logit)
+    sparse = losses.SparseCategoricalCrossentropy(from_logits=True)
+    close(sparse([1], logits), math.log(4))
+    close(losses.CategoricalCrossentropy(from_logits=True)([[0.0, 1.0, 0.0, 0.0]], logits), math.log(4))
+    close(jax.grad(lambda x: sparse([1], x))(logits), [[0.25, -0.75, 0.25, 0.25]])
+
+
 def test_a_class_that_is_ruled_out_costs_nothing():
     logits = jnp.array([[0.0, -jnp.inf, 0.0]])
     loss = losses.CategoricalCrossentropy(from_logits=True)
