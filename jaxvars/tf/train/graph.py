@@ -210,7 +210,7 @@ def _state_of(optimizer: Optimizer) -> Iterator[tuple[str, object]]:
 def escape(name: str) -> str:
     """Return a part of a name as TensorFlow writes it.
 
-    >>> escaped("a/b.c")
+    >>> escape("a/b.c")
     'a.Sb..c'
     """
     return name.replace(".", "..").replace("/", ".S")
