@@ -230,7 +230,10 @@ def test_equal_logits_are_equal_chances_however_large(logit):
     logits = jnp.full((1, 4), logit)
     sparse = losses.SparseCategoricalCrossentropy(from_logits=True)
     close(sparse([1], logits), math.log(4))
-    close(losses.CategoricalCrossentropy(from_logits=True)([[0.0, 1.0, 0.0, 0.0]], logits), math.log(4))
+    close(
+        losses.CategoricalCrossentropy(from_logits=True)([[0.0, 1.0, 0.0, 0.0]], logits),
+        math.log(4),
+    )
     close(jax.grad(lambda x: sparse([1], x))(logits), [[0.25, -0.75, 0.25, 0.25]])
 
 
