@@ -1,4 +1,4 @@
-"""Objects of a module that programs change from outside (`test_autograph_world.py`)."""
+"""Objects of a module that programs change from outside (`autograph/test_autograph_world.py`)."""
 
 from __future__ import annotations
 

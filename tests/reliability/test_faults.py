@@ -13,7 +13,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "an error in a trace, a host callback or a check: no variable is changed": (
         "test_safety::test_an_error_in_a_callback_changes_nothing",
         "test_leaks::test_no_tracer_leaks_from_an_exception_in_a_trace",
-        "test_checks::test_a_check_anywhere_raises_eagerly",
+        "core/test_checks::test_a_check_anywhere_raises_eagerly",
     ),
     "an interrupt anywhere, creation, saves and restores too: all or nothing": (
         "test_safety::test_1500_interrupts_leave_all_or_nothing",
@@ -28,7 +28,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "test_safety::test_what_reads_variables_reads_those_of_one_moment",
     ),
     "a value that is held across a donated step: it stays readable": (
-        "test_variable_memory::test_a_variable_that_was_assigned_has_memory_that_nothing_else_holds",
+        "core/test_variable_memory::test_a_variable_that_was_assigned_has_memory_that_nothing_else_holds",
         "test_safety::test_a_signal_handler_may_read_and_keep_values",
     ),
     "no memory, or a program that XLA refuses: a clear error, values kept or named": (
@@ -36,23 +36,23 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "test_safety::test_a_step_that_xla_refuses_changes_nothing",
     ),
     "NaN in an update under a guard: nothing is committed": (
-        "test_checks::test_the_guard_names_the_first_variable_and_changes_none",
+        "core/test_checks::test_the_guard_names_the_first_variable_and_changes_none",
     ),
     "junk: taken exactly, or refused by name": (
         "reliability/test_junk::test_much_junk_is_taken_exactly_or_refused",
     ),
     "kill -9 in a save, a full disk, two writers: the newest whole checkpoint is read": (
-        "test_checkpoint_files::test_a_process_can_be_killed_a_hundred_times",
-        "test_checkpoint_files::test_a_full_disk_changes_nothing",
-        "test_checkpoint_manager::test_killed_at_any_moment_it_leaves_what_it_had_saved",
+        "checkpoint/test_checkpoint_files::test_a_process_can_be_killed_a_hundred_times",
+        "checkpoint/test_checkpoint_files::test_a_full_disk_changes_nothing",
+        "checkpoint/test_checkpoint_manager::test_killed_at_any_moment_it_leaves_what_it_had_saved",
     ),
     "damaged files: one error that lists everything, or the same data": (
-        "test_checkpoint_files::test_no_damage_of_thousands_goes_unseen",
+        "checkpoint/test_checkpoint_files::test_no_damage_of_thousands_goes_unseen",
     ),
     "hostile files: no code runs, nothing is written elsewhere": (
-        "test_checkpoint_files::test_hostile_files_are_refused_without_harm",
-        "test_checkpoint_files::test_hostile_folders_are_refused",
-        "test_export::test_a_forged_file_is_one_clear_error",
+        "checkpoint/test_checkpoint_files::test_hostile_files_are_refused_without_harm",
+        "checkpoint/test_checkpoint_files::test_hostile_folders_are_refused",
+        "export/test_export::test_a_forged_file_is_one_clear_error",
     ),
     "tracers that leave their function: named, and none of ours": (
         "test_leaks::test_no_tracer_leaks_from_compile_and_tape",
@@ -61,7 +61,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "a call inside of a callback, a finalizer, a signal handler, a trace: right, or refused": (
         "test_safety::test_callbacks_while_other_threads_run_steps",
         "test_safety::test_a_finalizer_may_use_variables_and_compiled_functions",
-        "test_interruption::test_a_finalizer_reads_the_value_before_a_step_or_is_refused",
+        "tracing/test_interruption::test_a_finalizer_reads_the_value_before_a_step_or_is_refused",
     ),
     "fork after use: an error, no hang": (
         "reliability/test_fork::test_what_a_forked_process_may_do_and_what_it_is_told",
@@ -71,7 +71,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "test_leaks::test_what_is_made_and_dropped_leaves_no_memory",
     ),
     "a worker that is killed: the same numbers": (
-        "test_processes::test_a_storm_of_kills_leaves_no_trace_in_the_values",
+        "parallel/test_processes::test_a_storm_of_kills_leaves_no_trace_in_the_values",
     ),
     "JAX's settings: the same numbers": (
         "reliability/test_settings::test_conformance_holds_under_a_setting",
