@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tensors.dtypes import is_string, string
+from jaxvars.tensors.dtypes import is_key, is_string, string
 from jaxvars.typing import Array
 
 _NATIVE = "biufc"  # kinds of dtype that are stored as they are, and bfloat16; others as bytes
@@ -134,7 +134,7 @@ def key_impl(name: str) -> str:
 def _to_plain(value: Array) -> Array:
     if is_string(value.dtype):
         return np.frombuffer(json.dumps(value.ravel().tolist()).encode(), np.uint8)
-    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if is_key(value):
         return jax.random.key_data(value)
     if _is_native(value.dtype):
         return value

@@ -65,7 +65,7 @@ from jaxvars.tracing import context, jaxprs
 from jaxvars.typing import Array
 
 _LARGE = 2**26  # bytes: a step that computes as much takes far longer than to check if one failed
-_CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
+CALLBACK_PRIMITIVES = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
 _KEYS = frozenset({"random_seed", "random_wrap"})  # what default_prng_impl matters to
 
 
@@ -115,7 +115,7 @@ class Executable:
         self.is_stale = False
         self.broke_off = False
         primitives = jaxprs.primitives_in(staged.program)
-        self.has_callbacks = bool(_CALLBACKS & primitives)
+        self.has_callbacks = bool(CALLBACK_PRIMITIVES & primitives)
         self._makes_keys = bool(_KEYS & primitives)
         # A check of numbers fails after the program has run, when donated values are gone.
         checked = context.numbers_are_checked()

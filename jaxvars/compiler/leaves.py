@@ -16,6 +16,7 @@ from jaxvars.core.traversal import reaches
 from jaxvars.errors import CompileError
 from jaxvars.symbolic.sizes import from_compared
 from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import Inexact, Same, exact
 
@@ -93,11 +94,8 @@ def leaf_of(value: Any) -> Leaf:
     ('float32[2,3]', "'relu'")
     """
     if isinstance(value, jax.Array | jax.ShapeDtypeStruct):
-        return Traced(
-            tuple(map(from_compared, value.shape)),
-            value.dtype,
-            bool(getattr(value, "weak_type", False)),
-        )
+        shape = tuple(map(from_compared, value.shape))
+        return Traced(shape, value.dtype, is_weak(value))
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT":
         return Traced(value.shape, jax.dtypes.canonicalize_dtype(value.dtype), weak=False)
     kind = type(value)

@@ -35,7 +35,7 @@ from jaxvars.devices.mesh import on_mesh, sharding_for
 from jaxvars.display import repr as _display
 from jaxvars.errors import ShapeError, UninitializedError
 from jaxvars.tensors.array_like import ArrayProxy, processes_of, unwrap, whole
-from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.dtypes import is_key, is_string
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import as_operand, fit, is_host, to_tensor
 from jaxvars.tracing import context
@@ -434,7 +434,7 @@ def restore_variable(value: Array, name: str, trainable: bool, sharding: Any) ->
 
 def _dump(value: Array) -> tuple[Any, str | None]:
     """Return the value as NumPy, and the kind of random key that it is, if it is one."""
-    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if is_key(value):
         return np.asarray(jax.random.key_data(value)), str(jax.random.key_impl(value))
     return np.asarray(whole(value)), None
 

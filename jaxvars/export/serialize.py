@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.checkpoint.checksum import dtype_name
-from jaxvars.compiler.executable import _CALLBACKS, Executable
+from jaxvars.compiler.executable import CALLBACK_PRIMITIVES, Executable
 from jaxvars.compiler.leaves import Itself, Traced
 from jaxvars.compiler.signature import Signature, tree_of
 from jaxvars.core.cells import STORE, Cell
@@ -206,7 +206,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _refuse_callbacks(entry: Executable) -> None:
-    found = sorted(_CALLBACKS & jaxprs.primitives_in(entry.staged.program))
+    found = sorted(CALLBACK_PRIMITIVES & jaxprs.primitives_in(entry.staged.program))
     if found:
         raise SavedError(
             f"{entry.name} calls back into Python ({', '.join(found)}: a print, a callback, or a "
