@@ -130,6 +130,7 @@ class Executable:
         self._inlined: tuple[Staged, Callable[..., Any]] | None = None
         self._finish = finisher(self.staged.rebuild, self._is_checked)
         self._owners: list[Callable[[], object]] = []
+        self._shared: tuple[int, ...] = ()  # keys of what was copied last
         self._array: type | None = None  # what values are when they are not tracers
         self._cool: Callable[[], Callable[[], None] | None] = lambda: None
         self._enter(Mode.COLD)
@@ -330,9 +331,7 @@ class Executable:
         if not write_back.keys:
             return self._call((), *self._readonly_args(), *leaves)
         if self._donates and not SHARED.isdisjoint(write_back.keys):
-            shared = SHARED.intersection([cell.key for cell in self._donated])
-            STORE.update([(key, context.fresh(STORE[key])) for key in shared])
-            SHARED.difference_update(shared)
+            self._copy_shared()
         old = gather_values(self._donated)
         inputs = [(x,) for x in (old, *self._readonly_args(), *leaves)]
         write_back.before = () if self._donates else tuple(map(STORE.get, write_back.keys))
@@ -347,6 +346,14 @@ class Executable:
             doubt(write_back)  # XLA may have the values that it was given
             raise
         return result
+
+    def _copy_shared(self) -> None:
+        """Copy what may be referenced elsewhere: in one program, if the same was copied before."""
+        shared = tuple(cell.key for cell in self._donated if cell.key in SHARED)
+        values = list(map(STORE.__getitem__, shared))
+        STORE.update(zip(shared, context.copied_all(values, shared == self._shared), strict=True))
+        SHARED.difference_update(shared)
+        self._shared = shared
 
     def _run_on_copies(self, leaves: Leaves) -> Any:
         """Run without donating anything, and commit when all is done."""

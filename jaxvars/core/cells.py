@@ -6,7 +6,7 @@ import itertools
 import re
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar, final
 
@@ -101,19 +101,40 @@ class WriteBack:
 
     Attributes:
         name: of the step.
+        index: where the value of each cell is, by key.
         before: the values before its last run, if these were not donated.
+        assigned: what was assigned since some run of the step, by where it is.
     """
 
-    __slots__ = ("before", "cells", "held", "keys", "name", "refs", "values")
+    __slots__ = ("assigned", "before", "cells", "held", "index", "keys", "name", "refs", "values")
 
     def __init__(self, cells: Sequence[Cell], name: str) -> None:
         self.cells = tuple(cells)
-        self.keys = tuple(cell.key for cell in cells)
-        self.held = frozenset(self.keys)
+        self.index = {cell.key: i for i, cell in enumerate(cells)}
+        self.keys = tuple(self.index)
+        self.held = self.index.keys()
+        self.assigned: dict[int, weakref.ref[Array]] = {}
         self.refs = tuple(map(weakref.ref, cells))
         self.name = name
         self.before: Sequence[Array] = ()
         self.values: Sequence[Array] = ()
+
+    def replace(self, new: Mapping[int, Array]) -> None:
+        """Take other values for some cells, by key, all in one instant."""
+        values = list(self.values)
+        for key, value in new.items():
+            values[self.index[key]] = value
+            self.assigned[self.index[key]] = weakref.ref(value)
+        self.values = tuple(values)
+
+    def computed(self) -> Sequence[Array]:
+        """Return the values that the last run of the step has computed."""
+        if not self.assigned:
+            return self.values
+        found = map(self.assigned.get, range(len(self.values)))
+        return [
+            x for x, ref in zip(self.values, found, strict=True) if ref is None or ref() is not x
+        ]
 
 
 @final
@@ -121,7 +142,7 @@ class Step(NamedTuple):
     """What is kept of a write-back until its values are known to have been computed."""
 
     name: str
-    held: frozenset[int]  # keys
+    held: Set[int]  # keys
     refs: Sequence[weakref.ref[Cell]]  # so that nothing lives on
     before: Sequence[Array]
     sample: weakref.ref[Array] | None  # one of the values, that is computed if all are

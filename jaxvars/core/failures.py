@@ -5,6 +5,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, WriteBack
 from jaxvars.errors import ExecutionError
 from jaxvars.typing import Array
@@ -13,7 +15,7 @@ from jaxvars.typing import Array
 # ---------------------------------------------------------------- steps that fail
 def doubt(write_back: WriteBack) -> None:
     """Take note that the values of a write-back, now in `STORE`, may fail to be computed."""
-    value = one_of(write_back.values)
+    value = one_of(write_back.computed())
     sample = None if value is None else weakref.ref(value)
     UNPROVEN[write_back.keys] = Step(
         write_back.name, write_back.held, write_back.refs, write_back.before, sample
@@ -49,6 +51,8 @@ def is_ready(value: Array) -> bool:
 
 def failure_of(value: Array) -> Exception | None:
     """Wait until a value is computed; return the error if it could not be."""
+    if value.__class__ is np.ndarray:
+        return None
     try:
         value.block_until_ready()
     except Exception as error:  # noqa: BLE001 - XLA has several kinds

@@ -35,6 +35,9 @@ FAST_PATH_BLOCKERS: dict[int, object] = {}
 PLACED: list[Callable[[Cell, Array, str], None]] = []
 """Callbacks for when the eager frame sets a cell's value: which, and "created" or "assigned"."""
 
+FRESH: Sequence[Array] = (None,)
+"""Said in `write_all` of values that nothing else holds."""
+
 TRACING = threading.RLock()
 """Held while user code is traced, so that a body runs once for a signature."""
 
@@ -153,12 +156,26 @@ class Frame(ABC):
         """Return the cell's value, and let the tapes see it."""
         return self._read_observed(cell) if self.observers else self.get(cell)
 
+    def look(self, cell: Cell, *, wait: bool = True) -> Array:
+        """Return the cell's value to be used at once; as `read`, but not to be kept or returned.
+
+        Args:
+            cell: whose value.
+            wait: until it is computed; else what uses it finds out whether it could be.
+        """
+        return self.read(cell)
+
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values of several cells at one moment, and let the tapes see them."""
         return list(map(self.read, cells))
 
-    def peek(self, cell: Cell) -> Array | None:
-        """Return the cell's value if it is available, to be shown: no program or tape reads it."""
+    def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
+        """Return the cell's value if it is available, to be shown: no program or tape reads it.
+
+        Args:
+            cell: whose value.
+            keep: it may be kept; else it is used at once, as `look` says.
+        """
         return None
 
     def write_all(
@@ -170,6 +187,7 @@ class Frame(ABC):
             cells: to be written.
             values: one for each. Eagerly, what the caller may hold, and donate, is copied.
             held: those of the values that the caller may hold, among others; all of them when None.
+                `FRESH` if nothing else holds any of them, the results of a program included.
         """
         for cell in cells:
             self.check_writable(cell)

@@ -25,17 +25,18 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import final
 
 import jax
 
-from jaxvars.core.cells import NEW_CELLS, SHARED, STORE, Cell
-from jaxvars.core.failures import prove
+from jaxvars.core.cells import NEW_CELLS, SHARED, STORE, UNPROVEN, Cell
+from jaxvars.core.failures import failure_of, prove
 from jaxvars.core.frame import (
     EPOCH,
     FAST_PATH_BLOCKERS,
+    FRESH,
     PLACED,
     Change,
     Created,
@@ -51,6 +52,8 @@ from jaxvars.core.store import (
     inherited,
     is_held_elsewhere,
     is_interrupting,
+    look,
+    replace,
     seek,
     stored,
     take,
@@ -75,6 +78,8 @@ from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import is_interruption
 from jaxvars.typing import Array
 
+_EVAL = context.EVAL
+
 
 @final
 class EagerFrame(Frame):
@@ -89,6 +94,13 @@ class EagerFrame(Frame):
             refuse_if_forked(f"Variable {cell.name!r} is read to compute with it")
         value = self._read_observed(cell) if self.observers else self.get(cell)
         return put_in_scope(value) if SCOPES and cell.sharding is not None else value
+
+    def look(self, cell: Cell, *, wait: bool = True) -> Array:
+        """Return the value without a mark that has the next step copy it, where that can be."""
+        if self.observers or SCOPES or NEW_CELLS or FORKED or context.place(None) is not _EVAL:
+            return self.read(cell)
+        value = look(cell)
+        return value if value is not None and not (wait and failure_of(value)) else self.read(cell)
 
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values; no step of another thread comes between."""
@@ -118,8 +130,11 @@ class EagerFrame(Frame):
             seek([cell])
         return take(cell)
 
-    def peek(self, cell: Cell) -> Array | None:
-        """Return the value from `STORE`."""
+    def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
+        """Return the value from where it is."""
+        value = None if keep or FORKED else look(cell)
+        if value is not None:
+            return value
         return self.get(cell) if context.is_eager() else take(cell)
 
     def write_all(
@@ -140,7 +155,7 @@ class EagerFrame(Frame):
                 raise foreign_write_error(cell.name)
             if theirs is None or id(value) in theirs:
                 value = context.copied(value)
-            else:
+            elif held is not FRESH:
                 kept.add(cell.key)
             pairs.append((cell, value))
         if NEW_CELLS:
@@ -152,7 +167,8 @@ class EagerFrame(Frame):
             STORE.update(new)
             SHARED.difference_update(new.keys() - kept)
 
-        exclusively(commit)
+        if kept or not replace(new.keys(), lambda _: new):
+            exclusively(commit, new)
         self._tell(cells, values)
 
     def alone(self) -> AbstractContextManager[object]:
@@ -168,13 +184,19 @@ class EagerFrame(Frame):
         if NEW_CELLS:
             seek(cells)
 
-        def replace() -> None:
-            prove([cell.key for cell in cells])
-            new = {cell.key: to_sharding(cell, change(stored(cell))) for cell, change in changes}
-            STORE.update(new)
+        keys = [cell.key for cell in cells]
+
+        def changed(old: Iterable[Array]) -> dict[int, Array]:
+            pairs = zip(changes, old, strict=True)
+            return {cell.key: to_sharding(cell, change(x)) for (cell, change), x in pairs}
+
+        def change_in_store() -> None:
+            prove(keys)
+            STORE.update(changed(map(stored, cells)))
 
         with context.at(context.EVAL):
-            exclusively(replace)
+            if not replace(keys, lambda old: None if any(map(failure_of, old)) else changed(old)):
+                exclusively(change_in_store, None if UNPROVEN else keys)
 
     def create(self, cell: Cell, value: Array) -> None:
         """Put the first value into `STORE`."""
@@ -210,9 +232,10 @@ class BoundFrame(Frame):
         self.note_inner_read()
         return self.values[cell.key] if cell.key in self.values else self.parent.read(cell)
 
-    def peek(self, cell: Cell) -> Array | None:
+    def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
         """Return the bound value, or that of the frame below."""
-        return self.values[cell.key] if cell.key in self.values else self.parent.peek(cell)
+        known = cell.key in self.values
+        return self.values[cell.key] if known else self.parent.peek(cell, keep=keep)
 
     def put(self, cell: Cell, value: Array) -> None:
         """Bind a new value."""
@@ -293,7 +316,7 @@ class CaptureFrame(Frame):
                 self.values[cell.key] = reread(self.values[cell.key], source)
         return self.values[cell.key]
 
-    def peek(self, cell: Cell) -> Array | None:
+    def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
         """Return the value if the function has read or written the cell."""
         return self.values.get(cell.key)
 

@@ -188,6 +188,8 @@ class Scattered(ArrayProxy, Owner):
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    if shape == to:
+        return True
     try:
         return np.broadcast_shapes(shape, to) == to
     except ValueError:

@@ -28,7 +28,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 import jax
@@ -68,10 +68,14 @@ _BOX = {0: object()}
 _ALONE = sys.getrefcount(_BOX[0])  # what an object counts that one dict alone holds
 
 
-def exclusively(action: Callable[[], T]) -> T:
-    """Run `action` with all values in `STORE`, while no other thread can touch them.
+def exclusively(action: Callable[[], T], keys: Collection[int] | None = None) -> T:
+    """Run `action` with values in `STORE`, while no other thread can touch them.
 
     The action may leave a write-back in `CURRENT`.
+
+    Args:
+        action: what to run.
+        keys: of the cells that it uses; all when None.
 
     Raises:
         ForeignTransformError: where waiting would never end.
@@ -84,10 +88,44 @@ def exclusively(action: Callable[[], T]) -> T:
         held = CURRENT[0]
         CURRENT[0] = BUSY
         try:
-            return _run_exclusive(action, held)
+            return _run_exclusive(action, held, keys)
         finally:
             if CURRENT[0] is BUSY:
                 CURRENT[0] = held if held is not None and held.values else None
+
+
+def replace(
+    keys: Collection[int], change: Callable[[Sequence[Array]], Mapping[int, Array] | None]
+) -> bool:
+    """Replace values in the write-back that has them, if one does; return whether that was done.
+
+    Args:
+        keys: of the cells.
+        change: takes their values; returns the new ones, which nothing else holds, by key, or None:
+            to be done in another way. Runs while no other thread can touch them.
+    """
+    held = CURRENT[0]
+    if held is None or not held.values or not held.held >= set(keys):
+        return False
+    with context.restoring(), _waiting:
+        if CURRENT[0] is not held:  # pragma: no cover - another thread has taken it meanwhile
+            return False
+        CURRENT[0] = BUSY
+        try:
+            return _run_exclusive(lambda: _replace_in(held, keys, change), held, ())
+        finally:
+            CURRENT[0] = held
+
+
+def _replace_in(
+    held: WriteBack,
+    keys: Collection[int],
+    change: Callable[[Sequence[Array]], Mapping[int, Array] | None],
+) -> bool:
+    new = change([held.values[held.index[key]] for key in keys])
+    if new is not None:
+        held.replace(new)
+    return new is not None
 
 
 def alone() -> AbstractContextManager[object]:
@@ -98,9 +136,11 @@ def alone() -> AbstractContextManager[object]:
     return contextlib.nullcontext() if is_interrupting() else _waiting
 
 
-def _run_exclusive(action: Callable[[], T], held: WriteBack | None) -> T:
+def _run_exclusive(
+    action: Callable[[], T], held: WriteBack | None, keys: Collection[int] | None
+) -> T:
     # A separate frame, by which `_enclosing_step` knows that it is below, and where values are.
-    if held is not None:
+    if held is not None and (keys is None or not held.held.isdisjoint(keys)):
         STORE.update(zip(held.keys, held.values, strict=True))
         doubt(held)
         held.values = held.before = ()
@@ -124,7 +164,7 @@ def fail(name: str, error: BaseException) -> None:
 
 def has_failed(write_back: WriteBack, *, wait: bool) -> bool:
     """Return whether the last run of the step whose values are in a write-back may have failed."""
-    value = one_of(write_back.values)
+    value = one_of(write_back.computed())
     try:
         return value is not None and (wait or is_ready(value)) and failure_of(value) is not None
     except RuntimeError:  # pragma: no cover - another thread has donated it meanwhile
@@ -211,8 +251,10 @@ def take(cell: Cell) -> Array:
     key = cell.key
     while True:
         SHARED.add(key)
-        if CURRENT[0] is not None or (UNPROVEN and _is_unproven(key)):
-            flight = _enclosing_step() if CURRENT[0] is BUSY else None
+        held = CURRENT[0]
+        is_away = held is not None and (held is BUSY or key in held.held)
+        if is_away or (UNPROVEN and _is_unproven(key)):
+            flight = _enclosing_step() if held is BUSY else None
             if flight is not None:  # in a signal handler or callback of a step
                 return _copy_in_flight(_value_in_flight(flight, cell), cell)
             exclusively(lambda: prove((key,)))
@@ -222,9 +264,24 @@ def take(cell: Cell) -> Array:
         except JaxvarsError:
             exclusively(lambda: stored(cell))  # raises, unless another thread's step had it
             continue  # pragma: no cover - which is tested where coverage is not on
-        is_safe = CURRENT[0] is None and key in SHARED and STORE.get(key) is value
+        is_safe = CURRENT[0] is held and key in SHARED and STORE.get(key) is value
         if is_safe:  # pragma: no branch - another thread has written it meanwhile
             return value
+
+
+def look(cell: Cell) -> Array | None:
+    """Return the value of a cell, to be used at once; None if it is not to be had at once.
+
+    It may not be computed yet, and fail to be. The next step may donate it, also one of another
+    thread: what is made of it then raises. So it is not to be kept or returned by the caller.
+    """
+    key, held = cell.key, CURRENT[0]
+    if held is None or (held is not BUSY and key not in held.held):
+        value = None if UNPROVEN and _is_unproven(key) else STORE.get(key)
+    else:
+        values = held.values  # none if another thread takes it meanwhile, or if it is BUSY
+        value = values[held.index[key]] if values else None
+    return value
 
 
 def take_all(cells: Collection[Cell]) -> list[Array]:

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.cells import NAMES, Cell
+from jaxvars.core.frame import FRESH
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
 from jaxvars.core.indices import widened
 from jaxvars.core.scatter import Scattered, broadcasts
@@ -58,6 +59,9 @@ def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Variable, Any],
 
     return change
 
+
+# Without NumPy's way of calling them, which takes longer than a small sum.
+_add, _subtract = jax.jit(jnp.add, inline=True), jax.jit(jnp.subtract, inline=True)
 
 DEFAULT_NAME = "Variable"
 """What a variable is called that was given no name."""
@@ -153,8 +157,13 @@ class Variable(Scattered):
         """
         return LOCAL.frame.read(self._cell)
 
-    def _peek(self) -> Array:
-        return LOCAL.frame.peek(self._cell) if FORKED else self.value
+    def _look(self) -> Array:
+        return LOCAL.frame.look(self._cell)
+
+    def _peek(self, *, keep: bool = False) -> Array:
+        if FORKED:
+            return LOCAL.frame.peek(self._cell)
+        return self.value if keep else LOCAL.frame.look(self._cell, wait=False)
 
     def read_value(self) -> Array:
         """Return the value now; TensorFlow's word for `value`."""
@@ -202,7 +211,7 @@ class Variable(Scattered):
         cell, given = self._cell, unwrap(value)
         make = functools.partial(fit, given, cell.aval.shape, cell.aval.dtype, name=cell.name)
         new = outside(make) if is_interrupting_trace() else make()
-        LOCAL.frame.write_all([cell], [new], () if is_host(given) else None)
+        LOCAL.frame.write_all([cell], [new], FRESH if is_host(given) else None)
         return self if read_value else None
 
     def assign_add(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
@@ -222,7 +231,7 @@ class Variable(Scattered):
         array([2., 3.], dtype=float32)
         """
         change = self._operand(delta, self.shape)
-        LOCAL.frame.modify(self._cell, lambda old: jnp.add(old, change))
+        LOCAL.frame.modify(self._cell, lambda old: _add(old, change))
         return self if read_value else None
 
     def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
@@ -232,7 +241,7 @@ class Variable(Scattered):
         array([0.5, 1.5], dtype=float32)
         """
         change = self._operand(delta, self.shape)
-        LOCAL.frame.modify(self._cell, lambda old: jnp.subtract(old, change))
+        LOCAL.frame.modify(self._cell, lambda old: _subtract(old, change))
         return self if read_value else None
 
     # `v += x` is `v.assign(v + x)` as one step: no other thread's change is lost.
@@ -270,7 +279,7 @@ class Variable(Scattered):
 
     def __reduce__(self) -> tuple[Callable[..., Variable], tuple[Any, ...]]:
         return _unpickle, (
-            *_dump(self._peek()),
+            *_dump(self._peek(keep=True)),
             self.name,
             self.trainable,
             dump_sharding(self._cell.sharding or _chosen_sharding(self._peek())),
@@ -283,7 +292,7 @@ class Variable(Scattered):
         yield "dtype", str(self.dtype)
         yield "trainable", self.trainable, True
         with suppress(UninitializedError):
-            if (value := LOCAL.frame.peek(self._cell)) is not None:
+            if (value := LOCAL.frame.peek(self._cell, keep=True)) is not None:
                 yield "value", value
 
     def __repr__(self) -> str:
@@ -291,10 +300,15 @@ class Variable(Scattered):
         kind = "string" if is_string(self.dtype) else str(self.dtype)
         sizes = ",".join(map(str, self.shape))
         try:
-            value = _format_value(LOCAL.frame.peek(self._cell))
+            value = self._shown()
         except UninitializedError:
             value = "without a value"
         return f"<Variable {self.name!r} {kind}[{sizes}]{flag} {value}>"
+
+    def _shown(self) -> str:
+        with suppress(Exception):  # it was donated since it was looked at, or is not computed
+            return _format_value(LOCAL.frame.peek(self._cell))
+        return _format_value(LOCAL.frame.peek(self._cell, keep=True))
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
         return _display.html_repr(self)

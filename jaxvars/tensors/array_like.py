@@ -11,7 +11,8 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,8 @@ from jaxvars.errors import DistributedError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
+
+T = TypeVar("T")
 
 BOXES: dict[type, Callable[[Any], Array]] = {}
 """Classes that are not a Face and stand for an array, and what returns that: `tf.Tensor` is one."""
@@ -40,7 +43,7 @@ def _operand(value: Any) -> Any:
     Raises:
         DtypeError: when JAX would cut NumPy's integers: `v == np.int64(2**32)` is True of 0 then.
     """
-    value = unwrap(value)
+    value = value._look() if isinstance(value, ArrayProxy) else unwrap(value)
     if isinstance(value, np.ndarray | np.generic):
         check_uncut(value, "an operand")
         return value.copy() if isinstance(value, np.ndarray) else value
@@ -49,12 +52,27 @@ def _operand(value: Any) -> Any:
 
 def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the method of an operator."""
-    return lambda self, other: compute(self.value, _operand(other))
+
+    def method(self: ArrayProxy, other: Any) -> Any:
+        value, operand = self._look(), _operand(other)
+        try:
+            return compute(value, operand)
+        except (RuntimeError, ValueError):
+            if not (is_deleted(value) or is_deleted(operand)):
+                raise
+        return compute(self.value, _operand(unwrap(other)))
+
+    return method
 
 
 def _reflect(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the method of an operator for an object on its right."""
-    return lambda self, other: compute(_operand(other), self.value)
+    return _operator(lambda value, other: compute(other, value))
+
+
+def is_deleted(value: object) -> bool:
+    """Return whether a value was donated: by another thread's step, since it was looked at."""
+    return isinstance(value, jax.Array) and not context.is_tracer(value) and value.is_deleted()
 
 
 def processes_of(value: Array) -> int:
@@ -88,9 +106,19 @@ class ArrayProxy(ABC):
     def value(self) -> Array:
         """The array it stands for now."""
 
-    def _peek(self) -> Array:
-        """Return the value, for Python or NumPy, and not to compute with it."""
+    def _look(self) -> Array:
+        """Return the value to be used at once: the next step may donate it."""
         return self.value
+
+    def _peek(self, *, keep: bool = False) -> Array:
+        """Return the value for Python or NumPy, not to compute with it; at once, unless kept."""
+        return self.value
+
+    def _to_host(self, convert: Callable[[Any], T]) -> T:
+        """Return what Python or NumPy makes of the value."""
+        with suppress(Exception):  # it was donated since it was looked at, or is not computed
+            return convert(self._peek())
+        return convert(self._peek(keep=True))
 
     # ------------------------------------------------------------ shape and type
     @property
@@ -121,11 +149,11 @@ class ArrayProxy(ABC):
     # ------------------------------------------------------------ conversion
     def numpy(self) -> Any:
         """Return the value as a separate NumPy array (it may be changed)."""
-        return np.array(whole(self._peek()))
+        return self._to_host(lambda value: np.array(whole(value)))
 
     def item(self) -> Any:
         """Return the value of a scalar as a Python number or string."""
-        return self._peek().item()
+        return self._to_host(lambda value: value.item())
 
     def astype(self, dtype: Any) -> Array:
         """Return the value converted to another dtype."""
@@ -136,7 +164,9 @@ class ArrayProxy(ABC):
         return self.value.reshape(*shape, **options)  # jnp.reshape calls this, with `order`
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
-        return np.array(whole(self._peek()), dtype=dtype, copy=copy)
+        if copy:
+            return self._to_host(lambda value: np.array(whole(value), dtype=dtype))
+        return np.array(whole(self._peek(keep=True)), dtype=dtype, copy=copy)
 
     def __jax_array__(self) -> Array:
         return self.value
@@ -147,19 +177,19 @@ class ArrayProxy(ABC):
                 f"The truth value of a variable of shape {self.shape} is ambiguous. Say what is "
                 "meant: jnp.any(v), jnp.all(v), v.size > 0, or `v is not None`."
             )
-        return bool(self._peek())
+        return self._to_host(bool)
 
     def __int__(self) -> int:
-        return int(self._peek())
+        return self._to_host(int)
 
     def __float__(self) -> float:
-        return float(self._peek())
+        return self._to_host(float)
 
     def __complex__(self) -> complex:
-        return complex(self._peek())
+        return self._to_host(complex)
 
     def __index__(self) -> int:
-        return self._peek().__index__()
+        return self._to_host(operator.index)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -175,7 +205,7 @@ class ArrayProxy(ABC):
         return bool(jnp.any(self.value == unwrap(item)))
 
     def __format__(self, spec: str) -> str:
-        return format(self._peek(), spec) if spec else str(self)
+        return self._to_host(lambda value: format(value, spec)) if spec else str(self)
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute: say what to write instead.

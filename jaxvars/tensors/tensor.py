@@ -91,10 +91,7 @@ def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
         DtypeError: when its dtype is another one.
         ShapeError: when its shape is another one.
     """
-    if isinstance(value, jax.Array) and value.dtype == dtype and not is_weak(value):
-        array = value
-    else:
-        array = fit_dtype(value, dtype, name)
+    array = fit_dtype(value, dtype, name)
     if array.shape != shape:
         raise _shape_error(name, shape, array.shape)
     return array
@@ -107,6 +104,8 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         NotATensorError: when the value is not a tensor.
         DtypeError: when its dtype is another one.
     """
+    if isinstance(value, jax.Array) and value.dtype == dtype and not is_weak(value):
+        return value
     if FORKED:
         refuse_if_forked(f"Variable {name!r} is written")
     what = f"the value for variable {name!r}"

@@ -18,7 +18,7 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import (
     AbstractContextManager,
     ContextDecorator,
@@ -239,6 +239,20 @@ def fresh(value: Array) -> Array:
 
 
 _copy = jax.jit(copy_p.bind)  # JAX runs it faster than the operation alone
+
+
+_copy_all = jax.jit(lambda *values: list(map(copy_p.bind, values)))
+
+
+def copied_all(values: Sequence[Array], at_once: bool) -> Sequence[Array]:
+    """Return values that are known in separate memory.
+
+    Args:
+        values: where they can be in one program.
+        at_once: by one program, which JAX compiles for so many values of such shapes.
+    """
+    with at(EVAL):
+        return _copy_all(*values) if at_once else list(map(_copy, values))
 
 
 def copied(value: Array) -> Array:
