@@ -371,6 +371,14 @@ def foreign_write_error(name: str) -> ForeignTransformError:
     )
 
 
+def creation_in_transform_error(name: str) -> CreationError:
+    return CreationError(
+        f"Variable {name!r} is created at {user_line()} while a plain JAX transform "
+        "(jax.jit, scan, grad, ...) traces the function: its value would be a tracer. Create it "
+        "outside, or use @jv.compile, which may create variables on its first call."
+    )
+
+
 def interrupting_write_error(name: str) -> ForeignTransformError:
     return ForeignTransformError(
         f"Variable {name!r} is assigned at {user_line()} by a signal handler or finalizer "

@@ -1,7 +1,7 @@
 """Exceptions at each place where CPython lets a signal in, one place after the other.
 
 A place is the start of a Python function or the return of a C function, in jaxvars, in Keras's
-scopes or in JAX, and each line of JAX.
+scopes or in JAX, and each line of JAX; none where handlers of signals are deferred.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from jaxvars.core.cells import BUSY, CURRENT
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.tracing import context
+from jaxvars.tracing.interruption import DEFERRING
 
 Place: TypeAlias = tuple[str, int, str, str]
 
@@ -40,7 +41,7 @@ def place_of(frame: Any, event: str, arg: Any) -> Place | None:
     is_jax = "jax/_src" in code.co_filename
     ours = code.co_filename.startswith(OURS[:1]) or any(x in code.co_filename for x in OURS[1:])
     events = ("call", "c_return", "line")[: 2 + is_jax]
-    if code.co_qualname == BREAKS or (code.co_qualname in ENDS and event == "call"):
+    if DEFERRING or code.co_qualname == BREAKS or (code.co_qualname in ENDS and event == "call"):
         return None
     if (is_jax or ours) and event in events:
         return code.co_filename, frame.f_lineno, event, getattr(arg, "__name__", code.co_qualname)

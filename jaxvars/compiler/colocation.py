@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import jax
 from jax.sharding import NamedSharding
 
-from jaxvars.core.cells import SHARED, STORE, Cell
+from jaxvars.core.cells import STORE, Cell
 from jaxvars.devices.mesh import describe_place, replicated_like
 from jaxvars.errors import ShardingError
 from jaxvars.tracing import context
@@ -79,7 +79,6 @@ def place_at(shardings: Iterable[tuple[Cell, Any]]) -> None:
         for cell, sharding in shardings
         if cell.key in STORE and STORE[cell.key].sharding != sharding
     }
-    SHARED.update(moved)  # the pieces may be the old values' own memory
     STORE.update(moved)
     for cell, sharding in shardings:
         cell.sharding = sharding

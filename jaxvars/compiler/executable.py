@@ -5,8 +5,9 @@ Rules this file keeps (`core/store.py` and `compiler/fast_path.py` have those of
   nothing can interrupt; so a step happens or does not;
 - what is both read and assigned is donated, and copied before if it may be referenced elsewhere;
 - off jit's fast path Python runs between execution and return, where an exception would lose what
-  was donated: copies take its place before (`Program`). The first run, which compiles, is given
-  copies, too, and commits when it has finished: it may fail;
+  was donated: copies take its place before (`Program`). At the first run, which is off it, the
+  program is compiled before anything is donated, and signals wait until it has returned: copies
+  would take as much memory again as the variables do;
 - only what was assigned is returned: XLA copies what passes through unchanged;
 - a program that calls back into Python donates nothing and commits when it has finished, so
   that an error in the callback changes nothing;
@@ -16,7 +17,6 @@ Rules this file keeps (`core/store.py` and `compiler/fast_path.py` have those of
 
 from __future__ import annotations
 
-import enum
 import functools
 import sys
 import weakref
@@ -42,13 +42,16 @@ from jaxvars.compiler.leaves import Traced, leaf_of
 from jaxvars.compiler.program import (
     Layout,
     Leaves,
+    Mode,
     NotTopLevel,
     Program,
     ShapeMismatch,
     SignatureMismatch,
     call_back,
+    check_room,
     check_top_level,
     copy_all,
+    copy_shared,
     finisher,
     gather_values,
     is_hot,
@@ -62,6 +65,7 @@ from jaxvars.core.staging import Staged
 from jaxvars.core.store import exclusively, fail, flush, has_failed, stored
 from jaxvars.errors import CompileError
 from jaxvars.tracing import context, jaxprs
+from jaxvars.tracing.interruption import deferred_signals
 from jaxvars.typing import Array
 
 _LARGE = 2**26  # bytes: a step that computes as much takes far longer than to check if one failed
@@ -70,27 +74,6 @@ _KEYS = frozenset({"random_seed", "random_wrap"})  # what default_prng_impl matt
 
 
 _EXECUTABLES: weakref.WeakSet[Executable] = weakref.WeakSet()
-
-
-class Mode(enum.Enum):
-    """How a program runs the next time.
-
-    mode    | XLA is given          | waits for its end | commits                   | then
-    --------|-----------------------|-------------------|---------------------------|-------------
-    COLD    | copies; it compiles   | yes: it may fail  | to the store, at the end  | one of these
-    WARM    | the variables' memory | no                | to a write-back, at once  | WARM
-    PURE    | arguments alone       | no                | nothing                   | PURE
-    CALLING | copies                | yes: it calls     | to the store, at the end  | CALLING
-            |                       | back into Python  |                           |
-
-    `Executable.renew` makes any of them COLD: a variable has been placed elsewhere. In another
-    function, under a tape or a transform a program is not run but inlined, in any mode.
-    """
-
-    COLD = enum.auto()
-    WARM = enum.auto()
-    PURE = enum.auto()
-    CALLING = enum.auto()
 
 
 @final
@@ -130,7 +113,7 @@ class Executable:
         self._inlined: tuple[Staged, Callable[..., Any]] | None = None
         self._finish = finisher(self.staged.rebuild, self._is_checked)
         self._owners: list[Callable[[], object]] = []
-        self._shared: tuple[int, ...] = ()  # keys of what was copied last
+        self._shared: Sequence[int] = ()  # keys of what was copied last
         self._array: type | None = None  # what values are when they are not tracers
         self._cool: Callable[[], Callable[[], None] | None] = lambda: None
         self._enter(Mode.COLD)
@@ -214,7 +197,9 @@ class Executable:
         if self.broke_off:
             self.broke_off = False
             self._jitted.clear_cache()  # or jit would never use its fast path for such a call
-        frame, new = sys._getframe(1) if self._donates else None, self._write_back
+        is_first = self.mode is Mode.COLD  # signals are deferred
+        frame = sys._getframe(1) if self._donates and not is_first else None
+        new = self._write_back
         while frame is not None:
             if frame.f_code is _DONATING and frame.f_locals["self"] is self:
                 old = frame.f_locals.get("old")  # none if nothing is written
@@ -230,9 +215,10 @@ class Executable:
         self.run: Callable[[Leaves], Any] = MethodType(_RUNNERS[mode], self)
 
     def _run_first(self, leaves: Leaves) -> Any:
-        """Run once on copies, which compiles."""
+        """Compile and run."""
         check_top_level()
         result = exclusively(lambda: self._warm_up(leaves))
+        flush()  # the next call looks where it is made
         touches = self._write_back.keys or self._readonly or self._inputs.shardings
         self._enter(Mode.CALLING if self.has_callbacks else Mode.WARM if touches else Mode.PURE)
         return self._make_result(result)
@@ -245,7 +231,14 @@ class Executable:
         if moved or self._inputs.shardings is not None:
             self._jitted = self._jit()
             renew_users(moved, but=self)
-        return self._run_copied(self._inputs.put(leaves))
+        leaves = self._inputs.put(leaves)
+        if self.has_callbacks:
+            return self._run_copied(leaves)
+        donated, others = gather_values(self._donated), [*self._readonly_args(), *leaves]
+        check_room(self._jitted.lower(donated, *others).compile(), donated, leaves)
+        del donated
+        with deferred_signals():
+            return self._run_donating(leaves)
 
     def _place_arguments(self, leaves: Leaves) -> None:
         """Find out where the arguments are to be."""
@@ -331,7 +324,7 @@ class Executable:
         if not write_back.keys:
             return self._call((), *self._readonly_args(), *leaves)
         if self._donates and not SHARED.isdisjoint(write_back.keys):
-            self._copy_shared()
+            self._shared = copy_shared(self._donated, self._shared)
         old = gather_values(self._donated)
         inputs = [(x,) for x in (old, *self._readonly_args(), *leaves)]
         write_back.before = () if self._donates else tuple(map(STORE.get, write_back.keys))
@@ -339,6 +332,7 @@ class Executable:
         try:
             ((write_back.values, result),) = map(self._jitted, *inputs)
             CURRENT[0] = write_back  # no call since the values were donated: see `core/store.py`
+            self._array = type(write_back.values[0])
         except SignatureMismatch:
             raise
         except BaseException:
@@ -346,14 +340,6 @@ class Executable:
             doubt(write_back)  # XLA may have the values that it was given
             raise
         return result
-
-    def _copy_shared(self) -> None:
-        """Copy what may be referenced elsewhere: in one program, if the same was copied before."""
-        shared = tuple(cell.key for cell in self._donated if cell.key in SHARED)
-        values = list(map(STORE.__getitem__, shared))
-        STORE.update(zip(shared, context.copied_all(values, shared == self._shared), strict=True))
-        SHARED.difference_update(shared)
-        self._shared = shared
 
     def _run_on_copies(self, leaves: Leaves) -> Any:
         """Run without donating anything, and commit when all is done."""
@@ -368,7 +354,6 @@ class Executable:
         if not self._write_back.keys:
             return outputs
         new, result = outputs
-        self._array = type(new[0])
         STORE.update(zip(self._write_back.keys, new, strict=True))
         return result
 

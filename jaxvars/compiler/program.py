@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeAlias, final
 
 import jax
+import jax.numpy as jnp
 
-from jaxvars.core.cells import CALLBACKS, HOT_PATH_FILE, STORE, Cell, WriteBack
+from jaxvars.core.cells import CALLBACKS, HOT_PATH_FILE, SHARED, STORE, Cell, WriteBack
 from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import PyTreeTemplate, Staged
 from jaxvars.core.store import stored
+from jaxvars.tensors.array_like import is_deleted
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Leaves: TypeAlias = Sequence[Array]
+
+_SMALL = 2**16  # bytes: to copy it takes less than to call a program
+_ROOM = 2**24  # bytes that a program may need and that are not asked for before
+
+
+class Mode(enum.Enum):
+    """How a program runs the next time.
+
+    mode    | XLA is given          | waits for its end | commits                   | then
+    --------|-----------------------|-------------------|---------------------------|-------------
+    COLD    | as one of these, once it is compiled                          | one of these
+    WARM    | the variables' memory | no                | to a write-back, at once  | WARM
+    PURE    | arguments alone       | no                | nothing                   | PURE
+    CALLING | copies                | yes: it calls     | to the store, at the end  | CALLING
+            |                       | back into Python  |                           |
+
+    `Executable.renew` makes any of them COLD: a variable has been placed elsewhere. In another
+    function, under a tape or a transform a program is not run but inlined, in any mode.
+    """
+
+    COLD = enum.auto()
+    WARM = enum.auto()
+    PURE = enum.auto()
+    CALLING = enum.auto()
 
 
 @final
@@ -63,6 +90,37 @@ def check_top_level() -> None:
         FAST_PATH_BLOCKERS and LOCAL.frame is not LOCAL.eager
     ) or context.current() is not context.EVAL:
         raise NotTopLevel
+
+
+def check_room(compiled: Any, donated: Leaves, others: Sequence[Any]) -> None:
+    """Raise what running a program would: if arguments could not be computed, or memory lacks.
+
+    For a first run, which fails more often than others, before it is given what would be lost.
+    """
+    jax.block_until_ready([x for x in others if not is_deleted(x)])
+    sizes = compiled.memory_analysis()
+    devices = {device for value in donated for device in value.sharding.addressable_devices}
+    if sizes is None or not devices:
+        return
+    need = sizes.temp_size_in_bytes + sizes.output_size_in_bytes - sizes.alias_size_in_bytes
+    if need > _ROOM:
+        jax.block_until_ready([jnp.zeros(need, jnp.int8, device=device) for device in devices])
+
+
+def copy_shared(cells: Sequence[Cell], before: Sequence[int]) -> Sequence[int]:
+    """Copy the values that may be referenced elsewhere; return the keys of the small ones.
+
+    What is small in one program, if the same was copied before. Else one after the other, so that
+    the memory of each is free before the next is copied, if nothing holds it.
+    """
+    keys = [cell.key for cell in cells if cell.key in SHARED]
+    small = [key for key in keys if STORE[key].nbytes <= _SMALL]
+    at_once = small if small == before else []
+    STORE.update(zip(at_once, context.copied_all([STORE[key] for key in at_once]), strict=True))
+    for key in set(keys).difference(at_once):
+        STORE[key] = jax.block_until_ready(context.copied(STORE[key]))
+    SHARED.difference_update(keys)
+    return small
 
 
 def copy_all(values: Leaves) -> Leaves:

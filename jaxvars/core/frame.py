@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, TypeVar, final
 
+import jax
 import numpy as np
 
 from jaxvars.core.cells import STORE, Cell
@@ -119,6 +120,16 @@ def cells_in(root: object) -> Iterator[tuple[Path, Cell]]:
     """Yield the cells of all variables in an object, with their paths."""
     for path, owner in walk(root, Owner):
         yield path, owner._cell
+
+
+def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
+    """Return the value where the cell was placed, if it was placed anywhere."""
+    chosen = cell.sharding
+    if chosen is not None and not context.is_tracer(value) and value.sharding != chosen:
+        value = jax.device_put(value, chosen)
+    for tell in PLACED:
+        tell(cell, value, verb)
+    return value
 
 
 # ---------------------------------------------------------------- frames
@@ -317,12 +328,17 @@ class Frame(ABC):
 @final
 @dataclass
 class Created:
-    """A cell that came to be while a function was traced."""
+    """A cell that came to be while a function was traced.
+
+    Attributes:
+        first: its first value, if that is known before the program runs; nothing else holds it.
+    """
 
     ref: weakref.ref[Cell]
     key: int
     name: str
     line: str
+    first: Array | None = None
 
     def is_wanting(self) -> bool:
         """Return whether the cell is there and has no value."""

@@ -15,9 +15,7 @@ Rules this file keeps:
 - a cell never holds a tracer; an exception therefore leaves nothing to restore;
 - a frame is written only from the trace it was made in: a write from inside a foreign
   transform (plain jit, grad, vmap, a scan body) would leak a tracer, and raises;
-- reads in a frame are seen by the tapes that were opened in it;
-- an inner function (a jitted one, a scan body) that JAX traced in a frame holds values that were
-  read in it. JAX may use that trace again only while they are right: see `Frame.renew`.
+- those of `core/frame.py`.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ from jaxvars.core.frame import (
     EPOCH,
     FAST_PATH_BLOCKERS,
     FRESH,
-    PLACED,
     Change,
     Created,
     FastPathBlocker,
     Frame,
     T,
+    to_sharding,
 )
 from jaxvars.core.store import (
     alone,
@@ -63,6 +61,7 @@ from jaxvars.devices.device import SCOPES, put_in_scope
 from jaxvars.errors import (
     CreationError,
     StateError,
+    creation_in_transform_error,
     foreign_write_error,
     interrupting_write_error,
     read_by_kept_rule_error,
@@ -178,12 +177,10 @@ class EagerFrame(Frame):
     def _replace(self, *changes: Change) -> None:
         """Replace the values; no other thread's change comes between."""
         cells = [cell for cell, _ in changes]
-        for cell in cells:
-            if FORKED:
-                refuse_if_forked(f"Variable {cell.name!r} is written")
+        if FORKED:
+            refuse_if_forked(f"Variable {cells[0].name!r} is written")
         if NEW_CELLS:
             seek(cells)
-
         keys = [cell.key for cell in cells]
 
         def changed(old: Iterable[Array]) -> dict[int, Array]:
@@ -199,23 +196,17 @@ class EagerFrame(Frame):
                 exclusively(change_in_store, None if UNPROVEN else keys)
 
     def create(self, cell: Cell, value: Array) -> None:
-        """Put the first value into `STORE`."""
+        """Put the first value into `STORE`; nothing else holds it, but a tape that recorded it."""
         if context.is_tracer(value) or (
             context.current() is not context.EVAL and context.is_staging()
         ):
-            raise CreationError(
-                f"Variable {cell.name!r} is created at {user_line()} while a plain JAX transform "
-                "(jax.jit, scan, grad, ...) traces the function: its value would be a tracer. "
-                "Create it outside, or use @jv.compile, which may create variables on its "
-                "first call."
-            )
-        SHARED.add(cell.key)
+            raise creation_in_transform_error(cell.name)
+        if context.place(None) is not _EVAL:
+            SHARED.add(cell.key)
         STORE[cell.key] = to_sharding(cell, value, "created")
         announce(cell)
 
-    def is_shared(self, cell: Cell) -> bool:
-        """Return whether anything besides `STORE` holds the array."""
-        return is_held_elsewhere(cell)
+    is_shared = staticmethod(is_held_elsewhere)
 
 
 @final
@@ -356,6 +347,8 @@ class CaptureFrame(Frame):
             )
         else:
             made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
+            if not context.is_tracer(value) and not is_string(cell.aval.dtype):
+                made.first, value = value, self._rename(value)
             self.created.append((made, value))
             self.values[cell.key] = self._inputs[cell.key] = value
 
@@ -454,13 +447,3 @@ def outside(fn: Callable[[], T]) -> T:
     """Run `fn` as if no function was being traced."""
     with context.at(context.EVAL):
         return within(LOCAL.eager, fn)
-
-
-def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
-    """Return the value where the cell was placed, if it was placed anywhere."""
-    chosen = cell.sharding
-    if chosen is not None and not context.is_tracer(value) and value.sharding != chosen:
-        value = jax.device_put(value, chosen)
-    for tell in PLACED:
-        tell(cell, value, verb)
-    return value

@@ -19,9 +19,11 @@ from typing import Any, final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars.core.checks import require
 from jaxvars.core.frame import Switch
+from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
 from jaxvars.typing import Array
@@ -160,3 +162,25 @@ def widened(index: Any) -> Any:
     if dtype is None or not jnp.issubdtype(dtype, jnp.integer) or dtype.itemsize >= 4:
         return index
     return index.astype(jnp.int32)
+
+
+def plain_index(index: Any) -> Any:
+    """Return an index with the values of the variables in it."""
+
+    def of(part: Any) -> Any:
+        if isinstance(part, slice):
+            return slice(unwrap(part.start), unwrap(part.stop), unwrap(part.step))
+        return widened(unwrap(part))
+
+    return jax.tree.map(of, index, is_leaf=lambda x: isinstance(x, ArrayProxy))
+
+
+def check_index(name: str, shape: tuple[int, ...], index: Any) -> None:
+    """Refuse an index of a variable that is known and out of bounds; let NumPy be the judge."""
+    if any(map(context.is_tracer, jax.tree.leaves(index))):
+        return
+    known = jax.tree.map(lambda x: np.asarray(x) if isinstance(x, jax.Array) else x, index)
+    try:
+        np.broadcast_to(np.empty((), bool), shape)[known]
+    except IndexError as error:
+        raise IndexError(f"Variable {name!r} of shape {shape}: {error}") from None

@@ -125,7 +125,8 @@ class Staged:
 
     Attributes:
         program: a closed jaxpr. Inputs: the cells read, then the arguments. Outputs: the
-            array results, then the cells written, then the first values of the cells created.
+            array results, then the cells written, then the first values of the cells created
+            that are not known before.
         reads: the cells read, in order.
         writes: the cells written, in order.
         created: the cells created, in order.
@@ -207,7 +208,8 @@ def _run_captured(
     writes = list(frame.written.values())
     created = [made for made, _ in frame.created]
     found.update(cells=frame.cells, writes=writes, created=created, rebuild=rebuild)
-    return [arrays, [frame.values[cell.key] for cell in writes], [v for _, v in frame.created]]
+    firsts = [value for made, value in frame.created if made.first is None]
+    return [arrays, [frame.values[cell.key] for cell in writes], firsts]
 
 
 @final
@@ -221,7 +223,7 @@ class BrokenOff:
     def created(self) -> Staged:
         """Return what makes the first values of the variables that have none."""
         kept = [(made, x) for made, x in self._frame.created if made.is_wanting()]
-        program, indices = self._resumed.capture([x for _, x in kept])
+        program, indices = self._resumed.capture([x for made, x in kept if made.first is None])
         reads, created = [self._frame.cells[i] for i in indices], [made for made, _ in kept]
         return Staged(
             program=program, reads=reads, writes=[], created=created, rebuild=PyTreeTemplate(())

@@ -16,7 +16,9 @@ Rules this file keeps:
   threads. `compiler/fast_path.py` keeps the same rule;
 - code that takes `CURRENT` puts it back, whatever happens;
 - a value that a caller got, or passed, is marked in `SHARED`, and copied before it is
-  donated. It is returned only while the values are in `STORE`;
+  donated. It is returned only while it is in `STORE`. What is used at once is not marked, and
+  taken from where it is (`look`); a value that nothing else holds is put where the old one is
+  (`replace`): neither empties a write-back;
 - no user code runs while `CURRENT` is `BUSY`, except a step's own callbacks;
 - XLA runs a step after its call has returned, and may fail then. So a value that a step left
   behind is returned when that step is known to have succeeded, and not before: see `prove`.

@@ -29,7 +29,7 @@ import numpy as np
 from jaxvars.core.cells import NAMES, Cell
 from jaxvars.core.frame import FRESH
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
-from jaxvars.core.indices import widened
+from jaxvars.core.indices import check_index, plain_index
 from jaxvars.core.scatter import Scattered, broadcasts
 from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.devices.mesh import on_mesh, sharding_for
@@ -337,8 +337,8 @@ class Slice(ArrayProxy):
 
     def __init__(self, variable: Variable, index: Any) -> None:
         self.variable = variable
-        self.index = _plain_index(index)
-        _check_index(variable, self.index)
+        self.index = plain_index(index)
+        check_index(variable.name, variable.shape, self.index)
         self._whole = variable.value
         self._taken: Array = None
 
@@ -366,7 +366,7 @@ class Slice(ArrayProxy):
         return whole if read_value else None
 
     def __getitem__(self, index: Any) -> Array:
-        return self.value[_plain_index(index)]
+        return self.value[plain_index(index)]
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -402,28 +402,6 @@ def _broadcast(value: Array, shape: tuple[int, ...], name: str) -> Array:
             f"broadcast to the requested shape, {shape}."
         )
     return (np if isinstance(value, np.ndarray) else jnp).broadcast_to(value, shape).copy()
-
-
-def _plain_index(index: Any) -> Any:
-    """Return an index with the values of the variables in it."""
-
-    def of(part: Any) -> Any:
-        if isinstance(part, slice):
-            return slice(unwrap(part.start), unwrap(part.stop), unwrap(part.step))
-        return widened(unwrap(part))
-
-    return jax.tree.map(of, index, is_leaf=lambda x: isinstance(x, ArrayProxy))
-
-
-def _check_index(variable: Variable, index: Any) -> None:
-    """Refuse an index that is known and out of bounds; let NumPy be the judge."""
-    if any(map(context.is_tracer, jax.tree.leaves(index))):
-        return
-    known = jax.tree.map(lambda x: np.asarray(x) if isinstance(x, jax.Array) else x, index)
-    try:
-        np.broadcast_to(np.empty((), bool), variable.shape)[known]
-    except IndexError as error:
-        raise IndexError(f"Variable {variable.name!r} of shape {variable.shape}: {error}") from None
 
 
 def _format_value(value: Array | None) -> str:

@@ -70,6 +70,9 @@ def _reflect(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return _operator(lambda value, other: compute(other, value))
 
 
+_equal, _unequal = _operator(operator.eq), _operator(operator.ne)
+
+
 def is_deleted(value: object) -> bool:
     """Return whether a value was donated: by another thread's step, since it was looked at."""
     return isinstance(value, jax.Array) and not context.is_tracer(value) and value.is_deleted()
@@ -223,12 +226,12 @@ class ArrayProxy(ABC):
     def __eq__(self, other: object) -> Any:
         if other is None:
             return False
-        return self.value == _operand(other)
+        return _equal(self, other)
 
     def __ne__(self, other: object) -> Any:
         if other is None:
             return True
-        return self.value != _operand(other)
+        return _unequal(self, other)
 
     __lt__ = _operator(operator.lt)
     __le__ = _operator(operator.le)

@@ -244,15 +244,10 @@ _copy = jax.jit(copy_p.bind)  # JAX runs it faster than the operation alone
 _copy_all = jax.jit(lambda *values: list(map(copy_p.bind, values)))
 
 
-def copied_all(values: Sequence[Array], at_once: bool) -> Sequence[Array]:
-    """Return values that are known in separate memory.
-
-    Args:
-        values: where they can be in one program.
-        at_once: by one program, which JAX compiles for so many values of such shapes.
-    """
+def copied_all(values: Sequence[Array]) -> Sequence[Array]:
+    """Return values in separate memory, by one program, compiled for that many of such shapes."""
     with at(EVAL):
-        return _copy_all(*values) if at_once else list(map(_copy, values))
+        return _copy_all(*values)
 
 
 def copied(value: Array) -> Array:

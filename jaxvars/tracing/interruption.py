@@ -15,6 +15,7 @@ import inspect
 import itertools
 import signal
 import sys
+import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterable
@@ -68,6 +69,60 @@ class overlooking(AbstractContextManager[None]):  # noqa: N801 - a statement, `w
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         return isinstance(error, Exception) and not is_of_handler(error)
+
+
+@final
+class deferred_signals(AbstractContextManager[None]):  # noqa: N801 - a statement
+    """Have the handlers of signals run at the end, not in the middle; in the main thread."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[int, Any] = {}
+        self._came: dict[int, None] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return  # Python runs no handler here
+        try:
+            for number in _SIGNALS:
+                if callable(handler := _signal.getsignal(number)):
+                    self._handlers[number] = handler
+                    _signal.signal(number, self._note)
+        except BaseException:  # of a signal that was not deferred yet
+            self._restore()
+            raise
+        DEFERRING.append(None)
+
+    def __exit__(self, *_: object) -> None:
+        if self._handlers:
+            DEFERRING.pop()
+            self._restore()
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self._came[number] = None
+
+    def _restore(self) -> None:
+        try:
+            while self._handlers:
+                number, handler = next(iter(self._handlers.items()))
+                _signal.signal(number, handler)
+                del self._handlers[number]
+        finally:
+            if self._handlers:  # a handler that is back has raised
+                self._restore()
+            elif self._came:
+                self._deliver()
+
+    def _deliver(self) -> None:
+        try:
+            while self._came:
+                signal.raise_signal(self._came.popitem()[0])
+        finally:
+            if self._came:
+                self._deliver()
+
+
+DEFERRING: list[None] = []
+"""Not empty while handlers of signals are deferred."""
 
 
 def _is_called_back(frame: FrameType) -> bool:

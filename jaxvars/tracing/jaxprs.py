@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,6 +16,7 @@ import jax
 import jax.core
 import numpy as np
 from jax.extend import core as jex
+from jax.extend.core.primitives import copy_p
 
 from jaxvars.tracing.context import JAX_FOLDER
 from jaxvars.tracing.identity import Same, exact, held
@@ -28,6 +30,25 @@ def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
     eqns, needed = needed_equations([e for e in jaxpr.eqns if not e.effects], outputs)
     used = [var in needed for var in jaxpr.invars]
     return close_jaxpr(closed, _slice(jaxpr, used, eqns, outputs, result_paths=None)), used
+
+
+def own_outputs(closed: Any) -> tuple[Any, list[bool]]:
+    """Return a closed jaxpr and, for each output, whether its memory is made for it alone.
+
+    That is a copy, or what is filled with one value: which needs no copy, and gets none.
+    """
+    jaxpr = open_jaxpr(closed)
+    every = itertools.chain(jaxpr.outvars, *(eqn.invars for eqn in jaxpr.eqns))
+    uses = Counter(x for x in every if not isinstance(x, jex.Literal))
+    alone = {x: eqn for eqn in jaxpr.eqns for x in eqn.outvars if uses[x] == 1}
+    copies = {x: eqn.invars[0] for x, eqn in alone.items() if eqn.primitive is copy_p}
+    fills = {x for x, eqn in alone.items() if eqn.primitive.name == "broadcast_in_dim"
+             and isinstance(eqn.invars[0], jex.Literal)}  # fmt: skip
+    is_own = [not isinstance(x, jex.Literal) and x in copies for x in jaxpr.outvars]
+    filled = {x: of for x, of in copies.items() if not isinstance(of, jex.Literal) and of in fills}
+    outputs = [filled.get(x, x) if own else x for x, own in zip(jaxpr.outvars, is_own, strict=True)]
+    eqns = [eqn for eqn in jaxpr.eqns if not (eqn.primitive is copy_p and eqn.outvars[0] in filled)]
+    return close_jaxpr(closed, jaxpr.replace(eqns=eqns, outvars=outputs)), is_own
 
 
 def _slice(jaxpr: Any, used: list[bool], eqns: Any, outputs: Any, **changes: Any) -> Any:

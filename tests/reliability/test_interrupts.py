@@ -130,8 +130,12 @@ def test_a_step_that_takes_the_values_out_of_the_store():
     a, b, step = make_pair()
     for _ in range(3):
         step(1.0)
-    look = functools.partial(whole, a, b)
-    assert sweep(look, lambda: step(1.0), look, count=100, again=True) > 10
+
+    def take() -> None:
+        whole(a, b)
+        assert len({x for v in (a, b) for x in v.value.tolist()}) == 1
+
+    assert sweep(take, lambda: step(1.0), take, count=100, again=True) > 10
 
 
 def test_assignments_and_reads():

@@ -15,7 +15,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.errors import ForeignTransformError, TapeError
-from jaxvars.tracing import context
+from jaxvars.tracing import context, interruption
 
 
 @pytest.fixture
@@ -329,3 +329,31 @@ def test_what_a_handler_raises_is_raised_and_not_part_of_the_function(where: str
     if where == "if":
         step(jnp.float32(-1.0))
         assert float(v) == 0.0
+
+
+# ---------------------------------------------------------------- deferred signals
+def test_signals_that_are_deferred_come_at_the_end(on_signal: Any):
+    came: list[str] = []
+    on_signal(lambda: came.append("handler"))
+    handler = signal.getsignal(signal.SIGUSR1)
+    with interruption.deferred_signals():
+        assert interruption.DEFERRING
+        signal.raise_signal(signal.SIGUSR1)
+        came.append("end")
+    assert came == ["end", "handler"]
+    assert signal.getsignal(signal.SIGUSR1) is handler
+    assert not interruption.DEFERRING
+
+
+def test_a_deferred_signal_whose_handler_raises_and_one_after_it(on_signal: Any):
+    came: list[str] = []
+    on_signal(lambda: came.append("handler"))
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), interruption.deferred_signals():  # noqa: PT012 - one after the other
+            signal.raise_signal(signal.SIGUSR1)
+            signal.raise_signal(signal.SIGINT)
+        assert came == ["handler"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, old)
