@@ -229,11 +229,18 @@ def import_cycle(package: Path) -> list[str]:
     return []
 
 
+def with_word(folder: Path, *words: str) -> Iterator[tuple[str, ast.Module]]:
+    """The files in whose text one of the words is, and their trees: few have to be parsed."""
+    for file in files(folder):
+        text = (folder / file).read_text(encoding="utf-8")
+        if any(word in text for word in words):
+            yield file, ast.parse(text, filename=str(folder / file))
+
+
 def banned_names(folder: Path, banned: tuple[str, ...]) -> list[str]:
     """Uses of a banned module, or of anything in it, as `file:line name`."""
     found: set[str] = set()
-    for file in files(folder):
-        tree = parse(folder / file)
+    for file, tree in with_word(folder, *(name.rpartition(".")[2] for name in banned)):
         for use in (*import_uses(tree, folder.name), *attribute_uses(tree)):
             if any(f"{use.name}.".startswith(f"{name}.") for name in banned):
                 found.add(f"{file}:{use.line} {use.name}")
@@ -243,8 +250,8 @@ def banned_names(folder: Path, banned: tuple[str, ...]) -> list[str]:
 def asserts(package: Path) -> list[str]:
     return [
         f"{file}:{node.lineno}"
-        for file in files(package)
-        for node in ast.walk(parse(package / file))
+        for file, tree in with_word(package, "assert")
+        for node in ast.walk(tree)
         if isinstance(node, ast.Assert)
     ]
 

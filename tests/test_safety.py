@@ -34,7 +34,7 @@ def in_process(run_python: Callable[..., Any], program: str, **options: Any) -> 
 
 # ---------------------------------------------------------------- Ctrl-C
 _INTERRUPTED = """
-    import _thread, random, signal, sys, threading, time
+    import _thread, itertools, random, signal, sys, threading, time
     import jax, jax.numpy as jnp, numpy as np
     import jaxvars as jv
 
@@ -58,19 +58,19 @@ _INTERRUPTED = """
     for _ in range(3):
         step(x), other(), method(model, x)
 
-    interrupts = torn = 0
+    interrupts = torn = turn = 0
     armed, stop = [], []  # not events: an interrupt in the middle of one can leave its lock taken
 
     def interrupt():
-        rng, last = random.Random(0), time.monotonic()
+        rng, sent = random.Random(0), 0
         while not stop:
             if armed:
                 time.sleep(rng.random() * 3e-4)
                 armed.clear()
-                last = time.monotonic()
+                sent = turn
                 _thread.interrupt_main()
-            elif time.monotonic() - last > 20:  # Python swallows one that meets a finalizer
-                last = time.monotonic()
+            elif turn > sent + 100 and not armed:  # Python swallows one that meets a finalizer
+                sent = turn
                 _thread.interrupt_main()
             else:
                 time.sleep(1e-5)
@@ -79,7 +79,7 @@ _INTERRUPTED = """
     while interrupts < wanted:
         try:
             armed.append(True)
-            while True:
+            for turn in itertools.count(turn):
                 if kind == "steady":
                     step(x)
                 elif kind == "model":
