@@ -57,6 +57,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_WideNumbers())  # for the package's examples, too
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Collect no garbage while modules and tests are: they make little, and it takes seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in in_sweeps(items):

@@ -24,9 +24,10 @@ def test_every_operation_is_on_the_page():
 
 
 def test_every_public_name_is_on_the_page():
+    namespaces = _page.namespaces()
     for space in ("", "math", "nn", "random", "train", "errors", "debugging"):
-        module = _page.namespaces()[space]
-        listed = {name for name in dir(module) if name not in _page.namespaces()}
+        module = namespaces[space]
+        listed = {name for name in dir(module) if name not in namespaces}
         prefix = f"tf.{space}." if space else "tf."
         modules = {name for name in listed if type(getattr(module, name)) is type(tf)}
         groups = {name for name in listed if any(n.startswith(f"{prefix}{name}.") for n in NAMES)}
