@@ -102,6 +102,7 @@ SWEEPS: dict[str, str] = {
         test_comparisons_are_those_of_the_numbers test_what_fails_says_what test_what_holds
         test_what_is_infinitely_far_is_not_near
     """,
+    "tests/planning/test_plan.py": "test_it_is_what_runs",
     "tests/parallel/test_strategies.py": "test_a_strategy_gives_the_same_result_as_one_device",
     "tests/parallel/test_processes.py": """
         test_a_killed_worker_leaves_no_trace_in_the_values
@@ -178,7 +179,7 @@ SWEEPS: dict[str, str] = {
         test_every_draw_is_the_same_compiled test_first_used_anywhere
         test_gamma_is_differentiated_by_its_shape_parameter
         test_global_generator_and_stateless_functions_agree test_integers test_kolmogorov_smirnov
-        test_logits_of_few_bits_prefer_no_class test_shapes
+        test_logits_of_few_bits_prefer_no_class test_parameters_broadcast test_shapes
         test_the_end_of_a_range_may_be_one_more_than_the_largest test_the_same_stream_everywhere
     """,
     "tests/autodiff/test_recording.py": """
@@ -205,7 +206,8 @@ SWEEPS: dict[str, str] = {
     "tests/autodiff/test_tape_anywhere.py": """
         test_a_function_with_a_rule_for_batches_of_many_sizes test_a_linen_module_under_a_tape
         test_a_penalty_on_the_gradient test_an_array_of_the_tape_closed_over_by_any_transform
-        test_losses_of_optax test_random_values_are_constants test_tapes_around_a_shard_map
+        test_an_nnx_module_under_a_tape test_losses_of_optax test_random_values_are_constants
+        test_tapes_around_a_shard_map
     """,
     "tests/autodiff/test_tape_assigns.py": """
         test_through_assigns_is_the_gradient_of_the_pure_function
