@@ -39,8 +39,7 @@ def dilation2d(
     least = -np.inf if input.dtype.kind not in "iu" else np.iinfo(input.dtype).min
     padded = jnp.pad(input, [(0, 0), *pads, (0, 0)])
     inside = np.pad(np.ones((1, *input.shape[1:3], 1), bool), [(0, 0), *pads, (0, 0)])
-    counts = [(n - r) // s + 1 for n, r, s in zip(padded.shape[1:3], windows, steps, strict=True)]
-    seen, known = (places_in(x, filters.shape[:2], steps, gaps, counts) for x in (padded, inside))
+    seen, known = (places_in(x, filters.shape[:2], steps, gaps) for x in (padded, inside))
     made: Any = None
     for x, is_known, weight in zip(seen, known, filters.reshape(-1, filters.shape[2]), strict=True):
         part = jnp.where(is_known, x + weight, jnp.asarray(least, input.dtype))

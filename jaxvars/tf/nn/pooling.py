@@ -1,13 +1,16 @@
 """Pools of `tf.nn`, and moves between space and channels.
 
 Rules this file keeps:
-- what is padded does not count in a mean, and never is the largest.
+- what is padded does not count in a mean, and never is the largest;
+- the derivative of the largest element is that of the first of equal ones. It is found by comparing
+  and selecting, which on CPUs is far faster than what XLA makes of `select_and_scatter`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import jax
@@ -28,7 +31,12 @@ from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.typing import Array
 
+Arrays: TypeAlias = tuple[Array, ...]
 Sizes: TypeAlias = tuple[int, ...]
+Windows: TypeAlias = tuple[Sizes, Sizes, Sizes, tuple[tuple[int, int], ...]]
+"""Sizes, steps, gaps and paddings of windows, for every axis."""
+
+_FEW = 4  # elements that are compared one after another
 
 
 def _reduce_windows(
@@ -44,22 +52,54 @@ def _reduce_windows(
     for axis, pair in zip(where.axes, found, strict=True):
         pads[axis] = pair
     everywhere = [tuple(where.everywhere(each)) for each in (sizes, steps, gaps)]
-    rest = (*everywhere[:2], tuple(pads), None, everywhere[2])
-    made = (_mean if mean else _largest)(flat, rest)
+    made = (_mean if mean else _largest)(flat, (*everywhere, tuple(pads)))
     return made.reshape(*batch, *made.shape[1:])
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _largest(x: Array, rest: Any) -> Array:
-    least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
-    return jax.lax.reduce_window(x, np.asarray(least, x.dtype)[()], jax.lax.max, *rest)
+def _largest(x: Array, windows: Windows) -> Array:
+    return _largest_of((x,), windows)[0]
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _mean(x: Array, rest: Any) -> Array:
+def _largest_of(xs: Arrays, windows: Windows) -> Arrays:
+    """Return the largest element of each window of the first array, and what others have there."""
+    sizes, steps, gaps, pads = windows
+    least = -np.inf if xs[0].dtype.kind not in "iu" else np.iinfo(xs[0].dtype).min
+    fills = (least, *[0] * (len(xs) - 1))
+    xs = tuple(jnp.pad(x, pads, constant_values=fill) for x, fill in zip(xs, fills, strict=True))
+    if math.prod(sizes) <= _FEW:
+        return _compare(xs, sizes[1:], steps[1:], gaps[1:])
+    for axis in reversed(range(1, len(sizes))):  # the first of equals in rows, then of rows
+        xs = _along(xs, axis, sizes[axis], steps[axis], gaps[axis])
+    return xs
+
+
+def _along(xs: Arrays, axis: int, size: int, step: int, gap: int) -> Arrays:
+    if size > _FEW:  # the larger of two halves, which may overlap
+        half = size // 2
+        xs = _along(xs, axis, size - half, 1, gap)
+        size, gap = 2, half * gap
+    rest = [1] * (xs[0].ndim - 1 - axis)
+    return _compare(xs, *([1] * (axis - 1) + [n, *rest] for n in (size, step, gap)))
+
+
+def _compare(xs: Arrays, sizes: Sequence[int], steps: Sequence[int], gaps: Sequence[int]) -> Arrays:
+    made, *others = zip(*(places_in(x, sizes, steps, gaps) for x in xs), strict=True)
+    for part in others:
+        stays = (made[0] >= part[0]) | (made[0] != made[0])  # NaN is the largest
+        made = tuple(jax.lax.select(stays, x, y) for x, y in zip(made, part, strict=True))
+    return made
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _mean(x: Array, windows: Windows) -> Array:
+    sizes, steps, gaps, pads = windows
     zero = np.asarray(0, x.dtype)[()]
-    counts = jax.lax.reduce_window(jnp.ones_like(x), zero, jax.lax.add, *rest)
-    return jax.lax.reduce_window(x, zero, jax.lax.add, *rest) / counts
+    total, count = (
+        jax.lax.reduce_window(each, zero, jax.lax.add, sizes, steps, pads, None, gaps)
+        for each in (x, jnp.ones_like(x[:1]))
+    )
+    return total / count
 
 
 def _pool(
@@ -149,10 +189,7 @@ def pool(
     input: Array, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
     data_format: Any = None, dilations: Any = None,
 ) -> Array:  # fmt: skip
-    """Return the mean (AVG) or largest element (MAX) of each window.
-
-    Differs from TensorFlow: a pool that is dilated and takes the largest has no derivative.
-    """
+    """Return the mean (AVG) or largest element (MAX) of each window."""
     if pooling_type not in ("AVG", "MAX"):
         raise refused_value(f"`pooling_type` must be one of AVG, MAX. Received: {pooling_type}")
     where = layout(len(np.asarray(window_shape).ravel()), data_format)
@@ -179,25 +216,10 @@ def max_pool_with_argmax(
     places = jnp.arange(count, dtype=dtype).reshape(
         input.shape if batch == 0 else (1, *input.shape[1:])
     )
-    values = _windows(input, sizes, steps, padding, where, -np.inf)
-    found = jnp.argmax(values, axis=0)[None]
-    indices = _windows(jnp.broadcast_to(places, input.shape), sizes, steps, padding, where, 0)
-    return (
-        jnp.take_along_axis(values, found, axis=0)[0],
-        jnp.take_along_axis(indices, found, axis=0)[0],
-    )
-
-
-def _windows(
-    x: Array, sizes: Sizes, steps: Sizes, padding: Any, where: Layout, fill: float
-) -> Array:
-    """Return the elements of all windows, along a new first axis."""
-    pads = paddings(padding, x.shape[1:3], sizes, steps, where)
-    padded = jnp.pad(x, [(0, 0), *pads, (0, 0)], constant_values=fill)
-    counts = [
-        (n - m) // step + 1 for n, m, step in zip(padded.shape[1:3], sizes, steps, strict=True)
-    ]
-    return jnp.stack(list(places_in(padded, sizes, steps, (1, 1), counts)))
+    pads = paddings(padding, input.shape[1:3], sizes, steps, where)
+    windows = (where.everywhere(sizes), where.everywhere(steps), (1,) * 4, ((0, 0), *pads, (0, 0)))
+    values, indices = _largest_of((input, jnp.broadcast_to(places, input.shape)), windows)
+    return values, indices
 
 
 # ---------------------------------------------------------------- space and channels

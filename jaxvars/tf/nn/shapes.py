@@ -136,12 +136,18 @@ def as_one_batch(x: Array, where: Layout, name: str) -> tuple[Array, tuple[int, 
 
 
 def places_in(
-    x: Array, sizes: Sequence[int], steps: Sequence[int], gaps: Sequence[int], counts: Sequence[int]
+    x: Array, sizes: Sequence[int], steps: Sequence[int], gaps: Sequence[int]
 ) -> Iterator[Array]:
-    """Yield, for each place in the windows over images, what all of the windows have there."""
+    """Yield, for each place in the windows over the axes after the first, what they have there."""
+    counts = [
+        max((n - far) // step + 1, 0)
+        for n, far, step in zip(x.shape[1:], reach(sizes, gaps), steps, strict=False)
+    ]
     for place in itertools.product(*map(range, sizes)):
-        rows, columns = (
-            slice(i * gap, i * gap + count * step, step)
-            for i, gap, count, step in zip(place, gaps, counts, steps, strict=True)
-        )
-        yield x[:, rows, columns]
+        yield x[
+            :,
+            *(
+                slice(i * gap, i * gap + count * step, step)
+                for i, gap, count, step in zip(place, gaps, counts, steps, strict=True)
+            ),
+        ]
