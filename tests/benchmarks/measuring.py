@@ -26,14 +26,16 @@ def turn(step: Step, steps: int) -> float:
     return (time.perf_counter() - start) / steps * 1e6
 
 
-def print_ratios(cases: dict[str, tuple[Step, Step]]) -> None:
+def print_ratios(
+    cases: dict[str, tuple[Step, Step]], rounds: int = ROUNDS, times_each: int = CALLS
+) -> None:
     """Print the smallest times of two calls each, which take turns, and their ratio."""
     print(f"jax {jax.__version__}, {jax.devices()[0].device_kind}")
     for name, calls in cases.items():
         times: list[list[float]] = [[], []]
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for which, call in enumerate(calls):
-                times[which].append(timeit.timeit(call, number=CALLS) / CALLS * 1e6)
+                times[which].append(timeit.timeit(call, number=times_each) / times_each * 1e6)
         mine, theirs = map(min, times)
         print(f"{name:18} {mine:7.1f} us  {theirs:7.1f} us  x{mine / theirs:.2f}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -107,6 +109,109 @@ def test_a_loss_differentiates_twice():
     p = tf.nn.softmax(x).numpy()[0]
     close(gradient[0], p - [1.0, 0.0, 0.0])
     close(outer.jacobian(gradient, x)[0, :, 0, :], np.diag(p) - np.outer(p, p))
+
+
+# ---------------------------------------------------------------- pools
+def first_of_equals(x, sizes, steps, pads, gaps):
+    """Return the largest elements of windows, and how often each element is the first of them."""
+    padded = np.pad(x.astype("f8"), pads, constant_values=-np.inf)
+    far = [(size - 1) * gap + 1 for size, gap in zip(sizes, gaps, strict=True)]
+    starts = [
+        range(0, n - m + 1, step) for n, m, step in zip(padded.shape, far, steps, strict=True)
+    ]
+    made, counts = [], np.zeros(padded.shape)
+    for start in itertools.product(*starts):
+        where = tuple(slice(i, i + m, gap) for i, m, gap in zip(start, far, gaps, strict=True))
+        made.append(padded[where].max())
+        counts[where].flat[padded[where].argmax()] += 1
+    inside = tuple(slice(low, low + n) for (low, _), n in zip(pads, x.shape, strict=True))
+    return np.reshape(made, [len(each) for each in starts]), counts[inside]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "compiled"), [("float32", False), ("float16", True), ("bfloat16", True)]
+)
+@pytest.mark.parametrize(
+    ("shape", "sizes", "steps", "pads", "gaps", "pool"),
+    [
+        ((2, 4, 6, 2), (2, 2), (2, 2), (0, 0), (1, 1), lambda x: tf.nn.max_pool(x, 2, 2, "VALID")),
+        ((2, 7, 5, 3), (3, 3), (2, 2), (1, 1), (1, 1), lambda x: tf.nn.max_pool(x, 3, 2, "SAME")),
+        ((1, 9, 8, 1), (7, 5), (1, 2), (2, 1), (1, 1),
+         lambda x: tf.nn.max_pool2d(x, [7, 5], [1, 2], [[0, 0], [2, 2], [1, 1], [0, 0]])),
+        ((1, 9, 8, 1), (9, 8), (9, 8), (0, 0), (1, 1),
+         lambda x: tf.nn.max_pool_with_argmax(x, [9, 8], [9, 8], "VALID")[0]),
+        ((2, 5, 5, 2), (3, 3), (1, 1), (1, 1), (1, 1),
+         lambda x: tf.nn.max_pool_with_argmax(x, 3, 1, "SAME")[0]),
+        ((2, 11, 2), (6,), (3,), (0,), (1,), lambda x: tf.nn.max_pool1d(x, 6, 3, "VALID")),
+        ((1, 4, 4, 3, 2), (2, 2, 2), (1, 1, 1), (0, 0, 0), (1, 1, 1),
+         lambda x: tf.nn.max_pool3d(x, 2, 1, "VALID")),
+        ((1, 9, 8, 1), (2, 5), (1, 1), (0, 0), (3, 1),
+         lambda x: tf.nn.pool(x, [2, 5], "MAX", dilations=[3, 1])),
+    ],
+)  # fmt: skip
+def test_the_first_of_equals_has_the_derivative(
+    shape, sizes, steps, pads, gaps, pool, dtype, compiled
+):
+    x = np.random.default_rng(1).integers(0, 3, shape)
+    everywhere = [(1, *each, 1) for each in (sizes, steps, gaps)]
+    pairs = [(0, 0), *((n, n) for n in pads), (0, 0)]
+    wanted, counts = first_of_equals(x, *everywhere[:2], pairs, everywhere[2])
+
+    def both(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            made = pool(x)
+        return made, tape.gradient(made, x)
+
+    made, gradient = (tf.function(both) if compiled else both)(tf.constant(x, dtype))
+    close(tf.cast(made, tf.float64), wanted)
+    close(tf.cast(gradient, tf.float64), counts)
+
+
+def test_a_pool_differentiates_in_both_modes_and_twice():
+    x, direction = noise(2, 5, 5, 1), noise(2, 5, 5, 2)[..., :1]
+    v = tf.Variable(x)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            made = tf.reduce_sum(tf.nn.max_pool2d(v, 3, 2, "SAME") ** 3)
+        gradient = tape.gradient(made, v)
+    second = outer.gradient(gradient, v, direction)
+    with tf.autodiff.ForwardAccumulator(v, direction) as forward:
+        largest = tf.nn.max_pool2d(v, 3, 2, "SAME")
+    moved = forward.jvp(largest)
+    close(tf.reduce_sum(3 * largest**2 * moved), tf.reduce_sum(gradient * direction))
+    close(tf.reduce_sum(second * direction), tf.reduce_sum(6 * largest * moved**2))
+    each = tf.vectorized_map(lambda x: tf.nn.max_pool2d(x[None], 3, 2, "SAME")[0], x)
+    close(each, largest)
+
+
+@pytest.mark.parametrize("size", [4, 6])
+def test_nan_is_the_largest(size):
+    x = tf.constant([[[3.0], [np.nan], [5.0], [np.nan], [-np.inf], [1.0]]])[:, :size]
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        made = tf.nn.max_pool1d(x, size, 1, "VALID")
+    assert np.isnan(made.numpy()).all()
+    assert tape.gradient(made, x).numpy().ravel().tolist() == [0, 1, 0, 0, 0, 0][:size]
+
+
+def test_pools_of_integers():
+    x = tf.constant([[[-5], [-7], [3], [-128]]], tf.int8)
+    made = tf.nn.max_pool1d(x, 2, 2, [[0, 0], [1, 1], [0, 0]])
+    assert made.numpy().ravel().tolist() == [-5, 3, -128]
+
+
+def test_the_derivative_of_a_pool_scatters_nothing():
+    @tf.function
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            made = tf.nn.max_pool2d(x, 3, 2, "SAME")
+        return tape.gradient(made, x)
+
+    program = gradient.experimental_get_compiler_ir(tf.ones([2, 8, 8, 1]))("hlo")
+    assert "stablehlo.select" in program
+    assert "scatter" not in program
 
 
 # ---------------------------------------------------------------- dropout

@@ -51,8 +51,8 @@ def _reduce_windows(
     found = paddings(padding, spatial, reach(sizes, gaps), steps, where)
     for axis, pair in zip(where.axes, found, strict=True):
         pads[axis] = pair
-    everywhere = [tuple(where.everywhere(each)) for each in (sizes, steps, gaps)]
-    made = (_mean if mean else _largest)(flat, (*everywhere, tuple(pads)))
+    sizes, steps, gaps = map(where.everywhere, (sizes, steps, gaps))
+    made = (_mean if mean else _largest)(flat, (sizes, steps, gaps, tuple(pads)))
     return made.reshape(*batch, *made.shape[1:])
 
 
@@ -95,9 +95,10 @@ def _compare(xs: Arrays, sizes: Sequence[int], steps: Sequence[int], gaps: Seque
 def _mean(x: Array, windows: Windows) -> Array:
     sizes, steps, gaps, pads = windows
     zero = np.asarray(0, x.dtype)[()]
+    ones = jnp.ones([n if size > 1 else 1 for n, size in zip(x.shape, sizes, strict=True)], x.dtype)
     total, count = (
         jax.lax.reduce_window(each, zero, jax.lax.add, sizes, steps, pads, None, gaps)
-        for each in (x, jnp.ones_like(x[:1]))
+        for each in (x, ones)
     )
     return total / count
 
