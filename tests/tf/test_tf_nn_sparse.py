@@ -141,6 +141,15 @@ def test_pools_of_fractional_sizes():
         tf.nn.fractional_max_pool(x, 0.5)
 
 
+def test_the_first_of_equals_in_a_pool_of_fractional_sizes():
+    x = tf.Variable(tf.constant([[0.0, 0, 0, 1], [0, 0, 1, 0], [0, 2, 0, 0]])[None, :, :, None])
+    with tf.GradientTape() as tape:
+        made = tf.nn.fractional_max_pool(x, [1.0, 3.0, 2.0, 1.0]).output
+    assert made.numpy().ravel().tolist() == [2, 1]
+    found = tape.gradient(made, x).numpy()[0, :, :, 0]
+    assert found.tolist() == [[0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]
+
+
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 def test_blocks_are_a_dilated_convolution(padding):
     x = np.arange(20, dtype=np.float32).reshape(1, 4, 5, 1)

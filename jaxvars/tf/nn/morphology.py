@@ -125,7 +125,7 @@ def _fractional(
         for key, n, size in zip(keys, x.shape[1:3], sizes, strict=True)
     )
     pool = _mean_within if is_mean else _largest_within
-    made = pool(pool(x, rows, 1, overlaps), columns, 2, overlaps)
+    made = pool(pool(x, columns, 2, overlaps), rows, 1, overlaps)
     return FractionalPool(Tensor(made), Tensor(rows), Tensor(columns))
 
 
@@ -167,9 +167,10 @@ def _inside(size: int, places: Array, overlaps: bool) -> Array:
 
 def _largest_within(x: Array, places: Array, axis: int, overlaps: bool) -> Array:
     inside = _inside(x.shape[axis], places, overlaps)
-    moved = jnp.moveaxis(x, axis, -1)[..., None, :]
+    moved = jnp.moveaxis(x, axis, -1)
     least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
-    made = jnp.max(jnp.where(inside, moved, jnp.asarray(least, x.dtype)), -1)
+    known = jnp.where(inside, moved[..., None, :], jnp.asarray(least, x.dtype))
+    made = jnp.take_along_axis(moved, jnp.argmax(known, -1), -1)  # the first of equals
     return jnp.moveaxis(made, -1, axis)
 
 

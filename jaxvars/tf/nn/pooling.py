@@ -181,6 +181,8 @@ def max_pool3d(
     """Return the largest element of each window of volumes.
 
     Example: `tf.nn.max_pool3d(r(1, 2, 2, 4, 1), 2, 2, 'VALID')`.
+
+    Differs from TensorFlow: of equal elements the first has the derivative, as in other pools.
     """
     return _pool(False, 3, input, ksize, strides, padding, data_format)
 
