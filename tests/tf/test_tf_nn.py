@@ -29,6 +29,7 @@ def close(x, y):
         lambda x, name, f: tf.nn.depthwise_conv2d(x, noise(2, 2, 2, 2), [1] * 4, "SAME", name),
         lambda x, name, f: tf.nn.max_pool2d(x, 2, 2, "VALID", data_format=name),
         lambda x, name, f: tf.nn.avg_pool2d(x, f([1, 2, 3, 1]), 1, "SAME", data_format=name),
+        lambda x, name, f: tf.nn.max_pool_with_argmax(x, f([1, 2, 3, 1]), 1, "SAME", name)[0],
         lambda x, name, f: tf.nn.space_to_depth(x, 2, data_format=name),
         lambda x, name, f: tf.nn.bias_add(x, [1.0, 2.0], data_format=name),
     ],

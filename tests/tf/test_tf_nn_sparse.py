@@ -148,6 +148,8 @@ def test_the_first_of_equals_in_a_pool_of_fractional_sizes():
     assert made.numpy().ravel().tolist() == [2, 1]
     found = tape.gradient(made, x).numpy()[0, :, :, 0]
     assert found.tolist() == [[0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]
+    least = tf.nn.fractional_max_pool(np.array([5, -np.inf], "f").reshape(1, 1, 2, 1), 1.0).output
+    assert least.numpy().ravel().tolist() == [5, -np.inf]
 
 
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])

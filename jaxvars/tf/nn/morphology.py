@@ -170,7 +170,8 @@ def _largest_within(x: Array, places: Array, axis: int, overlaps: bool) -> Array
     moved = jnp.moveaxis(x, axis, -1)
     least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
     known = jnp.where(inside, moved[..., None, :], jnp.asarray(least, x.dtype))
-    made = jnp.take_along_axis(moved, jnp.argmax(known, -1), -1)  # the first of equals
+    is_largest = inside & ((known == jnp.max(known, -1, keepdims=True)) | (known != known))
+    made = jnp.take_along_axis(moved, jnp.argmax(is_largest, -1), -1)  # the first of equals
     return jnp.moveaxis(made, -1, axis)
 
 

@@ -43,25 +43,28 @@ def _reduce_windows(
     x: Array, window: Any, strides: Any, padding: Any, where: Layout, dilations: Any, mean: bool
 ) -> Array:
     flat, batch = as_one_batch(x, where, "input")
+    windows = _windows(flat, window, strides, padding, where, dilations)
+    made = _mean(flat, windows) if mean else _largest((flat,), windows)[0]
+    return made.reshape(*batch, *made.shape[1:])
+
+
+def _windows(
+    x: Array, window: Any, strides: Any, padding: Any, where: Layout, dilations: Any = None
+) -> Windows:
     sizes = numbers(window, where, "ksize")
     steps = numbers(sizes if strides is None else strides, where, "strides")
     gaps = numbers(dilations, where, "dilations")
-    spatial = [flat.shape[axis] for axis in where.axes]
-    pads = [(0, 0)] * flat.ndim
+    spatial = [x.shape[axis] for axis in where.axes]
+    pads = [(0, 0)] * x.ndim
     found = paddings(padding, spatial, reach(sizes, gaps), steps, where)
     for axis, pair in zip(where.axes, found, strict=True):
         pads[axis] = pair
     sizes, steps, gaps = map(where.everywhere, (sizes, steps, gaps))
-    made = (_mean if mean else _largest)(flat, (sizes, steps, gaps, tuple(pads)))
-    return made.reshape(*batch, *made.shape[1:])
-
-
-def _largest(x: Array, windows: Windows) -> Array:
-    return _largest_of((x,), windows)[0]
+    return sizes, steps, gaps, tuple(pads)
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _largest_of(xs: Arrays, windows: Windows) -> Arrays:
+def _largest(xs: Arrays, windows: Windows) -> Arrays:
     """Return the largest element of each window of the first array, and what others have there."""
     sizes, steps, gaps, pads = windows
     least = -np.inf if xs[0].dtype.kind not in "iu" else np.iinfo(xs[0].dtype).min
@@ -212,16 +215,14 @@ def max_pool_with_argmax(
     Example: `tf.nn.max_pool_with_argmax(r(1, 4, 4, 1), 2, 2, 'VALID')`.
     """
     where = layout(2, data_format)
-    sizes, steps = numbers(ksize, where, "ksize"), numbers(strides, where, "strides")
     dtype = as_dtype(output_dtype).dtype
     batch = 0 if include_batch_in_index else None
     count = input.size if include_batch_in_index else input.size // max(len(input), 1)
     places = jnp.arange(count, dtype=dtype).reshape(
         input.shape if batch == 0 else (1, *input.shape[1:])
     )
-    pads = paddings(padding, input.shape[1:3], sizes, steps, where)
-    windows = (where.everywhere(sizes), where.everywhere(steps), (1,) * 4, ((0, 0), *pads, (0, 0)))
-    values, indices = _largest_of((input, jnp.broadcast_to(places, input.shape)), windows)
+    windows = _windows(input, ksize, strides, padding, where)
+    values, indices = _largest((input, jnp.broadcast_to(places, input.shape)), windows)
     return values, indices
 
 
