@@ -2,8 +2,8 @@
 
     python tests/benchmarks/convolution.py
 
-Each line is the ratio of two calls: a gradient over what it is of, a compiled step over an eager one
-and over one whose pools are means.
+Each line is the ratio of two calls: a gradient over what it is of, a compiled step over an eager
+one and over one whose pools are means.
 """
 
 from __future__ import annotations
