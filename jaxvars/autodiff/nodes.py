@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple, final
 
 import jax
@@ -12,7 +10,6 @@ import jax
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.checkpointed_while import in_reverse
-from jaxvars.tracing.dependencies import paths
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array
 
@@ -39,11 +36,10 @@ class Node:
     Attributes:
         equation: what ran.
         outputs: what came out.
-        paths: for each output, the inputs that it depends on, as bits.
         linear: if there is one, does it without running it again.
     """
 
-    __slots__ = ("equation", "linear", "outputs", "paths")
+    __slots__ = ("_floats", "equation", "linear", "outputs")
 
     def __init__(
         self,
@@ -56,27 +52,27 @@ class Node:
         self.equation = equation
         self.outputs = outputs
         self.linear = linear
-        each = [1 << i for i in range(len(equation.inputs))]
-        self.paths = paths(
-            equation.name, equation.params, each, len(outputs), through_assigns=through_assigns
-        )
+        paths = equation.operation.paths(
+            len(equation.inputs), len(outputs), through_assigns=through_assigns
+        )  # for each output, the inputs that it depends on, as bits
+        self._floats = [(x, path) for x, path in zip(outputs, paths, strict=True) if is_inexact(x)]
 
     def active_outputs(self, known: Container[int]) -> list[Array]:
         """Return the float outputs that depend on known inputs."""
-        active = sum(1 << i for i, x in enumerate(self.equation.inputs) if id(x) in known)
-        pairs = zip(self.outputs, self.paths, strict=True)
-        return [x for x, path in pairs if path & active and is_inexact(x)]
+        active, bit = 0, 1
+        for x in self.equation.inputs:
+            if id(x) in known:
+                active |= bit
+            bit <<= 1
+        return [x for x, path in self._floats if path & active] if active else []
 
     def needed_inputs(self, known: Container[int]) -> list[Array]:
         """Return the inputs that known float outputs depend on."""
-        pairs = zip(self.outputs, self.paths, strict=True)
-        asked = [path for x, path in pairs if id(x) in known and is_inexact(x)]
-        path = functools.reduce(operator.or_, asked, 0)
-        return [x for i, x in enumerate(self.equation.inputs) if path >> i & 1]
-
-
-def same_value(value: Array) -> list[Array]:
-    return [value]
+        path = 0
+        for x, each in self._floats:
+            if id(x) in known:
+                path |= each
+        return [x for i, x in enumerate(self.equation.inputs) if path >> i & 1] if path else []
 
 
 # ---------------------------------------------------------------- loops
@@ -101,7 +97,7 @@ def runs_twice(equation: Equation, *, reverse: bool) -> bool:
     differentiates that again would miss the rule, so there it may run twice; and so may one that
     knows its pullback alone where tangents are to be pushed forward.
     """
-    inside = [jaxprs.primitives_in(jaxpr) for jaxpr in inner_jaxprs(equation)]
+    inside = [jaxprs.primitives_in(jaxpr) for jaxpr in equation.operation.inner]
     names = {equation.name}.union(*inside)
     if not reverse and PULLS in names:
         return False
@@ -112,16 +108,8 @@ def runs_twice(equation: Equation, *, reverse: bool) -> bool:
 
 
 def has_users_rule(equation: Equation) -> bool:
-    inside = map(jaxprs.has_users_rule, inner_jaxprs(equation))
-    return jaxprs.runs_users_code(equation) or any(inside)
-
-
-def inner_jaxprs(equation: Equation) -> Iterable[Any]:
-    return jaxprs.inner_jaxprs(shown_params(equation))
-
-
-def shown_params(equation: Equation) -> dict[str, Any]:
-    return {k: v for k, v in equation.params.items() if k != "subfuns"}
+    inside = map(jaxprs.has_users_rule, equation.operation.inner)
+    return equation.operation.runs_users_code or any(inside)
 
 
 def _branches_in_loop(equation: Equation) -> bool:
@@ -130,7 +118,7 @@ def _branches_in_loop(equation: Equation) -> bool:
     It does so for a cond in a scan, and the loop would run once more. A pullback that is made
     at once has no such loop; but it takes zeros for unused outputs.
     """
-    inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
+    inside = map(jaxprs.primitives_in, equation.operation.inner)
     return any({"cond", "scan"} <= {equation.name, *names} for names in inside)
 
 
@@ -157,7 +145,7 @@ def linearize(
     except (NotImplementedError, TypeError, ValueError):
         return None, None  # the replay will say why, if a gradient is requested at all
     values = iter(floats)
-    inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
+    inside = map(jaxprs.primitives_in, equation.operation.inner)
     if reverse and not pull and any(PULLS in names for names in inside):
         linear, pull = _pull(linear, primals), True
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)

@@ -25,16 +25,17 @@ from jaxvars.autodiff.nodes import (
     has_users_rule,
     linearize,
     runs_twice,
-    same_value,
-    shown_params,
 )
 from jaxvars.autodiff.replay import Program
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
-from jaxvars.tracing import context, jaxprs
+from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
+from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array
+
+_AGAIN = Operation("again", lambda value: [value], {})
 
 
 @final
@@ -71,7 +72,7 @@ class Record:
         """Follow what is computed from `again`, which is `value` under another name."""
         if self.knows(value) and not self.knows(again):
             self.watch(again)
-            self.nodes.append(Node(Equation("again", same_value, [value], {}), [again], None))
+            self.nodes.append(Node(Equation(_AGAIN, [value]), [again], None))
 
     def knows(self, value: Array) -> bool:
         """Return whether `value` is a watched one or was computed from one."""
@@ -81,7 +82,11 @@ class Record:
         """Return whether an operation on `inputs` is of interest."""
         if self._everything and not self.paused:
             self.active.update((id(x), x) for x in inputs if is_inexact(x))
-        return not self.paused and any(id(x) in self.active for x in inputs)
+        if not self.paused:
+            for x in inputs:
+                if id(x) in self.active:
+                    return True
+        return False
 
     def run(self, equation: Equation, staged: bool) -> list[Array]:
         """Run the operation and keep it."""
@@ -91,7 +96,7 @@ class Record:
         # After such a rule all runs again if it is differentiated again, as in JAX.
         self._after_rule |= staged and context.is_differentiated() and has_users_rule(equation)
         twice = staged and not self._after_rule and runs_twice(equation, reverse=self._reverse)
-        if twice or jaxprs.is_single(equation.name, shown_params(equation)):
+        if twice or equation.operation.is_single:
             with for_tape(through_assigns=self.through_assigns):
                 outputs, linear = linearize(equation, self.active, reverse=self._reverse)
         if outputs is None:
@@ -100,7 +105,8 @@ class Record:
         outputs = [context.fresh(x) if id(x) in given else x for x in outputs]
         node = Node(equation, outputs, linear, through_assigns=self.through_assigns)
         if followed := node.active_outputs(self.active):
-            self.active.update((id(x), x) for x in followed)
+            for x in followed:
+                self.active[id(x)] = x
             self.nodes.append(node)
         return outputs
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, final
 
 import jax
 
-from jaxvars.autodiff.nodes import PULLS, Linear, Node, inner_jaxprs, run_linear, shown_params
+from jaxvars.autodiff.nodes import PULLS, Linear, Node, run_linear
 from jaxvars.autodiff.sparse_rows import Uses, is_lookup
 from jaxvars.tracing import jaxprs
 from jaxvars.typing import Array
@@ -24,9 +24,6 @@ def _alias_source(value: Array, source: Array) -> Array:
 @_alias_source.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
 def _alias_source_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:  # pyright: ignore[reportUnusedFunction] - the rule of `_alias_source`
     return primals[0], tangents[0] + tangents[1]
-
-
-_FEW = 20  # operations of what JAX compiles itself, like `jnp.mean`
 
 
 @final
@@ -54,7 +51,7 @@ class Program:
     ) -> None:
         linear = [None if replay_loops else node.linear for node in nodes]
         self.is_pure = not any(linear) and not any(
-            jaxprs.runs_users_code(node.equation) for node in nodes
+            node.equation.operation.runs_users_code for node in nodes
         )
         self.connected = [id(x) in needed for x in sources]
         self.constants: list[Array] = []
@@ -84,21 +81,19 @@ class Program:
     def knows_pullback_alone(self) -> bool:
         """Return whether an operation can't be differentiated forward, by JAX."""
         return any(node.equation.name == PULLS for node in self._nodes) or any(
-            PULLS in jaxprs.primitives_in(program) for program in self._inner()
+            PULLS in jaxprs.primitives_in(program)
+            for node in self._nodes
+            for program in node.equation.operation.inner
         )
 
     def holds_programs(self) -> bool:
         """Return whether an operation is a whole program: a call of a compiled function."""
-        return not all(jaxprs.is_light(program, _FEW) for program in self._inner())
-
-    def _inner(self) -> Iterable[Any]:
-        """Return the programs that operations hold."""
-        return itertools.chain(*(inner_jaxprs(node.equation) for node in self._nodes))
+        return not all(node.equation.operation.is_light for node in self._nodes)
 
     def while_loops(self) -> list[str]:
         """Return where the while loops are that it depends on."""
-        equations = [node.equation for node in self._nodes]
-        found = [jaxprs.while_loops(e.name, shown_params(e)) for e in equations]
+        operations = [node.equation.operation for node in self._nodes]
+        found = [jaxprs.while_loops(each.name, each.shown_params) for each in operations]
         return list(dict.fromkeys(itertools.chain(*found)))
 
     def _wire(self, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -118,7 +113,7 @@ class Program:
 
     def key(self) -> Hashable:
         """Return what names the function: equal keys, same function."""
-        equations = tuple(node.equation.key() for node in self._nodes)
+        equations = tuple(node.equation.operation.key for node in self._nodes)
         return equations, tuple(self._wires), self.function.taps, self.function.targets
 
 

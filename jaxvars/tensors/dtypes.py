@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -30,7 +31,12 @@ def is_string(dtype: object) -> bool:
 def is_inexact(value: object) -> bool:
     """Return whether a value, or a spec of one, has a derivative: floats and complex numbers."""
     dtype = getattr(value, "dtype", None)
-    return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
+    return dtype is not None and _is_inexact(dtype)
+
+
+@functools.lru_cache(256)
+def _is_inexact(dtype: Any) -> bool:
+    return jnp.issubdtype(dtype, jnp.inexact)
 
 
 def is_key(value: object) -> bool:

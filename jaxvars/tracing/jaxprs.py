@@ -181,7 +181,7 @@ def flat_function(closed: Any) -> Callable[..., list[Array]]:
 
 def _run_flat(closed: Any, values: Iterable[Array], known: dict[Any, Any]) -> list[Array]:
     def run(eqn: Any, inputs: list[Array]) -> Sequence[Array]:
-        if eqn.primitive.name == "jit" and _asks_nothing(eqn.params):
+        if eqn.primitive.name == "jit" and asks_nothing(eqn.params):
             return _run_flat(eqn.params["jaxpr"], inputs, known)
         return _run_once(eqn, inputs, known)
 
@@ -221,7 +221,7 @@ def bind_in_scope(eqn: Any, inputs: Sequence[Array]) -> Sequence[Array]:
         return _bind(eqn, *inputs)
 
 
-def _asks_nothing(params: dict[str, Any]) -> bool:
+def asks_nothing(params: dict[str, Any]) -> bool:
     """Return whether a jitted function says nothing of shardings or options."""
     places = [*params.get("in_shardings", ()), *params.get("out_shardings", ())]
     return not params.get("compiler_options_kvs") and all(

@@ -9,7 +9,6 @@ that it was given.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, final
 
@@ -19,8 +18,8 @@ import numpy as np
 from jax.extend.core.primitives import remat_p
 
 from jaxvars.tracing.context import EVAL, ROOTS, PassThrough, Trace, at, current, place, strip
-from jaxvars.tracing.identity import Same, exact, held
 from jaxvars.tracing.jaxprs import evaluated, hidden_arrays, inner_jaxprs, open_jaxpr, open_program
+from jaxvars.tracing.operations import Operation, bound, known
 from jaxvars.typing import Array
 
 
@@ -82,61 +81,30 @@ class Equation:
     """One primitive as it ran: a pure function of `inputs`.
 
     Attributes:
-        name: the primitive's name.
-        function: takes values like `inputs`, returns the list of outputs. That of a loop or
-            branch takes other parameters, too.
+        operation: the function, and what is known of it.
         inputs: the values that it was applied to.
-        params: the primitive's parameters.
     """
 
-    __slots__ = ("function", "inputs", "name", "params")
+    __slots__ = ("inputs", "operation")
 
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., list[Array]],
-        inputs: Sequence[Array],
-        params: dict[str, Any],
-    ) -> None:
-        self.name = name
-        self.function = function
+    def __init__(self, operation: Operation, inputs: Sequence[Array]) -> None:
+        self.operation = operation
         self.inputs = inputs
-        self.params = params
 
-    def key(self) -> tuple[Any, ...]:
-        """Return what names the function: equal keys, same function of the inputs."""
-        params = tuple((name, _hashable(value)) for name, value in self.params.items())
-        return (self.name, len(self.inputs), params)
+    @property
+    def name(self) -> str:
+        """The primitive's name."""
+        return self.operation.name
 
+    @property
+    def function(self) -> Callable[..., list[Array]]:
+        """The operation's function."""
+        return self.operation.function
 
-def _hashable(value: Any) -> object:
-    """Return what stands for a parameter in a key; a program or function is not kept alive."""
-    if isinstance(value, tuple) and any(hasattr(part, "transforms") for part in value):
-        return tuple(map(_function_key, value))
-    if callable(value) or hasattr(value, "eqns"):
-        return _reference(value)
-    return exact(value, held)
-
-
-def _function_key(wrapped: Any) -> object:
-    """Return what names one of the functions of a custom-derivative call."""
-    steps = tuple((rule, tuple(map(_key_of_inputs, given))) for rule, given in wrapped.transforms)
-    return (_reference(wrapped.f), steps)
-
-
-def _key_of_inputs(given: Any) -> object:
-    if isinstance(given, tuple):  # arguments that are not differentiated, each in a wrapper
-        return tuple(_hashable(getattr(part, "val", part)) for part in given)
-    return _hashable(given)
-
-
-def _reference(value: Any) -> object:
-    if getattr(value, "__qualname__", "").startswith("transformation_with_aux"):
-        return None  # JAX makes one for each call, to say what form the outputs had
-    try:
-        return weakref.ref(value)
-    except TypeError:
-        return Same(value)
+    @property
+    def params(self) -> dict[str, Any]:
+        """The primitive's parameters."""
+        return self.operation.params
 
 
 @final
@@ -155,33 +123,32 @@ class Recorder(PassThrough):
 
     def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
         """Run a primitive."""
-        if primitive.name == "jit":
+        operation = known(primitive, params)
+        if operation is None and primitive.name == "jit":
             return self._process_jit(primitive, tracers, params)
-        if primitive.multiple_results:
+        if operation is None:
             self._refuse_hidden_arrays(primitive.name, params)
-            return self._pass(
-                primitive.name,
-                lambda *xs, **other: primitive.bind(*xs, **(other or params)),
-                tracers,
-                params,
-            )
-        return self._pass(
-            primitive.name, lambda *xs: [primitive.bind(*xs, **params)], tracers, params
-        )[0]
+            operation = Operation(primitive.name, bound(primitive, params), params)
+        found = self._pass(operation, tracers)
+        return found if primitive.multiple_results else found[0]
 
     def process_custom_jvp_call(
         self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, **params: Any
     ) -> list[Array]:
         """Run a `jax.custom_jvp` function, keeping its rule."""
         params["subfuns"] = (fun, jvp)
-        return self._pass(primitive.name, _Repeatable(primitive, params), tracers, params)
+        return self._pass(
+            Operation(primitive.name, _Repeatable(primitive, params), params), tracers
+        )
 
     def process_custom_vjp_call(
         self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, **params: Any
     ) -> list[Array]:
         """Run a `jax.custom_vjp` function, keeping its rule."""
         params["subfuns"] = (fun, fwd, bwd)
-        return self._pass(primitive.name, _Repeatable(primitive, params), tracers, params)
+        return self._pass(
+            Operation(primitive.name, _Repeatable(primitive, params), params), tracers
+        )
 
     def process_call(self, primitive: Any, f: Any, tracers: Any, params: Any, /) -> list[Array]:
         """Run the body of a call primitive, one operation after the other."""
@@ -201,7 +168,7 @@ class Recorder(PassThrough):
         program, run = open_program(closed)
         params = {"jaxpr": program}
         self._refuse_hidden_arrays("shard_map", params)
-        outputs = iter(self._pass("jit", run, [*closed.consts, *tracers], params))
+        outputs = iter(self._pass(Operation("jit", run, params), [*closed.consts, *tracers]))
         return form[0].map(lambda _: next(outputs))
 
     def _process_jit(self, primitive: Any, args: Any, params: dict[str, Any]) -> list[Array]:
@@ -212,8 +179,9 @@ class Recorder(PassThrough):
                 return jax.core.eval_jaxpr(open_jaxpr(closed), closed.consts, *args)
         if closed.consts and self._follows(closed.consts):
             program, call = open_program(closed)
-            return self._pass("jit", call, [*closed.consts, *args], {"jaxpr": program})
-        return self._pass("jit", lambda *xs: primitive.bind(*xs, **params), args, params)
+            operation = Operation("jit", call, {"jaxpr": program})
+            return self._pass(operation, [*closed.consts, *args])
+        return self._pass(Operation("jit", bound(primitive, params), params), args)
 
     def _refuse_hidden_arrays(self, name: str, params: dict[str, Any]) -> None:
         for jaxpr in inner_jaxprs(params):
@@ -229,14 +197,12 @@ class Recorder(PassThrough):
         """Return whether what is computed from values that were closed over is of interest."""
         return getattr(self.listener, "follows", True) and self.listener.wants(values)
 
-    def _pass(
-        self, name: str, function: Callable[..., Any], inputs: Any, params: dict[str, Any]
-    ) -> list[Array]:
+    def _pass(self, operation: Operation, inputs: Any) -> list[Array]:
         with at(self.parent):
             if self.listener is None or not self.listener.wants(inputs):
-                return function(*inputs)
+                return operation.function(*inputs)
             kept = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
-            equation = Equation(name, function, kept, params)  # the caller may write to its own
+            equation = Equation(operation, kept)  # the caller may write to its own
             return self.listener.run(equation, strip(self.parent) is not EVAL)
 
 

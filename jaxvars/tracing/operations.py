@@ -1,0 +1,206 @@
+"""What is known of an operation besides its inputs, found again when it runs again.
+
+Eager code applies few operations many times. Of each, a recorder looks up what names it and what
+depends on what, rather than to work that out at every call.
+
+Rules this file keeps:
+- an operation is found by the objects that are its parameters, which it keeps, or by what tells
+  plain parameters apart; nothing else has its key, also once it is forgotten;
+- programs are kept if they are small, closed over no array and run no code but JAX's own; other
+  operations are made anew at each call.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, final
+
+import jax
+
+from jaxvars.tracing import jaxprs
+from jaxvars.tracing.context import EVAL, place
+from jaxvars.tracing.dependencies import Masks, paths
+from jaxvars.tracing.identity import Same, exact, held
+from jaxvars.typing import Array
+
+_KNOWN: OrderedDict[Hashable, Operation] = OrderedDict()
+_KNOWN_LIMIT = 1024
+_COUNT = itertools.count()
+_FEW = 20  # operations of what JAX compiles itself, like `jnp.mean`
+_OFTEN = 256  # calls after which a program of its own is worth the tens of milliseconds it costs
+
+
+@final
+class Operation:
+    """A primitive with its parameters: a pure function.
+
+    Attributes:
+        name: the primitive's name.
+        function: takes the inputs, returns the list of outputs. That of a loop or branch takes
+            other parameters, too.
+        params: the primitive's parameters.
+    """
+
+    def __init__(
+        self, name: str, function: Callable[..., list[Array]], params: dict[str, Any]
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.params = params
+        self._paths: dict[Any, Masks] = {}
+
+    @functools.cached_property
+    def key(self) -> Hashable:
+        """What names the function: equal keys, same function of as many inputs."""
+        params = tuple((name, _hashable(value)) for name, value in self.params.items())
+        return self.name, params
+
+    @functools.cached_property
+    def inner(self) -> list[Any]:
+        """The programs that the parameters hold."""
+        return list(jaxprs.inner_jaxprs(self.shown_params))
+
+    @property
+    def shown_params(self) -> dict[str, Any]:
+        """The parameters without functions that are made for one call."""
+        return {k: v for k, v in self.params.items() if k != "subfuns"}
+
+    @functools.cached_property
+    def is_single(self) -> bool:
+        """Whether it has to run as often as it stands there: it draws, or has effects."""
+        return jaxprs.is_single(self.name, self.shown_params)
+
+    @functools.cached_property
+    def runs_users_code(self) -> bool:
+        """Whether to differentiate it may run Python that reads what it likes."""
+        return jaxprs.runs_users_code(self)
+
+    @functools.cached_property
+    def is_light(self) -> bool:
+        """Whether it is no whole program: it has few operations, and neither loops nor effects."""
+        return all(jaxprs.is_light(program, _FEW) for program in self.inner)
+
+    def paths(self, inputs: int, outputs: int, *, through_assigns: bool) -> Masks:
+        """Return for each output the inputs that it depends on, as bits."""
+        asked = inputs, outputs, through_assigns
+        if asked not in self._paths:
+            each = [1 << i for i in range(inputs)]
+            self._paths[asked] = paths(
+                self.name, self.params, each, outputs, through_assigns=through_assigns
+            )
+        return self._paths[asked]
+
+
+def known(primitive: Any, params: dict[str, Any]) -> Operation | None:
+    """Return the operation that a primitive is; None for one that is made anew at each call."""
+    is_jit = primitive.name == "jit"
+    key = (*params, *map(id, params.values())) if is_jit else _plain_key(primitive, params)
+    if key is None:
+        return None
+    try:
+        found = _KNOWN[key]
+        _KNOWN.move_to_end(key)
+    except KeyError:
+        if is_jit and not _is_small(params):
+            return None
+        found = Operation(primitive.name, (_Jitted if is_jit else bound)(primitive, params), params)
+        found.key = next(_COUNT)
+        _KNOWN[key] = found
+        while len(_KNOWN) > _KNOWN_LIMIT:
+            _KNOWN.popitem(last=False)
+    return found
+
+
+def _plain_key(primitive: Any, params: dict[str, Any]) -> Hashable:
+    """Return what names a primitive that holds no program or function, or None."""
+    parts: list[Any] = [primitive]
+    for name, value in params.items():
+        for part in value if isinstance(value, tuple) else (value,):
+            if hasattr(part, "eqns") or (callable(part) and not isinstance(part, type)):
+                return None
+        parts += name, exact(value, held)
+    return tuple(parts)
+
+
+def _is_small(params: dict[str, Any]) -> bool:
+    """Return whether a jitted function is nothing but a few operations of JAX's own."""
+    closed = params["jaxpr"]
+    return (
+        jaxprs.is_light(closed, _FEW)
+        and not closed.consts
+        and not jaxprs.hidden_arrays(closed)
+        and not jaxprs.has_users_rule(closed)
+        and jaxprs.asks_nothing(params)
+        and not any(params["donated_invars"])
+    )
+
+
+def bound(primitive: Any, params: dict[str, Any]) -> Callable[..., list[Array]]:
+    """Return a primitive with its parameters, or others, as a function to a list of outputs."""
+    if primitive.multiple_results:
+        return lambda *xs, **other: primitive.bind(*xs, **(other or params))
+    return lambda *xs: [primitive.bind(*xs, **params)]
+
+
+@final
+class _Jitted:
+    """A small jitted function, for which JAX does not look among all that it knows every time."""
+
+    __slots__ = ("_calls", "_compiled", "_params", "_primitive")
+
+    def __init__(self, primitive: Any, params: dict[str, Any]) -> None:
+        self._primitive = primitive
+        self._params = params
+        self._calls = 0
+        self._compiled: Callable[..., list[Array]] | None = None
+
+    def __call__(self, *inputs: Array) -> list[Array]:
+        if place(None) is EVAL:
+            if self._compiled is not None:
+                return self._compiled(*inputs)
+            self._calls += 1
+            if self._calls >= _OFTEN:
+                self._compiled = self._program()
+        return self._primitive.bind(*inputs, **self._params)
+
+    def _program(self) -> Callable[..., list[Array]]:
+        def run(*inputs: Array) -> list[Array]:
+            return jaxprs.evaluated(self._params["jaxpr"], inputs)
+
+        run.__name__ = self._params["name"]
+        return jax.jit(run)
+
+
+# ---------------------------------------------------------------- keys
+def _hashable(value: Any) -> object:
+    """Return what stands for a parameter in a key; a program or function is not kept alive."""
+    if isinstance(value, tuple) and any(hasattr(part, "transforms") for part in value):
+        return tuple(map(_function_key, value))
+    if callable(value) or hasattr(value, "eqns"):
+        return _reference(value)
+    return exact(value, held)
+
+
+def _function_key(wrapped: Any) -> object:
+    """Return what names one of the functions of a custom-derivative call."""
+    steps = tuple((rule, tuple(map(_key_of_inputs, given))) for rule, given in wrapped.transforms)
+    return (_reference(wrapped.f), steps)
+
+
+def _key_of_inputs(given: Any) -> object:
+    if isinstance(given, tuple):  # arguments that are not differentiated, each in a wrapper
+        return tuple(_hashable(getattr(part, "val", part)) for part in given)
+    return _hashable(given)
+
+
+def _reference(value: Any) -> object:
+    if getattr(value, "__qualname__", "").startswith("transformation_with_aux"):
+        return None  # JAX makes one for each call, to say what form the outputs had
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return Same(value)
