@@ -57,6 +57,11 @@ class Node:
         )  # for each output, the inputs that it depends on, as bits
         self._floats = [(x, path) for x, path in zip(outputs, paths, strict=True) if is_inexact(x)]
 
+    @property
+    def floats(self) -> list[Array]:
+        """The outputs that have a derivative."""
+        return [x for x, _ in self._floats]
+
     def active_outputs(self, known: Container[int]) -> list[Array]:
         """Return the float outputs that depend on known inputs."""
         active, bit = 0, 1

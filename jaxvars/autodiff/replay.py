@@ -154,3 +154,57 @@ def _runner(node: Node, linear: Linear | None) -> Callable[..., list[Array]]:
     if linear is None:
         return node.equation.function
     return lambda *inputs: run_linear(node, linear, inputs)
+
+
+_END, _OF_WHICH = -1, -2
+
+
+@final
+class Question:
+    """What is asked of a record: how some of its values depend on others.
+
+    Attributes:
+        key: equal for questions that programs of the same structure answer.
+        values: all values of the record, by the numbers that they have in the key.
+    """
+
+    __slots__ = ("_numbers", "key", "values")
+
+    def __init__(
+        self, nodes: Sequence[Node], asked: Sequence[Sequence[Array]], options: Hashable
+    ) -> None:
+        self.values: list[Array] = []
+        self._numbers: dict[int, int] = {}
+        parts: list[Hashable] = [options]
+        for node in nodes:
+            parts.append(node.equation.operation.key)
+            parts += self.numbers(node.equation.inputs)
+            parts.append(_END)
+            parts += self.numbers(node.outputs)
+            if len(floats := node.floats) < len(node.outputs):
+                parts += [_OF_WHICH, *self.numbers(floats)]
+            parts.append(_END)
+        for values in asked:
+            parts += self.numbers(values)
+            parts.append(_END)
+        self.key: Hashable = tuple(parts)
+
+    @classmethod
+    def of(
+        cls, nodes: Sequence[Node], asked: Sequence[Sequence[Array]], options: Hashable
+    ) -> Question | None:
+        """Return the question; None if its key would not say all."""
+        for node in nodes:
+            if node.linear is not None or node.equation.operation.runs_users_code:
+                return None
+        return cls(nodes, asked, options)
+
+    def numbers(self, values: Sequence[Array]) -> list[int]:
+        """Return the numbers of some values; new ones for those that have none."""
+        known, made = self._numbers, []
+        for x in values:
+            number = known.setdefault(id(x), len(known))
+            if number == len(self.values):
+                self.values.append(x)
+            made.append(number)
+        return made

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.replay import Program
+from jaxvars.autodiff.replay import Program, Question
 from jaxvars.errors import TapeError, user_line
 from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tensors.dtypes import is_inexact
@@ -22,18 +22,75 @@ from jaxvars.typing import Array
 
 # ---------------------------------------------------------------- reverse mode
 _SEEN: OrderedDict[Any, Callable[..., Any] | None] = OrderedDict()
+_ANSWERS: OrderedDict[Any, _Answer] = OrderedDict()
 _SEEN_LIMIT = 256
 
 
+class _Answer(NamedTuple):
+    """How a question is answered that has been asked before.
+
+    Attributes:
+        backward: the compiled pullback.
+        constants: which of the question's values it needs.
+        connected: for each source, whether a target depends on it.
+        through_assigns: whether it goes through assigns.
+    """
+
+    backward: Callable[..., list[Array]]
+    constants: list[int]
+    connected: list[bool]
+    through_assigns: bool
+
+
+def answer(
+    question: Question, sources: Sequence[Array], cotangents: Sequence[Array | None]
+) -> list[Array | None] | None:
+    """Return the gradient of each source if that was asked before, of a record like this one."""
+    known = _ANSWERS.get(question.key)
+    if known is None:
+        return None
+    _remember(_ANSWERS, question.key, known)
+    constants = [question.values[i] for i in known.constants]
+    with for_tape(through_assigns=known.through_assigns), in_reverse():
+        found = known.backward(list(sources), constants, list(cotangents))
+    return _connected(found, known.connected)
+
+
 def vjp(
-    program: Program, sources: Sequence[Array], cotangents: Sequence[Array]
+    program: Program,
+    sources: Sequence[Array],
+    cotangents: Sequence[Array | None],
+    question: Question | None = None,
 ) -> list[Array | None]:
-    """Return the gradient of each source, None where it is not connected."""
+    """Return the gradient of each source, None where it is not connected.
+
+    Args:
+        program: takes the sources to targets.
+        sources: the values that it is applied to.
+        cotangents: one for each target; None stands for ones.
+        question: what is to have this answer from now on.
+    """
     if not any(program.connected):
         return [None] * len(sources)
     with _in_reverse(program):
-        found = _backward(program)(list(sources), program.constants, list(cotangents))
-    return [g if on else None for g, on in zip(found, program.connected, strict=True)]
+        backward, is_compiled = _backward(program)
+        found = backward(list(sources), program.constants, list(cotangents))
+    if question is not None and is_compiled:
+        numbers = question.numbers(program.constants)
+        known = _Answer(backward, numbers, program.connected, program.through_assigns)
+        _remember(_ANSWERS, question.key, known)
+    return _connected(found, program.connected)
+
+
+def _connected(found: Sequence[Array], connected: Sequence[bool]) -> list[Array | None]:
+    return [g if on else None for g, on in zip(found, connected, strict=True)]
+
+
+def _remember(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > _SEEN_LIMIT:
+        known.popitem(last=False)
 
 
 @contextmanager
@@ -70,8 +127,8 @@ _NOT_REVERSIBLE = (
 )
 
 
-def _backward(program: Program) -> Callable[..., list[Array]]:
-    """Return the pullback as a function; compiled if its structure has been seen before.
+def _backward(program: Program) -> tuple[Callable[..., list[Array]], bool]:
+    """Return the pullback as a function, and whether it is compiled: its structure returned.
 
     With a compiled function inside it is compiled at once: to run it operation by operation would
     compile that function's two halves, each for this one time.
@@ -79,20 +136,19 @@ def _backward(program: Program) -> Callable[..., list[Array]]:
     function = program.function
 
     def backward(sources: Any, constants: Any, cotangents: Any) -> list[Array]:
-        _, pull = jax.vjp(lambda *primals: function(primals, constants), *sources)
-        return list(pull(cotangents))
+        outputs, pull = jax.vjp(lambda *primals: function(primals, constants), *sources)
+        pairs = zip(outputs, cotangents, strict=True)
+        return list(pull([jnp.ones(y.shape, y.dtype) if c is None else c for y, c in pairs]))
 
     if context.current() is not context.EVAL or not program.is_pure:
-        return backward
+        return backward, False
     key = program.key()
     known = _SEEN.get(key)
     if known is None:
         is_worth_it = key in _SEEN or program.holds_programs()
-        known = _SEEN[key] = jax.jit(backward) if is_worth_it else None
-    _SEEN.move_to_end(key)
-    while len(_SEEN) > _SEEN_LIMIT:
-        _SEEN.popitem(last=False)
-    return known or backward
+        known = jax.jit(backward) if is_worth_it else None
+    _remember(_SEEN, key, known)
+    return known or backward, known is not None
 
 
 def rows_gradients(program: Program, sources: Sequence[Array], rows: Array) -> list[Array | None]:
@@ -110,18 +166,19 @@ def zeros_of(source: Any) -> Array:
     return jnp.zeros(source.shape, source.dtype if is_inexact(source) else jnp.float32)
 
 
-def cotangents_of(targets: Sequence[Array], given: Any) -> list[Array]:
+def cotangents_of(targets: Sequence[Array], given: Any) -> list[Array | None]:
+    """Return what each target's gradient is multiplied with; None stands for ones."""
     if given is None:
-        return [jnp.ones(t.shape, t.dtype) if is_inexact(t) else None for t in targets]
+        return [None] * len(targets)
     leaves = jax.tree.leaves(given, is_leaf=lambda x: x is None or isinstance(x, ArrayProxy))
     if len(leaves) != len(targets):
         raise TapeError(f"There are {len(targets)} targets, but {len(leaves)} output_gradients.")
     return [_cotangent(t, g) for t, g in zip(targets, leaves, strict=True)]
 
 
-def _cotangent(target: Array, given: Any) -> Array:
+def _cotangent(target: Array, given: Any) -> Array | None:
     if given is None or target is None:
-        return None if target is None else jnp.ones(target.shape, target.dtype)
+        return None
     given = given.value if isinstance(given, ArrayProxy) else given
     if isinstance(given, np.ma.MaskedArray):
         raise TapeError("An output_gradient is a masked array, and a tensor has no mask.")

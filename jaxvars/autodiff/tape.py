@@ -27,8 +27,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.explain import explain, warn_if_all_are_none, warn_of_integers
-from jaxvars.autodiff.replay import Program
-from jaxvars.autodiff.reverse import cotangents_of, rows_gradients, vjp, zeros_of
+from jaxvars.autodiff.replay import Program, Question
+from jaxvars.autodiff.reverse import answer, cotangents_of, rows_gradients, vjp, zeros_of
 from jaxvars.autodiff.sparse_rows import Rows, rows_of, summed
 from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.variable import Variable
@@ -375,6 +375,12 @@ class GradientTape(TapeBase):
         again = bool(self._open) and not self._record.paused  # the replay itself is recorded
         return self._record.program(sources, targets, replay_loops=again, stops=stops)
 
+    def _question(self, *values: Sequence[Array], by_rows: bool) -> Question | None:
+        """Return what is asked of the record; None if its answer is not kept."""
+        if context.current() is not context.EVAL:
+            return None
+        return Question.of(self._record.nodes, values, (by_rows, self.through_assigns))
+
 
 @final
 class GradientQuery:
@@ -384,7 +390,7 @@ class GradientQuery:
         self,
         tape: GradientTape,
         targets: list[Array],
-        cotangents: list[Array],
+        cotangents: list[Array | None],
         stops: Sequence[Array],
     ) -> None:
         self._tape = tape
@@ -394,11 +400,15 @@ class GradientQuery:
 
     def answer(self, sources: Sequence[Array], *, by_rows: bool) -> list[Array | Rows | None]:
         """Return the gradient of each source; from those of its look-ups, if that is all."""
+        question = self._tape._question(sources, self._targets, self._stops, by_rows=by_rows)
+        known = question and answer(question, sources, self.cotangents_of)
+        if known is not None:
+            return list(known)
         program = self._tape._program(sources, self._targets, self._stops)
         uses = program.uses(sources, self._targets) if by_rows else None
         lookups = [uses.lookups(x) if uses else [] for x in sources]
         if not any(lookups):
-            return vjp(program, sources, self.cotangents_of)
+            return list(vjp(program, sources, self.cotangents_of, question))
         asked = [x for x, parts in zip(sources, lookups, strict=True) if not parts]
         asked += [result for parts in lookups for result, _ in parts]
         unique = list({id(x): x for x in asked}.values())

@@ -235,7 +235,7 @@ _PROBE = 0.0
 @restoring()
 def fresh(value: Array) -> Array:
     """Return the same value as a new object: a copy when run, free in a compiled program."""
-    return copy_p.bind(value)
+    return _copy(value) if place(None) is EVAL else copy_p.bind(value)
 
 
 _copy = jax.jit(copy_p.bind)  # JAX runs it faster than the operation alone

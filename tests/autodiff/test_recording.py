@@ -105,8 +105,10 @@ def loss_of(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def nothing_seen() -> Iterator[None]:
     """Let no test find the replays of another one."""
     reverse._SEEN.clear()
+    reverse._ANSWERS.clear()
     yield
     reverse._SEEN.clear()
+    reverse._ANSWERS.clear()
 
 
 def taped(f: Callable[[Any], Any], w: jv.Variable) -> Any:
