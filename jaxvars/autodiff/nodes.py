@@ -37,9 +37,10 @@ class Node:
         equation: what ran.
         outputs: what came out.
         linear: if there is one, does it without running it again.
+        floats: the outputs that have a derivative, and the inputs that each depends on, as bits.
     """
 
-    __slots__ = ("_floats", "equation", "linear", "outputs")
+    __slots__ = ("equation", "floats", "linear", "outputs")
 
     def __init__(
         self,
@@ -54,13 +55,8 @@ class Node:
         self.linear = linear
         paths = equation.operation.paths(
             len(equation.inputs), len(outputs), through_assigns=through_assigns
-        )  # for each output, the inputs that it depends on, as bits
-        self._floats = [(x, path) for x, path in zip(outputs, paths, strict=True) if is_inexact(x)]
-
-    @property
-    def floats(self) -> list[Array]:
-        """The outputs that have a derivative."""
-        return [x for x, _ in self._floats]
+        )
+        self.floats = [(x, path) for x, path in zip(outputs, paths, strict=True) if is_inexact(x)]
 
     def active_outputs(self, known: Container[int]) -> list[Array]:
         """Return the float outputs that depend on known inputs."""
@@ -69,12 +65,12 @@ class Node:
             if id(x) in known:
                 active |= bit
             bit <<= 1
-        return [x for x, path in self._floats if path & active] if active else []
+        return [x for x, path in self.floats if path & active] if active else []
 
     def needed_inputs(self, known: Container[int]) -> list[Array]:
         """Return the inputs that known float outputs depend on."""
         path = 0
-        for x, each in self._floats:
+        for x, each in self.floats:
             if id(x) in known:
                 path |= each
         return [x for i, x in enumerate(self.equation.inputs) if path >> i & 1] if path else []

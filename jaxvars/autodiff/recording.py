@@ -90,18 +90,19 @@ class Record:
 
     def run(self, equation: Equation, staged: bool) -> list[Array]:
         """Run the operation and keep it."""
-        if equation.name in REF_WRITES:  # what is read from it later would count as constant
+        operation, inputs = equation.operation, equation.inputs
+        if operation.name in REF_WRITES:  # what is read from it later would count as constant
             raise TapeError(REF_WRITTEN)
         linear, outputs = None, None
         # After such a rule all runs again if it is differentiated again, as in JAX.
         self._after_rule |= staged and context.is_differentiated() and has_users_rule(equation)
         twice = staged and not self._after_rule and runs_twice(equation, reverse=self._reverse)
-        if twice or equation.operation.is_single:
+        if twice or operation.is_single:
             with for_tape(through_assigns=self.through_assigns):
                 outputs, linear = linearize(equation, self.active, reverse=self._reverse)
         if outputs is None:
-            outputs = list(equation.function(*equation.inputs))
-        given = set(map(id, equation.inputs))
+            outputs = list(operation.function(*inputs))
+        given = set(map(id, inputs))
         outputs = [context.fresh(x) if id(x) in given else x for x in outputs]
         node = Node(equation, outputs, linear, through_assigns=self.through_assigns)
         if followed := node.active_outputs(self.active):

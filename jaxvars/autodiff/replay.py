@@ -26,6 +26,11 @@ def _alias_source_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:  # p
     return primals[0], tangents[0] + tangents[1]
 
 
+def can_be_compiled(nodes: Sequence[Node]) -> bool:
+    """Return whether to differentiate operations runs no code that reads what it likes."""
+    return not any(node.equation.operation.runs_users_code for node in nodes)
+
+
 @final
 class Program:
     """The operations between sources and targets.
@@ -50,9 +55,7 @@ class Program:
         replay_loops: bool,
     ) -> None:
         linear = [None if replay_loops else node.linear for node in nodes]
-        self.is_pure = not any(linear) and not any(
-            node.equation.operation.runs_users_code for node in nodes
-        )
+        self.is_pure = not any(linear) and can_be_compiled(nodes)
         self.connected = [id(x) in needed for x in sources]
         self.constants: list[Array] = []
         self._nodes = nodes
@@ -156,55 +159,42 @@ def _runner(node: Node, linear: Linear | None) -> Callable[..., list[Array]]:
     return lambda *inputs: run_linear(node, linear, inputs)
 
 
-_END, _OF_WHICH = -1, -2
-
-
 @final
 class Question:
     """What is asked of a record: how some of its values depend on others.
 
+    Args:
+        nodes: the record's operations; programs of all of them can be compiled.
+        asked: the values.
+        options: what the answer depends on besides.
+
     Attributes:
         key: equal for questions that programs of the same structure answer.
-        values: all values of the record, by the numbers that they have in the key.
+        values: all values, the same ones at the same places where the key is equal.
     """
 
-    __slots__ = ("_numbers", "key", "values")
+    __slots__ = ("key", "values")
 
     def __init__(
         self, nodes: Sequence[Node], asked: Sequence[Sequence[Array]], options: Hashable
     ) -> None:
-        self.values: list[Array] = []
-        self._numbers: dict[int, int] = {}
+        self.values = values = list[Array]()
         parts: list[Hashable] = [options]
         for node in nodes:
-            parts.append(node.equation.operation.key)
-            parts += self.numbers(node.equation.inputs)
-            parts.append(_END)
-            parts += self.numbers(node.outputs)
-            if len(floats := node.floats) < len(node.outputs):
-                parts += [_OF_WHICH, *self.numbers(floats)]
-            parts.append(_END)
-        for values in asked:
-            parts += self.numbers(values)
-            parts.append(_END)
-        self.key: Hashable = tuple(parts)
+            inputs, outputs, floats = node.equation.inputs, node.outputs, node.floats
+            parts += node.equation.operation.key, len(inputs), len(outputs), len(floats)
+            values += inputs
+            values += outputs
+            if len(floats) < len(outputs):
+                values += [x for x, _ in floats]
+        for each in asked:
+            parts.append(len(each))
+            values += each
+        numbers: dict[int, int] = {}
+        same = [numbers.setdefault(i, len(numbers)) for i in map(id, values)]
+        self.key: Hashable = (*parts, *same)
 
-    @classmethod
-    def of(
-        cls, nodes: Sequence[Node], asked: Sequence[Sequence[Array]], options: Hashable
-    ) -> Question | None:
-        """Return the question; None if its key would not say all."""
-        for node in nodes:
-            if node.linear is not None or node.equation.operation.runs_users_code:
-                return None
-        return cls(nodes, asked, options)
-
-    def numbers(self, values: Sequence[Array]) -> list[int]:
-        """Return the numbers of some values; new ones for those that have none."""
-        known, made = self._numbers, []
-        for x in values:
-            number = known.setdefault(id(x), len(known))
-            if number == len(self.values):
-                self.values.append(x)
-            made.append(number)
-        return made
+    def places(self, values: Sequence[Array]) -> list[int]:
+        """Return where some values are among its own."""
+        known = {id(x): i for i, x in enumerate(self.values)}
+        return [known[id(x)] for x in values]

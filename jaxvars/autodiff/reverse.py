@@ -31,7 +31,7 @@ class _Answer(NamedTuple):
 
     Attributes:
         backward: the compiled pullback.
-        constants: which of the question's values it needs.
+        constants: where among the question's values those are that it needs.
         connected: for each source, whether a target depends on it.
         through_assigns: whether it goes through assigns.
     """
@@ -76,8 +76,8 @@ def vjp(
         backward, is_compiled = _backward(program)
         found = backward(list(sources), program.constants, list(cotangents))
     if question is not None and is_compiled:
-        numbers = question.numbers(program.constants)
-        known = _Answer(backward, numbers, program.connected, program.through_assigns)
+        places = question.places(program.constants)
+        known = _Answer(backward, places, program.connected, program.through_assigns)
         _remember(_ANSWERS, question.key, known)
     return _connected(found, program.connected)
 

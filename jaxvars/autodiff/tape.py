@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.explain import explain, warn_if_all_are_none, warn_of_integers
-from jaxvars.autodiff.replay import Program, Question
+from jaxvars.autodiff.replay import Program, Question, can_be_compiled
 from jaxvars.autodiff.reverse import answer, cotangents_of, rows_gradients, vjp, zeros_of
 from jaxvars.autodiff.sparse_rows import Rows, rows_of, summed
 from jaxvars.autodiff.tape_base import TapeBase, flatten
@@ -377,9 +377,11 @@ class GradientTape(TapeBase):
 
     def _question(self, *values: Sequence[Array], by_rows: bool) -> Question | None:
         """Return what is asked of the record; None if its answer is not kept."""
-        if context.current() is not context.EVAL:
+        nodes = self._record.nodes
+        if context.current() is not context.EVAL or any(node.linear for node in nodes):
             return None
-        return Question.of(self._record.nodes, values, (by_rows, self.through_assigns))
+        options = by_rows, self.through_assigns
+        return Question(nodes, values, options) if can_be_compiled(nodes) else None
 
 
 @final
