@@ -121,6 +121,9 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
     # A frame calls these.
     def _saw(self, cell: Cell, value: Array) -> None:
         """Take note of a read."""
+        known = self._reads.get(cell.key)
+        if known and known[-1] is value and cell.key not in self._assigns:
+            return
         variable = cell.owner()
         if self._record.paused or not isinstance(variable, Variable):
             return

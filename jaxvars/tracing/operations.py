@@ -24,11 +24,12 @@ import jax
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.context import EVAL, place
 from jaxvars.tracing.dependencies import Masks, paths
-from jaxvars.tracing.identity import Same, exact, held
+from jaxvars.tracing.identity import Inexact, Same, exact, held
 from jaxvars.typing import Array
 
 _KNOWN: OrderedDict[Hashable, Operation] = OrderedDict()
 _KNOWN_LIMIT = 1024
+_SMALL: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 _COUNT = itertools.count()
 _FEW = 20  # operations of what JAX compiles itself, like `jnp.mean`
 _OFTEN = 256  # calls after which a program of its own is worth the tens of milliseconds it costs
@@ -99,15 +100,14 @@ def known(primitive: Any, params: dict[str, Any]) -> Operation | None:
     """Return the operation that a primitive is; None for one that is made anew at each call."""
     is_jit = primitive.name == "jit"
     key = (*params, *map(id, params.values())) if is_jit else _plain_key(primitive, params)
-    if key is None:
-        return None
     try:
         found = _KNOWN[key]
         _KNOWN.move_to_end(key)
     except KeyError:
-        if is_jit and not _is_small(params):
+        if key is None or not (_is_small(params) if is_jit else _is_plain(params)):
             return None
-        found = Operation(primitive.name, (_Jitted if is_jit else bound)(primitive, params), params)
+        make = _Jitted if is_jit else bound
+        found = Operation(primitive.name, make(primitive, params), params)
         found.key = next(_COUNT)
         _KNOWN[key] = found
         while len(_KNOWN) > _KNOWN_LIMIT:
@@ -116,27 +116,29 @@ def known(primitive: Any, params: dict[str, Any]) -> Operation | None:
 
 
 def _plain_key(primitive: Any, params: dict[str, Any]) -> Hashable:
-    """Return what names a primitive that holds no program or function, or None."""
-    parts: list[Any] = [primitive]
-    for name, value in params.items():
-        for part in value if isinstance(value, tuple) else (value,):
-            if hasattr(part, "eqns") or (callable(part) and not isinstance(part, type)):
-                return None
-        parts += name, exact(value, held)
-    return tuple(parts)
+    """Return what tells an operation by what its parameters hold, or None."""
+    try:
+        return (primitive, *[(name, exact(value)) for name, value in params.items()])
+    except Inexact:
+        return None
+
+
+def _is_plain(params: dict[str, Any]) -> bool:
+    """Return whether parameters are neither functions nor programs."""
+    return not any(map(callable, params.values())) and not any(jaxprs.inner_jaxprs(params))
 
 
 def _is_small(params: dict[str, Any]) -> bool:
     """Return whether a jitted function is nothing but a few operations of JAX's own."""
     closed = params["jaxpr"]
-    return (
-        jaxprs.is_light(closed, _FEW)
-        and not closed.consts
-        and not jaxprs.hidden_arrays(closed)
-        and not jaxprs.has_users_rule(closed)
-        and jaxprs.asks_nothing(params)
-        and not any(params["donated_invars"])
-    )
+    if closed not in _SMALL:
+        _SMALL[closed] = (
+            jaxprs.is_light(closed, _FEW)
+            and not closed.consts
+            and not jaxprs.hidden_arrays(closed)
+            and not jaxprs.has_users_rule(closed)
+        )
+    return _SMALL[closed] and jaxprs.asks_nothing(params) and not any(params["donated_invars"])
 
 
 def bound(primitive: Any, params: dict[str, Any]) -> Callable[..., list[Array]]:

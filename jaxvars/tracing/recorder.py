@@ -111,10 +111,11 @@ class Equation:
 class Recorder(PassThrough):
     """A trace that runs everything under `parent` and lets a listener see it."""
 
-    __slots__ = ()
+    __slots__ = ("_staged",)
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
+        self._staged = strip(parent) is not EVAL
         self.requires_low = False  # pass calls on whole; the parent lowers what it must
 
     def stage_value(self, val: Array) -> Array:
@@ -203,7 +204,7 @@ class Recorder(PassThrough):
                 return operation.function(*inputs)
             kept = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
             equation = Equation(operation, kept)  # the caller may write to its own
-            return self.listener.run(equation, strip(self.parent) is not EVAL)
+            return self.listener.run(equation, self._staged)
 
 
 @final
