@@ -179,7 +179,7 @@ class Question:
         self, nodes: Sequence[Node], asked: Sequence[Sequence[Array]], options: Hashable
     ) -> None:
         self.values = values = list[Array]()
-        parts: list[Hashable] = [options]
+        parts: list[Hashable] = [options, len(nodes)]
         for node in nodes:
             inputs, outputs, floats = node.equation.inputs, node.outputs, node.floats
             parts += node.equation.operation.key, len(inputs), len(outputs), len(floats)

@@ -7,7 +7,7 @@ Rules this file keeps:
 - an operation is found by the objects that are its parameters, which it keeps, or by what tells
   plain parameters apart; nothing else has its key, also once it is forgotten;
 - programs are kept if they are small, closed over no array and run no code but JAX's own; other
-  operations are made anew at each call.
+  operations are made at each call.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Operation:
 
 
 def known(primitive: Any, params: dict[str, Any]) -> Operation | None:
-    """Return the operation that a primitive is; None for one that is made anew at each call."""
+    """Return the operation that a primitive is; None for one that is made at each call."""
     is_jit = primitive.name == "jit"
     key = (*params, *map(id, params.values())) if is_jit else _plain_key(primitive, params)
     try:
