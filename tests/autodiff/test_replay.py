@@ -67,6 +67,7 @@ DIFFERENT: list[tuple[Callable[[], Any], list[Any], dict[str, Any], list[Any]]] 
     (lambda: [a * b, a * b], [a], {"output_gradients": [3.0, None]}, [20.0]),
     (lambda: a * jax.lax.stop_gradient(a), [a], {}, [2.0]),
     (lambda: a * jnp.floor(a).astype(int), [a], {}, [2.0]),
+    (lambda: jax.lax.top_k(jnp.stack([a, b]), 1)[0][0], [a, b], {}, [0.0, 1.0]),
     (lambda: jnp.where(a > b, a, b), [a, b], {}, [0.0, 1.0]),
 ]  # fmt: skip
 
