@@ -33,6 +33,7 @@ _SMALL: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 _COUNT = itertools.count()
 _FEW = 20  # operations of what JAX compiles itself, like `jnp.mean`
 _OFTEN = 256  # calls after which a program of its own is worth the tens of milliseconds it costs
+_SINCE = [0]  # calls since the last one was made, so that no step of a loop waits for all of them
 
 
 @final
@@ -165,7 +166,9 @@ class _Jitted:
             if self._compiled is not None:
                 return self._compiled(*inputs)
             self._calls += 1
-            if self._calls >= _OFTEN:
+            _SINCE[0] += 1
+            if self._calls >= _OFTEN <= _SINCE[0]:
+                _SINCE[0] = 0
                 self._compiled = self._program()
         return self._primitive.bind(*inputs, **self._params)
 

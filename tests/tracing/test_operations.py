@@ -124,6 +124,18 @@ def test_an_operation_that_is_called_often_is_the_same(
     assert operation.function._compiled._cache_size() == 1
 
 
+def test_programs_are_made_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "_OFTEN", 3)
+    monkeypatch.setattr(operations, "_SINCE", [0])
+    counts = []
+    with recording(Log()):
+        for _ in range(5):
+            jnp.sin(X), jnp.cos(X)
+            programs = [each.function._compiled for each in operations._KNOWN.values()]
+            counts.append(sum(program is not None for program in programs))
+    assert counts == [0, 0, 1, 1, 2]
+
+
 def test_what_is_called_often_obeys_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "_OFTEN", 1)
     with recording(Log()):
