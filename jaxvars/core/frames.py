@@ -131,8 +131,7 @@ class EagerFrame(Frame):
 
     def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
         """Return the value from where it is."""
-        value = None if keep or FORKED else look(cell)
-        if value is not None:
+        if not (keep or FORKED) and (value := look(cell)) is not None:
             return value
         return self.get(cell) if context.is_eager() else take(cell)
 
@@ -206,7 +205,9 @@ class EagerFrame(Frame):
         STORE[cell.key] = to_sharding(cell, value, "created")
         announce(cell)
 
-    is_shared = staticmethod(is_held_elsewhere)
+    def is_shared(self, cell: Cell) -> bool:
+        """Return whether anything besides `STORE` holds the array."""
+        return is_held_elsewhere(cell)
 
 
 @final
