@@ -3,6 +3,7 @@
     jv.config.set_logical_devices(4)             # four CPU devices, to try a mesh on any machine
     jv.config.set_visible_devices([], "GPU")     # compute on the CPU
     jv.config.list_logical_devices()
+    jv.config.compilation_cache("~/.cache/xla")  # compile once, for all processes
 
 JAX looks at its settings once, when its backend starts, and that is with the first operation.
 
@@ -16,12 +17,14 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
 import jax
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from jaxvars.compiler.eager_mode import run_eagerly
 from jaxvars.devices.device import (
@@ -36,6 +39,7 @@ from jaxvars.errors import DeviceError
 __all__ = [
     "LogicalDevice",
     "PhysicalDevice",
+    "compilation_cache",
     "get_memory_growth",
     "get_memory_info",
     "get_soft_device_placement",
@@ -278,7 +282,45 @@ def has_started() -> bool:
     return False
 
 
+def compilation_cache(folder: str | os.PathLike[str] | None) -> None:
+    """Keep compiled programs in a folder, so that other processes need not compile them again.
+
+    A process traces its functions, and reads what XLA has compiled before: the same program, with
+    the same versions and settings. XLA runs whatever is there: share it with those you trust.
+
+    Args:
+        folder: where; it is made if it is not there, and grows. None to keep programs in memory
+            only, as JAX does by default.
+
+    Raises:
+        OSError: when the folder can't be made or written to.
+
+    >>> compilation_cache(None)
+
+    With JAX 0.10, programs that print or call Python are compiled by each process, and a folder
+    that has been moved is a new one. For the CPU, XLA compiles to the instructions of its kind: use
+    a folder for each kind of CPU. A program for another one is run all the same, with an error in
+    the log, and may end the process.
+    """
+    path = None if folder is None else str(_make_writable(Path(folder).expanduser().absolute()))
+    jax.config.update("jax_enable_compilation_cache", True)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    jax.config.update("jax_compilation_cache_dir", path)
+    reset_cache()  # JAX opens a folder once
+
+
 # ---------------------------------------------------------------- helpers
+def _make_writable(folder: Path) -> Path:
+    """Return a folder in which files can be made; JAX would only warn, at each program."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise OSError(f"Programs can't be kept in {str(folder)!r}: {error.strerror}.") from error
+
+
 def _count(kind: str) -> int:
     if has_started():
         return len(list_devices(kind))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import jax
 import pytest
 
@@ -77,6 +79,7 @@ def test_soft_placement_is_here_too():
 def in_a_new_process(run_python, code, **env):
     done = run_python("-c", "import os, jax\nimport jaxvars as jv\n" + code, XLA_FLAGS="", **env)
     assert done.stdout.endswith("fine\n"), done.stdout + done.stderr
+    return done
 
 
 def test_virtual_devices_and_listing_before_the_start(run_python):
@@ -131,3 +134,93 @@ except jv.errors.DeviceError as error:
 """,
         JAX_PLATFORMS="",
     )
+
+
+# ---------------------------------------------------------------- compiled programs in a folder
+TRAINING = """
+import jax.numpy as jnp
+rate, others = float(os.environ["RATE"]), int(os.environ["OTHERS"])
+jv.config.compilation_cache("programs")
+events = []
+jax.monitoring.register_event_listener(lambda name, **_: events.append(name))
+others = [jv.Variable(0.0) for _ in range(others)]  # numbers of cells and epochs differ
+for other in others:
+    jv.compile(lambda other=other: other.assign_add(1.0))()
+before = len(events)
+
+class Dense(jv.Module):
+    w = None
+
+    def __call__(self, x):
+        if self.w is None:
+            self.w = jv.Variable(jnp.ones((4, 3)))
+        return jnp.tanh(x @ self.w)
+
+dense, adam = Dense(), jv.optimizers.Adam(0.1)
+
+@jv.compile
+def step(x):
+    with jv.GradientTape() as tape:
+        loss = rate * jnp.sum(dense(x) ** 2)
+    adam.apply_gradients(zip(tape.gradient(loss, [dense.w]), [dense.w]))
+    return loss
+
+print([float(step(jnp.linspace(0.0, 1.0, 4)[None])) for _ in range(3)])
+names = [name.rpartition("/")[2] for name in events[before:]]
+asked, found = names.count("compile_requests_use_cache"), names.count("cache_hits")
+print(asked > 2, asked - found)
+print("fine")
+"""
+
+
+def train(run_python, **env):
+    """Return the losses, and how many programs were compiled."""
+    done = in_a_new_process(run_python, TRAINING, **env)
+    losses, compiled, _ = done.stdout.splitlines()
+    assert compiled.startswith("True ")
+    return losses, int(compiled.removeprefix("True "))
+
+
+def test_another_process_compiles_nothing_that_is_in_the_folder(run_python):
+    losses, compiled = train(run_python, RATE="1", OTHERS="0")
+    assert compiled > 2
+    assert train(run_python, RATE="1", OTHERS="3") == (losses, 0)
+    other_losses, compiled = train(run_python, RATE="2", OTHERS="0")
+    assert (other_losses != losses, compiled) == (True, 1)
+
+
+def test_a_folder_is_used_from_the_call_on(run_python):
+    in_a_new_process(
+        run_python,
+        """
+from pathlib import Path
+v = jv.Variable(1.0)
+step, traces = jv.compile(lambda x: traces.append(x) or v.assign_add(x)), []
+step(1.0)
+for name in "one", "one/two":
+    jv.config.compilation_cache(Path(name))
+    step(1.0)
+    assert not list(Path(name).glob("*-cache")), name
+    jv.compile(lambda: v * 2.0)()
+    assert list(Path(name).glob("*_lambda*-cache")), name
+assert len(traces) == 1
+files = set(Path().rglob("*-cache"))
+jv.config.compilation_cache(None)
+jv.compile(lambda: v * 3.0)()
+assert set(Path().rglob("*-cache")) == files
+print("fine")
+""",
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    before = jax.config.values["jax_compilation_cache_dir"]
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OSError, match=r"can't be kept in '.*file(/below)?': (File|Not)"):
+            config.compilation_cache(path)
+    (tmp_path / "locked").mkdir(mode=0o500)
+    if not os.access(tmp_path / "locked", os.W_OK):  # root may write anywhere
+        with pytest.raises(OSError, match=r"can't be kept in '.*locked': Permission denied"):
+            config.compilation_cache(tmp_path / "locked")
+    assert jax.config.values["jax_compilation_cache_dir"] == before

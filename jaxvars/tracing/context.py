@@ -272,6 +272,9 @@ def aval_of(value: Array) -> Aval:
     return aval.update(weak_type=False) if getattr(aval, "weak_type", False) else aval
 
 
+# Made at import: a new context changes the keys of all that is jitted, whatever its default, so
+# that functions which ran before are traced once more. Later, those would be more, operations that
+# ran eagerly among them, and no other thread may use JAX while a context is made.
 trace_cache_key = jax.make_user_context(None)
 """A context manager: what JAX remembers of inner functions under one key is used under no other.
 
