@@ -287,6 +287,7 @@ def compilation_cache(folder: str | os.PathLike[str] | None) -> None:
 
     A process traces its functions, and reads what XLA has compiled before: the same program, with
     the same versions and settings. XLA runs whatever is there: share it with those you trust.
+    A file that is damaged is warned of, and its program compiled.
 
     Args:
         folder: where; it is made if it is not there, and grows. None to keep programs in memory
