@@ -1,6 +1,6 @@
 """What checkpoints cost: 100 MB saved and restored, beside orbax alone and NumPy's savez.
 
-python tests/benchmarks/checkpoint.py [FOLDER] [ROUNDS]
+python tests/benchmarks/checkpoint.py    # TMPDIR=... for another disk
 
 All ways take turns, each writing to a separate place; what is printed is the median of the
 rounds, as a multiple of orbax alone. jaxvars also computes a checksum of each value, and compares
@@ -13,27 +13,20 @@ from __future__ import annotations
 
 import shutil
 import statistics
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from measuring import Effort, Row, run_jobs, timed
 
 import jaxvars as jv
 from jaxvars.checkpoint import Checkpoint, CheckpointManager
 
-COUNT, SIZE = 25, 1_000_000  # float32: 100 MB
-
-
-def timed(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    jax.block_until_ready(action())
-    return time.perf_counter() - start
+COUNT = 25  # of a million float32 each: 100 MB
 
 
 def one_round(folder: Path, variables: list[jv.Variable]) -> Iterator[tuple[str, float]]:
@@ -88,23 +81,22 @@ def background(
         yield f"manager, {name}: until it is there", timed(manager.wait)
 
 
-def main() -> None:
-    parent = sys.argv[1] if len(sys.argv) > 1 else None
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+def checkpoint(effort: Effort) -> list[Row]:
+    """Return the median of what each way takes, and its ratio to orbax alone."""
+    size, rounds = (1_000_000, 1_000_000, 1_000)[effort], (7, 3, 1)[effort]
     rng = np.random.default_rng(0)
-    variables = [jv.Variable(rng.normal(size=SIZE).astype(np.float32)) for _ in range(COUNT)]
+    variables = [jv.Variable(rng.normal(size=size).astype(np.float32)) for _ in range(COUNT)]
     times: dict[str, list[float]] = {}
     for i in range(rounds + 1):
-        folder = Path(tempfile.mkdtemp(dir=parent))
+        folder = Path(tempfile.mkdtemp())
         for name, seconds in one_round(folder, variables):
             if i:  # the first round imports and compiles
                 times.setdefault(name, []).append(seconds)
         shutil.rmtree(folder)
-    base = statistics.median(times["orbax alone, save"])
-    for name, each in times.items():
-        median = statistics.median(each)
-        print(f"{name:<45} {median * 1e3:>8.1f} ms {median / base:>7.2f}")
+    found = {name: statistics.median(each) for name, each in times.items()}
+    base = found["orbax alone, save"]
+    return [{"way": k, "ms": 1e3 * v, "of an orbax save": v / base} for k, v in found.items()]
 
 
 if __name__ == "__main__":
-    main()
+    run_jobs(__doc__, {"checkpoint": checkpoint})

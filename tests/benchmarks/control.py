@@ -8,21 +8,17 @@ one that is carried. Hand-written, it is `lax` in a `jax.jit` whose state is a
 donated tuple, as in `dispatch.py`; with jaxvars it is the `jv.` form in `jv.compile`. Calls and
 first calls (trace and compile) are compared.
 
-Rules of this file:
-- those of `dispatch.py`: candidates take turns, and a ratio is that of two turns in one round;
-- a call has ended when its result is there, since it is the loop that is compared;
-- a first call is that of a new function, in the same process, after a few to warm up.
+A call has ended when its result is there, since it is the loop that is compared. A first call is
+that of a new function, in the same process, after a few to warm up.
 """
 
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from typing import Any
 
-from dispatch import _ratio, ratios
-from measuring import Step, run_jobs
+from measuring import Effort, Row, Step, compared, ratios, run_jobs, timed
 
 ITERATIONS = 1000
 KINDS = ("fori", "while", "scan")
@@ -118,14 +114,15 @@ def with_variables(kind: str, use: str, shape: tuple[int, ...] = ()) -> Callable
     return make
 
 
-def calls(quick: bool) -> list[dict[str, Any]]:
+def calls(effort: Effort) -> list[Row]:
     """Return how long calls take, and their ratio to the hand-written ones."""
-    rows: list[dict[str, Any]] = []
-    for shape, kind, use in itertools.product(SHAPES, KINDS, USES):
+    rows: list[Row] = []
+    for shape, kind, use in itertools.product(SHAPES, KINDS, USES[:: (1, 1, 2)[effort]]):
         hand, ours = by_hand(kind, use, shape)(), with_variables(kind, use, shape)()
         _check_equal(hand, ours)
-        found = ratios(_finished(hand), {"jaxvars": _finished(ours)}, 41 if quick else 201, 5)
-        rows.append({"loop": kind, "variables": use, "shape": shape, **found["jaxvars"]})
+        steps = {"lax": _finished(hand), "jaxvars": _finished(ours)}
+        row = compared(steps, (201, 41, 1)[effort], 5)[1]
+        rows.append({"loop": kind, "variables": use, "shape": str(shape), **row, "target": TARGET})
     return rows
 
 
@@ -140,50 +137,16 @@ def _check_equal(one: Step, other: Step) -> None:
             raise AssertionError(f"the steps do not compute the same: {a} and {b}")
 
 
-def first_calls(quick: bool) -> list[dict[str, Any]]:
+def first_calls(effort: Effort) -> list[Row]:
     """Return how long first calls take: to trace, to compile and to run once."""
-    rows: list[dict[str, Any]] = []
-    for kind in KINDS:
-        for use in USES:
-            makers = by_hand(kind, use), with_variables(kind, use)
-            taken: list[list[float]] = [[], []]
-            for _ in range(8 if quick else 25):
-                for i, make in enumerate(makers):
-                    taken[i].append(_first(make()))
-            base, ours = (times[2:] for times in taken)
-            rows.append(
-                {"loop": kind, "variables": use, "seconds": min(ours), **_ratio(ours, base)}
-            )
+    rows: list[Row] = []
+    for kind, use in itertools.product(KINDS, USES[:: (1, 1, 2)[effort]]):
+        makers = by_hand(kind, use), with_variables(kind, use)
+        rounds = [[timed(make()) for make in makers] for _ in range((25, 8, 3)[effort])]
+        base, ours = zip(*rounds[2:], strict=True)
+        rows.append({"loop": kind, "variables": use, "seconds": min(ours), **ratios(ours, base)})
     return rows
 
 
-def _first(step: Step) -> float:
-    start = time.perf_counter()
-    step().block_until_ready()
-    return time.perf_counter() - start
-
-
-def report(found: dict[str, Any]) -> None:
-    """Print what was measured."""
-    print("loop   variables   shape   us a call  ratio of minima  median ratio   target", TARGET)
-    for row in found.get("calls", []):
-        print(
-            f"{row['loop']:6} {row['variables']:11} {row['shape']!s:7} {row['microseconds']:9.1f}  "
-            f"{row['ratio of minima']:15.3f}  {row['median ratio']:12.3f}"
-        )
-    print("loop   variables    ms to the first result  ratio of minima  median ratio")
-    for row in found.get("first calls", []):
-        print(
-            f"{row['loop']:6} {row['variables']:11} {1e3 * row['seconds']:23.1f}  "
-            f"{row['ratio of minima']:15.3f}  {row['median ratio']:12.3f}"
-        )
-
-
-def main() -> None:
-    """Measure everything and print it."""
-    jobs = {"calls": calls, "first calls": first_calls}
-    run_jobs("What jaxvars' loops cost over lax's.", jobs, report)
-
-
 if __name__ == "__main__":
-    main()
+    run_jobs(__doc__, {"calls": calls, "first calls": first_calls})

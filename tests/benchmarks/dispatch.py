@@ -6,27 +6,18 @@ The step adds `x` to n variables of one float each, next to nothing to compute, 
 is that of the call. Hand-written, it is `values, result = step(values, x)` over a flat tuple that
 is donated. `nnx.jit` over a Module of the same variables is measured, too, where flax is installed.
 
-Rules of this file:
-- everything is compared within one run, each candidate apart with the hand-written step: the two
-  take turns, round by round (of three, the one in the middle finds the caches emptiest, and looks
-  up to 1.15 times slower than it is); the ratio of the least times and the median of all are shown;
-- first calls and imports are timed in separate processes, in turns;
-- the garbage collector is off while a turn is timed.
+Each candidate takes turns with the hand-written step alone: of three, the one in the middle finds
+the caches emptiest, and looks up to 1.15 times slower than it is. A call has ended when it returns.
 """
 
 from __future__ import annotations
 
-import gc
-import os
 import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from measuring import Step, run_jobs
+from measuring import Effort, Row, Step, compared, fresh, ratios, run_jobs
 
 COUNTS = (1, 10, 50, 200, 1000)
 TARGETS = {1: 1.15, 10: 1.05, 50: 1.05, 200: 1.05, 1000: 1.05}
@@ -111,53 +102,20 @@ def nnx_jit(n: int) -> Step:
     return lambda: compiled(model, x)
 
 
-# ---------------------------------------------------------------- timing calls
-def turn(step: Step, calls: int) -> float:
-    """Return the seconds that one call takes, in a row of `calls`."""
-    gc.disable()
-    start = time.perf_counter()
-    for _ in range(calls):
-        result = step()
-    taken = time.perf_counter() - start
-    result.block_until_ready()
-    gc.enable()
-    return taken / calls
-
-
-def ratios(base: Step, others: dict[str, Step], rounds: int, calls: int) -> dict[str, Any]:
-    """Time steps in turns; return for each its least time, and its ratios to `base`."""
-    for step in (base, *others.values()):
-        for _ in range(4):
-            step()
-    times: dict[str, list[float]] = {name: [] for name in ("hand-written", *others)}
-    for i in range(rounds):
-        order = [("hand-written", base), *others.items()]
-        for name, step in order if i % 2 else reversed(order):
-            times[name].append(turn(step, calls))
-    return {name: _summary(taken, times["hand-written"]) for name, taken in times.items()}
-
-
-def _summary(taken: Sequence[float], base: Sequence[float]) -> dict[str, float]:
-    each = [mine / its for mine, its in zip(taken, base, strict=True)]
-    return {
-        "microseconds": min(taken) * 1e6,
-        "ratio of minima": min(taken) / min(base),
-        "median ratio": statistics.median(each),
-    }
-
-
-def dispatch(quick: bool) -> list[dict[str, Any]]:
+def dispatch(effort: Effort) -> list[Row]:
     """Return a row for each number of variables and way to write the step."""
-    rows: list[dict[str, Any]] = []
-    for n in COUNTS:
-        calls = max(5, min(100, 2000 // (n + 10)))
-        rounds = 61 if quick else 301
-        found = {}
-        for name, make in {"step(x)": closure, "step(model, x)": model_argument}.items():
-            found |= ratios(by_hand(n), {name: make(n)}, rounds, calls)
+    rows: list[Row] = []
+    rounds = (301, 61, 3)[effort]
+    for n in COUNTS[: (5, 5, 2)[effort]]:
+        ways = {"step(x)": closure, "step(model, x)": model_argument}
         if find_spec("flax") and n <= 200:
-            found |= {"nnx.jit": ratios(by_hand(n), {"nnx.jit": nnx_jit(n)}, 9, 5)["nnx.jit"]}
-        rows += [{"variables": n, "step": name, **row} for name, row in found.items()]
+            ways["nnx.jit"] = nnx_jit
+        for name, make in ways.items():
+            few = name == "nnx.jit"
+            repeats = (9, 5) if few else (rounds, max(5, min(100, 2000 // (n + 10))))
+            steps = {"hand-written": by_hand(n), name: make(n)}
+            row = compared(steps, *repeats, waits=False)[1]
+            rows.append({"variables": n, **row, "target": "" if few else TARGETS[n]})
     return rows
 
 
@@ -200,76 +158,26 @@ print(time.perf_counter() - start)
 _IMPORT = "import time; s = time.perf_counter(); import jax{}; print(time.perf_counter() - s)"
 
 
-def _fresh(*args: str) -> float:
-    """Run a program in a separate process; return the number that it prints.
-
-    With bytecode, which is there when a package has been installed.
-    """
-    environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-c", *args]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ)
-    return float(done.stdout.split()[-1])
-
-
-def _in_turns(programs: Sequence[Sequence[str]], times: int) -> list[list[float]]:
-    found: list[list[float]] = [[] for _ in programs]
-    for _ in range(times):
-        for i, program in enumerate(programs):
-            found[i].append(_fresh(*program))
-    return found
-
-
-def first_calls(quick: bool) -> list[dict[str, Any]]:
+def first_calls(effort: Effort) -> list[Row]:
     """Return how long first calls take, for a small step and one of a hundred layers."""
-    rows: list[dict[str, Any]] = []
-    for name, layers, width in (("2 layers", "2", "16"), ("100 layers", "100", "32")):
-        programs = [(_PROGRAMS, kind, layers, width) for kind in ("jit", "compile")]
-        base, ours = _in_turns(programs, 3 if quick else 7)
-        rows.append({"first call": name, "seconds": min(ours), **_ratio(ours, base)})
+    rows: list[Row] = []
+    for layers, width in ((2, 16), (100, 32))[: (2, 2, 1)[effort]]:
+        programs = [(_PROGRAMS, kind, str(layers), str(width)) for kind in ("jit", "compile")]
+        base, ours = fresh(programs, (7, 3, 1)[effort])
+        row = {"layers": layers, "seconds": min(ours), **ratios(ours, base)}
+        rows.append({**row, "target": FIRST_CALL_TARGET})
     return rows
 
 
-def _ratio(ours: Sequence[float], base: Sequence[float]) -> dict[str, float]:
-    each = [mine / its for mine, its in zip(ours, base, strict=True)]
-    return {"ratio of minima": min(ours) / min(base), "median ratio": statistics.median(each)}
-
-
-def imports(quick: bool) -> dict[str, float]:
+def imports(effort: Effort) -> list[Row]:
     """Return the seconds that `import jaxvars` takes over `import jax`."""
     programs = [(_IMPORT.format(more),) for more in ("", "; import jaxvars")]
-    base, ours = _in_turns(programs, 5 if quick else 15)
+    base, ours = fresh(programs, (15, 5, 1)[effort])
     each = [mine - its for mine, its in zip(ours, base, strict=True)]
-    return {"of minima": min(ours) - min(base), "median": statistics.median(each)}
-
-
-# ---------------------------------------------------------------- the report
-def report(found: dict[str, Any]) -> None:
-    """Print what was measured beside what is aimed at."""
-    print("variables  step             us a call   ratio of minima  median ratio  target")
-    for row in found.get("dispatch", []):
-        target = TARGETS[row["variables"]] if row["step"].startswith("step") else ""
-        print(
-            f"{row['variables']:9}  {row['step']:15}  {row['microseconds']:9.1f}   "
-            f"{row['ratio of minima']:15.3f}  {row['median ratio']:12.3f}  {target}"
-        )
-    for row in found.get("first calls", []):
-        print(
-            f"first call, {row['first call']}: {row['seconds']:.3f} s, ratio of minima "
-            f"{row['ratio of minima']:.2f}, median ratio {row['median ratio']:.2f} "
-            f"(target {FIRST_CALL_TARGET})"
-        )
-    if cost := found.get("import"):
-        print(
-            f"import jaxvars over import jax: {cost['of minima']:.3f} s of minima, "
-            f"{cost['median']:.3f} s median (target {IMPORT_TARGET})"
-        )
-
-
-def main() -> None:
-    """Measure everything and print it."""
-    jobs = {"dispatch": dispatch, "first calls": first_calls, "import": imports}
-    run_jobs("What jv.compile costs over jax.jit.", jobs, report)
+    seconds = {"of minima": min(ours) - min(base), "median": statistics.median(each)}
+    return [{**seconds, "target": IMPORT_TARGET}]
 
 
 if __name__ == "__main__":
-    main()
+    jobs = {"dispatch": dispatch, "first calls": first_calls, "import": imports}
+    run_jobs(__doc__, jobs)

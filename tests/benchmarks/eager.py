@@ -5,23 +5,31 @@ python tests/benchmarks/eager.py
 
 from __future__ import annotations
 
-import timeit
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-from measuring import Step, print_ratios
+from measuring import Effort, Row, Step, compared, pairs, run_jobs, turn
 
 import jaxvars as jv
 from jaxvars.demo import train as _demo
 
 
-def microseconds(fn: Callable[[], object], number: int) -> float:
-    """Return the best of five rounds, in microseconds for a call."""
-    return min(timeit.repeat(fn, number=number, repeat=5)) / number * 1e6
+def reads(effort: Effort) -> list[Row]:
+    """Return what an operation, a read and an assignment take."""
+    v, x = jv.Variable(jnp.zeros(8)), jnp.zeros(8)
+    steps: dict[str, Step] = {
+        "x + x, an array": lambda: x + x,
+        "v + x, a variable": lambda: v + x,
+        "jnp.sin(x), an array": lambda: jnp.sin(x),
+        "jnp.sin(v), a variable": lambda: jnp.sin(v),
+        "v.value": lambda: v.value,
+        "v.assign(x)": lambda: v.assign(x),
+        "v.assign_add(x)": lambda: v.assign_add(x),
+    }
+    return compared(steps, 5, (2000, 500, 5)[effort])
 
 
-def taped(layers: int) -> tuple[Step, Step]:
+def taped(layers: int, warm: int) -> tuple[Step, Step]:
     """Return `4 * layers` operations and their gradient, and the operations alone, of arrays."""
     w, b = jv.Variable(jnp.full((8, 8), 0.1)), jv.Variable(jnp.ones(8))
     x, arrays = jnp.ones((4, 8)), (jnp.full((8, 8), 0.1), jnp.ones(8))
@@ -37,35 +45,27 @@ def taped(layers: int) -> tuple[Step, Step]:
             target = loss(w, b)
         return tape.gradient(target, [w, b])
 
-    for _ in range(300):  # what runs often is compiled
-        gradient()
+    turn(gradient, warm)  # what runs often is compiled
     return gradient, lambda: loss(*arrays)
 
 
-def main() -> None:
-    v = jv.Variable(jnp.zeros(8))
-    x = jnp.zeros(8)
-    for name, fn in {
-        "x + x, an array": lambda: x + x,
-        "v + x, a variable": lambda: v + x,
-        "jnp.sin(x), an array": lambda: jnp.sin(x),
-        "jnp.sin(v), a variable": lambda: jnp.sin(v),
-        "v.value": lambda: v.value,
-        "v.assign(x)": lambda: v.assign(x),
-        "v.assign_add(x)": lambda: v.assign_add(x),
-    }.items():
-        print(f"{name:<24} {microseconds(fn, 2000):>10.1f} us")
-    print_ratios(
-        {f"tape, {n} operations": taped(n // 4) for n in (8, 100)}  # over the operations alone
-    )
+def tapes(effort: Effort) -> list[Row]:
+    """Return what a gradient costs over its operations alone."""
+    warm, rounds, calls = ((300, 60, 60), (300, 20, 10), (1, 1, 1))[effort]
+    sizes = (8, 100)[: (2, 2, 1)[effort]]
+    return pairs({f"{n} operations": taped(n // 4, warm) for n in sizes}, rounds, calls)
+
+
+def training(effort: Effort) -> list[Row]:
+    """Return what the demo's training step takes, compiled and eagerly."""
     run = _demo.Run(seed=0)
     batch = next(run.batches())
-    print(
-        f"{'training step, compiled':<24} {microseconds(lambda: run.step(*batch), 100):>10.1f} us"
-    )
+    run.step(*batch)
+    compiled = min(turn(lambda: run.step(*batch), 20) for _ in range((25, 5, 1)[effort]))
     jv.config.run_eagerly(True)
-    print(f"{'training step, eager':<24} {microseconds(lambda: run.step(*batch), 10):>10.1f} us")
+    eager = min(turn(lambda: run.step(*batch), (10, 5, 1)[effort]) for _ in range(5))
+    return [{"way": "compiled", "us": compiled}, {"way": "eager", "us": eager}]
 
 
 if __name__ == "__main__":
-    main()
+    run_jobs(__doc__, {"reads": reads, "tapes": tapes, "training step": training})

@@ -1,22 +1,17 @@
 """What a training step of flax layers costs in jaxvars, over the same hand-written step.
 
-    python tests/benchmarks/flax_layers.py              # about two minutes
-    python tests/benchmarks/flax_layers.py --rounds 15
+    python tests/benchmarks/flax_layers.py     # about two minutes
 
 The step is that of a multilayer perceptron with batch normalization and dropout, with optax's
 adam: small, so that the time is that of the call, and wider, so that it computes. The others are
 `jax.jit` of a function over donated trees of linen's arrays, and `nnx.jit` of an nnx module and
-`nnx.Optimizer`, donated, plain and with `nnx.cached_partial`, flax's way to call it faster.
-
-Rules of this file:
-- all are timed in turns, in one process, in alternating order;
-- a ratio is that of the best turns: on a machine that others use, the least disturbed ones;
-- each one's loss after the same number of steps is shown: they differ by the draws of dropout.
+`nnx.Optimizer`, donated, plain and in flax's ways to call it faster: `nnx.cached_partial`, and
+`nnx.jit_partial` where flax has it. Each one's loss after the same number of steps is shown: they
+differ by the draws of dropout.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -27,11 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
-from measuring import turn
+from measuring import Effort, Row, compared, nnx_ways, run_jobs
 
 import jaxvars as jv
 
-STEPS = 30
 SIZES = {"small": (4, 16, 8), "wide": (4, 512, 128)}  # layers, features, examples
 
 
@@ -108,19 +102,16 @@ def jaxvars(model: Any, x: Any, y: Any, **mode: Any) -> Callable[[], Any]:
     return lambda: step(x, y)
 
 
-def by_nnx(
-    layers: int, features: int, x: Any, y: Any, *, cached: bool = False
-) -> Callable[[], Any]:
+def by_nnx(layers: int, features: int, x: Any, y: Any, way: str) -> Callable[[], Any]:
     net = Nnx(layers, features, nnx.Rngs(0))
     optimizer = nnx.Optimizer(net, optax.adam(1e-3), wrt=nnx.Param)
 
-    @partial(nnx.jit, donate_argnums=(0, 1))
     def step(net: Any, optimizer: Any, x: Any, y: Any) -> Any:
         value, gradients = nnx.value_and_grad(lambda net: loss_of(net(x), y))(net)
         optimizer.update(net, gradients)
         return value
 
-    run = nnx.cached_partial(step, net, optimizer) if cached else partial(step, net, optimizer)
+    run = nnx_ways()[way](step, net, optimizer)
     return lambda: run(x, y)
 
 
@@ -135,31 +126,19 @@ def candidates(layers: int, features: int, examples: int) -> dict[str, Callable[
         "linen, hand-written jax.jit": by_hand(layers, features, x, y),
         "jaxvars, from_flax(linen)": jaxvars(linen, x, y, train=True),
         "jaxvars, from_flax(nnx)": jaxvars(theirs, x, y),
-        "nnx.jit": by_nnx(layers, features, x, y),
-        "nnx.jit, cached_partial": by_nnx(layers, features, x, y, cached=True),
+        **{way: by_nnx(layers, features, x, y, way) for way in nnx_ways()},
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=41)
-    rounds = parser.parse_args().rounds
-    for size, shape in SIZES.items():
+def flax_layers(effort: Effort) -> list[Row]:
+    """Return what a step of each size takes each way, and the loss after as many steps."""
+    rows: list[Row] = []
+    for size, shape in list(SIZES.items())[: (2, 2, 1)[effort]]:
         steps = candidates(*shape)
-        for step in steps.values():
-            turn(step, STEPS)
-        found: dict[str, list[float]] = {name: [] for name in steps}
-        for i in range(rounds):
-            names = list(steps) if i % 2 else list(steps)[::-1]
-            for name in names:
-                found[name].append(turn(steps[name], STEPS))
-        losses = {name: float(step()) for name, step in steps.items()}
-        best = {name: min(times) for name, times in found.items()}
-        hand = best["linen, hand-written jax.jit"]
-        print(f"{size}: {shape[0]} layers of {shape[1]} features, {shape[2]} examples")
-        for name, value in best.items():
-            print(f"  {name:<28}{value:>9.1f} us {value / hand:>6.2f}x  loss {losses[name]:.4f}")
+        found = compared(steps, *((41, 30), (15, 30), (1, 1))[effort])
+        rows += [{"size": size, **row, "loss": float(steps[row["way"]]())} for row in found]
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    run_jobs(__doc__, {"flax layers": flax_layers})

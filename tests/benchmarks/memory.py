@@ -1,6 +1,6 @@
 """How much memory the first three steps take beyond the state, and the same steps hand-written.
 
-    python tests/benchmarks/memory.py [--megabytes 288]
+    python tests/benchmarks/memory.py
 
 The state is eight parameters and two slots for each, as of Adam. Each case runs in a process of its
 own, in which large blocks are given back to the system when they are free. Linux only: what counts
@@ -9,14 +9,12 @@ is the most memory that was resident during the steps, above what was before the
 
 from __future__ import annotations
 
-import argparse
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from measuring import Effort, Row, fresh, run_jobs
 
 CASES = ("hand-written", "hand-written, mesh", "there", "created", "read", "restored", "mesh")
 COUNT = 8
@@ -98,24 +96,21 @@ def ours(case: str, full: Any, update: Any, sharding: Any) -> Callable[[], None]
     return run
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--megabytes", type=int, default=288)
-    parser.add_argument("--case")
-    options = parser.parse_args()
-    if options.case:
-        print(f"{measure(options.case, options.megabytes):.2f}")
-        return
+def memory(effort: Effort) -> list[Row]:
+    """Return the memory of each case beyond the state, as a part of it."""
     environment = {
-        **os.environ,
         "MALLOC_MMAP_THRESHOLD_": "65536",
         "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
     }
-    for case in CASES:
-        command = [sys.executable, __file__, "--case", case, "--megabytes", str(options.megabytes)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        print(f"{case:>20}: {done.stdout.strip()} of the state beyond it")
+    code = "import sys, memory; print(memory.measure(sys.argv[1], int(sys.argv[2])))"
+    cases = CASES[:: (1, 1, 3)[effort]]
+    programs = [(code, case, str((288, 96, 24)[effort])) for case in cases]
+    found = fresh(programs, 1, **environment)
+    return [
+        {"case": case, "of the state, beyond it": share}
+        for case, (share,) in zip(cases, found, strict=True)
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    run_jobs(__doc__, {"memory": memory})

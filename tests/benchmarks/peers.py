@@ -1,34 +1,34 @@
-"""The same small programs with jaxvars, plain JAX, flax nnx, equinox and TensorFlow 2.
+"""The same small programs with jaxvars, plain JAX, flax, equinox, brainstate, TensorFlow, torch.
 
     python tests/benchmarks/peers.py
 
-Prints what the README's table says. What is not installed is left out:
-`pip install equinox tensorflow-cpu` for all of it.
+What is not installed is left out: `pip install equinox brainstate tensorflow-cpu torch` for all of
+it. `python -m tests.benchmarks --readme` prints the README's table of the figures.
 
 Rules of this file:
 - a step adds `x` to each of n variables of 8 floats and returns the sum of the first: next to
   nothing to compute, so that the time is what the library itself takes for a call;
 - each is written as its library's documentation has it, with donation where there is any;
-- steps are timed in turns, in one process, and compared round by round with the plain one.
+- a ratio in the README is the median of those of two turns in one round.
 """
 
 from __future__ import annotations
 
-import statistics
+import re
 import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar, final
 
-from measuring import turn
+from measuring import Effort, Found, Row, Step, compared, nnx_ways, run_jobs
 
 COUNTS = (1, 10, 50, 200)
-ROUNDS, STEPS = 41, 100
 THREADS, UPDATES = 8, 200
+LEFT = "left to the caller"
 
 
 class Peer(ABC):
@@ -39,24 +39,37 @@ class Peer(ABC):
     keeps_state = True  # in variables, and not passed and returned
 
     @abstractmethod
-    def adder(self, n: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    def adder(self, n: int) -> tuple[Step, Step]:
         """Return a step over n variables, and a function that takes the first one's value."""
 
     @abstractmethod
-    def captured(self) -> tuple[Callable[[], Any], Callable[[], None]]:
-        """Return a compiled function that reads a variable, 1.0, and one that makes it 2.0."""
+    def variable(self) -> tuple[Step, Step]:
+        """Return a function that reads a variable, 1.0, and one that makes it 2.0."""
 
     @abstractmethod
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function compiled."""
+
     def traces_of(self, arguments: range) -> int:
         """Return how often a function of one Python number is traced for some numbers."""
+        traces = 0
+
+        def f(i: Any) -> Any:
+            nonlocal traces
+            traces += 1
+            return i * 2
+
+        compiled = self.compiled(f)
+        for i in arguments:
+            compiled(i)
+        return traces
 
 
 @final
 class Jaxvars(Peer):
-    name = "jaxvars"
-    package = "jaxvars"
+    name, package = "jaxvars", "jaxvars"
 
-    def adder(self, n: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    def adder(self, n: int) -> tuple[Step, Step]:
         import jax.numpy as jnp
 
         import jaxvars as jv
@@ -71,25 +84,35 @@ class Jaxvars(Peer):
 
         return lambda: step(x), lambda: variables[0].value
 
-    def captured(self) -> tuple[Callable[[], Any], Callable[[], None]]:
+    def variable(self) -> tuple[Step, Step]:
         import jaxvars as jv
 
         v = jv.Variable(1.0)
-        read = jv.compile(lambda: v * 1.0)
-        return read, lambda: v.assign(2.0)
+        return lambda: v * 1.0, lambda: v.assign(2.0)
 
-    def traces_of(self, arguments: range) -> int:
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         import jaxvars as jv
 
-        return count_traces(jv.compile, arguments)
+        return jv.compile(fn)
+
+
+class Arrays(Peer):
+    """State is in arrays, which are passed and returned."""
+
+    keeps_state = False
+
+    def variable(self) -> tuple[Step, Step]:
+        import jax.numpy as jnp
+
+        box = {"v": jnp.asarray(1.0)}
+        return lambda: box["v"] * 1.0, lambda: box.update(v=jnp.asarray(2.0))
 
 
 @final
-class PlainJax(Peer):
+class PlainJax(Arrays):
     name, package = "jax.jit", "jax"
-    keeps_state = False
 
-    def adder(self, n: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    def adder(self, n: int) -> tuple[Step, Step]:
         import jax
         import jax.numpy as jnp
 
@@ -107,68 +130,17 @@ class PlainJax(Peer):
 
         return run, lambda: held[0]
 
-    def captured(self) -> tuple[Callable[[], Any], Callable[[], None]]:
-        import jax
-        import jax.numpy as jnp
-
-        box = {"v": jnp.asarray(1.0)}
-        return jax.jit(lambda: box["v"] * 1.0), lambda: box.update(v=jnp.asarray(2.0))
-
-    def traces_of(self, arguments: range) -> int:
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         import jax
 
-        return count_traces(jax.jit, arguments)
+        return jax.jit(fn)
 
 
 @final
-class Nnx(Peer):
-    """Flax's modules, in one of the ways that its documentation has to call them faster."""
-
-    package = "flax"
-
-    def __init__(self, name: str, *, cached: bool = False, **options: Any) -> None:
-        self.name = name
-        self.cached = cached
-        self.options = options
-
-    def adder(self, n: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
-        import jax.numpy as jnp
-        from flax import nnx
-
-        class Model(nnx.Module):
-            def __init__(self) -> None:
-                self.vs = nnx.List([nnx.Param(jnp.zeros(8)) for _ in range(n)])
-
-        @partial(nnx.jit, donate_argnums=0, **self.options)
-        def step(model: Any, x: Any) -> Any:
-            for v in model.vs:
-                v[...] = v[...] + x
-            return model.vs[0][...].sum()
-
-        model, x = Model(), jnp.ones(8)
-        run = nnx.cached_partial(step, model) if self.cached else partial(step, model)
-        return lambda: run(x), lambda: model.vs[0][...]
-
-    def captured(self) -> tuple[Callable[[], Any], Callable[[], None]]:
-        import jax.numpy as jnp
-        from flax import nnx
-
-        v = nnx.Variable(jnp.asarray(1.0))
-        read = nnx.jit(lambda: v[...] * 1.0, **self.options)
-        return read, lambda: v.__setitem__(..., jnp.asarray(2.0))
-
-    def traces_of(self, arguments: range) -> int:
-        from flax import nnx
-
-        return count_traces(partial(nnx.jit, **self.options), arguments)
-
-
-@final
-class Equinox(Peer):
+class Equinox(Arrays):
     name, package = "eqx.filter_jit", "equinox"
-    keeps_state = False
 
-    def adder(self, n: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    def adder(self, n: int) -> tuple[Step, Step]:
         import equinox as eqx
         import jax
         import jax.numpy as jnp
@@ -190,24 +162,86 @@ class Equinox(Peer):
 
         return run, lambda: held.vs[0]
 
-    def captured(self) -> tuple[Callable[[], Any], Callable[[], None]]:
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         import equinox as eqx
+
+        return eqx.filter_jit(fn)
+
+
+@final
+class Nnx(Peer):
+    """Flax's modules, in one of the ways that its documentation has to call them faster."""
+
+    package = "flax"
+
+    def __init__(self, name: str, call: Callable[..., Step]) -> None:
+        self.name = name
+        self.call = call
+
+    def adder(self, n: int) -> tuple[Step, Step]:
         import jax.numpy as jnp
+        from flax import nnx
 
-        box = {"v": jnp.asarray(1.0)}
-        return eqx.filter_jit(lambda: box["v"] * 1.0), lambda: box.update(v=jnp.asarray(2.0))
+        class Model(nnx.Module):
+            def __init__(self) -> None:
+                self.vs = nnx.List([nnx.Param(jnp.zeros(8)) for _ in range(n)])
 
-    def traces_of(self, arguments: range) -> int:
-        import equinox as eqx
+        def step(model: Any, x: Any) -> Any:
+            for v in model.vs:
+                v[...] = v[...] + x
+            return model.vs[0][...].sum()
 
-        return count_traces(eqx.filter_jit, arguments)
+        model, x = Model(), jnp.ones(8)
+        run = self.call(step, model)
+        return lambda: run(x), lambda: model.vs[0][...]
+
+    def variable(self) -> tuple[Step, Step]:
+        import jax.numpy as jnp
+        from flax import nnx
+
+        v = nnx.Variable(jnp.asarray(1.0))
+        return lambda: v[...] * 1.0, lambda: v.__setitem__(..., jnp.asarray(2.0))
+
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return self.call(fn)
+
+
+@final
+class Brainstate(Peer):
+    name, package = "brainstate.transform.jit", "brainstate"
+
+    def adder(self, n: int) -> tuple[Step, Step]:
+        import jax.numpy as jnp
+        from brainstate import State
+
+        states, x = [State(jnp.zeros(8)) for _ in range(n)], jnp.ones(8)
+
+        def step(x: Any) -> Any:
+            for state in states:
+                state.value = state.value + x
+            return states[0].value.sum()
+
+        run = self.compiled(step)
+        return lambda: run(x), lambda: states[0].value
+
+    def variable(self) -> tuple[Step, Step]:
+        import jax.numpy as jnp
+        from brainstate import State
+
+        state = State(jnp.asarray(1.0))
+        return lambda: state.value * 1.0, lambda: setattr(state, "value", jnp.asarray(2.0))
+
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        from brainstate.transform import jit
+
+        return jit(fn)
 
 
 @final
 class TensorFlow(Peer):
     name, package = "tf.function", "tensorflow"
 
-    def adder(self, n: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    def adder(self, n: int) -> tuple[Step, Step]:
         import tensorflow as tf
 
         variables, x = [tf.Variable(tf.zeros(8)) for _ in range(n)], tf.ones(8)
@@ -220,88 +254,121 @@ class TensorFlow(Peer):
 
         return lambda: step(x), lambda: variables[0].value()
 
-    def captured(self) -> tuple[Callable[[], Any], Callable[[], None]]:
+    def variable(self) -> tuple[Step, Step]:
         import tensorflow as tf
 
         v = tf.Variable(1.0)
-        read = tf.function(lambda: v * 1.0)
-        return read, lambda: v.assign(2.0)
+        return lambda: v * 1.0, lambda: v.assign(2.0)
 
-    def traces_of(self, arguments: range) -> int:
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         import tensorflow as tf
 
-        return count_traces(tf.function, arguments)
+        return tf.function(fn)
 
 
-PEERS: tuple[Peer, ...] = (
-    PlainJax(), Jaxvars(), Nnx("nnx.jit"), Nnx("nnx.jit, cached_partial", cached=True),
-    Nnx("nnx.jit, graph=False", graph=False), Equinox(), TensorFlow(),
-)  # fmt: skip
+@final
+class Torch(Peer):
+    package = "torch"
+
+    def __init__(self, name: str, *, compiles: bool) -> None:
+        self.name = name
+        self.compiles = compiles
+
+    def adder(self, n: int) -> tuple[Step, Step]:
+        import torch
+
+        tensors, x = [torch.zeros(8) for _ in range(n)], torch.ones(8)
+
+        def step(x: Any) -> Any:
+            for tensor in tensors:
+                tensor.add_(x)
+            return tensors[0].sum()
+
+        run = self.compiled(step)
+        return lambda: run(x), lambda: tensors[0]
+
+    def variable(self) -> tuple[Step, Step]:
+        import torch
+
+        v = torch.ones(())
+        return lambda: v * 1.0, lambda: v.fill_(2.0)
+
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        import torch
+
+        return torch.compile(fn) if self.compiles else fn
+
+    def traces_of(self, arguments: range) -> int:
+        """Count the graphs: what a compiled function does to `traces` it does in each call."""
+        import torch
+
+        graphs: list[Any] = []
+        one = torch.ones(())
+        if self.compiles:
+            keep = lambda graph, _: graphs.append(graph) or graph.forward  # noqa: E731
+            compiled = torch.compile(lambda i: one * i, backend=keep)
+            for i in arguments:
+                compiled(i)
+        return len(graphs)
 
 
-def count_traces(compile: Callable[..., Any], arguments: range) -> int:
-    traces = 0
-
-    def f(i: Any) -> Any:
-        nonlocal traces
-        traces += 1
-        return i * 2
-
-    compiled = compile(f)
-    for i in arguments:
-        compiled(i)
-    return traces
+def installed() -> list[Peer]:
+    """Return who takes part."""
+    nnx = [Nnx(*way) for way in nnx_ways().items()] if find_spec("flax") else []
+    torch = [Torch("torch, eager", compiles=False), Torch("torch.compile", compiles=True)]
+    peers = [PlainJax(), Jaxvars(), *nnx, Equinox(), Brainstate(), TensorFlow(), *torch]
+    return [peer for peer in peers if find_spec(peer.package)]
 
 
 # ---------------------------------------------------------------- measures
-def times(peers: list[Peer], n: int) -> dict[str, tuple[float, float]]:
-    """Return the microseconds of each one's step, and the ratio to the first one's."""
-    steps = {peer.name: peer.adder(n)[0] for peer in peers}
-    for step in steps.values():
-        for _ in range(20):
-            float(step())
-    rounds = [[turn(step, STEPS) for step in steps.values()] for _ in range(ROUNDS)]
-    found: dict[str, tuple[float, float]] = {}
-    for i, name in enumerate(steps):
-        ratio = statistics.median(each[i] / each[0] for each in rounds)
-        found[name] = statistics.median(each[i] for each in rounds), ratio
-    return found
+def times(effort: Effort) -> list[Row]:
+    """Return the microseconds of each one's step, and the ratios to the first one's."""
+    rows: list[Row] = []
+    for n in COUNTS[: (4, 4, 1)[effort]]:
+        steps = {peer.name: peer.adder(n)[0] for peer in installed()}
+        found = compared(steps, *((41, 100), (11, 30), (1, 1))[effort])
+        rows += [{"variables": n, **row} for row in found]
+    return rows
 
 
-def lost_updates(peer: Peer) -> str:
+def semantics(effort: Effort) -> list[Row]:
+    """Return what each one does with threads, with values that are held, and with constants."""
+    return [
+        {
+            "way": peer.name,
+            "updates lost": lost_updates(peer, (UPDATES, UPDATES, 5)[effort]),
+            "a value taken before": held_value(peer),
+            "a captured variable": captured_value(peer),
+            "traces": peer.traces_of(range(20)),
+        }
+        for peer in installed()
+    ]
+
+
+def lost_updates(peer: Peer, updates: int) -> str:
     """Return how many of the updates of several threads the variable misses."""
     if not peer.keeps_state:
-        return "-"
+        return LEFT
     step, value = peer.adder(1)
     step()
 
     def work() -> None:
-        for _ in range(UPDATES):
+        for _ in range(updates):
             step()
 
     errors: list[str] = []
-    with _collected(errors):
+    before = threading.excepthook
+    threading.excepthook = lambda args: errors.append(args.exc_type.__name__)
+    try:
         threads = [threading.Thread(target=work) for _ in range(THREADS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    lost = 1 + THREADS * UPDATES - round(float(value()[0]))
-    return f"{lost} of {THREADS * UPDATES}" + (f", raised {errors[0]}" if errors else "")
-
-
-class _collected:  # noqa: N801 - used as a statement
-    """Collect the names of the exceptions that threads end with."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
-
-    def __enter__(self) -> None:
-        self.before = threading.excepthook
-        threading.excepthook = lambda args: self.names.append(args.exc_type.__name__)
-
-    def __exit__(self, *_: object) -> None:
-        threading.excepthook = self.before
+    finally:
+        threading.excepthook = before
+    lost = 1 + THREADS * updates - round(float(value()[0]))
+    return f"{lost:,}" + (", and errors" if errors else "")
 
 
 def held_value(peer: Peer) -> str:
@@ -320,29 +387,58 @@ def captured_value(peer: Peer) -> str:
     """Return whether a compiled function sees that a variable it captured was changed."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        read, change = peer.captured()
+        read, change = peer.variable()
+        read = peer.compiled(read)
         read()
         change()
         new = float(read()) == 2.0
-    return "the new value" if new else f"the old value{', warned' if told else ''}"
+    return "is seen" if new else "is not" + (", with a warning" if told else "")
 
 
-def main() -> None:
-    peers = [peer for peer in PEERS if find_spec(peer.package) is not None]
-    packages = dict.fromkeys(peer.package for peer in peers if peer.package != "jaxvars")
-    versions = [f"{name} {import_module(name).__version__}" for name in packages]
-    print("versions:", ", ".join(versions), "\n")
-    for n in COUNTS:
-        for name, (microseconds, ratio) in times(peers, n).items():
-            print(f"{n:>4} variables  {name:<24} {microseconds:>8.1f} us  {ratio:>6.2f}x")
-        print()
-    for peer in peers:
-        print(peer.name)
-        print("   updates lost by threads:     ", lost_updates(peer))
-        print("   a value taken before a step: ", held_value(peer))
-        print("   a captured variable, changed:", captured_value(peer))
-        print("   traces for 20 Python ints:   ", peer.traces_of(range(20)))
+# ---------------------------------------------------------------- the README's table
+README = Path(__file__).parents[2] / "README.md"
+COLUMNS = {  # how the ways of a column begin
+    "jaxvars": "jaxvars", "TensorFlow 2": "tf.", "flax nnx": "nnx.", "equinox": "eqx.",
+    "brainstate": "brainstate", "torch": "torch", "plain JAX": "jax.jit",
+}  # fmt: skip
+ROWS = {"captured": "a captured variable", "lost": "updates lost",
+        "taken before": "a value taken before", "traces": "traces"}  # fmt: skip
+
+
+def readme(found: Found) -> str:
+    """Return the README's table, with the measured rows, marked *, of these figures."""
+    lines = iter(README.read_text(encoding="utf-8").split("\n"))
+    head = next(line for line in lines if line.startswith("| | jaxvars"))
+    columns = _cells(head)[1:]
+    table = [head]
+    while (line := next(lines)).startswith("|"):
+        label = _cells(line)[0]
+        measured = [_figure(found, label, COLUMNS[column]) for column in columns]
+        table.append(f"| {' | '.join([label, *measured])} |" if label.endswith("*") else line)
+    return "\n".join(table)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def _figure(found: Found, label: str, way: str) -> str:
+    if count := re.search(r"(\d+) variable", label):
+        key = "median ratio"
+        rows = [row for row in found["times"] if row["variables"] == int(count[1])]
+    else:
+        key = next((key for word, key in ROWS.items() if word in label), "")
+        rows = found["semantics"] if key else []
+    figures = sorted(row[key] for row in rows if row["way"].startswith(way))
+    said = list(dict.fromkeys(_rounded(figure) for figure in figures[:: max(1, len(figures) - 1)]))
+    return " to ".join(said) or "not measured"
+
+
+def _rounded(figure: Any) -> str:
+    if isinstance(figure, float):
+        return f"{figure:.1f}" if figure < 2 else f"{figure:.2g}"
+    return str(figure)
 
 
 if __name__ == "__main__":
-    main()
+    run_jobs(__doc__, {"times": times, "semantics": semantics})

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable
 
 import jax
 import jax.numpy as jnp
+from measuring import Effort, Row, run_jobs, timed, turn
 from rich.console import Console
 
 import jaxvars as jv
 
 STEPS = 2_000  # of a round: short, so that few are interrupted by other programs
-ROUNDS = 101
 STEP = 100.0  # us
 
 
@@ -49,83 +49,60 @@ def seconds(steps: Iterable[int], watch: Callable[[], object] | None) -> float:
     return (time.perf_counter() - start) / STEPS
 
 
-def cost(make: Callable[[], tuple[Iterable[int], Callable[[], object] | None]]) -> float:
+def cost(
+    make: Callable[[], tuple[Iterable[int], Callable[[], object] | None]], rounds: int
+) -> float:
     """Return what a watcher adds to a step, in microseconds."""
-    found = []
-    for _ in range(ROUNDS):
-        plain = seconds(range(STEPS), None)
-        found.append(1e6 * (seconds(*make()) - plain))
-    return statistics.median(found)
+    added = (seconds(*make()) - seconds(range(STEPS), None) for _ in range(rounds))
+    return 1e6 * statistics.median(added)
 
 
-def told(name: str, microseconds: float) -> None:
-    print(f"{name:<44} {microseconds:>8.3f} us {microseconds / STEP:>8.2%} of a {STEP:.0f} us step")
-
-
-def drawing() -> float:
-    """Return the milliseconds of one drawing."""
+def drawing(rounds: int) -> float:
+    """Return the microseconds of one drawing."""
     x = jnp.float32(0.5)
     with jv.progress(1000, "training", console=console()) as bar:
         bar.show(loss=x, accuracy=x)
-        times = []
-        for _ in range(200):
-            start = time.perf_counter()
-            bar.display.refresh()
-            times.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(times)
+        return 1e6 * statistics.median(timed(bar.display.refresh) for _ in range(2 * rounds))
 
 
-def main() -> None:
-    loss = jnp.float32(0.5)
+def progress(effort: Effort) -> list[Row]:
+    """Return what each watcher adds to a step."""
+    rounds, loss = (101, 31, 3)[effort], jnp.float32(0.5)
 
-    def silent():
+    def silent() -> tuple[Iterable[int], Callable[[], object]]:
         bar = jv.progress(STEPS, "training", enabled=False)
         return bar, lambda: bar.show(loss=loss)
 
-    told("a bar, counting", cost(lambda: (jv.progress(STEPS, enabled=False), None)))
-    step = cost(silent)
-    told("a bar, counting and showing a loss", step)
-    draw = drawing()
-    told(
-        f"a bar over steps of {STEP:.0f} us, {draw:.2f} ms a drawing", step + 4 * draw * STEP / 1e3
-    )
-
     model = [jv.Variable(jnp.zeros((64, 64)), name=f"w{i}") for i in range(20)]
-
     alarm = jv.debugging.NanAlarm(model, every=10**9)
-    told("an alarm, counting", cost(lambda: (range(STEPS), alarm.step)))
-    told(
-        "an alarm, every 100 steps, 20 variables",
-        cost(lambda: (range(STEPS), alarm.step)) + look(alarm) / 100,
-    )
-    told("a scalar for TensorBoard, handed over", scalar(loss))
+    shown, draw = cost(silent, rounds), drawing(rounds)
+    counted = cost(lambda: (range(STEPS), alarm.step), rounds)
+    look = 1e6 * statistics.median(timed(alarm.check) for _ in range(rounds))
+    found = {
+        "a bar, counting": cost(lambda: (jv.progress(STEPS, enabled=False), None), rounds),
+        "a bar, counting and showing a loss": shown,
+        f"a bar over steps of {STEP:.0f} us": shown + 4 * draw * STEP / 1e6,
+        "an alarm, counting": counted,
+        "an alarm, every 100 steps, 20 variables": counted + look / 100,
+        "a scalar for TensorBoard, handed over": scalar(loss, rounds),
+        "one drawing": draw,
+    }
+    part = f"of a step of {STEP:.0f} us"
+    return [{"watcher": name, "us": us, part: us / STEP} for name, us in found.items()]
 
 
-def look(alarm: jv.debugging.NanAlarm) -> float:
-    """Return what a look takes, in microseconds."""
-    found = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        alarm.check()
-        found.append(1e6 * (time.perf_counter() - start))
-    return statistics.median(found)
-
-
-def scalar(loss: jax.Array) -> float:
+def scalar(loss: jax.Array, rounds: int) -> float:
     """Return what passing a scalar on costs, in microseconds; it is written between rounds."""
-    found = []
+    found: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         writer = jv.tensorboard.create_file_writer(folder)
         with writer.as_default():
-            for _ in range(ROUNDS):
-                start = time.perf_counter()
-                for i in range(100):
-                    jv.tensorboard.scalar("loss", loss, step=i)
-                found.append(1e6 * (time.perf_counter() - start) / 100)
+            for _ in range(rounds):
+                found.append(turn(lambda: jv.tensorboard.scalar("loss", loss, step=0), 100))
                 writer.flush()
         writer.close()
     return statistics.median(found)
 
 
 if __name__ == "__main__":
-    main()
+    run_jobs(__doc__, {"progress": progress})

@@ -1,7 +1,6 @@
 """Work of each device, from 1 to 256: what grows, what shrinks, what is sent.
 
-    python tests/benchmarks/scaling.py            # up to 256 virtual CPU devices, a minute or two
-    python tests/benchmarks/scaling.py --most 32
+    python tests/benchmarks/scaling.py     # up to 256 virtual CPU devices, a minute or two
 
 A training step (two layers of 1024 x 4096, Adam) is compiled for each number of devices; nothing
 runs, and no memory is taken. *Strong* scaling keeps the batch of 1,024 rows and divides it, *weak*
@@ -13,7 +12,6 @@ collectives exchange.
 
 from __future__ import annotations
 
-import argparse
 import os
 from typing import Any
 
@@ -21,6 +19,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import jax.numpy as jnp
+from measuring import Effort, Row, run_jobs
 
 import jaxvars as jv
 
@@ -55,23 +54,22 @@ def plan_for(devices: int, rows: int, way: str) -> Any:
         return jv.plan(jv.abstract(build), jv.TensorSpec((rows, WIDTH)))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Work of each device, from 1 to many.")
-    parser.add_argument("--most", type=int, default=256, help="the largest number of devices")
-    most = parser.parse_args().most
+def scaling(effort: Effort) -> list[Row]:
+    """Return a row for each way and number of devices."""
+    most = (256, 32, 4)[effort]
     jv.config.set_logical_devices(most)
-    print(f"{'':16}{'':8}{'strong: 1,024 rows':>36}{'weak: 64 rows each':>38}")
-    heads = "".join(f"{'Gflops':>14}{'MiB':>10}{'MiB sent':>12}" for _ in range(2))
-    print(f"{'way':16}{'devices':>8}{heads}")
+    rows: list[Row] = []
     for way, (model, _) in WAYS.items():
-        for devices in (n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if model <= n <= most):
-            print(f"{way:16}{devices:8}", end="")
-            for rows in (ROWS, ROWS_EACH * devices // model):
-                plan = plan_for(devices, rows, way)
+        for devices in (2**i for i in range(9) if model <= 2**i <= most):
+            row: Row = {"way": way, "devices": devices}
+            for kind, size in {"strong": ROWS, "weak": ROWS_EACH * devices // model}.items():
+                plan = plan_for(devices, size, way)
                 memory, sent = plan.memory["total"] / 2**20, plan.communication / 2**20
-                print(f"{plan.flops / 1e9:14.3f}{memory:10.1f}{sent:12.3f}", end="", flush=True)
-            print()
+                row |= {f"{kind}, Gflops": plan.flops / 1e9, f"{kind}, MiB": memory}
+                row[f"{kind}, MiB sent"] = sent
+            rows.append(row)
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    run_jobs(__doc__, {"scaling": scaling})
