@@ -64,7 +64,7 @@ class Table(Sequence[Row]):
         (2, ('w', 2560), [2560, 40])
     """
 
-    __slots__ = ("_formats", "columns", "footer", "rows", "title")
+    __slots__ = ("_formats", "_numeric", "columns", "footer", "rows", "title")
 
     def __init__(
         self,
@@ -79,6 +79,10 @@ class Table(Sequence[Row]):
         self.columns: tuple[str, ...] = tuple(columns)
         self.rows: tuple[Row, ...] = tuple(self._check(row) for row in rows)
         self.footer: tuple[Row, ...] = tuple(self._check(row) for row in footer)
+        # Once for all rows, which may be many.
+        self._numeric = [
+            _is_numeric([row[i] for row in self.rows]) for i in range(len(self.columns))
+        ]
         self._formats = dict(formats or {})
         for name in self._formats:
             self._find_position(name)
@@ -144,7 +148,7 @@ class Table(Sequence[Row]):
 
     def _format_line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
         padded: list[str] = []
-        for text, width, right in zip(texts, widths, self._find_numeric(), strict=True):
+        for text, width, right in zip(texts, widths, self._numeric, strict=True):
             space = " " * (width - cells(text))
             padded.append(space + text if right else text + space)
         return _GAP.join(padded).rstrip()
@@ -156,17 +160,13 @@ class Table(Sequence[Row]):
             for row in rows
         ]
 
-    def _find_numeric(self) -> list[bool]:
-        """Tell for each column whether it holds numbers."""
-        return [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.columns))]
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
         from rich.table import Table as RichTable
         from rich.text import Text  # plain text: `[64,10]` is not markup
 
         title = Text(self.title, style="bold") if self.title else None
         table = RichTable(title=title, title_justify="left")
-        for name, right in zip(self.columns, self._find_numeric(), strict=True):
+        for name, right in zip(self.columns, self._numeric, strict=True):
             table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
         for row in self._format_rows(self.rows):
             table.add_row(*map(Text, row))
@@ -193,7 +193,7 @@ class Table(Sequence[Row]):
         parts = [
             f'<{tag} style="text-align:{"right" if right else "left"};'
             f'padding:2px 10px;{style}">{escape(text)}</{tag}>'
-            for text, right in zip(texts, self._find_numeric(), strict=True)
+            for text, right in zip(texts, self._numeric, strict=True)
         ]
         return f"<tr>{''.join(parts)}</tr>"
 

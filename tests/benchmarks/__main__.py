@@ -47,6 +47,7 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     if options.readme:
+        sys.path.append(str(HERE))  # benchmarks are programs, beside what they share
         from tests.benchmarks.peers import readme
 
         print(readme(found["peers"]))

@@ -313,10 +313,11 @@ class Torch(Peer):
 
 
 def installed() -> list[Peer]:
-    """Return who takes part."""
+    """Return who takes part; torch where TensorFlow is not: a process with both LLVMs ends."""
     nnx = [Nnx(*way) for way in nnx_ways().items()] if find_spec("flax") else []
     torch = [Torch("torch, eager", compiles=False), Torch("torch.compile", compiles=True)]
-    peers = [PlainJax(), Jaxvars(), *nnx, Equinox(), Brainstate(), TensorFlow(), *torch]
+    last = [TensorFlow()] if find_spec("tensorflow") else torch
+    peers = [PlainJax(), Jaxvars(), *nnx, Equinox(), Brainstate(), *last]
     return [peer for peer in peers if find_spec(peer.package)]
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
+from jaxvars.display import table as tables
 from jaxvars.display.repr import (
     Field,
     Shown,
@@ -293,6 +294,20 @@ def test_table_text_is_aligned() -> None:
         "trainable                          2.5 KiB",
     ]
     assert repr(table()) == str(table())
+
+
+def test_a_table_looks_at_each_value_once_and_not_once_for_each_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[Any] = []
+    real = tables._is_numeric
+    monkeypatch.setattr(
+        tables, "_is_numeric", lambda values: looked_at.extend(values) or real(values)
+    )
+    table = Table("", ["path", "bytes"], [(f"v{i}", i) for i in range(50)])
+    assert "v0        0" in str(table)
+    assert "v49" in table._repr_html_()
+    assert len(looked_at) == 100
 
 
 def test_table_is_a_sequence_of_values() -> None:
