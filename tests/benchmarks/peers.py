@@ -337,7 +337,7 @@ def semantics(effort: Effort) -> list[Row]:
     return [
         {
             "way": peer.name,
-            "updates lost": lost_updates(peer, (UPDATES, UPDATES, 5)[effort]),
+            **lost_updates(peer, (UPDATES, UPDATES, 5)[effort]),
             "a value taken before": held_value(peer),
             "a captured variable": captured_value(peer),
             "traces": peer.traces_of(range(20)),
@@ -346,10 +346,10 @@ def semantics(effort: Effort) -> list[Row]:
     ]
 
 
-def lost_updates(peer: Peer, updates: int) -> str:
+def lost_updates(peer: Peer, updates: int) -> Row:
     """Return how many of the updates of several threads the variable misses."""
     if not peer.keeps_state:
-        return LEFT
+        return {"updates lost": LEFT}
     step, value = peer.adder(1)
     step()
 
@@ -369,7 +369,7 @@ def lost_updates(peer: Peer, updates: int) -> str:
     finally:
         threading.excepthook = before
     lost = 1 + THREADS * updates - round(float(value()[0]))
-    return f"{lost:,}" + (", and errors" if errors else "")
+    return {"updates lost": lost, "raised": " ".join(sorted(set(errors)))}
 
 
 def held_value(peer: Peer) -> str:
@@ -428,17 +428,19 @@ def _figure(found: Found, label: str, way: str) -> str:
         key = "median ratio"
         rows = [row for row in found["times"] if row["variables"] == int(count[1])]
     else:
-        key = next((key for word, key in ROWS.items() if word in label), "")
-        rows = found["semantics"] if key else []
-    figures = sorted(row[key] for row in rows if row["way"].startswith(way))
-    said = list(dict.fromkeys(_rounded(figure) for figure in figures[:: max(1, len(figures) - 1)]))
-    return " to ".join(said) or "not measured"
+        key = next(key for word, key in ROWS.items() if word in label)
+        rows = found["semantics"]
+    rows = [row for row in rows if row["way"].startswith(way)]
+    figures = sorted(row[key] for row in rows)
+    said = list(dict.fromkeys(map(_rounded, figures[:: max(1, len(figures) - 1)])))
+    errors = key == "updates lost" and any(row.get("raised") for row in rows)
+    return (" to ".join(said) or "not measured") + (", and errors" if errors else "")
 
 
 def _rounded(figure: Any) -> str:
     if isinstance(figure, float):
         return f"{figure:.1f}" if figure < 2 else f"{figure:.2g}"
-    return str(figure)
+    return f"{figure:,}" if isinstance(figure, int) else figure
 
 
 if __name__ == "__main__":
