@@ -414,8 +414,10 @@ def readme(found: Found) -> str:
     table = [head]
     while (line := next(lines)).startswith("|"):
         label = _cells(line)[0]
-        measured = [_figure(found, label, COLUMNS[column]) for column in columns]
-        table.append(f"| {' | '.join([label, *measured])} |" if label.endswith("*") else line)
+        if label.endswith("*"):
+            measured = [_figure(found, label, COLUMNS[column]) for column in columns]
+            line = f"| {' | '.join([label, *measured])} |"
+        table.append(line)
     return "\n".join(table)
 
 
