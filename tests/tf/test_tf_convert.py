@@ -81,6 +81,14 @@ def test_an_array_is_copied_and_a_string_is_plain_bytes():
             tf.as_dtype(wrong)
 
 
+def test_a_large_array_may_be_changed_at_once():
+    for _ in range(10):  # JAX copies in the background
+        array = np.ones(4_000_000, np.float32)
+        tensor = tf.constant(array)
+        array[:] = 9
+        assert (tensor.numpy() == 1).all()
+
+
 def test_a_table_is_an_array():
     class Series:
         def __array__(self, dtype=None, copy=None):

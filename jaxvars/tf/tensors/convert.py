@@ -189,7 +189,9 @@ def _to_host_array(value: Any, dtype: DType | None) -> Array:
     if made.dtype == object:
         return made
     with context.at(context.EVAL):  # what is not used elsewhere needs no copy
-        return jnp.array(made) if is_shared else jnp.asarray(made)
+        if is_shared:  # JAX copies in the background, while the caller may already change it: wait
+            return jax.block_until_ready(jnp.array(made))
+        return jnp.asarray(made)
 
 
 def _holds_tensors(value: Any) -> bool:
