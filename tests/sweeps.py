@@ -170,7 +170,7 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/tracing/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
     "tests/console/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
-    "tests/test_benchmarks.py": "test_all_of_them_run",
+    "tests/test_benchmarks.py": "test_they_run",
     "tests/test_properties.py": """
         test_eager_is_compiled_is_pure test_the_tape_is_jax_grad
     """,

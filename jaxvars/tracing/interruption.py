@@ -90,7 +90,7 @@ class deferred_signals(AbstractContextManager[None]):  # noqa: N801 - a statemen
         except BaseException:  # of a signal that was not deferred yet
             self._restore()
             raise
-        DEFERRING.append(None)
+        DEFERRING.extend([None] * bool(self._handlers))
 
     def __exit__(self, *_: object) -> None:
         if self._handlers:
