@@ -116,7 +116,8 @@ def copy_shared(cells: Sequence[Cell], before: Sequence[int]) -> Sequence[int]:
     keys = [cell.key for cell in cells if cell.key in SHARED]
     small = [key for key in keys if STORE[key].nbytes <= _SMALL]
     at_once = small if small == before else []
-    STORE.update(zip(at_once, context.copied_all([STORE[key] for key in at_once]), strict=True))
+    if at_once:
+        STORE.update(zip(at_once, context.copied_all([STORE[key] for key in at_once]), strict=True))
     for key in set(keys).difference(at_once):
         STORE[key] = jax.block_until_ready(context.copied(STORE[key]))
     SHARED.difference_update(keys)
