@@ -119,3 +119,15 @@ def x64() -> Iterator[None]:
 
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def nothing_seen() -> Iterator[None]:
+    """Let no test find the replays and answers that tapes kept of another one."""
+    from jaxvars.autodiff import reverse
+
+    reverse._SEEN.clear()
+    reverse._ANSWERS.clear()
+    yield
+    reverse._SEEN.clear()
+    reverse._ANSWERS.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +21,8 @@ from jaxvars.autodiff.sparse_rows import total
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.recorder import recording
+
+pytestmark = pytest.mark.usefixtures("nothing_seen")
 
 X = jax.random.normal(jax.random.key(0), (4, 6))
 M = jax.random.normal(jax.random.key(1), (6, 6)) / 3
@@ -99,16 +101,6 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 def loss_of(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: jnp.sum(f(x) * 1.5)
-
-
-@pytest.fixture(autouse=True)
-def nothing_seen() -> Iterator[None]:
-    """Let no test find the replays of another one."""
-    reverse._SEEN.clear()
-    reverse._ANSWERS.clear()
-    yield
-    reverse._SEEN.clear()
-    reverse._ANSWERS.clear()
 
 
 def taped(f: Callable[[Any], Any], w: jv.Variable) -> Any:

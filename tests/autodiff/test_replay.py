@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,15 +13,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.autodiff import recording, reverse
 
-
-@pytest.fixture(autouse=True)
-def nothing_seen() -> Iterator[None]:
-    """Let no test find the answers of another one."""
-    reverse._SEEN.clear()
-    reverse._ANSWERS.clear()
-    yield
-    reverse._SEEN.clear()
-    reverse._ANSWERS.clear()
+pytestmark = pytest.mark.usefixtures("nothing_seen")
 
 
 @pytest.fixture
