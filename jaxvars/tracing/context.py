@@ -316,6 +316,23 @@ def settings() -> int:
         return _number(_FUNCTION, devices, key_maker(), numbers_are_checked())
 
 
+def _new_table(*_: Any) -> dict[Any, Any]:
+    if next(_COUNT) % _KEPT == 0:
+        _tables.cache_clear()
+    return {}
+
+
+_tables: Any = linear_util.cache(_new_table)
+
+
+def table_for_settings() -> dict[Any, Any]:
+    """Return a dict that is for JAX's settings now; to be called where `EVAL` is current.
+
+    It is empty again after `jax.clear_caches()`.
+    """
+    return _tables(_FUNCTION, key_maker())
+
+
 def key_maker() -> str:
     """Return what random keys are made of by default."""
     return jax.config.jax_default_prng_impl  # pyright: ignore[reportAttributeAccessIssue] - made by JAX as it is imported

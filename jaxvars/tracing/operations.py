@@ -30,8 +30,7 @@ from jaxvars.typing import Array
 _KNOWN: OrderedDict[Hashable, Operation] = OrderedDict()
 _KNOWN_LIMIT = 1024
 _SMALL: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
-_COUNT = itertools.count()
-_FEW = 20  # operations of what JAX compiles itself, like `jnp.mean`
+FEW = 20  # operations of what JAX compiles itself, like `jnp.mean`
 _OFTEN = 256  # calls after which a program of its own is worth the tens of milliseconds it costs
 _SINCE = [0]  # calls since the last one was made, so that no step of a loop waits for all of them
 
@@ -84,7 +83,7 @@ class Operation:
     @functools.cached_property
     def is_light(self) -> bool:
         """Whether it is no whole program: it has few operations, and neither loops nor effects."""
-        return all(jaxprs.is_light(program, _FEW) for program in self.inner)
+        return all(jaxprs.is_light(program, FEW) for program in self.inner)
 
     def paths(self, inputs: int, outputs: int, *, through_assigns: bool) -> Masks:
         """Return for each output the inputs that it depends on, as bits."""
@@ -109,7 +108,7 @@ def known(primitive: Any, params: dict[str, Any]) -> Operation | None:
             return None
         make = _Jitted if is_jit else bound
         found = Operation(primitive.name, make(primitive, params), params)
-        found.key = next(_COUNT)
+        found.key = new_key()
         _KNOWN[key] = found
         while len(_KNOWN) > _KNOWN_LIMIT:
             _KNOWN.popitem(last=False)
@@ -134,7 +133,7 @@ def _is_small(params: dict[str, Any]) -> bool:
     closed = params["jaxpr"]
     if closed not in _SMALL:
         _SMALL[closed] = (
-            jaxprs.is_light(closed, _FEW)
+            jaxprs.is_light(closed, FEW)
             and not closed.consts
             and not jaxprs.hidden_arrays(closed)
             and not jaxprs.has_users_rule(closed)
@@ -181,6 +180,10 @@ class _Jitted:
 
 
 # ---------------------------------------------------------------- keys
+new_key: Callable[[], int] = itertools.count().__next__
+"""Returns a key that no other operation has."""
+
+
 def _hashable(value: Any) -> object:
     """Return what stands for a parameter in a key; a program or function is not kept alive."""
     if isinstance(value, tuple) and any(hasattr(part, "transforms") for part in value):

@@ -58,7 +58,7 @@ ruled.defjvp(lambda xs, dxs: (ruled(*xs), dxs[0]))
 by_table = jax.jit(lambda x: x * TABLE)
 by_hidden_table = jax.jit(lambda x: by_table(x) + 1.0)
 with_rule = jax.jit(lambda x: ruled(x) * 2.0)
-large = jax.jit(lambda x: [x := x + i for i in range(operations._FEW + 1)])
+large = jax.jit(lambda x: [x := x + i for i in range(operations.FEW + 1)])
 looping = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: x * 2.0, x))
 placed = jax.jit(jnp.sin, out_shardings=jax.sharding.SingleDeviceSharding(jax.devices()[0]))
 

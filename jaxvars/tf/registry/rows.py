@@ -41,6 +41,7 @@ from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tracing import context
+from jaxvars.tracing.direct import Direct
 from jaxvars.typing import Array
 
 P = ParamSpec("P")
@@ -55,6 +56,9 @@ _KINDS: dict[str, Callable[[DType], bool]] = {
     "bool": lambda d: d.is_bool,
     "string": lambda d: d.is_string,
 }
+
+_PURE = {"jaxvars.tf", "jaxvars.tf.math", "jaxvars.tf.nn", "jaxvars.tf.linalg"}
+"""Namespaces whose operations depend on their arguments alone."""
 
 _TEMPLATE = """
 def op{signature}:
@@ -229,7 +233,7 @@ def operations(
 def _write_operation(row: Row) -> Any:
     """Return the operation of a row, with code that converts its arguments."""
     names: dict[str, Any] = {
-        "call": row.call, "Tensor": Tensor, "wrap": wrap, "to_array": _convert.to_array,
+        "call": _call_of(row), "Tensor": Tensor, "wrap": wrap, "to_array": _convert.to_array,
         "pair": row.pairing, "alike": _convert.match_dtypes, "checked": _check_dtype,
         "ERRORS": (TypeError, ValueError, JaxvarsError, NotImplementedError, IndexError),
         "translated": _translate_error, "row": row, "listed": _to_list, "REFUSED": Refused,
@@ -252,6 +256,17 @@ def _write_operation(row: Row) -> Any:
     name = f"{function.__module__}.{function.__name__}".removeprefix("jaxvars.")
     function.__code__ = _compile_code(source, below.__code__).replace(co_name=name)
     return function
+
+
+def _call_of(row: Row) -> Callable[..., Any]:
+    """Return the function of arrays, recorded as one operation if it depends on them alone."""
+    kinds = {p.name: p.kind for p in inspect.signature(row.call).parameters.values()}
+    names, words = list(kinds), row.tensors.split()
+    is_pure = row.function.__module__ in _PURE and not row.eager_only
+    by_position = all(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds.values())
+    if not (words and is_pure and by_position and set(words) <= set(names)):
+        return row.call
+    return Direct(row.call, [names.index(word) for word in words])
 
 
 def _format_arguments(row: Row, apart: str = "") -> str:

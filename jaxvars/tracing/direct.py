@@ -1,0 +1,130 @@
+"""Functions of arrays that a recorder sees as one operation each, at nearly their usual speed.
+
+Under a recorder each of JAX's functions takes its slow path in Python, to become a primitive that
+the recorder is told of. What depends on its arguments alone need not: outside of the recorder it
+runs at full speed, and the program that it is differentiated as is known after one such call.
+
+Rules this file keeps:
+- what computes is the function itself, as without a recorder; its program, traced once for each
+  kind of arguments, serves derivatives alone;
+- arguments are of the same kind if the arrays have the same types and all others, which cannot
+  change, are equal in each bit, under the same settings of JAX;
+- a program is used if it has few operations, closes over no array, has neither effects nor rules of
+  a user's, and gives the type of array that the function gave. Else the call takes its usual way;
+- a look-up stays visible: its gradient may be sparse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, final
+
+import jax
+import numpy as np
+
+from jaxvars.tracing import jaxprs
+from jaxvars.tracing.context import EVAL, Tracer, at, place, table_for_settings
+from jaxvars.tracing.identity import exact
+from jaxvars.tracing.operations import FEW, Operation, new_key
+from jaxvars.tracing.recorder import Equation, Listener, Recorder
+from jaxvars.typing import Array
+
+_PLAIN = frozenset({type(None), bool, int, float, str})
+_LEARNED = 128  # kinds of arguments of one function: to trace takes milliseconds
+_CONCRETE: set[type] = {np.ndarray}
+
+
+@final
+class Direct:
+    """A function whose results depend on its arguments alone, recorded as one operation.
+
+    Args:
+        call: takes arrays and other arguments, all by position; returns an array.
+        arrays: the positions of the arrays.
+    """
+
+    def __init__(self, call: Callable[..., Any], arrays: Sequence[int]) -> None:
+        self._call = call
+        self._arrays = tuple(arrays)
+        self._learned = 0
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function."""
+        recorder = place(None)
+        if recorder.__class__ is Recorder and recorder.parent is EVAL:
+            listener, inputs = recorder.listener, [args[i] for i in self._arrays]
+            if getattr(listener, "follows", listener is not None) and all(map(_is_array, inputs)):
+                with at(EVAL):
+                    if not listener.wants(inputs):
+                        return self._call(*args)
+                    operation = self._find(inputs, args)
+                    if operation is not None:
+                        return _run(operation, inputs, listener)
+        return self._call(*args)
+
+    def _find(self, inputs: Sequence[Array], args: Sequence[Any]) -> Operation | None:
+        """Return what a call with such arguments is; None if it is to take its usual way."""
+        others = [x for i, x in enumerate(args) if i not in self._arrays]
+        if not all(map(_is_plain, others)):
+            return None
+        key = (self, *map(_type_of, inputs), *map(exact, others))
+        table = table_for_settings()
+        if key not in table and self._learned < _LEARNED:
+            self._learned += 1
+            table[key] = self._learn(inputs, args)
+        return table.get(key)
+
+    def _learn(self, inputs: Sequence[Array], args: Sequence[Any]) -> Operation | None:
+        others = [None if i in self._arrays else x for i, x in enumerate(args)]  # and no array
+
+        def call(*values: Array) -> Any:
+            return self._call(*jaxprs.replace_values(others, self._arrays, values))
+
+        try:
+            program, form = jax.make_jaxpr(call, return_shape=True)(*inputs)
+            result = call(*inputs)
+        except Exception:  # noqa: BLE001 - the call itself will say what is wrong, if anything is
+            return None
+        if not isinstance(form, jax.ShapeDtypeStruct) or not isinstance(result, jax.Array):
+            return None
+        if jax.typeof(result) != program.out_avals[0] or not _is_simple(program):
+            return None
+
+        def run(*values: Array) -> list[Array]:
+            return [call(*values)] if place(None) is EVAL else jaxprs.evaluated(program, values)
+
+        operation = Operation("jit", run, {"jaxpr": program})
+        operation.key = new_key()
+        return operation
+
+
+def _run(operation: Operation, inputs: Sequence[Array], listener: Listener) -> Array:
+    kept = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
+    return listener.run(Equation(operation, kept), False)[0]
+
+
+def _is_array(value: Any) -> bool:
+    kind = value.__class__
+    if kind not in _CONCRETE and isinstance(value, jax.Array) and not isinstance(value, Tracer):
+        _CONCRETE.add(kind)
+    return kind in _CONCRETE
+
+
+def _is_plain(value: Any) -> bool:
+    kind = value.__class__
+    return kind in _PLAIN or (kind is tuple and all(map(_is_plain, value)))
+
+
+def _type_of(value: Array) -> Hashable:
+    return (value.shape, value.dtype) if isinstance(value, np.ndarray) else value.aval
+
+
+def _is_simple(program: Any) -> bool:
+    return (
+        jaxprs.is_light(program, FEW)
+        and not program.consts
+        and not jaxprs.hidden_arrays(program)
+        and not jaxprs.has_users_rule(program)
+        and not jaxprs.is_single("jit", {"jaxpr": program})
+        and "gather" not in jaxprs.primitives_in(program)
+    )
