@@ -12,7 +12,9 @@ import sys
 import warnings
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import final
+from typing import Any, final
+
+from jaxvars.tracebacks import shorten
 
 __all__ = [
     "CheckError", "CheckpointError", "CheckpointWarning", "CompileError", "ControlFlowError",
@@ -55,7 +57,19 @@ def user_line() -> str:
 
 
 def _format_line(code: CodeType, line: int) -> str:
-    return f"{Path(code.co_filename).name}:{line}, in {code.co_name}"
+    return f"{_name_place(code, line)}, in {code.co_name}"
+
+
+def _name_place(code: CodeType, line: int) -> str:
+    """Return "file.py:12", or "Cell In[2], line 3" as IPython says it."""
+    shell = _find_shell()
+    cell = shell and shell.compile.format_code_name(code.co_filename)
+    return f"{' '.join(cell)}, line {line}" if cell else f"{Path(code.co_filename).name}:{line}"
+
+
+def _find_shell() -> Any:
+    """Return the IPython that this runs in, or None."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 def line_of(error: BaseException) -> str:
@@ -72,7 +86,7 @@ def line_of(error: BaseException) -> str:
 def line_of_function(fn: object) -> str:
     """Return "file.py:12" of the line where a function is defined."""
     code = getattr(inspect.unwrap(fn) if callable(fn) else fn, "__code__", None)
-    return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else "an unknown line"
+    return _name_place(code, code.co_firstlineno) if code else "an unknown line"
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -89,6 +103,11 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 class JaxvarsError(Exception):
     """The base of jaxvars' own errors."""
+
+    def _render_traceback_(self) -> list[str]:  # IPython asks for it
+        shorten(self)
+        shell: Any = _find_shell()
+        return shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
 
 
 @final

@@ -67,6 +67,7 @@ from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context
+from jaxvars.tracing.capture import describe
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
@@ -147,6 +148,7 @@ class Function:
 
     def _call(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function, where no hot path for positional arguments could."""
+        __tracebackhide__ = True
         if FAST_PATH_BLOCKERS:
             return self._slow_call(*args, **kwargs)
         try:
@@ -217,6 +219,7 @@ class Function:
 
     # ------------------------------------------------------------ the slow way
     def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         if FORKED:
             refuse_if_forked(f"{self._signature.name} is called")
         if EAGER.on:
@@ -328,6 +331,8 @@ class Function:
                 require_finite_writes(self._signature.name, line_of_function(self.python_function))
             return result
 
+        called = f"{self._signature.name} at {line_of_function(self.python_function)}"
+        describe(run, called, [name for _, name in self._signature.traced_names(call.key)])
         objects = object_ids(call.key)
         refusal = (
             f"{self._signature.name} tried to create variables on non-first call. A compiled "
@@ -417,6 +422,7 @@ class BoundFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method."""
+        __tracebackhide__ = True
         return self.function(self.__self__, *args, **kwargs)
 
     def trace(self, *args: Any, **kwargs: Any) -> ConcreteFunction:

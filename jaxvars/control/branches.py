@@ -196,6 +196,12 @@ def named_conditions() -> Generator[None]:
         raise _error_for(_NEEDS_A_BOOL, error) from None
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError) as error:
         raise _error_for(_NEEDS_A_NUMBER, error) from None
+    except jax.errors.TracerArrayConversionError as error:
+        raise _error_for(_NEEDS_NUMBERS, error) from None
+    except TypeError as error:
+        if not str(error).startswith("Shapes must be 1D sequences of concrete values"):
+            raise
+        raise _error_for(_NEEDS_A_NUMBER, error) from None
 
 
 def _error_for(message: str, error: BaseException) -> ControlFlowError:
@@ -210,6 +216,13 @@ _NEEDS_A_BOOL = (
     "or write what JAX can stage:\n"
     "    y = jv.cond(x > 0, lambda: x, lambda: -x)    # or jnp.where(x > 0, x, -x)\n"
     "    y = jv.while_loop(lambda y: y < 100, lambda y: 2 * y, x)"
+)
+_NEEDS_NUMBERS = (
+    "NumPy at {line} needs values that are only known when the compiled function runs: for "
+    "`np.sin(x)`, `np.asarray(x)` or `v.numpy()`. Write what JAX stages, or return the value and "
+    "use NumPy outside:\n"
+    "    y = jnp.sin(x)    # not: np.sin(x)\n"
+    "What NumPy alone can do is called back: jax.pure_callback(fn, jax.ShapeDtypeStruct(...), x)."
 )
 _NEEDS_A_NUMBER = (
     "Python at {line} needs to know a number that is only known when the compiled function runs: "

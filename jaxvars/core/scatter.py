@@ -18,7 +18,7 @@ from jaxvars.devices.device import is_elsewhere
 from jaxvars.errors import NotATensorError, ShapeError
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_string
-from jaxvars.tensors.tensor import fit_dtype, to_tensor
+from jaxvars.tensors.tensor import broadcasts, fit_dtype, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array, ArrayLike
 
@@ -185,15 +185,6 @@ class Scattered(ArrayProxy, Owner):
         if sharding is None or len(sharding.device_set) > 1 or not is_elsewhere(value, sharding):
             return value
         return jax.device_put(value, sharding)
-
-
-def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    if shape == to:
-        return True
-    try:
-        return np.broadcast_shapes(shape, to) == to
-    except ValueError:
-        return False
 
 
 def _divide_rows(old: Array, rows: Array, by: Array) -> Array:

@@ -195,6 +195,7 @@ def stage(
             kept.clear()
         return outputs
 
+    capture.describe_like(flat, fn)
     program, indices = capture.capture(flat, specs)
     cells = found.pop("cells")
     return Staged(program=program, reads=[cells[i] for i in indices], **found)

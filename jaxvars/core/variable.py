@@ -20,7 +20,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import jax
 import jax.numpy as jnp
@@ -30,15 +30,15 @@ from jaxvars.core.cells import NAMES, Cell
 from jaxvars.core.frame import FRESH
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
 from jaxvars.core.indices import check_index, plain_index
-from jaxvars.core.scatter import Scattered, broadcasts
+from jaxvars.core.scatter import Scattered
 from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.devices.mesh import on_mesh, sharding_for
 from jaxvars.display import repr as _display
-from jaxvars.errors import ShapeError, UninitializedError
+from jaxvars.errors import ShapeError, UninitializedError, user_line
 from jaxvars.tensors.array_like import ArrayProxy, processes_of, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, is_string
 from jaxvars.tensors.spec import TensorSpec
-from jaxvars.tensors.tensor import as_operand, fit, is_host, to_tensor
+from jaxvars.tensors.tensor import as_operand, broadcasts, fit, is_host, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.typing import Array, ArrayLike, DTypeLike
@@ -156,6 +156,13 @@ class Variable(Scattered):
         (`jnp.copy(v.value)`) to a `jax.jit` with `donate_argnums`, or the variable has no value.
         """
         return LOCAL.frame.read(self._cell)
+
+    @value.setter
+    def value(self, new: Any) -> NoReturn:
+        raise AttributeError(
+            f"The value of variable {self.name!r} cannot be set at {user_line()} like this, which "
+            "would hide the assignment: write v.assign(new)."
+        )
 
     def _look(self) -> Array:
         return LOCAL.frame.look(self._cell)
@@ -386,7 +393,13 @@ def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: 
         value = _to_owned(unwrap(given), dtype, what)
     if shape is None:
         return value
-    return _broadcast(value, (shape,) if isinstance(shape, int) else tuple(shape), name)
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if None in sizes:
+        raise ShapeError(
+            f"The shape {sizes} of variable {name!r} has an unknown size, None: a variable has one "
+            f"shape, which it keeps. Write the sizes, or leave `shape` out: it is {value.shape}."
+        )
+    return _broadcast(value, sizes, name)
 
 
 def _to_owned(given: Any, dtype: Any, what: str) -> Array:

@@ -27,6 +27,7 @@ _NAME = re.compile(
     r"(?P<kind>[a-z]+)(?::(?P<index>\d+|\*))?$",
     re.IGNORECASE,
 )
+_KINDS = {"CPU", "GPU", "CUDA", "ROCM", "TPU", "METAL"}  # what may be missing
 _soft = True
 _told: set[str] = set()
 
@@ -116,6 +117,9 @@ def find_device(name: str) -> Device:
         raise DeviceError(f"{name!r} is not a device name; write 'CPU:0', 'GPU:1' or '/GPU:0'.")
     index = 0 if match["index"] in (None, "*") else int(match["index"])
     devices = list_devices(match["kind"])
+    if not devices and match["kind"].upper() not in _KINDS:
+        have = ", ".join(map(short_name, list_devices()))
+        raise DeviceError(f"{name!r} names no kind of device; there are: {have}.")
     return devices[index] if index < len(devices) else _fall_back(name)
 
 

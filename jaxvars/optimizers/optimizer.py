@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxvars.autodiff.tape import GradientTape
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
+from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable
 from jaxvars.optimizers.checks import Pairs, check_options, checked_pairs, checked_variables
 from jaxvars.optimizers.keeper import Keeper
@@ -60,6 +61,7 @@ class Optimizer(Keeper, ABC):
         self._start(learning_rate)
 
     # ------------------------------------------------------------ updating
+    @context.restoring()
     def apply_gradients(self, grads_and_vars: Pairs, **extra: Any) -> Variable:
         """Update variables by their gradients, all of them or none.
 
@@ -85,14 +87,15 @@ class Optimizer(Keeper, ABC):
         """
         return self._apply(checked_pairs(grads_and_vars), extra, None)
 
+    @context.restoring()
     def minimize(
-        self, loss: Any, var_list: Sequence[Variable], tape: GradientTape | None = None
+        self, loss: Any, var_list: Sequence[Variable] | Holder, tape: GradientTape | None = None
     ) -> Array:
         """Update variables so that a loss becomes smaller.
 
         Args:
             loss: a function of no arguments that computes it, or the loss and its `tape`.
-            var_list: the variables.
+            var_list: the variables, or a model that has them as `trainable_variables`.
             tape: what has recorded the loss.
 
         Returns:
@@ -109,7 +112,8 @@ class Optimizer(Keeper, ABC):
 
         Differs from TensorFlow: returns the loss.
         """
-        variables = checked_variables(var_list)
+        given: Any = getattr(var_list, "trainable_variables", var_list)
+        variables = checked_variables(given)
         if tape is None:
             if not callable(loss):
                 raise TypeError(

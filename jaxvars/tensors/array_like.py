@@ -211,12 +211,12 @@ class ArrayProxy(ABC):
         return self._to_host(lambda value: format(value, spec)) if spec else str(self)
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when there is no such attribute: say what to write instead.
+        # Only reached when there is no such attribute: the array's, or say what to write instead.
         kind = type(self).__name__
         if name.startswith("_"):  # looked up by code, and often: no hint, which takes time
             raise AttributeError(f"{kind} has no attribute {name!r}.")
         if hasattr(jnp.ndarray, name):
-            raise AttributeError(f"{kind} has no attribute {name!r}: write v.value.{name}.")
+            return getattr(self.value, name)
         hint = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
         raise AttributeError(f"{kind} has no attribute {name!r}.{hint}")
 

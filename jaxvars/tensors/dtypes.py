@@ -161,8 +161,14 @@ def dtype_error(name: str, dtype: Any, got: str) -> DtypeError:
     cure = {"string": "np.asarray(value).astype(str)"}.get(want, f"jnp.asarray(value, {want!r})")
     if got == "string":
         cure = f"np.asarray(value).astype({want!r})"
+    advice = f"Convert the value, for example with {cure}"
+    if "int" in want and "float" in got:  # to convert it would cut 0.5 off
+        advice = (
+            f"Round the value, jnp.round(value).astype({want!r}), or make it a variable of floats: "
+            "jv.Variable(..., dtype='float32')"
+        )
+    kind = got if got in ("bool", "int", "float", "complex") else f"value of dtype {got}"
     return DtypeError(
-        f"Cannot assign a value of dtype {got} to variable {name!r} of dtype {want}: a variable "
-        f"keeps its dtype, and nothing is converted silently. Convert the value, for example "
-        f"with {cure}."
+        f"Cannot assign a {kind} to variable {name!r} of dtype {want}: a variable keeps its "
+        f"dtype, and nothing is converted silently. {advice}."
     )

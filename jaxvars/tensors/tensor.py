@@ -15,7 +15,9 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import math
 import numbers
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -121,7 +123,8 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         check_fits(array, dtype, what)
         return _convert(array, dtype)
     if jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True) != dtype:
-        raise dtype_error(name, dtype, str(array.dtype))
+        is_number = isinstance(value, int | float | complex)
+        raise dtype_error(name, dtype, type(value).__name__ if is_number else str(array.dtype))
     if isinstance(array, np.ndarray):
         check_fits(array, dtype, what, refuse_zeros=True)
         return _convert(array, dtype)
@@ -255,7 +258,16 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
     except NotATensorError:
         raise
     except (ValueError, TypeError, OverflowError) as error:
-        raise NotATensorError(f"{what} cannot become a tensor: {error}") from None
+        lengths = _row_lengths(value)
+        raise NotATensorError(
+            f"{what} cannot become a tensor: "
+            + (
+                f"its rows have {lengths[0]} and {lengths[1]} elements. Pad the shorter ones, or "
+                "make a Variable of each."
+                if lengths
+                else f"{error}"
+            )
+        ) from None
     if array.dtype.kind == "O":
         _check_objects(array, value, what)
     if array.dtype.kind in "SU" and not _is_text(value):
@@ -274,6 +286,17 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
             f"other than the machine's): pass {cure}, for example."
         )
     return array
+
+
+def _row_lengths(value: object) -> list[int]:
+    """Return two lengths that the rows of a nested list have; none if all have one."""
+    rows = (
+        [row for row in value if isinstance(row, list | tuple)]
+        if isinstance(value, list | tuple)
+        else []
+    )
+    lengths = list(dict.fromkeys(map(len, rows)))
+    return lengths[:2] if lengths[1:] else next(filter(None, map(_row_lengths, rows)), [])
 
 
 def _check_objects(array: np.ndarray, value: object, what: str) -> None:
@@ -354,8 +377,23 @@ def _not_a_tensor(value: object, what: str) -> NotATensorError:
 def _shape_error(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> Exception:
     from jaxvars.errors import ShapeError
 
+    cure = "Take the part of the value that fits, or make a new Variable"
+    if broadcasts(got, shape):
+        cure = f"Broadcast the value: jnp.broadcast_to(value, {shape})"
+    elif math.prod(got) == math.prod(shape):
+        cure = f"Reshape the value: jnp.reshape(value, {shape})"
+    elif len(got) == len(shape) and all(map(operator.le, got, shape)):
+        cure = f"Assign a part: v[{', '.join(f':{n}' for n in got)}].assign(value)"
     return ShapeError(
         f"Cannot assign a value of shape {got} to variable {name!r} of shape {shape}: "
-        f"a variable keeps its shape. Reshape or broadcast the value, for example with "
-        f"jnp.broadcast_to(value, {shape}), or make a new Variable."
+        f"a variable keeps its shape. {cure}."
     )
+
+
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    if shape == to:
+        return True
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False

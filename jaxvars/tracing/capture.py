@@ -30,6 +30,22 @@ def read_variable(trace: Trace, index: int, aval: Aval) -> Array:
         return read_variable_p.bind(index=index, aval=aval)
 
 
+def describe(fn: Any, of: str, arguments: Sequence[str]) -> None:
+    """Have JAX's errors speak of the user's function, and of its arguments, if `fn` is traced.
+
+    Args:
+        fn: takes the arrays in the arguments of that function.
+        of: its name, and where it is.
+        arguments: what each of the arrays is called.
+    """
+    fn.__fun_debug_info__ = jex.DebugInfo("jv.compile", of, tuple(arguments), None)
+
+
+def describe_like(fn: Any, other: Any) -> None:
+    """Describe a function as another one was described, if it was."""
+    fn.__fun_debug_info__ = getattr(other, "__fun_debug_info__", None)
+
+
 @restoring()
 def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int]]:
     """Trace `fn` once and make the variables that it read the first inputs.

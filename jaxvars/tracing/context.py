@@ -14,20 +14,15 @@ Rules this package keeps:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import (
-    AbstractContextManager,
-    ContextDecorator,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, ParamSpec, TypeVar, final
 
 import jax
 import jax.core
@@ -35,9 +30,11 @@ from jax.extend import core as jex
 from jax.extend import linear_util
 from jax.extend.core.primitives import copy_p
 
+from jaxvars.tracebacks import shorten
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.typing import Array, Aval
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Tracer = jax.core.Tracer
 Trace = jax.core.Trace
@@ -198,7 +195,7 @@ def _kinds(kind: type[BaseException]) -> Iterator[type[BaseException]]:
 
 
 @final
-class restoring(ContextDecorator):  # noqa: N801 - used as a statement, `with restoring()`
+class restoring:  # noqa: N801 - used as a statement, `with restoring()`
     """Have what is raised go through `restored`: by a statement, or by a function."""
 
     def __enter__(self) -> None:
@@ -207,6 +204,18 @@ class restoring(ContextDecorator):  # noqa: N801 - used as a statement, `with re
     def __exit__(self, _: object, error: BaseException | None = None, *__: object) -> None:
         if error is not None and (found := restored(error)) is not error:
             raise found from error
+        shorten(error)
+
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Return the function with this around it."""
+
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> T:
+            __tracebackhide__ = True  # IPython and pytest leave the frame out
+            with self:
+                return function(*args, **kwargs)
+
+        return called
 
 
 def evaluating() -> AbstractContextManager[object]:

@@ -645,6 +645,16 @@ def test_minimize_takes_a_loss_and_its_tape():
     assert float(v) == 0.0
 
 
+def test_minimize_takes_a_model():
+    class Model(jv.Module):
+        def __init__(self):
+            self.w, self.steps = jv.Variable(3.0), jv.Variable(0, trainable=False)
+
+    model = Model()
+    assert float(optimizers.SGD(0.5).minimize(lambda: model.w**2, model)) == 9.0
+    assert (float(model.w), int(model.steps)) == (0.0, 0)
+
+
 # ---------------------------------------------------------------- dtypes
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
 @pytest.mark.parametrize("name", MAKERS)

@@ -1,0 +1,77 @@
+"""Tracebacks show the user's lines; what a notebook shows is in `test_mistakes.py`."""
+
+from __future__ import annotations
+
+import traceback
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jaxvars as jv
+
+
+def functions_in(error: BaseException) -> list[str]:
+    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def raise_because() -> None:
+    try:
+        raise KeyError("first")
+    except KeyError as error:
+        raise ValueError("second") from error
+
+
+def raise_while() -> None:
+    try:
+        raise KeyError("first")
+    except KeyError:
+        raise ValueError("second")  # noqa: B904 - without a cause
+
+
+@jv.compile
+def nested(fail: object) -> jax.Array:
+    def body() -> jax.Array:
+        fail()  # pyright: ignore[reportCallIssue]
+        return jnp.ones(())
+
+    return jv.cond(jnp.ones(()) > 0, body, body)
+
+
+@pytest.mark.parametrize("fail", [raise_because, raise_while])
+def test_lines_of_the_library_are_left_out(fail: object) -> None:
+    with pytest.raises(ValueError, match="second") as caught:
+        nested(fail)
+    names = functions_in(caught.value)
+    assert names[-3:] == ["nested", "body", getattr(fail, "__name__", "")]
+    assert {"stage", "capture", "inner", "around"}.isdisjoint(names)
+    assert functions_in(caught.value.__cause__ or caught.value.__context__ or caught.value) == [
+        getattr(fail, "__name__", "")
+    ]
+
+
+def test_all_lines_are_there_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAXVARS_TRACEBACK", "full")
+    with pytest.raises(ValueError, match="second") as caught:
+        nested(raise_because)
+    assert {"stage", "capture", "around"} <= set(functions_in(caught.value))
+
+
+def test_an_interrupt_keeps_its_lines() -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        nested(interrupt)
+    assert "stage" in functions_in(caught.value)
+
+
+def test_errors_that_are_each_others_cause_end() -> None:
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+
+    def fail() -> None:
+        raise one
+
+    with pytest.raises(ValueError, match="one"):
+        nested(fail)
