@@ -113,7 +113,7 @@ MISTAKES = {
         'jv.Variable(1, name="n").assign(0.5)',
         "DtypeError",
         (
-            "Cannot assign a float to variable 'n' of dtype int32",
+            "Cannot assign a Python float to variable 'n' of dtype int32",
             "jnp.round(value).astype('int32')",
         ),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from typing import Any
 
 import jax
@@ -26,6 +27,25 @@ _X64_CURE = (
 def is_string(dtype: object) -> bool:
     """Return whether `dtype` is the dtype of strings."""
     return isinstance(dtype, np.dtypes.StringDType)
+
+
+LITERALS: dict[Any, Any] = {}
+"""The dtypes that Python's numbers get, by those that JAX gives them, where these differ."""
+
+
+def switch_wide_on(who: str) -> None:
+    """Switch JAX's 64-bit numbers on, unless they are, and say who did; Python's stay narrow."""
+    if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue] - made by JAX as it is imported
+        return
+    jax.config.update("jax_enable_x64", True)
+    logging.getLogger("jaxvars").warning(
+        "%s has switched JAX's 64-bit numbers on, as TensorFlow's programs have them: "
+        "jnp.zeros(3) is float64 now, and NumPy's float64 stays. Python's numbers stay float32 and "
+        "int32 in jv.Variable. JAX_ENABLE_X64=0 in the environment leaves them off.",
+        who,
+    )
+    for kind, bits in (("float", 32), ("int", 32), ("complex", 64)):
+        LITERALS[np.dtype(f"{kind}{2 * bits}")] = np.dtype(f"{kind}{bits}")
 
 
 def is_inexact(value: object) -> bool:
@@ -158,17 +178,33 @@ def _no_dtype(dtype: object) -> NotATensorError:
 
 def dtype_error(name: str, dtype: Any, got: str) -> DtypeError:
     want = "string" if is_string(dtype) else str(dtype)
-    cure = {"string": "np.asarray(value).astype(str)"}.get(want, f"jnp.asarray(value, {want!r})")
+    kind = f"a Python {got}" if got in _PYTHONS else f"a value of dtype {got}"
+    return DtypeError(
+        f"Cannot assign {kind} to variable {name!r} of dtype {want}: a variable keeps its "
+        f"dtype, and nothing is converted silently. {_cure(want, got)}."
+    )
+
+
+_PYTHONS = ("bool", "int", "float", "complex")
+
+
+def _cure(want: str, got: str) -> str:
+    """Return what to write for a value of another dtype, which loses nothing unsaid."""
+    if want == "string":
+        return "Convert the value: np.asarray(value).astype(str)"
     if got == "string":
-        cure = f"np.asarray(value).astype({want!r})"
-    advice = f"Convert the value, for example with {cure}"
-    if "int" in want and "float" in got:  # to convert it would cut 0.5 off
-        advice = (
+        return f"Convert the value: np.asarray(value).astype({want!r})"
+    if want.startswith("key"):
+        return "Make keys of a seed: jax.random.key(1)"
+    if got.startswith("key"):
+        return "Take the key's numbers: jax.random.key_data(value)"
+    if want == "bool":
+        return "Compare the value: value != 0"
+    if "complex" in got and "complex" not in want:
+        return "Take its real part: jnp.real(value)"
+    if "int" in want and "float" in got:
+        return (
             f"Round the value, jnp.round(value).astype({want!r}), or make it a variable of floats: "
             "jv.Variable(..., dtype='float32')"
         )
-    kind = got if got in ("bool", "int", "float", "complex") else f"value of dtype {got}"
-    return DtypeError(
-        f"Cannot assign a {kind} to variable {name!r} of dtype {want}: a variable keeps its "
-        f"dtype, and nothing is converted silently. {advice}."
-    )
+    return f"Convert the value: jnp.asarray(value, {want!r})"

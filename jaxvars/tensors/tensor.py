@@ -27,6 +27,7 @@ import numpy as np
 
 from jaxvars.errors import DtypeError, NotATensorError
 from jaxvars.tensors.dtypes import (
+    LITERALS,
     Array,
     as_dtype,
     check_fits,
@@ -77,6 +78,7 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
         raise DtypeError(f"{what} is {array.dtype}, but dtype string was requested: use str().")
     if wanted is None:
         wanted = jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True)
+        wanted = LITERALS.get(wanted, wanted) if LITERALS and is_literal(value) else wanted
     if isinstance(array, jax.Array) and array.dtype == wanted and not is_weak(array):
         return array
     if not _is_empty_literal(value, array):

@@ -17,7 +17,8 @@ functions of arrays below a decorator (`registry/rows.py`), in a package for eac
 namespaces.
 
 64-bit numbers are switched on in JAX when this package is imported, since TensorFlow programs
-have them; set the environment variable `JAX_ENABLE_X64=0` before to leave them off.
+have them, which is said once; set the environment variable `JAX_ENABLE_X64=0` before to leave them
+off. What `jv` makes of Python's numbers stays: `jv.Variable(1.0)` is float32.
 
     tensors, variables        Tensor, Variable; types, shapes, what becomes a tensor
     registry                  the table of operations; arrays, math, nn, linalg, ...: its parts
@@ -31,9 +32,8 @@ import importlib
 import os
 from typing import Any
 
-import jax
-
 from jaxvars.display.text import did_you_mean
+from jaxvars.tensors.dtypes import switch_wide_on as _switch_wide_on
 from jaxvars.tf import autodiff as autodiff
 from jaxvars.tf import autograph as autograph
 from jaxvars.tf import bitwise as bitwise
@@ -107,7 +107,7 @@ from jaxvars.tf.variables.options import variable_creator_scope as variable_crea
 from jaxvars.tf.variables.variable import Variable as Variable
 
 if "JAX_ENABLE_X64" not in os.environ:
-    jax.config.update("jax_enable_x64", True)
+    _switch_wide_on("jaxvars.tf")
 
 LAZY = {
     "audio", "compat", "config", "data", "debugging", "distribute", "dtypes", "experimental",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +119,35 @@ def test_jax_takes_tensors_and_variables():
 def test_what_is_not_a_variable_is_refused_with_its_type():
     with pytest.raises(TypeError, match=r"An optimizer updates Variables, not Tensor\."):
         jv.optimizers.SGD(0.1).apply_gradients([(tf.constant(1.0), tf.constant(1.0))])
+
+
+_AFTER_IMPORT = """
+import jax, jax.numpy as jnp, numpy as np
+{before}
+import jaxvars.tf, jaxvars as jv
+import jaxvars.tf
+given = 1.0, [1.0], 1, [1, 2], 1j, True, np.ones(2), jnp.zeros(2)
+made = [*map(jv.Variable, given), jaxvars.tf.constant(1.0), jv.Variable(1, dtype="int64")]
+print(*[jnp.dtype(v.dtype) for v in made])
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "expected", "said"),
+    [
+        ("", "float32 float32 int32 int32 complex64 bool float64 float64 float32 int64", 1),
+        (
+            'jax.config.update("jax_enable_x64", True)',
+            "float64 float64 int64 int64 complex128 bool float64 float64 float32 int64",
+            0,
+        ),
+    ],
+)
+def test_the_import_leaves_pythons_numbers_as_they_are_in_jv(before, expected, said):
+    environment = {k: v for k, v in os.environ.items() if k != "JAX_ENABLE_X64"}
+    found = subprocess.run(
+        [sys.executable, "-c", _AFTER_IMPORT.format(before=before)],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert found.stdout.split() == expected.split()
+    assert found.stderr.count("has switched JAX's 64-bit numbers on") == said
