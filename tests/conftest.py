@@ -126,8 +126,9 @@ def nothing_seen() -> Iterator[None]:
     """Let no test find the replays and answers that tapes kept of another one."""
     from jaxvars.autodiff import reverse
 
-    reverse._SEEN.clear()
-    reverse._ANSWERS.clear()
+    known = reverse._SEEN, reverse._ANSWERS, reverse._MET
+    for each in known:
+        each.clear()
     yield
-    reverse._SEEN.clear()
-    reverse._ANSWERS.clear()
+    for each in known:
+        each.clear()

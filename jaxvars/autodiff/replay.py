@@ -93,6 +93,15 @@ class Program:
         """Return whether an operation is a whole program: a call of a compiled function."""
         return not all(node.equation.operation.is_light for node in self._nodes)
 
+    def holds_arrays(self) -> bool:
+        """Return whether an operation has closed over arrays: who keeps one keeps the others."""
+        return any(node.equation.operation.holds_arrays for node in self._nodes)
+
+    def operations(self) -> list[Hashable]:
+        """Return what names each operation on such inputs."""
+        equations = [node.equation for node in self._nodes]
+        return [(each.operation.key, *map(jax.typeof, each.inputs)) for each in equations]
+
     def while_loops(self) -> list[str]:
         """Return where the while loops are that it depends on."""
         operations = [node.equation.operation for node in self._nodes]

@@ -1,4 +1,8 @@
-"""From a recorded program to its derivatives, by `jax.vjp`: compiled once its structure returns."""
+"""From a recorded program to its derivatives, by `jax.vjp`: compiled unless it may never return.
+
+To differentiate operations one by one compiles about four programs for each that is new. So a
+program of mostly new ones is compiled as a whole at once; any other when its structure returns.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,8 @@ from jaxvars.typing import Array
 _SEEN: OrderedDict[Any, Callable[..., Any] | None] = OrderedDict()
 _ANSWERS: OrderedDict[Any, _Answer] = OrderedDict()
 _SEEN_LIMIT = 256
+_MET: OrderedDict[Any, None] = OrderedDict()  # operations that have been differentiated
+_MET_LIMIT = 4096
 
 
 class _Answer(NamedTuple):
@@ -86,10 +92,10 @@ def _connected(found: Sequence[Array], connected: Sequence[bool]) -> list[Array 
     return [g if on else None for g, on in zip(found, connected, strict=True)]
 
 
-def _remember(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+def _remember(known: OrderedDict[Any, Any], key: Any, value: Any, limit: int = _SEEN_LIMIT) -> None:
     known[key] = value
     known.move_to_end(key)
-    while len(known) > _SEEN_LIMIT:
+    while len(known) > limit:
         known.popitem(last=False)
 
 
@@ -128,10 +134,10 @@ _NOT_REVERSIBLE = (
 
 
 def _backward(program: Program) -> tuple[Callable[..., list[Array]], bool]:
-    """Return the pullback as a function, and whether it is compiled: its structure returned.
+    """Return the pullback as a function, and whether it is compiled.
 
-    With a compiled function inside it is compiled at once: to run it operation by operation would
-    compile that function's two halves, each for this one time.
+    It is if its structure returned, or if to run it operation by operation would compile more:
+    with a compiled function inside its two halves, each for this one time.
     """
     function = program.function
 
@@ -145,10 +151,23 @@ def _backward(program: Program) -> tuple[Callable[..., list[Array]], bool]:
     key = program.key()
     known = _SEEN.get(key)
     if known is None:
-        is_worth_it = key in _SEEN or program.holds_programs()
+        is_new = _is_mostly_new(program)  # in any case: its operations have been met now
+        is_worth_it = is_new or key in _SEEN or program.holds_programs()
         known = jax.jit(backward) if is_worth_it else None
     _remember(_SEEN, key, known)
     return known or backward, known is not None
+
+
+def _is_mostly_new(program: Program) -> bool:
+    """Return whether most operations are met for the first time.
+
+    Each is new only once, so programs that never return do not go on being compiled.
+    """
+    operations = program.operations()
+    new = set(operations).difference(_MET)
+    for each in operations:
+        _remember(_MET, each, None, _MET_LIMIT)
+    return 2 * len(new) > len(operations) and not program.holds_arrays()
 
 
 def rows_gradients(program: Program, sources: Sequence[Array], rows: Array) -> list[Array | None]:

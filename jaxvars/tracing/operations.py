@@ -85,6 +85,12 @@ class Operation:
         """Whether it is no whole program: it has few operations, and neither loops nor effects."""
         return all(jaxprs.is_light(program, FEW) for program in self.inner)
 
+    @functools.cached_property
+    def holds_arrays(self) -> bool:
+        """Whether programs in it closed over arrays, which would be kept with it."""
+        closed = any(getattr(value, "consts", ()) for value in self.params.values())
+        return closed or any(map(jaxprs.hidden_arrays, self.inner))
+
     def paths(self, inputs: int, outputs: int, *, through_assigns: bool) -> Masks:
         """Return for each output the inputs that it depends on, as bits."""
         asked = inputs, outputs, through_assigns

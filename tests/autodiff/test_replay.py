@@ -30,14 +30,14 @@ def analysed(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     return found
 
 
-def test_a_training_loop_goes_through_its_record_twice(analysed: list[None]) -> None:
+def test_a_training_loop_goes_through_its_record_once(analysed: list[None]) -> None:
     w = jv.Variable(3.0)
     for i in range(6):
         w.assign(float(i))
         with jv.GradientTape() as tape:
             y = jnp.sin(w * w) + w
         assert np.allclose(tape.gradient(y, w), 2 * i * np.cos(i * i) + 1, atol=1e-5)
-    assert len(analysed) == 2
+    assert len(analysed) == 1
 
 
 a, b = jv.Variable(2.0), jv.Variable(5.0)
