@@ -27,7 +27,7 @@ transformation. Two of them go into one step, as for a generator and a discrimin
             optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return to_judge, to_fool
 
-optax is imported when the first optimizer updates, not with this file.
+optax is imported when an optimizer is made of its parts, not with this file.
 
 Options that all optimizers take, besides their own arguments:
 

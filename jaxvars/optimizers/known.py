@@ -412,8 +412,4 @@ class Optax(Optimizer):
 
     def _transformation(self) -> Any:
         given = _rules.in_own_dtype(self.transformation)
-        if self._rate is None:
-            return given
-        import optax
-
-        return optax.chain(given, _rules.by_rate())
+        return given if self._rate is None else _rules.chain(given, _rules.by_rate())

@@ -27,11 +27,19 @@ Slots: TypeAlias = dict[str, Any]
 Rule: TypeAlias = Callable[..., tuple[Any, Slots]]
 
 
-def _make(init: Callable[..., Any], update: Callable[..., Any]) -> Any:
+class Transformation(NamedTuple):
+    """A transformation that takes extra arguments; for it alone optax is not imported."""
+
+    init: Callable[..., Any]
+    update: Callable[..., Any]
+
+
+def chain(*parts: Any) -> Any:
+    """Return transformations, one after the other."""
     import optax
 
     made: Any = optax.GradientTransformationExtraArgs  # its types know nothing of extra arguments
-    return made(init, update)
+    return optax.chain(*[made(*x) if isinstance(x, Transformation) else x for x in parts])
 
 
 def per_variable(first: Callable[[Array], Slots], rule: Rule) -> Any:
@@ -57,7 +65,7 @@ def per_variable(first: Callable[[Array], Slots], rule: Rule) -> Any:
             news[name] = {slot: new[slot].astype(old.dtype) for slot, old in slots.items()}
         return deltas, _by_slot(news)
 
-    return _make(init, update)
+    return Transformation(init, update)
 
 
 def in_float32(transformation: Any) -> Any:
@@ -73,7 +81,7 @@ def in_float32(transformation: Any) -> Any:
         with jax.numpy_dtype_promotion("standard"):  # optax mixes floats and counts
             return run.update(widened(grads), widened(state), widened(params), **given)
 
-    return _make(run.init, update)
+    return Transformation(run.init, update)
 
 
 def from_optax(name: str) -> Callable[..., Any]:
@@ -82,7 +90,7 @@ def from_optax(name: str) -> Callable[..., Any]:
     def make(*options: Any) -> Any:
         import optax
 
-        return in_float32(optax.chain(getattr(optax, name)(*options), by_rate()))
+        return in_float32(chain(getattr(optax, name)(*options), by_rate()))
 
     return make
 
@@ -97,7 +105,7 @@ def in_own_dtype(transformation: Any) -> Any:
         grads = {name: grad.astype(params[name].dtype) for name, grad in grads.items()}
         return run.update(grads, state, params, **given)
 
-    return _make(run.init, update)
+    return Transformation(run.init, update)
 
 
 def wide(x: Array) -> Any:
@@ -176,7 +184,7 @@ def lamb(beta_1: float, beta_2: float, epsilon: float) -> Any:
     import optax
 
     adam = optax.scale_by_adam(beta_1, beta_2, epsilon)
-    return in_float32(optax.chain(adam, optax.scale_by_trust_ratio(), by_rate()))
+    return in_float32(chain(adam, optax.scale_by_trust_ratio(), by_rate()))
 
 
 def rmsprop(rho: float, momentum: float, epsilon: float, centered: bool) -> Any:
@@ -185,7 +193,7 @@ def rmsprop(rho: float, momentum: float, epsilon: float, centered: bool) -> Any:
 
     scale = optax.scale_by_stddev if centered else optax.scale_by_rms
     parts = [scale(decay=rho, eps=epsilon), by_rate()]
-    return in_float32(optax.chain(*parts, *[optax.trace(momentum)] * bool(momentum)))
+    return in_float32(chain(*parts, *[optax.trace(momentum)] * bool(momentum)))
 
 
 class NadamState(NamedTuple):
@@ -220,7 +228,7 @@ def nadam(beta_1: float, beta_2: float, epsilon: float) -> Any:
         deltas, slots = run.update(grads, state.slots, params, step=step, **rest)
         return deltas, NadamState(product, slots)
 
-    return _make(init, update)
+    return Transformation(init, update)
 
 
 def ftrl(power: float, first: float, l1: float, l2: float, shrinkage: float, beta: float) -> Any:

@@ -42,10 +42,7 @@ class Recipe:
     def __init__(
         self, transformation: Any, options: object, params: Values, undecayed: Set[str]
     ) -> None:
-        import optax
-
-        self._init = transformation.init
-        self._update: Any = optax.with_extra_args_support(transformation).update
+        self._init, self._update = transformation.init, transformation.update
         self._options = {name: getattr(options, name) for name in _OPTIONS}
         self._undecayed = undecayed
         found, self._form = _find_paths(self._init, params)
