@@ -12,7 +12,8 @@ Rules this file keeps:
 - a read of a variable is a source; an assign is not differentiated (as in TensorFlow), unless the
   tape is told to: what is read after it starts again. The gradient is the sum over the reads;
 - no connection is None (or zeros on request), never silently zeros;
-- run eagerly, a replay is compiled from the second time its structure is seen.
+- run eagerly, a replay is compiled as a whole: of new operations at once, so that all its calls
+  round alike; of operations that were differentiated before from the second time on.
 """
 
 from __future__ import annotations

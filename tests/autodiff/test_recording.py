@@ -496,8 +496,11 @@ def test_what_is_remembered_is_limited() -> None:
     w = jv.Variable(2.0)
     for i in range(reverse._SEEN_LIMIT + 5):
         reverse._SEEN[i] = None
+    for i in range(reverse._MET_LIMIT + 5):
+        reverse._MET[i] = None
     taped(lambda x: x * 2, w)
     assert len(reverse._SEEN) == reverse._SEEN_LIMIT
+    assert len(reverse._MET) == reverse._MET_LIMIT
 
 
 # ---------------------------------------------------------------- memory
