@@ -135,3 +135,30 @@ def test_a_traceback_shows_the_def_even_when_an_argument_is_refused():
     frame = next(frame for frame in caught.traceback if frame.name == "tf.math.reduce_sum")
     assert str(frame.path) == inspect.getsourcefile(reduce)
     assert frame.statement.lines[0].startswith('@op("math.reduce_sum", ')
+
+
+MANY_PARTS = [
+    "nn.ctc_unique_labels([[1, 2, 3, 3]])", "nn.collapse_repeated([[1, 1, 2]], [3])",
+    "math.ndtri([0.5])", "image.sobel_edges(x)", "reverse_sequence(x[0, :, :, 0], [2, 3], 1)",
+    "scatter_nd([[1], [3]], [1.0, 2.0], [4])",
+    "image.extract_glimpse(x, [2, 3], [[0.1, -0.2]], noise='zero')",
+]  # fmt: skip
+
+
+def test_operations_of_many_parts_are_few_programs(run_python):
+    code = """
+import sys, jax, jax.monitoring, numpy as np, jaxvars.tf as tf
+made = []
+def note(name, *_, **__):
+    made.append(name)
+jax.monitoring.register_event_duration_secs_listener(note)
+x = tf.constant(np.ones([1, 2, 3, 1], np.float32))
+for example in sys.argv[1:]:
+    made.clear()
+    eval("tf." + example)
+    print(sum(name.endswith("backend_compile_duration") for name in made))
+"""
+    done = run_python("-c", code, *MANY_PARTS, JAX_ENABLE_X64="1")
+    counts = list(map(int, done.stdout.split()))
+    assert len(counts) == len(MANY_PARTS), done.stderr
+    assert max(counts) <= 12, counts

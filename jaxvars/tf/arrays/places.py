@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins  # the functions of the table have names of theirs: `slice`
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -147,6 +148,11 @@ def reverse_sequence(
         )
     if checkable(lengths) and (np.asarray(lengths) > input.shape[time]).any():
         raise refused(f"seq_lengths must be at most {input.shape[time]}, the size of axis {time}")
+    return _turn(input, lengths, time, batch)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _turn(input: Array, lengths: Array, time: int, batch: int) -> Array:
     steps = jnp.arange(input.shape[time])
     turned = jnp.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
     shape = [n if i in (batch, time) else 1 for i, n in enumerate(input.shape)]

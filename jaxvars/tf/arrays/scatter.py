@@ -6,8 +6,10 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from jaxvars.tf.arrays.gather import check_indices
@@ -29,8 +31,13 @@ def _scatter(x: Array, indices: Array, updates: Any, how: str) -> Array:
             f"{list(x.shape)}"
         )
     check_indices(indices, x.shape[:depth], "shape")
-    if not depth:
-        return _whole(x, new, how)
+    return _put(x, indices, new, how) if depth else _whole(x, new, how)
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _put(x: Array, indices: Array, new: Array, how: str) -> Array:
+    """Return what updates of parts make of a tensor."""
+    depth = indices.shape[-1]
     sizes = jnp.asarray(x.shape[:depth], indices.dtype)
     key = jnp.where(indices < 0, sizes, indices)  # JAX would count from the end
     return getattr(x.at[tuple(jnp.moveaxis(key, -1, 0))], how)(new, mode="drop")

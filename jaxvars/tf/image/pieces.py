@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -69,8 +70,17 @@ def crop_and_resize(
     _check_indices(box_indices, image.shape[0])
     height, width = ints(crop_size, "crop_size")
     box = boxes.astype(np.float32)
-    ys, up = _lines(box[:, 0], box[:, 2], image.shape[1], height)
-    xs, left = _lines(box[:, 1], box[:, 3], image.shape[2], width)
+    down = _lines(box[:, 0], box[:, 2], image.shape[1], height)
+    across = _lines(box[:, 1], box[:, 3], image.shape[2], width)
+    return _crop(image, down, across, box_indices, np.float32(extrapolation_value), method)
+
+
+@functools.partial(jax.jit, static_argnums=5)
+def _crop(
+    image: Array, lines: Any, others: Any, box_indices: Array, outside: Any, method: str
+) -> Array:
+    """Return the pixels of images where lines of boxes cross."""
+    (ys, up), (xs, left) = lines, others
     x = image.astype(np.float32)
     where = box_indices[:, None, None]
 
@@ -96,8 +106,7 @@ def crop_and_resize(
         top = at(y0, x0) + (at(y0, x1) - at(y0, x0)) * across
         bottom = at(y1, x0) + (at(y1, x1) - at(y1, x0)) * across
         made = top + (bottom - top) * down
-    inside = up[:, :, None, None] & left[:, None, :, None]
-    return jnp.where(inside, made, np.float32(extrapolation_value))
+    return jnp.where(up[:, :, None, None] & left[:, None, :, None], made, outside)
 
 
 def _check_indices(indices: Array, count: int) -> None:
@@ -148,10 +157,15 @@ def draw_bounding_boxes(images: Array, boxes: Array, colors: Any) -> Array:
     scale = np.array([height - 1, width - 1] * 2, np.float32)
     corners = (boxes.astype(np.float32) * scale).astype(int)
     for i in range(boxes.shape[1]):
-        border = jax.vmap(lambda box: _border(box, height, width))(corners[:, i])
-        color = table[i % len(table), :depth].astype(images.dtype)
-        images = jnp.where(border[..., None], color, images)
+        images = _draw(images, corners[:, i], table[i % len(table), :depth])
     return images
+
+
+@jax.jit
+def _draw(images: Array, corners: Array, color: Array) -> Array:
+    """Draw the border of a box into each image."""
+    border = jax.vmap(lambda box: _border(box, *images.shape[1:3]))(corners)
+    return jnp.where(border[..., None], color.astype(images.dtype), images)
 
 
 def _border(box: Array, height: int, width: int) -> Array:
@@ -183,13 +197,17 @@ def extract_glimpse(
     sizes = ints(size, "size")
     if len(sizes) != 2 or input.ndim != 4 or offsets.shape != (input.shape[0], 2):
         raise refused("size must have 2 elements, input 4 dimensions, and offsets be [batch, 2]")
-    starts = jnp.stack(
-        [
-            _start(offsets[:, i], input.shape[1 + i], sizes[i], centered, normalized)
-            for i in range(2)
-        ],
-        1,
-    )
+    starts = [
+        _start(offsets[:, i], input.shape[1 + i], sizes[i], centered, normalized) for i in range(2)
+    ]
+    found, inside = _window(input, *starts, tuple(sizes))
+    return jnp.where(inside, found, _noise(noise, found))
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _window(input: Array, top: Array, left: Array, sizes: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return parts of images, and which of their pixels are in the images."""
+    starts = jnp.stack([top, left], 1)
     rows, columns = (starts[:, i, None] + np.arange(sizes[i]) for i in range(2))
     ok = [(p >= 0) & (p < n) for p, n in zip((rows, columns), input.shape[1:3], strict=True)]
     batch = np.arange(input.shape[0])[:, None, None]
@@ -198,8 +216,7 @@ def extract_glimpse(
         jnp.clip(rows, 0, input.shape[1] - 1)[:, :, None],
         jnp.clip(columns, 0, input.shape[2] - 1)[:, None, :],
     ]
-    inside = (ok[0][:, :, None] & ok[1][:, None, :])[..., None]
-    return jnp.where(inside, found, _noise(noise, found))
+    return found, (ok[0][:, :, None] & ok[1][:, None, :])[..., None]
 
 
 def _start(offset: Array, size: int, part: int, centered: bool, normalized: bool) -> Array:

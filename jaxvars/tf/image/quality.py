@@ -103,6 +103,7 @@ def ssim_multiscale(
     return jnp.mean(jnp.prod(jnp.stack(found, -1) ** powers, -1), -1)
 
 
+@jax.jit
 def _halve(x: Array) -> Array:
     """Return images of half the size: means of four pixels."""
     pads = [(0, 0)] * (x.ndim - 3) + [(0, n % 2) for n in x.shape[-3:-1]] + [(0, 0)]
@@ -113,6 +114,7 @@ def _halve(x: Array) -> Array:
 
 # ---------------------------------------------------------------- edges
 @op("image.sobel_edges", "image", kinds="float", example="r(1, 3, 4, 2)")
+@jax.jit
 def sobel_edges(image: Array) -> Array:
     """Return how fast each pixel changes downwards and to the right, by Sobel's filter."""
     if image.ndim != 4:

@@ -5,6 +5,7 @@ Source of the softer way: Bodla, Singh, Chellappa, Davis, "Soft-NMS", 2017.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 from collections.abc import Callable
@@ -158,6 +159,13 @@ def _share(a: list[float], b: list[float]) -> float:
 
 
 # ---------------------------------------------------------------- in programs
+@functools.partial(jax.jit, static_argnums=2)
+def _choose_in_batch(
+    boxes: Array, scores: Array, size: int, limit: Array, least: Array
+) -> tuple[Array, Array]:
+    return jax.vmap(lambda b, s: _choose_in_program(b, s, size, limit, least))(boxes, scores)
+
+
 def _choose_in_program(
     boxes: Array, scores: Array, size: int, limit: Array, least: Array
 ) -> tuple[Array, Array]:
@@ -208,10 +216,9 @@ def non_max_suppression_padded(
             )
         kept = non_max_suppression.__wrapped__(boxes, scores, size, iou_threshold, score_threshold)
         return kept, jnp.asarray(len(kept), jnp.int32)
-    run: Any = lambda b, s: _choose_in_program(b, s, size, iou_threshold, score_threshold)  # noqa: E731
     batch = scores.shape[:-1]
     flat = boxes.reshape(-1, *boxes.shape[-2:]), scores.reshape(-1, scores.shape[-1])
-    found, counts = jax.vmap(run)(*flat)
+    found, counts = _choose_in_batch(*flat, size, iou_threshold, score_threshold)
     return found.reshape(*batch, size), counts.reshape(batch)
 
 
@@ -237,9 +244,21 @@ def combined_non_max_suppression(
     classes = scores.shape[2]
     total = min(most, each * classes) if pad_per_class else most
     wide = jnp.broadcast_to(boxes, (*boxes.shape[:2], classes, 4))
+    made, values, kinds, count = _combine(wide, scores, each, total, iou_threshold, score_threshold)
+    return CombinedNonMaxSuppression(
+        jnp.clip(made, 0, 1) if clip_boxes else made, values, kinds, count
+    )
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _combine(
+    boxes: Array, scores: Array, each: int, total: int, limit: Array, least: Array
+) -> tuple[Array, ...]:
+    """Return the best boxes of all classes, with scores and classes, and how many they are."""
+    classes = scores.shape[2]
 
     def of_class(corners: Array, points: Array) -> Any:
-        found, count = _choose_in_program(corners, points, each, iou_threshold, score_threshold)
+        found, count = _choose_in_program(corners, points, each, limit, least)
         there = jnp.arange(each) < count
         return corners[found], jnp.where(there, points[found], -jnp.inf)
 
@@ -255,10 +274,7 @@ def combined_non_max_suppression(
         pads = [jnp.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1)) for x in kept]
         return *pads, there.sum().astype(jnp.int32)
 
-    made, values, kinds, count = jax.vmap(of_image)(wide, scores)
-    return CombinedNonMaxSuppression(
-        jnp.clip(made, 0, 1) if clip_boxes else made, values, kinds, count
-    )
+    return jax.vmap(of_image)(boxes, scores)
 
 
 # ---------------------------------------------------------------- random boxes

@@ -19,6 +19,7 @@ _FLOAT = "float"
 
 
 @op("math.erfcinv", "x", op="Ndtri", kinds="float int", example="p(2, 3)")
+@jax.jit
 def erfcinv(x: Array) -> Array:
     """Return the inverse of erfc."""
     if x.dtype.kind in "iu":
@@ -99,6 +100,7 @@ def erfinv(x: Array) -> Array:
 
 
 @op("math.ndtri", "x", kinds=_FLOAT, example="p(2, 3) * 0.45")
+@jax.jit
 def ndtri(x: Array) -> Array:
     """Return the quantile of the normal distribution."""
     return sp.ndtri(x)

@@ -244,6 +244,7 @@ def scale_regularization_loss(regularization_loss: Array) -> Array:
 
 # ---------------------------------------------------------------- labels of sequences, for CTC
 @op("nn.ctc_unique_labels", "labels", kinds="int", example="[[1, 2, 3, 3], [4, 4, 5, 0]]")
+@jax.jit
 def ctc_unique_labels(labels: Array) -> tuple[Array, Array]:
     """Return the labels of each row once, and where each label is among them."""
     same = labels[:, :, None] == labels[:, None, :]
@@ -266,13 +267,18 @@ def ctc_unique_labels(labels: Array) -> tuple[Array, Array]:
 def collapse_repeated(labels: Array, seq_length: Array) -> tuple[Array, Array]:
     """Return labels with neighbours that are the same taken as one, and how many are left."""
     known = host_array(seq_length, "nn.collapse_repeated")
+    made, counts = _collapse(labels, known)
+    return made[:, : host_array(counts, "nn.collapse_repeated").max()], counts
+
+
+@jax.jit
+def _collapse(labels: Array, lengths: Array) -> tuple[Array, Array]:
+    """Return the labels that are left, filled up with zeros, and how many they are."""
     changes = jnp.pad(labels[:, 1:] != labels[:, :-1], ((0, 0), (1, 0)), constant_values=True)
-    keep = changes & (jnp.arange(labels.shape[1]) < jnp.asarray(known)[:, None])
-    counts = jnp.sum(keep, 1, dtype=jnp.int32)
-    size = int(host_array(jnp.max(counts), "nn.collapse_repeated"))
-    places = jnp.where(keep, jnp.cumsum(keep, 1) - 1, size)
-    made = jnp.zeros((len(labels), size + 1), labels.dtype)
-    return made.at[jnp.arange(len(labels))[:, None], places].set(labels)[:, :size], counts
+    keep = changes & (jnp.arange(labels.shape[1]) < lengths[:, None])
+    places = jnp.where(keep, jnp.cumsum(keep, 1) - 1, labels.shape[1])
+    made = jnp.zeros_like(labels).at[jnp.arange(len(labels))[:, None], places]
+    return made.set(labels, mode="drop"), jnp.sum(keep, 1, dtype=jnp.int32)
 
 
 # ---------------------------------------------------------------- samples of very many classes
