@@ -1,4 +1,4 @@
-"""The README's Python runs as written, top to bottom, and its commands exist.
+"""The Python of the README and of the pages it links runs as written, and its commands exist.
 
 A block that cannot run here stands under a comment that says why: `<!-- no-run: reason -->`.
 """
@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 
 README = Path(__file__).resolve().parent.parent / "README.md"
+PAGES = [README, *sorted((README.parent / "notebooks").glob("*.md"))]
+MOST_LINES = 160
 
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```", re.M | re.S
@@ -74,12 +76,21 @@ def readme() -> str:
     return README.read_text(encoding="utf-8")
 
 
+@pytest.fixture(params=PAGES, ids=lambda path: path.stem)
+def page(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
 def test_python_blocks_run_in_order(
-    readme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert any(block.language == "python" and block.run for block in blocks(readme))
     monkeypatch.chdir(tmp_path)
-    run_python_blocks(readme, str(README))
+    run_python_blocks(page.read_text(encoding="utf-8"), str(page))
+
+
+def test_the_readme_is_read_in_one_go(readme: str) -> None:
+    assert len(readme.splitlines()) <= MOST_LINES
+    assert any(block.language == "python" and block.run for block in blocks(readme))
 
 
 def test_the_two_commands_of_a_newcomer_are_there(readme: str) -> None:
@@ -100,9 +111,10 @@ def test_every_option_in_a_command_exists(
     assert used <= known
 
 
-def test_links_into_the_project_lead_somewhere(readme: str) -> None:
-    paths = {match["path"] for match in _LINK.finditer(_FENCE.sub("", readme))}
-    assert sorted(path for path in paths if not (README.parent / path).exists()) == []
+def test_links_into_the_project_lead_somewhere(page: Path) -> None:
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    paths = {match["path"] for match in _LINK.finditer(text)}
+    assert sorted(path for path in paths if not (page.parent / path).exists()) == []
 
 
 # The extraction itself, shown small pages.
