@@ -48,18 +48,23 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Ar
     return reread_p.bind(*primals), tangents[1] if _is_for_tape.value else tangents[0]
 
 
-def _vmap(values: Sequence[Array], axes: Sequence[int | None]) -> tuple[Array, int]:
-    size = next(jnp.shape(x)[a] for x, a in zip(values, axes, strict=True) if a is not None)
-    whole = [
-        jnp.broadcast_to(x, (size, *jnp.shape(x))) if axis is None else jnp.moveaxis(x, axis, 0)
-        for x, axis in zip(values, axes, strict=True)
-    ]
-    return reread_p.bind(*whole), 0
+def batch_whole(primitive: Any) -> Any:
+    """Return the batching rule of a primitive whose operands have one shape."""
+
+    def vmap(values: Sequence[Array], axes: Sequence[int | None]) -> tuple[Array, int]:
+        size = next(jnp.shape(x)[a] for x, a in zip(values, axes, strict=True) if a is not None)
+        whole = [
+            jnp.broadcast_to(x, (size, *jnp.shape(x))) if axis is None else jnp.moveaxis(x, axis, 0)
+            for x, axis in zip(values, axes, strict=True)
+        ]
+        return primitive.bind(*whole), 0
+
+    return vmap
 
 
 reread_p = capture.new_primitive("reread")
 reread_p.def_impl(lambda value, source: value)
 reread_p.def_abstract_eval(lambda value, source: value)
 ad.primitive_jvps[reread_p] = _jvp
-batching.primitive_batchers[reread_p] = _vmap
+batching.primitive_batchers[reread_p] = batch_whole(reread_p)
 mlir.register_lowering(reread_p, lambda ctx, value, source: [value])

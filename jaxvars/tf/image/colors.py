@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.math.elements import magnitude
+from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -126,7 +127,7 @@ def per_image_standardization(image: Array) -> Array:
     """Subtract the mean of each image, and divide by its standard deviation."""
     x = image if image.dtype == np.float16 else image.astype(np.float32)
     mean = jnp.mean(x, axis=(-3, -2, -1), keepdims=True)
-    deviation = jnp.std(x, axis=(-3, -2, -1), keepdims=True)
+    deviation = root(jnp.var(x, axis=(-3, -2, -1), keepdims=True))
     least = np.asarray(1.0 / np.sqrt(max(np.prod(x.shape[-3:]), 1)), x.dtype)
     return (x - mean) / jnp.maximum(deviation, least)
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.math.pairs import maximum, minimum
+from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import Refused, axes_of, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -80,7 +81,7 @@ def global_norm(t_list: Any) -> Array:
 
 @jax.jit
 def _root_of_squares(arrays: list[Array]) -> Array:
-    return jnp.sqrt(sum(jnp.sum(jnp.real(t * jnp.conj(t))) for t in arrays))
+    return root(sum(jnp.sum(jnp.real(t * jnp.conj(t))) for t in arrays))
 
 
 @op("clip_by_global_norm", op="Mul", example="[r(2), None, r(2, 3)], 1.0")
@@ -97,7 +98,7 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tu
 @jax.jit
 def _scale_all(arrays: list[Array], limit: Array, norm: Array) -> list[Array]:
     # An infinite or NaN norm makes NaN of all of them, so that it is noticed.
-    scale = limit * jnp.minimum(1 / norm, 1 / limit)
+    scale = limit * minimum.__wrapped__(1 / norm, 1 / limit)
     scale = jnp.where(jnp.isfinite(norm), scale, jnp.nan)
     return [None if t is None else t * scale.astype(t.dtype) for t in arrays]
 

@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from jaxvars.tf.errors import NotFoundError
+from jaxvars.tf.math.slopes import inverse, inverse_root, root, with_slope
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tracing.context import EVAL, current
 from jaxvars.typing import Array
@@ -42,7 +43,7 @@ def reciprocal(x: Array) -> Array:
     """Return 1 / x."""
     if x.dtype.kind in "iu":
         raise Refused(NotFoundError(None, None, "Could not find device for node: Reciprocal"))
-    return 1 / x
+    return inverse(x)
 
 
 @op("math.reciprocal_no_nan", "x", op="DivNoNan", kinds=_INEXACT, example="p(2, 3)")
@@ -60,11 +61,13 @@ def log_sigmoid(x: Array) -> Array:
     return -jax.nn.softplus(-x)
 
 
+_softsign = with_slope(lambda x: x / (1 + jnp.abs(x)), lambda x, _: 1 / (1 + jnp.abs(x)) ** 2)
+
+
 @op("math.softsign", "features", kinds=_FLOAT, aliases=("nn.softsign",), example="r(2, 3)")
-@jax.jit
 def softsign(features: Array) -> Array:
     """Return x / (1 + |x|)."""
-    return features / (1 + jnp.abs(features))
+    return _softsign(features)
 
 
 @op("math.angle", "input", kinds=_NUMBERS, example="z(2, 3)")
@@ -194,13 +197,13 @@ def log1p(x: Array) -> Array:
 @op("math.sqrt", "x", kinds=_INEXACT, aliases=("sqrt",), example="p(2, 3)")
 def sqrt(x: Array) -> Array:
     """Return the square root."""
-    return jnp.sqrt(x)
+    return root(x)
 
 
 @op("math.rsqrt", "x", kinds=_INEXACT, example="p(2, 3)")
 def rsqrt(x: Array) -> Array:
     """Return 1 / sqrt(x)."""
-    return lax.rsqrt(x)
+    return inverse_root(x)
 
 
 @op("math.square", "x", kinds=_NUMBERS, aliases=("square",), example="r(2, 3)")

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import Refused, axes_of, op
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -153,7 +154,12 @@ def _refuse_integers(x: Array) -> None:
 def reduce_std(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the standard deviation, along one axis, several, or all."""
     _refuse_integers(input_tensor)
-    return jnp.std(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims))
+    return _deviation(input_tensor, axes_of(axis), bool(keepdims))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _deviation(x: Array, axis: Any, keepdims: bool) -> Array:
+    return root(jnp.var(x, axis=axis, keepdims=keepdims))
 
 
 @op("math.reduce_euclidean_norm", "input_tensor", op="EuclideanNorm", kinds=_NUMBERS)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.special as sp
 import numpy as np
 
+from jaxvars.tf.math.slopes import with_slope
 from jaxvars.tf.registry.rows import op, operations
 from jaxvars.typing import Array
 
@@ -37,65 +38,56 @@ def _scipy(name: str) -> Callable[[Array], Array]:
     return call
 
 
-def _differentiable(name: str, slope: Callable[[Array, Array], Array]) -> Callable[[Array], Array]:
-    """Return a function of SciPy's, whose derivative is made of the argument and the result."""
-    made = jax.custom_jvp(_scipy(name))
-
-    @made.defjvp
-    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-        y = made(*primals)
-        return y, tangents[0] * slope(primals[0], y)
-
-    return jax.jit(made)
+def _at_zero(x: Array, value: float, of: Callable[[Array], Array]) -> Array:
+    zero = x == 0
+    return jnp.where(zero, value, of(jnp.where(zero, 1, x)))
 
 
 # The derivatives: J0' = -J1, J1' = J0 - J1 / x, as for Y; K0' = -K1, K1' = -K0 - K1 / x.
-_j0 = _differentiable("j0", lambda x, _: -_j1(x))
-_j1 = _differentiable("j1", lambda x, y: jnp.where(x == 0, 0.5, _j0(x) - y / x))
-_y0 = _differentiable("y0", lambda x, _: -_y1(x))
-_y1 = _differentiable("y1", lambda x, y: _y0(x) - y / x)
-_k0 = _differentiable("k0", lambda x, _: -_k1(x))
-_k1 = _differentiable("k1", lambda x, y: -_k0(x) - y / x)
-_k0e = _differentiable("k0e", lambda x, y: y - _k1e(x))
-_k1e = _differentiable("k1e", lambda x, y: y * (1 - 1 / x) - _k0e(x))
+_j0 = with_slope(_scipy("j0"), lambda x, _: -_j1(x))
+_j1 = with_slope(_scipy("j1"), lambda x, y: _at_zero(x, 0.5, lambda x: _j0(x) - y / x))
+_y0 = with_slope(_scipy("y0"), lambda x, _: -_y1(x))
+_y1 = with_slope(_scipy("y1"), lambda x, y: _y0(x) - y / x)
+_k0 = with_slope(_scipy("k0"), lambda x, _: -_k1(x))
+_k1 = with_slope(_scipy("k1"), lambda x, y: -_k0(x) - y / x)
+_k0e = with_slope(_scipy("k0e"), lambda x, y: y - _k1e(x))
+_k1e = with_slope(_scipy("k1e"), lambda x, y: y * (1 - 1 / x) - _k0e(x))
 
-
-@jax.custom_jvp
-@jax.jit
-def _spence(x: Array) -> Array:
-    return sp.spence(x)
-
-
-@_spence.defjvp
-def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    (x,) = primals
-    near = x == 1
-    slope = jnp.where(near, -1, jnp.log(x) / (1 - jnp.where(near, 0, x)))
-    return _spence(x), tangents[0] * slope
+# Those of JAX's own functions have another value at 0, or NaN where both terms overflow.
+_i0 = with_slope(sp.i0, lambda x, _: _i1(x))
+_i1 = with_slope(sp.i1, lambda x, y: _at_zero(x, 0.5, lambda x: _i0(x) - y / x))
+_i0e = with_slope(sp.i0e, lambda x, y: _i1e(x) - jnp.sign(x) * y)
+_i1e = with_slope(
+    sp.i1e, lambda x, y: _at_zero(x, 0.5, lambda x: _i0e(x) - y * (jnp.sign(x) + 1 / x))
+)
+_expint = with_slope(
+    lambda x: jnp.where(x == 0, -jnp.inf, sp.expi(x)), lambda x, _: jnp.exp(x) / x
+)
+_spence = with_slope(sp.spence, lambda x, _: _at_zero(x - 1, -1, lambda z: -jnp.log(x) / z))
 
 
 @op("math.special.bessel_i0", "x", kinds="float", aliases=("math.bessel_i0",), example="p(2, 3)")
 def bessel_i0(x: Array) -> Array:
     """Return the modified Bessel function of the first kind, of order 0."""
-    return sp.i0(x)
+    return _i0(x)
 
 
 @op("math.special.bessel_i0e", "x", kinds="float", aliases=("math.bessel_i0e",), example="p(2, 3)")
 def bessel_i0e(x: Array) -> Array:
     """Return exp(-|x|) times the function bessel_i0."""
-    return sp.i0e(x)
+    return _i0e(x)
 
 
 @op("math.special.bessel_i1", "x", kinds="float", aliases=("math.bessel_i1",), example="p(2, 3)")
 def bessel_i1(x: Array) -> Array:
     """Return the modified Bessel function of the first kind, of order 1."""
-    return sp.i1(x)
+    return _i1(x)
 
 
 @op("math.special.bessel_i1e", "x", kinds="float", aliases=("math.bessel_i1e",), example="p(2, 3)")
 def bessel_i1e(x: Array) -> Array:
     """Return exp(-|x|) times the function bessel_i1."""
-    return sp.i1e(x)
+    return _i1e(x)
 
 
 @op("math.special.bessel_j0", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
@@ -154,10 +146,12 @@ def dawsn(x: Array) -> Array:
 
 
 @op("math.special.expint", "x", kinds="float", example="p(2, 3)")
-@jax.jit
 def expint(x: Array) -> Array:
-    """Return the exponential integral Ei."""
-    return sp.expi(x)
+    """Return the exponential integral Ei.
+
+    Differs from TensorFlow: It is NaN there for negative numbers.
+    """
+    return _expint(x)
 
 
 @op("math.special.fresnel_cos", "x", kinds="float", example="p(2, 3)")

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf.math.slopes import inverse_root
 from jaxvars.tf.nn.shapes import layout, numbers, paddings, places_in, reach, refused_value
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.static import refused
@@ -245,7 +246,7 @@ def batch_norm_with_global_normalization(
     Example:
     `tf.nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1, True)`.
     """
-    scale = jax.lax.rsqrt(variance + jnp.asarray(variance_epsilon, input.dtype))
+    scale = inverse_root(variance + jnp.asarray(variance_epsilon, input.dtype))
     scale = scale * gamma if scale_after_normalization else scale
     return input * scale + (beta - mean * scale)
 

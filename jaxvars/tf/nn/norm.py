@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.math.pairs import maximum
+from jaxvars.tf.math.slopes import inverse_root
 from jaxvars.tf.nn.shapes import layout
 from jaxvars.tf.registry.rows import axes_of, format_shape, op
 from jaxvars.tf.tensors.convert import to_operand
@@ -112,7 +113,7 @@ def batch_normalization(
 def _normalize(
     x: Array, mean: Array, variance: Array, offset: Array | None, scale: Array | None, least: Array
 ) -> Array:
-    factor = jax.lax.rsqrt(variance + least)
+    factor = inverse_root(variance + least)
     if scale is not None:
         factor = factor * scale
     rest = -mean * factor if offset is None else offset - mean * factor

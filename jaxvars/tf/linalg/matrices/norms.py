@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import magnitude
+from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import Refused, format_shape, op
 from jaxvars.tf.tensors.convert import match_dtypes
 from jaxvars.tf.tensors.tensor import Tensor
@@ -90,7 +91,7 @@ def _of_vectors(x: Array, order: Any, axis: int | None, keepdims: bool) -> Array
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _root(x: Array, axis: Any, keepdims: bool) -> Array:
-    return jnp.sqrt(jnp.sum(x * jnp.conj(x), axis, keepdims=keepdims))
+    return root(jnp.sum(x * jnp.conj(x), axis, keepdims=keepdims))
 
 
 @op("linalg.normalize", "tensor", op="RealDiv", kinds=_INEXACT, example="r(2, 3), axis=1")
