@@ -122,6 +122,8 @@ class Several(DatasetBase, ABC):
     ) -> Self:  # fmt: skip
         """Make a dataset of elements of several, each chosen by chance.
 
+        Differs from TensorFlow: a seed gives other values.
+
         Args:
             datasets: a list of datasets.
             weights: how often each is chosen: a list of numbers, or a dataset of such lists; all

@@ -226,7 +226,10 @@ def sample_from_datasets(
     seed: Any = None,
     stop_on_empty_dataset: bool = False,
 ) -> Dataset:
-    """Return a dataset of elements of several, each chosen by chance."""
+    """Return a dataset of elements of several, each chosen by chance.
+
+    Differs from TensorFlow: a seed gives other values.
+    """
     return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
 
 

@@ -56,11 +56,13 @@ def relu(
     [-0.5, 2.0]
     """
     below = negative_slope * (x - threshold) if negative_slope else jnp.zeros_like(x)
-    found = jnp.where(x > threshold, x, below).astype(x.dtype)
+    is_above = x > threshold if threshold else ~(x <= 0)  # NaN stays
+    found = jnp.where(is_above, x, below).astype(x.dtype)
     if max_value is None:
         return found
     largest = jnp.asarray(max_value, x.dtype)
-    return jnp.where(found > largest, largest, found)
+    is_cut = found >= largest if max_value == 6 and not threshold else found > largest  # as relu6
+    return jnp.where(is_cut, largest, found)
 
 
 @_activation

@@ -151,9 +151,16 @@ def top_k(input: Array, k: Any = 1, sorted: bool = True, index_type: Any = "int3
         raise ValueError("input must be >= 1-D, got shape []")
     if k > input.shape[-1] or k < 0:
         raise ValueError(f"input must have at least k columns. Had {input.shape[-1]}, needed {k}")
-    values, indices = lax.top_k(input, k)
+    values, indices = _largest(input, k)
     wanted = as_dtype(index_type).dtype
     return TopKV2(values, indices if indices.dtype == wanted else indices.astype(wanted))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _largest(x: Array, k: int) -> tuple[Array, Array]:
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        x = x + lax.stop_gradient(jnp.where(x == 0, -x, 0))  # XLA takes -0 to be less than 0
+    return tuple(lax.top_k(x, k))
 
 
 @op("math.in_top_k", "targets predictions", op="InTopKV2", kinds="int", aliases=("nn.in_top_k",))

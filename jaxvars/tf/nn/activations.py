@@ -50,8 +50,9 @@ def relu6(features: Array) -> Array:
 @jax.jit
 def selu(features: Array) -> Array:
     """Return the scaled exponential linear unit, which keeps mean 0 and variance 1."""
-    negative = jnp.asarray(_SELU_SCALE_ALPHA, features.dtype) * jnp.expm1(jnp.minimum(features, 0))
-    return jnp.where(features >= 0, jnp.asarray(_SELU_SCALE, features.dtype) * features, negative)
+    negative = features < 0
+    falling = jnp.expm1(jnp.where(negative, features, 0)) * _SELU_SCALE_ALPHA
+    return jnp.where(negative, falling, _SELU_SCALE * features)
 
 
 @op("nn.gelu", "features", example="r(2, 3)")
@@ -110,7 +111,8 @@ def relu(features: Array) -> Array:
 @jax.jit
 def elu(features: Array) -> Array:
     """Return x where it is positive, else exp(x) - 1."""
-    return jax.nn.elu(features)
+    negative = features < 0
+    return jnp.where(negative, jnp.expm1(jnp.where(negative, features, 0)), features)
 
 
 # ---------------------------------------------------------------- dropout

@@ -116,6 +116,8 @@ def poisson(
 ) -> Tensor:
     """Draw Poisson distributed counts: a shape of them for each element of `lam`.
 
+    Differs from TensorFlow: a seed gives other values.
+
     >>> poisson([3], [1.0, 2.0]).shape
     TensorShape([3, 2])
     """
@@ -129,6 +131,8 @@ def gamma(
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Draw gamma distributed values: a shape of them for each of the parameters.
+
+    Differs from TensorFlow: a seed gives other values.
 
     >>> gamma([3], [1.0, 2.0], beta=[[1.0], [2.0]]).shape
     TensorShape([3, 2, 2])
@@ -152,6 +156,8 @@ def categorical(
 
 def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
     """Return the slices of a tensor along the first axis in random order.
+
+    Differs from TensorFlow: a seed gives other values.
 
     >>> sorted(shuffle([1, 2, 3]).numpy().tolist())
     [1, 2, 3]

@@ -62,6 +62,8 @@ def uniform_candidate_sampler(
 ) -> Candidates:  # fmt: skip
     """Draw classes, all equally likely.
 
+    Differs from TensorFlow: a seed gives other values.
+
     Args:
         true_classes: int64 of shape [batch, num_true].
         num_true: how many true classes each example has.
@@ -87,6 +89,8 @@ def log_uniform_candidate_sampler(
 ) -> Candidates:  # fmt: skip
     """Draw classes, small numbers more likely: log((i + 2) / (i + 1)) / log(range_max + 1).
 
+    Differs from TensorFlow: a seed gives other values.
+
     The arguments, and what is raised, are as for `uniform_candidate_sampler`.
     """
     i = np.arange(range_max, dtype=np.float64)
@@ -101,6 +105,8 @@ def fixed_unigram_candidate_sampler(
     name: str | None = None,
 ) -> Candidates:  # fmt: skip
     """Draw classes by weights that are given.
+
+    Differs from TensorFlow: a seed gives other values.
 
     Args:
         true_classes: int64 of shape [batch, num_true].

@@ -3,8 +3,6 @@
 Rules this file keeps:
 - `partition_shape` is the shape that is made, where it is given; where the part begins is of no
   effect, since no number depends on its place.
-
-Differs from TensorFlow: the values are those of `jax.random`.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import numpy as np
 
 from jaxvars.tf.arrays.constant import constant
 from jaxvars.tf.random import draws as draws
+from jaxvars.tf.random.stateless import start_of
 from jaxvars.tf.random.streams import source
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
@@ -124,7 +123,7 @@ class random_normal_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
     Args:
         mean: their mean.
         stddev: their standard deviation.
-        seed: of the operation; see `tf.random.set_seed`.
+        seed: for the same values each time; those of `tf.random.set_seed` when None.
 
     >>> random_normal_initializer()((2, 3)).shape
     TensorShape([2, 3])
@@ -141,7 +140,7 @@ class random_normal_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
                 f"Argument `dtype` is expected to be floating point. Received: {kind}."
             )
         sizes = _sizes(shape, kwargs)
-        key = source(f"RandomStandardNormal {kind.name}", self.seed)
+        key = _stream(f"RandomStandardNormal {kind.name}", self.seed)
         return draws.normal(key, sizes, self.mean, self.stddev, kind)
 
 
@@ -152,7 +151,7 @@ class random_uniform_initializer(_Initializer):  # noqa: N801 - TensorFlow's nam
     Args:
         minval: the smallest.
         maxval: the bound above.
-        seed: of the operation; see `tf.random.set_seed`.
+        seed: for the same values each time; those of `tf.random.set_seed` when None.
 
     >>> random_uniform_initializer()((2, 3)).shape
     TensorShape([2, 3])
@@ -166,8 +165,13 @@ class random_uniform_initializer(_Initializer):  # noqa: N801 - TensorFlow's nam
         kind, sizes = as_dtype(dtype), _sizes(shape, kwargs)
         if not (kind.is_floating or kind.is_integer):
             raise ValueError(f"Argument `dtype` expected to be float or integer. Received {kind}.")
-        key = source(f"RandomUniform {kind.name}", self.seed)
+        key = _stream(f"RandomUniform {kind.name}", self.seed)
         return draws.uniform(key, sizes, self.minval, self.maxval, kind)
+
+
+def _stream(name: str, seed: Any) -> Any:
+    """Return where values come from: with a seed, the same each time."""
+    return source(name, None) if seed is None else start_of([seed, 0])
 
 
 def _sizes(shape: Any, kwargs: dict[str, Any]) -> tuple[int, ...]:

@@ -97,14 +97,20 @@ def stateless_binomial(
     shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = "int32",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Draw how many of `counts` trials succeed, of a seed."""
+    """Draw how many of `counts` trials succeed, of a seed.
+
+    Differs from TensorFlow: a seed gives other values.
+    """
     return draws.binomial(start_of(seed), shape, counts, probs, output_dtype)
 
 
 def stateless_poisson(
     shape: Any, seed: Any, lam: Any, dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
-    """Draw Poisson distributed counts of a seed; the shape ends with that of `lam`."""
+    """Draw Poisson distributed counts of a seed; the shape ends with that of `lam`.
+
+    Differs from TensorFlow: a seed gives other values.
+    """
     return draws.poisson(start_of(seed), draws.sizes(shape), to_array(lam), dtype)
 
 
@@ -112,7 +118,10 @@ def stateless_gamma(
     shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = "float32",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Draw gamma distributed values of a seed; the shape ends with that of the parameters."""
+    """Draw gamma distributed values of a seed; the shape ends with that of the parameters.
+
+    Differs from TensorFlow: a seed gives other values.
+    """
     kind = as_dtype(dtype)
     scale = to_array(1.0 if beta is None else beta, kind)
     return draws.gamma(start_of(seed), draws.sizes(shape), to_array(alpha, kind), scale, kind)
@@ -129,7 +138,10 @@ def stateless_parameterized_truncated_normal(
     shape: Any, seed: Any, means: Any = 0.0, stddevs: Any = 1.0, minvals: Any = -2.0,
     maxvals: Any = 2.0, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Draw normally distributed values between bounds, of a seed."""
+    """Draw normally distributed values between bounds, of a seed.
+
+    Differs from TensorFlow: a seed gives other values.
+    """
     mean, deviation = to_array(means), to_array(stddevs)
     low, high = to_array(minvals, hint=None), to_array(maxvals)
     size, key = draws.sizes(shape), draws.key(start_of(seed), ())
@@ -141,7 +153,10 @@ def stateless_parameterized_truncated_normal(
 def stateless_shuffle(
     value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None
 ) -> Tensor:
-    """Return the slices of a tensor along the first axis in random order, of a seed."""
+    """Return the slices of a tensor along the first axis in random order, of a seed.
+
+    Differs from TensorFlow: a seed gives other values.
+    """
     return draws.shuffle(start_of(seed), value)
 
 

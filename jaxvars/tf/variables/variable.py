@@ -248,7 +248,7 @@ class Variable(Updates, Proxy):
         )
 
     def __copy__(self) -> Variable:
-        return self.__deepcopy__({})
+        return self  # as in TensorFlow: a copy of a model shares its variables
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         made = face_of(self._variable.__deepcopy__({}))
