@@ -51,6 +51,9 @@ def categorical_crossentropy(
 ) -> Array:  # fmt: skip
     """Return the cross-entropy between one-hot labels and predictions.
 
+    Differs from TensorFlow: the gradient of logits whose labels do not add up to 1 is that of the
+    formula, and not `softmax(logits) - labels`.
+
     >>> print(categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.6931]
     """
@@ -251,6 +254,8 @@ class BinaryFocalCrossentropy(FunctionLoss, fn=binary_focal_crossentropy):
 @final
 class CategoricalCrossentropy(FunctionLoss, fn=categorical_crossentropy):
     """The cross-entropy of one-hot labels.
+
+    Differs from TensorFlow: as the function `categorical_crossentropy`.
 
     >>> float(CategoricalCrossentropy(from_logits=True)([[1.0, 0.0]], [[0.0, 200.0]]))
     200.0

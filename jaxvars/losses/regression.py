@@ -169,7 +169,7 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Array:
     """
     import optax
 
-    true, pred = (jnp.clip(y, EPSILON, 1.0) for y in (y_true, y_pred))
+    true, pred = (jnp.maximum(jnp.where(y > 1.0, 1.0, y), EPSILON) for y in (y_true, y_pred))
     return optax.kl_divergence(jnp.log(pred), true)
 
 

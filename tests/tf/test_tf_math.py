@@ -86,6 +86,112 @@ def test_bessel_functions_are_differentiated_twice():
     np.testing.assert_allclose(outer.gradient(slope, x).numpy(), wanted, rtol=1e-5)
 
 
+# ---------------------------------------------------------------- slopes that are infinite or NaN
+RUNS = pytest.mark.parametrize("run", [lambda f: f, tf.function], ids=["eager", "compiled"])
+INF, NAN = float("inf"), float("nan")
+
+
+def slopes(function, x, upstream):
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    return tape.gradient(y, x, output_gradients=upstream * tf.ones_like(y)).numpy()
+
+
+@RUNS
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("sqrt", [INF, 0.5, 0.25, 0.0, NAN, NAN]),
+        ("rsqrt", [-INF, -0.5, -0.0625, 0.0, NAN, NAN]),
+        ("reciprocal", [-INF, -1.0, -0.0625, 0.0, -1.0, NAN]),
+    ],
+)
+def test_a_gradient_of_zero_stays_zero(run, name, expected):
+    function, x = run(getattr(tf.math, name)), [0.0, 1.0, 4.0, INF, -1.0, NAN]
+    np.testing.assert_array_equal(slopes(function, x, 1.0), expected)
+    np.testing.assert_array_equal(slopes(function, x, 0.0), np.zeros(6))
+
+    def masked(x):
+        return tf.where(x == 4.0, function(x), 0.0)
+
+    np.testing.assert_array_equal(slopes(masked, x, 1.0), [0, 0, expected[2], 0, 0, 0])
+
+
+@RUNS
+@pytest.mark.parametrize(
+    "norm",
+    [
+        tf.norm, tf.math.reduce_std, lambda x: tf.linalg.global_norm([x]),
+        lambda x: tf.norm(x, ord="fro", axis=(0, 1)),
+        lambda x: tf.sqrt(tf.reduce_sum((x[:, None] - x[None]) ** 2, -1)),
+    ],
+    ids=["norm", "std", "global_norm", "frobenius", "distances"],
+)  # fmt: skip
+def test_norms_of_zeros(run, norm):
+    zeros = [[0.0, 0.0], [0.0, 0.0]]
+    np.testing.assert_array_equal(slopes(run(norm), zeros, 0.0), zeros)
+    assert np.isnan(slopes(run(norm), zeros, 1.0)).all()
+
+
+def test_constant_images_and_variances_of_zero():
+    image = np.ones((1, 2, 2, 3), np.float32)
+    found = slopes(tf.image.per_image_standardization, image, 1.0)
+    np.testing.assert_array_equal(found, np.zeros_like(image))
+
+    def normalize(variance):
+        return tf.nn.batch_normalization([[1.0, 2.0]], [1.0, 1.0], variance, None, None, 0.0)
+
+    np.testing.assert_array_equal(slopes(normalize, [0.0, 4.0], 0.0), [0.0, 0.0])
+
+
+def test_second_derivatives_of_roots():
+    x = tf.constant([0.0, 1.0, 4.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.sqrt(x)
+        slope = inner.gradient(y, x)
+    assert outer.gradient(slope, x).numpy().tolist() == [-INF, -0.25, -0.03125]
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.math.rsqrt(x + 1.0) * tf.math.reciprocal(x + 1.0)
+    expected = np.diag([-1.5, -1.5 * 2**-2.5, -1.5 * 5**-2.5])
+    np.testing.assert_allclose(tape.jacobian(y, x).numpy(), expected, rtol=1e-6)
+    with tf.autodiff.ForwardAccumulator(x, tf.constant([1.0, 0.0, 2.0])) as forward:
+        y = tf.sqrt(x)
+    assert forward.jvp(y).numpy().tolist() == [INF, 0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("bessel_i0", [0.0, -2670.9883, 2670.9883, NAN]),
+        ("bessel_i0e", [0.0, 0.0065707, -0.0065707, NAN]),
+        ("bessel_i1", [0.5, 2548.6178, 2548.6178, NAN]),
+        ("bessel_i1e", [0.5, -0.0055556, -0.0055556, NAN]),
+    ],
+)
+def test_slopes_of_bessel_functions(name, expected):
+    function = getattr(tf.math, name)
+    found = slopes(function, [0.0, -10.0, 10.0, NAN], 1.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    if name == "bessel_i0":  # where it overflows
+        assert slopes(function, [-100.0, 100.0], 1.0).tolist() == [-INF, INF]
+
+
+def test_softsign_is_flat_at_infinity():
+    found = slopes(tf.math.softsign, [-INF, -1.0, 0.0, 3.0, INF], 1.0)
+    assert found.tolist() == [0.0, 0.25, 1.0, 0.0625, 0.0]
+
+
+def test_the_exponential_integral_at_zero():
+    assert tf.math.special.expint(0.0).numpy() == -INF
+    np.testing.assert_allclose(slopes(tf.math.special.expint, [0.0, 1.0], 1.0), [INF, np.e])
+
+
 # ---------------------------------------------------------------- compiled functions
 def test_the_number_of_segments_must_be_known():
     with pytest.raises(tf.errors.InvalidArgumentError, match="unsorted_segment_sum"):
@@ -167,3 +273,9 @@ def test_means_of_integers_do_not_wrap(run):
         assert (found.dtype, int(found)) == (dtype, expected)
     image = tf.fill([2, 100, 100], tf.constant(200, tf.uint8))
     assert tf.reduce_mean(image, [1, 2]).numpy().tolist() == [200, 200]
+
+
+def test_largest_of_equal_zeros_is_the_first():
+    found = tf.math.top_k([-0.0, 0.0, -1.0], k=2)
+    assert found.indices.numpy().tolist() == [0, 1]
+    assert gradient(lambda x: tf.math.top_k(x, k=1).values, [0.0, -0.0]) == [[1.0, 0.0]]

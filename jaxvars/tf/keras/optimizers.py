@@ -49,6 +49,8 @@ _KNOWN: dict[str, Any] = {
 class Optimizer(Proxy):
     """The base of optimizers.
 
+    Differs from TensorFlow: rows of `tf.IndexedSlices` with the same index are added up first.
+
     The arguments are those of the class of the same name in `jaxvars.optimizers`; the learning rate
     is a number, a tf.Variable, a schedule, or a function without arguments.
     """

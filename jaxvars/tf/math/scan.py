@@ -77,7 +77,10 @@ def cumsum(x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = False
 
 @op("math.cumprod", "x", kinds=_NUMBERS, example="r(2, 3), axis=-1")
 def cumprod(x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Array:
-    """Return running products along an axis."""
+    """Return running products along an axis.
+
+    Differs from TensorFlow: elements of 0 have their gradient.
+    """
     return _scan(lax.cumprod, x, 1, axis, exclusive, reverse)
 
 

@@ -20,6 +20,7 @@ from jaxvars.tf.registry.rows import op, operations
 from jaxvars.typing import Array
 
 _ON_HOST = "It is computed on the host."
+_NAN = f"{_ON_HOST} It is NaN for negative numbers, and not infinite."
 
 
 def _scipy(name: str) -> Callable[[Array], Array]:
@@ -60,9 +61,7 @@ _i0e = with_slope(sp.i0e, lambda x, y: _i1e(x) - jnp.sign(x) * y)
 _i1e = with_slope(
     sp.i1e, lambda x, y: _at_zero(x, 0.5, lambda x: _i0e(x) - y * (jnp.sign(x) + 1 / x))
 )
-_expint = with_slope(
-    lambda x: jnp.where(x == 0, -jnp.inf, sp.expi(x)), lambda x, _: jnp.exp(x) / x
-)
+_expint = with_slope(lambda x: jnp.where(x == 0, -jnp.inf, sp.expi(x)), lambda x, _: jnp.exp(x) / x)
 _spence = with_slope(sp.spence, lambda x, _: _at_zero(x - 1, -1, lambda z: -jnp.log(x) / z))
 
 
@@ -80,7 +79,10 @@ def bessel_i0e(x: Array) -> Array:
 
 @op("math.special.bessel_i1", "x", kinds="float", aliases=("math.bessel_i1",), example="p(2, 3)")
 def bessel_i1(x: Array) -> Array:
-    """Return the modified Bessel function of the first kind, of order 1."""
+    """Return the modified Bessel function of the first kind, of order 1.
+
+    Differs from TensorFlow: the derivative at 0 is 0.5, and 1 there.
+    """
     return _i1(x)
 
 
@@ -102,37 +104,37 @@ def bessel_j1(x: Array) -> Array:
     return _j1(x)
 
 
-@op("math.special.bessel_k0", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
+@op("math.special.bessel_k0", "x", kinds="float", example="p(2, 3)", differs=_NAN)
 def bessel_k0(x: Array) -> Array:
     """Return the modified Bessel function of the second kind, K0."""
     return _k0(x)
 
 
-@op("math.special.bessel_k0e", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
+@op("math.special.bessel_k0e", "x", kinds="float", example="p(2, 3)", differs=_NAN)
 def bessel_k0e(x: Array) -> Array:
     """Return exp(x) times the function bessel_k0."""
     return _k0e(x)
 
 
-@op("math.special.bessel_k1", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
+@op("math.special.bessel_k1", "x", kinds="float", example="p(2, 3)", differs=_NAN)
 def bessel_k1(x: Array) -> Array:
     """Return the modified Bessel function of the second kind, K1."""
     return _k1(x)
 
 
-@op("math.special.bessel_k1e", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
+@op("math.special.bessel_k1e", "x", kinds="float", example="p(2, 3)", differs=_NAN)
 def bessel_k1e(x: Array) -> Array:
     """Return exp(x) times the function bessel_k1."""
     return _k1e(x)
 
 
-@op("math.special.bessel_y0", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
+@op("math.special.bessel_y0", "x", kinds="float", example="p(2, 3)", differs=_NAN)
 def bessel_y0(x: Array) -> Array:
     """Return the Bessel function of the second kind, of order 0."""
     return _y0(x)
 
 
-@op("math.special.bessel_y1", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
+@op("math.special.bessel_y1", "x", kinds="float", example="p(2, 3)", differs=_NAN)
 def bessel_y1(x: Array) -> Array:
     """Return the Bessel function of the second kind, of order 1."""
     return _y1(x)

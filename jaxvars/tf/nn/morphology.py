@@ -30,6 +30,8 @@ def dilation2d(
 
     Example:
     `tf.nn.dilation2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])`.
+
+    Differs from TensorFlow: a window with NaN gives NaN.
     """
     if data_format != "NHWC":
         raise refused_value("NHWC is the only data format that is there.")
@@ -56,6 +58,8 @@ def erosion2d(
 
     Example:
     `tf.nn.erosion2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])`.
+
+    Differs from TensorFlow: a window with NaN gives NaN.
     """
     turned = filters[::-1, ::-1]
     return -dilation2d.__wrapped__(-value, turned, strides, padding, data_format, dilations)

@@ -36,6 +36,7 @@ Sizes: TypeAlias = tuple[int, ...]
 Windows: TypeAlias = tuple[Sizes, Sizes, Sizes, tuple[tuple[int, int], ...]]
 """Sizes, steps, gaps and paddings of windows, for every axis."""
 
+_NAN = "A window with NaN gives NaN."
 _FEW = 4  # elements that are compared one after another
 
 
@@ -150,7 +151,10 @@ def avg_pool3d(
     return _pool(True, 3, input, ksize, strides, padding, data_format)
 
 
-@op("nn.max_pool", "input", op="MaxPool", kinds="float int", example="r(1, 4, 4, 1), 2, 2, 'VALID'")
+@op(
+    "nn.max_pool", "input", op="MaxPool", kinds="float int", differs=_NAN,
+    example="r(1, 4, 4, 1), 2, 2, 'VALID'",
+)  # fmt: skip
 def max_pool(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = None
 ) -> Array:
@@ -158,7 +162,10 @@ def max_pool(
     return _pool(False, input.ndim - 2, input, ksize, strides, padding, data_format)
 
 
-@op("nn.max_pool1d", "input", op="MaxPool", kinds="float int", example="r(2, 4, 2), 2, 2, 'VALID'")
+@op(
+    "nn.max_pool1d", "input", op="MaxPool", kinds="float int", differs=_NAN,
+    example="r(2, 4, 2), 2, 2, 'VALID'",
+)  # fmt: skip
 def max_pool1d(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NWC"
 ) -> Array:
@@ -166,7 +173,7 @@ def max_pool1d(
     return _pool(False, 1, input, ksize, strides, padding, data_format)
 
 
-@op("nn.max_pool2d", "input", op="MaxPool", kinds="float int")
+@op("nn.max_pool2d", "input", op="MaxPool", kinds="float int", differs=_NAN)
 def max_pool2d(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC"
 ) -> Array:
@@ -185,7 +192,8 @@ def max_pool3d(
 
     Example: `tf.nn.max_pool3d(r(1, 2, 2, 4, 1), 2, 2, 'VALID')`.
 
-    Differs from TensorFlow: of equal elements the first has the derivative, as in other pools.
+    Differs from TensorFlow: of equal elements the first has the derivative, as in other pools; a
+    window with NaN gives NaN.
     """
     return _pool(False, 3, input, ksize, strides, padding, data_format)
 
@@ -205,7 +213,7 @@ def pool(
     )
 
 
-@op("nn.max_pool_with_argmax", "input", op="MaxPoolWithArgmax", kinds="float")
+@op("nn.max_pool_with_argmax", "input", op="MaxPoolWithArgmax", kinds="float", differs=_NAN)
 def max_pool_with_argmax(
     input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC",
     output_dtype: Any = "int64", include_batch_in_index: Any = False,
