@@ -279,3 +279,42 @@ def test_largest_of_equal_zeros_is_the_first():
     found = tf.math.top_k([-0.0, 0.0, -1.0], k=2)
     assert found.indices.numpy().tolist() == [0, 1]
     assert gradient(lambda x: tf.math.top_k(x, k=1).values, [0.0, -0.0]) == [[1.0, 0.0]]
+
+
+# ---------------------------------------------------------------- sums of short floats
+@RUNS
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_short_floats_are_added_up_in_longer_ones(run, dtype):
+    ones = tf.ones([5000], dtype)
+    expected = 4992.0 if dtype == "bfloat16" else 5000.0
+    ids = np.zeros(5000, np.int32)
+    assert float(run(tf.reduce_sum)(ones)) == expected
+    assert float(run(tf.cumsum)(ones)[-1]) == expected
+    assert float(run(lambda x: tf.math.unsorted_segment_sum(x, ids, 1))(ones)[0]) == expected
+    assert float(run(lambda x: tf.math.unsorted_segment_mean(x, ids, 1))(ones)[0]) == 1.0
+    assert float(run(tf.nn.l2_loss)(ones)) == (2496.0 if dtype == "bfloat16" else 2500.0)
+    image = tf.ones([1, 64, 64, 1], dtype)
+    assert float(run(lambda x: tf.nn.avg_pool2d(x, 64, 64, "VALID"))(image)[0, 0, 0, 0]) == 1.0
+    assert run(tf.reduce_sum)(ones).dtype == dtype
+
+
+def test_short_floats_of_both_signs():
+    values = np.random.default_rng(0).normal(size=3000).astype(np.float32)
+    x = tf.cast(values, "bfloat16")
+    exact = x.numpy().astype(np.float64)
+    for found, expected in (
+        (tf.reduce_sum(x), exact.sum()), (tf.math.reduce_euclidean_norm(x), (exact**2).sum() ** 0.5),
+        (tf.reduce_prod(1 + x / 64), np.prod((1 + x / 64).numpy().astype(np.float64))),
+    ):  # fmt: skip
+        np.testing.assert_allclose(float(found), expected, rtol=2**-8)
+
+
+def test_integers_divide_as_floats():
+    ends = tf.constant([0, 10], tf.uint8)
+    found = tf.linspace(ends[0], ends[1], 5)
+    assert (found.dtype, found.numpy().tolist()) == ("float32", [0.0, 2.5, 5.0, 7.5, 10.0])
+    assert tf.linspace(0, 10, 5).dtype == "float64"
+    for source, target in (("int8", "float32"), ("int32", "float64")):
+        x = tf.constant([100, 101], source)
+        mean = tf.math.unsorted_segment_mean(x, [0, 0], 1)
+        assert (mean.dtype, mean.numpy().tolist()) == (target, [100.5])

@@ -12,7 +12,7 @@ from jaxvars.tf.arrays.sizes import type_of
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import dtype_of, to_array
-from jaxvars.tf.tensors.dtypes import DType, as_dtype, float64, int32
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, divisible, int32
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -83,8 +83,6 @@ def _ends(start: Any, stop: Any, op: str) -> tuple[Array, Array]:
         last = to_array(stop, dtype_of(first))
     except ValueError as error:
         raise ValueError(f"stop: {error}") from None
-    if first.dtype.kind in "iub":
-        return first.astype(float64.dtype), last.astype(float64.dtype)
     return first, last
 
 
@@ -95,4 +93,5 @@ def linspace(start: Array, stop: Array, num: Any, axis: Any = 0) -> Array:
     if count < 0:
         raise ValueError(f"Dimension {count} must be >= 0")
     place = axis if type(axis) is int else _static.one_int(axis, "axis")
-    return jnp.linspace(start, stop, count, axis=place, dtype=start.dtype)
+    first, last = divisible(start), divisible(stop)
+    return jnp.linspace(first, last, count, axis=place, dtype=first.dtype)

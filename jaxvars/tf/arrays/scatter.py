@@ -16,6 +16,7 @@ from jaxvars.tf.arrays.gather import check_indices
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused
+from jaxvars.tracing.jaxprs import reads_nothing
 from jaxvars.typing import Array
 
 _DROPPED = "what goes out of range is an error on the CPU only, and dropped in a `tf.function`."
@@ -54,6 +55,7 @@ def _replace(x: Array, key: Array, new: Array) -> Array:
 
 
 @_replace.__wrapped__.defjvp
+@reads_nothing
 def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
     """Of several updates of one place, each has the gradient, as in TensorFlow."""
     x, key, _new = primals

@@ -17,7 +17,7 @@ from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import as_dtype, widen
 from jaxvars.tf.tensors.static import refused
 from jaxvars.typing import Array
 
@@ -102,7 +102,7 @@ def adjust_contrast(images: Array, contrast_factor: Any) -> Array:
 
 @jax.jit
 def _scale_contrast(x: Array, factor: Array) -> Array:
-    mean = jnp.mean(x, axis=(-3, -2), keepdims=True, dtype=x.dtype)
+    mean = jnp.mean(widen(x), axis=(-3, -2), keepdims=True).astype(x.dtype)
     return (x - mean) * factor + mean
 
 
@@ -125,7 +125,7 @@ def _plain(number: Any) -> Any:
 @jax.jit
 def per_image_standardization(image: Array) -> Array:
     """Subtract the mean of each image, and divide by its standard deviation."""
-    x = image if image.dtype == np.float16 else image.astype(np.float32)
+    x = image.astype(np.float32)
     mean = jnp.mean(x, axis=(-3, -2, -1), keepdims=True)
     deviation = root(jnp.var(x, axis=(-3, -2, -1), keepdims=True))
     least = np.asarray(1.0 / np.sqrt(max(np.prod(x.shape[-3:]), 1)), x.dtype)
@@ -236,7 +236,8 @@ def total_variation(images: Array) -> Array:
     down = magnitude(images[..., 1:, :, :] - images[..., :-1, :, :])
     across = magnitude(images[..., :, 1:, :] - images[..., :, :-1, :])
     axes = (-3, -2, -1)
-    return down.sum(axes, dtype=images.dtype) + across.sum(axes, dtype=images.dtype)
+    total = widen(down).sum(axes) + widen(across).sum(axes)
+    return total.astype(images.dtype)
 
 
 # ---------------------------------------------------------------- YIQ and YUV

@@ -24,7 +24,7 @@ from jaxvars.tf.tensors.convert import (
     string_array,
     to_array,
 )
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import as_dtype, divisible
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -70,12 +70,9 @@ def add(x: Array, y: Array) -> Array:
 
 def _truediv(x: Array, y: Array) -> Array:
     kind = x.dtype.kind
-    if kind in "iu":
-        wide = jnp.float32 if x.dtype.itemsize < 4 else jnp.float64
-        return jnp.divide(x.astype(wide), y.astype(wide))
     if kind == "b" or is_text(x):
         raise Refused(TypeError(f"Invalid dtype {dtype_of(x)!r} in __truediv__. Expected a number"))
-    return jnp.divide(x, y)
+    return jnp.divide(divisible(x), divisible(y))
 
 
 @op("math.subtract", "x y", op="Sub", same=True, kinds=_NUMBERS, aliases=("subtract",))

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.tensors.dtypes import divisible
 from jaxvars.typing import Array
 
 _INEXACT = "float complex"
@@ -55,9 +56,7 @@ def divide_no_nan(x: Array, y: Array) -> Array:
 
     Example: `tf.math.divide_no_nan(r(2, 3), p(3))`.
     """
-    if x.dtype.kind in "iu":
-        wide = jnp.float32 if x.dtype.itemsize < 4 else jnp.float64
-        x, y = x.astype(wide), y.astype(wide)
+    x, y = divisible(x), divisible(y)
     zero = y == 0
     return jnp.where(zero, 0, x / jnp.where(zero, 1, y))
 

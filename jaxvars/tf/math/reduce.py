@@ -19,7 +19,7 @@ from jax import lax
 from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import Refused, axes_of, op
 from jaxvars.tf.tensors.convert import is_text
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import as_dtype, widen
 from jaxvars.typing import Array
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
@@ -31,9 +31,13 @@ def reduce_sum(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 
     Example: `tf.math.reduce_sum(r(2, 3))`.
     """
-    return jnp.sum(
-        input_tensor, axis=axes_of(axis), keepdims=bool(keepdims), dtype=input_tensor.dtype
-    )
+    kind = _type_of_sum(input_tensor)
+    return jnp.sum(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims), dtype=kind)
+
+
+def _type_of_sum(x: Array) -> Any:
+    """Return the type to add up in: integers in their own, floats in JAX's wider one."""
+    return x.dtype if x.dtype.kind in "iu" else None
 
 
 @op("math.reduce_prod", "input_tensor", op="Prod", kinds=_NUMBERS, aliases=("reduce_prod",))
@@ -42,9 +46,8 @@ def reduce_prod(input_tensor: Array, axis: Any = None, keepdims: bool = False) -
 
     Example: `tf.math.reduce_prod(r(2, 3), 1)`.
     """
-    return jnp.prod(
-        input_tensor, axis=axes_of(axis), keepdims=bool(keepdims), dtype=input_tensor.dtype
-    )
+    kind = _type_of_sum(input_tensor)
+    return jnp.prod(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims), dtype=kind)
 
 
 @op("math.reduce_max", "input_tensor", op="Max", kinds=_ORDERED, aliases=("reduce_max",))
@@ -173,7 +176,8 @@ def reduce_euclidean_norm(input_tensor: Array, axis: Any = None, keepdims: bool 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _euclidean(x: Array, axis: Any, keepdims: bool) -> Array:
-    total = jnp.sum(x * jnp.conj(x), axis=axis, keepdims=keepdims, dtype=x.dtype)
+    wide = widen(x)
+    total = jnp.sum(wide * jnp.conj(wide), axis=axis, keepdims=keepdims, dtype=wide.dtype)
     return jnp.sqrt(total).astype(x.dtype)
 
 

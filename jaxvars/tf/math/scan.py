@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from jaxvars.tf.registry.rows import op
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import as_dtype, widen
 from jaxvars.typing import Array
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
@@ -53,7 +53,7 @@ class ApproxTopK(NamedTuple):
 def _scan_shifted(
     scan: Callable[..., Array], x: Array, start: float, axis: int, exclusive: bool, reverse: bool
 ) -> Array:
-    done = scan(x, axis=axis, reverse=reverse)
+    done = scan(widen(x), axis=axis, reverse=reverse).astype(x.dtype)
     if not exclusive:
         return done
     padding = [(0, 0, 0)] * x.ndim

@@ -21,6 +21,7 @@ import numpy as np
 from jax import lax
 
 from jaxvars.tf.registry.rows import op
+from jaxvars.tf.tensors.dtypes import divisible, widen
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -56,7 +57,7 @@ def _mean(data: Array, ids: Array, count: int) -> Array:
 
 
 def _wide_mean(data: Array, ids: Array, count: int) -> Array:
-    return _mean(data.astype(np.float64) if data.dtype.kind in "iu" else data, ids, count)
+    return _mean(divisible(data), ids, count)
 
 
 def _sqrt_n(data: Array, ids: Array, count: int) -> Array:
@@ -152,7 +153,9 @@ def _unsorted(reduce: Reduce, data: Array, ids: Array, num_segments: Any) -> Arr
 @functools.partial(jax.jit, static_argnums=(0, 3))
 def _run(reduce: Reduce, data: Array, ids: Array, count: int) -> Array:
     rows = data.reshape((ids.size, *data.shape[ids.ndim :]))
-    return reduce(rows, ids.reshape(-1), count)
+    wide = widen(rows)
+    made = reduce(wide, ids.reshape(-1), count)
+    return made if wide is rows else made.astype(rows.dtype)
 
 
 def _check_types(ids: Array) -> None:

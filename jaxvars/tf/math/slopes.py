@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxvars.tracing.jaxprs import reads_nothing
 from jaxvars.tracing.scaling import scale
 from jaxvars.typing import Array
 
@@ -26,6 +27,7 @@ def with_slope(
     made = jax.custom_jvp(fn)
 
     @made.defjvp
+    @reads_nothing
     def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
         y = made(*primals)
         return y, multiply(tangents[0], slope(primals[0], y))

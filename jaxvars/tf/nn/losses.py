@@ -19,6 +19,7 @@ from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf.registry.rows import format_shape, op
 from jaxvars.tf.tensors.convert import to_array, to_operand
+from jaxvars.tf.tensors.dtypes import widen
 from jaxvars.tf.tensors.sparse_tensor import host_array
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -64,17 +65,13 @@ def weighted_cross_entropy_with_logits(labels: Array, logits: Array, pos_weight:
     return (1 - labels) * logits + weight * tail
 
 
-def _wide(logits: Array) -> Array:
-    return logits.astype(jnp.float32) if logits.dtype.itemsize == 2 else logits
-
-
 @op(
     "nn.softmax_cross_entropy_with_logits", "labels logits", op="SoftmaxCrossEntropyWithLogits",
     kinds="float int", example="labels=p(2, 3), logits=r(2, 3)",
 )  # fmt: skip
 def softmax_cross_entropy_with_logits(labels: Array, logits: Array, axis: int = -1) -> Array:
     """Return the cross entropy of rows of probabilities and the softmax of logits."""
-    wide = _wide(logits)
+    wide = widen(logits)
     try:
         np.broadcast_shapes(labels.shape, logits.shape)
     except ValueError:
@@ -120,7 +117,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Array, logits: Array) -> Ar
 
 @jax.jit
 def _sparse_cross_entropy(labels: Array, logits: Array) -> Array:
-    wide = _wide(logits)
+    wide = widen(logits)
     classes = logits.shape[-1]
     labels = labels.astype(jnp.promote_types(labels.dtype, jnp.int32))
     log_p = jax.nn.log_softmax(wide, axis=-1)
@@ -165,7 +162,7 @@ def _check_labels(labels: Array, classes: int) -> None:
 @jax.jit
 def l2_loss(t: Array) -> Array:
     """Return half of the sum of squares."""
-    return jnp.sum(jnp.square(t), dtype=t.dtype) / jnp.asarray(2, t.dtype)
+    return (jnp.sum(jnp.square(widen(t))) / 2).astype(t.dtype)
 
 
 @op("nn.log_poisson_loss", "targets log_input", same=True, kinds="float", example="p(4), r(4)")

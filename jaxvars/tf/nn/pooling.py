@@ -28,7 +28,7 @@ from jaxvars.tf.nn.shapes import (
     refused_value,
 )
 from jaxvars.tf.registry.rows import op
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import as_dtype, widen
 from jaxvars.typing import Array
 
 Arrays: TypeAlias = tuple[Array, ...]
@@ -98,13 +98,16 @@ def _compare(xs: Arrays, sizes: Sequence[int], steps: Sequence[int], gaps: Seque
 @functools.partial(jax.jit, static_argnums=1)
 def _mean(x: Array, windows: Windows) -> Array:
     sizes, steps, gaps, pads = windows
-    zero = np.asarray(0, x.dtype)[()]
-    ones = jnp.ones([n if size > 1 else 1 for n, size in zip(x.shape, sizes, strict=True)], x.dtype)
+    wide = widen(x)
+    zero = np.asarray(0, wide.dtype)[()]
+    ones = jnp.ones(
+        [n if size > 1 else 1 for n, size in zip(x.shape, sizes, strict=True)], zero.dtype
+    )
     total, count = (
         jax.lax.reduce_window(each, zero, jax.lax.add, sizes, steps, pads, None, gaps)
-        for each in (x, ones)
+        for each in (wide, ones)
     )
-    return total / count
+    return (total / count).astype(x.dtype)
 
 
 def _pool(

@@ -231,3 +231,15 @@ def _of_numpy(type_value: Any) -> DType | None:
     if dtype.kind == "O" and isinstance(type_value, type) and type_value is not np.object_:
         return None  # to NumPy each other class is one of objects
     return string if dtype.kind in "SUTO" else _BY_NUMPY.get(dtype.newbyteorder("="))
+
+
+def widen(x: Any) -> Any:
+    """Return an array in a type that can be added up in: 16-bit floats as float32."""
+    return x.astype(np.float32) if x.dtype.kind in "fV" and x.dtype.itemsize < 4 else x
+
+
+def divisible(x: Any) -> Any:
+    """Return an array in the type that it is divided in: integers as floats."""
+    if x.dtype.kind not in "iu":
+        return x
+    return x.astype(np.float32 if x.dtype.itemsize < 4 else np.float64)
