@@ -3,6 +3,9 @@
 TensorFlow's gradients of roots and reciprocals are made so: an incoming gradient of 0 stays 0 where
 the slope is infinite or NaN, so that `where(x > 0, sqrt(x), 0)` has a gradient. It is an operation,
 since a function of a tangent must be linear to be run backwards, and a comparison is not.
+
+`reads_nothing` marks the rules that such derivatives are made of, so that a tape need not look what
+they read.
 """
 
 from __future__ import annotations
@@ -22,6 +25,12 @@ from jaxvars.typing import Array
 def scale(x: Array, factor: Array) -> Array:
     """Return x * factor, and 0 where `x` is 0; both are of one shape and type."""
     return scale_p.bind(x, factor)
+
+
+def reads_nothing(rule: Any) -> Any:
+    """Say of a rule of a derivative that it uses its arguments alone, as JAX's own rules do."""
+    rule.reads_nothing = True
+    return rule
 
 
 def _run(x: Array, factor: Array) -> Array:

@@ -303,7 +303,8 @@ def test_short_floats_of_both_signs():
     x = tf.cast(values, "bfloat16")
     exact = x.numpy().astype(np.float64)
     for found, expected in (
-        (tf.reduce_sum(x), exact.sum()), (tf.math.reduce_euclidean_norm(x), (exact**2).sum() ** 0.5),
+        (tf.reduce_sum(x), exact.sum()),
+        (tf.math.reduce_euclidean_norm(x), (exact**2).sum() ** 0.5),
         (tf.reduce_prod(1 + x / 64), np.prod((1 + x / 64).numpy().astype(np.float64))),
     ):  # fmt: skip
         np.testing.assert_allclose(float(found), expected, rtol=2**-8)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from jaxvars.tracing.scaling import scale
+from jaxvars.tracing.jaxprs import has_users_rule
+from jaxvars.tracing.scaling import reads_nothing, scale
 
 X = jnp.array([0.0, 2.0, 3.0])
 FACTOR = jnp.array([jnp.inf, jnp.nan, 4.0])
@@ -43,3 +45,10 @@ def test_a_batch_of_one_factor():
     np.testing.assert_array_equal(found, [scale(row, FACTOR) for row in rows])
     found = jax.vmap(scale, (None, 1), 1)(X, jnp.stack([FACTOR, FACTOR], 1))
     np.testing.assert_array_equal(found, jnp.stack([scale(X, FACTOR)] * 2, 1))
+
+
+@pytest.mark.parametrize(("mark", "is_users"), [(lambda rule: rule, True), (reads_nothing, False)])
+def test_a_rule_that_reads_nothing_is_as_jaxs_own(mark, is_users):
+    made = jax.custom_jvp(jnp.sqrt)
+    made.defjvp(mark(lambda primals, tangents: (made(*primals), scale(tangents[0], primals[0]))))
+    assert has_users_rule(jax.make_jaxpr(jax.jit(made))(4.0)) is is_users

@@ -31,21 +31,21 @@ def erfcinv(x: Array) -> Array:
 @jax.jit
 def zeta(x: Array, q: Array) -> Array:
     """Return the zeta function of Hurwitz: the sum of (q + n)^-x."""
-    return sp.zeta(x, q)
+    return sp.zeta(lax.stop_gradient(x), q)  # TensorFlow has no derivative by it
 
 
 @op("math.polygamma", "a x", same=True, kinds=_FLOAT, example="[1.0, 2.0, 3.0], 1.5")
 @jax.jit
 def polygamma(a: Array, x: Array) -> Array:
     """Return the derivative of order `a` of digamma."""
-    return lax.polygamma(*jnp.broadcast_arrays(a, x))
+    return lax.polygamma(*jnp.broadcast_arrays(lax.stop_gradient(a), x))
 
 
 @op("math.betainc", "a b x", same=True, kinds=_FLOAT, example="2.0, [0.5, 3.0], p(2) * 0.4")
 @jax.jit
 def betainc(a: Array, b: Array, x: Array) -> Array:
     """Return the regularized incomplete beta function."""
-    return sp.betainc(*jnp.broadcast_arrays(a, b, x))
+    return sp.betainc(*jnp.broadcast_arrays(*map(lax.stop_gradient, (a, b)), x))
 
 
 @op("math.igamma", "a x", same=True, kinds=_FLOAT, example="p(2, 3), p(3)")

@@ -13,8 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxvars.tracing.jaxprs import reads_nothing
-from jaxvars.tracing.scaling import scale
+from jaxvars.tracing.scaling import reads_nothing, scale
 from jaxvars.typing import Array
 
 

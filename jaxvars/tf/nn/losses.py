@@ -57,7 +57,7 @@ def sigmoid_cross_entropy_with_logits(labels: Array = None, logits: Array = None
 def weighted_cross_entropy_with_logits(labels: Array, logits: Array, pos_weight: Array) -> Array:
     """Return the cross entropy of a sigmoid, with a weight for positive labels.
 
-    Differs from TensorFlow: the derivative by a logit of 0 is half of the sum of those beside it.
+    Differs from TensorFlow: the derivative at a logit of 0 is that of the formula.
     """
     _check_same_shape(logits, labels)
     weight = 1 + (pos_weight - 1) * labels
