@@ -219,3 +219,27 @@ def test_scalars_and_nothing():
         found = tf.searchsorted(tf.ones((2, rows)), tf.ones((2, columns)))
         assert found.numpy().tolist() == np.zeros((2, columns)).tolist()
         assert found.dtype == tf.int32
+
+
+# ---------------------------------------------------------------- an index twice
+@pytest.mark.parametrize("run", [lambda f: f, tf.function], ids=["eager", "compiled"])
+def test_each_update_of_one_place_has_the_gradient(run):
+    @run
+    def replace(x, new):
+        return tf.tensor_scatter_nd_update(x, [[1], [1], [2]], new)
+
+    x, new = tf.constant([1.0, 2.0, 3.0, 4.0]), tf.constant([5.0, 6.0, 7.0])
+    with tf.GradientTape() as outer:
+        outer.watch(new)
+        with tf.GradientTape() as tape:
+            tape.watch([x, new])
+            y = tf.reduce_sum(replace(x, new * new) * [1.0, 10.0, 100.0, 1000.0])
+        by_x, by_new = tape.gradient(y, [x, new])
+    assert replace(x, new).numpy().tolist() == [1.0, 6.0, 7.0, 4.0]
+    assert by_x.numpy().tolist() == [1.0, 0.0, 0.0, 1000.0]
+    assert by_new.numpy().tolist() == [100.0, 120.0, 1400.0]
+    assert outer.gradient(by_new, new).numpy().tolist() == [20.0, 20.0, 200.0]
+    rows = tf.vectorized_map(lambda row: replace(row, new), tf.stack([x, x + 1.0]))
+    assert rows.numpy().tolist() == [[1.0, 6.0, 7.0, 4.0], [2.0, 6.0, 7.0, 5.0]]
+    whole = tf.tensor_scatter_nd_update(tf.constant([1, 2]), [[0]], [3])
+    assert whole.numpy().tolist() == [3, 2]

@@ -220,7 +220,9 @@ def test_without_keras():
         (tf.keras.activations.selu, 0.0, 1.0507009873554805),
         (tf.keras.activations.leaky_relu, 0.0, 0.2),
         (lambda x: tf.keras.activations.relu(x, max_value=1.0), 1.0, 1.0),
+        (lambda x: tf.keras.activations.relu(x, max_value=6.0), 6.0, 0.0),
         (lambda x: tf.keras.regularizers.L1(1.0)(x), 0.0, 0.0),
+        (lambda x: tf.keras.losses.KLDivergence()([1.0], x), 1.0, -1.0),
     ],
 )
 def test_slopes_of_activations_at_corners(fn, x, expected):
@@ -229,6 +231,13 @@ def test_slopes_of_activations_at_corners(fn, x, expected):
         tape.watch(given)
         y = fn(given)
     assert float(tape.gradient(y, given)[0]) == pytest.approx(expected)
+
+
+def test_relu_keeps_nan():
+    relu = tf.keras.activations.relu
+    x = [float("nan"), -1.0, 2.0]
+    for found in (relu(x), relu(x, max_value=6.0), relu(x, negative_slope=0.5)):
+        assert np.isnan(found.numpy()).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("alpha", [0.25, [0.2, 0.3]])

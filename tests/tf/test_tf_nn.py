@@ -257,3 +257,21 @@ def test_labels_of_one_byte():
     np.testing.assert_array_equal(tf.reduce_sum(tf.one_hot(labels, 300), 1), [1.0, 1.0])
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
     np.testing.assert_allclose(losses, np.log([300.0, 300.0]), rtol=1e-6)
+
+
+def test_units_of_nan_that_are_masked_have_no_gradient():
+    x = tf.constant([float("nan"), -1.0, 0.0, 2.0])
+    for unit, expected in (
+        (tf.nn.elu, [0.0, 0.36787944, 1.0, 1.0]),
+        (tf.nn.selu, [0.0, 0.64676863, 1.050701, 1.050701]),
+    ):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.where(tf.math.is_nan(x), 0.0, unit(x))
+        close(tape.gradient(y, x), expected)
+
+
+def test_standardized_images_are_float32():
+    for dtype in ("float16", "bfloat16", "float64", "uint8"):
+        image = tf.cast(tf.reshape(tf.range(12), [2, 2, 3]), dtype)
+        assert tf.image.per_image_standardization(image).dtype == tf.float32

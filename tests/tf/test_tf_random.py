@@ -318,3 +318,13 @@ def test_a_generator_is_saved(tmp_path):
     drawn = g.normal([2]).numpy().tolist()
     tf.train.Checkpoint(rng=g).restore(path)
     assert g.normal([2]).numpy().tolist() == drawn
+
+
+def test_initializers_with_a_seed_have_tensorflows_values():
+    uniform = tf.random_uniform_initializer(seed=1)
+    for _ in range(2):  # the same each time
+        assert_close(uniform([3]), [0.03784882, -0.00400198, 0.01002913])
+    normal = tf.random_normal_initializer(seed=1)
+    assert_close(normal([3]), [0.00633252, -0.02465083, 0.03155954])
+    whole = tf.random_uniform_initializer(0, 10, seed=1)([3], "int32")
+    assert whole.numpy().tolist() == [9, 4, 0]

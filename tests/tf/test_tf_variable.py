@@ -181,6 +181,18 @@ def test_a_copy_keeps_what_the_variable_was_given():
     assert v.assign(2.0).name == "UnreadVariable"
 
 
+def test_a_shallow_copy_is_the_variable():
+    v, model = tf.Variable([1.0, 2.0]), tf.Module()
+    model.v = v
+    copied, whole = copy.copy(v), copy.deepcopy(v)
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(copied * v)
+    assert [g.numpy().tolist() for g in tape.gradient(y, [v, copied])] == [[2.0, 4.0]] * 2
+    copy.copy(model).v.assign([3.0, 4.0])
+    assert copied.numpy().tolist() == v.numpy().tolist() == [3.0, 4.0]
+    assert whole.numpy().tolist() == [1.0, 2.0]
+
+
 def test_strings_of_no_elements():
     v = tf.Variable(tf.zeros((0,), tf.string))
     assert (v.dtype, v.shape, v.assign(v.value()).numpy().tolist()) == (tf.string, [0], [])
