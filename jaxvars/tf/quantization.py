@@ -21,12 +21,14 @@ from jaxvars.typing import Array
 def _nudge_limits(low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, Array, Array]:
     """Return limits with which zero is exactly representable, and the step."""
     first, last = float(bool(narrow)), float(2**bits - 1)
-    scale = (high - low) / (last - first)
+    steps = last - first + 0 * high  # of a constant, XLA would multiply by the reciprocal
+    scale = jnp.where(high == low, 0, (high - low) / steps)  # else divide by both at once
     zero = first - low / scale
     zero = jnp.where(zero < first, first, jnp.where(zero > last, last, jnp.floor(zero + 0.5)))
     return (first - zero) * scale, (last - zero) * scale, scale
 
 
+@functools.partial(jax.jit, static_argnums=(3, 4))  # as one program, halves are rounded alike
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
 def _fake(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Array:
     least, most, scale = _nudge_limits(low, high, bits, narrow)
@@ -51,7 +53,7 @@ def _slopes(
     )
 
 
-_fake.defvjp(
+_fake.__wrapped__.defvjp(
     lambda x, low, high, bits, narrow: (_fake(x, low, high, bits, narrow), (x, low, high)),
     lambda bits, narrow, saved, upstream: _slopes(upstream, *saved, bits=bits, narrow=narrow),
 )
@@ -67,7 +69,12 @@ def fake_quant_with_min_max_args(
     """
     if not min < max:
         raise ValueError(f"min has to be smaller than max, was: {min} >= {max}")
-    return _by_vars(inputs, jnp.float32(min), jnp.float32(max), num_bits, narrow_range)
+    return _by_numbers(inputs, float(min), float(max), int(num_bits), bool(narrow_range))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
+def _by_numbers(x: Array, low: float, high: float, bits: int, narrow: bool) -> Array:
+    return _by_vars(x, jnp.float32(low), jnp.float32(high), bits, narrow)
 
 
 def _by_vars(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Array:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.math.elements import floor, magnitude
+from jaxvars.tf.math.elements import flat, floor, magnitude
 from jaxvars.tf.registry.rows import Refused, format_shape, op
 from jaxvars.tf.tensors.convert import (
     dtype_of,
@@ -149,7 +149,7 @@ def truncatediv(x: Array, y: Array) -> Array:
     Differs from TensorFlow: In a compiled function, integers divided by zero are not refused.
     """
     if x.dtype.kind not in "iu":
-        return jnp.trunc(jnp.divide(x, y))
+        return flat(jnp.trunc(jnp.divide(x, y)))
     _refuse_zero(y)
     return jax.lax.div(*jnp.broadcast_arrays(x, y))
 

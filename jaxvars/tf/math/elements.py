@@ -21,7 +21,7 @@ from jaxvars.typing import Array
 _FLOAT, _NUMBERS, _INEXACT = "float", "float complex int", "float complex"
 
 
-def _flat(rounded: Array) -> Array:
+def flat(rounded: Array) -> Array:
     """Return a rounded number, without a gradient where one could be requested."""
     return rounded if current() is EVAL else lax.stop_gradient(rounded)
 
@@ -35,7 +35,7 @@ def magnitude(x: Array) -> Array:
 @op("math.round", "x", kinds="float int", aliases=("round",), example="r(2, 3)")
 def round_(x: Array) -> Array:
     """Round to the next integer, halves to even."""
-    return x if x.dtype.kind in "iu" else _flat(jnp.round(x))
+    return x if x.dtype.kind in "iu" else flat(jnp.round(x))
 
 
 @op("math.reciprocal", "x", kinds=_NUMBERS, example="p(2, 3)")
@@ -215,19 +215,19 @@ def square(x: Array) -> Array:
 @op("math.ceil", "x", kinds=_FLOAT, example="r(2, 3)")
 def ceil(x: Array) -> Array:
     """Round up."""
-    return _flat(jnp.ceil(x))
+    return flat(jnp.ceil(x))
 
 
 @op("math.floor", "x", kinds=_FLOAT, aliases=("floor",), example="r(2, 3)")
 def floor(x: Array) -> Array:
     """Round down."""
-    return _flat(jnp.floor(x))
+    return flat(jnp.floor(x))
 
 
 @op("math.rint", "x", kinds=_FLOAT, example="r(2, 3)")
 def rint(x: Array) -> Array:
     """Round to the next integer, halves to even."""
-    return _flat(jnp.rint(x))
+    return flat(jnp.rint(x))
 
 
 @op("math.sign", "x", kinds=_NUMBERS, aliases=("sign",), example="r(2, 3)")

@@ -1,0 +1,33 @@
+"""`tf.quantization`: what lies between two numbers is rounded as TensorFlow rounds it."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxvars import tf
+
+X = [-6.0, -5.9, 2.0, 3.0, 6.0]
+VARS = [-5.9764705, -5.8823528, 1.9764706, 3.0117648, 5.9764705]
+ARGS = [-5.9764705, -5.8823528, 2.0235295, 3.0117648, 5.9764705]
+
+
+@pytest.mark.parametrize("run", [lambda f: f, tf.function], ids=["eager", "compiled"])
+@pytest.mark.parametrize(
+    ("quantize", "expected"),
+    [
+        (lambda x, *ends: tf.quantization.fake_quant_with_min_max_vars(x, *ends), VARS),
+        (lambda x, *ends: tf.quantization.fake_quant_with_min_max_args(x, -6.0, 6.0), ARGS),
+    ],
+    ids=["vars", "args"],
+)
+def test_halves_and_limits(run, quantize, expected):
+    @run
+    def slopes(x, *ends):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = quantize(x, *ends)
+        return y, tape.gradient(y, x)
+
+    found, slope = slopes(*map(tf.constant, (X, -6.0, 6.0)))
+    assert found.numpy().tolist() == pytest.approx(expected)
+    assert slope.numpy().tolist() == [1.0, 1.0, 1.0, 1.0, 0.0]
