@@ -53,20 +53,21 @@ class Direct:
         recorder = place(None)
         if recorder.__class__ is Recorder and recorder.parent is EVAL:
             listener, inputs = recorder.listener, [args[i] for i in self._arrays]
-            if getattr(listener, "follows", listener is not None) and all(map(_is_array, inputs)):
+            others = [x for i, x in enumerate(args) if i not in self._arrays]
+            is_known = all(map(_is_array, inputs)) and all(map(_is_plain, others))
+            if getattr(listener, "follows", listener is not None) and is_known:
                 with at(EVAL):
                     if not listener.wants(inputs):
                         return self._call(*args)
-                    operation = self._find(inputs, args)
+                    operation = self._find(inputs, args, others)
                     if operation is not None:
                         return _run(operation, inputs, listener)
         return self._call(*args)
 
-    def _find(self, inputs: Sequence[Array], args: Sequence[Any]) -> Operation | None:
+    def _find(
+        self, inputs: Sequence[Array], args: Sequence[Any], others: Sequence[Any]
+    ) -> Operation | None:
         """Return what a call with such arguments is; None if it is to take its usual way."""
-        others = [x for i, x in enumerate(args) if i not in self._arrays]
-        if not all(map(_is_plain, others)):
-            return None
         key = (self, *map(_type_of, inputs), *map(exact, others))
         table = table_for_settings()
         if key not in table and self._learned < _LEARNED:

@@ -268,3 +268,11 @@ def test_tangents(known: Direct) -> None:
         z = known(X, X)
     wanted = jax.vmap(jax.grad(lambda x: jnp.tanh(x) * x))(X)
     np.testing.assert_allclose(forward.jvp(z), wanted, rtol=1e-5)
+
+
+def test_an_array_among_the_other_arguments_is_seen() -> None:
+    log = Log(X)
+    function = Direct(lambda mask, x: jnp.where(mask, x, 0.0), [0])
+    (operation,) = operations_of(function, (X > 1.0, X), log=log)
+    assert operation.key is not None
+    assert any(x is X for x in log.found[0][1])
