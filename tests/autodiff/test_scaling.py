@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxvars.autodiff.scaling import reads_nothing, scale
 from jaxvars.tracing.jaxprs import has_users_rule
-from jaxvars.tracing.scaling import reads_nothing, scale
 
 X = jnp.array([0.0, 2.0, 3.0])
 FACTOR = jnp.array([jnp.inf, jnp.nan, 4.0])

@@ -12,11 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxvars.autodiff.scaling import reads_nothing
 from jaxvars.tf.arrays.gather import check_indices
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused
-from jaxvars.tracing.scaling import reads_nothing
 from jaxvars.typing import Array
 
 _DROPPED = "what goes out of range is an error on the CPU only, and dropped in a `tf.function`."

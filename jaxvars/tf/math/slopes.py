@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxvars.tracing.scaling import reads_nothing, scale
+from jaxvars.autodiff.scaling import reads_nothing, scale
 from jaxvars.typing import Array
 
 
