@@ -28,7 +28,6 @@ def _nudge_limits(low: Array, high: Array, bits: int, narrow: bool) -> tuple[Arr
     return (first - zero) * scale, (last - zero) * scale, scale
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4))  # as one program, halves are rounded alike
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
 def _fake(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Array:
     least, most, scale = _nudge_limits(low, high, bits, narrow)
@@ -53,10 +52,11 @@ def _slopes(
     )
 
 
-_fake.__wrapped__.defvjp(
+_fake.defvjp(
     lambda x, low, high, bits, narrow: (_fake(x, low, high, bits, narrow), (x, low, high)),
     lambda bits, narrow, saved, upstream: _slopes(upstream, *saved, bits=bits, narrow=narrow),
 )
+_fake_compiled = jax.jit(_fake, static_argnums=(3, 4))  # one program: halves are rounded alike
 
 
 @op("quantization.fake_quant_with_min_max_args", "inputs", kinds="float")
@@ -80,7 +80,7 @@ def _by_numbers(x: Array, low: float, high: float, bits: int, narrow: bool) -> A
 def _by_vars(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Array:
     if not 2 <= bits <= 16:
         raise ValueError(f"num_bits must be between 2 and 16, inclusive: {bits}")
-    return _fake(x, low, high, int(bits), bool(narrow))
+    return _fake_compiled(x, low, high, int(bits), bool(narrow))
 
 
 @op("quantization.fake_quant_with_min_max_args_gradient", "gradients inputs", kinds="float")

@@ -163,7 +163,8 @@ def top_k(input: Array, k: Any = 1, sorted: bool = True, index_type: Any = "int3
 def _largest(x: Array, k: int) -> tuple[Array, Array]:
     if jnp.issubdtype(x.dtype, jnp.inexact):
         x = x + lax.stop_gradient(jnp.where(x == 0, -x, 0))  # XLA takes -0 to be less than 0
-    return tuple(lax.top_k(x, k))
+    values, indices = lax.top_k(x, k)
+    return values, indices
 
 
 @op("math.in_top_k", "targets predictions", op="InTopKV2", kinds="int", aliases=("nn.in_top_k",))
