@@ -46,6 +46,8 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
 def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Give a function a custom gradient.
 
+    Differs from TensorFlow: None among the gradients that `grad` returns is a gradient of zeros.
+
     Args:
         f: takes tensors, returns `(result, grad)`. `grad(*upstream)` returns the gradient of each
             positional argument. If `f` reads variables, it takes `variables=`, a list, too, and
