@@ -1,4 +1,4 @@
-"""The command line of `python -m jaxvars`; what it runs is in `demo/train.py`.
+"""The command line of `python -m jaxvars`; what it runs is in `demo/`.
 
 Rule of this file: what is wrong with the arguments is said before anything is computed, in one
 line below the usage.
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxvars.demo import train as _demo
+from jaxvars.demo.doctor import report
 from jaxvars.launch.options import whole_number
 
 
@@ -35,6 +36,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m jaxvars",
         description="Train a small network on handwritten digits, and show what came out.",
+    )
+    parser.add_argument(
+        "command",
+        nargs="?",
+        choices=["doctor"],
+        help="instead of that, say what is installed here, and what is slow or wrong",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
@@ -70,7 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        _demo.run(epochs=options.epochs, seed=options.seed, save=options.save)
+        if options.command == "doctor":
+            print(report())
+        else:
+            _demo.run(epochs=options.epochs, seed=options.seed, save=options.save)
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
