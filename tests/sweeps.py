@@ -184,7 +184,8 @@ SWEEPS: dict[str, str] = {
         test_the_end_of_a_range_may_be_one_more_than_the_largest test_the_same_stream_everywhere
     """,
     "tests/autodiff/test_recording.py": """
-        test_a_replay_is_compiled_from_the_second_time test_a_tape_costs_what_value_and_grad_costs
+        test_a_replay_of_operations_met_before_is_compiled_from_the_second_time
+        test_a_replay_of_new_operations_is_compiled_at_once test_a_tape_costs_what_value_and_grad_costs
         test_a_tape_in_a_compiled_function_costs_no_more test_compiled_gradients_equal_jitted_ones
         test_derivatives_of_second_order_through_what_runs_once test_gradients_equal_jax_grad
         test_jacobians_and_tangents_through_what_runs_once test_no_array_is_kept_alive

@@ -58,8 +58,19 @@ def answer(
     _remember(_ANSWERS, question.key, known)
     constants = [question.values[i] for i in known.constants]
     with for_tape(through_assigns=known.through_assigns), in_reverse():
-        found = known.backward(list(sources), constants, list(cotangents))
+        try:
+            found = known.backward(list(sources), constants, list(cotangents))
+        except ValueError:
+            if _are_together([*sources, *constants]):
+                raise
+            return None
     return _connected(found, known.connected)
+
+
+def _are_together(values: Sequence[Array]) -> bool:
+    """Return whether one program can take values: they are not on devices that differ."""
+    arrays = (x for x in values if isinstance(x, jax.Array) and not context.is_tracer(x))
+    return len({frozenset(x.devices()) for x in arrays if x.committed}) < 2
 
 
 def vjp(
@@ -79,7 +90,7 @@ def vjp(
     if not any(program.connected):
         return [None] * len(sources)
     with _in_reverse(program):
-        backward, is_compiled = _backward(program)
+        backward, is_compiled = _backward(program, sources)
         found = backward(list(sources), program.constants, list(cotangents))
     if question is not None and is_compiled:
         places = question.places(program.constants)
@@ -133,11 +144,14 @@ _NOT_REVERSIBLE = (
 )
 
 
-def _backward(program: Program) -> tuple[Callable[..., list[Array]], bool]:
+def _backward(
+    program: Program, sources: Sequence[Array]
+) -> tuple[Callable[..., list[Array]], bool]:
     """Return the pullback as a function, and whether it is compiled.
 
     It is if its structure returned, or if to run it operation by operation would compile more:
-    with a compiled function inside its two halves, each for this one time.
+    with a compiled function inside its two halves, each for this one time. It is not for values
+    on several devices.
     """
     function = program.function
 
@@ -146,7 +160,8 @@ def _backward(program: Program) -> tuple[Callable[..., list[Array]], bool]:
         pairs = zip(outputs, cotangents, strict=True)
         return list(pull([jnp.ones(y.shape, y.dtype) if c is None else c for y, c in pairs]))
 
-    if context.current() is not context.EVAL or not program.is_pure:
+    together = program.is_pure and _are_together([*sources, *program.constants])
+    if context.current() is not context.EVAL or not together:
         return backward, False
     key = program.key()
     known = _SEEN.get(key)

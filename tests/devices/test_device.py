@@ -129,11 +129,25 @@ def test_variables_of_other_devices_are_read_as_copies_on_the_scopes():
 
 def test_gradients_across_devices():
     a, b = pinned([1.0, 2.0], CPUS[1]), pinned([3.0, 4.0], CPUS[3])
-    with jv.device("CPU:2"):
-        with jv.GradientTape() as tape:
-            y = jnp.sum(a * b * a)
-        grads = tape.gradient(y, [a, b])
-    assert [g.tolist() for g in grads] == [[6.0, 16.0], [1.0, 4.0]]
+    at_home = pinned([1.0, 2.0], CPUS[0]), pinned([3.0, 4.0], CPUS[0])
+    for v, w in [(a, b), at_home, at_home, (a, b), (a, b)]:  # known, or not; together, or not
+        with jv.device("CPU:2"):
+            with jv.GradientTape() as tape:
+                y = jnp.sum(v * w * v)
+            grads = tape.gradient(y, [v, w])
+        assert [g.tolist() for g in grads] == [[6.0, 16.0], [1.0, 4.0]]
+
+
+def test_gradients_across_devices_after_the_same_on_one():
+    def gradients(v: jv.Variable, w: jv.Variable, scope: str) -> list[list[float]]:
+        with jv.device(scope), jv.GradientTape() as tape:
+            y = jnp.sum(jnp.sin(v) * w)
+        return [g.tolist() for g in tape.gradient(y, [v, w])]
+
+    on_one = [pinned([1.0, 2.0], CPUS[0]) for _ in range(2)]
+    apart = [pinned([1.0, 2.0], device) for device in (CPUS[1], CPUS[3])]
+    expected = [gradients(*on_one, "CPU:0") for _ in range(3)]
+    assert [gradients(*apart, "CPU:2") for _ in range(3)] == expected
 
 
 def test_a_part_of_another_devices_variable_may_be_assigned():
