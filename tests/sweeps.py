@@ -37,27 +37,33 @@ def _key(item: pytest.Item) -> tuple[str, str]:
 
 
 SWEEPS: dict[str, str] = {
-    "notebooks": """
-        04_training.ipynb 05_placement_and_scale.ipynb 06_from_tensorflow.ipynb
+    "notebooks": "04_training.ipynb 05_placement_and_scale.ipynb 06_from_tensorflow.ipynb",
+    "tests/autodiff/test_recording.py": """
+        test_a_replay_of_operations_met_before_is_compiled_from_the_second_time
+        test_a_replay_of_new_operations_is_compiled_at_once
+        test_a_tape_costs_what_value_and_grad_costs test_a_tape_in_a_compiled_function_costs_no_more
+        test_compiled_gradients_equal_jitted_ones
+        test_derivatives_of_second_order_through_what_runs_once test_gradients_equal_jax_grad
+        test_jacobians_and_tangents_through_what_runs_once test_no_array_is_kept_alive
+        test_other_transforms_over_a_tape_over_what_runs_once
+        test_the_value_under_a_tape_keeps_its_rule_for_every_derivative
     """,
-    "tests/reliability/test_fork.py": """
-        test_a_process_forked_before_jax_is_used_computes
-        test_what_a_forked_process_may_do_and_what_it_is_told
+    "tests/autodiff/test_scaling.py": "test_both_factors_have_derivatives",
+    "tests/autodiff/test_tape.py": "test_a_hessian_from_a_jacobian_of_a_gradient",
+    "tests/autodiff/test_tape_anywhere.py": """
+        test_a_function_with_a_rule_for_batches_of_many_sizes test_a_linen_module_under_a_tape
+        test_a_penalty_on_the_gradient test_an_array_of_the_tape_closed_over_by_any_transform
+        test_an_nnx_module_under_a_tape test_losses_of_optax test_random_values_are_constants
+        test_tapes_around_a_shard_map
     """,
-    "tests/reliability/test_interrupts.py": """
-        test_a_checkpoint_is_whole test_a_first_call_that_creates_variables_after_its_body
-        test_a_warm_step_between_execution_and_return
-        test_jax_works_on_after_an_interrupt_as_it_enters_or_leaves_a_trace
-        test_what_a_signal_handler_reads_while_jit_traces_a_first_call
-        test_what_runs_eagerly_is_all_or_nothing test_what_was_changed_for_a_while_is_as_before
+    "tests/autodiff/test_tape_assigns.py": """
+        test_through_assigns_is_the_gradient_of_the_pure_function
     """,
-    "tests/reliability/test_junk.py": "test_junk_is_taken_exactly_or_refused",
-    "tests/reliability/test_memory.py": """
-        test_a_step_that_finds_no_memory_where_jit_is_fast test_steps_that_run_out_of_memory
-        test_the_next_touch_of_a_lost_variable_says_what_failed test_what_is_not_donated_is_not_lost
+    "tests/autodiff/test_tape_rules.py": """
+        test_a_custom_gradient_that_closes_over_something_differentiable
+        test_a_rule_reads_the_variable_as_it_is_each_time
+        test_a_rule_that_is_not_the_derivative_in_nested_tapes_is_jax_s
     """,
-    "tests/reliability/test_settings.py": "test_what_a_setting_broke",
-    "tests/tracing/test_around.py": "test_what_is_entered_is_left_wherever_it_is_interrupted",
     "tests/autograph/test_autograph.py": """
         test_compiled_gradients_are_eager test_compiled_is_eager
         test_converted_and_run_eagerly_is_plain_python
@@ -80,49 +86,71 @@ SWEEPS: dict[str, str] = {
         test_killed_at_any_moment_it_leaves_what_it_had_saved
         test_two_processes_may_save_in_one_directory
     """,
-    "tests/core/test_checks.py": """
-        test_a_check_anywhere_fails_the_step test_a_check_anywhere_raises_eagerly
-        test_a_check_under_a_tape_around
-    """,
-    "tests/core/test_frames.py": """
-        test_a_read_in_a_transform_in_our_frames_is_not_a_constant
-    """,
-    "tests/core/test_state.py": "test_under_grad_through_three_training_steps",
     "tests/compiler/test_compile.py": """
         test_a_setting_gives_the_numbers_of_a_function_that_never_saw_another
         test_under_another_setting_another_program_runs
     """,
-    "tests/test_conformance.py": "test_it_does_the_same_as_eagerly",
+    "tests/compiler/test_signature.py": "test_two_equal_objects_with_variables_are_two_objects",
+    "tests/console/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
     "tests/control/test_control.py": """
         test_a_tape_inside_around_and_both test_a_transform_of_the_pure_function_is_mathematics
         test_any_program test_eager_is_compiled_is_pure test_maps_over_any_number_of_elements
         test_nothing_leaks test_tensor_arrays_that_were_never_written
     """,
-    "tests/debugging/test_debugging.py": """
-        test_comparisons_are_those_of_the_numbers test_what_fails_says_what test_what_holds
-        test_what_is_infinitely_far_is_not_near
-    """,
-    "tests/planning/test_plan.py": "test_it_is_what_runs",
-    "tests/parallel/test_strategies.py": "test_a_strategy_gives_the_same_result_as_one_device",
-    "tests/parallel/test_processes.py": """
-        test_a_killed_worker_leaves_no_trace_in_the_values
-        test_a_training_run_goes_on_with_fewer_workers test_an_error_in_one_process_ends_all_at_once
-        test_two_processes_compute_together_until_they_are_told_to_leave
-        test_variables_on_several_processes_are_saved_by_all_and_restored_by_one
-    """,
     "tests/control/test_vmap_index.py": """
         test_it_advances_by_what_the_example_drew_that_drew_most test_nested_maps
         test_over_all_examples_they_are_distributed_as_they_should
     """,
-    "tests/tensors/test_array_like.py": """
-        test_an_operand_may_be_written_to_afterwards test_operators test_operators_with_numbers
+    "tests/core/test_checks.py": """
+        test_a_check_anywhere_fails_the_step test_a_check_anywhere_raises_eagerly
+        test_a_check_under_a_tape_around test_the_first_example_that_fails
+    """,
+    "tests/core/test_frames.py": """
+        test_a_read_in_a_transform_in_our_frames_is_not_a_constant
+        test_an_inner_function_that_is_used_again_reads_again
+    """,
+    "tests/core/test_indices.py": "test_an_index_out_of_range_fails_the_step",
+    "tests/core/test_state.py": "test_under_grad_through_three_training_steps",
+    "tests/core/test_store.py": "test_no_operator_returns_the_memory_of_a_variable",
+    "tests/core/test_variable.py": "test_jax_takes_it_for_an_array",
+    "tests/core/test_variable_writes.py": """
+        test_operators_that_assign test_parts_read_and_change_as_in_numpy
+        test_powers_in_place_are_those_of_a_known_exponent test_scattering
+        test_scattering_in_a_matrix
+    """,
+    "tests/debugging/test_debugging.py": """
+        test_comparisons_are_those_of_the_numbers test_what_fails_says_what test_what_holds
+        test_what_is_infinitely_far_is_not_near
+    """,
+    "tests/debugging/test_numerics.py": "test_what_is_not_a_mistake",
+    "tests/debugging/test_verify.py": """
+        test_a_wrong_slope_is_found_by_any_float
+        test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function
+        test_functions_with_one_mode_of_derivatives_are_checked_in_that
+        test_what_agrees_is_listed_and_nothing_changes test_what_is_right_raises_no_false_alarm
+    """,
+    "tests/demo/test_main.py": """
+        test_a_picture_is_drawn_whatever_came_out test_a_reader_that_has_gone_causes_no_traceback
+        test_as_a_program_without_a_terminal test_comparing_puts_the_variables_back
+        test_every_epoch_has_each_image_at_most_once test_in_a_terminal_there_is_a_bar_with_the_loss
+        test_it_recognises_the_held_out_digits test_one_trace_does_it_all test_the_report
+        test_the_same_seed_gives_the_same_losses_and_another_one_others
+        test_the_step_by_hand_is_the_same_step test_what_it_says_it_drew_is_there
+        test_without_matplotlib_it_says_so_and_trains
+    """,
+    "tests/devices/test_mesh.py": "test_a_transformer_block_trains_as_on_one_device",
+    "tests/export/test_export.py": """
+        test_a_branch_that_depends_on_an_open_size_is_refused test_a_fresh_process_needs_no_source
+        test_a_training_step_goes_on_as_the_one_that_was_saved
+        test_it_is_saved_again_alone_and_as_a_part test_it_runs_wherever_a_compiled_function_does
+        test_objects_are_part_of_the_program_and_static_values_choose_one
+        test_values_gradients_and_assignments_come_back
     """,
     "tests/graph/test_graph.py": "test_the_picture_does_not_depend_on_hash_seeds",
-    "tests/core/test_indices.py": "test_an_index_out_of_range_fails_the_step",
     "tests/initializers/test_initializers.py": """
-        test_an_integer_gives_the_same_each_time test_any_rank test_distributions test_dtypes
-        test_orthogonal test_the_named_ones_are_variance_scaling test_the_numbers_are_jaxs
-        test_variance_scaling test_without_a_seed_each_call_draws_anew
+        test_a_generator_as_seed test_an_integer_gives_the_same_each_time test_any_rank
+        test_distributions test_dtypes test_orthogonal test_the_named_ones_are_variance_scaling
+        test_the_numbers_are_jaxs test_variance_scaling test_without_a_seed_each_call_draws_anew
     """,
     "tests/interop/test_interop.py": """
         test_a_cell_carries test_a_linen_model_trains_as_in_flax_to_the_bit
@@ -134,15 +162,6 @@ SWEEPS: dict[str, str] = {
     "tests/losses/test_losses.py": """
         test_the_functions_are_those_of_tensorflow test_values_and_gradients_are_those_of_tensorflow
     """,
-    "tests/demo/test_main.py": """
-        test_a_picture_is_drawn_whatever_came_out test_a_reader_that_has_gone_causes_no_traceback
-        test_as_a_program_without_a_terminal test_comparing_puts_the_variables_back
-        test_in_a_terminal_there_is_a_bar_with_the_loss test_it_recognises_the_held_out_digits
-        test_one_trace_does_it_all test_the_report
-        test_the_same_seed_gives_the_same_losses_and_another_one_others
-        test_what_it_says_it_drew_is_there test_without_matplotlib_it_says_so_and_trains
-    """,
-    "tests/devices/test_mesh.py": "test_a_transformer_block_trains_as_on_one_device",
     "tests/metrics/test_metrics.py": """
         test_as_a_pure_function_they_do_the_same_and_change_nothing
         test_build_makes_the_state_beforehand test_compiled_they_do_what_they_do_eagerly
@@ -153,27 +172,25 @@ SWEEPS: dict[str, str] = {
         test_results_are_those_of_tensorflow test_sums_and_means_are_those_of_tensorflow
         test_weights_of_a_narrow_dtype_count_as_they_are
     """,
-    "tests/debugging/test_numerics.py": "test_what_is_not_a_mistake",
-    "tests/symbolic/test_symbolic.py": """
-        test_a_compiled_function_is_traced_once_for_open_sizes
-        test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
-    """,
     "tests/optimizers/test_optimizers.py": """
         test_a_compiled_step_is_traced_once_and_does_what_an_eager_one_does
         test_a_function_may_be_an_extra_argument
         test_a_generator_and_a_discriminator_learn_in_one_compiled_step
         test_a_narrow_variable_takes_the_step_of_a_wide_one
         test_copies_of_model_and_optimizer_stay_tied test_gradients_of_small_floats_update_float32
+        test_optax_is_not_imported_for_rules_that_are_not_its_own
         test_the_updates_are_those_of_optax_to_the_bit test_the_updates_are_those_of_tensorflow
         test_updates_are_computed_where_dtypes_are_not_mixed
         test_variables_of_bfloat16_keep_their_dtype
     """,
-    "tests/tracing/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
-    "tests/console/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
-    "tests/test_benchmarks.py": "test_they_run",
-    "tests/test_properties.py": """
-        test_eager_is_compiled_is_pure test_the_tape_is_jax_grad
+    "tests/parallel/test_processes.py": """
+        test_a_killed_worker_leaves_no_trace_in_the_values
+        test_a_training_run_goes_on_with_fewer_workers test_an_error_in_one_process_ends_all_at_once
+        test_two_processes_compute_together_until_they_are_told_to_leave
+        test_variables_on_several_processes_are_saved_by_all_and_restored_by_one
     """,
+    "tests/parallel/test_strategies.py": "test_a_strategy_gives_the_same_result_as_one_device",
+    "tests/planning/test_plan.py": "test_it_is_what_runs",
     "tests/random/test_random.py": """
         test_64_bits_change_no_stream test_a_range_may_be_wider_than_the_largest_number
         test_categorical_of_batches test_chi_square test_choices_of_rows test_dtypes
@@ -183,53 +200,37 @@ SWEEPS: dict[str, str] = {
         test_logits_of_few_bits_prefer_no_class test_parameters_broadcast test_shapes
         test_the_end_of_a_range_may_be_one_more_than_the_largest test_the_same_stream_everywhere
     """,
-    "tests/autodiff/test_recording.py": """
-        test_a_replay_of_operations_met_before_is_compiled_from_the_second_time
-        test_a_replay_of_new_operations_is_compiled_at_once test_a_tape_costs_what_value_and_grad_costs
-        test_a_tape_in_a_compiled_function_costs_no_more test_compiled_gradients_equal_jitted_ones
-        test_derivatives_of_second_order_through_what_runs_once test_gradients_equal_jax_grad
-        test_jacobians_and_tangents_through_what_runs_once test_no_array_is_kept_alive
-        test_other_transforms_over_a_tape_over_what_runs_once
-        test_the_value_under_a_tape_keeps_its_rule_for_every_derivative
+    "tests/reliability/test_fork.py": """
+        test_a_process_forked_before_jax_is_used_computes
+        test_what_a_forked_process_may_do_and_what_it_is_told
     """,
-    "tests/tracing/test_checkpointed_while.py": "test_a_loop_in_a_loop_and_a_second_derivative",
+    "tests/reliability/test_interrupts.py": """
+        test_a_checkpoint_is_whole test_a_first_call_that_creates_variables_after_its_body
+        test_a_warm_step_between_execution_and_return
+        test_jax_works_on_after_an_interrupt_as_it_enters_or_leaves_a_trace
+        test_what_a_signal_handler_reads_while_jit_traces_a_first_call
+        test_what_runs_eagerly_is_all_or_nothing test_what_was_changed_for_a_while_is_as_before
+    """,
+    "tests/reliability/test_junk.py": "test_junk_is_taken_exactly_or_refused",
+    "tests/reliability/test_memory.py": """
+        test_a_step_that_finds_no_memory_where_jit_is_fast test_steps_that_run_out_of_memory
+        test_the_next_touch_of_a_lost_variable_says_what_failed test_what_is_not_donated_is_not_lost
+    """,
+    "tests/reliability/test_settings.py": "test_what_a_setting_broke",
+    "tests/symbolic/test_symbolic.py": """
+        test_a_compiled_function_is_traced_once_for_open_sizes
+        test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
+    """,
+    "tests/tensors/test_array_like.py": """
+        test_an_operand_may_be_written_to_afterwards test_operators test_operators_with_numbers
+    """,
+    "tests/test_benchmarks.py": "test_they_run",
+    "tests/test_conformance.py": "test_it_does_the_same_as_eagerly",
+    "tests/test_mistakes.py": "test_all_lines_are_shown_when_asked_for",
+    "tests/test_properties.py": "test_eager_is_compiled_is_pure test_the_tape_is_jax_grad",
     "tests/test_safety.py": """
         test_callbacks_may_read_and_are_told_not_to_write
         test_what_reads_variables_reads_those_of_one_moment
-    """,
-    "tests/export/test_export.py": """
-        test_a_branch_that_depends_on_an_open_size_is_refused test_a_fresh_process_needs_no_source
-        test_a_training_step_goes_on_as_the_one_that_was_saved
-        test_it_is_saved_again_alone_and_as_a_part test_it_runs_wherever_a_compiled_function_does
-        test_objects_are_part_of_the_program_and_static_values_choose_one
-        test_values_gradients_and_assignments_come_back
-    """,
-    "tests/compiler/test_signature.py": "test_two_equal_objects_with_variables_are_two_objects",
-    "tests/autodiff/test_tape_anywhere.py": """
-        test_a_function_with_a_rule_for_batches_of_many_sizes test_a_linen_module_under_a_tape
-        test_a_penalty_on_the_gradient test_an_array_of_the_tape_closed_over_by_any_transform
-        test_an_nnx_module_under_a_tape test_losses_of_optax test_random_values_are_constants
-        test_tapes_around_a_shard_map
-    """,
-    "tests/autodiff/test_tape_assigns.py": """
-        test_through_assigns_is_the_gradient_of_the_pure_function
-    """,
-    "tests/autodiff/test_tape_rules.py": """
-        test_a_custom_gradient_that_closes_over_something_differentiable
-        test_a_rule_reads_the_variable_as_it_is_each_time
-        test_a_rule_that_is_not_the_derivative_in_nested_tapes_is_jax_s
-    """,
-    "tests/core/test_variable.py": "test_jax_takes_it_for_an_array",
-    "tests/core/test_variable_writes.py": """
-        test_operators_that_assign test_parts_read_and_change_as_in_numpy
-        test_powers_in_place_are_those_of_a_known_exponent test_scattering
-        test_scattering_in_a_matrix
-    """,
-    "tests/debugging/test_verify.py": """
-        test_a_wrong_slope_is_found_by_any_float
-        test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function
-        test_functions_with_one_mode_of_derivatives_are_checked_in_that
-        test_what_agrees_is_listed_and_nothing_changes test_what_is_right_raises_no_false_alarm
     """,
     "tests/tf/test_tf_config.py": "test_settings_before_the_start_and_after",
     "tests/tf/test_tf_experimental_numpy.py": """
@@ -255,16 +256,25 @@ SWEEPS: dict[str, str] = {
         test_what_a_call_changes_is_changed_by_functions_and_by_fit_alike
     """,
     "tests/tf/test_tf_linear_operators.py": """
-        test_matrices_and_made_operators_agree test_operators_are_tensorflows
+        test_conjugate_gradient test_matrices_and_made_operators_agree
+        test_operators_are_tensorflows
     """,
-    "tests/tf/test_tf_math.py": "test_saturated_values_are_the_limits",
+    "tests/tf/test_tf_math.py": """
+        test_a_gradient_of_zero_stays_zero test_norms_of_zeros test_saturated_values_are_the_limits
+        test_short_floats_are_added_up_in_longer_ones
+    """,
     "tests/tf/test_tf_native.py": """
         test_each_optimizer_updates_variables_of_both_kinds
         test_each_tape_knows_variables_of_both_kinds
+        test_the_import_leaves_pythons_numbers_as_they_are_in_jv
     """,
-    "tests/tf/test_tf_nn.py": "test_channels_may_come_first",
+    "tests/tf/test_tf_nn.py": """
+        test_a_pool_differentiates_in_both_modes_and_twice test_channels_may_come_first
+        test_the_first_of_equals_has_the_derivative
+    """,
     "tests/tf/test_tf_nn_sparse.py": """
         test_losses_of_samples test_pools_of_fractional_sizes test_samplers
+        test_the_first_of_equals_in_a_pool_of_fractional_sizes
     """,
     "tests/tf/test_tf_page.py": "test_the_program_prints_the_lines_of_a_word",
     "tests/tf/test_tf_random.py": """
@@ -272,7 +282,8 @@ SWEEPS: dict[str, str] = {
         test_statistics test_the_numbers_are_tensorflows test_what_a_generator_draws
     """,
     "tests/tf/test_tf_rows.py": """
-        test_compiled_is_eager test_gradients test_values
+        test_compiled_is_eager test_gradients test_operations_of_many_parts_are_few_programs
+        test_values
     """,
     "tests/tf/test_tf_saved_model.py": """
         test_a_saved_step_trains_and_is_part_of_another_model
@@ -285,4 +296,12 @@ SWEEPS: dict[str, str] = {
         test_a_script_prints_what_tensorflow_prints test_each_line_says_what_tensorflow_says
     """,
     "tests/tf/test_tf_variable.py": "test_rows_of_a_known_index_in_a_function",
+    "tests/tracing/test_around.py": "test_what_is_entered_is_left_wherever_it_is_interrupted",
+    "tests/tracing/test_checkpointed_while.py": """
+        test_a_loop_in_a_loop_and_a_second_derivative test_however_often_it_runs
+    """,
+    "tests/tracing/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
+    "tests/tracing/test_key_order.py": """
+        test_a_compiled_function_sees_and_returns_what_python_would
+    """,
 }

@@ -33,7 +33,8 @@ def report() -> Table:
     """Return what there is, with what to do about it where something is slow or wrong.
 
     >>> print(report())  # doctest: +ELLIPSIS
-    jaxvars here: ...
+    jaxvars here
+    what ...
     """
     rows = [*_versions(), *_devices(), *_settings(), *_speed()]
     return Table(title="jaxvars here", columns=("what", "found", "to do"), rows=rows)

@@ -155,7 +155,8 @@ def test_files_that_are_named_as_next_exist() -> None:
         (["--save", "digits.jpeg"], "argument --save: 'digits.jpeg' does not end in .png"),
         (["--save", "no/such/folder/x.png"], "cannot write 'no/such/folder/x.png': No such file"),
         (["--bogus"], "unrecognized arguments: --bogus"),
-        (["more"], "unrecognized arguments: more"),
+        (["more"], "invalid choice: 'more' (choose from"),
+        (["doctor", "more"], "unrecognized arguments: more"),
     ],
 )
 def test_bad_arguments_get_a_usage_line_before_anything_runs(
