@@ -1,7 +1,7 @@
 """Which tests are sweeps: `pytest` runs a part of them, and CI the rest.
 
 A sweep tries one promise in many situations, or waits for other processes. So that `pytest` ends
-within six minutes on two cores, it runs every sixteenth case of a sweep and none of a single long
+within six minutes on two cores, it runs every 24th case of a sweep and none of a single long
 test; `pytest -m sweep` runs the others, `pytest -m "not slow"` both, and `.ci/run` one after the
 other. What is here took more than a second and a half in all.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-EVERY = 16
+EVERY = 24
 
 
 def in_sweeps(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
@@ -37,7 +37,10 @@ def _key(item: pytest.Item) -> tuple[str, str]:
 
 
 SWEEPS: dict[str, str] = {
-    "notebooks": "04_training.ipynb 05_placement_and_scale.ipynb 06_from_tensorflow.ipynb",
+    "notebooks": """
+        02_control_flow.ipynb 04_training.ipynb 05_placement_and_scale.ipynb
+        06_from_tensorflow.ipynb
+    """,
     "tests/autodiff/test_recording.py": """
         test_a_replay_of_operations_met_before_is_compiled_from_the_second_time
         test_a_replay_of_new_operations_is_compiled_at_once
@@ -49,7 +52,10 @@ SWEEPS: dict[str, str] = {
         test_the_value_under_a_tape_keeps_its_rule_for_every_derivative
     """,
     "tests/autodiff/test_scaling.py": "test_both_factors_have_derivatives",
-    "tests/autodiff/test_tape.py": "test_a_hessian_from_a_jacobian_of_a_gradient",
+    "tests/autodiff/test_tape.py": """
+        test_a_hessian_from_a_jacobian_of_a_gradient test_batch_jacobian
+        test_jacobian_of_a_variable_and_a_structure
+    """,
     "tests/autodiff/test_tape_anywhere.py": """
         test_a_function_with_a_rule_for_batches_of_many_sizes test_a_linen_module_under_a_tape
         test_a_penalty_on_the_gradient test_an_array_of_the_tape_closed_over_by_any_transform
@@ -90,6 +96,7 @@ SWEEPS: dict[str, str] = {
         test_a_setting_gives_the_numbers_of_a_function_that_never_saw_another
         test_under_another_setting_another_program_runs
     """,
+    "tests/compiler/test_executable.py": "test_the_end_of_the_interpreter_is_silent",
     "tests/compiler/test_signature.py": "test_two_equal_objects_with_variables_are_two_objects",
     "tests/console/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
     "tests/control/test_control.py": """
@@ -98,7 +105,9 @@ SWEEPS: dict[str, str] = {
         test_nothing_leaks test_tensor_arrays_that_were_never_written
     """,
     "tests/control/test_vmap_index.py": """
-        test_it_advances_by_what_the_example_drew_that_drew_most test_nested_maps
+        test_examples_draw_different_values_and_the_generator_advances_once
+        test_it_advances_by_what_the_example_drew_that_drew_most test_keys_seeds_and_initializers
+        test_nested_maps test_no_example_draws_what_is_drawn_outside test_other_axes_and_no_examples
         test_over_all_examples_they_are_distributed_as_they_should
     """,
     "tests/core/test_checks.py": """
@@ -109,10 +118,12 @@ SWEEPS: dict[str, str] = {
         test_a_read_in_a_transform_in_our_frames_is_not_a_constant
         test_an_inner_function_that_is_used_again_reads_again
     """,
-    "tests/core/test_indices.py": "test_an_index_out_of_range_fails_the_step",
+    "tests/core/test_indices.py": """
+        test_an_index_out_of_range_fails_the_step test_what_is_not_wrong
+    """,
     "tests/core/test_state.py": "test_under_grad_through_three_training_steps",
     "tests/core/test_store.py": "test_no_operator_returns_the_memory_of_a_variable",
-    "tests/core/test_variable.py": "test_jax_takes_it_for_an_array",
+    "tests/core/test_variable.py": "test_64_bit_everywhere test_jax_takes_it_for_an_array",
     "tests/core/test_variable_writes.py": """
         test_operators_that_assign test_parts_read_and_change_as_in_numpy
         test_powers_in_place_are_those_of_a_known_exponent test_scattering
@@ -135,8 +146,8 @@ SWEEPS: dict[str, str] = {
         test_every_epoch_has_each_image_at_most_once test_in_a_terminal_there_is_a_bar_with_the_loss
         test_it_recognises_the_held_out_digits test_one_trace_does_it_all test_the_report
         test_the_same_seed_gives_the_same_losses_and_another_one_others
-        test_the_step_by_hand_is_the_same_step test_what_it_says_it_drew_is_there
-        test_without_matplotlib_it_says_so_and_trains
+        test_the_step_by_hand_is_the_same_step test_the_step_is_one_program_with_the_optimizer_in_it
+        test_what_it_says_it_drew_is_there test_without_matplotlib_it_says_so_and_trains
     """,
     "tests/devices/test_mesh.py": "test_a_transformer_block_trains_as_on_one_device",
     "tests/export/test_export.py": """
@@ -156,8 +167,9 @@ SWEEPS: dict[str, str] = {
         test_a_cell_carries test_a_linen_model_trains_as_in_flax_to_the_bit
         test_an_nnx_model_trains_as_in_flax_to_the_bit test_eager_compiled_and_pure_are_one
         test_examples_of_a_map_draw_different_values
-        test_lifted_transforms_work_and_their_draws_are_seen test_seeds_are_those_of_flax
-        test_streams_of_nnx_go_on_and_can_begin_anew
+        test_lifted_transforms_work_and_their_draws_are_seen
+        test_loops_and_branches_draw_as_python_does test_pure_models_train_side_by_side
+        test_seeds_are_those_of_flax test_streams_of_nnx_go_on_and_can_begin_anew
     """,
     "tests/losses/test_losses.py": """
         test_the_functions_are_those_of_tensorflow test_values_and_gradients_are_those_of_tensorflow
@@ -165,7 +177,7 @@ SWEEPS: dict[str, str] = {
     "tests/metrics/test_metrics.py": """
         test_as_a_pure_function_they_do_the_same_and_change_nothing
         test_build_makes_the_state_beforehand test_compiled_they_do_what_they_do_eagerly
-        test_edges_are_those_of_tensorflow
+        test_confusion_matrices test_edges_are_those_of_tensorflow
         test_labels_of_a_narrow_dtype_are_below_any_number_of_classes
         test_large_numbers_of_one_batch_do_not_swallow_small_ones
         test_one_large_batch_is_summed_as_in_float64 test_reset_copy_pickle_and_merge
@@ -177,14 +189,16 @@ SWEEPS: dict[str, str] = {
         test_a_function_may_be_an_extra_argument
         test_a_generator_and_a_discriminator_learn_in_one_compiled_step
         test_a_narrow_variable_takes_the_step_of_a_wide_one
+        test_a_scale_may_be_beyond_the_dtype_of_a_variable
         test_copies_of_model_and_optimizer_stay_tied test_gradients_of_small_floats_update_float32
-        test_optax_is_not_imported_for_rules_that_are_not_its_own
-        test_the_updates_are_those_of_optax_to_the_bit test_the_updates_are_those_of_tensorflow
+        test_limits_of_norms test_optax_is_not_imported_for_rules_that_are_not_its_own
+        test_steps_go_into_a_scan test_the_updates_are_those_of_optax_to_the_bit
+        test_the_updates_are_those_of_tensorflow
         test_updates_are_computed_where_dtypes_are_not_mixed
         test_variables_of_bfloat16_keep_their_dtype
     """,
     "tests/parallel/test_processes.py": """
-        test_a_killed_worker_leaves_no_trace_in_the_values
+        test_a_cluster_is_asked test_a_killed_worker_leaves_no_trace_in_the_values
         test_a_training_run_goes_on_with_fewer_workers test_an_error_in_one_process_ends_all_at_once
         test_two_processes_compute_together_until_they_are_told_to_leave
         test_variables_on_several_processes_are_saved_by_all_and_restored_by_one
@@ -199,6 +213,7 @@ SWEEPS: dict[str, str] = {
         test_global_generator_and_stateless_functions_agree test_integers test_kolmogorov_smirnov
         test_logits_of_few_bits_prefer_no_class test_parameters_broadcast test_shapes
         test_the_end_of_a_range_may_be_one_more_than_the_largest test_the_same_stream_everywhere
+        test_uniform_stays_below_its_bound
     """,
     "tests/reliability/test_fork.py": """
         test_a_process_forked_before_jax_is_used_computes
@@ -221,18 +236,24 @@ SWEEPS: dict[str, str] = {
         test_a_compiled_function_is_traced_once_for_open_sizes
         test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
     """,
+    "tests/tensorboard/test_tensorboard.py": "test_at_the_end_of_python_too",
     "tests/tensors/test_array_like.py": """
         test_an_operand_may_be_written_to_afterwards test_operators test_operators_with_numbers
     """,
     "tests/test_benchmarks.py": "test_they_run",
+    "tests/test_config.py": """
+        test_a_folder_is_used_from_the_call_on
+        test_another_process_compiles_nothing_that_is_in_the_folder
+    """,
     "tests/test_conformance.py": "test_it_does_the_same_as_eagerly",
     "tests/test_mistakes.py": "test_all_lines_are_shown_when_asked_for",
     "tests/test_properties.py": "test_eager_is_compiled_is_pure test_the_tape_is_jax_grad",
     "tests/test_safety.py": """
-        test_callbacks_may_read_and_are_told_not_to_write
+        test_callbacks_may_read_and_are_told_not_to_write test_interrupts_leave_all_or_nothing
         test_what_reads_variables_reads_those_of_one_moment
     """,
     "tests/tf/test_tf_config.py": "test_settings_before_the_start_and_after",
+    "tests/tf/test_tf_data_iterator.py": "test_a_saved_iterator_goes_on_where_it_was",
     "tests/tf/test_tf_experimental_numpy.py": """
         test_operators_promote_when_asked_for test_random_values
     """,

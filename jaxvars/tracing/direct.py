@@ -11,7 +11,8 @@ Rules this file keeps:
   change, are equal in each bit, under the same settings of JAX;
 - a program is used if it has few operations, closes over no array, has neither effects nor rules of
   a user's, and gives the type of array that the function gave. Else the call takes its usual way;
-- a look-up stays visible: its gradient may be sparse.
+- look-ups stay visible, and copies and casts, which pass on what is looked up: the gradient may be
+  sparse.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from jaxvars.tracing.recorder import Equation, Listener, Recorder
 from jaxvars.typing import Array
 
 _PLAIN = frozenset({type(None), bool, int, float, str})
+_PASSING = frozenset({"copy", "convert_element_type", "jit"})
 _LEARNED = 128  # kinds of arguments of one function: to trace takes milliseconds
 _CONCRETE: set[type] = {np.ndarray}
 
@@ -121,11 +123,13 @@ def _type_of(value: Array) -> Hashable:
 
 
 def _is_simple(program: Any) -> bool:
+    inside = jaxprs.primitives_in(program)
     return (
         jaxprs.is_light(program, FEW)
         and not program.consts
         and not jaxprs.hidden_arrays(program)
         and not jaxprs.has_users_rule(program)
         and not jaxprs.is_single("jit", {"jaxpr": program})
-        and "gather" not in jaxprs.primitives_in(program)
+        and "gather" not in inside
+        and not inside <= _PASSING
     )
