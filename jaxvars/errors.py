@@ -106,8 +106,8 @@ class JaxvarsError(Exception):
 
     def _render_traceback_(self) -> list[str]:  # IPython asks for it
         shorten(self)
-        shell: Any = _find_shell()
-        return shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
+        show = _find_shell().InteractiveTB.structured_traceback
+        return show(type(self), self, self.__traceback__)
 
 
 @final

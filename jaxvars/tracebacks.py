@@ -12,8 +12,10 @@ from types import TracebackType
 
 import jax
 
+JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
 _HIDDEN = (
-    *(str(Path(file).parent) + os.sep for file in (__file__, jax.__file__)),
+    str(Path(__file__).parent) + os.sep,
+    JAX_FOLDER,
     contextlib.__file__,
     "<a compiled",  # code that is written for compiled functions
 )

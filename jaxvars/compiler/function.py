@@ -28,7 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import jax
 import numpy as np
@@ -72,6 +72,8 @@ from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array
+
+_Names: TypeAlias = list[tuple[str, str]]  # of traced leaves: the argument's, and its own
 
 
 @final
@@ -267,8 +269,9 @@ class Function:
         start = time.perf_counter()
         try:
             self._in_progress.append(call.key)
+            names = self._signature.traced_names(call.key)
             filled = self._fill_sizes(call)
-            staged = self._stage(call, real) if filled is None else filled
+            staged = self._stage(call, real, names) if filled is None else filled
         finally:
             self._in_progress.pop()
         staged.rebuild.weaken(call.objects)
@@ -280,7 +283,7 @@ class Function:
             staged,
             self._signature.name,
             donate=donate,
-            inputs=self._input_shardings(call),
+            inputs=self._input_shardings(call, names),
             values=call.values,
         )
         self._check_donation(entry)
@@ -311,8 +314,7 @@ class Function:
     def _open_entry(self, found: Opened) -> Executable:
         return self._entries.get(found.call.key) or self._make(found.call, found)
 
-    def _input_shardings(self, call: Call) -> InputShardings:
-        names = self._signature.traced_names(call.key)
+    def _input_shardings(self, call: Call, names: _Names) -> InputShardings:
         shapes = map(np.shape, call.values)
         given = self._in_shardings
         specs = [
@@ -321,7 +323,7 @@ class Function:
         ]
         return InputShardings([name for _, name in names], specs)
 
-    def _stage(self, call: Call, real: Opened | None) -> Staged:
+    def _stage(self, call: Call, real: Opened | None, names: _Names) -> Staged:
         def run(*values: Array) -> Any:
             args, kwargs = call.rebuild(values)
             with named_conditions(), boxing(None):
@@ -332,7 +334,7 @@ class Function:
             return result
 
         called = f"{self._signature.name} at {line_of_function(self.python_function)}"
-        describe(run, called, [name for _, name in self._signature.traced_names(call.key)])
+        describe(run, called, [name for _, name in names])
         objects = object_ids(call.key)
         refusal = (
             f"{self._signature.name} tried to create variables on non-first call. A compiled "

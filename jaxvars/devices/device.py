@@ -118,13 +118,16 @@ def find_device(name: str) -> Device:
     index = 0 if match["index"] in (None, "*") else int(match["index"])
     devices = list_devices(match["kind"])
     if not devices and match["kind"].upper() not in _KINDS:
-        have = ", ".join(map(short_name, list_devices()))
-        raise DeviceError(f"{name!r} names no kind of device; there are: {have}.")
+        raise DeviceError(f"{name!r} names no kind of device; there are: {_name_all()}.")
     return devices[index] if index < len(devices) else _fall_back(name)
 
 
+def _name_all() -> str:
+    return ", ".join(map(short_name, list_devices()))
+
+
 def _fall_back(name: str) -> Device:
-    have = ", ".join(map(short_name, list_devices()))
+    have = _name_all()
     if not _soft:
         raise DeviceError(
             f"There is no device {name!r}; there are: {have}. Use one of these, or let "

@@ -21,7 +21,14 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable
-from jaxvars.optimizers.checks import Pairs, check_options, checked_pairs, checked_variables
+from jaxvars.optimizers.checks import (
+    Pairs,
+    check_options,
+    checked_pairs,
+    checked_variables,
+    is_list,
+    trainable_in,
+)
 from jaxvars.optimizers.keeper import Keeper
 from jaxvars.optimizers.slots import Swap
 from jaxvars.optimizers.step import AVERAGE, run_step
@@ -95,7 +102,7 @@ class Optimizer(Keeper, ABC):
 
         Args:
             loss: a function of no arguments that computes it, or the loss and its `tape`.
-            var_list: the variables, or a model that has them as `trainable_variables`.
+            var_list: the variables, or a model: those that can be trained.
             tape: what has recorded the loss.
 
         Returns:
@@ -112,8 +119,8 @@ class Optimizer(Keeper, ABC):
 
         Differs from TensorFlow: returns the loss.
         """
-        given: Any = getattr(var_list, "trainable_variables", var_list)
-        variables = checked_variables(given)
+        found = var_list if is_list(var_list) else trainable_in(var_list).values()
+        variables = checked_variables(found)
         if tape is None:
             if not callable(loss):
                 raise TypeError(

@@ -260,16 +260,8 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
     except NotATensorError:
         raise
     except (ValueError, TypeError, OverflowError) as error:
-        lengths = _row_lengths(value)
-        raise NotATensorError(
-            f"{what} cannot become a tensor: "
-            + (
-                f"its rows have {lengths[0]} and {lengths[1]} elements. Pad the shorter ones, or "
-                "make a Variable of each."
-                if lengths
-                else f"{error}"
-            )
-        ) from None
+        why = _unequal_rows(value) or error
+        raise NotATensorError(f"{what} cannot become a tensor: {why}") from None
     if array.dtype.kind == "O":
         _check_objects(array, value, what)
     if array.dtype.kind in "SU" and not _is_text(value):
@@ -290,15 +282,18 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
     return array
 
 
-def _row_lengths(value: object) -> list[int]:
-    """Return two lengths that the rows of a nested list have; none if all have one."""
-    rows = (
-        [row for row in value if isinstance(row, list | tuple)]
-        if isinstance(value, list | tuple)
-        else []
-    )
+def _unequal_rows(value: object) -> str:
+    """Return what to say of a nested list whose rows have several lengths; nothing of others."""
+    if not isinstance(value, list | tuple):
+        return ""
+    rows = [row for row in value if isinstance(row, list | tuple)]
     lengths = list(dict.fromkeys(map(len, rows)))
-    return lengths[:2] if lengths[1:] else next(filter(None, map(_row_lengths, rows)), [])
+    if lengths[1:]:
+        return (
+            f"its rows have {lengths[0]} and {lengths[1]} elements. Pad the shorter ones, or make "
+            "a Variable of each."
+        )
+    return next(filter(None, map(_unequal_rows, rows)), "")
 
 
 def _check_objects(array: np.ndarray, value: object, what: str) -> None:

@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, final
 
 import jax
@@ -30,7 +28,7 @@ from jax.extend import core as jex
 from jax.extend import linear_util
 from jax.extend.core.primitives import copy_p
 
-from jaxvars.tracebacks import shorten
+from jaxvars.tracebacks import JAX_FOLDER, shorten
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.typing import Array, Aval
 
@@ -144,9 +142,6 @@ def put_back() -> bool:
         frame = frame.f_back
     at(ROOTS.innermost()).__enter__()
     return True
-
-
-JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
 
 
 def restored(error: BaseException) -> BaseException:
@@ -292,7 +287,6 @@ shapes. Such a trace holds the values of variables that were read in it, as cons
 """
 
 
-_COUNT = itertools.count(1)
 _KEPT = 4096  # settings that are known at a time
 _FUNCTION = linear_util.wrap_init(
     lambda: None, debug_info=jex.DebugInfo("settings", "settings", (), None)
@@ -300,15 +294,23 @@ _FUNCTION = linear_util.wrap_init(
 _SETTING = threading.RLock()  # so that two threads give the same settings the same number
 
 
-def _new_number(*_: Any) -> int:
-    number = next(_COUNT)
-    if number % _KEPT == 0:
-        _forget()
-    return number
+def _one_for_settings(make: Callable[[], T]) -> Any:
+    """Return a function that gives what `make` made for JAX's settings and what else it is told."""
+    made = itertools.count(1)
+
+    def new(*_: Any) -> T:
+        if next(made) % _KEPT == 0:
+            forget()
+        return make()
+
+    found: Any = linear_util.cache(new)  # JAX keeps one for each state of its settings
+    forget = found.cache_clear
+    return found
 
 
-_number: Any = linear_util.cache(_new_number)  # JAX keeps one for each state of its settings
-_forget, _number.cache_clear = _number.cache_clear, lambda: None  # `jax.clear_caches()` keeps them
+_number = _one_for_settings(itertools.count(1).__next__)
+_number.cache_clear = lambda: None  # `jax.clear_caches()` keeps them
+_table = _one_for_settings(dict[Any, Any])
 
 
 def settings() -> int:
@@ -325,21 +327,12 @@ def settings() -> int:
         return _number(_FUNCTION, devices, key_maker(), numbers_are_checked())
 
 
-def _new_table(*_: Any) -> dict[Any, Any]:
-    if next(_COUNT) % _KEPT == 0:
-        _tables.cache_clear()
-    return {}
-
-
-_tables: Any = linear_util.cache(_new_table)
-
-
 def table_for_settings() -> dict[Any, Any]:
     """Return a dict that is for JAX's settings now; to be called where `EVAL` is current.
 
     It is empty again after `jax.clear_caches()`.
     """
-    return _tables(_FUNCTION, key_maker())
+    return _table(_FUNCTION, key_maker())
 
 
 def key_maker() -> str:

@@ -26,8 +26,8 @@ import numpy as np
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.context import EVAL, Tracer, at, place, table_for_settings
 from jaxvars.tracing.identity import exact
-from jaxvars.tracing.operations import FEW, Operation, new_key
-from jaxvars.tracing.recorder import Equation, Listener, Recorder
+from jaxvars.tracing.operations import Operation, is_small, new_key
+from jaxvars.tracing.recorder import Recorder
 from jaxvars.typing import Array
 
 _PLAIN = frozenset({type(None), bool, int, float, str})
@@ -63,7 +63,7 @@ class Direct:
                         return self._call(*args)
                     operation = self._find(inputs, args, others)
                     if operation is not None:
-                        return _run(operation, inputs, listener)
+                        return recorder.tell(operation, inputs)[0]
         return self._call(*args)
 
     def _find(
@@ -101,11 +101,6 @@ class Direct:
         return operation
 
 
-def _run(operation: Operation, inputs: Sequence[Array], listener: Listener) -> Array:
-    kept = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
-    return listener.run(Equation(operation, kept), False)[0]
-
-
 def _is_array(value: Any) -> bool:
     kind = value.__class__
     if kind not in _CONCRETE and isinstance(value, jax.Array) and not isinstance(value, Tracer):
@@ -125,10 +120,7 @@ def _type_of(value: Array) -> Hashable:
 def _is_simple(program: Any) -> bool:
     inside = jaxprs.primitives_in(program)
     return (
-        jaxprs.is_light(program, FEW)
-        and not program.consts
-        and not jaxprs.hidden_arrays(program)
-        and not jaxprs.has_users_rule(program)
+        is_small(program)
         and not jaxprs.is_single("jit", {"jaxpr": program})
         and "gather" not in inside
         and not inside <= _PASSING

@@ -18,7 +18,7 @@ import numpy as np
 from jax.extend import core as jex
 from jax.extend.core.primitives import copy_p
 
-from jaxvars.tracing.context import JAX_FOLDER
+from jaxvars.tracebacks import JAX_FOLDER
 from jaxvars.tracing.identity import Same, exact, held
 from jaxvars.typing import Array
 

@@ -110,7 +110,7 @@ def known(primitive: Any, params: dict[str, Any]) -> Operation | None:
         found = _KNOWN[key]
         _KNOWN.move_to_end(key)
     except KeyError:
-        if key is None or not (_is_small(params) if is_jit else _is_plain(params)):
+        if key is None or not (_is_small_call(params) if is_jit else _is_plain(params)):
             return None
         make = _Jitted if is_jit else bound
         found = Operation(primitive.name, make(primitive, params), params)
@@ -134,9 +134,8 @@ def _is_plain(params: dict[str, Any]) -> bool:
     return not any(map(callable, params.values())) and not any(jaxprs.inner_jaxprs(params))
 
 
-def _is_small(params: dict[str, Any]) -> bool:
-    """Return whether a jitted function is nothing but a few operations of JAX's own."""
-    closed = params["jaxpr"]
+def is_small(closed: Any) -> bool:
+    """Return whether a program is nothing but a few operations of JAX's own."""
     if closed not in _SMALL:
         _SMALL[closed] = (
             jaxprs.is_light(closed, FEW)
@@ -144,7 +143,13 @@ def _is_small(params: dict[str, Any]) -> bool:
             and not jaxprs.hidden_arrays(closed)
             and not jaxprs.has_users_rule(closed)
         )
-    return _SMALL[closed] and jaxprs.asks_nothing(params) and not any(params["donated_invars"])
+    return _SMALL[closed]
+
+
+def _is_small_call(params: dict[str, Any]) -> bool:
+    """Return whether a jitted function is a small program and nothing else."""
+    asks = not jaxprs.asks_nothing(params) or any(params["donated_invars"])
+    return is_small(params["jaxpr"]) and not asks
 
 
 def bound(primitive: Any, params: dict[str, Any]) -> Callable[..., list[Array]]:

@@ -202,9 +202,13 @@ class Recorder(PassThrough):
         with at(self.parent):
             if self.listener is None or not self.listener.wants(inputs):
                 return operation.function(*inputs)
-            kept = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
-            equation = Equation(operation, kept)  # the caller may write to its own
-            return self.listener.run(equation, self._staged)
+            return self.tell(operation, inputs)
+
+    def tell(self, operation: Operation, inputs: Sequence[Array]) -> list[Array]:
+        """Have the listener run an operation of interest; the parent is current."""
+        kept = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
+        equation = Equation(operation, kept)  # the caller may write to its own
+        return self.listener.run(equation, self._staged)
 
 
 @final

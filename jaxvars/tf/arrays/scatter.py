@@ -41,7 +41,7 @@ def _put(x: Array, indices: Array, new: Array, how: str) -> Array:
     depth = indices.shape[-1]
     sizes = jnp.asarray(x.shape[:depth], indices.dtype)
     key = jnp.where(indices < 0, sizes, indices)  # JAX would count from the end
-    return _replace_compiled(x, key, new) if how == "set" else _at(x, key, how)(new, mode="drop")
+    return _replace(x, key, new) if how == "set" else _at(x, key, how)(new, mode="drop")
 
 
 def _at(x: Array, key: Array, how: str) -> Any:
@@ -61,9 +61,6 @@ def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
     is_new = _at(jnp.zeros(x.shape, bool), key, "set")(True, mode="drop")
     kept = jnp.where(is_new, 0, tangents[0])
     return _replace(*primals), _at(kept, key, "add")(tangents[2], mode="drop")
-
-
-_replace_compiled = jax.jit(_replace)
 
 
 def _whole(x: Array, new: Array, how: str) -> Array:
