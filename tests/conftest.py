@@ -69,6 +69,9 @@ def pytest_collection() -> Iterator[object]:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == ROOT / "notebooks" / "ko":  # the same cells as in English
+            item.add_marker("slow")
     for item in in_sweeps(items):
         item.add_marker("sweep")
 
