@@ -140,8 +140,12 @@ def _advise(name: str) -> str:
         return f" It is {_RENAMED[name]} now."
     if name in _ELSEWHERE:
         return f" Use {_ELSEWHERE[name]}."
+    from jax import numpy as jnp
+
     from jaxvars.display.text import did_you_mean
 
+    if hasattr(jnp, name):
+        return f" Use jnp.{name}."
     return did_you_mean(name, __all__)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxvars.demo import train as _demo
+from jaxvars.demo import words
 from jaxvars.demo.doctor import report
 from jaxvars.launch.options import whole_number
 
@@ -40,8 +41,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "command",
         nargs="?",
-        choices=["doctor"],
-        help="instead of that, say what is installed here, and what is slow or wrong",
+        choices=["tour", "doctor"],
+        help="instead of that, lead through the words of the library (tour), or say what is "
+        "installed here, and what is slow or wrong (doctor)",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
@@ -77,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        if options.command == "doctor":
+        if options.command == "tour":
+            words.run()
+        elif options.command == "doctor":
             print(report())
         else:
             _demo.run(epochs=options.epochs, seed=options.seed, save=options.save)

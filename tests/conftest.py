@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from sweeps import in_sweeps
+from sweeps import mark_sweeps
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -69,11 +69,7 @@ def pytest_collection() -> Iterator[object]:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent == ROOT / "notebooks" / "ko":  # the same cells as in English
-            item.add_marker("slow")
-    for item in in_sweeps(items):
-        item.add_marker("sweep")
+    mark_sweeps(items)
 
 
 @pytest.fixture(scope="module", autouse=True)

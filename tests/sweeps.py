@@ -3,13 +3,13 @@
 A sweep tries one promise in many situations, or waits for other processes. So that `pytest` ends
 within six minutes on two cores, it runs every 24th case of a sweep and none of a single long
 test; `pytest -m sweep` runs the others, `pytest -m "not slow"` both, and `.ci/run` one after the
-other. What is here took more than a second and a half in all.
+other. Of the longest a part is slow, too. What is here took more than a second and a half in all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -17,18 +17,29 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 EVERY = 24
 FIRST = "notebooks/01_variables.ipynb"  # the one notebook that `pytest` runs
+THIRD = {  # sweeps of many cases of one kind
+    "test_a_tape_inside_around_and_both", "test_a_transform_of_the_pure_function_is_mathematics",
+    "test_compiled_gradients_are_eager", "test_compiled_is_eager",
+    "test_eager_is_compiled_is_pure", "test_gradients_equal_jax_grad",
+    "test_no_operator_returns_the_memory_of_a_variable", "test_statistics",
+    "test_through_assigns_is_the_gradient_of_the_pure_function",
+}  # fmt: skip
+"""Of these CI runs every third case, and `pytest -m slow` the others."""
 
 
-def in_sweeps(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """Return the cases of sweeps that `pytest` leaves to CI."""
+def mark_sweeps(items: Iterable[pytest.Item]) -> None:
+    """Mark the cases of sweeps that `pytest` leaves to CI, and those that both leave out."""
     names = {(file, name) for file, text in SWEEPS.items() for name in text.split()}
     seen: Counter[tuple[str, str]] = Counter()
     for item in items:
         path = item.path.relative_to(ROOT).as_posix()
         key = path, getattr(item, "originalname", item.name)
         seen[key] += key in names or (path.startswith("notebooks/") and path != FIRST)
-        if seen[key] % EVERY and not item.get_closest_marker("slow"):
-            yield item
+        if path.startswith("notebooks/ko/"):  # the cells of the English ones
+            item.add_marker("slow")
+        elif seen[key] % EVERY and not item.get_closest_marker("slow"):
+            is_one_of_many = key[1] in THIRD and hasattr(item, "callspec")
+            item.add_marker("slow" if is_one_of_many and seen[key] % 3 else "sweep")
 
 
 SWEEPS: dict[str, str] = {

@@ -109,6 +109,18 @@ MISTAKES = {
     "to be reshaped": Mistake(
         "v.assign(jnp.ones((3, 1)))", "ShapeError", ("jnp.reshape(value, (3,))",)
     ),
+    "several values": Mistake(
+        "jv.Variable([1, 1], [2, 3])",
+        "TypeError",
+        ("one value", "Cell In[1], line 1", "jv.Variable([[1, 1], [2, 3]])"),
+    ),
+    "an operand": Mistake(
+        "v @ jnp.ones(2)", "TypeError", ("(3,) and (2,)", "The Variable 'w' is float32[3]")
+    ),
+    "PyTorch's words": Mistake(
+        "v.detach()", "AttributeError", ("Use jax.lax.stop_gradient(v.value)",)
+    ),
+    "NumPy's words": Mistake("jv.zeros(2)", "AttributeError", ("Use jnp.zeros.",)),
     "a float for integers": Mistake(
         'jv.Variable(1, name="n").assign(0.5)',
         "DtypeError",
@@ -136,6 +148,11 @@ MISTAKES = {
         "jv.optimizers.SGD(0.1).apply_gradients([(v, x)])",
         "TypeError",
         ("Gradients come first: apply_gradients(zip(gradients, variables))",),
+    ),
+    "two arguments": Mistake(
+        "jv.optimizers.SGD(0.1).apply_gradients([v], [x])",
+        "TypeError",
+        ("one argument", "Write apply_gradients(zip(gradients, variables))"),
     ),
     "a gradient of another shape": Mistake(
         "jv.optimizers.SGD(0.1).apply_gradients([(x[:2], v)])",
@@ -184,10 +201,10 @@ def run(environment: dict[str, str], programs: dict[str, str]) -> dict[str, Any]
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_explained(name: str, shown: dict[str, list[str]]) -> None:
-    error, message, _ = shown[name]
+    error, message, text = shown[name]
     assert error == MISTAKES[name].error
     for words in MISTAKES[name].words:
-        assert words in message
+        assert words in message or words in text  # notes are shown below the message
 
 
 @pytest.mark.parametrize(

@@ -28,17 +28,18 @@ import numpy as np
 
 from jaxvars.core.cells import NAMES, Cell
 from jaxvars.core.frame import FRESH
-from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
+from jaxvars.core.frames import LOCAL, is_interrupting_trace, outside
 from jaxvars.core.indices import check_index, plain_index
+from jaxvars.core.initial import check_arguments, initial
 from jaxvars.core.scatter import Scattered
 from jaxvars.devices.device import dump_sharding, load_sharding
-from jaxvars.devices.mesh import on_mesh, sharding_for
+from jaxvars.devices.mesh import sharding_for
 from jaxvars.display import repr as _display
-from jaxvars.errors import ShapeError, UninitializedError, user_line
+from jaxvars.errors import UninitializedError, user_line
 from jaxvars.tensors.array_like import ArrayProxy, processes_of, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, is_string
 from jaxvars.tensors.spec import TensorSpec
-from jaxvars.tensors.tensor import as_operand, broadcasts, fit, is_host, to_tensor
+from jaxvars.tensors.tensor import as_operand, fit, is_host
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.typing import Array, ArrayLike, DTypeLike
@@ -78,6 +79,7 @@ class Variable(Scattered):
     Args:
         initial_value: a number, string, (nested) list, NumPy or JAX array, another Variable
             (its value is copied), or a callable that returns one of these.
+        *more: nothing; several values are refused with advice.
         trainable: whether a GradientTape watches it by itself.
         name: any string; need not be unique. Open name scopes come before it.
         dtype: as inferred when None: 3.14 is float32, [1, 2] int32, "abc" string.
@@ -110,19 +112,18 @@ class Variable(Scattered):
     def __init__(
         self,
         initial_value: ArrayLike | Callable[[], ArrayLike],
-        *,
+        *more: NoReturn,
         trainable: bool = True,
         name: str | None = None,
         dtype: DTypeLike | None = None,
         shape: int | tuple[int, ...] | None = None,
         sharding: Any = None,
     ) -> None:
-        if not isinstance(name, str | None):
-            raise TypeError(f"The name of a variable is a string, not {name!r}.")
+        check_arguments(name, initial_value, more)
         refuse_if_forked("A variable is created")
         name = "/".join((*NAMES.value, name or DEFAULT_NAME))
         self.trainable = bool(trainable)
-        make = functools.partial(_initial, initial_value, dtype, shape, name)
+        make = functools.partial(initial, initial_value, dtype, shape, name)
         with context.restoring(), context.evaluating():
             value = outside(make) if is_interrupting_trace() else make()
         if is_string(value.dtype):
@@ -384,39 +385,6 @@ jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _
 
 
 # ---------------------------------------------------------------- helpers
-def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: str) -> Array:
-    """Return the first value, in memory that nothing else holds."""
-    what = f"the initial value of variable {name!r}"
-    if callable(given) and not isinstance(given, ArrayProxy):
-        value = lifted(lambda: _to_owned(unwrap(given()), dtype, what))
-    else:
-        value = _to_owned(unwrap(given), dtype, what)
-    if shape is None:
-        return value
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if None in sizes:
-        raise ShapeError(
-            f"The shape {sizes} of variable {name!r} has an unknown size, None: a variable has one "
-            f"shape, which it keeps. Write the sizes, or leave `shape` out: it is {value.shape}."
-        )
-    return _broadcast(value, sizes, name)
-
-
-def _to_owned(given: Any, dtype: Any, what: str) -> Array:
-    """Return a value as a tensor, in memory that no other code can donate."""
-    value = to_tensor(given, dtype, what=what)
-    return value if is_host(given) else context.fresh(on_mesh(value))
-
-
-def _broadcast(value: Array, shape: tuple[int, ...], name: str) -> Array:
-    if not broadcasts(value.shape, shape):
-        raise ShapeError(
-            f"The initial value of variable {name!r} has shape {value.shape}, which does not "
-            f"broadcast to the requested shape, {shape}."
-        )
-    return (np if isinstance(value, np.ndarray) else jnp).broadcast_to(value, shape).copy()
-
-
 def _format_value(value: Array | None) -> str:
     if value is None or context.is_tracer(value):
         return "(traced)"

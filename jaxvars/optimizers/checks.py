@@ -109,8 +109,13 @@ def _check_variable(variable: Any) -> None:
         )
 
 
-def checked_pairs(pairs: Pairs) -> list[tuple[Array, Variable]]:
-    """Return the pairs that have a gradient; warn of the others."""
+def checked_pairs(pairs: Pairs, *more: object) -> list[tuple[Array, Variable]]:
+    """Return the pairs that have a gradient; warn of the others, and refuse what is not pairs."""
+    if more:
+        raise TypeError(
+            "apply_gradients takes one argument, pairs of a gradient and its variable. Write "
+            "apply_gradients(zip(gradients, variables))."
+        )
     listed = list(pairs)
     if not listed:
         raise ValueError(

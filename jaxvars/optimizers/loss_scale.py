@@ -8,7 +8,7 @@ halved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import jax.numpy as jnp
 
@@ -97,17 +97,18 @@ class LossScaleOptimizer(Optimizer):
         loss = jnp.asarray(loss)
         return loss * self.dynamic_scale.value.astype(loss.dtype)
 
-    def apply_gradients(self, grads_and_vars: Pairs, **extra: Any) -> Variable:
+    def apply_gradients(self, grads_and_vars: Pairs, *more: NoReturn, **extra: Any) -> Variable:
         """Update variables if all gradients are finite; adapt the scale.
 
         Args:
             grads_and_vars: pairs of a gradient of the scaled loss and a variable.
+            *more: nothing; variables that are a second argument are refused with advice.
             **extra: what the inner optimizer takes.
 
         Returns:
             `iterations`, which counts no skipped steps.
         """
-        pairs = checked_pairs(grads_and_vars)
+        pairs = checked_pairs(grads_and_vars, *more)
         with LOCAL.frame.alone():
             scale, count = self.dynamic_scale.value, self.step_counter.value
             unscaled = [(g.astype(wide(v)) / scale, v) for g, v in pairs]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -69,7 +69,7 @@ class Optimizer(Keeper, ABC):
 
     # ------------------------------------------------------------ updating
     @context.restoring()
-    def apply_gradients(self, grads_and_vars: Pairs, **extra: Any) -> Variable:
+    def apply_gradients(self, grads_and_vars: Pairs, *more: NoReturn, **extra: Any) -> Variable:
         """Update variables by their gradients, all of them or none.
 
         Assigns the variables, their slots and `iterations`. Variables that are not given, or
@@ -79,6 +79,7 @@ class Optimizer(Keeper, ABC):
             grads_and_vars: pairs, like `zip(gradients, variables)`; a gradient has the shape
                 of its variable, and any floating dtype. For a complex variable it is, as for
                 optax, the conjugate of what JAX and a tape call the gradient.
+            *more: nothing; variables that are a second argument are refused with advice.
             **extra: what the optax transformation takes, like `value`.
 
         Returns:
@@ -92,7 +93,7 @@ class Optimizer(Keeper, ABC):
             CreationError: in a compiled function, for a variable it meets for the first time on
                 another than its first call; `build` before that.
         """
-        return self._apply(checked_pairs(grads_and_vars), extra, None)
+        return self._apply(checked_pairs(grads_and_vars, *more), extra, None)
 
     @context.restoring()
     def minimize(

@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.text import did_you_mean, type_text
 from jaxvars.errors import DistributedError
 from jaxvars.tensors.tensor import check_uncut
+from jaxvars.tracebacks import shorten
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
 
@@ -28,6 +29,16 @@ T = TypeVar("T")
 
 BOXES: dict[type, Callable[[Any], Array]] = {}
 """Classes that are not a Face and stand for an array, and what returns that: `tf.Tensor` is one."""
+
+_ELSEWHERE = {
+    **dict.fromkeys(["set", "update", "copy_", "load"], "v.assign(value)"),
+    **dict.fromkeys(["detach", "stop_gradient"], "jax.lax.stop_gradient(v.value)"),
+    **dict.fromkeys(["backward", "grad"], "a jv.GradientTape: tape.gradient(loss, v)"),
+    **dict.fromkeys(["cpu", "cuda", "to"], "jv.place, or create it in `with jv.device(...)`"),
+    "requires_grad": "v.trainable",
+    "eval": "v.numpy()",
+}
+"""What is asked for by other libraries' names."""
 
 
 def unwrap(value: Any) -> Any:
@@ -57,8 +68,11 @@ def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         value, operand = self._look(), _operand(other)
         try:
             return compute(value, operand)
-        except (RuntimeError, ValueError):
+        except (RuntimeError, TypeError, ValueError) as error:
             if not (is_deleted(value) or is_deleted(operand)):
+                name = f" {self.name!r}" if hasattr(self, "name") else ""
+                error.add_note(f"The {type(self).__name__}{name} is {type_text(self)}.")
+                shorten(error)
                 raise
         return compute(self.value, _operand(unwrap(other)))
 
@@ -217,6 +231,8 @@ class ArrayProxy(ABC):
             raise AttributeError(f"{kind} has no attribute {name!r}.")
         if hasattr(jnp.ndarray, name):
             return getattr(self.value, name)
+        if name in _ELSEWHERE:
+            raise AttributeError(f"{kind} has no attribute {name!r}. Use {_ELSEWHERE[name]}.")
         hint = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
         raise AttributeError(f"{kind} has no attribute {name!r}.{hint}")
 

@@ -1,0 +1,60 @@
+"""The first value of a variable: what it may be made of, in memory that nothing else holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.core.frames import lifted
+from jaxvars.devices.mesh import on_mesh
+from jaxvars.errors import ShapeError, user_line
+from jaxvars.tensors.array_like import ArrayProxy, unwrap
+from jaxvars.tensors.tensor import broadcasts, is_host, to_tensor
+from jaxvars.tracing import context
+from jaxvars.typing import Array
+
+
+def check_arguments(name: Any, initial_value: Any, more: tuple[Any, ...]) -> None:
+    if not isinstance(name, str | None):
+        raise TypeError(f"The name of a variable is a string, not {name!r}.")
+    if more:
+        values = ", ".join(map(repr, (initial_value, *more)))
+        raise TypeError(
+            f"A variable has one value; {1 + len(more)} are given at {user_line()}. "
+            f"Write one list: jv.Variable([{values}]). Everything else is named, like dtype=..."
+        )
+
+
+def initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: str) -> Array:
+    """Return the first value, in memory that nothing else holds."""
+    what = f"the initial value of variable {name!r}"
+    if callable(given) and not isinstance(given, ArrayProxy):
+        value = lifted(lambda: _to_owned(unwrap(given()), dtype, what))
+    else:
+        value = _to_owned(unwrap(given), dtype, what)
+    if shape is None:
+        return value
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if None in sizes:
+        raise ShapeError(
+            f"The shape {sizes} of variable {name!r} has an unknown size, None: a variable has one "
+            f"shape, which it keeps. Write the sizes, or leave `shape` out: it is {value.shape}."
+        )
+    return _broadcast(value, sizes, name)
+
+
+def _to_owned(given: Any, dtype: Any, what: str) -> Array:
+    """Return a value as a tensor, in memory that no other code can donate."""
+    value = to_tensor(given, dtype, what=what)
+    return value if is_host(given) else context.fresh(on_mesh(value))
+
+
+def _broadcast(value: Array, shape: tuple[int, ...], name: str) -> Array:
+    if not broadcasts(value.shape, shape):
+        raise ShapeError(
+            f"The initial value of variable {name!r} has shape {value.shape}, which does not "
+            f"broadcast to the requested shape, {shape}."
+        )
+    return (np if isinstance(value, np.ndarray) else jnp).broadcast_to(value, shape).copy()
