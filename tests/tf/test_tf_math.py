@@ -121,6 +121,46 @@ def test_a_gradient_of_zero_stays_zero(run, name, expected):
 
 @RUNS
 @pytest.mark.parametrize(
+    ("function", "x", "expected"),
+    [
+        (tf.reduce_max, [1.0, NAN, 3.0], [NAN, NAN, NAN]),
+        (tf.reduce_min, [[1.0, NAN], [2.0, 1.0]], [[NAN, NAN], [NAN, NAN]]),
+        (lambda x: tf.reduce_max(x, 1), [[1.0, NAN], [2.0, 2.0]], [[NAN, NAN], [0.5, 0.5]]),
+        (lambda x: tf.reduce_max(x, (0, 2), keepdims=True), [[[1.0, 3.0]], [[3.0, 0.0]]],
+         [[[0.0, 0.5]], [[0.5, 0.0]]]),
+        (lambda x: tf.maximum(x, [1.0, 1.0, NAN]), [NAN, 1.0, 5.0], [0.0, 1.0, 0.0]),
+        (lambda x: tf.minimum([1.0, NAN, 1.0], x), [NAN, 5.0, 1.0], [1.0, 1.0, 0.0]),
+        (lambda x: tf.clip_by_value(x, 0.0, 2.0), [NAN, 2.0, 3.0, 0.0], [0.0, 1.0, 0.0, 1.0]),
+        (lambda y: tf.pow([0.0, 0.0, -1.0, NAN, 2.0], y), [0.0, -1.0, 0.5, 0.0, 1.0],
+         [0.0, NAN, NAN, 0.0, 2 * np.log(2)]),
+        (lambda x: tf.pow(x, [0.0, 2.0, 3.0, -1.0]), [2.0, 0.0, -2.0, 0.0], [0, 0, 12, -INF]),
+        (tf.acosh, [0.0, -2.0, 1.0, INF, 2.0], [NAN, NAN, INF, 0.0, 3**-0.5]),
+        (tf.math.ndtri, [0.0, 1.0, 0.5, -1.0], [INF, INF, np.sqrt(2 * np.pi), NAN]),
+        (tf.math.erfcinv, [0.0, 1.0, 3.0], [-INF, -np.sqrt(np.pi) / 2, NAN]),
+    ],
+)  # fmt: skip
+def test_slopes_where_there_is_no_value(run, function, x, expected):
+    np.testing.assert_allclose(slopes(run(function), x, 1.0), np.float32(expected), 1e-6)
+
+
+def test_slopes_of_extremes_and_powers_are_differentiated_in_turn():
+    def second(function, x):
+        x = tf.constant(x)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = function(x)
+            slope = inner.gradient(y, x)
+        return outer.gradient(slope, x).numpy().tolist()
+
+    assert second(lambda x: tf.reduce_max(x) ** 2, [1.0, 3.0]) == [0.0, 2.0]
+    assert second(lambda x: tf.maximum(x, 2.0) ** 2, [1.0, 3.0]) == [0.0, 2.0]
+    assert second(lambda x: tf.pow(x, 3.0), [1.0, 2.0]) == [6.0, 12.0]
+
+
+@RUNS
+@pytest.mark.parametrize(
     "norm",
     [
         tf.norm, tf.math.reduce_std, lambda x: tf.linalg.global_norm([x]),
@@ -227,6 +267,12 @@ def test_nan_is_not_an_extreme():
     nan, inf = float("nan"), float("inf")
     assert tf.argmax([nan, -inf]).numpy() == 0
     assert tf.argmax([[nan, 1.0], [2.0, nan]], axis=1).numpy().tolist() == [1, 0]
+
+
+def test_nan_equals_nothing():
+    values, indices, counts = tf.unique_with_counts([NAN, 1.0, NAN, 1.0])
+    np.testing.assert_array_equal(values, [NAN, 1.0, NAN])
+    assert (indices.numpy().tolist(), counts.numpy().tolist()) == ([0, 1, 2, 1], [1, 2, 1])
 
 
 def test_approximate_minima():

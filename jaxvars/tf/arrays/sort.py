@@ -42,7 +42,10 @@ def _is_descending(direction: Any) -> bool:
 
 @op("sort", "values", kinds="float int", example="r(5)")
 def sort(values: Array, axis: Any = -1, direction: Any = "ASCENDING") -> Array:
-    """Sort along a dimension."""
+    """Sort along a dimension.
+
+    Differs from TensorFlow: NaN is the largest number, and others are in order around it.
+    """
     place = one_axis(axis, values.ndim)
     return jnp.sort(values, axis=place, descending=_is_descending(direction))
 
@@ -53,7 +56,7 @@ def argsort(
 ) -> Array:
     """Return the indices that sort along a dimension.
 
-    Differs from TensorFlow: the sort is always stable.
+    Differs from TensorFlow: the sort is always stable, and NaN the largest number.
     """
     place, falls = one_axis(axis, values.ndim), _is_descending(direction)
     return jnp.argsort(values, axis=place, stable=True, descending=falls).astype(np.int32)
@@ -106,7 +109,7 @@ def _uniques(x: Array, out_idx: Any) -> tuple[Array, Array, Array]:
     given = require_known(x, "x")
     if given.ndim != 1:
         raise refused(f"unique expects a 1D vector, not shape {list(given.shape)}")
-    found, first, which, counts = np.unique(given, True, True, True)
+    found, first, which, counts = np.unique(given, True, True, True, equal_nan=False)
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)

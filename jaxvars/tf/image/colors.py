@@ -157,7 +157,10 @@ def grayscale_to_rgb(images: Array) -> Array:
 @op("image.rgb_to_hsv", "images", kinds="float", example="p(1, 1, 3)")
 @jax.jit
 def rgb_to_hsv(images: Array) -> Array:
-    """Convert to hue, saturation and value."""
+    """Convert to hue, saturation and value.
+
+    Differs from TensorFlow: Where two of the colours are equal, they share the gradient.
+    """
     r, g, b = (images[..., i] for i in range(3))
     high, low = images.max(-1), images.min(-1)
     width = high - low

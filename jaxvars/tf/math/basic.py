@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.autodiff.scaling import reads_nothing
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import flat, floor, magnitude
 from jaxvars.tf.registry.rows import Refused, format_shape, op
@@ -189,10 +190,23 @@ def pow_(x: Array, y: Array) -> Array:
 def _power(x: Array, y: Array) -> Array:
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return jnp.power(x, y)
-    # The derivative by y is z log x: 0 where x has no logarithm, as TensorFlow says.
-    no_log = (x == 0) if jnp.iscomplexobj(x) else (x <= 0)
-    fixed = jnp.where(no_log, jax.lax.stop_gradient(y), y)
-    return jnp.power(x, fixed)
+    return _power_of_floats(x, y)
+
+
+@jax.custom_jvp
+def _power_of_floats(x: Array, y: Array) -> Array:
+    return jnp.power(x, y)
+
+
+@_power_of_floats.defjvp
+@reads_nothing
+def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (x, y), (by_x, by_y) = primals, tangents
+    z = _power_of_floats(x, y)
+    # The derivative by y is z log x: z times 0 where x has no logarithm, as TensorFlow says.
+    has_log = (x != 0) if jnp.iscomplexobj(x) else (x > 0)
+    log = jnp.where(has_log, jnp.log(jnp.where(has_log, x, 1)), 0)
+    return z, by_x * (y * _power_of_floats(x, y - 1)) + by_y * (z * log)
 
 
 def _check_signed(x: Array) -> None:

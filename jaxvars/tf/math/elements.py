@@ -104,10 +104,13 @@ def acos(x: Array) -> Array:
     return jnp.arccos(x)
 
 
+_acosh = with_slope(jnp.arccosh, lambda _, y: 1 / jnp.sinh(y))  # NaN where there is no value
+
+
 @op("math.acosh", "x", kinds=_INEXACT, aliases=("acosh",), example="p(2, 3) + 1.0")
 def acosh(x: Array) -> Array:
     """Return the inverse of the hyperbolic cosine."""
-    return jnp.arccosh(x)
+    return _acosh(x)
 
 
 @op("math.asin", "x", kinds=_INEXACT, aliases=("asin",), example="r(2, 3) * 0.3")

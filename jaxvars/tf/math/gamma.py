@@ -12,10 +12,14 @@ import jax.scipy.special as sp
 import numpy as np
 from jax import lax
 
+from jaxvars.tf.math.slopes import with_slope
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.typing import Array
 
 _FLOAT = "float"
+_quantile = with_slope(
+    sp.ndtri, lambda _, y: np.sqrt(2 * np.pi).astype(y.dtype) * jnp.exp(y * y / 2)
+)
 
 
 @op("math.erfcinv", "x", op="Ndtri", kinds="float int", example="p(2, 3)")
@@ -24,13 +28,16 @@ def erfcinv(x: Array) -> Array:
     """Return the inverse of erfc."""
     if x.dtype.kind in "iu":
         raise Refused(TypeError(f"Cannot convert 0.5 to EagerTensor of dtype {x.dtype}"))
-    return sp.ndtri(x / 2) * -np.sqrt(0.5).astype(x.dtype)
+    return _quantile(x / 2) * -np.sqrt(0.5).astype(x.dtype)
 
 
 @op("math.zeta", "x q", same=True, kinds=_FLOAT, example="[2.0, 3.5], 1.0")
 @jax.jit
 def zeta(x: Array, q: Array) -> Array:
-    """Return the zeta function of Hurwitz: the sum of (q + n)^-x."""
+    """Return the zeta function of Hurwitz: the sum of (q + n)^-x.
+
+    Differs from TensorFlow: It is NaN where an argument is infinite.
+    """
     return sp.zeta(lax.stop_gradient(x), q)  # TensorFlow has no derivative by it
 
 
@@ -51,14 +58,20 @@ def betainc(a: Array, b: Array, x: Array) -> Array:
 @op("math.igamma", "a x", same=True, kinds=_FLOAT, example="p(2, 3), p(3)")
 @jax.jit
 def igamma(a: Array, x: Array) -> Array:
-    """Return the lower regularized incomplete gamma function."""
+    """Return the lower regularized incomplete gamma function.
+
+    Differs from TensorFlow: It is 1 where `a` is 0, and NaN where `a` is infinite.
+    """
     return lax.igamma(*jnp.broadcast_arrays(a, x))
 
 
 @op("math.igammac", "a x", same=True, kinds=_FLOAT, example="p(2, 3), p(3)")
 @jax.jit
 def igammac(a: Array, x: Array) -> Array:
-    """Return the upper regularized incomplete gamma function."""
+    """Return the upper regularized incomplete gamma function.
+
+    Differs from TensorFlow: It is 0 where `a` is 0, and NaN where `a` is infinite.
+    """
     return lax.igammac(*jnp.broadcast_arrays(a, x))
 
 
@@ -103,4 +116,4 @@ def erfinv(x: Array) -> Array:
 @jax.jit
 def ndtri(x: Array) -> Array:
     """Return the quantile of the normal distribution."""
-    return sp.ndtri(x)
+    return _quantile(x)

@@ -2,7 +2,8 @@
 
 Rules this file keeps:
 - where a value is not wanted (0 / 0, 0 * log 0) it does not reach the derivative either;
-- the gradient of the greater of two equal numbers is that of the first one, as in TensorFlow.
+- the gradient of the greater of two equal numbers is that of the first one, and where one is NaN
+  that of the second one, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from jaxvars.tf.math.slopes import choose
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.dtypes import divisible
 from jaxvars.typing import Array
 
 _INEXACT = "float complex"
+_greater = choose(lambda x, y: jnp.where((x >= y) | jnp.isnan(x), x, y), jnp.greater_equal)
+_smaller = choose(lambda x, y: jnp.where((x <= y) | jnp.isnan(x), x, y), jnp.less_equal)
 
 
 @op("math.maximum", "x y", same=True, kinds="float int", aliases=("maximum",))
@@ -28,7 +32,7 @@ def maximum(x: Array, y: Array) -> Array:
     """
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return jnp.maximum(x, y)
-    return jnp.where((x >= y) | jnp.isnan(x), x, y)
+    return _greater(x, y)
 
 
 @op("math.minimum", "x y", same=True, kinds="float int", aliases=("minimum",))
@@ -40,7 +44,7 @@ def minimum(x: Array, y: Array) -> Array:
     """
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return jnp.minimum(x, y)
-    return jnp.where((x <= y) | jnp.isnan(x), x, y)
+    return _smaller(x, y)
 
 
 def _unless_zero(x: Array, y: Array, of: Callable[[Array, Array], Array]) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf.math.slopes import root
+from jaxvars.tf.math.slopes import extreme, root
 from jaxvars.tf.registry.rows import Refused, axes_of, op
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.dtypes import as_dtype, widen
@@ -56,9 +57,7 @@ def reduce_max(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 
     Example: `tf.math.reduce_max(r(2, 3), axis=1)`.
     """
-    return jnp.max(
-        input_tensor, axis=axes_of(axis), keepdims=bool(keepdims), initial=_start(input_tensor, -1)
-    )
+    return _extreme(jnp.max, input_tensor, axes_of(axis), bool(keepdims))
 
 
 @op("math.reduce_min", "input_tensor", op="Min", kinds=_ORDERED, aliases=("reduce_min",))
@@ -67,17 +66,22 @@ def reduce_min(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 
     Example: `tf.math.reduce_min(r(2, 3), axis=1)`.
     """
-    return jnp.min(
-        input_tensor, axis=axes_of(axis), keepdims=bool(keepdims), initial=_start(input_tensor, 1)
-    )
+    return _extreme(jnp.min, input_tensor, axes_of(axis), bool(keepdims))
 
 
-def _start(x: Array, sign: int) -> Any:
-    """Return the value that changes no minimum (maximum), if there may be no element."""
-    if x.size:
-        return None
-    if x.dtype.kind in "iu":
-        limits = np.iinfo(x.dtype)
+@functools.partial(jax.jit, static_argnums=(0, 2, 3))
+def _extreme(find: Callable[..., Array], x: Array, axis: Any, keepdims: bool) -> Array:
+    if x.size and not jnp.issubdtype(x.dtype, jnp.integer):
+        found = extreme(find, axis, x)
+        return found if keepdims else jnp.squeeze(found, axis)
+    start = None if x.size else _neutral(x.dtype, 1 if find is jnp.min else -1)
+    return find(x, axis=axis, keepdims=keepdims, initial=start)
+
+
+def _neutral(dtype: np.dtype, sign: int) -> Any:
+    """Return the value that changes no minimum (1), or no maximum (-1)."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
         return limits.max if sign > 0 else limits.min
     return sign * math.inf
 

@@ -147,7 +147,7 @@ def top_k(input: Array, k: Any = 1, sorted: bool = True, index_type: Any = "int3
 
     Example: `tf.math.top_k(r(2, 3), k=2)`.
 
-    Differs from TensorFlow: They are always sorted.
+    Differs from TensorFlow: They are always sorted, and NaN is the largest number.
     """
     k = k if type(k) is int else operator.index(np.asarray(k)[()])
     if input.ndim < 1:

@@ -7,7 +7,9 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +34,38 @@ def with_slope(
         return y, multiply(tangents[0], slope(primals[0], y))
 
     return jax.jit(made)
+
+
+def choose(
+    pick: Callable[[Array, Array], Array], is_first: Callable[[Array, Array], Array]
+) -> Callable[[Array, Array], Array]:
+    """Return a function of pairs whose derivative is that of the first one, or of the second."""
+    made = jax.custom_jvp(pick)
+
+    @made.defjvp
+    @reads_nothing
+    def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+        return made(*primals), jnp.where(is_first(*primals), *tangents)
+
+    return made
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def extreme(find: Callable[..., Array], axis: Any, x: Array) -> Array:
+    """Return the maximum or minimum along axes, which stay, and whose equals share the derivative.
+
+    That of NaN is NaN: XLA makes 0 of the infinite share of none.
+    """
+    return find(x, axis=axis, keepdims=True)
+
+
+@extreme.defjvp
+@reads_nothing
+def _(find: Any, axis: Any, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (x,), y = primals, extreme(find, axis, *primals)
+    equal = (x == y).astype(x.dtype)
+    share = jnp.where(jnp.isnan(y), jnp.nan, equal / equal.sum(axis, keepdims=True))
+    return y, jnp.sum(tangents[0] * share.astype(x.dtype), axis, keepdims=True)
 
 
 root = with_slope(jnp.sqrt, lambda _, y: 0.5 / y, scale)
