@@ -125,7 +125,8 @@ print(line.slope)
         "transform. Here: the model with five slopes at once, and none of them assigned.",
         """
 pure = jv.functionalize(line)
-states = jax.vmap(lambda slope: state.replace({"slope": slope}))(jnp.arange(5.0))
+slopes = jnp.arange(5.0)
+states = jax.vmap(lambda slope: state.replace({"slope": slope}))(slopes)
 results, _ = jax.vmap(pure, in_axes=(0, None))(states, jnp.float32(2.0))
 print(results)
 print(line.slope)

@@ -19,11 +19,12 @@ def shown() -> io.StringIO:
 
 
 def test_all_of_it_runs(shown: io.StringIO, capsys: pytest.CaptureFixture[str]) -> None:
-    words.run(Console(file=shown, width=100))
+    words.run(Console(file=shown, width=79))  # a terminal's 80: longer lines are cut off
     printed, text = capsys.readouterr().out, shown.getvalue()
+    lines = [line.strip() for line in text.splitlines()]
     for stop in words.STOPS:
         assert f": {stop.word}" in text
-        assert stop.program.strip().splitlines()[-1] in text
+        assert {line.strip() for line in stop.program.splitlines()} <= set(lines)
     assert "<Variable 'w' float32[2] [11. 12.]>\n46.0\n" in printed
     assert printed.count("tracing") == 1
     assert "['offset', 'slope']" in printed
