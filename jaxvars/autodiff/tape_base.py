@@ -179,6 +179,12 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         if isinstance(source, Variable):
             return [x for x in self._reads.get(source._cell.key, []) if self._record.knows(x)]
         value = source.value if isinstance(source, ArrayProxy) else source
+        if not hasattr(value, "dtype"):
+            raise TapeError(
+                f"A source is a {type(value).__name__} ({value!r}): only arrays and variables can "
+                "be followed. Make it an array first and use that: x = jnp.asarray(x); "
+                "tape.watch(x)."
+            )
         if self._everything and is_inexact(value):
             self._record.watch(value)
         return [value] if self._record.knows(value) else []

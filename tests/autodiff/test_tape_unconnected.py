@@ -113,6 +113,15 @@ def test_no_path_between_two_known_values_is_explained() -> None:
     assert "No recorded operation leads from the source to the target" in tape.explain(y, b)
 
 
+def test_a_number_of_python_is_no_source() -> None:
+    w = jv.Variable(2.0)
+    with jv.GradientTape(persistent=True) as tape:
+        y = w * 3.0
+    for ask in (tape.gradient, tape.jacobian, tape.explain):
+        with pytest.raises(jv.errors.TapeError, match=r"float \(2\.0\).*x = jnp\.asarray\(x\)"):
+            ask(y, 2.0)
+
+
 def test_integer_sources_are_explained_by_a_warning() -> None:
     count = jv.Variable(3, name="count")
     with jv.GradientTape(persistent=True) as tape:
