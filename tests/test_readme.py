@@ -71,6 +71,11 @@ def commands(markdown: str) -> list[list[str]]:
     return [words for part in parts if (words := shlex.split(part, comments=True))]
 
 
+def links(markdown: str) -> list[str]:
+    """The relative paths that a page links to."""
+    return sorted({match["path"] for match in _LINK.finditer(_FENCE.sub("", markdown))})
+
+
 @pytest.fixture(scope="module")
 def readme() -> str:
     return README.read_text(encoding="utf-8")
@@ -112,9 +117,8 @@ def test_every_option_in_a_command_exists(
 
 
 def test_links_into_the_project_lead_somewhere(page: Path) -> None:
-    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
-    paths = {match["path"] for match in _LINK.finditer(text)}
-    assert sorted(path for path in paths if not (page.parent / path).exists()) == []
+    paths = links(page.read_text(encoding="utf-8"))
+    assert [path for path in paths if not (page.parent / path).exists()] == []
 
 
 # The extraction itself, shown small pages.
