@@ -9,6 +9,7 @@ import ast
 import copy
 import re
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -27,6 +28,7 @@ INSTALL = """\
 # %pip install "jaxvars[notebooks] @ git+<the address of this repository>"
 """
 SOLUTION = "# @title Solution\n"
+OWN = {"self", "cls"}  # may have private attributes
 MACHINE = re.compile(
     r"(?<![\w.])/(?:tmp|home|root|work|Users|private|var|usr|opt|mnt)/|ipykernel_\d"
 )
@@ -130,21 +132,14 @@ def it_uses_public_names(nb: Any) -> Found:
 
 
 def used(node: ast.AST) -> Iterator[str]:
-    """The dotted names that an import or an attribute uses; `self` may have what it likes."""
-    match node:
-        case ast.Import():
-            yield from (alias.name for alias in node.names)
-        case ast.ImportFrom():
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        case ast.Attribute() if not ast.unparse(node).startswith(("self.", "cls.")):
-            owner = ast.unparse(node.value)
-            yield re.sub(
-                r"^jv\b", "jaxvars", f"{owner}.{node.attr}" if _is_name(owner) else node.attr
-            )
-
-
-def _is_name(owner: str) -> bool:
-    return re.fullmatch(r"[\w.]+", owner) is not None
+    """The dotted names that an import or an attribute uses."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.Attribute) and (owner := ast.unparse(node.value)) not in OWN:
+        dotted = f"{owner}.{node.attr}" if re.fullmatch(r"[\w.]+", owner) else node.attr
+        yield re.sub(r"^jv\b", "jaxvars", dotted)
 
 
 def is_public(dotted: str) -> bool:
@@ -157,9 +152,16 @@ def is_public(dotted: str) -> bool:
         if not isinstance(owner, ModuleType):
             return True
         if part not in dir(owner):
-            return part.startswith("__")
+            return part.startswith("__") or not is_there(owner, part)
         owner = getattr(owner, part)
     return True
+
+
+def is_there(module: ModuleType, name: str) -> bool:
+    """Whether a module has a name: one that it has not got may be shown as a mistake."""
+    if name in vars(module):
+        return True
+    return hasattr(module, "__path__") and find_spec(f"{module.__name__}.{name}") is not None
 
 
 def it_is_small(nb: Any) -> Found:
