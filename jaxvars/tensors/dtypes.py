@@ -116,7 +116,7 @@ def check_kind(have: Any, want: Any, what: str) -> None:
     if have != want and _kind(have) != "b" and not fits_kind(have, want):
         raise DtypeError(
             f"{what} is {have}, and dtype {want} cannot hold it without loss. "
-            f"Convert it yourself, for example with .astype({want})."
+            f"Convert it yourself, for example with np.asarray(value).astype('{want}')."
         )
 
 

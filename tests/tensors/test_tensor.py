@@ -176,6 +176,7 @@ def test_a_dtype_asked_for_is_given(value, dtype):
 @pytest.mark.parametrize(("value", "dtype", "message"), [
     (1.5, "int32", "float64, and dtype int32 cannot hold it without loss"),
     (1.5, "int4", "cannot hold it without loss"),
+    ([1.5], "int32", r"np\.asarray\(value\)\.astype\('int32'\)"),  # a list has no astype
     (float("nan"), "int32", "cannot hold it without loss"),
     (1j, "float32", "complex128, and dtype float32"), (2, "bool", "int64, and dtype bool"),
     (jnp.ones(2), "int32", "float32, and dtype int32"),
