@@ -274,7 +274,8 @@ def _guard_traced(i: int, value: Any, names: dict[str, Any], *, by_shape: bool) 
     names[f"S{i}"], names[f"D{i}"] = value.shape, value.dtype
     if not by_shape:  # jit will; but it takes no strings
         return f"{condition} and a{i}.dtype == D{i}" if type(value) is np.ndarray else condition
-    weak = f" and a{i}.weak_type is {value.weak_type}" if isinstance(value, jax.Array) else ""
+    is_weak = getattr(value, "weak_type", None)  # random keys have none
+    weak = "" if is_weak is None else f" and a{i}.weak_type is {is_weak}"
     return f"{condition} and a{i}.shape == S{i} and a{i}.dtype == D{i}{weak}"
 
 

@@ -185,6 +185,17 @@ def test_an_array_that_can_say_whether_a_step_has_run_is_chosen():
     assert failures.one_of([]) is None
 
 
+def test_random_keys_are_arguments_in_trees():
+    draw = jv.compile(lambda tree: jax.random.normal(tree["key"], (2,)) * tree["scale"])
+    for seed in range(4):
+        key = jax.random.key(seed)
+        expected = jax.random.normal(key, (2,)) * seed
+        np.testing.assert_array_equal(draw({"key": key, "scale": float(seed)}), expected)
+    assert draw.trace_count == 1
+    draw({"key": jax.random.key(0, impl="rbg"), "scale": 1.0})
+    assert draw.trace_count == 2
+
+
 def test_random_keys_are_arguments_and_variables():
     key = jv.Variable(jax.random.key(0))
 
