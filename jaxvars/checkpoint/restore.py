@@ -282,11 +282,18 @@ class Restore(PendingRestore):
         return {**describe_extra(self.waiting), **describe_missing(self.missing())}
 
     def require(self, paths: Mapping[str, str], what: str) -> None:
-        """Raise CheckpointError if there are some paths, or misfits."""
+        """Raise CheckpointError if there are some paths, or misfits, or nothing to look at."""
         if self.replaced_by is not None:
             what = f"{what}: {self.replaced_by} has been restored since"
         if problems := {**self.misfits, **paths}:
             raise self._error(what, problems)
+        if self.is_orphaned():
+            raise CheckpointError(
+                f"The objects that {self.source} was restored into are gone, so that nothing is "
+                "left to check. Keep them while you ask:\n"
+                "    model = Model()\n"
+                "    jv.checkpoint.Checkpoint(model=model).restore(path).assert_consumed()"
+            )
 
     def _error(self, what: str, problems: Mapping[str, str]) -> CheckpointError:
         lines = [f"{path}: {problems[path]}" for path in sorted(problems)]
@@ -322,11 +329,13 @@ class Restore(PendingRestore):
 
     def _look_again(self, _: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         """End if there are no objects left that could have new variables."""
-        if is_ending():  # then modules are gone, too
-            return
-        if self._owner() is None and all(ref() is None for ref in self._refs):
+        if not is_ending() and self.is_orphaned():  # when ending, modules are gone, too
             self.end()
             self.warn()
+
+    def is_orphaned(self) -> bool:
+        """Return whether the Checkpoint and all objects are gone."""
+        return self._owner() is None and all(ref() is None for ref in self._refs)
 
     def warn(self) -> None:
         """Warn of values that were not taken, unless that was to be expected."""

@@ -455,6 +455,14 @@ def test_values_that_are_never_used_are_told_when_the_objects_are_gone(tmp_path:
         kept.clear()
 
 
+def test_a_status_of_objects_that_are_gone_says_so(tmp_path: Path):
+    path = Checkpoint(w=jv.Variable(1.0)).write(tmp_path / "c.npz")
+    status = Checkpoint(w=jv.Variable(0.0), b=jv.Variable(0.0)).restore(path)  # b is missing
+    for ask in (status.assert_consumed, status.assert_existing_objects_matched):
+        with pytest.raises(CheckpointError, match=r"objects that .* are gone, .*nothing is left"):
+            ask()
+
+
 def test_values_that_are_never_used_are_told_at_the_end_of_the_program(tmp_path: Path, run_python):
     path = Checkpoint(a=jv.Variable(1.0), b=jv.Variable(1.0)).write(tmp_path / "c.npz")
     code = f"""
