@@ -379,6 +379,9 @@ class Slice(ArrayProxy):
     def __repr__(self) -> str:
         return repr(self.value)
 
+    def __str__(self) -> str:  # `print(v[0])` prints what an array prints
+        return str(self.value)
+
 
 jax.tree_util.register_pytree_node(Variable, lambda v: ((v.value,), None), lambda _, new: new[0])
 jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _, new: new[0])

@@ -285,6 +285,11 @@ def test_a_large_value_is_cut():
     assert len(repr(V(jnp.zeros((1000, 1000))))) < 200
 
 
+def test_a_part_is_printed_as_an_array_is():
+    part = V([1.0, 2.0])[0]
+    assert (str(part), f"{part}", repr(part)) == ("1.0", "1.0", repr(jnp.float32(1.0)))
+
+
 def test_repr_in_compiled_code_shows_no_value():
     v, shown = vector(), []
     jv.compile(lambda: shown.append(repr(v)))()
