@@ -112,13 +112,7 @@ _RENAMED = {
     "string": 'the dtype "string"',
     "UnconnectedGradients": 'unconnected_gradients="none" or "zero"',
 }
-_ELSEWHERE = {
-    **dict.fromkeys(["jit", "function"], "jv.compile"),
-    "vmap": "jv.vectorized_map, or jax.vmap of jv.functionalize(f)",
-    **dict.fromkeys(["grad", "value_and_grad"], "jv.GradientTape"),
-    **dict.fromkeys(["save", "load"], "jv.checkpoint (values) or jv.export (programs)"),
-}
-"""What is asked for by other libraries' names."""
+"""What had other names once."""
 
 
 def __getattr__(name: str) -> _Any:
@@ -138,15 +132,14 @@ def __getattr__(name: str) -> _Any:
 def _advise(name: str) -> str:
     if name in _RENAMED:
         return f" It is {_RENAMED[name]} now."
-    if name in _ELSEWHERE:
-        return f" Use {_ELSEWHERE[name]}."
     from jax import numpy as jnp
 
+    from jaxvars.advice import instead_of
     from jaxvars.display.text import did_you_mean
 
-    if hasattr(jnp, name):
-        return f" Use jnp.{name}."
-    return did_you_mean(name, __all__)
+    reduced = name.removeprefix("reduce_")
+    numpy = f" Use jnp.{reduced}." if hasattr(jnp, reduced) else ""
+    return instead_of(name, "jaxvars") or numpy or did_you_mean(name, __all__)
 
 
 def __dir__() -> list[str]:

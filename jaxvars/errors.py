@@ -161,7 +161,7 @@ class CreationError(JaxvarsError, ValueError):
 
 @final
 class ForeignTransformError(JaxvarsError, RuntimeError):
-    """A variable written inside a JAX transform that knows nothing of variables.
+    """A variable or a module in a plain JAX transform, which does not track variables.
 
     Wrong:
 
@@ -381,8 +381,8 @@ class DistributedError(JaxvarsError, RuntimeError):
 # ---------------------------------------------------------------- reads and writes of variables
 def foreign_write_error(name: str) -> ForeignTransformError:
     return ForeignTransformError(
-        f"Variable {name!r} is written at {user_line()} inside a JAX transform that knows "
-        "nothing of variables (jax.jit, grad, vmap, or the body of a scan, cond or loop): the "
+        f"Variable {name!r} is written at {user_line()} inside a plain JAX transform, which does "
+        "not track variables (jax.jit, grad, vmap, or the body of a scan, cond or loop): the "
         "new value would leak out of it. Use @jv.compile instead of jax.jit; for the others, "
         "return the new value and assign it outside, or transform a pure function:\n"
         "    pure = jv.functionalize(f)\n"

@@ -27,7 +27,7 @@ PACKAGE = ROOT / "jaxvars"
 
 # The lowest first. A row names packages (with a dot, one inside another) and single files.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("tracebacks",),
+    ("tracebacks", "advice"),
     ("typing", "errors", "launch", "display", "moved"),
     ("tracing",),
     ("tensors", "symbolic"),

@@ -187,7 +187,14 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             )
         if self._everything and is_inexact(value):
             self._record.watch(value)
-        return [value] if self._record.knows(value) else []
+        if self._record.knows(value):
+            return [value]
+        if not hasattr(value, "dtype"):
+            raise TapeError(
+                f"A source is a {type(value).__name__}, neither a Variable nor an array. Of a "
+                "model, take its variables: tape.gradient(loss, model.trainable_variables)."
+            )
+        return []
 
     def _target_value(self, target: Any) -> Array:
         value = self._value_of_target(target)

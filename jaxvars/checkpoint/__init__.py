@@ -21,14 +21,21 @@ wait for them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jaxvars.checkpoint.checkpoint import Checkpoint, Status
 from jaxvars.checkpoint.manager import CheckpointManager
 from jaxvars.checkpoint.stored import latest_checkpoint, list_variables, load, load_variable
+from jaxvars.display.lookup import missing_in
 
 __all__ = [
     "Checkpoint", "CheckpointManager", "Status", "latest_checkpoint", "list_variables", "load",
     "load_variable",
 ]  # fmt: skip
+
+
+if not TYPE_CHECKING:  # a checker would take any name for an attribute
+    __getattr__ = missing_in(__name__, __all__)
 
 
 def __dir__() -> list[str]:

@@ -393,8 +393,7 @@ def _add_counter(values: dict[str, Array], number: int) -> dict[str, Array]:
 
 def _refuse_own(names: Iterable[str], *also: str) -> None:
     """Raise ValueError for names that are a Checkpoint's own, or may be."""
-    own = {*dir(Checkpoint), *also}
-    taken = [name for name in names if name in own or name[0] == "_"]
+    taken = [n for n in names if n in also or n[0] == "_" or hasattr(Checkpoint, n)]
     if taken:
         raise ValueError(
             f"A Checkpoint itself has {taken}, or may have: give the objects other names."

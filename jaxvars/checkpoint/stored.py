@@ -135,8 +135,10 @@ def open_stored(path: PathLike) -> Stored:
     try:
         return read_checked(lambda: (Folder if is_folder(place) else File)(place))
     except DamageError as error:
+        latest = latest_checkpoint(target) if is_folder(target) else None
+        cure = f" Checkpoints are in it; the latest is {latest}." if latest else ""
         raise CheckpointError(
-            f"{target} is not a checkpoint of jaxvars that can be restored: {error}."
+            f"{target} is not a checkpoint of jaxvars that can be restored: {error}.{cure}"
         ) from None
 
 

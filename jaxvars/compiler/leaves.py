@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.frame import Owner, cells_in
+from jaxvars.core.module import Module
 from jaxvars.core.traversal import reaches
 from jaxvars.errors import CompileError
 from jaxvars.symbolic.sizes import from_compared
@@ -124,6 +125,13 @@ def check_function(fn: Callable[..., Any]) -> None:
             f"{name_of(fn)} is a generator or coroutine function, whose body runs after the call: "
             "jv.compile would trace nothing. Compile what one step does, and yield or await "
             "around it."
+        )
+    if isinstance(fn, type) and issubclass(fn, Module):
+        raise CompileError(
+            f"{fn.__name__} is a class, whose call makes an object. Compile its method,\n"
+            "    @jv.compile\n"
+            "    def __call__(self, x): ...\n"
+            f"or an object: model = jv.compile({fn.__name__}(...))."
         )
 
 

@@ -225,7 +225,10 @@ class Signature:
         return parameters[min(i, first)], i - first
 
     def _canonical(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}{self._signature}: {error}.") from None
         bound.apply_defaults()
         return bound.args, bound.kwargs
 

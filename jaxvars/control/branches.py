@@ -29,6 +29,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxvars.advice import name_shapes
 from jaxvars.control.arguments import index_of, truth
 from jaxvars.control.carry import Result, match_forms
 from jaxvars.control.forms import (
@@ -41,6 +42,7 @@ from jaxvars.control.forms import (
 )
 from jaxvars.control.state_threading import CREATES, Threads, result_types, return_tuple
 from jaxvars.core.frame import Owner
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import PyTreeTemplate, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
@@ -195,11 +197,13 @@ def named_conditions() -> Generator[None]:
     except jax.errors.TracerBoolConversionError as error:
         raise _error_for(_NEEDS_A_BOOL, error) from None
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError) as error:
-        raise _error_for(_NEEDS_A_NUMBER, error) from None
+        is_size = "size argument" in str(error)
+        raise _error_for(_NEEDS_A_SIZE if is_size else _NEEDS_A_NUMBER, error) from None
     except jax.errors.TracerArrayConversionError as error:
         raise _error_for(_NEEDS_NUMBERS, error) from None
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         if not str(error).startswith("Shapes must be 1D sequences of concrete values"):
+            name_shapes(error, [(c.name, c.aval.shape) for c in getattr(LOCAL.frame, "cells", ())])
             raise
         raise _error_for(_NEEDS_A_NUMBER, error) from None
 
@@ -223,6 +227,12 @@ _NEEDS_NUMBERS = (
     "use NumPy outside:\n"
     "    y = jnp.sin(x)    # not: np.sin(x)\n"
     "What NumPy alone can do is called back: jax.pure_callback(fn, jax.ShapeDtypeStruct(...), x)."
+)
+_NEEDS_A_SIZE = (
+    "JAX at {line} needs to know how large a result is, which depends on values that are only "
+    "known when the compiled function runs. Say how large it may be, or keep the shape:\n"
+    "    jnp.nonzero(x > 0, size=2, fill_value=0)    # jnp.unique, jnp.where(c): size=, too\n"
+    "    jnp.where(x > 0, x, 0)"
 )
 _NEEDS_A_NUMBER = (
     "Python at {line} needs to know a number that is only known when the compiled function runs: "

@@ -20,11 +20,19 @@ def check_arguments(name: Any, initial_value: Any, more: tuple[Any, ...]) -> Non
     if not isinstance(name, str | None):
         raise TypeError(f"The name of a variable is a string, not {name!r}.")
     if more:
-        values = ", ".join(map(repr, (initial_value, *more)))
         raise TypeError(
             f"A variable has one value; {1 + len(more)} are given at {user_line()}. "
-            f"Write one list: jv.Variable([{values}]). Everything else is named, like dtype=..."
+            f"{_as_one(initial_value, more)}"
         )
+
+
+def _as_one(first: Any, more: tuple[Any, ...]) -> str:
+    """Return what to write instead of several values."""
+    values = (first, *more)
+    if all(type(value) in (list, tuple, int, float, complex) for value in values):
+        return f"Write one list: jv.Variable([{', '.join(map(repr, values))}])."
+    keyword = {bool: "trainable=", str: "name="}.get(type(more[0]), "dtype=")
+    return f"Everything else is named, like jv.Variable(value, {keyword}...)."
 
 
 def initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: str) -> Array:

@@ -19,21 +19,25 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import wraps
+from inspect import getattr_static
 from types import MemberDescriptorType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
+from jaxvars.advice import INSTEAD, instead_of
 from jaxvars.core.cells import name_scope
 from jaxvars.core.foreign import walk_known
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.traversal import Holder, Path, resolve_proxy, walk
 from jaxvars.core.variable import Variable
 from jaxvars.display import repr as _display
-from jaxvars.errors import user_line
+from jaxvars.errors import ForeignTransformError, user_line
 from jaxvars.tensors.dtypes import is_string
+from jaxvars.tracebacks import JAX_FOLDER
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,6 +59,47 @@ class Late(ABC):
 BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 
 
+class Absent:
+    """A name that objects of other libraries have: who asks for it is told what to write."""
+
+    def __init__(self, name: str, cure: str) -> None:
+        self._name, self._cure = name, cure
+
+    def __get__(self, instance: object, kind: type) -> NoReturn:
+        __tracebackhide__ = True  # IPython and pytest leave the frame out
+        is_asked = self._name == "__jax_array__" and instance is not None
+        if is_asked and sys._getframe(1).f_code.co_filename.startswith(JAX_FOLDER):
+            raise _in_transform_error(kind.__name__)
+        message = f"{kind.__name__!r} object has no attribute {self._name!r}.{self._cure}"
+        raise AttributeError(message, name=self._name, obj=instance)
+
+
+def _in_transform_error(kind: str) -> ForeignTransformError:
+    return ForeignTransformError(
+        f"A {kind} is passed at {user_line()} to a plain JAX transform or function, which takes "
+        "arrays: a Module is not one, nor a pytree. Use @jv.compile instead of jax.jit; for the "
+        "others transform a pure function of its values:\n"
+        "    pure = jv.functionalize(lambda x: model(x))\n"
+        "    result, state = jax.jit(pure)(jv.State.of(model), x)"
+    )
+
+
+def advised(owner: str) -> Callable[[type[T]], type[T]]:
+    """Return a decorator of classes whose objects say what to write for other libraries' names.
+
+    These are attributes, and not a `__getattr__`, which makes every attribute slower.
+    """
+
+    def advise(kind: type[T]) -> type[T]:
+        for name in INSTEAD[owner]:
+            if name not in vars(kind):
+                setattr(kind, name, Absent(name, instead_of(name, owner)))
+        return kind
+
+    return advise
+
+
+@advised("Module")
 class Module(Holder):
     """The base of objects with variables.
 
@@ -96,6 +141,10 @@ class Module(Holder):
     def name(self) -> str:
         """What it is called."""
         return self._name or BORDER.sub("_", type(self).__name__).lower()
+
+    def __dir__(self) -> list[str]:
+        names = super().__dir__()
+        return [n for n in names if not isinstance(getattr_static(self, n, None), Absent)]
 
     @property
     def name_scope(self) -> AbstractContextManager[str]:

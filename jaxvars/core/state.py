@@ -20,7 +20,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import jax
 import numpy as np
@@ -146,6 +146,12 @@ class State(Mapping[str, Any]):
                 "the same paths:\n"
                 "    state = jv.State.of(model).replace(state)"
             )
+
+    def __setitem__(self, path: str, value: Any) -> NoReturn:
+        raise TypeError(
+            f"A State never changes. Write state = state.replace({{{path!r}: value}}), and "
+            "state.commit() to give the variables its values."
+        )
 
     def __getitem__(self, path: str) -> Array:
         if path not in self._layout.index:
@@ -305,7 +311,7 @@ def unique(name: str, taken: Mapping[str, object]) -> str:
 def _misfit(ref: weakref.ref[Cell], path: str, value: Array) -> str | None:
     cell = ref()
     if cell is None or cell.owner() is None:
-        return f"{path}: the variable is gone"
+        return f"{path}: the variable is gone. State.of(...) takes the values of those there are"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape != cell.aval.shape or dtype != cell.aval.dtype:
         have = f"{dtype}{list(shape)}" if shape is not None else type(value).__name__

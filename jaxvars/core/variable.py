@@ -139,15 +139,27 @@ class Variable(Scattered):
         """The name, with the scopes it was created in."""
         return self._cell.name
 
+    @name.setter
+    def name(self, new: NoReturn) -> NoReturn:
+        raise self._fixed("name", "make a new one, jv.Variable(v, name=name)")
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the dimensions, for life."""
         return self._cell.aval.shape
 
+    @shape.setter
+    def shape(self, new: NoReturn) -> NoReturn:
+        raise self._fixed("shape", "make a new one, jv.Variable(jnp.reshape(v, shape))")
+
     @property
     def dtype(self) -> Any:
         """The type of the elements, for life."""
         return self._cell.aval.dtype
+
+    @dtype.setter
+    def dtype(self, new: NoReturn) -> NoReturn:
+        raise self._fixed("dtype", "make a new one, jv.Variable(v.astype(dtype))")
 
     @property
     def value(self) -> Array:
@@ -160,9 +172,12 @@ class Variable(Scattered):
 
     @value.setter
     def value(self, new: Any) -> NoReturn:
-        raise AttributeError(
-            f"The value of variable {self.name!r} cannot be set at {user_line()} like this, which "
-            "would hide the assignment: write v.assign(new)."
+        raise self._fixed("value", "write v.assign(new)")
+
+    def _fixed(self, what: str, cure: str) -> AttributeError:
+        name, line = self.name, user_line()
+        return AttributeError(
+            f"The {what} of variable {name!r} cannot be set at {line} like this: {cure}."
         )
 
     def _look(self) -> Array:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn, TypeVar
 
+from jaxvars.advice import instead_of
 from jaxvars.display.text import did_you_mean
 
 T = TypeVar("T")
@@ -29,6 +30,17 @@ def find_named(
         hint = did_you_mean(name, [*known, *near]) or f" There are: {', '.join(sorted(known))}."
         raise ValueError(f"There is no {kind} {name!r}.{hint}")
     return found
+
+
+def missing_in(module: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
+    """Return the `__getattr__` of a module, which offers the nearest of the names in it."""
+
+    def refuse(name: str) -> NoReturn:
+        __tracebackhide__ = True  # IPython and pytest leave the frame out
+        hint = "" if name[:1] == "_" else instead_of(name, module) or did_you_mean(name, known)
+        raise AttributeError(f"{module} has no attribute {name!r}.{hint}")
+
+    return refuse
 
 
 def find(

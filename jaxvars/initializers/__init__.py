@@ -19,9 +19,9 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jaxvars.display.lookup import find
+from jaxvars.display.lookup import find, missing_in
 from jaxvars.initializers.constant import Constant, Identity, Ones, Zeros
 from jaxvars.initializers.initializer import (
     GlorotNormal,
@@ -83,6 +83,10 @@ def get(identifier: Any, **config: Any) -> Callable[..., Array] | None:
         identifier, Initializer, "initializer", _LOWER, {**_SHORT, **_BY_NAME},
         like='"glorot_uniform", or a function of shape and dtype', **config,
     )  # fmt: skip
+
+
+if not TYPE_CHECKING:  # a checker would take any name for an attribute
+    __getattr__ = missing_in(__name__, __all__)
 
 
 def __dir__() -> list[str]:

@@ -27,9 +27,9 @@ Differs from TensorFlow: shapes that merely broadcast, like (8, 3) and (3,), are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jaxvars.display.lookup import find
+from jaxvars.display.lookup import find, missing_in
 from jaxvars.losses.classification import (
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
@@ -120,6 +120,10 @@ def get(identifier: Any) -> Callable[..., Array] | None:
     2.0
     """
     return find(identifier, Loss, "loss", _BY_NAME, _SHORT)
+
+
+if not TYPE_CHECKING:  # a checker would take any name for an attribute
+    __getattr__ = missing_in(__name__, __all__)
 
 
 def __dir__() -> list[str]:

@@ -32,10 +32,10 @@ they are; ignored classes never count.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxvars.core.module import BORDER
-from jaxvars.display.lookup import find
+from jaxvars.display.lookup import find, missing_in
 from jaxvars.losses import (
     binary_crossentropy,
     binary_focal_crossentropy,
@@ -174,6 +174,10 @@ def get(identifier: Any) -> Any:
     3
     """
     return find(identifier, Metric, "metric", _BY_NAME, {**_SNAKE, **_SHORT}, near=_SNAKE)
+
+
+if not TYPE_CHECKING:  # a checker would take any name for an attribute
+    __getattr__ = missing_in(__name__, __all__)
 
 
 def __dir__() -> list[str]:

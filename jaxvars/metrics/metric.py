@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import BORDER, Late, Module
+from jaxvars.core.module import BORDER, Late, Module, advised
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable
 from jaxvars.display.docstrings import complete, complete_by
@@ -65,6 +65,7 @@ _UPDATE = {
 F = TypeVar("F", bound=Callable[..., None])
 
 
+@advised("Metric")
 class Metric(Module, ABC):
     """The base of metrics: subclass it and write `update_state` and `result`.
 

@@ -46,6 +46,9 @@ They and the other arguments, but for the learning rate, are read when a variabl
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from jaxvars.display.lookup import missing_in
 from jaxvars.optimizers.known import (
     SGD,
     Adadelta,
@@ -68,6 +71,10 @@ __all__ = [
     "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",
     "LossScaleOptimizer", "Nadam", "Optax", "Optimizer", "RMSprop",
 ]  # fmt: skip
+
+
+if not TYPE_CHECKING:  # a checker would take any name for an attribute
+    __getattr__ = missing_in(__name__, __all__)
 
 
 def __dir__() -> list[str]:

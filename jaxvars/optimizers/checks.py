@@ -99,7 +99,8 @@ def is_unnamed(variable: Variable) -> bool:
 def _check_variable(variable: Any) -> None:
     if not isinstance(variable, Variable):
         raise TypeError(
-            f"An optimizer updates Variables, not {type(variable).__name__}. Gradients come first: "
+            f"An optimizer updates Variables, not {type(variable).__name__}: what is to be trained "
+            "is a jv.Variable, from which the loss is computed. Gradients come first: "
             "apply_gradients(zip(gradients, variables))."
         )
     if not is_inexact(variable):
@@ -120,6 +121,11 @@ def checked_pairs(pairs: Pairs, *more: object) -> list[tuple[Array, Variable]]:
     if not listed:
         raise ValueError(
             "apply_gradients was given no pairs. An iterator, like zip(...), can be used once."
+        )
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in listed):
+        raise TypeError(
+            "apply_gradients takes pairs of a gradient and its variable. Write "
+            "apply_gradients(zip(gradients, variables)), or of one [(gradient, variable)]."
         )
     variables = checked_variables([variable for _, variable in listed])
     missing = [

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.module import Module
+from jaxvars.core.module import Module, advised
 from jaxvars.core.state import unique
 from jaxvars.core.traversal import Tied
 from jaxvars.core.variable import Variable, restore_variable
@@ -34,6 +34,7 @@ from jaxvars.optimizers.step import AVERAGE, SUM, Recipe
 from jaxvars.typing import Array
 
 
+@advised("Optimizer")
 class Keeper(Module, ABC):
     """The variables that an optimizer makes, and those that it knows."""
 

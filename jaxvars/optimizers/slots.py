@@ -11,9 +11,11 @@ import jax.numpy as jnp
 
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame
+from jaxvars.core.module import Module
 from jaxvars.core.store import flush
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.devices.mesh import replicated_like
+from jaxvars.errors import NotATensorError
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.typing import Array
 
@@ -95,7 +97,14 @@ def slot_sharding(sharding: Any, shape: tuple[int, ...] | None, slot: tuple[int,
 
 def as_rate(given: Any, name: str) -> Variable | Callable[[Array], Array] | None:
     """Return a learning rate as a Variable or schedule; None stays None."""
-    if given is None or isinstance(given, Variable) or callable(given):
+    if given is None or isinstance(given, Variable):
+        return given
+    if isinstance(given, Module) or (isinstance(given, list | tuple) and given):
+        raise NotATensorError(
+            f"The first argument of an optimizer is the learning rate, not {type(given).__name__}. "
+            "Variables are passed when it is used: optimizer.minimize(loss, model)."
+        )
+    if callable(given):
         return given
     rate = to_tensor(given, jnp.float32, what="the learning rate")
     return restore_variable(rate, name, False, None)

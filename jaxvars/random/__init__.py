@@ -24,9 +24,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from jaxvars.display.docstrings import complete, describe_arguments
+from jaxvars.display.lookup import missing_in
 from jaxvars.random import stateless
 from jaxvars.random.generator import Generator, get_global_generator, set_global_generator, set_seed
 from jaxvars.random.stateless import (
@@ -105,6 +106,10 @@ shuffle = _make_global(Generator.shuffle, "sorted(shuffle([3, 4, 5]).tolist())",
 choice = _make_global(
     Generator.choice, "sorted(choice([3, 4, 5], 3, replace=False).tolist())", "[3, 4, 5]"
 )
+
+
+if not TYPE_CHECKING:  # a checker would take any name for an attribute
+    __getattr__ = missing_in(__name__, __all__)
 
 
 def __dir__() -> list[str]:

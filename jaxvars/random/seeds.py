@@ -91,6 +91,11 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     except (TypeError, ValueError):
         if (open_shape := _as_open_shape(shape)) is not None:
             return open_shape
+        if is_key(shape):
+            raise ShapeError(
+                "The first argument is a shape, not a key: functions of jv.random draw from a "
+                "generator, jv.random.normal((2, 3)). jax.random.normal(key, (2, 3)) takes a key."
+            ) from None
         raise ShapeError(f"{shape!r} is not a shape: write integers, for example (2, 3).") from None
     if any(size < 0 for size in found):
         raise ShapeError(f"The shape {found} has a negative size.")

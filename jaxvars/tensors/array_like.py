@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.advice import add_note, instead_of
 from jaxvars.display.text import did_you_mean, type_text
 from jaxvars.errors import DistributedError
 from jaxvars.tensors.tensor import check_uncut
@@ -30,15 +31,11 @@ T = TypeVar("T")
 BOXES: dict[type, Callable[[Any], Array]] = {}
 """Classes that are not a Face and stand for an array, and what returns that: `tf.Tensor` is one."""
 
-_ELSEWHERE = {
-    **dict.fromkeys(["set", "update", "copy_", "load"], "v.assign(value)"),
-    **dict.fromkeys(["detach", "stop_gradient"], "jax.lax.stop_gradient(v.value)"),
-    **dict.fromkeys(["backward", "grad"], "a jv.GradientTape: tape.gradient(loss, v)"),
-    **dict.fromkeys(["cpu", "cuda", "to"], "jv.place, or create it in `with jv.device(...)`"),
-    "requires_grad": "v.trainable",
-    "eval": "v.numpy()",
-}
-"""What is asked for by other libraries' names."""
+_OF_ARRAYS_ALONE = frozenset(
+    {"block_until_ready", "clone", "devices", "is_ready", "on_device_size_in_bytes", "platform"}
+    | {"tobytes", "tolist"}
+)
+"""What arrays have beside what `jax.Array` declares, but for what JAX knows its own arrays by."""
 
 
 def unwrap(value: Any) -> Any:
@@ -61,6 +58,9 @@ def _operand(value: Any) -> Any:
     return value
 
 
+_SAME = " == compares elements; whether two are one variable is `a is b`."
+
+
 def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the method of an operator."""
 
@@ -71,7 +71,8 @@ def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         except (RuntimeError, TypeError, ValueError) as error:
             if not (is_deleted(value) or is_deleted(operand)):
                 name = f" {self.name!r}" if hasattr(self, "name") else ""
-                error.add_note(f"The {type(self).__name__}{name} is {type_text(self)}.")
+                more = _SAME if compute in (operator.eq, operator.ne) else ""
+                add_note(error, f"The {type(self).__name__}{name} is {type_text(self)}.{more}")
                 shorten(error)
                 raise
         return compute(self.value, _operand(unwrap(other)))
@@ -135,6 +136,7 @@ class ArrayProxy(ABC):
         """Return what Python or NumPy makes of the value."""
         with suppress(Exception):  # it was donated since it was looked at, or is not computed
             return convert(self._peek())
+        __tracebackhide__ = True  # IPython and pytest leave the frame out
         return convert(self._peek(keep=True))
 
     # ------------------------------------------------------------ shape and type
@@ -229,11 +231,9 @@ class ArrayProxy(ABC):
         kind = type(self).__name__
         if name.startswith("_"):  # looked up by code, and often: no hint, which takes time
             raise AttributeError(f"{kind} has no attribute {name!r}.")
-        if hasattr(jnp.ndarray, name):
+        if hasattr(jax.Array, name) or name in _OF_ARRAYS_ALONE:
             return getattr(self.value, name)
-        if name in _ELSEWHERE:
-            raise AttributeError(f"{kind} has no attribute {name!r}. Use {_ELSEWHERE[name]}.")
-        hint = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
+        hint = instead_of(name, "Variable") or did_you_mean(name, dir(type(self)))
         raise AttributeError(f"{kind} has no attribute {name!r}.{hint}")
 
     # ------------------------------------------------------------ operators

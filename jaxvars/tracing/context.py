@@ -28,6 +28,7 @@ from jax.extend import core as jex
 from jax.extend import linear_util
 from jax.extend.core.primitives import copy_p
 
+from jaxvars.advice import explain
 from jaxvars.tracebacks import JAX_FOLDER, shorten
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.typing import Array, Aval
@@ -199,6 +200,7 @@ class restoring:  # noqa: N801 - used as a statement, `with restoring()`
     def __exit__(self, _: object, error: BaseException | None = None, *__: object) -> None:
         if error is not None and (found := restored(error)) is not error:
             raise found from error
+        explain(error)
         shorten(error)
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:

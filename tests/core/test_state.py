@@ -268,7 +268,7 @@ def test_commit_is_all_or_nothing_and_lists_every_problem():
         "  net/w: the variable is float32[2], the value float32[3]",
         "  net/inner/b: the variable is float32[], the value int32[]",
         "  net/inner/layers/0: the variable is float32[], the value NoneType",
-        "  dead: the variable is gone",
+        "  dead: the variable is gone. State.of(...) takes the values of those there are",
     ]
     assert [v.numpy().tolist() for v in net.variables] == [[1, 2], 0.5, 1, 2]
 

@@ -91,7 +91,7 @@ def test_operators_that_assign_refuse_what_assign_refuses(
 
 def test_operators_that_assign_in_code_of_others():
     v = V(0.0)
-    with pytest.raises(ForeignTransformError, match=r"written at .* inside a JAX transform"):
+    with pytest.raises(ForeignTransformError, match=r"written at .* inside a plain JAX transform"):
         jax.jit(lambda x: v.__iadd__(x))(1.0)
 
     @jv.compile(autograph=True)

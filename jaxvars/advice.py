@@ -1,0 +1,170 @@
+"""Words of other libraries, and what to write instead; what errors of JAX and Python mean here.
+
+Rules this file keeps:
+- all of it runs on the way of an error, never of a call that works;
+- a cure is a line that runs, or the name of what to use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_A_STEP = "a loop over optimizer.minimize(loss, model), in a @jv.compile'd function"
+_A_CHECKPOINT = "jv.checkpoint.Checkpoint(model=model)"
+_A_PURE_FUNCTION = "pure = jv.functionalize(model); pure(jv.State.of(model), x)"
+_A_UNIT = "jv.interop.from_flax of flax's, or write a jv.Module with Variables"
+
+INSTEAD: dict[str, dict[str, str]] = {
+    "jaxvars": {
+        **dict.fromkeys(["jit", "filter_jit", "function"], "jv.compile"),
+        "vmap": "jv.vectorized_map, or jax.vmap of jv.functionalize(f)",
+        **dict.fromkeys(["grad", "value_and_grad", "filter_grad"], "jv.GradientTape"),
+        **dict.fromkeys(["save", "load"], "jv.checkpoint (values) or jv.export (programs)"),
+        **dict.fromkeys(["Param", "Parameter"], "jv.Variable"),
+        **dict.fromkeys(["Tensor", "Array"], "jax.Array"),
+        **dict.fromkeys(["constant", "convert_to_tensor", "tensor"], "jnp.asarray"),
+        "cast": "x.astype(dtype)",
+        "nn": "jax.nn",
+        "keras": "jv.tf.keras",
+        "data": "jv.tf.data",
+        **dict.fromkeys(["Dense", "Linear", "Conv", "layers", "Sequential"], _A_UNIT),
+    },
+    "Variable": {
+        **dict.fromkeys(["set", "update", "copy_", "load"], "v.assign(value)"),
+        **dict.fromkeys(["add_", "sub_", "mul_", "fill_"], "v += x and the like, or v.assign"),
+        **dict.fromkeys(["detach", "stop_gradient"], "jax.lax.stop_gradient(v.value)"),
+        **dict.fromkeys(["backward", "grad"], "a jv.GradientTape: tape.gradient(loss, v)"),
+        **dict.fromkeys(["cpu", "cuda", "to"], "jv.place, or create it in `with jv.device(...)`"),
+        "requires_grad": "v.trainable",
+        "eval": "v.numpy()",
+        "get_shape": "v.shape",
+        "set_shape": "jv.Variable(...), a new one: a variable keeps its shape",
+        "unsqueeze": "jnp.expand_dims(v, axis)",
+        "permute": "jnp.permute_dims(v, axes)",
+        "initializer": "v.value: a Variable has its value from the start",
+        "ref": "v itself, which is hashed by identity",
+    },
+    "Module": {
+        **dict.fromkeys(["fit", "compile", "train_step", "train_on_batch"], _A_STEP),
+        **dict.fromkeys(["predict", "evaluate", "forward"], "model(x)"),
+        **dict.fromkeys(["parameters", "trainable_weights"], "model.trainable_variables"),
+        "weights": "model.variables",
+        "non_trainable_weights": "model.non_trainable_variables",
+        **dict.fromkeys(["save", "save_weights", "state_dict"], f"{_A_CHECKPOINT}.save(path)"),
+        **dict.fromkeys(["load_weights", "load_state_dict"], f"{_A_CHECKPOINT}.restore(path)"),
+        **dict.fromkeys(["apply", "init", "params"], _A_PURE_FUNCTION),
+        **dict.fromkeys(["train", "eval"], "an argument: def __call__(self, x, training=False)"),
+        "to": "jv.place, or create it in `with jv.device(...)`",
+        "__jax_array__": "model.variables",
+    },
+    "Optimizer": {
+        **dict.fromkeys(["step", "update"], "optimizer.apply_gradients(zip(gradients, variables))"),
+        "zero_grad": "a new jv.GradientTape: it starts without gradients",
+        "init": "optimizer.build(model); the first update does it, too",
+        "lr": "optimizer.learning_rate",
+    },
+    "jaxvars.checkpoint": {
+        "save": f"{_A_CHECKPOINT}.save(path)",
+        "restore": f"{_A_CHECKPOINT}.restore(path)",
+    },
+    "Metric": {
+        "update": "metric.update_state(...)",
+        "compute": "metric.result()",
+        "reset": "metric.reset_state()",
+    },
+}
+"""For each class, and the package: names that other libraries have there."""
+
+
+def instead_of(name: str, *owners: str) -> str:
+    """Return a sentence, with a space before it, on a name that other libraries have; or nothing.
+
+    >>> "No jv.jit." + instead_of("jit", "jaxvars")
+    'No jv.jit. Use jv.compile.'
+    """
+    found = next((INSTEAD[o][name] for o in owners if name in INSTEAD.get(o, {})), None)
+    return "" if found is None else f" Use {found}."
+
+
+_ARRAY = r"(ArrayImpl|Tracer)'?"
+_MEANINGS = {
+    rf"{_ARRAY} object is not callable": (
+        "An array is not a function: a variable is read by v.value, without (), and jv.cond and "
+        "jv.while_loop take functions, as in jv.cond(x > 0, lambda: x, lambda: -x)."
+    ),
+    rf"{_ARRAY} (object )?has no attribute '?numpy": (
+        "np.asarray(x) makes a NumPy array of a JAX array; outside of compiled functions, which "
+        "return x for it."
+    ),
+    rf"{_ARRAY} (object )?has no attribute '?assign": (
+        "It is an array: `v = v + 1` gives the name v to one. Write v.assign(v + 1), or v += 1."
+    ),
+    r"unhashable type: '\w*Tracer'": (
+        "A dict or set cannot be asked for a value that is only known when the compiled function "
+        "runs. Name the argument in static_argnames, or look it up in an array: "
+        "jnp.asarray([10, 20])[i]."
+    ),
+    r"Slice entries must be static integers": (
+        "A program has fixed shapes, and this slice's depends on a value. Name the argument in "
+        "static_argnames, or take a part of fixed size: jax.lax.dynamic_slice_in_dim(x, start, 2). "
+        "To leave the other elements out of a sum: jnp.where(jnp.arange(x.shape[0]) < n, x, 0)."
+    ),
+    r"Array boolean indices must be concrete": (
+        "A program has fixed shapes, and how many elements there are is only known when it runs. "
+        "Keep the shape, jnp.where(x > 0, x, 0), or say how many: "
+        "x[jnp.nonzero(x > 0, size=2, fill_value=0)]."
+    ),
+    r"unsupported format string passed to \w*Tracer": (
+        'The value is only known when the compiled function runs: jv.print("{}", x) prints it '
+        "then. Or return it, and format it outside."
+    ),
+    r"Triggering __jax_array__\(\) during abstractification": (
+        "Functions of jax.lax take arrays, not Variables: pass v.value, or use jnp's."
+    ),
+    r"pytree structure error(?s:.*)jaxvars\.core\.variable\.Variable": (
+        "A tree of Variables and one of arrays differ for JAX. Read the variables first, and "
+        "assign what comes out:\n"
+        "    values = [v.value for v in variables]\n"
+        "    for v, new in zip(variables, optax.apply_updates(values, updates)):\n"
+        "        v.assign(new)\n"
+        "jv.optimizers.Optax(optax.adam(1e-3)) does all of it."
+    ),
+}
+"""What errors of JAX and Python mean here, by a pattern of their messages."""
+
+
+def explain(error: BaseException | None) -> None:
+    """Add a note to an error of JAX or Python that has a known meaning, unless it has the note."""
+    if not isinstance(error, TypeError | ValueError | AttributeError | IndexError):
+        return
+    if not type(error).__module__.startswith(("builtins", "jax.", "jaxlib")):
+        return
+    message = str(error)
+    for pattern, meaning in _MEANINGS.items():
+        if re.search(pattern, message):
+            add_note(error, meaning)
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a note to an error once."""
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+_SHAPE = re.compile(r"\((?:\d+,|\d+(?:, ?\d+)+,?)\)")
+
+
+def name_shapes(error: BaseException, variables: Iterable[tuple[str, tuple[int, ...]]]) -> None:
+    """Say in a note which variables, of which shapes, an error about shapes may be about."""
+    message = str(error)
+    if "shape" not in message or getattr(error, "__notes__", ()):
+        return
+    shown = {text.replace(",)", ")").replace(" ", "") for text in _SHAPE.findall(message)}
+    named = [
+        f"{name!r} {shape}"
+        for name, shape in variables
+        if str(shape).replace(",)", ")").replace(" ", "") in shown
+    ]
+    if named:
+        add_note(error, f"Variables of such shapes: {', '.join(named[:4])}.")
