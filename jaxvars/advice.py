@@ -64,10 +64,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "init": "optimizer.build(model); the first update does it, too",
         "lr": "optimizer.learning_rate",
     },
-    "jaxvars.checkpoint": {
-        "save": f"{_A_CHECKPOINT}.save(path)",
-        "restore": f"{_A_CHECKPOINT}.restore(path)",
-    },
+    "jaxvars.checkpoint": {"save": f"{_A_CHECKPOINT}.save(path)"},
     "Metric": {
         "update": "metric.update_state(...)",
         "compute": "metric.result()",
@@ -123,12 +120,11 @@ _MEANINGS = {
         "Functions of jax.lax take arrays, not Variables: pass v.value, or use jnp's."
     ),
     r"pytree structure error(?s:.*)jaxvars\.core\.variable\.Variable": (
-        "A tree of Variables and one of arrays differ for JAX. Read the variables first, and "
-        "assign what comes out:\n"
+        "A tree of Variables and one of arrays differ for JAX. Use jv.optimizers.Optax("
+        "optax.adam(1e-3)), or read the variables first, and assign what comes out:\n"
         "    values = [v.value for v in variables]\n"
         "    for v, new in zip(variables, optax.apply_updates(values, updates)):\n"
-        "        v.assign(new)\n"
-        "jv.optimizers.Optax(optax.adam(1e-3)) does all of it."
+        "        v.assign(new)"
     ),
 }
 """What errors of JAX and Python mean here, by a pattern of their messages."""
@@ -158,7 +154,7 @@ _SHAPE = re.compile(r"\((?:\d+,|\d+(?:, ?\d+)+,?)\)")
 def name_shapes(error: BaseException, variables: Iterable[tuple[str, tuple[int, ...]]]) -> None:
     """Say in a note which variables, of which shapes, an error about shapes may be about."""
     message = str(error)
-    if "shape" not in message or getattr(error, "__notes__", ()):
+    if "shape" not in message or any("Variable" in n for n in getattr(error, "__notes__", ())):
         return
     shown = {text.replace(",)", ")").replace(" ", "") for text in _SHAPE.findall(message)}
     named = [

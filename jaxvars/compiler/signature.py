@@ -106,9 +106,8 @@ class Signature:
         """Take a call apart.
 
         Raises:
-            TypeError: when the arguments do not fit the function.
-            CompileError: when one can be neither traced nor keyed, or does not fit the
-                input signature.
+            CompileError: when the arguments do not fit the function, or one can be neither
+                traced nor keyed, or does not fit the input signature.
         """
         args, kwargs = self._canonical(args, kwargs)
         if self.specs is not None:
@@ -228,7 +227,7 @@ class Signature:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.name}{self._signature}: {error}.") from None
+            raise CompileError(f"{self.name}{self._signature}: {error}.") from None
         bound.apply_defaults()
         return bound.args, bound.kwargs
 

@@ -432,3 +432,30 @@ def test_html():
     assert html.startswith("<div")
     for word in ("Net", "layers", "scale", "float32"):
         assert word in html
+
+
+class Keras(jv.Module):
+    """It has a method that is another library's word, and lacks another."""
+
+    def fit(self) -> str:
+        return "mine"
+
+
+def test_words_of_other_libraries_are_the_users_to_take() -> None:
+    model = Keras()
+    assert model.fit() == "mine"
+    assert not hasattr(model, "predict")
+    model.predict = "mine, too"
+    assert model.predict == "mine, too"
+    assert {"fit", "predict"} <= set(dir(model))
+    assert {"evaluate", "__jax_array__"}.isdisjoint(dir(model))
+    with pytest.raises(AttributeError, match=r"has no attribute 'evaluate'\. Use model\(x\)"):
+        model.evaluate  # noqa: B018
+
+
+def test_jax_is_told_that_a_module_is_not_an_array() -> None:
+    for transform in (jax.jit, jax.grad, jax.vmap, jax.make_jaxpr):
+        with pytest.raises((TypeError, jv.errors.ForeignTransformError), match="Keras"):
+            transform(lambda model: 1.0)(Keras())
+    assert not hasattr(Keras(), "__jax_array__")
+    assert jax.tree.leaves(Keras()) != []

@@ -251,6 +251,32 @@ def test_a_method_that_is_kept_has_the_value_that_it_was_made_of():
     assert float(total()) == X.sum()
 
 
+def test_what_arrays_alone_have_variables_and_their_parts_have():
+    v = jv.Variable(X)
+    assert v.tolist() == X.tolist()
+    assert v[1:].tolist() == X[1:].tolist()
+    assert v.tobytes() == X.tobytes()
+    assert isinstance(v.block_until_ready(), jax.Array)
+    assert v.devices() == v.value.devices()
+    assert jv.Variable(["a", "b"]).tolist() == ["a", "b"]
+
+
+def test_jax_takes_variables_as_their_values():
+    v = jv.Variable(X)
+    for read in (jax.device_put(v), np.asarray(v), *jax.tree.leaves([v]), *map(jnp.asarray, [v])):
+        np.testing.assert_array_equal(read, X)
+    assert jax.block_until_ready(v) is v
+    assert jax.tree.map(jnp.shape, {"v": v}) == {"v": X.shape}
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "name", "value"])
+def test_what_is_fixed_is_not_set(name):
+    v = jv.Variable(X, name="w")
+    with pytest.raises(AttributeError, match=rf"The {name} of variable 'w' cannot be set at test_"):
+        setattr(v, name, None)
+    assert v.tolist() == X.tolist()
+
+
 def test_what_arrays_do_not_have_variables_do_not_have():
     v = jv.Variable(X)
     assert not hasattr(v, "delete")

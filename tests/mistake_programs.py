@@ -1,0 +1,372 @@
+"""Typical mistakes, as programs: what each raises, the words that teach, and the cure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mistake(NamedTuple):
+    """A program, and what it raises.
+
+    Attributes:
+        program: the cell; names that `SETUP` made are there.
+        error: the name of the exception.
+        words: what the message holds.
+        cure: the program as the message corrects it, which runs.
+    """
+
+    program: str
+    error: str
+    words: tuple[str, ...]
+    cure: str = ""
+
+
+SETUP = """
+import jax, jax.numpy as jnp, numpy as np, jaxvars as jv, optax
+x, v = jnp.ones(3), jv.Variable(jnp.ones(3), name="w")
+class Model(jv.Module):
+    def __init__(self):
+        self.w = jv.Variable(1.0, name="w")
+    def __call__(self, x):
+        return x * self.w
+model, kept = Model(), []
+loss = lambda: model(2.0)
+"""
+
+_IN_F = "@jv.compile\ndef f(x, n=2):\n    return {}\nf(x)"  # an expression in a compiled function
+
+MISTAKES = {
+    "if": Mistake(
+        "@jv.compile\ndef f(n):\n    if n > 0:\n        return n\n    return -n\nf(x[0])",
+        "ControlFlowError",
+        ("Python's `if`", "Cell In[1], line 3, in f", "autograph=True", "jv.cond("),
+        cure="@jv.compile(autograph=True)\ndef f(n):\n    if n > 0:\n        return n\n"
+        "    return -n\nassert f(x[0]) == 1",
+    ),
+    "range": Mistake(
+        "@jv.compile\ndef f(n):\n    return [0 for i in range(n)]\nf(3)",
+        "ControlFlowError",
+        ("needs to know a number", "line 3", "static_argnames", "jv.fori_loop("),
+        cure="@jv.compile(static_argnames='n')\ndef f(n):\n    return [0 for i in range(n)]\n"
+        "assert len(f(3)) == 3",
+    ),
+    "zeros": Mistake(
+        "@jv.compile\ndef f(n):\n    return jnp.zeros(n)\nf(3)",
+        "ControlFlowError",
+        ("needs to know a number", "line 3", "or a shape", "static_argnames"),
+        cure="@jv.compile(static_argnames='n')\ndef f(n):\n    return jnp.zeros(n)\nf(3)",
+    ),
+    "NumPy": Mistake(
+        "@jv.compile\ndef f(x):\n    return np.sin(x)\nf(x)",
+        "ControlFlowError",
+        ("NumPy at Cell In[1], line 3, in f", "jnp.sin(x)    # not: np.sin(x)", "pure_callback"),
+        cure="@jv.compile\ndef f(x):\n    return jnp.sin(x)\nf(x)",
+    ),
+    "numpy()": Mistake(
+        "@jv.compile\ndef f():\n    return v.numpy()\nf()",
+        "ControlFlowError",
+        ("NumPy at Cell In[1], line 3", "`v.numpy()`", "use NumPy outside"),
+        cure="@jv.compile\ndef f():\n    return v + 0\nnp.asarray(f())",
+    ),
+    "leaked tracer": Mistake(
+        "@jv.compile\ndef f(n):\n    kept.append(n)\nf(1.0)\nkept[0] + 1",
+        "UnexpectedTracerError",
+        ("was f at Cell In[1], line 1 traced for jv.compile",),
+    ),
+    "the user's own": Mistake(
+        '@jv.compile\ndef f(x):\n    raise KeyError("mine")\nf(x)', "KeyError", ("mine",)
+    ),
+    "shapes in a function": Mistake(
+        "@jv.compile\ndef f(x):\n    return x @ jnp.ones((2, 2))\nf(x)",
+        "TypeError",
+        ("(2,)", "(3,)"),
+    ),
+    "a second creation": Mistake(
+        "@jv.compile\ndef f(x):\n    return jv.Variable(x) + 0\nf(x)",
+        "CreationError",
+        ("created", "self.w"),
+        cure="w = jv.Variable(x)\n@jv.compile\ndef f(x):\n    return w + 0\nf(x)",
+    ),
+    "write in jit": Mistake(
+        "jax.jit(lambda x: v.assign(x))(x)",
+        "ForeignTransformError",
+        ("'w'", "Use @jv.compile instead of jax.jit", "jv.functionalize"),
+        cure="jv.compile(lambda x: v.assign(x))(x)\n"
+        "pure = jv.functionalize(lambda x: v.assign_add(x))\n"
+        "result, state = jax.vmap(pure, in_axes=(None, 0))(jv.State.of(v), jnp.ones((2, 3)))",
+    ),
+    "a tape used twice": Mistake(
+        "with jv.GradientTape() as tape:\n    y = v * 2\ntape.gradient(y, v)\ntape.gradient(y, v)",
+        "TapeError",
+        ("persistent=True",),
+        cure="with jv.GradientTape(persistent=True) as tape:\n    y = v * 2\ntape.gradient(y, v)\n"
+        "tape.gradient(y, v)",
+    ),
+    "a number watched": Mistake(
+        "jv.GradientTape().watch(2.0)", "TapeError", ("x = jnp.asarray(x); tape.watch(x)",)
+    ),
+    "smaller": Mistake(
+        "v.assign(jnp.ones(2))",
+        "ShapeError",
+        ("(2,)", "'w' of shape (3,)", "Assign a part: v[:2].assign(value)"),
+        cure="v[:2].assign(jnp.ones(2))",
+    ),
+    "larger": Mistake("v.assign(jnp.ones(4))", "ShapeError", ("the part of the value that fits",)),
+    "to be broadcast": Mistake(
+        "v.assign(jnp.ones(1))",
+        "ShapeError",
+        ("jnp.broadcast_to(value, (3,))",),
+        cure="v.assign(jnp.broadcast_to(jnp.ones(1), (3,)))",
+    ),
+    "to be reshaped": Mistake(
+        "v.assign(jnp.ones((3, 1)))", "ShapeError", ("jnp.reshape(value, (3,))",)
+    ),
+    "several values": Mistake(
+        "jv.Variable([1, 1], [2, 3])",
+        "TypeError",
+        ("one value", "Cell In[1], line 1", "jv.Variable([[1, 1], [2, 3]])"),
+        cure="jv.Variable([[1, 1], [2, 3]])",
+    ),
+    "an operand": Mistake(
+        "v @ jnp.ones(2)", "TypeError", ("(3,) and (2,)", "The Variable 'w' is float32[3]")
+    ),
+    "PyTorch's words": Mistake(
+        "v.detach()", "AttributeError", ("Use jax.lax.stop_gradient(v.value)",)
+    ),
+    "NumPy's words": Mistake("jv.zeros(2)", "AttributeError", ("Use jnp.zeros.",)),
+    "a float for integers": Mistake(
+        'jv.Variable(1, name="n").assign(0.5)',
+        "DtypeError",
+        (
+            "Cannot assign a Python float to variable 'n' of dtype int32",
+            "jnp.round(value).astype('int32')",
+        ),
+        cure="jv.Variable(1).assign(jnp.round(0.5).astype('int32'))",
+    ),
+    "None": Mistake("v.assign(None)", "NotATensorError", ("NoneType, which is not a tensor",)),
+    "ragged": Mistake(
+        "jv.Variable([[1, 2], [3]])", "NotATensorError", ("its rows have 2 and 1 elements", "Pad")
+    ),
+    "an unknown size": Mistake(
+        "jv.Variable(jnp.ones((2, 2)), shape=(None, 2))",
+        "ShapeError",
+        ("has an unknown size, None", "(2, 2)"),
+        cure="jv.Variable(jnp.ones((2, 2)))",
+    ),
+    "value =": Mistake("v.value = 2.0", "AttributeError", ("'w'", "write v.assign(new)")),
+    "no such device": Mistake(
+        'with jv.device("gpuu"):\n    pass', "DeviceError", ("'gpuu'", "there are: CPU:0")
+    ),
+    "a typo": Mistake("jv.Varible", "AttributeError", ("Did you mean 'Variable'?",)),
+    "a typo in a method": Mistake("v.assignadd", "AttributeError", ("Did you mean 'assign_add'",)),
+    "gradients last": Mistake(
+        "jv.optimizers.SGD(0.1).apply_gradients([(v, x)])",
+        "TypeError",
+        ("Gradients come first: apply_gradients(zip(gradients, variables))",),
+        cure="jv.optimizers.SGD(0.1).apply_gradients(zip([x], [v]))",
+    ),
+    "two arguments": Mistake(
+        "jv.optimizers.SGD(0.1).apply_gradients([v], [x])",
+        "TypeError",
+        ("one argument", "Write apply_gradients(zip(gradients, variables))"),
+        cure="jv.optimizers.SGD(0.1).apply_gradients(zip([x], [v]))",
+    ),
+    "a gradient of another shape": Mistake(
+        "jv.optimizers.SGD(0.1).apply_gradients([(x[:2], v)])",
+        "ShapeError",
+        ("gradient of variable 'w' has shape (2,)", "in the same order"),
+    ),
+    "truth": Mistake("bool(v)", "ValueError", ("ambiguous", "jnp.any(v)")),
+    "an index": Mistake("v[7]", "IndexError", ("'w' of shape (3,)", "out of bounds")),
+    "an array that is called": Mistake(
+        _IN_F.format("v.value() + x"),
+        "TypeError",
+        ("read by v.value, without ()",),
+        _IN_F.format("v.value + x"),
+    ),
+    "values for functions": Mistake(
+        _IN_F.format("jv.cond(x[0] > 0, x, -x)"),
+        "TypeError",
+        ("take functions, as in jv.cond(x > 0, lambda: x, lambda: -x)",),
+        _IN_F.format("jv.cond(x[0] > 0, lambda: x, lambda: -x)"),
+    ),
+    "a name for an array": Mistake(
+        "with jv.GradientTape():\n    v = v + 1\n    v.assign(x)",
+        "AttributeError",
+        ("Write v.assign(v + 1), or v += 1",),
+        "v.assign(v + 1)\nv += 1\nv.assign(x)",
+    ),
+    "numpy() of an array": Mistake(
+        "with jv.GradientTape():\n    (v + 1).numpy()",
+        "AttributeError",
+        ("np.asarray(x)",),
+        "np.asarray(v + 1)",
+    ),
+    "a traced key": Mistake(
+        _IN_F.format("{2: x}[n]"),
+        "TypeError",
+        ("Name the argument in static_argnames",),
+        "jv.compile(lambda n: jnp.asarray([10, 20])[n])(1)",
+    ),
+    "a traced slice": Mistake(
+        _IN_F.format("x[:n].sum()"),
+        "IndexError",
+        ("Name the argument in static_argnames",),
+        _IN_F.format("jax.lax.dynamic_slice_in_dim(x, 0, 2)")
+        + "\n"
+        + _IN_F.format("jnp.where(jnp.arange(x.shape[0]) < n, x, 0).sum()")
+        + "\nassert f(x) == 2",
+    ),
+    "a mask": Mistake(
+        _IN_F.format("x[x > 0]"),
+        "NonConcreteBooleanIndexError",
+        ("Keep the shape",),
+        _IN_F.format("jnp.where(x > 0, x, 0)")
+        + "\n"
+        + _IN_F.format("x[jnp.nonzero(x > 0, size=2, fill_value=0)]"),
+    ),
+    "a size of values": Mistake(
+        _IN_F.format("jnp.unique(x)"),
+        "ControlFlowError",
+        ("how large a result is", "size="),
+        _IN_F.format("jnp.unique(x, size=2), jnp.nonzero(x > 0, size=2, fill_value=0)"),
+    ),
+    "a format": Mistake(
+        _IN_F.format("f'{x[0]:.2f}'"),
+        "TypeError",
+        ('jv.print("{}", x)',),
+        _IN_F.format("jv.print('{}', x)"),
+    ),
+    "lax": Mistake(
+        _IN_F.format("jax.lax.add(v, x)"),
+        "ValueError",
+        ("pass v.value",),
+        _IN_F.format("jax.lax.add(v.value, x)"),
+    ),
+    "trees": Mistake(
+        _IN_F.format("jax.tree.map(jnp.add, [v], [x])"),
+        "ValueError",
+        ("[v.value for v in",),
+        "for w, new in zip([v], optax.apply_updates([w.value for w in [v]], [x])):\n"
+        "    w.assign(new)\njv.optimizers.Optax(optax.adam(1e-3)).minimize(loss, model)",
+    ),
+    "shapes, by variable": Mistake(
+        _IN_F.format("jnp.dot(x[:2], v)"), "TypeError", ("Variables of such shapes: 'w' (3,)",)
+    ),
+    "nested": Mistake(
+        _IN_F.format("x if x[0] > 0 else -x") + "\ng = f\n" + _IN_F.format("g(x)"),
+        "ControlFlowError",
+        ("line 3, in f",),
+    ),
+    "a module in jit": Mistake(
+        "jax.jit(lambda m, x: m(x))(model, 2.0)",
+        "ForeignTransformError",
+        ("Use @jv.compile instead of jax.jit", "jv.functionalize"),
+        "jv.compile(lambda m, x: m(x))(model, 2.0)\npure = jv.functionalize(lambda x: model(x))\n"
+        "result, state = jax.jit(pure)(jv.State.of(model), x)",
+    ),
+    "gradient of a model": Mistake(
+        "with jv.GradientTape() as tape:\n    y = loss()\ntape.gradient(y, model)",
+        "TapeError",
+        ("tape.gradient(loss, model.trainable_variables)",),
+        "with jv.GradientTape() as tape:\n    y = loss()\n"
+        "tape.gradient(y, model.trainable_variables)",
+    ),
+    "a flag": Mistake(
+        "jv.Variable(1.0, False)",
+        "TypeError",
+        ("jv.Variable(value, trainable=...)",),
+        "jv.Variable(1.0, trainable=False)",
+    ),
+    "a class": Mistake(
+        "jv.compile(Model)",
+        "CompileError",
+        ("is a class", "model = jv.compile(Model(...))"),
+        "model = jv.compile(Model())\nmodel(2.0)",
+    ),
+    "an argument too few": Mistake(
+        "jv.compile(lambda a, b: a)(x)",
+        "CompileError",
+        ("(a, b): missing a required argument: 'b'",),
+    ),
+    "a model for a rate": Mistake(
+        "jv.optimizers.SGD(model)",
+        "NotATensorError",
+        ("the learning rate, not Model",),
+        "jv.optimizers.SGD(0.1).minimize(loss, model)",
+    ),
+    "one pair": Mistake(
+        "jv.optimizers.SGD(0.1).apply_gradients((x, v))",
+        "TypeError",
+        ("[(gradient, variable)]",),
+        "jv.optimizers.SGD(0.1).apply_gradients([(x, v)])",
+    ),
+    "an array that is trained": Mistake(
+        "jv.optimizers.SGD(0.1).minimize(loss, [x])", "TypeError", ("is a jv.Variable",)
+    ),
+    "fit": Mistake(
+        "model.fit(x, x)",
+        "AttributeError",
+        ("optimizer.minimize(loss, model)",),
+        "optimizer = jv.optimizers.SGD(0.1)\n"
+        "step = jv.compile(lambda: optimizer.minimize(loss, model))\nstep(), step()",
+    ),
+    "parameters": Mistake(
+        "model.parameters()",
+        "AttributeError",
+        ("Use model.trainable_variables.",),
+        "model.trainable_variables",
+    ),
+    "apply": Mistake(
+        "model.apply({}, x)",
+        "AttributeError",
+        ("pure(jv.State.of(model), x)",),
+        "pure = jv.functionalize(model); pure(jv.State.of(model), x)",
+    ),
+    "step": Mistake(
+        "jv.optimizers.SGD(0.1).step()", "AttributeError", ("optimizer.apply_gradients(zip(",)
+    ),
+    "update": Mistake(
+        "jv.metrics.Mean().update(1.0)",
+        "AttributeError",
+        ("Use metric.update_state(...)",),
+        "jv.metrics.Mean().update_state(1.0)",
+    ),
+    "save": Mistake(
+        "jv.checkpoint.save('c', model)",
+        "AttributeError",
+        ("Use jv.checkpoint.Checkpoint(model=model).save(path)",),
+    ),
+    "a typo in a namespace": Mistake(
+        "jv.optimizers.adam(0.1)",
+        "AttributeError",
+        ("Did you mean 'Adam'",),
+        "jv.optimizers.Adam(0.1)",
+    ),
+    "TensorFlow's words": Mistake("jv.reduce_mean(x)", "AttributeError", ("Use jnp.mean.",)),
+    "shape =": Mistake(
+        "v.shape = (1, 3)",
+        "AttributeError",
+        ("The shape of variable 'w'", "jv.Variable(jnp.res"),
+        "jv.Variable(jnp.reshape(v, (1, 3)))",
+    ),
+    "a key for a shape": Mistake(
+        "jv.random.normal(jax.random.key(0), (2,))",
+        "ShapeError",
+        ("a shape, not a key", "jv.random.normal((2, 3))"),
+        "jv.random.normal((2, 3)); jax.random.normal(jax.random.key(0), (2, 3))",
+    ),
+    "a state that is changed": Mistake(
+        "state = jv.State.of(v=v)\nstate['v'] = x",
+        "TypeError",
+        ("state.replace({'v': value})",),
+        "state = jv.State.of(v=v)\nstate = state.replace({'v': x})\nstate.commit()",
+    ),
+    "a list that is searched": Mistake(
+        "[jv.Variable(x[:2]), v].index(v)",
+        "TypeError",
+        ("whether two are one variable is",),
+        "any(w is v for w in [jv.Variable(x[:2]), v])",
+    ),
+    "a vector for a number": Mistake("float(v)", "TypeError", ("Only scalar arrays",)),
+}

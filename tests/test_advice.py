@@ -1,0 +1,64 @@
+"""Notes on errors of JAX and Python; the programs of users are in `mistake_programs.py`."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jaxvars as jv
+from jaxvars.advice import INSTEAD, explain, instead_of, name_shapes
+
+
+class MyError(TypeError):
+    """An error of the user's."""
+
+
+def test_a_note_is_added_once_and_to_errors_of_python_and_jax_alone() -> None:
+    words = "'ArrayImpl' object is not callable"
+    theirs, mine, other = TypeError(words), MyError(words), RuntimeError(words)
+    for error in (theirs, theirs, mine, other, None):
+        explain(error)
+    assert len(theirs.__notes__) == 1
+    assert not hasattr(mine, "__notes__")
+    assert not hasattr(other, "__notes__")
+
+
+def test_variables_are_named_by_the_shapes_in_a_message() -> None:
+    error = TypeError("incompatible shapes: (2,), (3, 4)")
+    name_shapes(error, [("a", (2,)), ("b", (4,)), ("c", (3, 4)), ("d", ()), ("e", (2, 3))])
+    assert error.__notes__ == ["Variables of such shapes: 'a' (2,), 'c' (3, 4)."]
+
+
+def test_nested_functions_name_a_variable_once() -> None:
+    v = jv.Variable(jnp.ones(3), name="w")
+    inner = jv.compile(lambda x: jnp.dot(x, v))
+    with pytest.raises(TypeError, match="contracting") as caught:
+        jv.compile(lambda x: v.sum() + inner(x))(jnp.ones(2))
+    notes = [note for note in caught.value.__notes__ if "Variable" in note]  # JAX adds others
+    assert notes == ["Variables of such shapes: 'w' (3,)."]
+
+
+def test_errors_without_shapes_have_no_note() -> None:
+    def fail(x: jax.Array) -> jax.Array:
+        raise ValueError("mine, of (3,)")
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        jv.compile(fail)(jnp.ones(3))
+    assert not any("Variable" in note for note in getattr(caught.value, "__notes__", ()))
+
+
+@pytest.mark.parametrize("owner", INSTEAD)
+def test_each_name_is_absent_where_it_is_advised_against(owner: str) -> None:
+    objects = {
+        "jaxvars": jv,
+        "Variable": jv.Variable(1.0),
+        "Module": jv.Module(),
+        "Optimizer": jv.optimizers.SGD(0.1),
+        "Metric": jv.metrics.Mean(),
+        "jaxvars.checkpoint": jv.checkpoint,
+    }
+    for name in INSTEAD[owner]:
+        assert not hasattr(objects[owner], name)
+        assert instead_of(name, owner).startswith(" Use ")
+    assert instead_of("nothing", owner) == ""
