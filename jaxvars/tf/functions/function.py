@@ -22,7 +22,7 @@ from jaxvars.autograph.calls import call as converted_call
 from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.core.frame import TRACING
-from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
+from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401  # pyright: ignore[reportUnusedImport] - converted code calls it
 from jaxvars.tf.context.scope import inside_function
@@ -177,7 +177,8 @@ class Function:
             raise CreationError(_ONLY_ONCE + str(error)).with_traceback(
                 error.__traceback__
             ) from None
-        if not isinstance(error, JaxvarsError) and self._signature is not None:
+        may_not_fit = isinstance(error, CompileError) or not isinstance(error, JaxvarsError)
+        if may_not_fit and self._signature is not None:
             try:
                 self._signature.bind(*args, **kwargs)
             except TypeError as why:
