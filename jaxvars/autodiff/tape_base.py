@@ -180,21 +180,10 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             return [x for x in self._reads.get(source._cell.key, []) if self._record.knows(x)]
         value = source.value if isinstance(source, ArrayProxy) else source
         if not hasattr(value, "dtype"):
-            raise TapeError(
-                f"A source is a {type(value).__name__} ({value!r}): only arrays and variables can "
-                "be followed. Make it an array first and use that: x = jnp.asarray(x); "
-                "tape.watch(x)."
-            )
+            raise _source_error(value)
         if self._everything and is_inexact(value):
             self._record.watch(value)
-        if self._record.knows(value):
-            return [value]
-        if not hasattr(value, "dtype"):
-            raise TapeError(
-                f"A source is a {type(value).__name__}, neither a Variable nor an array. Of a "
-                "model, take its variables: tape.gradient(loss, model.trainable_variables)."
-            )
-        return []
+        return [value] if self._record.knows(value) else []
 
     def _target_value(self, target: Any) -> Array:
         value = self._value_of_target(target)
@@ -242,6 +231,19 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             yield
         finally:
             self._record.paused = was
+
+
+def _source_error(value: object) -> TapeError:
+    if isinstance(value, int | float | complex):
+        return TapeError(
+            f"A source is a {type(value).__name__} ({value!r}): only arrays and variables can "
+            "be followed. Make it an array first and use that: x = jnp.asarray(x); "
+            "tape.watch(x)."
+        )
+    return TapeError(
+        f"A source is a {type(value).__name__}, neither a Variable nor an array. Of a model, take "
+        "its variables: tape.gradient(loss, model.trainable_variables)."
+    )
 
 
 def _closing_error(is_open: bool) -> TapeError:
