@@ -1,8 +1,9 @@
 """Examples of operations as strings, run by TensorFlow and by `jaxvars.tf` alike.
 
-A row has the name of an operation and the arguments of its examples, or after "= " an expression
-as one writes it after `tf.`. `tf` is there for more names. The inputs are made by short functions
-of a shape, from a fixed stream of random values, so that both get the same:
+A line of a table has the name of an operation and, between bars, the arguments of its examples, or
+after "= " an expression as one writes it after `tf.`; it goes on in the lines that are indented.
+`tf` is there for more names. The inputs are made by short functions of a shape, from a fixed stream
+of random values, so that both get the same:
 
     r(2, 3) float32     p(2, 3) positive     i(4) int32 in -5..9     b(4) bool     z(2) complex64
 
@@ -19,13 +20,14 @@ from typing import Any
 import numpy as np
 
 
-def spell_out(space: str, rows: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the examples of a file as expressions, by full name."""
+def read(space: str, table: str) -> dict[str, tuple[str, ...]]:
+    """Return the examples of a table as expressions, by full name."""
+    lines = table.strip().replace("\n    ", " ").splitlines()
     return {
         (full := space + name): tuple(
-            row[2:] if row.startswith("= ") else f"{full}({row})" for row in examples
+            row[2:] if row.startswith("= ") else f"{full}({row})" for row in rows.split(" | ")
         )
-        for name, examples in rows.items()
+        for name, rows in (line.split(": ", 1) for line in lines)
     }
 
 
@@ -34,9 +36,9 @@ for found in pkgutil.iter_modules(__path__):
     name, rows = found.name.replace("_", "."), importlib.import_module(f"cases.{found.name}")
     if found.name == "top":
         tables = {x: table for x, table in vars(rows).items() if x.isupper()}
-        FILES |= {f"_{x.lower()}": spell_out("", table) for x, table in tables.items()}
+        FILES |= {f"_{x.lower()}": read("", table) for x, table in tables.items()}
     else:
-        FILES[name] = spell_out(f"{name}.", rows.EXAMPLES)
+        FILES[name] = read(f"{name}.", rows.EXAMPLES)
 """By the name of the file of goldens: the examples of operations, by full name."""
 
 EXAMPLES = {name: found for examples in FILES.values() for name, found in examples.items()}
