@@ -45,30 +45,34 @@ def no_gradient(make):
     return program(make)
 
 
+def function(*args, gradient=True):
+    """Keep a program without variables: the function itself, and its arguments."""
+
+    def keep(run):
+        make = functools.update_wrapper(lambda: Made(run, args), run)
+        return (program if gradient else no_gradient)(make)
+
+    return keep
+
+
 # ---------------------------------------------------------------- integers
-@no_gradient
-def collatz():
-    def run(n):
-        steps = 0
-        while n != 1:
-            if n % 2 == 0:
-                n = n // 2
-            else:
-                n = 3 * n + 1
-            steps += 1
-        return steps
-
-    return Made(run, (27,))
+@function(27, gradient=False)
+def collatz(n):
+    steps = 0
+    while n != 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        steps += 1
+    return steps
 
 
-@no_gradient
-def gcd():
-    def run(a, b):
-        while b:
-            a, b = b, a % b
-        return a
-
-    return Made(run, (48, 18))
+@function(48, 18, gradient=False)
+def gcd(a, b):
+    while b:
+        a, b = b, a % b
+    return a
 
 
 @no_gradient
@@ -91,21 +95,18 @@ def fizzbuzz():
     return Made(run, (31,))
 
 
-@no_gradient
-def binary_search():
-    def run(xs, wanted):
-        low, high = 0, len(xs) - 1
-        while low <= high:
-            middle = (low + high) // 2
-            if xs[middle] == wanted:
-                return middle
-            if xs[middle] < wanted:
-                low = middle + 1
-            else:
-                high = middle - 1
-        return -1
-
-    return Made(run, (np.array([1, 3, 5, 7, 9, 11], np.int32), 9))
+@function(np.array([1, 3, 5, 7, 9, 11], np.int32), 9, gradient=False)
+def binary_search(xs, wanted):
+    low, high = 0, len(xs) - 1
+    while low <= high:
+        middle = (low + high) // 2
+        if xs[middle] == wanted:
+            return middle
+        if xs[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle - 1
+    return -1
 
 
 @no_gradient
@@ -114,66 +115,54 @@ def binary_search_without_success():
     return Made(made.run, (made.args[0], 4))
 
 
-@no_gradient
-def prime_sieve():
-    def run(n):
-        is_prime = jnp.ones(50, bool).at[:2].set(False)
-        i = 2
-        while i * i < n:
-            if is_prime[i]:
-                j = i * i
-                while j < n:
-                    is_prime = is_prime.at[j].set(False)
-                    j += i
-            i += 1
-        count = 0
-        for i in range(n):
-            if is_prime[i]:
-                count += 1
-        return count
-
-    return Made(run, (50,))
+@function(50, gradient=False)
+def prime_sieve(n):
+    is_prime = jnp.ones(50, bool).at[:2].set(False)
+    i = 2
+    while i * i < n:
+        if is_prime[i]:
+            j = i * i
+            while j < n:
+                is_prime = is_prime.at[j].set(False)
+                j += i
+        i += 1
+    count = 0
+    for i in range(n):
+        if is_prime[i]:
+            count += 1
+    return count
 
 
-@no_gradient
-def digits_backwards():
-    def run(n):
-        result = 0
-        while n > 0:
-            n, digit = n // 10, n % 10
-            if not digit:
-                continue
-            result = result * 10 + digit
-        return result
-
-    return Made(run, (1203045,))
+@function(1203045, gradient=False)
+def digits_backwards(n):
+    result = 0
+    while n > 0:
+        n, digit = n // 10, n % 10
+        if not digit:
+            continue
+        result = result * 10 + digit
+    return result
 
 
 # ---------------------------------------------------------------- numbers
-@program
-def newton_root():
-    def run(x):
-        y = x
-        for _ in range(50):
-            new = (y + x / y) / 2
-            if abs(new - y) < 1e-6:
-                break
-            y = new
-        return y
-
-    return Made(run, (2.0,))
+@function(2.0)
+def newton_root(x):
+    y = x
+    for _ in range(50):
+        new = (y + x / y) / 2
+        if abs(new - y) < 1e-6:
+            break
+        y = new
+    return y
 
 
-@program
-def newton_with_a_bound():
-    def run(x):
-        y = x
-        while abs(y * y - x) > 1e-4:
-            jv.autograph.set_loop_options(max_iterations=30)
-            y = (y + x / y) / 2
-        return y
-
-    return Made(run, (7.0,))
+@function(7.0)
+def newton_with_a_bound(x):
+    y = x
+    while abs(y * y - x) > 1e-4:
+        jv.autograph.set_loop_options(max_iterations=30)
+        y = (y + x / y) / 2
+    return y
 
 
 @program
@@ -194,98 +183,77 @@ def bisection():
     return Made(run, (1.0, 2.0))
 
 
-@program
-def power_iteration():
-    def run(matrix):
-        v = jnp.ones(3) / jnp.sqrt(3.0)
-        value = 0.0
-        for _ in range(100):
-            w = matrix @ v
-            new = jnp.linalg.norm(w)
-            v = w / new
-            if abs(new - value) < 1e-4:
-                break
-            value = new
-        return value
-
-    return Made(run, (MATRIX,))
+@function(MATRIX)
+def power_iteration(matrix):
+    v = jnp.ones(3) / jnp.sqrt(3.0)
+    value = 0.0
+    for _ in range(100):
+        w = matrix @ v
+        new = jnp.linalg.norm(w)
+        v = w / new
+        if abs(new - value) < 1e-4:
+            break
+        value = new
+    return value
 
 
-@program
-def early_exits():
-    def run(x):
-        if x < 0:
-            return -x
-        if x > 10:
-            if x > 100:
-                return x * 0.01
-            return x * 0.1
-        return x * x
-
-    return Made(run, (3.0,))
+@function(3.0)
+def early_exits(x):
+    if x < 0:
+        return -x
+    if x > 10:
+        if x > 100:
+            return x * 0.01
+        return x * 0.1
+    return x * x
 
 
-@program
-def early_exit_from_a_scan():
-    def run(xs, limit):
-        total = 0.0
-        for x in xs:
-            if x > limit:
-                return total * x
-            total = total + x * x
-        return total
-
-    return Made(run, (XS, 1.5))
+@function(XS, 1.5)
+def early_exit_from_a_scan(xs, limit):
+    total = 0.0
+    for x in xs:
+        if x > limit:
+            return total * x
+        total = total + x * x
+    return total
 
 
-@program
-def early_exit_from_two_loops():
-    def run(rows):
-        for row in rows:
-            for x in row:
-                if x > 3:
-                    return x * 2
-        return -1.0
-
-    return Made(run, (MATRIX,))
+@function(MATRIX)
+def early_exit_from_two_loops(rows):
+    for row in rows:
+        for x in row:
+            if x > 3:
+                return x * 2
+    return -1.0
 
 
-@program
-def find_with_else():
-    def run(xs, limit):
-        for i, x in enumerate(xs):
-            if x > limit:
-                break
-        else:
-            return jnp.float32(-1.0)
-        return x * i
-
-    return Made(run, (XS, 1.5))
+@function(XS, 1.5)
+def find_with_else(xs, limit):
+    for i, x in enumerate(xs):
+        if x > limit:
+            break
+    else:
+        return jnp.float32(-1.0)
+    return x * i
 
 
-@program
-def loop_without_break_and_else():
-    def run(xs):
-        total = 0.0
-        for x in xs:
-            if x > 100:
-                break
-            total += x
-        else:
-            total = total * 2
-        return total
-
-    return Made(run, (XS,))
+@function(XS)
+def loop_without_break_and_else(xs):
+    total = 0.0
+    for x in xs:
+        if x > 100:
+            break
+        total += x
+    else:
+        total = total * 2
+    return total
 
 
-@program
-def logic():
-    def run(x, y):
-        inside = 0 < x < 2 and not y > 5
-        outside = x > 9 or y > 9 or (x == 1 and y == 1)
-        return (x if inside else y) + (1.0 if outside else 0.5 * x)
-
-    return Made(run, (1.0, 2.0))
+@function(1.0, 2.0)
+def logic(x, y):
+    inside = 0 < x < 2 and not y > 5
+    outside = x > 9 or y > 9 or (x == 1 and y == 1)
+    return (x if inside else y) + (1.0 if outside else 0.5 * x)
 
 
 @no_gradient
@@ -320,21 +288,18 @@ def mandelbrot():
     return Made(run, (0.4, 0.5))
 
 
-@program
-def bubble_sort():
-    def run(xs):
-        swapped = True
-        while swapped:
-            jv.autograph.set_loop_options(max_iterations=8)
-            swapped = False
-            for i in range(len(xs) - 1):
-                if xs[i] > xs[i + 1]:
-                    a, b = xs[i], xs[i + 1]
-                    xs = xs.at[i].set(b).at[i + 1].set(a)
-                    swapped = True
-        return xs[0] * 2 + xs[-1]
-
-    return Made(run, (jnp.asarray(XS),))
+@function(jnp.asarray(XS))
+def bubble_sort(xs):
+    swapped = True
+    while swapped:
+        jv.autograph.set_loop_options(max_iterations=8)
+        swapped = False
+        for i in range(len(xs) - 1):
+            if xs[i] > xs[i + 1]:
+                a, b = xs[i], xs[i + 1]
+                xs = xs.at[i].set(b).at[i + 1].set(a)
+                swapped = True
+    return xs[0] * 2 + xs[-1]
 
 
 @program
@@ -361,97 +326,79 @@ def game_of_life():
 NO_GRADIENT.add("game_of_life")
 
 
-@program
-def beam_search():
-    def run(scores):
-        beam = jnp.zeros(2)
-        paths = jnp.zeros((2, 3), jnp.int32)
-        for t, row in enumerate(scores):
-            totals = beam[:, None] + row[None, :]
-            best, chosen = jax.lax.top_k(totals.reshape(-1), 2)
-            parents, words = chosen // 3, chosen % 3
-            paths = paths[parents].at[:, t].set(words)
-            if best[0] > 100:
-                beam = best * 0.5
-            else:
-                beam = best
-        return beam, paths
-
-    return Made(run, (MATRIX,))
+@function(MATRIX)
+def beam_search(scores):
+    beam = jnp.zeros(2)
+    paths = jnp.zeros((2, 3), jnp.int32)
+    for t, row in enumerate(scores):
+        totals = beam[:, None] + row[None, :]
+        best, chosen = jax.lax.top_k(totals.reshape(-1), 2)
+        parents, words = chosen // 3, chosen % 3
+        paths = paths[parents].at[:, t].set(words)
+        if best[0] > 100:
+            beam = best * 0.5
+        else:
+            beam = best
+    return beam, paths
 
 
 # ---------------------------------------------------------------- structures
-@program
-def lists_grow():
-    def run(xs):
-        states, h = [], 0.0
-        for x in xs:
-            h = jnp.tanh(h + x)
-            states.append(h)
-        return jnp.stack(states), len(states), states[-1]
-
-    return Made(run, (XS,))
+@function(XS)
+def lists_grow(xs):
+    states, h = [], 0.0
+    for x in xs:
+        h = jnp.tanh(h + x)
+        states.append(h)
+    return jnp.stack(states), len(states), states[-1]
 
 
-@program
-def lists_grow_in_nested_loops():
-    def run(rows):
-        out, starts = [], []
-        for row in rows:
-            parts = []
-            for x in row:
-                parts.append(x * 2)
-                out.append(x)
-            starts.append(parts[0])
-        return jnp.stack(out), starts
-
-    return Made(run, (MATRIX,))
+@function(MATRIX)
+def lists_grow_in_nested_loops(rows):
+    out, starts = [], []
+    for row in rows:
+        parts = []
+        for x in row:
+            parts.append(x * 2)
+            out.append(x)
+        starts.append(parts[0])
+    return jnp.stack(out), starts
 
 
-@program
-def lists_grow_in_both_branches():
-    def run(xs):
-        out = []
-        for x in xs:
-            if x > 0:
-                out.append(x)
-            else:
-                out.append(-x)
-        return out
-
-    return Made(run, (XS,))
-
-
-@program
-def zips_and_dicts():
-    def run(xs, tree):
-        total = 0.0
-        for x, y in zip(xs, reversed(xs)):
-            if x < y:
-                continue
-            total += x * y
-        for name, value in sorted(tree.items()):
-            if name == "a":
-                total += value.sum() if total > 0 else value.min()
-        for i, leaf in enumerate([tree["a"], tree["b"]]):
-            total += i * leaf.sum()
-        return {"total": total, "tree": tree}
-
-    return Made(run, (XS, {"a": XS[:2], "b": XS[2:]}))
-
-
-@program
-def a_dict_changes_in_branches():
-    def run(x):
-        stats = {"low": 0.0, "high": 0.0}
-        if x > 1:
-            stats["high"] = stats["high"] + x
+@function(XS)
+def lists_grow_in_both_branches(xs):
+    out = []
+    for x in xs:
+        if x > 0:
+            out.append(x)
         else:
-            stats["low"] = x
-            stats["high"] = -x
-        return stats
+            out.append(-x)
+    return out
 
-    return Made(run, (3.0,))
+
+@function(XS, {"a": XS[:2], "b": XS[2:]})
+def zips_and_dicts(xs, tree):
+    total = 0.0
+    for x, y in zip(xs, reversed(xs)):
+        if x < y:
+            continue
+        total += x * y
+    for name, value in sorted(tree.items()):
+        if name == "a":
+            total += value.sum() if total > 0 else value.min()
+    for i, leaf in enumerate([tree["a"], tree["b"]]):
+        total += i * leaf.sum()
+    return {"total": total, "tree": tree}
+
+
+@function(3.0)
+def a_dict_changes_in_branches(x):
+    stats = {"low": 0.0, "high": 0.0}
+    if x > 1:
+        stats["high"] = stats["high"] + x
+    else:
+        stats["low"] = x
+        stats["high"] = -x
+    return stats
 
 
 @program
@@ -476,29 +423,23 @@ def attributes_change_in_branches_and_loops():
     return Made(run, (list(XS),))
 
 
-@program
-def python_stays_python():
-    def run(x, mode):
-        sizes = []
-        for i in range(3):
-            if mode == "wide" and i % 2 == 0:
-                sizes.append(i + 1)
-        if not sizes:
-            raise ValueError("no sizes")
-        return jnp.ones(sum(sizes)) * x
-
-    return Made(run, (2.0, "wide"))
+@function(2.0, "wide")
+def python_stays_python(x, mode):
+    sizes = []
+    for i in range(3):
+        if mode == "wide" and i % 2 == 0:
+            sizes.append(i + 1)
+    if not sizes:
+        raise ValueError("no sizes")
+    return jnp.ones(sum(sizes)) * x
 
 
-@program
-def builtins_of_traced_values():
-    def run(xs):
-        low, high = min(xs), max(xs[0], 0.1, xs[1])
-        flags = any(x > 2 for x in xs), all(x > 2 for x in xs), bool(xs[0])
-        numbers = int(xs[2] * 1.5), float(xs[3]), abs(xs[1]), round(xs[5] * 0.9)
-        return low, high, [1 if f else 0 for f in flags], numbers, sum(xs), sorted(xs)[0]
-
-    return Made(run, (jnp.asarray(XS),))
+@function(jnp.asarray(XS))
+def builtins_of_traced_values(xs):
+    low, high = min(xs), max(xs[0], 0.1, xs[1])
+    flags = any(x > 2 for x in xs), all(x > 2 for x in xs), bool(xs[0])
+    numbers = int(xs[2] * 1.5), float(xs[3]), abs(xs[1]), round(xs[5] * 0.9)
+    return low, high, [1 if f else 0 for f in flags], numbers, sum(xs), sorted(xs)[0]
 
 
 # ---------------------------------------------------------------- functions
@@ -588,37 +529,31 @@ def functions_passed_to_jax():
     return Made(run, (jnp.asarray(XS),))
 
 
-@program
-def with_and_try():
-    def run(x):
-        log = []
-        try:
-            with jax.named_scope("part"):
-                y = x * 2 if x > 1 else x
-            log.append("tried")
-            {}["missing"]
-        except KeyError as error:
-            log.append(str(error))
-            y = y + 1
-        finally:
-            log.append("done")
-        return y * len(log)
-
-    return Made(run, (2.0,))
+@function(2.0)
+def with_and_try(x):
+    log = []
+    try:
+        with jax.named_scope("part"):
+            y = x * 2 if x > 1 else x
+        log.append("tried")
+        {}["missing"]
+    except KeyError as error:
+        log.append(str(error))
+        y = y + 1
+    finally:
+        log.append("done")
+    return y * len(log)
 
 
-@program
-def walrus_and_format():
-    def run(x):
-        steps = 0
-        while (half := x / 2) > 0.3:
-            jv.autograph.set_loop_options(max_iterations=10)
-            x, steps = half, steps + 1
-        if (y := x * 3) > 0.5:
-            y = y + len(f"{steps=}") * 0
-        return y
-
-    return Made(run, (5.0,))
+@function(5.0)
+def walrus_and_format(x):
+    steps = 0
+    while (half := x / 2) > 0.3:
+        jv.autograph.set_loop_options(max_iterations=10)
+        x, steps = half, steps + 1
+    if (y := x * 3) > 0.5:
+        y = y + len(f"{steps=}") * 0
+    return y
 
 
 # ---------------------------------------------------------------- variables
@@ -823,41 +758,35 @@ def an_epoch_in_a_loop():
 
 
 # ---------------------------------------------------------------- corners of Python
-@program
-def inner_functions_see_later_values():
-    def run(x):
-        n, k = 0.0, 1.0
+@function(2.0)
+def inner_functions_see_later_values(x):
+    n, k = 0.0, 1.0
 
-        def add(d):
-            nonlocal n
-            n = n + d
+    def add(d):
+        nonlocal n
+        n = n + d
 
-        scale = lambda y: y * k  # noqa: E731
-        if x > 1:
-            k = 5.0
-            add(x)
-        else:
-            add(-x)
-        while n < 9:
-            jv.autograph.set_loop_options(max_iterations=20)
-            add(1.0)
-        return scale(x) + n
-
-    return Made(run, (2.0,))
+    scale = lambda y: y * k  # noqa: E731
+    if x > 1:
+        k = 5.0
+        add(x)
+    else:
+        add(-x)
+    while n < 9:
+        jv.autograph.set_loop_options(max_iterations=20)
+        add(1.0)
+    return scale(x) + n
 
 
-@program
-def classes_inside():
-    def run(x):
-        class Scaled:
-            factor = 3 if x is not None else 4
+@function(2.0)
+def classes_inside(x):
+    class Scaled:
+        factor = 3 if x is not None else 4
 
-            def apply(self, y):
-                return y if y > 1 else -y
+        def apply(self, y):
+            return y if y > 1 else -y
 
-        return Scaled().apply(x) * Scaled.factor
-
-    return Made(run, (2.0,))
+    return Scaled().apply(x) * Scaled.factor
 
 
 @program
@@ -898,97 +827,79 @@ def returns_from_with_and_try():
     return Made(run, (XS,))
 
 
-@program
-def unpacking_and_deleting():
-    def run(x):
-        (a, b), *rest = (x, x * 2), x * 3, x * 4
+@function(2.0)
+def unpacking_and_deleting(x):
+    (a, b), *rest = (x, x * 2), x * 3, x * 4
+    if a < b:
+        a, (b, rest) = b, (a, rest)
+    y = a
+    z = y
+    del y
+    if z > 1:
+        y = z
+    else:
+        y = 0.0
+    d = {"a": x, "l": [1.0, x]}
+    if x > 1:
+        d["a"] += 2
+        d["l"][0] = x
+    return a, b, rest, y, d
+
+
+@function(2.0)
+def comprehensions(x):
+    items = [i * x if i % 2 else x for i in range(4)]
+    named = {n: (v if v > 1 else 0.0) for n, v in zip("abcd", items)}
+    return sum(v for v in items), named, max({len(n) for n in named})
+
+
+@function(XS)
+def generators_inside(xs):
+    def pairs(values):
+        for i in range(3):
+            yield values[i], values[i + 1]
+
+    total = 0.0
+    for a, b in pairs(xs):
         if a < b:
-            a, (b, rest) = b, (a, rest)
-        y = a
-        z = y
-        del y
-        if z > 1:
-            y = z
-        else:
-            y = 0.0
-        d = {"a": x, "l": [1.0, x]}
-        if x > 1:
-            d["a"] += 2
-            d["l"][0] = x
-        return a, b, rest, y, d
-
-    return Made(run, (2.0,))
+            total += a * b
+    return total
 
 
-@program
-def comprehensions():
-    def run(x):
-        items = [i * x if i % 2 else x for i in range(4)]
-        named = {n: (v if v > 1 else 0.0) for n, v in zip("abcd", items)}
-        return sum(v for v in items), named, max({len(n) for n in named})
-
-    return Made(run, (2.0,))
-
-
-@program
-def generators_inside():
-    def run(xs):
-        def pairs(values):
-            for i in range(3):
-                yield values[i], values[i + 1]
-
-        total = 0.0
-        for a, b in pairs(xs):
-            if a < b:
-                total += a * b
-        return total
-
-    return Made(run, (XS,))
+@function(XS, XS * 2)
+def tuples_are_carried(xs, ys):
+    best = (0.0, 0.0)
+    for pair in zip(xs, ys):
+        if pair[1] > best[1]:
+            best = pair
+    a, b = best
+    return a + b
 
 
-@program
-def tuples_are_carried():
-    def run(xs, ys):
-        best = (0.0, 0.0)
-        for pair in zip(xs, ys):
-            if pair[1] > best[1]:
-                best = pair
-        a, b = best
-        return a + b
-
-    return Made(run, (XS, XS * 2))
-
-
-@no_gradient
-def loops_in_loops():
-    def run(n):
-        total = 0
-        for i in range(n):
-            for j in range(i):
-                if (i + j) % 2:
-                    continue
-                k = j
-                while k > 0:
-                    k -= 1
-                    if k == 5:
-                        break
-                    total += k
-                else:
-                    total += 100
-        return total
-
-    return Made(run, (5,))
+@function(5, gradient=False)
+def loops_in_loops(n):
+    total = 0
+    for i in range(n):
+        for j in range(i):
+            if (i + j) % 2:
+                continue
+            k = j
+            while k > 0:
+                k -= 1
+                if k == 5:
+                    break
+                total += k
+            else:
+                total += 100
+    return total
 
 
-@no_gradient
-def imports_and_annotations():
-    def run(n, /, start: int = 1, *, step=2):
-        from operator import add as plus
+@function(10, gradient=False)
+def imports_and_annotations(n, /, start: int = 1, *, step=2):
+    from operator import add as plus
 
-        total: int = start
-        text: str
-        while total < n:
-            total = plus(total, step)
-        return total
-
-    return Made(run, (10,))
+    total: int = start
+    text: str
+    while total < n:
+        total = plus(total, step)
+    return total
