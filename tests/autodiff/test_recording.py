@@ -172,10 +172,7 @@ def loops_and_flops(compiled: Any) -> tuple[int, float, int]:
 
 
 def compiled_tape(f: Callable[[Any], Any], w: jv.Variable) -> Any:
-    @jax.jit
-    def run(state: jv.State) -> Any:
-        return jv.functionalize(lambda: taped(f, w))(state)[0]
-
+    run = jax.jit(lambda state: jv.functionalize(lambda: taped(f, w))(state)[0])
     return run.lower(jv.State.of(w)).compile()
 
 
@@ -242,10 +239,7 @@ def test_a_tape_in_the_body_of_a_scan_costs_what_grad_costs_there() -> None:
             loss = jnp.sum(jnp.tanh(carry @ M - row) ** 2)
         return carry - 0.1 * tape.gradient(loss, carry), None
 
-    def by_tape(x: Any) -> Any:
-        return jax.lax.scan(body, x[0], x)[0]
-
-    found = jax.jit(by_tape).lower(X).compile()
+    found = jax.jit(lambda x: jax.lax.scan(body, x[0], x)[0]).lower(X).compile()
     want = jax.jit(inner_loop_gradients).lower(X).compile()
     assert loops_and_flops(found) == loops_and_flops(want)
     assert np.array_equal(found(X), want(X))
@@ -483,11 +477,7 @@ def test_a_known_table_is_an_input_of_the_replay() -> None:
 def test_the_replay_of_a_changed_closure_is_another_one() -> None:
     w = jv.Variable(2.0)
     for value in (1.0, 2.0, 3.0):
-
-        @jax.custom_jvp
-        def f(x: Any, value: float = value) -> Any:
-            return x * value
-
+        f = jax.custom_jvp(lambda x, value=value: x * value)
         f.defjvp(lambda x, dx, value=value: (x[0] * value, dx[0] * value))
         assert taped(f, w) == (2.0 * value, value)
 

@@ -201,11 +201,7 @@ def test_a_tape_as_opened_outside_may_not_be_asked_inside() -> None:
     w = jv.Variable(2.0)
     with jv.GradientTape(persistent=True) as tape:
         y = w * w
-
-    @jv.compile
-    def ask() -> Any:
-        return tape.gradient(y, w)
-
+    ask = jv.compile(lambda: tape.gradient(y, w))
     assert ask() == 4.0  # the recorded values are constants of the program
 
 

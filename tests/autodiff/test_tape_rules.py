@@ -126,10 +126,7 @@ def test_a_rule_may_not_read_what_the_function_around_it_assigns() -> None:
 
 @pytest.mark.parametrize("reads", [False, True])
 def test_a_function_with_a_rule_closes_over_a_table(reads: bool) -> None:
-    @jax.custom_vjp
-    def scaled(x: Any) -> Any:
-        return x * TABLE
-
+    scaled = jax.custom_vjp(lambda x: x * TABLE)
     scaled.defvjp(
         lambda x: (x * TABLE, None),
         lambda _, upstream: (upstream * TABLE * (SLOPE.value if reads else 2.0),),
@@ -232,11 +229,7 @@ def test_custom_gradient_with_variables(way: Callable[..., Any]) -> None:
 
 def test_custom_gradient_must_account_for_the_variables_it_reads() -> None:
     w = jv.Variable(2.0, name="w")
-
-    @jv.custom_gradient
-    def f(x: Any) -> Any:
-        return x * w, lambda upstream: upstream
-
+    f = jv.custom_gradient(lambda x: (x * w, lambda upstream: upstream))
     with jv.GradientTape() as tape:
         y = f(jnp.asarray(1.0))
     message = r"(?s)reads the trainable variables \['w'\].*variables=None"
@@ -248,10 +241,7 @@ def test_custom_gradient_must_account_for_the_variables_it_reads() -> None:
 def test_variables_that_only_the_gradient_function_reads_are_not_asked_for(way: Any) -> None:
     x = jnp.asarray(2.0)
     lam, w = jv.Variable(3.0, name="lam"), jv.Variable(5.0, name="w")
-
-    @jv.custom_gradient
-    def reversal(x: Any) -> Any:
-        return x * 1.0, lambda upstream: -lam * upstream
+    reversal = jv.custom_gradient(lambda x: (x * 1.0, lambda upstream: -lam * upstream))
 
     @jv.custom_gradient
     def scaled(x: Any) -> Any:
@@ -271,11 +261,7 @@ def test_variables_that_only_the_gradient_function_reads_are_not_asked_for(way: 
 
 def test_custom_gradient_may_read_variables_that_are_not_trainable() -> None:
     frozen = jv.Variable(2.0, trainable=False)
-
-    @jv.custom_gradient
-    def f(x: Any) -> Any:
-        return x * frozen, lambda upstream: upstream * frozen * 10.0
-
+    f = jv.custom_gradient(lambda x: (x * frozen, lambda upstream: upstream * frozen * 10.0))
     w = jv.Variable(1.0)
     with jv.GradientTape() as tape:
         y = f(w)
@@ -284,11 +270,7 @@ def test_custom_gradient_may_read_variables_that_are_not_trainable() -> None:
 
 def test_custom_gradient_reads_variables_in_its_gradient_anew_each_time() -> None:
     w, scale = jv.Variable(1.0), jv.Variable(2.0, trainable=False)
-
-    @jv.custom_gradient
-    def f(x: Any) -> Any:
-        return x * 1.0, lambda upstream: upstream * scale
-
+    f = jv.custom_gradient(lambda x: (x * 1.0, lambda upstream: upstream * scale))
     for value in (2.0, 3.0, 4.0, 5.0):  # the replay is compiled from the second time
         scale.assign(value)
         with jv.GradientTape() as tape:
@@ -358,10 +340,7 @@ def test_custom_gradient_works_in_all_of_jax() -> None:
 )
 @pytest.mark.parametrize("decorate", [lambda f: f, jv.compile])
 def test_a_rule_that_is_not_the_derivative_in_nested_tapes_is_jax_s(after: Any, decorate: Any):
-    @jax.custom_vjp
-    def scaled(v: Any) -> Any:
-        return jnp.sin(v)
-
+    scaled = jax.custom_vjp(lambda v: jnp.sin(v))
     scaled.defvjp(lambda v: (jnp.sin(v), v), lambda v, g: (g * jnp.cos(v) * 0.9,))
     w = jv.Variable([0.1, 0.4, -0.3])
 
@@ -379,10 +358,7 @@ def test_a_rule_that_is_not_the_derivative_in_nested_tapes_is_jax_s(after: Any, 
 
 
 def test_custom_gradient_of_second_order() -> None:
-    @jv.custom_gradient
-    def cube(x: Any) -> Any:
-        return x**3, lambda upstream: upstream * 3 * x**2
-
+    cube = jv.custom_gradient(lambda x: (x**3, lambda upstream: upstream * 3 * x**2))
     assert derivatives(jnp.asarray(2.0), cube, 2) == [8.0, 12.0, 12.0]
 
 
@@ -615,9 +591,7 @@ def test_a_range_with_a_traced_end_that_prints_names_the_body() -> None:
 
 
 def test_another_value_error_of_a_gradient_is_left_as_it_is() -> None:
-    @jax.custom_vjp
-    def f(x: Any) -> Any:
-        return x
+    f = jax.custom_vjp(lambda x: x)
 
     def backward(_: Any, upstream: Any) -> Any:
         raise ValueError("of the rule's own")
@@ -671,9 +645,7 @@ def test_the_pure_function_is_differentiated_through_its_assigns() -> None:
 
 
 def test_a_rule_may_index_a_constant_of_the_program() -> None:
-    @jax.custom_vjp
-    def first_of(x: Any, table: Any) -> Any:
-        return x * table[0]
+    first_of = jax.custom_vjp(lambda x, table: x * table[0])
 
     def backward(saved: Any, upstream: Any) -> Any:
         x, table = saved
@@ -701,9 +673,7 @@ def test_custom_gradients_in_nested_tapes_and_forward_mode_compiled_as_eagerly(l
         e = jnp.exp(x * w)
         return e, lambda upstream, variables=None: (upstream * e * w, [upstream * e * x])
 
-    @jv.recompute
-    def saved(x: Any) -> Any:
-        return jnp.sin(x * w)
+    saved = jv.recompute(lambda x: jnp.sin(x * w))
 
     def second(fn: Any, x: Any) -> Any:
         with jv.GradientTape() as outer:

@@ -461,10 +461,7 @@ def test_endless_recursion_through_another_function_is_refused():
 
 
 def test_recursion_on_a_static_number_ends():
-    def factorial(n: int) -> Any:
-        return 1 if n == 0 else n * compiled(n - 1)
-
-    compiled = jv.compile(factorial, static_argnames="n")
+    compiled = jv.compile(lambda n: 1 if n == 0 else n * compiled(n - 1), static_argnames="n")
     assert [int(compiled(4)) for _ in range(3)] == [24] * 3
     assert compiled.trace_count == 5
 

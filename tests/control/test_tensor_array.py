@@ -217,10 +217,7 @@ def test_growing_in_staged_code_is_refused():
 
 
 def test_through_compiled_functions():
-    @jv.compile
-    def f(ta, x):
-        return {"ta": ta.write(1, x), "old": ta}
-
+    f = jv.compile(lambda ta, x: {"ta": ta.write(1, x), "old": ta})
     for _ in range(3):
         result = f(made(), jnp.asarray([7.0, 7.0]))
     assert result["ta"].stack().tolist() == [PAIRS[0], [7, 7], PAIRS[2]]
@@ -304,10 +301,7 @@ def powers(w, n, loop):
     """1, w, w², ... with the sum of all as the result: its derivative is easily said."""
     ta = TensorArray(jnp.float32, n, element_shape=())
 
-    def body(i, c):
-        return c[0] * w, c[1].write(i, c[0])
-
-    _, ta = loop(body, (jnp.float32(1.0), ta), n)
+    _, ta = loop(lambda i, c: (c[0] * w, c[1].write(i, c[0])), (jnp.float32(1.0), ta), n)
     return ta.stack().sum() + ta.read(n - 1)
 
 

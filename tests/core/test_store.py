@@ -216,11 +216,7 @@ def test_the_first_run_of_what_it_creates_and_of_what_is_read_is_right():
 
 def test_ctrl_c_in_the_first_run_comes_after_it(monkeypatch: pytest.MonkeyPatch):
     v = jv.Variable(jnp.zeros(3))
-
-    @jv.compile
-    def step() -> Any:
-        return v.assign_add(jnp.ones(3)) * 1
-
+    step = jv.compile(lambda: v.assign_add(jnp.ones(3)) * 1)
     entered = interruption.deferred_signals.__enter__
 
     def enter(self: Any) -> None:

@@ -191,10 +191,7 @@ def test_in_loops_and_branches():
         assert_less(v, 3, "in the loop")
         return x
 
-    @jv.compile
-    def step(n):
-        return jv.fori_loop(0, n, once, 0)
-
+    step = jv.compile(lambda n: jv.fori_loop(0, n, once, 0))
     step(2)
     assert v.item() == 2
     with pytest.raises(CheckError, match=r"in the loop: Variable 'v' < 3 does not hold: .*= 3\.0"):

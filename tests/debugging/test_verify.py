@@ -79,18 +79,12 @@ def test_a_variable_that_parts_is_named():
 
 
 def test_a_branch_of_python_by_numpy_is_found():
-    def step(x):
-        return x * np.random.default_rng().random()
-
     with pytest.raises(CheckError, match=r"call 1: result, element \[\d\], is .* by Python"):
-        verify(step, X)
+        verify(lambda x: x * np.random.default_rng().random(), X)
 
 
 def test_a_wrong_rule_is_found_by_finite_differences():
-    @jax.custom_jvp
-    def square(x):
-        return x**2
-
+    square = jax.custom_jvp(lambda x: x**2)
     square.defjvps(lambda t, out, x: 3 * x * t)
     with pytest.raises(CheckError, match=r"finite differences. Is there a custom rule"):
         verify(lambda x: square(x), X)
@@ -104,21 +98,14 @@ def test_functions_with_one_mode_of_derivatives_are_checked_in_that(loop):
         def fn(x):
             return jv.while_loop(lambda c: jnp.sum(c) < 5.0, lambda c: c + jnp.exp(x), x)
     else:
-
-        @jax.custom_vjp
-        def fn(x):
-            return jnp.sin(x)
-
+        fn = jax.custom_vjp(lambda x: jnp.sin(x))
         fn.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * jnp.cos(x),))
     assert [row[0] for row in verify(lambda x: fn(x), X)][-1] == "slope"
 
 
 def test_what_the_function_raises_comes_through():
-    def wrong(x):
-        return x @ jnp.ones(5)
-
     with pytest.raises(TypeError, match="dot_general"):
-        verify(wrong, X)
+        verify(lambda x: x @ jnp.ones(5), X)
 
 
 def test_integers_and_random_keys_agree_exactly():
@@ -233,9 +220,7 @@ def test_what_is_right_raises_no_false_alarm(name):
 
 
 def test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function():
-    @functools.partial(jv.compile, static_argnames="n")
-    def power(x, n):
-        return x**n if n > 1 else x
+    power = jv.compile(lambda x, n: x**n if n > 1 else x, static_argnames="n")
 
     @functools.partial(jv.compile, autograph=True)
     def doubled(x):

@@ -319,11 +319,7 @@ def test_an_argument_from_elsewhere_is_refused_at_any_call(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4), name="w", sharding=P("data"))
     elsewhere = {"x": jax.device_put(ones(4), jax.devices()[1])}
-
-    @jv.compile
-    def step(batch):
-        return w.assign_add(batch["x"])
-
+    step = jv.compile(lambda batch: w.assign_add(batch["x"]))
     for call in range(4):
         with pytest.raises(ShardingError) as error:
             step(elsewhere)
@@ -467,11 +463,7 @@ def test_rules_that_do_not_fit_move_nothing(grid):
 def test_placing_anew_moves_slots_along_and_is_kept(grid):
     w = jv.Variable(ones(8, 4), name="w")
     optimizer = jv.optimizers.Adam(0.1)
-
-    @jv.compile
-    def step(x):
-        return optimizer.minimize(lambda: ((x @ w) ** 2).sum(), [w])
-
+    step = jv.compile(lambda x: optimizer.minimize(lambda: ((x @ w) ** 2).sum(), [w]))
     x = ones(2, 8)
     for spec in (P("data"), P("model", "data"), P()):
         jv.place(w, [("w", spec)], mesh=grid, optimizer=optimizer)

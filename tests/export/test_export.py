@@ -60,10 +60,7 @@ def scale_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "scale.jaxvars"
     w = jv.Variable(2.0, name="w")
 
-    def scale(x):
-        return w * x
-
-    jv.export.save(scale, path, (jv.TensorSpec((2,)),), vjp_order=0)
+    jv.export.save(lambda x: w * x, path, (jv.TensorSpec((2,)),), vjp_order=0)
     return path
 
 

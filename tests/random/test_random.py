@@ -531,11 +531,7 @@ def test_sharded_over_devices_every_value_differs(mesh):
     rng = G(7)
     expected = G(7).normal((8, 16))
     spread = NamedSharding(mesh, P("data"))
-
-    @jv.compile
-    def draw():
-        return jax.lax.with_sharding_constraint(rng.normal((8, 16)), spread)
-
+    draw = jv.compile(lambda: jax.lax.with_sharding_constraint(rng.normal((8, 16)), spread))
     x = draw()
     assert len(x.sharding.device_set) == 8
     np.testing.assert_allclose(x, expected, rtol=1e-6)

@@ -224,10 +224,7 @@ def test_scalars_and_nothing():
 # ---------------------------------------------------------------- an index twice
 @pytest.mark.parametrize("run", [lambda f: f, tf.function], ids=["eager", "compiled"])
 def test_each_update_of_one_place_has_the_gradient(run):
-    @run
-    def replace(x, new):
-        return tf.tensor_scatter_nd_update(x, [[1], [1], [2]], new)
-
+    replace = run(lambda x, new: tf.tensor_scatter_nd_update(x, [[1], [1], [2]], new))
     x, new = tf.constant([1.0, 2.0, 3.0, 4.0]), tf.constant([5.0, 6.0, 7.0])
     with tf.GradientTape() as outer:
         outer.watch(new)

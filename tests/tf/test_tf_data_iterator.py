@@ -169,11 +169,7 @@ def test_datasets_as_arguments_of_functions():
 
 def test_an_iterator_in_a_function_goes_on():
     iterator = iter(Dataset.range(3))
-
-    @tf.function
-    def step():
-        return next(iterator) * 2
-
+    step = tf.function(lambda: next(iterator) * 2)
     assert int(step()) == 0
     assert int(next(iterator)) == 1
     assert int(step()) == 4
@@ -197,10 +193,7 @@ def test_a_loop_over_an_iterator_in_a_function():
 
 
 def test_reduce_in_a_function():
-    @tf.function
-    def program(start):
-        return Dataset.range(4).reduce(start, lambda state, x: state + x)
-
+    program = tf.function(lambda start: Dataset.range(4).reduce(start, lambda state, x: state + x))
     assert int(program(tf.constant(1, tf.int64))) == 7
 
 
@@ -240,10 +233,6 @@ def test_what_is_refused_in_a_function(dataset, message):
 
 def test_a_list_of_a_dataset_in_a_function_is_refused():
     dataset = Dataset.range(2)
-
-    @tf.function
-    def program():
-        return list(iter(dataset))
-
+    program = tf.function(lambda: list(iter(dataset)))
     with pytest.raises(tf.errors.InvalidArgumentError, match="would become constants"):
         program()

@@ -138,11 +138,7 @@ def test_functions_and_control_flow_take_them():
     x = Masked([1, 2], [True, False])
     assert chosen(tf.constant(True), x).values.numpy().tolist() == [14, 15]
     assert chosen(tf.constant(False), x).values.numpy().tolist() == [4, 5]
-
-    @tf.function
-    def through(y):
-        return y
-
+    through = tf.function(lambda y: y)
     back = through(many())
     assert isinstance(back, Many)
     assert back.named["x"].numpy() == 4

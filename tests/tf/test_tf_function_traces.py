@@ -278,10 +278,7 @@ def test_a_tensor_that_left_its_function_is_out_of_scope():
     ],
 )
 def test_arguments_that_do_not_fit_a_concrete_function(given, call, why):
-    @tf.function
-    def func(x, y=5):
-        return x
-
+    func = tf.function(lambda x, y=5: x)
     made = func.get_concrete_function(*given)
     with pytest.raises(TypeError, match=f"Binding inputs to tf.function failed due to .*{why}"):
         made(*call)

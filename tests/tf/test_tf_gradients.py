@@ -64,10 +64,7 @@ def test_a_function_that_hides_the_call_is_traced_once_more():
         runs.append(1)
         return hidden(x**CUBE, x)
 
-    @tf.function
-    def outer(x):
-        return inner(x) * x
-
+    outer = tf.function(lambda x: inner(x) * x)
     assert outer(tf.constant(2.0)).numpy() == 24.0
     assert len(runs) == 2
     assert inner(tf.constant([1.0])).numpy().tolist() == [3.0]
@@ -86,11 +83,7 @@ def test_where_there_is_no_graph():
 
     with pytest.raises(RuntimeError, match=r"in a loop or branch of a tf\.function"):
         loop(x)
-
-    @tf.function
-    def complex_one(z):
-        return tf.gradients(z * z, z)
-
+    complex_one = tf.function(lambda z: tf.gradients(z * z, z))
     with pytest.raises(TypeError, match=r"must set grad_ys \(y\.dtype = complex64\)"):
         complex_one(tf.constant(1j, tf.complex64))
 
@@ -103,11 +96,7 @@ def test_hessians():
 
     found = f(tf.constant([1.0, 2.0]), tf.constant([[1.0]]))
     assert values(found) == [[[6.0, 0.0], [0.0, 12.0]], [[[[2.0]]]]]
-
-    @tf.function
-    def apart(x, y):
-        return tf.hessians(x, y)
-
+    apart = tf.function(lambda x, y: tf.hessians(x, y))
     with pytest.raises(ValueError, match="none of ys depends"):
         apart(tf.constant(1.0), tf.constant(1.0))
 
@@ -161,10 +150,7 @@ def test_gradients_of_custom_gradients():
     @tf.custom_gradient
     def f(x):
         def grad(up):
-            @tf.custom_gradient
-            def slope(_):
-                return -1.1, lambda up: -2.1 * up
-
+            slope = tf.custom_gradient(lambda _: (-1.1, lambda up: -2.1 * up))
             return up * slope(x)
 
         return x + 10.0, grad
@@ -184,10 +170,7 @@ def test_gradients_of_custom_gradients():
 
 
 def test_custom_gradients_of_wrong_number():
-    @tf.custom_gradient
-    def f(x):
-        return x, lambda up: []
-
+    f = tf.custom_gradient(lambda x: (x, lambda up: []))
     v = tf.Variable(1.0)
     with tf.GradientTape() as tape:
         y = f(v)

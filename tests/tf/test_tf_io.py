@@ -215,11 +215,7 @@ def test_files_that_are_not_there(name, tmp_path):
 # ---------------------------------------------------------------- tables
 def test_static_tables_in_functions():
     table = tf.lookup.StaticHashTable(KeyValues([3, 1], [0.5, 2.5]), -1.0)
-
-    @tf.function
-    def program(keys):
-        return table.lookup(keys)
-
+    program = tf.function(lambda keys: table.lookup(keys))
     keys = tf.constant([[1, 2], [3, 4]])
     assert program(keys).numpy().tolist() == table.lookup(keys).numpy().tolist()
     assert table[keys].numpy().tolist() == [[2.5, -1.0], [0.5, -1.0]]

@@ -239,21 +239,14 @@ def test_the_number_of_segments_must_be_known():
 
 
 def test_compiled_unsorted_segments_leave_out_what_is_out_of_range():
-    @tf.function
-    def add(x, ids):
-        return tf.math.unsorted_segment_sum(x, ids, 2)
-
+    add = tf.function(lambda x, ids: tf.math.unsorted_segment_sum(x, ids, 2))
     assert add(tf.constant([1.0, 2.0]), tf.constant([0, 5])).numpy().tolist() == [1.0, 0.0]
 
 
 def test_the_bins_of_a_compiled_bincount_must_be_known():
     with pytest.raises(tf.errors.InvalidArgumentError, match="maxlength=10"):
         tf.function(tf.math.bincount)(tf.constant([1, 2]))
-
-    @tf.function
-    def count(x):
-        return tf.math.bincount(x, minlength=4, maxlength=4)
-
+    count = tf.function(lambda x: tf.math.bincount(x, minlength=4, maxlength=4))
     assert count(tf.constant([1, 2, 2])).numpy().tolist() == [0, 1, 2, 0]
 
 

@@ -191,10 +191,7 @@ def gradient_tensor(f, x):
 
 def test_variables_that_only_the_gradient_function_reads_are_none_of_a_custom_gradient():
     lam, w = tf.Variable(3.0), tf.Variable(2.0)
-
-    @tf.custom_gradient
-    def reversal(x):
-        return tf.identity(x), lambda up: -lam * up
+    reversal = tf.custom_gradient(lambda x: (tf.identity(x), lambda up: -lam * up))
 
     def program():
         with tf.GradientTape() as tape:
@@ -217,10 +214,7 @@ def test_custom_gradients_with_variables():
 
         return a * w, grad
 
-    @tf.custom_gradient
-    def careless(a):
-        return a * w, lambda up: up
-
+    careless = tf.custom_gradient(lambda a: (a * w, lambda up: up))
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -260,11 +254,7 @@ def test_forward_accumulator():
 
 def test_complex_gradients_are_tensorflows():
     z, w = tf.Variable(1 + 2j, dtype=tf.complex64), tf.constant(3 - 1j, tf.complex64)
-
-    @tf.custom_gradient
-    def times_w(x):
-        return x * w, lambda up: up * tf.math.conj(w)
-
+    times_w = tf.custom_gradient(lambda x: (x * w, lambda up: up * tf.math.conj(w)))
     with tf.GradientTape(persistent=True) as tape:
         size, y, custom = tf.math.real(z * tf.math.conj(z)), z * w, times_w(z)
         both = tf.stack([z * z, y])
@@ -272,11 +262,7 @@ def test_complex_gradients_are_tensorflows():
     given = tf.constant(2 + 1j, tf.complex64)
     assert tape.gradient(y, z, given).numpy() == tape.gradient(custom, z, given).numpy() == 5 + 5j
     assert tape.jacobian(both, z).numpy().tolist() == [2 - 4j, 3 + 1j]
-
-    @tf.function
-    def slope():
-        return tf.gradients(tf.math.real(z * w), z)[0]
-
+    slope = tf.function(lambda: tf.gradients(tf.math.real(z * w), z)[0])
     assert slope().numpy() == 3 + 1j
     exact, near = tf.test.compute_gradient(lambda x: x * w, [z.value()])
     assert exact[0].tolist() == [[3.0, 1.0], [-1.0, 3.0]]

@@ -81,11 +81,7 @@ def _keys(tree: Any) -> str:
 
 def test_another_order_is_another_signature_and_each_is_hot():
     last = jv.Variable(jnp.zeros(2))
-
-    @jv.compile
-    def step(batch: dict[str, Any]) -> Any:
-        return last.assign(jnp.stack(list(batch.values()))).value
-
+    step = jv.compile(lambda batch: last.assign(jnp.stack(list(batch.values()))).value)
     for _ in range(4):
         assert step({"y": 1.0, "x": 2.0}).tolist() == [1.0, 2.0]
         assert step({"x": 1.0, "y": 2.0}).tolist() == [1.0, 2.0]
@@ -97,11 +93,7 @@ def test_another_order_is_another_signature_and_each_is_hot():
 
 def test_results_beside_what_is_not_an_array_and_in_other_functions():
     v = jv.Variable(1.0)
-
-    @jv.compile
-    def inner(x: Any) -> Any:
-        return {"loss": v.assign_add(x) * 2, "acc": {"n": "text", "b": x}}
-
+    inner = jv.compile(lambda x: {"loss": v.assign_add(x) * 2, "acc": {"n": "text", "b": x}})
     outer = jv.compile(lambda x: list(inner(x)) + list(inner(x)["acc"]))
     for _ in range(3):
         result = inner(1.0)

@@ -338,11 +338,7 @@ def test_constants_are_not_told_apart_by_how_they_print(run: Any, twins: Any) ->
 
 def test_a_flat_function_runs_once_what_is_the_same_and_twice_what_only_looks_so() -> None:
     half = jax.jit(lambda x: jnp.sin(x) * 0.5)
-
-    @jax.custom_jvp
-    def tripled(x: Any) -> Any:
-        return x * 3.0
-
+    tripled = jax.custom_jvp(lambda x: x * 3.0)
     tripled.defjvp(lambda xs, ts: (xs[0], ts[0]))
     loop = lambda x, c: jax.lax.scan(lambda y, _: (y * c, None), x, None, 2)[0]  # noqa: E731
 
@@ -359,10 +355,7 @@ def test_a_flat_function_runs_once_what_is_the_same_and_twice_what_only_looks_so
 
 @pytest.mark.parametrize("inside", [lambda f: f, jax.jit, lambda f: lambda: scanned(f)])
 def test_what_draws_runs_as_often_as_it_stands_there(inside: Any) -> None:
-    def draw() -> Any:
-        return jax.lax.rng_uniform(0.0, 1.0, (4,))
-
-    drawn = inside(draw)
+    drawn = inside(lambda: jax.lax.rng_uniform(0.0, 1.0, (4,)))
     closed, _ = capture.capture(lambda: [drawn(), drawn()], [])
     for run in (jaxprs.jaxpr_function(closed), jaxprs.flat_function(closed)):
         one, other = jax.jit(run)()
@@ -676,10 +669,7 @@ def test_a_flat_function_keeps_effects_and_inner_shardings():
 
 
 def test_a_flat_function_tells_literals_apart():
-    def f(x):
-        return x * 0.0, x * -0.0, x * 2.0, x * 2.0
-
-    closed = jax.make_jaxpr(f)(3.0)
+    closed = jax.make_jaxpr(lambda x: (x * 0.0, x * -0.0, x * 2.0, x * 2.0))(3.0)
     flat = jax.make_jaxpr(jaxprs.flat_function(closed))(3.0)
     assert count(flat, "mul") == 3
     assert [float(x) for x in jaxprs.flat_function(closed)(3.0)] == [0.0, -0.0, 6.0, 6.0]
