@@ -142,11 +142,9 @@ def _widen(bound: Array) -> Array:
     if bound.dtype.itemsize < 4:
         return bound.astype(jnp.int32)
     signed = jnp.dtype(f"int{8 * bound.dtype.itemsize}")
-    return bound if bound.dtype == signed else _saturate(bound, signed)
-
-
-def _saturate(bound: Array, dtype: Any) -> Array:
-    return jnp.minimum(bound, jnp.iinfo(dtype).max).astype(dtype)
+    if bound.dtype == signed:
+        return bound
+    return jnp.minimum(bound, jnp.iinfo(signed).max).astype(signed)
 
 
 def enumerate(values: Iterable[Any], start: Any = 0) -> Any:

@@ -38,7 +38,8 @@ class Prepare(ast.NodeTransformer):
                     arg.annotation = None
         setattr(node, "type_params", [])  # noqa: B010 - new in Python 3.12
         self._visit_inside(node)
-        if _returns_value(node) and not _ends(node.body):
+        returns = any(isinstance(s, ast.Return) and s.value for s in walk_own(node.body))
+        if returns and not _ends(node.body):
             node.body.append(at(node.body[-1], ast.Return(ast.Constant(None))))
         return node
 
@@ -141,10 +142,6 @@ def _class_name(fn: FunctionType) -> str | None:
     parts = fn.__qualname__.split(".")[:-1]
     inner = parts[-1] if parts else "<locals>"
     return None if inner == "<locals>" else inner.lstrip("_")
-
-
-def _returns_value(node: ast.FunctionDef) -> bool:
-    return any(isinstance(s, ast.Return) and s.value for s in walk_own(node.body))
 
 
 def _ends(body: list[ast.stmt]) -> bool:

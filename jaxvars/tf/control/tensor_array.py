@@ -342,7 +342,7 @@ class TensorList:
         """Return a list with the rows of an array at some places."""
         made = self
         for place, row in zip(_require_known_indices(places), rows, strict=True):
-            made = made.write(place, _to_element(row, rows))
+            made = made.write(place, np.asarray(row, object) if is_text(rows) else row)
         return made
 
     def split(self, value: Array, lengths: Any) -> TensorList:
@@ -377,10 +377,6 @@ def _require_known_indices(places: Any) -> list[int]:
     if context.is_tracer(places):
         _require_known_index(places)
     return [int(place) for place in np.asarray(places)]
-
-
-def _to_element(row: Any, rows: Array) -> Array:
-    return np.asarray(row, object) if is_text(rows) else row
 
 
 def _join_elements(

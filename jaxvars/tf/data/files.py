@@ -49,7 +49,7 @@ def text_lines(
     def lines(path: str, start: int) -> Iterator[Element]:
         with open_file(path, kind) as file:
             for line in itertools.islice(file, start, None):
-                yield _text(line.rstrip(b"\n").removesuffix(b"\r"))
+                yield np.array(line.rstrip(b"\n").removesuffix(b"\r"), object)
 
     return _make_dataset("TextLineDatasetV2", lines, filenames, num_parallel_reads)
 
@@ -72,7 +72,7 @@ def tf_records(
     kind = compression_kind(compression_type)
 
     def read(path: str, start: int) -> Iterator[Element]:
-        return map(_text, records(path, kind, start))
+        return (np.array(record, object) for record in records(path, kind, start))
 
     return _make_dataset("TFRecordDatasetV2", read, filenames, num_parallel_reads)
 
@@ -112,7 +112,7 @@ def fixed_length_records(
                 f"{size} bytes in {path}."
             )
         for at in range(start * size, len(body), size):
-            yield _text(body[at : at + size])
+            yield np.array(body[at : at + size], object)
 
     return _make_dataset("FixedLengthRecordDatasetV2", read, filenames, num_parallel_reads)
 
@@ -149,7 +149,7 @@ def csv_rows(
             rows = rows_of(file.read(), columns)
         for row in rows[start + bool(header) :]:
             found = parse_row(_choose_columns(row, select_cols, exclude_cols), columns)
-            yield tuple(_text(x) if isinstance(x, bytes) else np.asarray(x) for x in found)
+            yield tuple(np.array(x, object if isinstance(x, bytes) else None) for x in found)
 
     spec = tuple(TensorSpec((), dtype) for dtype in columns.dtypes)
     return _make_dataset("CsvDatasetV2", read, filenames, None, spec)
@@ -160,12 +160,6 @@ def _choose_columns(row: list[Any], select: Any, exclude: Any) -> list[Any]:
         return [row[i] for i in select]
     left_out = set(exclude or ())
     return [x for i, x in enumerate(row) if i not in left_out]
-
-
-def _text(data: bytes) -> np.ndarray:
-    made = np.empty((), object)
-    made[()] = data
-    return made
 
 
 _TEXT = TensorSpec((), string)

@@ -105,11 +105,7 @@ def staged(feed: Feed) -> Sequential:
     return Sequential(None, lambda _: feed.item(), None, lambda _: feed.more())
 
 
-def _stage_iterator(iterator: DatasetIterator) -> Sequential | None:
-    return staged(iterator._make_feed()) if context.is_staging() else None
-
-
-SEQUENTIALS[DatasetIterator] = _stage_iterator
+SEQUENTIALS[DatasetIterator] = lambda x: staged(x._make_feed()) if context.is_staging() else None
 STAGED_ITERATORS.add(DatasetIterator)
 
 

@@ -147,10 +147,6 @@ def _method(function: Callable[..., Array]) -> Callable[[Tensor], Any]:
     return bound
 
 
-def _astype(x: Array, dtype: Any) -> Array:
-    return x.astype(as_dtype(dtype).dtype)
-
-
 def _clip(x: Array, a_min: Any = None, a_max: Any = None) -> Array:
     return jnp.clip(x, *(None if end is None else to_array(end) for end in (a_min, a_max)))
 
@@ -165,7 +161,7 @@ _METHODS: dict[str, Callable[[Tensor], Any]] = {
     "data": lambda x: x,
     "size": lambda x: x._array.size,
     "tolist": lambda x: x.numpy().tolist,
-    "astype": _method(_astype),
+    "astype": _method(lambda x, dtype: x.astype(as_dtype(dtype).dtype)),
     "clip": _method(_clip),
     "reshape": _method(_reshape),
     **{name: _method(getattr(jnp, name)) for name in ("max", "mean", "min", "transpose", "ravel")},

@@ -32,7 +32,7 @@ def read_file(filename: Text) -> Text:
     """Return what is in a file."""
     path = _name(filename)
     try:
-        return _one(Path(path).read_bytes())
+        return np.array(Path(path).read_bytes(), object)
     except FileNotFoundError:
         missing = NotFoundError(message=f"{path}; No such file or directory")
         raise Refused(missing) from None
@@ -45,12 +45,6 @@ def _name(filename: Text) -> str:
     if filename.ndim:
         raise refused(f"Input filename tensor must be scalar, but had shape: {filename.shape}")
     return filename.item().decode()
-
-
-def _one(data: bytes) -> Text:
-    made = np.empty((), object)
-    made[()] = data
-    return made
 
 
 @op("io.matching_files", "pattern", kinds="string", text=True, eager_only=HOST, example="'/no/*'")
@@ -165,9 +159,8 @@ def decode_compressed(bytes: Text, compression_type: str = "") -> Text:
 )  # fmt: skip
 def serialize_tensor(tensor: Any) -> Text:
     """Write a tensor as bytes: a TensorProto."""
-    return _one(
-        to_bytes(require_known(tensor, "tensor") if not _convert.is_text(tensor) else tensor)
-    )
+    known = tensor if _convert.is_text(tensor) else require_known(tensor, "tensor")
+    return np.array(to_bytes(known), object)
 
 
 @op("io.parse_tensor", "serialized", kinds="string", text=True, eager_only=HOST)

@@ -28,14 +28,13 @@ def _either(logical: Binary, bits: Binary) -> Binary:
 
     def operator(x: Any, y: Any) -> Any:
         first = x if type(x) is Tensor else y
-        is_bool = first._array.dtype == jnp.bool_ if type(first) is Tensor else _has_bools(x, y)
+        if type(first) is Tensor:
+            is_bool = first._array.dtype == jnp.bool_
+        else:
+            is_bool = any(getattr(part, "dtype", None) == jnp.bool_ for part in (x, y))
         return logical(x, y) if is_bool else bits(x, y)
 
     return operator
-
-
-def _has_bools(x: Any, y: Any) -> bool:
-    return any(getattr(part, "dtype", None) == jnp.bool_ for part in (x, y))
 
 
 def _equality(compare: Binary, op: str, otherwise: bool) -> Binary:
@@ -49,10 +48,6 @@ def _equality(compare: Binary, op: str, otherwise: bool) -> Binary:
             return Tensor(jnp.asarray(otherwise))
 
     return operator
-
-
-def _invert(x: Any) -> Any:
-    return math.logical_not(x) if x.dtype == "bool" else bitwise.invert(x)
 
 
 OPERATIONS.update(
@@ -76,7 +71,7 @@ OPERATIONS.update(
         "and": _either(math.logical_and, bitwise.bitwise_and),
         "or": _either(math.logical_or, bitwise.bitwise_or),
         "xor": _either(math.logical_xor, bitwise.bitwise_xor),
-        "invert": _invert,
+        "invert": lambda x: (math.logical_not if x.dtype == "bool" else bitwise.invert)(x),
         "getitem": getitem,
         "index_of": index_of,
     }

@@ -24,21 +24,7 @@ from jaxvars.typing import Array
 @op("nn.moments", "x", kinds="float", example="r(2, 3), axes=[0]")
 def moments(x: Array, axes: Any, shift: Any = None, keepdims: Any = False) -> tuple[Array, Array]:
     """Return the mean and the variance along axes."""
-    return _mean_and_variance(x, axes_of(axes), bool(keepdims))
-
-
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def _mean_and_variance(x: Array, where: Any, keepdims: bool) -> tuple[Array, Array]:
-    wide = x.astype(jnp.float32) if x.dtype.name == "float16" else x
-    mean = jnp.mean(wide, axis=where, keepdims=True)
-    variance = jnp.mean(_square_abs(wide - jax.lax.stop_gradient(mean)), where, keepdims=True)
-    if not keepdims:
-        mean, variance = jnp.squeeze(mean, where), jnp.squeeze(variance, where)
-    return mean.astype(x.dtype), variance.astype(x.dtype)
-
-
-def _square_abs(x: Array) -> Array:
-    return (x * jnp.conj(x)) if x.dtype.kind == "c" else jnp.square(x)
+    return _mean_and_variance(x, None, axes_of(axes), bool(keepdims))
 
 
 @op("nn.weighted_moments", "x frequency_weights", kinds="float", example="r(2, 3), [1], p(2, 3)")
@@ -46,21 +32,25 @@ def weighted_moments(
     x: Array, axes: Any, frequency_weights: Array, keepdims: Any = False
 ) -> tuple[Array, Array]:
     """Return the mean and the variance along axes, each element counted by its weight."""
-    return _weighted_mean_and_variance(x, axes_of(axes), frequency_weights, bool(keepdims))
+    return _mean_and_variance(x, frequency_weights, axes_of(axes), bool(keepdims))
 
 
-@functools.partial(jax.jit, static_argnums=(1, 3))
-def _weighted_mean_and_variance(
-    x: Array, where: Any, weights: Array, keepdims: bool
-) -> tuple[Array, Array]:
+def _average(counts: Array, where: Any, x: Array) -> Array:
+    return jnp.sum(counts * x, where, keepdims=True) / jnp.sum(counts, where, keepdims=True)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _mean_and_variance(x: Array, weights: Array, where: Any, keepdims: bool) -> tuple[Array, Array]:
     wide = x.astype(jnp.float32) if x.dtype.name == "float16" else x
-    counts = jnp.broadcast_to(
-        weights.astype(wide.dtype), jnp.broadcast_shapes(x.shape, weights.shape)
-    )
-    total = jnp.sum(counts, where, keepdims=True)
-    mean = jnp.sum(counts * wide, where, keepdims=True) / total
-    squares = jnp.square(wide - jax.lax.stop_gradient(mean))
-    variance = jnp.sum(counts * squares, where, keepdims=True) / total
+    if weights is None:
+        average = functools.partial(jnp.mean, axis=where, keepdims=True)
+    else:
+        sizes = jnp.broadcast_shapes(x.shape, weights.shape)
+        average = functools.partial(
+            _average, jnp.broadcast_to(weights.astype(wide.dtype), sizes), where
+        )
+    mean = average(wide)
+    variance = average(jnp.square(wide - jax.lax.stop_gradient(mean)))
     if not keepdims:
         mean, variance = jnp.squeeze(mean, where), jnp.squeeze(variance, where)
     return mean.astype(x.dtype), variance.astype(x.dtype)

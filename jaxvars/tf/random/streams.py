@@ -133,10 +133,13 @@ def source(op: str, seed: Any) -> Source:
         seed: that of the operation; None if it has none.
     """
     inside = not _scope.executing_eagerly()
+    is_mapped = (
+        LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL
+    )
     with _Streams.lock:
         if inside and (seed is not None or _Streams.seed is not None):
             return _of_function(seed)
-        if not inside and _is_eager():
+        if not inside and not is_mapped:
             return lambda count: _next(op, seed, count)
         if seed is None:
             seeds_of(None) if _Streams.is_strict else None
@@ -147,10 +150,6 @@ def source(op: str, seed: Any) -> Source:
 def key(op: str, seed: Any) -> Array:
     """Return a key of `jax.random` for an operation; see `source`."""
     return unseen(lambda: bits.key_of(source(op, seed)(1)))
-
-
-def _is_eager() -> bool:
-    return LOCAL.frame is LOCAL.eager and context.strip(context.current()) is context.EVAL
 
 
 def _next(op: str, seed: Any, count: int) -> np.ndarray:

@@ -286,10 +286,6 @@ class LinearOperatorComposition(OfSeveral):
         return None
 
 
-def _inverse(operator: LinearOperator) -> LinearOperator:
-    return LinearOperatorInversion(operator, **operator._hints(), is_square=operator.is_square)
-
-
 def _cholesky(operator: LinearOperator) -> LinearOperator:
     factor = Tensor(cholesky(operator.dense()))
     return LinearOperatorLowerTriangular(
@@ -297,7 +293,11 @@ def _cholesky(operator: LinearOperator) -> LinearOperator:
     )
 
 
-ALGEBRA.update(inverse=_inverse, adjoint=LinearOperatorAdjoint, cholesky=_cholesky)
+ALGEBRA.update(
+    inverse=lambda x: LinearOperatorInversion(x, **x._hints(), is_square=x.is_square),
+    adjoint=LinearOperatorAdjoint,
+    cholesky=_cholesky,
+)
 
 
 @final
