@@ -25,8 +25,8 @@ FIRST_CALL_TARGET, IMPORT_TARGET = 1.3, 0.15
 
 
 # ---------------------------------------------------------------- the steps
-def by_hand(n: int) -> Step:
-    """Return the step as one writes it with jax.jit: a flat tuple, donated."""
+def by_hand(n: int, *, looks: bool = False) -> Step:
+    """Return the step as one writes it with jax.jit, of a flat tuple that is donated."""
     import jax
     import jax.numpy as jnp
 
@@ -41,7 +41,7 @@ def by_hand(n: int) -> Step:
     def step() -> Any:
         nonlocal state
         state, result = jitted(state, x)
-        return result
+        return state if looks else result
 
     return step
 

@@ -10,32 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from dispatch import by_hand
 from measuring import Effort, Row, Step, compared, run_jobs
 
 import jaxvars as jv
 
 COUNTS = (1, 10, 200, 1000)
-
-
-def by_hand(n: int) -> Step:
-    """Return a step that returns its new state."""
-
-    def body(values: tuple[Any, ...], x: Any) -> tuple[tuple[Any, ...], Any]:
-        values = tuple(value + x for value in values)
-        return values, values[0] * 2
-
-    step = jax.jit(body, donate_argnums=0)
-    state, x = tuple(jnp.zeros(()) + i for i in range(n)), jnp.ones(())
-
-    def run() -> tuple[Any, ...]:
-        nonlocal state
-        state, _ = step(state, x)
-        return state
-
-    return run
 
 
 def ours(n: int) -> Step:
@@ -85,7 +67,7 @@ def looks(effort: Effort) -> list[Row]:
     rows: list[Row] = []
     for n in COUNTS[: (4, 4, 2)[effort]]:
         rounds, calls = (61, 21, 1)[effort], (max(3, min(100, 1000 // (n + 10))), 1)[effort == 2]
-        for look, pair in looks_at(by_hand(n), ours(n)).items():
+        for look, pair in looks_at(by_hand(n, looks=True), ours(n)).items():
             steps = dict(zip(("hand-written", "jaxvars"), pair, strict=True))
             base, row = compared(steps, rounds, calls, waits=False)
             del row["way"]

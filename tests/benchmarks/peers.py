@@ -22,6 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, ClassVar, final
 
 from measuring import Effort, Found, Row, Step, compared, nnx_ways, run_jobs
@@ -36,6 +37,7 @@ class Peer(ABC):
 
     name: str
     package: ClassVar[str]
+    compiler: ClassVar[str]
     keeps_state = True  # in variables, and not passed and returned
 
     @abstractmethod
@@ -46,9 +48,9 @@ class Peer(ABC):
     def variable(self) -> tuple[Step, Step]:
         """Return a function that reads a variable, 1.0, and one that makes it 2.0."""
 
-    @abstractmethod
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function compiled."""
+        """Return a function compiled, by the function that is called so."""
+        return resolve_name(self.compiler)(fn)
 
     def traces_of(self, arguments: range) -> int:
         """Return how often a function of one Python number is traced for some numbers."""
@@ -68,6 +70,7 @@ class Peer(ABC):
 @final
 class Jaxvars(Peer):
     name, package = "jaxvars", "jaxvars"
+    compiler = "jaxvars:compile"
 
     def adder(self, n: int) -> tuple[Step, Step]:
         import jax.numpy as jnp
@@ -90,11 +93,6 @@ class Jaxvars(Peer):
         v = jv.Variable(1.0)
         return lambda: v * 1.0, lambda: v.assign(2.0)
 
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        import jaxvars as jv
-
-        return jv.compile(fn)
-
 
 class Arrays(Peer):
     """State is in arrays, which are passed and returned."""
@@ -111,6 +109,7 @@ class Arrays(Peer):
 @final
 class PlainJax(Arrays):
     name, package = "jax.jit", "jax"
+    compiler = "jax:jit"
 
     def adder(self, n: int) -> tuple[Step, Step]:
         import jax
@@ -130,15 +129,11 @@ class PlainJax(Arrays):
 
         return run, lambda: held[0]
 
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        import jax
-
-        return jax.jit(fn)
-
 
 @final
 class Equinox(Arrays):
     name, package = "eqx.filter_jit", "equinox"
+    compiler = "equinox:filter_jit"
 
     def adder(self, n: int) -> tuple[Step, Step]:
         import equinox as eqx
@@ -161,11 +156,6 @@ class Equinox(Arrays):
             return out
 
         return run, lambda: held.vs[0]
-
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        import equinox as eqx
-
-        return eqx.filter_jit(fn)
 
 
 @final
@@ -209,6 +199,7 @@ class Nnx(Peer):
 @final
 class Brainstate(Peer):
     name, package = "brainstate.transform.jit", "brainstate"
+    compiler = "brainstate.transform:jit"
 
     def adder(self, n: int) -> tuple[Step, Step]:
         import jax.numpy as jnp
@@ -231,15 +222,11 @@ class Brainstate(Peer):
         state = State(jnp.asarray(1.0))
         return lambda: state.value * 1.0, lambda: setattr(state, "value", jnp.asarray(2.0))
 
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        from brainstate.transform import jit
-
-        return jit(fn)
-
 
 @final
 class TensorFlow(Peer):
     name, package = "tf.function", "tensorflow"
+    compiler = "tensorflow:function"
 
     def adder(self, n: int) -> tuple[Step, Step]:
         import tensorflow as tf
@@ -259,11 +246,6 @@ class TensorFlow(Peer):
 
         v = tf.Variable(1.0)
         return lambda: v * 1.0, lambda: v.assign(2.0)
-
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        import tensorflow as tf
-
-        return tf.function(fn)
 
 
 @final
