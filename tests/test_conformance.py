@@ -86,9 +86,7 @@ def stop_gradient(m: Model, x: Any) -> Any:
     return tape.gradient(y, m.w)
 
 
-@jv.custom_gradient
-def tripled(x: Any) -> Any:
-    return x, lambda upstream: 3.0 * upstream
+tripled = jv.custom_gradient(lambda x: (x, lambda upstream: 3.0 * upstream))
 
 
 def custom_gradient(m: Model, x: Any) -> Any:

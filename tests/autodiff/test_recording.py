@@ -27,26 +27,15 @@ pytestmark = pytest.mark.usefixtures("nothing_seen")
 X = jax.random.normal(jax.random.key(0), (4, 6))
 M = jax.random.normal(jax.random.key(1), (6, 6)) / 3
 
-
-@jax.custom_vjp
-def clip_gradient(x: Any) -> Any:
-    return jnp.sin(x)
-
+clip_gradient = jax.custom_vjp(lambda x: jnp.sin(x))
 
 clip_gradient.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (jnp.clip(g, -0.1, 0.1) * x,))
 
-
-@jax.custom_jvp
-def own_tangent(x: Any) -> Any:
-    return jnp.sin(x)
-
+own_tangent = jax.custom_jvp(lambda x: jnp.sin(x))
 
 own_tangent.defjvp(lambda x, dx: (jnp.sin(x[0]), 2.0 * jnp.cos(x[0]) * dx[0]))
 
-
-@jax.jit
-def jitted(x: Any) -> Any:
-    return jnp.tanh(x @ M) * jnp.sum(x)
+jitted = jax.jit(lambda x: jnp.tanh(x @ M) * jnp.sum(x))
 
 
 def layer_norm(x: Any) -> Any:

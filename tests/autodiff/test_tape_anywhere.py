@@ -303,18 +303,11 @@ def test_writes_in_foreign_transforms_are_refused_under_a_tape_too() -> None:
 
 
 # ---------------------------------------------------------------- JAX code of all kinds
-@jax.custom_jvp
-def doubled_slope(x: Any) -> Any:
-    return jnp.sin(x)
-
+doubled_slope = jax.custom_jvp(lambda x: jnp.sin(x))
 
 doubled_slope.defjvp(lambda x, dx: (jnp.sin(x[0]), 2.0 * jnp.cos(x[0]) * dx[0]))
 
-
-@jax.custom_vjp
-def tripled_slope(x: Any) -> Any:
-    return jnp.sin(x)
-
+tripled_slope = jax.custom_vjp(lambda x: jnp.sin(x))
 
 tripled_slope.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (3.0 * jnp.cos(x) * g,))
 

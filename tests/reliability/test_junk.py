@@ -124,10 +124,7 @@ UPDATES: list[Callable[[jv.Variable, Any], Any]] = [
     lambda v, x: v.assign(x if callable(x) else jv.Variable(x, name=v.name)),
 ]
 
-
-@jv.compile
-def unchanged(x: Any) -> Any:
-    return x
+unchanged = jv.compile(lambda x: x)
 
 
 def refusal(action: Callable[[], Any]) -> JaxvarsError | None:

@@ -269,9 +269,7 @@ def test_complex_gradients_are_tensorflows():
     assert np.allclose(near[0], exact[0], atol=1e-2)
 
 
-@tf.custom_gradient
-def sine(x):
-    return tf.sin(x), lambda up: up * tf.cos(x)
+sine = tf.custom_gradient(lambda x: (tf.sin(x), lambda up: up * tf.cos(x)))
 
 
 def test_forward_through_gradients_of_ones_own():

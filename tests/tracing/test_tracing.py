@@ -580,18 +580,11 @@ def keys_of(f: Any, *args: Any) -> list[Any]:
     return [equation.operation.key for equation in log.equations]
 
 
-@jax.custom_vjp
-def ruled(x: Any) -> Any:
-    return jnp.sin(x)
-
+ruled = jax.custom_vjp(lambda x: jnp.sin(x))
 
 ruled.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * x,))
 
-
-@jax.custom_jvp
-def tangled(x: Any) -> Any:
-    return jnp.sin(x)
-
+tangled = jax.custom_jvp(lambda x: jnp.sin(x))
 
 tangled.defjvp(lambda x, dx: (jnp.sin(x[0]), dx[0]))
 
