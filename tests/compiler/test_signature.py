@@ -80,7 +80,13 @@ def test_static_values_of_other_types_differ_even_if_equal():
     assert leaf_of(Config(1)) != leaf_of(Config(True))
 
 
-class Liar:
+class Steps:
+    @jv.compile
+    def step(self) -> Any:
+        return self.w.assign_add(1.0)
+
+
+class Liar(Steps):
     """Equal to all of its kind."""
 
     def __init__(self, name: str = "") -> None:
@@ -93,23 +99,15 @@ class Liar:
     def __hash__(self) -> int:
         return 1
 
-    @jv.compile
-    def step(self) -> Any:
-        return self.w.assign_add(1.0)
-
 
 @dataclass(frozen=True)
-class Frozen:
+class Frozen(Steps):
     name: str
     w: Any = field(default_factory=lambda: jv.Variable(0.0), compare=False)
 
-    @jv.compile
-    def step(self) -> Any:
-        return self.w.assign_add(1.0)
-
 
 @dataclass(frozen=True)
-class Deep:
+class Deep(Steps):
     parts: Any
     act: Any = jnp.tanh
 
@@ -117,19 +115,11 @@ class Deep:
     def w(self) -> jv.Variable:
         return self.parts[0]["w"]
 
-    @jv.compile
-    def step(self) -> Any:
-        return self.w.assign_add(1.0)
-
 
 @dataclass(frozen=True)
-class FrozenModule(jv.Module):
+class FrozenModule(Steps, jv.Module):
     title: str
     w: Any = field(default_factory=lambda: jv.Variable(0.0), compare=False)
-
-    @jv.compile
-    def step(self) -> Any:
-        return self.w.assign_add(1.0)
 
 
 @dataclass(frozen=True)

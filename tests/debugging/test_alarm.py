@@ -61,14 +61,20 @@ def test_each_wrong_variable_is_named_and_the_steps_between():
     assert "label" not in text
 
 
-def test_a_look_is_begun_every_so_many_steps_and_judged_when_it_is_there(monkeypatch):
-    looks = []
+@pytest.fixture
+def looks(monkeypatch):
+    """The looks that alarms have begun, which find nothing."""
+    found = []
 
     def look():
-        looks.append(Result([[0, 0]]))
-        return looks[-1]
+        found.append(Result([[0, 0]]))
+        return found[-1]
 
     monkeypatch.setattr("jaxvars.compiler.decorator.compile", lambda fn: look)
+    return found
+
+
+def test_a_look_is_begun_every_so_many_steps_and_judged_when_it_is_there(looks):
     alarm = NanAlarm(Model(), every=3)
     for _ in range(3):
         alarm.step()
@@ -86,14 +92,7 @@ def test_a_look_is_begun_every_so_many_steps_and_judged_when_it_is_there(monkeyp
     assert alarm.steps == 8
 
 
-def test_a_look_that_takes_longer_than_the_steps_is_waited_for(monkeypatch):
-    looks = []
-
-    def look():
-        looks.append(Result([[0, 0]]))
-        return looks[-1]
-
-    monkeypatch.setattr("jaxvars.compiler.decorator.compile", lambda fn: look)
+def test_a_look_that_takes_longer_than_the_steps_is_waited_for(looks):
     alarm = NanAlarm(Model(), every=2)
     for _ in range(4):
         alarm.step()
