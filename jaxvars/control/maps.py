@@ -110,8 +110,7 @@ def vectorized_map(
     (program,), state = threads.programs, threads.state()
 
     def one(values: Sequence[Array]) -> Any:
-        mine = {key: number_example(state[key], jax.lax.axis_index(_EXAMPLES))
-                for key in {EXAMPLE.key} & state.keys()}  # fmt: skip
+        mine = {EXAMPLE.key: _number_example(state)} if EXAMPLE.key in state else {}
         outputs, new = program(program.consts, state | mine, values)
         return staged.rebuild(outputs), threads.changed(new)
 
@@ -120,6 +119,10 @@ def vectorized_map(
     pairs = zip(threads.written, new, strict=True)
     threads.write([_merge(cell, state[cell.key], values) for cell, values in pairs])
     return in_order(result, staged.rebuild.order)
+
+
+def _number_example(state: dict[int, Array]) -> Array:
+    return number_example(state[EXAMPLE.key], jax.lax.axis_index(_EXAMPLES))
 
 
 def _merge(cell: Cell, old: Array, values: Array) -> Array:
