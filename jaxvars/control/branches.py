@@ -134,8 +134,7 @@ def _choose(
         return _with_arrays(branches[int(index)](*operands))
     given = PyTreeTemplate(operands, whole=Owner)
     values, given.arrays = given.arrays, []
-    calls = [lambda *xs, fn=fn: read_variables(fn(*given(xs))) for fn in branches]
-    staged = [stage(call, values, CREATES) for call in calls]
+    staged = [stage(_apply_to(branch, given), values, CREATES) for branch in branches]
     results = match_forms([s.rebuild for s in staged], list(map(result_types, staged)))
     types = _join_results(results, names, ways)
     threads = Threads(staged)
@@ -178,6 +177,10 @@ def _join_results(results: Sequence[Result], names: Names, ways: Names) -> Seque
             )
         types = join_all_types(types, other.types)
     return types
+
+
+def _apply_to(fn: Callable[..., Any], given: PyTreeTemplate) -> Callable[..., Any]:
+    return lambda *values: read_variables(fn(*given(values)))
 
 
 def _with_arrays(result: Any) -> Any:

@@ -139,14 +139,7 @@ def _area(parts: list[Array], weights: Array, curve: str, method: str) -> Array:
     if (curve, method) == ("PR", "interpolation"):
         areas = _interpolate(*counts).sum(0)
     else:
-        tp, fp, tn, fn = counts
-        if curve == "PRGAIN":
-            x, y = _gains(tp, fp, tn, fn)
-        else:
-            recall = divide(tp, tp + fn)
-            x, y = (
-                (divide(fp, fp + tn), recall) if curve == "ROC" else (recall, divide(tp, tp + fp))
-            )
+        x, y = {"ROC": _roc, "PR": _pr, "PRGAIN": _gains}[curve](*counts)
         areas = ((x[:-1] - x[1:]) * _find_heights(y, method)).sum(0)
     if weights is None:
         return areas.mean()
@@ -158,6 +151,14 @@ def _find_heights(y: Array, method: str) -> Array:
     if method == "interpolation":
         return (y[:-1] + y[1:]) / 2.0
     return jnp.minimum(y[:-1], y[1:]) if method == "minoring" else jnp.maximum(y[:-1], y[1:])
+
+
+def _roc(tp: Array, fp: Array, tn: Array, fn: Array) -> tuple[Array, Array]:
+    return divide(fp, fp + tn), divide(tp, tp + fn)
+
+
+def _pr(tp: Array, fp: Array, tn: Array, fn: Array) -> tuple[Array, Array]:
+    return divide(tp, tp + fn), divide(tp, tp + fp)
 
 
 def _gains(tp: Array, fp: Array, tn: Array, fn: Array) -> tuple[Array, Array]:
