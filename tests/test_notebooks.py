@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import nbformat
 import pytest
@@ -22,6 +22,7 @@ import jaxvars as jv
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 PATHS = sorted(FOLDER.glob("*.ipynb"))
+KOREAN = sorted((FOLDER / "ko").glob("*.ipynb"))  # the same cells: test_notebooks_ko.py
 MOST_KIB = 200
 INSTALL = """\
 # In a clone: pip install ".[notebooks]". On Colab, or without a clone:
@@ -32,6 +33,28 @@ OWN = {"self", "cls"}  # may have private attributes
 MACHINE = re.compile(
     r"(?<![\w.])/(?:tmp|home|root|work|Users|private|var|usr|opt|mnt)/|ipykernel_\d"
 )
+
+
+class Words(NamedTuple):
+    """What stands at the places of a notebook; patterns, but for the headings."""
+
+    goals: str
+    needs: str
+    exercises: str
+    next: str
+    folder: Path
+
+
+WORDS = {
+    "en": Words(
+        r"\*\*You will learn:?\*\*:?", r"\bneeds\b.*\bruns\s+in\s+about\s.*\son\s+two\s+cores",
+        "## Exercises", "## Next", FOLDER,
+    ),
+    "ko": Words(
+        r"\*\*배울 내용\*\*", r"필요한 것:.*\s코어\s+두\s+개에서\s+약\s+\d+초",
+        "## 연습문제", "## 다음", FOLDER / "ko",
+    ),
+}  # fmt: skip
 
 Cell: TypeAlias = Any  # nbformat's cells are dicts with attributes
 Found: TypeAlias = Iterator[str]
@@ -46,20 +69,24 @@ def code(nb: Any) -> list[Cell]:
     return [cell for cell in nb.cells if cell.cell_type == "code"]
 
 
+def words(nb: Any) -> Words:
+    return WORDS["ko" if re.search("[가-힣]", nb.cells[0].source) else "en"]
+
+
 def tags(cell: Cell) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
 # ---------------------------------------------------------------- what is checked
 def the_first_cell_says_what_it_is_about(nb: Any) -> Found:
-    head = nb.cells[0]
-    _, goals, *_ = (*re.split(r"\*\*You will learn:?\*\*:?\s*\n", head.source), "")
+    head, said = nb.cells[0], words(nb)
+    _, goals, *_ = (*re.split(rf"{said.goals}\s*\n", head.source), "")
     count = len(re.findall(r"(?m)^[-*] ", goals))
     if head.cell_type != "markdown" or not re.match(r"# \S.*\n\n\S", head.source):
         yield "it does not begin with a title and two sentences"
     if not 3 <= count <= 6:
         yield f"'You will learn' has {count} bullets, not 3 to 6"
-    if not re.search(r"(?is)\bneeds\b.*\bruns\s+in\s+about\s.*\son\s+two\s+cores", goals):
+    if not re.search(said.needs, goals, re.I | re.S):
         yield "the needs and the time it takes are not said"
 
 
@@ -69,13 +96,14 @@ def the_second_cell_installs(nb: Any) -> Found:
 
 
 def exercises_have_folded_solutions(nb: Any) -> Found:
-    starts = [i for i, cell in enumerate(nb.cells) if cell.source.startswith("## Exercises")]
+    title = words(nb).exercises
+    starts = [i for i, cell in enumerate(nb.cells) if re.search(rf"(?m)^{title}$", cell.source)]
     if len(starts) != 1 or nb.cells[starts[0]].cell_type != "markdown":
-        yield "it has no cell '## Exercises'"
+        yield f"it has no cell {title!r}"
         return
     solutions = [i for i, cell in enumerate(nb.cells) if "solution" in tags(cell)]
     if not 2 <= len(solutions) <= 4 or solutions[0] < starts[0]:
-        yield f"it has {len(solutions)} solutions after '## Exercises', not 2 to 4"
+        yield f"it has {len(solutions)} solutions after {title!r}, not 2 to 4"
     for i in solutions:
         cell = nb.cells[i]
         is_folded = cell.metadata.get("jupyter", {}).get("source_hidden")
@@ -86,17 +114,17 @@ def exercises_have_folded_solutions(nb: Any) -> Found:
 
 
 def the_last_cell_leads_on(nb: Any) -> Found:
-    last = nb.cells[-1]
+    last, title = nb.cells[-1], words(nb).next
     onward = [path for path in links(last.source) if path.endswith(".ipynb")]
-    if last.cell_type != "markdown" or not last.source.startswith("## Next\n"):
-        yield "its last cell is not '## Next'"
+    if last.cell_type != "markdown" or not last.source.startswith(f"{title}\n"):
+        yield f"its last cell is not {title!r}"
     if not 2 <= len(onward) <= 4:
         yield f"its last cell links to {len(onward)} notebooks, not 2 to 4"
 
 
 def links_lead_somewhere(nb: Any) -> Found:
     paths = links("\n\n".join(cell.source for cell in markdown(nb)))
-    yield from (f"there is no {path}" for path in paths if not (FOLDER / path).exists())
+    yield from (f"there is no {path}" for path in paths if not (words(nb).folder / path).exists())
 
 
 def it_was_run_from_the_top(nb: Any) -> Found:
@@ -181,7 +209,7 @@ CHECKS: dict[str, Callable[[Any], Found]] = {
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PATHS + KOREAN, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_notebook_has_the_form(path: Path, check: str) -> None:
     nb = nbformat.read(path, as_version=4)
     nbformat.validate(nb)

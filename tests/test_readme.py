@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 README = Path(__file__).resolve().parent.parent / "README.md"
-PAGES = [README, *sorted((README.parent / "notebooks").glob("*.md"))]
+PAGES = [README, *sorted((README.parent / "notebooks").rglob("*.md"))]
 MOST_LINES = 160
 
 _FENCE = re.compile(
