@@ -23,7 +23,7 @@ Devices         mesh, use_mesh, shard, place, plan, device
 Console         print, progress
 
 Namespaces      autograph, checkpoint, config, debugging, errors, export, initializers, interop,
-                losses, metrics, optimizers, parallel, profiler, random, tensorboard
+                launch, losses, metrics, optimizers, parallel, profiler, random, tensorboard
 TensorFlow      jv.tf: TensorFlow 2's own names, for programs that are to run as they are
 
 Everything else in this package is internal: users import `jaxvars` and `jaxvars.tf` only.

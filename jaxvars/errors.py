@@ -1,6 +1,6 @@
 """The exceptions a user can meet, each a subclass of the builtin one would expect.
 
-Every class shows a program that raises it and the cure. Messages are built where the error
+Every class shows a program that raises it, and how to fix that. Messages are built where the error
 is found, by the functions that know the variable and the line.
 """
 
@@ -102,7 +102,12 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 
 class JaxvarsError(Exception):
-    """The base of jaxvars' own errors."""
+    """The base of jaxvars' own errors. A note below the message says how to read more of it."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        if type(self).__name__ in __all__:
+            self.add_note(f'More: help("jaxvars.errors.{type(self).__name__}")')
 
     def _render_traceback_(self) -> list[str]:  # IPython asks for it
         shorten(self)
@@ -114,8 +119,9 @@ class JaxvarsError(Exception):
 class ShapeError(JaxvarsError, ValueError):
     """A value whose shape is not the variable's.
 
-    Wrong: `v = jv.Variable([1.0, 2.0]); v.assign([1.0, 2.0, 3.0])`.
-    Cure: make a new Variable; a variable keeps its shape for life.
+    Raised by: `v = jv.Variable([1.0, 2.0]); v.assign([1.0, 2.0, 3.0])`.
+
+    Fix: make a new Variable; a variable keeps its shape for life.
     """
 
 
@@ -123,9 +129,10 @@ class ShapeError(JaxvarsError, ValueError):
 class DtypeError(JaxvarsError, TypeError, ValueError):
     """A value whose dtype is not the variable's, or that cannot be held without loss.
 
-    Wrong: `count = jv.Variable(0); count.assign(2.5)`.
-    Cure: convert it explicitly, `count.assign(int(2.5))`, or make the variable
-    a float, `jv.Variable(0.0)`.
+    Raised by: `count = jv.Variable(0); count.assign(2.5)`.
+
+    Fix: convert it explicitly, `count.assign(int(2.5))`, or make the variable a float,
+    `jv.Variable(0.0)`.
     """
 
 
@@ -133,8 +140,9 @@ class DtypeError(JaxvarsError, TypeError, ValueError):
 class NotATensorError(JaxvarsError, TypeError, ValueError):
     """Something that is not a number, array or string.
 
-    Wrong: `jv.Variable({"a": 1})`. Cure: one Variable for each leaf,
-    `jax.tree.map(jv.Variable, {"a": 1})`.
+    Raised by: `jv.Variable({"a": 1})`.
+
+    Fix: one Variable for each leaf, `jax.tree.map(jv.Variable, {"a": 1})`.
     """
 
 
@@ -142,14 +150,14 @@ class NotATensorError(JaxvarsError, TypeError, ValueError):
 class CreationError(JaxvarsError, ValueError):
     """A variable created where it cannot exist.
 
-    Wrong:
+    Raised by:
 
         @jv.compile
         def step(x):
             w = jv.Variable(1.0)      # a new one each call: which value should be kept?
             return w * x
 
-    Cure: create it outside, or once, and keep it:
+    Fix: create it outside, or once, and keep it:
 
         w = jv.Variable(1.0)
 
@@ -163,14 +171,14 @@ class CreationError(JaxvarsError, ValueError):
 class ForeignTransformError(JaxvarsError, RuntimeError):
     """A variable or a module in a plain JAX transform, which does not track variables.
 
-    Wrong:
+    Raised by:
 
         @jax.jit
         def step(x):
             w.assign_add(x)
 
-    Cure: `@jv.compile` instead of `@jax.jit`, or make the function pure with
-    `jv.functionalize` and transform that.
+    Fix: `@jv.compile` instead of `@jax.jit`, or make the function pure with `jv.functionalize`
+    and transform that.
     """
 
 
@@ -178,8 +186,10 @@ class ForeignTransformError(JaxvarsError, RuntimeError):
 class StateError(JaxvarsError, KeyError, ValueError):
     """A State that does not hold the variable, or holds a value that does not fit.
 
-    Wrong: `pure = jv.functionalize(step); pure(jv.State.of(model), x)` where `step` also
-    writes the optimizer's variables. Cure: `jv.State.of(model=model, optimizer=optimizer)`.
+    Raised by: `pure = jv.functionalize(step); pure(jv.State.of(model), x)` where `step` also
+    writes the optimizer's variables.
+
+    Fix: `jv.State.of(model=model, optimizer=optimizer)`.
     """
 
     def __str__(self) -> str:
@@ -191,8 +201,10 @@ class StateError(JaxvarsError, KeyError, ValueError):
 class UninitializedError(JaxvarsError, RuntimeError):
     """A variable read before it has a value.
 
-    It was created in a traced call whose initial value could never be computed. Cure: create
-    it again, outside the function.
+    Raised by: a read of a variable that was created in a traced call whose initial value could
+    never be computed.
+
+    Fix: create it again, outside the function.
     """
 
 
@@ -204,9 +216,11 @@ class ExecutionError(JaxvarsError, RuntimeError):
     next read of a variable, raise this. The message says whether values of variables were lost:
     a program that reuses their memory has nothing to restore.
 
-    Wrong: a step whose result does not fit into memory. Cure: smaller batches or results;
-    `jv.compile(donate=False)`, which keeps the old values of variables until the new ones are
-    there; or assign the variables that the message names, as by restoring a checkpoint.
+    Raised by: a step whose result does not fit into memory.
+
+    Fix: smaller batches or results; `jv.compile(donate=False)`, which keeps the old values of
+    variables until the new ones are there; or assign the variables that the message names, as
+    by restoring a checkpoint.
 
     Also raised in a process that was forked after JAX had been used, where nothing can be computed:
     use `multiprocessing.get_context("spawn")`.
@@ -217,8 +231,9 @@ class ExecutionError(JaxvarsError, RuntimeError):
 class StringVariableError(JaxvarsError, TypeError):
     """A string variable used inside a compiled function, where there are only numbers.
 
-    Wrong: `jv.compile(lambda: name.value)`. Cure: read it outside and pass `name.item()`,
-    which is then a static argument.
+    Raised by: `jv.compile(lambda: name.value)`.
+
+    Fix: read it outside and pass `name.item()`, which is then a static argument.
     """
 
 
@@ -226,8 +241,9 @@ class StringVariableError(JaxvarsError, TypeError):
 class CompileError(JaxvarsError, TypeError, ValueError):
     """A call that cannot be compiled: a bad argument, a bad option or endless recursion.
 
-    Wrong: `jv.compile(f)({1, 2})`: a set can be neither traced nor a cache key.
-    Cure: `jv.compile(f)(frozenset({1, 2}))`.
+    Raised by: `jv.compile(f)({1, 2})`: a set can be neither traced nor a cache key.
+
+    Fix: `jv.compile(f)(frozenset({1, 2}))`.
     """
 
 
@@ -235,7 +251,7 @@ class CompileError(JaxvarsError, TypeError, ValueError):
 class ControlFlowError(JaxvarsError, TypeError, ValueError):
     """Control flow on traced values that has no one form.
 
-    Wrong, in a compiled function: branches that return different shapes, a loop that changes
+    Raised by: branches of a compiled function that return different shapes, a loop that changes
     the dtype of what it carries, or a plain `if` on a traced value:
 
         @jv.compile
@@ -243,7 +259,7 @@ class ControlFlowError(JaxvarsError, TypeError, ValueError):
             if x > 0:
                 ...
 
-    Cure: `@jv.compile(autograph=True)`, or `jv.cond(x > 0, lambda: ..., lambda: ...)`; the same
+    Fix: `@jv.compile(autograph=True)`, or `jv.cond(x > 0, lambda: ..., lambda: ...)`; the same
     shape and dtype in each branch and iteration.
     """
 
@@ -252,12 +268,12 @@ class ControlFlowError(JaxvarsError, TypeError, ValueError):
 class CheckError(JaxvarsError, AssertionError, ValueError):
     """A value that failed a check when the function was run; no variable was changed by it.
 
-    Raised by the checks in `jv.debugging`, by `assert` in a function that is compiled with
-    `autograph=True`, and by `jv.compile(guard="finite")`. (A `NanAlarm` raises it, too, and looks
-    only after the steps have been done.)
+    Raised by: the checks in `jv.debugging`, as `jv.debugging.assert_finite(jnp.log(0.0))`;
+    `assert` in a function that is compiled with `autograph=True`; and
+    `jv.compile(guard="finite")`. (A `NanAlarm` raises it, too, and looks only after the steps
+    have been done.)
 
-    Wrong: `jv.debugging.assert_finite(jnp.log(0.0))`. Cure: look at the value that the message
-    names, and for the line where it became so.
+    Fix: look at the value that the message names, and for the line where it became so.
     """
 
 
@@ -268,9 +284,11 @@ class CheckpointError(JaxvarsError, ValueError):
     The message lists every difference by the path of its variable: missing, extra, another
     shape or dtype, corrupt.
 
-    Wrong: `jv.checkpoint.Checkpoint(model=Linear(3)).restore(path)` where `path` was saved with
-    `Linear(2)`. Cure: make the objects as they were when it was saved; of a damaged checkpoint,
-    restore the one before.
+    Raised by: `jv.checkpoint.Checkpoint(model=Linear(3)).restore(path)` where `path` was saved
+    with `Linear(2)`.
+
+    Fix: make the objects as they were when it was saved; of a damaged checkpoint, restore the
+    one before.
     """
 
 
@@ -278,12 +296,13 @@ class CheckpointError(JaxvarsError, ValueError):
 class SavedError(JaxvarsError, ValueError):
     """A program that cannot be saved, or a file of one that cannot be loaded.
 
-    Wrong: saving a function whose arguments were never specified, and that was never called:
+    Raised by: saving a function whose arguments were never specified, and that was never
+    called:
 
         jv.export.save(jv.compile(f), "f.jaxvars")
 
-    Cure: `jv.export.save(jv.compile(f), "f.jaxvars", (jv.TensorSpec((None, 3)),))`. A file that is
-    damaged is saved again, or copied again from where it came from.
+    Fix: `jv.export.save(jv.compile(f), "f.jaxvars", (jv.TensorSpec((None, 3)),))`. A file that
+    is damaged is saved again, or copied again from where it came from.
     """
 
 
@@ -291,7 +310,9 @@ class SavedError(JaxvarsError, ValueError):
 class TapeError(JaxvarsError, RuntimeError, ValueError):
     """A request that a GradientTape cannot fulfil.
 
-    Wrong: computing a gradient twice with one tape. Cure: `jv.GradientTape(persistent=True)`.
+    Raised by: computing a gradient twice with one tape.
+
+    Fix: `jv.GradientTape(persistent=True)`.
     """
 
 
@@ -299,9 +320,10 @@ class TapeError(JaxvarsError, RuntimeError, ValueError):
 class CheckpointWarning(UserWarning):
     """Values of a checkpoint that no variable has taken, when nothing is left that could.
 
-    Wrong: `jv.checkpoint.Checkpoint(network=model).restore(path)` of what was saved as
-    `Checkpoint(model=model)`. Cure: the same names; or `restore(path).expect_partial()` where
-    only a part is wanted.
+    Raised by: `jv.checkpoint.Checkpoint(network=model).restore(path)` of what was saved as
+    `Checkpoint(model=model)`.
+
+    Fix: the same names; or `restore(path).expect_partial()` where only a part is wanted.
     """
 
 
@@ -309,8 +331,12 @@ class CheckpointWarning(UserWarning):
 class StaleReadWarning(UserWarning):
     """A variable was read while a plain `jax.jit` (or scan, cond, ...) traced a function.
 
-    The value became a constant of that program: later assignments will not reach it. Cure:
-    `jv.compile` instead of `jax.jit`, or read the value outside and pass it as an argument.
+    The value became a constant of that program: later assignments will not reach it.
+
+    Raised by: `jax.jit(lambda x: v * x)(1.0)`.
+
+    Fix: `jv.compile` instead of `jax.jit`, or read the value outside and pass it as an
+    argument.
     """
 
 
@@ -318,8 +344,9 @@ class StaleReadWarning(UserWarning):
 class RetraceWarning(UserWarning):
     """A compiled function was traced again and again; the message names what changed.
 
-    Wrong: `for n in range(100): step(jnp.ones(n))`, which compiles 100 programs.
-    Cure: pad to a few shapes.
+    Raised by: `for n in range(100): step(jnp.ones(n))`, which compiles 100 programs.
+
+    Fix: pad to a few shapes.
     """
 
 
@@ -327,8 +354,9 @@ class RetraceWarning(UserWarning):
 class GradientWarning(UserWarning):
     """A gradient that is None for a reason one may not expect.
 
-    Wrong: computing the gradient with respect to `jv.Variable(3)`, an integer.
-    Cure: a float, `jv.Variable(3.0)`.
+    Raised by: computing the gradient with respect to `jv.Variable(3)`, an integer.
+
+    Fix: a float, `jv.Variable(3.0)`.
     """
 
 
@@ -336,11 +364,11 @@ class GradientWarning(UserWarning):
 class InteropError(JaxvarsError, ValueError):
     """A flax module that cannot be used as requested.
 
-    Wrong: a module that needs random keys that are not passed:
+    Raised by: a module that needs random keys that are not passed:
 
         model = jv.interop.from_flax(Noisy(), x, rngs={"params": 0})
 
-    Cure: name each stream, `rngs={"params": 0, "noise": 1}`.
+    Fix: name each stream, `rngs={"params": 0, "noise": 1}`.
     """
 
 
@@ -348,8 +376,9 @@ class InteropError(JaxvarsError, ValueError):
 class DeviceError(JaxvarsError, ValueError):
     """A device that does not exist, or a name that names none.
 
-    Wrong: `jv.device("GPU:7")` on a machine with one GPU and soft placement off. Cure: one of
-    `jv.config.list_devices()`.
+    Raised by: `jv.device("GPU:7")` on a machine with one GPU and soft placement off.
+
+    Fix: one of `jv.config.list_devices()`.
     """
 
 
@@ -357,9 +386,11 @@ class DeviceError(JaxvarsError, ValueError):
 class ShardingError(JaxvarsError, ValueError):
     """A value that cannot be sharded over devices as requested, or values placed apart.
 
-    Wrong: `jv.Variable(jnp.zeros(7), sharding=jax.P("data"))` on a mesh whose axis "data" has 4
-    devices, or a step that uses variables of two meshes. Cure: pad the dimension; and one mesh,
-    `with jv.use_mesh({"data": 4}): ...`, for all that a step uses.
+    Raised by: `jv.Variable(jnp.zeros(7), sharding=jax.P("data"))` on a mesh whose axis "data"
+    has 4 devices, or a step that uses variables of two meshes.
+
+    Fix: pad the dimension; and one mesh, `with jv.use_mesh({"data": 4}): ...`, for all that a
+    step uses.
     """
 
 
@@ -369,12 +400,12 @@ class DistributedError(JaxvarsError, RuntimeError):
 
     Also a value that is sharded over several processes, requested by one of them.
 
-    Wrong:
+    Raised by:
 
         model = Model()                   # JAX looks for its devices here
         jv.parallel.initialize()       # too late to find those of the other processes
 
-    Cure: `jv.parallel.initialize()` at the top of the program.
+    Fix: `jv.parallel.initialize()` at the top of the program.
     """
 
 

@@ -7,6 +7,8 @@ import contextlib
 import copy
 import functools
 import inspect
+import pickle
+import re
 import warnings
 from types import SimpleNamespace
 
@@ -49,8 +51,15 @@ def test_each_is_a_builtin_one_too(name):
 
 
 @pytest.mark.parametrize("name", BUILTINS)
-def test_each_docstring_shows_a_cure(name):
-    assert "Cure: " in " ".join(PUBLIC[name].__doc__.split())
+def test_each_docstring_shows_what_raises_it_and_the_fix(name):
+    assert re.search(r"\n    Raised by:\s.*\n\n    Fix: ", PUBLIC[name].__doc__, re.DOTALL)
+
+
+def test_a_note_names_the_help_and_the_message_stays_as_it_was():
+    error = pickle.loads(pickle.dumps(errors.ShapeError("two and three")))
+    assert (str(error), error.__notes__) == (
+        "two and three", ['More: help("jaxvars.errors.ShapeError")'],
+    )  # fmt: skip
 
 
 def forever(x):

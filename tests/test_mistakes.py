@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from mistake_programs import MISTAKES, SETUP
 
+from jaxvars import errors
+
 MOST_LINES = 25
 
 _RUN = """
@@ -58,6 +60,8 @@ def run(environment: dict[str, str], programs: dict[str, str]) -> dict[str, Any]
 def test_a_mistake_is_explained(name: str, shown: dict[str, list[str]]) -> None:
     error, message, text = shown[name]
     assert error == MISTAKES[name].error
+    if error in errors.__all__:
+        assert f'help("jaxvars.errors.{error}")' in text
     for words in MISTAKES[name].words:
         assert words in message or words in text  # notes are shown below the message
 

@@ -26,7 +26,9 @@ class OpError(Exception):
         error_code: the number of the kind of error; or a dict, which is kept as
             `experimental_payloads`.
 
-    Wrong: `tf.matmul(tf.ones((2, 3)), tf.ones((2, 3)))`. Cure: sizes that fit, as the message says.
+    Raised by: `tf.matmul(tf.ones((2, 3)), tf.ones((2, 3)))`.
+
+    Fix: sizes that fit, as the message says.
     """
 
     _code: ClassVar[int] = UNKNOWN
@@ -134,7 +136,9 @@ class UnknownError(OpError, code=UNKNOWN):
 class OperatorNotAllowedInGraphError(TypeError):
     """Python needs a value that is only known when the function runs.
 
-    Wrong: `if x > 0:` in a function with `autograph=False`. Cure: `tf.cond(x > 0, ...)`.
+    Raised by: `if x > 0:` in a function with `autograph=False`.
+
+    Fix: `tf.cond(x > 0, ...)`.
     """
 
 

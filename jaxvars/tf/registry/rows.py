@@ -88,8 +88,7 @@ class Refused(Exception):  # noqa: N818 - it says what was done, and users never
     Args:
         error: the exception; other ones of `call` are raised as InvalidArgumentError.
 
-    Wrong, in a function below `op`: `raise TypeError("...")`. Cure: `raise
-    Refused(TypeError("..."))`.
+    Below `op` write `raise Refused(TypeError("..."))`, not `raise TypeError("...")`.
     """
 
     def __init__(self, error: Exception) -> None:

@@ -1,0 +1,197 @@
+"""Build the reference: `python .docs/build.py`, by mkdocs.yml beside this file.
+
+Each name of `jv` has a page, each namespace has one for all of its names; the groups are those of
+`help(jv)`. The README and other files of the repository are pages, too; a link from a page to what
+is not in the reference is shown as the path of the file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+import griffe
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+os.environ.setdefault("JAX_ENABLE_X64", "0")  # jaxvars.tf is imported, and would say something
+
+import jaxvars as jv
+
+ROOT = Path(__file__).resolve().parent.parent
+WRITTEN = {
+    "index.md": "README.md",
+    "NAMES.md": "jaxvars/tf/NAMES.md",
+    "CHANGELOG.md": "jaxvars/CHANGELOG.md",
+    "CONTRIBUTING.md": ".github/CONTRIBUTING.md",
+    "packages.svg": ".github/packages.svg",
+    "style.css": ".docs/style.css",
+}
+"""Files of the repository by what they are called here; those in notebooks/ keep their names."""
+HEADER = "| Name | Summary |\n|---|---|"
+
+
+# ---------------------------------------------------------------- which pages there are
+def groups() -> dict[str, list[str]]:
+    """Return the names of `jv` by group, as `help(jv)` lists them."""
+    found: dict[str, list[str]] = {}
+    for title, listed in re.findall(r"(?m)^(\w[\w ]+?|) {2,}(\w+(?:, \w+)+,?)$", jv.__doc__ or ""):
+        title = title or list(found)[-1]
+        found.setdefault(title, []).extend(listed.rstrip(",").split(", "))
+    return found
+
+
+def summary(thing: Any) -> str:
+    """Return the first line of a docstring."""
+    return (inspect.getdoc(thing) or "").split("\n")[0]
+
+
+def block(path: str, heading: str, level: int, **options: Any) -> str:
+    """Return the directive that shows the docstring of a name."""
+    given = {"heading": f'"{heading}"', "toc_label": heading, "heading_level": level, **options}
+    lines = [f"::: jaxvars.{path}", "    options:", *(f"      {k}: {v}" for k, v in given.items())]
+    return "\n".join(lines) + "\n"
+
+
+def page_of_name(name: str) -> str:
+    return block(name, f"jv.{name}", 1, inherited_members="true")
+
+
+def page_of_namespace(name: str) -> str:
+    """Return the page of a namespace: what it is for, a table of its names, and each of them."""
+    space, seen = getattr(jv, name), {}
+    parts = [f"# jv.{name}\n", block(name, name, 1, members="[]", show_root_heading="false")]
+    rows, shown = [HEADER], []
+    for public in space.__all__:
+        thing = getattr(space, public)
+        same = seen.setdefault(id(thing), public)
+        text = summary(thing) if same == public else f"The same as `{same}`."
+        rows.append(f"| [`{public}`](#jaxvars.{name}.{same}) | {text.replace('|', chr(92) + '|')} |")
+        if same == public:
+            shown.append(block(f"{name}.{public}", public, 2))
+    return "\n".join([*parts, *rows, "", *shown])
+
+
+def index() -> str:
+    """Return the page that lists all names, in groups."""
+    lines = ["# Reference", "", "`import jaxvars as jv`"]
+    for title, names in groups().items():
+        lines += ["", f"## {title}", "", HEADER]
+        for name in names:
+            lines.append(f"| [`jv.{name}`]({name}.md) | {summary(getattr(jv, name))} |")
+    lines.append("| [`jv.tf`](../NAMES.md) | TensorFlow's own names |")
+    return "\n".join(lines)
+
+
+def pages() -> dict[str, str]:
+    """Return the pages that are made of the code, by their paths."""
+    names = [name for listed in groups().values() for name in listed]
+    made = {n: page_of_namespace if inspect.ismodule(getattr(jv, n)) else page_of_name for n in names}
+    return {"reference/index.md": index(), **{f"reference/{n}.md": f(n) for n, f in made.items()}}
+
+
+# ---------------------------------------------------------------- hooks of mkdocs
+def on_config(config: MkDocsConfig) -> None:
+    parts = [
+        {title: [{f"jv.{name}": f"reference/{name}.md"} for name in names]}
+        for title, names in groups().items()
+    ]
+    for entry in config.nav or []:
+        if isinstance(entry, dict) and "Reference" in entry:
+            entry["Reference"] = ["reference/index.md", *parts]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    for uri, path in WRITTEN.items():
+        files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+    for uri, content in pages().items():
+        files.append(File.generated(config, uri, content=content))
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    source = WRITTEN.get(page.file.src_uri, f"notebooks/{page.file.src_uri}")
+    if page.file.src_uri.startswith("reference/"):
+        return markdown
+    return re.sub(
+        r"(!?)\[([^\]]+)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)",
+        lambda found: relink(source, files, *found.groups(default="")),
+        markdown,
+    )
+
+
+def relink(source: str, files: Files, image: str, text: str, target: str, anchor: str) -> str:
+    """Return a link between files of the repository as one between pages."""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+    uri = {written: uri for uri, written in WRITTEN.items()}.get(path, path.removeprefix("notebooks/"))
+    if files.get_file_from_path(uri) and not uri.endswith(".ipynb"):
+        return f"{image}[{text}]({uri}{anchor})"
+    if not (ROOT / path).exists():
+        return f"[{text}]({target})"  # for mkdocs to refuse
+    return text if path in text else f"{text} (`{path}`)"
+
+
+# ---------------------------------------------------------------- docstrings
+def _say(annotation: Any) -> Any:
+    return None if str(annotation) == "Any" else annotation
+
+
+def _returned(getter: Any) -> str | None:
+    return inspect.unwrap(getter).__annotations__.get("return")
+
+
+_DOCTEST = re.compile(r"(?m)^( *)>>> .*(?:\n\1(?! *$).*)*")
+_LEAD = re.compile(r"(?m)^(Raised by|Fix|Formula|Source|Differs from \w+):(?= \S)")
+
+
+class Readable(griffe.Extension):
+    """Docstrings are Markdown, with links; `Any` says nothing; a property has the type it returns."""
+
+    def on_attribute_instance(self, *, node: Any, attr: griffe.Attribute, **_: Any) -> None:
+        attr.annotation = _say(getattr(node.obj, "fget", None) and _returned(node.obj.fget))
+
+    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
+        for parameter in func.parameters:
+            parameter.annotation = _say(parameter.annotation)
+        func.returns = _say(func.returns)
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        if obj.docstring is not None and not obj.path.startswith("jaxvars.tf."):
+            obj.docstring.value = as_markdown(obj.docstring.value, obj.path)
+
+
+def as_markdown(text: str, path: str) -> str:
+    """Return a docstring with fences around examples, bold leads, and links.
+
+    >>> print(as_markdown("Source: a book. See `Variable`.", "jaxvars.core"))
+    **Source:** a book. See [`Variable`][jaxvars.Variable].
+    """
+    text = re.sub(r"`([\w.]+)`", lambda found: _find_link(found[1], path) or found[0], text)
+    return _DOCTEST.sub(_fence, _LEAD.sub(r"**\1:**", text))
+
+
+def _fence(found: re.Match[str]) -> str:
+    return f"{found[1]}```pycon\n{found[0]}\n{found[1]}```"
+
+
+def _find_link(name: str, path: str) -> str | None:
+    """Return a link to a public name, as it is written in the docstring of the object at a path."""
+    inside, bare = (*path.split(".")[1:2], "")[0], name.removeprefix("jv.")
+    for full in (f"{inside}.{bare}", bare):
+        is_sure = "." in full or name != bare or bare[0].isupper()
+        space, _, last = full.rpartition(".")
+        known = getattr(getattr(jv, space, None) if space else jv, "__all__", ()) if space != "tf" else ()
+        if is_sure and last in known and full != path[8:]:
+            return f"[`{name}`][jaxvars.{full}]"
+    return None
+
+
+if __name__ == "__main__":
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"  # an advertisement of mkdocs-material
+    from mkdocs.__main__ import cli
+
+    cli(["build", "--strict", "--quiet", "--config-file", str(Path(__file__).with_name("mkdocs.yml"))])
