@@ -114,9 +114,11 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    source = WRITTEN.get(page.file.src_uri, f"notebooks/{page.file.src_uri}")
-    if page.file.src_uri.startswith("reference/"):
+    uri = page.file.src_uri
+    if uri.startswith("reference/"):
         return markdown
+    source = WRITTEN.get(uri, f"notebooks/{uri}")
+    markdown = re.sub(r"`(jv\.[\w.]+)`", lambda found: find_link(found[1]) or found[0], markdown)
     return re.sub(
         r"(!?)\[([^\]]+)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)",
         lambda found: relink(source, files, *found.groups(default="")),
@@ -170,7 +172,7 @@ def as_markdown(text: str, path: str) -> str:
     >>> print(as_markdown("Source: a book. See `Variable`.", "jaxvars.core"))
     **Source:** a book. See [`Variable`][jaxvars.Variable].
     """
-    text = re.sub(r"`([\w.]+)`", lambda found: _find_link(found[1], path) or found[0], text)
+    text = re.sub(r"`([\w.]+)`", lambda found: find_link(found[1], path) or found[0], text)
     return _DOCTEST.sub(_fence, _LEAD.sub(r"**\1:**", text))
 
 
@@ -178,14 +180,15 @@ def _fence(found: re.Match[str]) -> str:
     return f"{found[1]}```pycon\n{found[0]}\n{found[1]}```"
 
 
-def _find_link(name: str, path: str) -> str | None:
+def find_link(name: str, path: str = "jaxvars") -> str | None:
     """Return a link to a public name, as it is written in the docstring of the object at a path."""
     inside, bare = (*path.split(".")[1:2], "")[0], name.removeprefix("jv.")
-    for full in (f"{inside}.{bare}", bare):
+    for full in (f"{inside}.{bare}".strip("."), bare):
         is_sure = "." in full or name != bare or bare[0].isupper()
         space, _, last = full.rpartition(".")
-        known = getattr(getattr(jv, space, None) if space else jv, "__all__", ()) if space != "tf" else ()
-        if is_sure and last in known and full != path[8:]:
+        owner = jv if not space else getattr(jv, space, None)
+        is_known = "tf" not in (space, last) and last in getattr(owner, "__all__", ())
+        if is_sure and is_known and full != path[8:]:
             return f"[`{name}`][jaxvars.{full}]"
     return None
 
@@ -194,4 +197,4 @@ if __name__ == "__main__":
     os.environ["NO_MKDOCS_2_WARNING"] = "1"  # an advertisement of mkdocs-material
     from mkdocs.__main__ import cli
 
-    cli(["build", "--strict", "--quiet", "--config-file", str(Path(__file__).with_name("mkdocs.yml"))])
+    cli(["build", "--strict", "--config-file", str(Path(__file__).with_name("mkdocs.yml"))])
