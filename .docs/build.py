@@ -11,6 +11,7 @@ import inspect
 import os
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,9 @@ def page_of_namespace(name: str) -> str:
         thing = getattr(space, public)
         same = seen.setdefault(id(thing), public)
         text = summary(thing) if same == public else f"The same as `{same}`."
-        rows.append(f"| [`{public}`](#jaxvars.{name}.{same}) | {text.replace('|', chr(92) + '|')} |")
+        rows.append(
+            f"| [`{public}`](#jaxvars.{name}.{same}) | {text.replace('|', chr(92) + '|')} |"
+        )
         if same == public:
             shown.append(block(f"{name}.{public}", public, 2))
     return "\n".join([*parts, *rows, "", *shown])
@@ -91,7 +94,9 @@ def index() -> str:
 def pages() -> dict[str, str]:
     """Return the pages that are made of the code, by their paths."""
     names = [name for listed in groups().values() for name in listed]
-    made = {n: page_of_namespace if inspect.ismodule(getattr(jv, n)) else page_of_name for n in names}
+    made = {
+        n: page_of_namespace if inspect.ismodule(getattr(jv, n)) else page_of_name for n in names
+    }
     return {"reference/index.md": index(), **{f"reference/{n}.md": f(n) for n, f in made.items()}}
 
 
@@ -129,7 +134,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def relink(source: str, files: Files, image: str, text: str, target: str, anchor: str) -> str:
     """Return a link between files of the repository as one between pages."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-    uri = {written: uri for uri, written in WRITTEN.items()}.get(path, path.removeprefix("notebooks/"))
+    uri = {written: uri for uri, written in WRITTEN.items()}.get(
+        path, path.removeprefix("notebooks/")
+    )
     if files.get_file_from_path(uri) and not uri.endswith(".ipynb"):
         return f"{image}[{text}]({uri}{anchor})"
     if not (ROOT / path).exists():
@@ -151,7 +158,7 @@ _LEAD = re.compile(r"(?m)^(Raised by|Fix|Formula|Source|Differs from \w+):(?= \S
 
 
 class Readable(griffe.Extension):
-    """Docstrings are Markdown, with links; `Any` says nothing; a property has the type it returns."""
+    """Docstrings are Markdown, with links; `Any` is left out; a property has the type it returns."""
 
     def on_attribute_instance(self, *, node: Any, attr: griffe.Attribute, **_: Any) -> None:
         attr.annotation = _say(getattr(node.obj, "fget", None) and _returned(node.obj.fget))
@@ -197,4 +204,5 @@ if __name__ == "__main__":
     os.environ["NO_MKDOCS_2_WARNING"] = "1"  # an advertisement of mkdocs-material
     from mkdocs.__main__ import cli
 
-    cli(["build", "--strict", "--config-file", str(Path(__file__).with_name("mkdocs.yml"))])
+    config = Path(__file__).with_name("mkdocs.yml")
+    cli(["build", "--strict", "--config-file", str(config), *sys.argv[1:]])

@@ -248,6 +248,7 @@ SWEEPS: dict[str, str] = {
         test_another_process_compiles_nothing_that_is_in_the_folder
     """,
     "tests/test_conformance.py": "test_it_does_the_same_as_eagerly",
+    "tests/test_docs.py": "test_the_reference",
     "tests/test_mistakes.py": "test_all_lines_are_shown_when_asked_for",
     "tests/test_properties.py": "test_eager_is_compiled_is_pure test_the_tape_is_jax_grad",
     "tests/test_safety.py": """

@@ -126,6 +126,9 @@ def do_not_convert(fn: Callable[P, T]) -> Callable[P, T]:
     Args:
         fn: any function; what it calls is not converted either.
 
+    Returns:
+        The function.
+
     Example:
         >>> import jaxvars as jv
         >>> @do_not_convert

@@ -32,6 +32,7 @@ from jaxvars.debugging.watchers import (
     get_log_device_placement,
     set_log_device_placement,
 )
+from jaxvars.display.docstrings import complete, describe_arguments
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import as_dtype, is_inexact, is_string
@@ -97,6 +98,8 @@ def _make_sign_check(name: str, sign: str, holds: Holds, example: str) -> Check:
 def _document(check: Check, name: str, what: str, example: str) -> Check:
     check.__name__ = check.__qualname__ = name
     check.__doc__ = f"Check that {what}; see `assert_equal`.\n\n>>> {name}({example})\n"
+    fails = "CheckError: when it does not hold; from a compiled function, when it is run."
+    complete(check, {**describe_arguments(assert_equal), "raise": fails})
     return check
 
 
@@ -296,6 +299,13 @@ def check_numerics(x: Any, message: str | None = None) -> Any:
 
 def assert_all_finite(x: Any, message: str | None = None) -> Any:
     """Check that no element is NaN or infinite, and return the value: `check_numerics`.
+
+    Args:
+        x: numbers, or a pytree of arrays; Variables are read.
+        message: what to say first if it does not hold.
+
+    Returns:
+        The value.
 
     >>> assert_all_finite(2.0)
     2.0

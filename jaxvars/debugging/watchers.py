@@ -142,6 +142,8 @@ def disable_check_numerics() -> None:
 
     Raises:
         RuntimeError: inside a tape, a compiled function or a transform.
+
+    >>> disable_check_numerics()
     """
     _NUMERICS.leave()
 

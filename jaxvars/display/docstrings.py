@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 _HEADER = re.compile(r"(\w[\w ]*:(\n|$))|>>> |Source: |Differs from ")
+_FORMULA = re.compile(r"`[^`]*( [-+*/<=>] |\w\()[^`]*`")
 _ENTRY = re.compile(r"(?m)^    \**(\w+): (.*(?:\n {8}.*)*)")
 _WIDTH = 96  # lines of 100 characters, less the indentation in the file
 
@@ -24,7 +25,7 @@ def complete(thing: Any, docs: Mapping[str, str]) -> None:
     """Add to a docstring the arguments that it does not describe, before its other sections.
 
     `docs` says what an argument is, by name; under "return" what is returned, under "raise" the
-    error and when.
+    error and when, under "formula" what is computed.
 
     >>> def scale(x, factor):
     ...     '''Return a product.
@@ -51,6 +52,8 @@ def complete(thing: Any, docs: Mapping[str, str]) -> None:
     for word, header in (("raise", "Raises:"), ("return", "Returns:")):
         if word in docs and not any(part.startswith(header) for part in rest):
             rest.insert(0, f"{header}\n    {docs[word]}")
+    if "formula" in docs and not any(part.startswith("Formula: ") for part in parts):
+        head.append(docs["formula"])
     given = [p for name, p in inspect.signature(thing).parameters.items() if name in known]
     entries = [_entry("**" * (p.kind is p.VAR_KEYWORD) + p.name, known[p.name]) for p in given]
     if entries:
@@ -83,6 +86,21 @@ def describe_arguments(thing: Any) -> dict[str, str]:
     parts = inspect.cleandoc(thing.__doc__ or "").split("\n\n")
     listed = next((part for part in parts if part.startswith("Args:")), "")
     return {name: " ".join(text.split()) for name, text in _ENTRY.findall(listed)}
+
+
+def describe_formula(thing: Any) -> dict[str, str]:
+    """Return what the docstring of a function says that it computes, as "formula", or nothing.
+
+    >>> def double(x):
+    ...     '''Return `2 * x`.'''
+    >>> describe_formula(double)
+    {'formula': 'Formula: `2 * x`.'}
+    """
+    parts = inspect.cleandoc(thing.__doc__ or "").split("\n\n")
+    written = [part for part in parts if part.startswith("Formula: ")]
+    if not written and _FORMULA.search(parts[0]):
+        written = [f"Formula: {parts[0].removeprefix('Return ')}"]
+    return {"formula": written[0]} if written else {}
 
 
 def add_example(kind: type, given: str, value: object) -> None:

@@ -33,7 +33,14 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 class Initializer(ABC):
-    """The base of initializers: called with a shape, they give the first value of a variable."""
+    """The base of initializers: called with a shape, they give the first value of a variable.
+
+    >>> class Halves(Initializer):
+    ...     def _make(self, shape, dtype):
+    ...         return jnp.full(shape, 0.5, dtype)
+    >>> Halves()((2,)).tolist()
+    [0.5, 0.5]
+    """
 
     def __init_subclass__(cls) -> None:
         told_by_pickle(cls)
@@ -195,6 +202,9 @@ class TruncatedNormal(_Normal):
 class Orthogonal(Random):
     """A matrix with orthonormal columns, or rows if there are fewer of them, times a number.
 
+    Source: Saxe, McClelland and Ganguli, Exact solutions to the nonlinear dynamics of learning in
+    deep linear neural networks, 2014 (https://arxiv.org/abs/1312.6120).
+
     Shapes of more than two axes are those of a matrix whose columns are the last axis.
 
     Args:
@@ -283,6 +293,9 @@ def _count(mode: str, fan_in: int, fan_out: int) -> float:
 @final
 class VarianceScaling(Scaled):
     """Random values of variance `scale / n`, n being the layer's inputs, outputs or both.
+
+    Source: the variances of `GlorotNormal` (Glorot and Bengio, 2010), `HeNormal` (He et al., 2015)
+    and `LecunNormal` (LeCun et al., 1998).
 
     Args:
         scale: a positive number.

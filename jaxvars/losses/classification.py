@@ -51,6 +51,8 @@ def categorical_crossentropy(
 ) -> Array:  # fmt: skip
     """Return the cross-entropy between one-hot labels and predictions.
 
+    Formula: `-sum(y_true * log(y_pred))` along the axis of the classes.
+
     Differs from TensorFlow: the gradient of logits whose labels do not add up to 1 is that of the
     formula, and not `softmax(logits) - labels`.
 
@@ -93,6 +95,8 @@ def sparse_categorical_crossentropy(
     axis: int = -1,
 ) -> Array:  # fmt: skip
     """Return the cross-entropy between integer labels and predictions.
+
+    Formula: `-log(y_pred[label])`.
 
     Args:
         y_true: integers below the number of classes; of the shape of `y_pred` without the axis
@@ -140,8 +144,10 @@ def _sparse_categorical_crossentropy(
 def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float = 0.5) -> Array:
     """Return `(1 - p ** q) / q` of the right class's probability `p`, which bears wrong labels.
 
-    Between the cross-entropy (`q` near 0) and the absolute error (`q` near 1): Zhang and
-    Sabuncu, https://arxiv.org/abs/1805.07836.
+    It is between the cross-entropy (`q` near 0) and the absolute error (`q` near 1).
+
+    Source: Zhang and Sabuncu, Generalized cross entropy loss for training deep neural networks
+    with noisy labels, 2018 (https://arxiv.org/abs/1805.07836).
 
     Args:
         y_true: integers below the number of classes.
@@ -150,6 +156,9 @@ def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float = 0
 
     Returns:
         An array of the shape of the labels.
+
+    Raises:
+        ValueError: when `q` is not between 0 and 1.
 
     >>> categorical_generalized_cross_entropy([1], [[0.75, 0.25]]).tolist()
     [1.0]
@@ -174,6 +183,8 @@ def binary_crossentropy(
 ) -> Array:  # fmt: skip
     """Return the mean cross-entropy between labels and predictions of two classes.
 
+    Formula: the mean of `-y_true * log(y_pred) - (1 - y_true) * log(1 - y_pred)` along the axis.
+
     >>> print(binary_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.6931]
     """
@@ -197,7 +208,10 @@ def binary_focal_crossentropy(
 ) -> Array:  # fmt: skip
     """Return the cross-entropy of two classes, times `(1 - p) ** gamma` of the right one's `p`.
 
-    What is right already counts little (Lin et al., https://arxiv.org/abs/1708.02002).
+    What is right already counts little.
+
+    Source: Lin et al., Focal loss for dense object detection, 2017
+    (https://arxiv.org/abs/1708.02002).
 
     >>> print(binary_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.1733]

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias, dataclass_transform
 import jax
 import jax.numpy as jnp
 
-from jaxvars.display.docstrings import add_example, complete, describe_arguments
+from jaxvars.display.docstrings import add_example, complete, describe_arguments, describe_formula
 from jaxvars.display.text import did_you_mean
 from jaxvars.losses.inputs import divide, expand_weight, float_dtype, tensor, wide
 from jaxvars.tracing import context
@@ -31,6 +31,7 @@ _DOCS = {
     "reduction": "see `Loss`.",
     "name": "what errors call it.",
     "dtype": "of the result; see `Loss`.",
+    "raise": "ValueError: when there is no such reduction.",
 }
 
 
@@ -167,7 +168,7 @@ class FunctionLoss(Loss, ABC):
         dataclasses.dataclass(frozen=True)(cls)
         if fn is not None:
             cls.fn = staticmethod(fn)
-            complete(cls, {**describe_arguments(fn), **_DOCS, **docs})
+            complete(cls, {**describe_arguments(fn), **describe_formula(fn), **_DOCS, **docs})
 
     def call(self, y_true: Any, y_pred: Any) -> Array:
         """Return what the function says."""

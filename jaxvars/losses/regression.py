@@ -91,6 +91,8 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Array:
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     """Return minus the cosine of the angle between labels and predictions, from -1 to 1.
 
+    Formula: `-sum(y_true * y_pred) / (norm(y_true) * norm(y_pred))` along the axis.
+
     -1 is the same direction: a loss gets smaller as things get better. (The metric
     `jv.metrics.CosineSimilarity` has no minus.)
 
@@ -114,8 +116,10 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Array:
     """Return the mean Huber loss along the last axis: squared near zero, absolute beyond.
 
-    It is `0.5 * e ** 2` for an error `e` of up to `delta`, and `delta * (abs(e) - 0.5 * delta)`
-    for a larger one.
+    Formula: the mean of `0.5 * e ** 2` for an error `e` of up to `delta`, and of
+    `delta * (abs(e) - 0.5 * delta)` for a larger one.
+
+    Source: Huber, Robust estimation of a location parameter, 1964.
 
     >>> huber([[0.0, 0.0]], [[1.0, 3.0]]).tolist()
     [1.5]

@@ -42,7 +42,12 @@ def tversky(
 ) -> Array:
     """Return 1 less the Tversky index, which is Dice's with two kinds of error weighed apart.
 
-    Salehi et al., https://arxiv.org/abs/1706.05721.
+    Formula: `1 - both / (both + alpha * true_alone + beta * pred_alone)` of the sums `both` of
+    `y_true * y_pred`, `true_alone` of `y_true * (1 - y_pred)` and `pred_alone` of `y_pred * (1 -
+    y_true)`.
+
+    Source: Salehi, Erdogmus and Gholipour, Tversky loss function for image segmentation using 3D
+    fully convolutional deep networks, 2017 (https://arxiv.org/abs/1706.05721).
 
     >>> print(tversky([1.0, 1.0, 0.0], [1.0, 0.0, 0.0], alpha=1.0, beta=0.0).round(4))
     0.5
@@ -56,8 +61,11 @@ def tversky(
 def ctc(y_true: Any, y_pred: Any) -> Array:
     """Return minus the logarithm of the probability of label sequences, however they are aligned.
 
-    Connectionist temporal classification, by `optax.ctc_loss`: Graves et al.,
-    https://www.cs.toronto.edu/~graves/icml_2006.pdf.
+    Formula: `-log(sum(p))` of the probabilities `p` of all paths, one class or blank for each time,
+    that become the labels when repetitions are merged and blanks are left out.
+
+    Source: Graves et al., Connectionist temporal classification: Labelling unsegmented sequence
+    data with recurrent neural networks, 2006; computed by `optax.ctc_loss`.
 
     Args:
         y_true: labels, integers of shape [batch, length], with zeros after the end of each.
@@ -103,7 +111,12 @@ def circle(
 ) -> Array:  # fmt: skip
     """Return the circle loss of embeddings: those of one class near, others far.
 
-    Sun et al., https://arxiv.org/abs/2002.10857.
+    Formula: `log(1 + sum(exp(near)) * sum(exp(far)))`. `near` is `-gamma * max(1 + margin - s, 0) *
+    (s - 1 + margin)` of the similarities `s` to embeddings of the same class, and `far` is `gamma *
+    max(s + margin, 0) * (s - margin)` of those to the others.
+
+    Source: Sun et al., Circle loss: A unified perspective of pair similarity optimization, 2020
+    (https://arxiv.org/abs/2002.10857).
 
     Args:
         y_true: integer labels, of shape [batch].

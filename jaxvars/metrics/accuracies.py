@@ -48,6 +48,8 @@ _SPARSE = {
 def accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where label and prediction are equal, else 0.
 
+    Formula: `y_true == y_pred`.
+
     Args:
         y_true: labels.
         y_pred: predicted labels, of the same shape.
@@ -75,6 +77,8 @@ def _accuracy(y_true: Array, y_pred: Array) -> Array:
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Array:
     """Return 1 where a prediction is on the side of the threshold that the label is on, else 0.
 
+    Formula: `y_true == (y_pred > threshold)`.
+
     >>> binary_accuracy([1, 0, 1], [0.7, 0.5, 0.2]).tolist()
     [1.0, 1.0, 0.0]
     """
@@ -85,6 +89,8 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Array:
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where the best score is that of the label, else 0.
 
+    Formula: `argmax(y_true) == argmax(y_pred)` along the last axis.
+
     >>> categorical_accuracy([[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]).tolist()
     [1.0, 0.0]
     """
@@ -94,6 +100,8 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
 @complete_by(_SPARSE)
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where the best score is that of the label, else 0.
+
+    Formula: `y_true == argmax(y_pred)` along the last axis.
 
     Raises:
         ShapeError: when the labels have another shape.
@@ -123,6 +131,8 @@ def _as_sparse(y_true: Any, y_pred: Any, what: str) -> tuple[Array, Array]:
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Array:
     """Return 1 where the label's score is among the k best, else 0.
 
+    Formula: `sum(y_pred > y_pred[argmax(y_true)]) < k` along the last axis.
+
     >>> top_k_categorical_accuracy([[0, 0, 1]], [[0.1, 0.7, 0.2]], k=2).tolist()
     [1.0]
     """
@@ -134,6 +144,8 @@ def sparse_top_k_categorical_accuracy(
     y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False
 ) -> Array:
     """Return 1 where the label's score is among the k best, else 0.
+
+    Formula: `sum(y_pred > y_pred[y_true]) < k` along the last axis.
 
     Raises:
         ShapeError: when the labels have another shape.

@@ -29,6 +29,9 @@ METHODS = ("interpolation", "majoring", "minoring")
 class AUC(LateCounts, kinds=KINDS):
     """The area under a curve of right and wrong answers, by sums at thresholds.
 
+    Formula: `sum((x[:-1] - x[1:]) * (y[:-1] + y[1:]) / 2)` of the curve's points at the thresholds;
+    the heights may be taken otherwise, see `summation_method`.
+
     Args:
         num_thresholds: how many, at equal distances from 0 to 1; more are more exact.
         curve: "ROC" (true against false positive rate), "PR" (precision against recall) or

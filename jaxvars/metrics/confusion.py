@@ -229,22 +229,34 @@ class _Count(Thresholded, ABC):
 
 @final
 class TruePositives(_Count, kinds=("true_positives",)):
-    """How many yes answers are right."""
+    """How many yes answers are right.
+
+    Formula: `sum(y_true & (y_pred > threshold))`, weighted.
+    """
 
 
 @final
 class FalsePositives(_Count, kinds=("false_positives",)):
-    """How many yes answers are wrong."""
+    """How many yes answers are wrong.
+
+    Formula: `sum(~y_true & (y_pred > threshold))`, weighted.
+    """
 
 
 @final
 class TrueNegatives(_Count, kinds=("true_negatives",)):
-    """How many no answers are right."""
+    """How many no answers are right.
+
+    Formula: `sum(~y_true & ~(y_pred > threshold))`, weighted.
+    """
 
 
 @final
 class FalseNegatives(_Count, kinds=("false_negatives",)):
-    """How many no answers are wrong."""
+    """How many no answers are wrong.
+
+    Formula: `sum(y_true & ~(y_pred > threshold))`, weighted.
+    """
 
 
 # ---------------------------------------------------------------- precision and recall
@@ -273,12 +285,18 @@ class _Share(Thresholded, ABC):
 
 @final
 class Precision(_Share, kinds=("true_positives", "false_positives")):
-    """Which part of the yes answers is right."""
+    """Which part of the yes answers is right.
+
+    Formula: `true_positives / (true_positives + false_positives)`.
+    """
 
 
 @final
 class Recall(_Share, kinds=("true_positives", "false_negatives")):
-    """Which part of what is yes is answered so."""
+    """Which part of what is yes is answered so.
+
+    Formula: `true_positives / (true_positives + false_negatives)`.
+    """
 
 
 # ---------------------------------------------------------------- trade-offs
@@ -323,7 +341,9 @@ def _best_at(parts: list[Array], least: Array, best: str, given: str) -> Array:
 class SensitivityAtSpecificity(_At, best="sensitivity", given="specificity"):
     """The best sensitivity where specificity is at least a number.
 
-    Sensitivity is the part of what is yes that is answered so; specificity that of what is no.
+    Formula: the largest `sensitivity = true_positives / (true_positives + false_negatives)` of the
+    thresholds whose `specificity = true_negatives / (true_negatives + false_positives)` is large
+    enough.
 
     >>> metric = SensitivityAtSpecificity(0.5)
     >>> float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8]))
@@ -341,6 +361,10 @@ class SensitivityAtSpecificity(_At, best="sensitivity", given="specificity"):
 class SpecificityAtSensitivity(_At, best="specificity", given="sensitivity"):
     """The best specificity where sensitivity is at least a number.
 
+    Formula: the largest `specificity = true_negatives / (true_negatives + false_positives)` of the
+    thresholds whose `sensitivity = true_positives / (true_positives + false_negatives)` is large
+    enough.
+
     >>> metric = SpecificityAtSensitivity(0.5)
     >>> round(float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8])), 4)
     0.6667
@@ -357,6 +381,9 @@ class SpecificityAtSensitivity(_At, best="specificity", given="sensitivity"):
 class PrecisionAtRecall(_At, best="precision", given="recall"):
     """The best precision where recall is at least a number.
 
+    Formula: the largest `precision = true_positives / (true_positives + false_positives)` of the
+    thresholds whose `recall = true_positives / (true_positives + false_negatives)` is large enough.
+
     >>> metric = PrecisionAtRecall(0.5)
     >>> float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8]))
     0.5
@@ -372,6 +399,10 @@ class PrecisionAtRecall(_At, best="precision", given="recall"):
 @final
 class RecallAtPrecision(_At, best="recall", given="precision"):
     """The best recall where precision is at least a number.
+
+    Formula: the largest `recall = true_positives / (true_positives + false_negatives)` of the
+    thresholds whose `precision = true_positives / (true_positives + false_positives)` is large
+    enough.
 
     >>> metric = RecallAtPrecision(0.8)
     >>> float(metric([0, 0, 1, 1], [0.0, 0.5, 0.3, 0.9]))

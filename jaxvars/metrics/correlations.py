@@ -24,6 +24,8 @@ _ALONG = {
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     """Return the Pearson correlation of labels and predictions along an axis, from -1 to 1.
 
+    Formula: `cov(y_true, y_pred) / (std(y_true) * std(y_pred))`.
+
     Returns:
         An array without that axis; NaN where nothing varies.
 
@@ -42,7 +44,12 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
 def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     """Return the concordance correlation of labels and predictions along an axis, from -1 to 1.
 
-    It is 1 only where they are equal, not merely on a line: L. Lin, Biometrics 45 (1989).
+    Formula: `2 * cov(y_true, y_pred) / (var(y_true) + var(y_pred) + d ** 2)`, where `d` is the
+    difference of the means.
+
+    It is 1 only where they are equal, not merely on a line.
+
+    Source: Lin, A concordance correlation coefficient to evaluate reproducibility, 1989.
 
     >>> round(concordance_correlation([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).item(), 4)
     0.5714
@@ -66,6 +73,8 @@ class _Along(MeanOfKnown, ABC):
 @final
 class CosineSimilarity(_Along, fn=losses.cosine_similarity):
     """The mean cosine of the angle between labels and predictions: 1 is the same direction.
+
+    Formula: the mean of `sum(y_true * y_pred) / (norm(y_true) * norm(y_pred))` along the axis.
 
     >>> float(CosineSimilarity()([[0.0, 2.0]], [[0.0, 3.0]]))
     1.0

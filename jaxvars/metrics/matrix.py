@@ -39,6 +39,8 @@ def confusion_matrix(
 ) -> Array:  # fmt: skip
     """Count how often each label was predicted as each label.
 
+    Formula: `result[i, j] = sum((labels == i) & (predictions == j))`.
+
     Args:
         labels: integers from 0, of any shape.
         predictions: integers, of the same shape.
@@ -157,6 +159,8 @@ class MatrixMetric(KnownMetric, ABC):
 class ConfusionMatrix(MatrixMetric):
     """How often each label was predicted as each label: labels are rows, predictions columns.
 
+    Formula: `result[i, j] = sum((y_true == i) & (y_pred == j))`.
+
     Args:
         normalize: None for counts; "true", "pred" or "all" for parts of each row, of each
             column, or of all.
@@ -227,6 +231,9 @@ def _find_overlap(parts: Array, targets: tuple[int, ...]) -> Array:
 class IoU(_IoU):
     """The mean, over some classes, of intersection over union of labels and predictions.
 
+    Formula: the mean of `true_positives / (true_positives + false_positives + false_negatives)` of
+    each class.
+
     Raises:
         ValueError: when a target is not a class.
 
@@ -250,6 +257,9 @@ class IoU(_IoU):
 @final
 class BinaryIoU(_IoU):
     """The mean intersection over union of yes and no, of scores at a threshold.
+
+    Formula: the mean of `true_positives / (true_positives + false_positives + false_negatives)` of
+    each class.
 
     Args:
         target_class_ids: (0, 1), (0,) or (1,): the classes that the mean is of.
@@ -281,6 +291,12 @@ class BinaryIoU(_IoU):
 class MeanIoU(_IoU):
     """The mean, over all classes, of intersection over union of labels and predictions.
 
+    Formula: the mean of `true_positives / (true_positives + false_positives + false_negatives)` of
+    each class.
+
+    Raises:
+        ValueError: when `num_classes` is not an integer above 0.
+
     Example:
         >>> round(float(MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1])), 4)
         0.3333
@@ -292,6 +308,8 @@ class MeanIoU(_IoU):
 @final
 class OneHotIoU(_IoU):
     """`IoU` of one-hot labels and scores.
+
+    Formula: that of `IoU`, of `argmax(y_true)` and `argmax(y_pred)`.
 
     Args:
         axis: the axis of the classes.
@@ -316,6 +334,8 @@ class OneHotIoU(_IoU):
 @final
 class OneHotMeanIoU(_IoU):
     """`MeanIoU` of one-hot labels and scores.
+
+    Formula: that of `MeanIoU`, of `argmax(y_true)` and `argmax(y_pred)`.
 
     Args:
         axis: the axis of the classes.

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import losses
-from jaxvars.display.docstrings import add_example, describe_arguments
+from jaxvars.display.docstrings import add_example, describe_arguments, describe_formula
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
     as_classes,
@@ -78,6 +78,8 @@ def _from(axis: int, x: Array, mean: bool) -> Array:
 class Sum(KnownMetric):
     """The sum of everything given.
 
+    Formula: `sum(weights * values)`.
+
     Example:
         >>> metric = Sum()
         >>> metric.update_state([1.0, 3.0, 5.0, 7.0])
@@ -135,6 +137,8 @@ def _divide_totals(a: Array, b: Array) -> Array:
 class Mean(MeanOf):
     """The mean of everything given.
 
+    Formula: `sum(weights * values) / sum(weights)`.
+
     Example:
         >>> loss = Mean("loss")
         >>> loss.update_state([1.0, 3.0])
@@ -178,7 +182,7 @@ class MeanOfKnown(MeanOfFunction, ABC):
         example = example if like is None else like.example
         if example is not None:
             add_example(cls, *example)
-        super().__init_subclass__(**{**describe_arguments(fn), **docs})
+        super().__init_subclass__(**{**describe_arguments(fn), **describe_formula(fn), **docs})
         if fn is not None:
             cls._fn = staticmethod(fn)
             cls._options = [name for name in arguments_of(cls) if name not in ("name", "dtype")]
@@ -191,6 +195,8 @@ class MeanOfKnown(MeanOfFunction, ABC):
 @final
 class MeanMetricWrapper(MeanOfFunction):
     """The mean of any function of labels and predictions.
+
+    Formula: `sum(weights * fn(y_true, y_pred)) / sum(weights)`.
 
     Args:
         fn: returns a value for each sample.
@@ -284,6 +290,8 @@ class LogCoshError(MeanOfKnown, fn=losses.log_cosh, name='what it is called; "lo
 @final
 class RootMeanSquaredError(MeanOfFunction):
     """The root of the mean squared error of everything so far.
+
+    Formula: `sqrt(mean((y_true - y_pred) ** 2))`.
 
     >>> float(RootMeanSquaredError()([[0.0], [0.0]], [[1.0], [7.0]]))
     5.0

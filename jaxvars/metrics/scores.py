@@ -105,6 +105,8 @@ def _f_score(parts: list[Array], beta: Array, average: str | None) -> Array:
 class FBetaScore(FScore):
     """A mean of precision and recall in which recall counts `beta` times as much.
 
+    Formula: `(1 + beta ** 2) * precision * recall / (beta ** 2 * precision + recall)`.
+
     Args:
         beta: above 0.
         name: what it is called; "fbeta_score" when None.
@@ -136,6 +138,8 @@ class FBetaScore(FScore):
 class F1Score(FScore):
     """The harmonic mean of precision and recall.
 
+    Formula: `2 * precision * recall / (precision + recall)`.
+
     Raises:
         ValueError: when an option is none of these.
 
@@ -162,6 +166,8 @@ AGGREGATIONS = ("uniform_average", "variance_weighted_average")
 @final
 class R2Score(KnownMetric, Late):
     """The coefficient of determination: which part of the labels' variance is explained.
+
+    Formula: `1 - sum((y_true - y_pred) ** 2) / sum((y_true - mean(y_true)) ** 2)`.
 
     Args:
         class_aggregation: "uniform_average" for the mean over outputs, "variance_weighted_average"

@@ -29,19 +29,7 @@ transformation. Two of them go into one step, as for a generator and a discrimin
 
 optax is imported when an optimizer is made of its parts, not with this file.
 
-Options that all optimizers take, besides their own arguments:
-
-- `weight_decay`: each update first shrinks the variables by this part times the learning rate;
-- `clipnorm`, `clipvalue`, `global_clipnorm`: clip each gradient's norm, its elements, or the norm
-  of all of them, one of the three;
-- `use_ema`, `ema_momentum`, `ema_overwrite_frequency`: keep a moving average of each variable
-  (`averaged`, `swap_averages`), which every so many updates becomes its value;
-- `loss_scale_factor`: gradients are divided by it; `scale_loss` multiplies;
-- `gradient_accumulation_steps`: update on every n-th call, by the mean of n gradients; give the
-  same variables each time;
-- `name`.
-
-They and the other arguments, but for the learning rate, are read when a variable is first met.
+What all optimizers take, besides their own arguments, is listed at `Optimizer`.
 """
 
 from __future__ import annotations

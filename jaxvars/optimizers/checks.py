@@ -36,7 +36,7 @@ class OptionsButDecay(TypedDict, total=False):
 
 
 class Options(OptionsButDecay, total=False):
-    """What all optimizers take; see the top of `jaxvars.optimizers`."""
+    """What all optimizers take; see `Optimizer`."""
 
     weight_decay: float | None
 

@@ -19,7 +19,7 @@ _WORDS = {
     "epsilon": "what is added to the root.",
     "amsgrad": "whether to divide by the largest mean square so far.",
     "momentum": "the part of the last step that is made again.",
-    "options": "see `jaxvars.optimizers`.",
+    "options": "see `Optimizer`.",
 }
 
 
@@ -55,6 +55,10 @@ class _TwoMoments(KnownOptimizer, ABC):
 class Adam(_TwoMoments, rule=_rules.adam):
     """Adam: steps of the mean gradient over the root of its mean square.
 
+    Source: Kingma and Ba, Adam: A method for stochastic optimization, 2015
+    (https://arxiv.org/abs/1412.6980); `amsgrad`: Reddi, Kale and Kumar, On the convergence of Adam
+    and beyond, 2018.
+
     Args:
         learning_rate: a number, which can be assigned later; a Variable; or a function of the
             number of updates so far, like an optax schedule.
@@ -87,6 +91,9 @@ class Adam(_TwoMoments, rule=_rules.adam):
 class AdamW(_TwoMoments, rule=_rules.adam):
     """Adam with weight decay.
 
+    Source: Loshchilov and Hutter, Decoupled weight decay regularization, 2019
+    (https://arxiv.org/abs/1711.05101).
+
     Args:
         weight_decay: each update first shrinks the variables by this times the learning rate.
 
@@ -111,6 +118,9 @@ class AdamW(_TwoMoments, rule=_rules.adam):
 class Adamax(_TwoMoments, rule=_rules.adamax):
     """Adam with the largest recent gradient in place of the mean square.
 
+    Source: Kingma and Ba, Adam: A method for stochastic optimization, 2015
+    (https://arxiv.org/abs/1412.6980), section 7.1.
+
     Args:
         beta_2: how much of the largest gradient is kept.
         epsilon: what is added to that.
@@ -129,6 +139,8 @@ class Adamax(_TwoMoments, rule=_rules.adamax):
 class Nadam(_TwoMoments, rule=_rules.nadam):
     """Adam with Nesterov momentum.
 
+    Source: Dozat, Incorporating Nesterov momentum into Adam, 2016.
+
     Args:
         beta_1: how much of the mean is kept, in the end.
 
@@ -146,6 +158,9 @@ class Nadam(_TwoMoments, rule=_rules.nadam):
 class Lamb(_TwoMoments, rule=_rules.lamb):
     """Adam whose step for each variable has the size of the variable.
 
+    Source: You et al., Large batch optimization for deep learning: Training BERT in 76 minutes,
+    2020 (https://arxiv.org/abs/1904.00962).
+
     >>> import jaxvars as jv
     >>> w = jv.Variable([3.0, 4.0])
     >>> _ = Lamb(0.1).apply_gradients([([1.0, 0.0], w)])
@@ -159,6 +174,9 @@ class Lamb(_TwoMoments, rule=_rules.lamb):
 @final
 class Lion(KnownOptimizer, rule=_rules.from_optax("scale_by_lion")):
     """Steps of one size, in the direction of the sign of the mean gradient.
+
+    Source: Chen et al., Symbolic discovery of optimization algorithms, 2023
+    (https://arxiv.org/abs/2302.06675).
 
     Args:
         learning_rate: as for `Adam`; a tenth of Adam's is a good beginning.
@@ -183,6 +201,10 @@ class Lion(KnownOptimizer, rule=_rules.from_optax("scale_by_lion")):
 @final
 class SGD(KnownOptimizer, rule=_rules.sgd):
     """Gradient descent, with momentum if that is not zero.
+
+    Source: Robbins and Monro, A stochastic approximation method, 1951; momentum: Polyak, Some
+    methods of speeding up the convergence of iteration methods, 1964; `nesterov`: Sutskever et al.,
+    On the importance of initialization and momentum in deep learning, 2013.
 
     Args:
         learning_rate: a number, which can be assigned later; a Variable; or a function of the
@@ -221,6 +243,10 @@ class SGD(KnownOptimizer, rule=_rules.sgd):
 class RMSprop(KnownOptimizer, rule=_rules.rmsprop):
     """Steps of the gradient over the root of its mean square.
 
+    Source: Tieleman and Hinton, Neural Networks for Machine Learning, lecture 6.5, 2012;
+    `centered`: Graves, Generating sequences with recurrent neural networks, 2013
+    (https://arxiv.org/abs/1308.0850).
+
     Args:
         rho: how much of the mean square is kept.
         epsilon: what is added to the mean square.
@@ -248,6 +274,9 @@ class RMSprop(KnownOptimizer, rule=_rules.rmsprop):
 class Adagrad(KnownOptimizer, rule=_rules.from_optax("scale_by_rss")):
     """Steps of the gradient over the root of the sum of its squares.
 
+    Source: Duchi, Hazan and Singer, Adaptive subgradient methods for online learning and stochastic
+    optimization, 2011.
+
     Args:
         initial_accumulator_value: where the sum begins.
         epsilon: what is added to the sum.
@@ -272,6 +301,9 @@ class Adagrad(KnownOptimizer, rule=_rules.from_optax("scale_by_rss")):
 class Adadelta(KnownOptimizer, rule=_rules.from_optax("scale_by_adadelta")):
     """Steps of the size of the recent ones, in the direction of the gradient.
 
+    Source: Zeiler, ADADELTA: An adaptive learning rate method, 2012
+    (https://arxiv.org/abs/1212.5701).
+
     Args:
         learning_rate: as for `Adam`; 1.0 is that of the paper.
         rho: how much of the mean squares is kept.
@@ -295,6 +327,8 @@ class Adadelta(KnownOptimizer, rule=_rules.from_optax("scale_by_adadelta")):
 @final
 class Ftrl(KnownOptimizer, rule=_rules.ftrl):
     """Follow The Regularized Leader, for sparse linear models.
+
+    Source: McMahan et al., Ad click prediction: a view from the trenches, 2013.
 
     Args:
         learning_rate_power: how the learning rate falls; -0.5 is by the root, 0 not at all.
@@ -337,6 +371,9 @@ class Ftrl(KnownOptimizer, rule=_rules.ftrl):
 class Adafactor(KnownOptimizer, rule=_rules.adafactor):
     """Steps relative to the variable's size, with little memory for matrices.
 
+    Source: Shazeer and Stern, Adafactor: Adaptive learning rates with sublinear memory cost, 2018
+    (https://arxiv.org/abs/1804.04235).
+
     Args:
         learning_rate: the largest relative step; it falls as 1 / sqrt(updates).
         beta_2_decay: how the part of the mean square that is kept grows.
@@ -374,7 +411,7 @@ class Optax(Optimizer):
         transformation: an `optax.GradientTransformation`.
         learning_rate: None where the transformation has its own, as `optax.adam(1e-3)`. Else its
             updates are multiplied by minus this: a number, a Variable, or a function of the step.
-        **options: see `jaxvars.optimizers`.
+        **options: see `Optimizer`.
 
     Raises:
         TypeError: when it is not a transformation.

@@ -25,6 +25,8 @@ from jaxvars.typing import Array
 class LossScaleOptimizer(Optimizer):
     """An optimizer that scales the loss, and skips steps whose gradients are not finite.
 
+    Source: Micikevicius et al., Mixed precision training, 2018 (https://arxiv.org/abs/1710.03740).
+
     `minimize` scales by itself; with a tape, take the gradient of `scale_loss(loss)`.
 
     Args:

@@ -37,7 +37,27 @@ from jaxvars.typing import Array
 
 
 class Optimizer(Keeper, ABC):
-    """The base of the optimizers: see `Adam` for what all of them take.
+    """The base of the optimizers, and what all of them take.
+
+    All but the learning rate is read when a variable is first met.
+
+    Args:
+        learning_rate: a number, which can be assigned later; a Variable; or a function of the
+            number of updates so far, like an optax schedule.
+        weight_decay: each update first shrinks the variables by this times the learning rate.
+        clipnorm: the largest norm of a gradient.
+        clipvalue: the largest element of a gradient.
+        global_clipnorm: the largest norm of all gradients together; one of the three.
+        use_ema: whether to keep a moving average of each variable: `averaged`, `swap_averages`.
+        ema_momentum: how much of the average is kept.
+        ema_overwrite_frequency: after so many updates the average becomes the variable's value.
+        loss_scale_factor: what gradients are divided by; `scale_loss` multiplies.
+        gradient_accumulation_steps: update on every n-th call, by the mean of n gradients; give the
+            same variables each time.
+        name: what it is called; that of the class when None.
+
+    Raises:
+        ValueError: when an option is out of range, or two of the three clip.
 
     Attributes:
         iterations: the Variable that counts the updates, int32.

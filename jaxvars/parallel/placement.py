@@ -147,14 +147,17 @@ def fully_sharded(
         axis: the axis or axes of the mesh.
         minimum: variables of fewer elements are replicated.
 
+    Raises:
+        ShardingError: (from the rule) when there is no mesh.
+
     >>> import jax, jaxvars as jv
     >>> rule = fully_sharded("data", minimum=8)
     >>> mesh = jv.mesh({"data": 1}, jax.devices()[:1])
     >>> rule((3, 64), mesh), rule((3,), mesh)
     (P(None, 'data'), P())
 
-    Source: Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter
-    Models, https://arxiv.org/abs/1910.02054.
+    Source: Rajbhandari et al., ZeRO: Memory optimizations toward training trillion parameter
+    models, 2020 (https://arxiv.org/abs/1910.02054).
     """
 
     def spec(shape: tuple[int, ...], mesh: Mesh | None) -> PartitionSpec:

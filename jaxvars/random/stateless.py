@@ -294,6 +294,7 @@ def stateless_categorical(
 
     Raises:
         ShapeError: when the logits are a scalar.
+        DtypeError: when the dtype cannot hold all classes.
 
     >>> stateless_categorical([[0.0, -jnp.inf]], 3, seed=7).tolist()
     [[0, 0, 0]]
