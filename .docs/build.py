@@ -154,11 +154,11 @@ def _returned(getter: Any) -> str | None:
 
 
 _DOCTEST = re.compile(r"(?m)^( *)>>> .*(?:\n\1(?! *$).*)*")
-_LEAD = re.compile(r"(?m)^(Raised by|Fix|Formula|Source|Differs from \w+):(?= \S)")
+_LEAD = re.compile(r"(?m)^(Raised by:|Fix:|(?:Formula|Source|Differs from \w+):(?= \S))")
 
 
 class Readable(griffe.Extension):
-    """Docstrings are Markdown, with links; `Any` is left out; a property has the type it returns."""
+    """Docstrings are Markdown, with links; no `Any`; a property has the type it returns."""
 
     def on_attribute_instance(self, *, node: Any, attr: griffe.Attribute, **_: Any) -> None:
         attr.annotation = _say(getattr(node.obj, "fget", None) and _returned(node.obj.fget))
@@ -174,13 +174,15 @@ class Readable(griffe.Extension):
 
 
 def as_markdown(text: str, path: str) -> str:
-    """Return a docstring with fences around examples, bold leads, and links.
+    r"""Return a docstring with fences around examples, bold leads, and links.
 
-    >>> print(as_markdown("Source: a book. See `Variable`.", "jaxvars.core"))
-    **Source:** a book. See [`Variable`][jaxvars.Variable].
+    >>> print(as_markdown("Of a book.\nFix: read `Variable`.", "jaxvars.core"))
+    Of a book.
+    <BLANKLINE>
+    **Fix:** read [`Variable`][jaxvars.Variable].
     """
     text = re.sub(r"`([\w.]+)`", lambda found: find_link(found[1], path) or found[0], text)
-    return _DOCTEST.sub(_fence, _LEAD.sub(r"**\1:**", text))
+    return _DOCTEST.sub(_fence, _LEAD.sub(r"\n**\1**", text))
 
 
 def _fence(found: re.Match[str]) -> str:

@@ -6,15 +6,13 @@ is found, by the functions that know the variable and the line.
 
 from __future__ import annotations
 
-import inspect
-import os
-import sys
 import warnings
-from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, final
+from typing import final
 
-from jaxvars.tracebacks import shorten
+from jaxvars.tracebacks import find_shell, find_user_frame, shorten, user_line
+from jaxvars.tracebacks import is_library as is_library  # for the packages that raise
+from jaxvars.tracebacks import line_of as line_of
+from jaxvars.tracebacks import line_of_function as line_of_function
 
 __all__ = [
     "CheckError", "CheckpointError", "CheckpointWarning", "CompileError", "ControlFlowError",
@@ -29,69 +27,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_LIBRARIES = (
-    str(Path(__file__).parent),
-    str(Path(os.__file__).parent),  # copy.deepcopy, functools, contextlib, ...
-    "<frozen",
-    "<a compiled",
-)
-
-
-def is_library(filename: str) -> bool:
-    """Return whether code in a file is a library's, not the user's."""
-    return filename.startswith(_LIBRARIES) or "site-packages" in filename
-
-
-def _find_user_frame() -> FrameType | None:
-    """Return the innermost frame of the stack that is the user's, not a library's."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_library(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
-
-
-def user_line() -> str:
-    """Return "file.py:12, in f" of the user's line that led here."""
-    frame = _find_user_frame()
-    return "an unknown line" if frame is None else _format_line(frame.f_code, frame.f_lineno)
-
-
-def _format_line(code: CodeType, line: int) -> str:
-    return f"{_name_place(code, line)}, in {code.co_name}"
-
-
-def _name_place(code: CodeType, line: int) -> str:
-    """Return "file.py:12", or "Cell In[2], line 3" as IPython says it."""
-    shell = _find_shell()
-    cell = shell and shell.compile.format_code_name(code.co_filename)
-    return f"{' '.join(cell)}, line {line}" if cell else f"{Path(code.co_filename).name}:{line}"
-
-
-def _find_shell() -> Any:
-    """Return the IPython that this runs in, or None."""
-    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-
-
-def line_of(error: BaseException) -> str:
-    """Return "file.py:12, in f" of the user's line where an error was raised."""
-    line, traceback = "an unknown line", error.__traceback__
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not is_library(code.co_filename):
-            line = _format_line(code, traceback.tb_lineno)
-        traceback = traceback.tb_next
-    return line
-
-
-def line_of_function(fn: object) -> str:
-    """Return "file.py:12" of the line where a function is defined."""
-    code = getattr(inspect.unwrap(fn) if callable(fn) else fn, "__code__", None)
-    return _name_place(code, code.co_firstlineno) if code else "an unknown line"
-
-
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn, and blame the user's line that led here, once for each line."""
-    frame = _find_user_frame()
+    frame = find_user_frame()
     if frame is None:
         warnings.warn(message, category, stacklevel=2)
         return
@@ -111,7 +49,7 @@ class JaxvarsError(Exception):
 
     def _render_traceback_(self) -> list[str]:  # IPython asks for it
         shorten(self)
-        show = _find_shell().InteractiveTB.structured_traceback
+        show = find_shell().InteractiveTB.structured_traceback
         return show(type(self), self, self.__traceback__)
 
 
@@ -120,7 +58,6 @@ class ShapeError(JaxvarsError, ValueError):
     """A value whose shape is not the variable's.
 
     Raised by: `v = jv.Variable([1.0, 2.0]); v.assign([1.0, 2.0, 3.0])`.
-
     Fix: make a new Variable; a variable keeps its shape for life.
     """
 
@@ -130,7 +67,6 @@ class DtypeError(JaxvarsError, TypeError, ValueError):
     """A value whose dtype is not the variable's, or that cannot be held without loss.
 
     Raised by: `count = jv.Variable(0); count.assign(2.5)`.
-
     Fix: convert it explicitly, `count.assign(int(2.5))`, or make the variable a float,
     `jv.Variable(0.0)`.
     """
@@ -141,7 +77,6 @@ class NotATensorError(JaxvarsError, TypeError, ValueError):
     """Something that is not a number, array or string.
 
     Raised by: `jv.Variable({"a": 1})`.
-
     Fix: one Variable for each leaf, `jax.tree.map(jv.Variable, {"a": 1})`.
     """
 
@@ -188,7 +123,6 @@ class StateError(JaxvarsError, KeyError, ValueError):
 
     Raised by: `pure = jv.functionalize(step); pure(jv.State.of(model), x)` where `step` also
     writes the optimizer's variables.
-
     Fix: `jv.State.of(model=model, optimizer=optimizer)`.
     """
 
@@ -203,7 +137,6 @@ class UninitializedError(JaxvarsError, RuntimeError):
 
     Raised by: a read of a variable that was created in a traced call whose initial value could
     never be computed.
-
     Fix: create it again, outside the function.
     """
 
@@ -217,7 +150,6 @@ class ExecutionError(JaxvarsError, RuntimeError):
     a program that reuses their memory has nothing to restore.
 
     Raised by: a step whose result does not fit into memory.
-
     Fix: smaller batches or results; `jv.compile(donate=False)`, which keeps the old values of
     variables until the new ones are there; or assign the variables that the message names, as
     by restoring a checkpoint.
@@ -232,7 +164,6 @@ class StringVariableError(JaxvarsError, TypeError):
     """A string variable used inside a compiled function, where there are only numbers.
 
     Raised by: `jv.compile(lambda: name.value)`.
-
     Fix: read it outside and pass `name.item()`, which is then a static argument.
     """
 
@@ -242,7 +173,6 @@ class CompileError(JaxvarsError, TypeError, ValueError):
     """A call that cannot be compiled: a bad argument, a bad option or endless recursion.
 
     Raised by: `jv.compile(f)({1, 2})`: a set can be neither traced nor a cache key.
-
     Fix: `jv.compile(f)(frozenset({1, 2}))`.
     """
 
@@ -272,7 +202,6 @@ class CheckError(JaxvarsError, AssertionError, ValueError):
     `assert` in a function that is compiled with `autograph=True`; and
     `jv.compile(guard="finite")`. (A `NanAlarm` raises it, too, and looks only after the steps
     have been done.)
-
     Fix: look at the value that the message names, and for the line where it became so.
     """
 
@@ -286,7 +215,6 @@ class CheckpointError(JaxvarsError, ValueError):
 
     Raised by: `jv.checkpoint.Checkpoint(model=Linear(3)).restore(path)` where `path` was saved
     with `Linear(2)`.
-
     Fix: make the objects as they were when it was saved; of a damaged checkpoint, restore the
     one before.
     """
@@ -311,7 +239,6 @@ class TapeError(JaxvarsError, RuntimeError, ValueError):
     """A request that a GradientTape cannot fulfil.
 
     Raised by: computing a gradient twice with one tape.
-
     Fix: `jv.GradientTape(persistent=True)`.
     """
 
@@ -322,7 +249,6 @@ class CheckpointWarning(UserWarning):
 
     Raised by: `jv.checkpoint.Checkpoint(network=model).restore(path)` of what was saved as
     `Checkpoint(model=model)`.
-
     Fix: the same names; or `restore(path).expect_partial()` where only a part is wanted.
     """
 
@@ -334,7 +260,6 @@ class StaleReadWarning(UserWarning):
     The value became a constant of that program: later assignments will not reach it.
 
     Raised by: `jax.jit(lambda x: v * x)(1.0)`.
-
     Fix: `jv.compile` instead of `jax.jit`, or read the value outside and pass it as an
     argument.
     """
@@ -345,7 +270,6 @@ class RetraceWarning(UserWarning):
     """A compiled function was traced again and again; the message names what changed.
 
     Raised by: `for n in range(100): step(jnp.ones(n))`, which compiles 100 programs.
-
     Fix: pad to a few shapes.
     """
 
@@ -355,7 +279,6 @@ class GradientWarning(UserWarning):
     """A gradient that is None for a reason one may not expect.
 
     Raised by: computing the gradient with respect to `jv.Variable(3)`, an integer.
-
     Fix: a float, `jv.Variable(3.0)`.
     """
 
@@ -377,7 +300,6 @@ class DeviceError(JaxvarsError, ValueError):
     """A device that does not exist, or a name that names none.
 
     Raised by: `jv.device("GPU:7")` on a machine with one GPU and soft placement off.
-
     Fix: one of `jv.config.list_devices()`.
     """
 
@@ -388,7 +310,6 @@ class ShardingError(JaxvarsError, ValueError):
 
     Raised by: `jv.Variable(jnp.zeros(7), sharding=jax.P("data"))` on a mesh whose axis "data"
     has 4 devices, or a step that uses variables of two meshes.
-
     Fix: pad the dimension; and one mesh, `with jv.use_mesh({"data": 4}): ...`, for all that a
     step uses.
     """

@@ -1,4 +1,4 @@
-"""Tracebacks that show the user's lines, and not those of jaxvars and JAX in between.
+"""The user's lines: in messages, and in tracebacks without those of jaxvars and JAX in between.
 
 JAXVARS_TRACEBACK=full in the environment shows all of them.
 """
@@ -6,9 +6,12 @@ JAXVARS_TRACEBACK=full in the environment shows all of them.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
+import sys
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, FrameType, TracebackType
+from typing import Any
 
 import jax
 
@@ -46,3 +49,64 @@ def _shortened(traceback: TracebackType | None) -> TracebackType | None:
     for each in reversed(kept):
         traceback = TracebackType(traceback, each.tb_frame, each.tb_lasti, each.tb_lineno)
     return traceback
+
+
+# ---------------------------------------------------------------- the user's line, for messages
+_LIBRARIES = (
+    str(Path(__file__).parent),
+    str(Path(os.__file__).parent),  # copy.deepcopy, functools, contextlib, ...
+    "<frozen",
+    "<a compiled",
+)
+
+
+def is_library(filename: str) -> bool:
+    """Return whether code in a file is a library's, not the user's."""
+    return filename.startswith(_LIBRARIES) or "site-packages" in filename
+
+
+def find_user_frame() -> FrameType | None:
+    """Return the innermost frame of the stack that is the user's, not a library's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def user_line() -> str:
+    """Return "file.py:12, in f" of the user's line that led here."""
+    frame = find_user_frame()
+    return "an unknown line" if frame is None else _format_line(frame.f_code, frame.f_lineno)
+
+
+def _format_line(code: CodeType, line: int) -> str:
+    return f"{_name_place(code, line)}, in {code.co_name}"
+
+
+def _name_place(code: CodeType, line: int) -> str:
+    """Return "file.py:12", or "Cell In[2], line 3" as IPython says it."""
+    shell = find_shell()
+    cell = shell and shell.compile.format_code_name(code.co_filename)
+    return f"{' '.join(cell)}, line {line}" if cell else f"{Path(code.co_filename).name}:{line}"
+
+
+def find_shell() -> Any:
+    """Return the IPython that this runs in, or None."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
+def line_of(error: BaseException) -> str:
+    """Return "file.py:12, in f" of the user's line where an error was raised."""
+    line, traceback = "an unknown line", error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not is_library(code.co_filename):
+            line = _format_line(code, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return line
+
+
+def line_of_function(fn: object) -> str:
+    """Return "file.py:12" of the line where a function is defined."""
+    code = getattr(inspect.unwrap(fn) if callable(fn) else fn, "__code__", None)
+    return _name_place(code, code.co_firstlineno) if code else "an unknown line"

@@ -13,7 +13,7 @@ from jaxvars.optimizers.checks import Options, OptionsButDecay, Rate
 from jaxvars.optimizers.optimizer import Optimizer
 
 _WORDS = {
-    "learning_rate": "as for `Adam`.",
+    "learning_rate": "see `Optimizer`.",
     "beta_1": "how much of the mean is kept.",
     "beta_2": "how much of the mean square is kept.",
     "epsilon": "what is added to the root.",
@@ -58,10 +58,6 @@ class Adam(_TwoMoments, rule=_rules.adam):
     Source: Kingma and Ba, Adam: A method for stochastic optimization, 2015
     (https://arxiv.org/abs/1412.6980); `amsgrad`: Reddi, Kale and Kumar, On the convergence of Adam
     and beyond, 2018.
-
-    Args:
-        learning_rate: a number, which can be assigned later; a Variable; or a function of the
-            number of updates so far, like an optax schedule.
 
     Example:
         >>> import jaxvars as jv
@@ -118,8 +114,7 @@ class AdamW(_TwoMoments, rule=_rules.adam):
 class Adamax(_TwoMoments, rule=_rules.adamax):
     """Adam with the largest recent gradient in place of the mean square.
 
-    Source: Kingma and Ba, Adam: A method for stochastic optimization, 2015
-    (https://arxiv.org/abs/1412.6980), section 7.1.
+    Source: Kingma and Ba, section 7.1 of the paper of `Adam`, 2015.
 
     Args:
         beta_2: how much of the largest gradient is kept.
@@ -179,7 +174,7 @@ class Lion(KnownOptimizer, rule=_rules.from_optax("scale_by_lion")):
     (https://arxiv.org/abs/2302.06675).
 
     Args:
-        learning_rate: as for `Adam`; a tenth of Adam's is a good beginning.
+        learning_rate: see `Optimizer`; a tenth of Adam's is a good beginning.
         beta_1: how much the mean counts in the step.
         beta_2: how much of the mean is kept.
 
@@ -207,8 +202,6 @@ class SGD(KnownOptimizer, rule=_rules.sgd):
     On the importance of initialization and momentum in deep learning, 2013.
 
     Args:
-        learning_rate: a number, which can be assigned later; a Variable; or a function of the
-            number of updates so far, like an optax schedule.
         nesterov: whether the gradient is that of the place where momentum leads.
 
     Raises:
@@ -305,7 +298,7 @@ class Adadelta(KnownOptimizer, rule=_rules.from_optax("scale_by_adadelta")):
     (https://arxiv.org/abs/1212.5701).
 
     Args:
-        learning_rate: as for `Adam`; 1.0 is that of the paper.
+        learning_rate: see `Optimizer`; 1.0 is that of the paper.
         rho: how much of the mean squares is kept.
         epsilon: what is added to them.
 
