@@ -66,17 +66,18 @@ def page_of_name(name: str) -> str:
 def page_of_namespace(name: str) -> str:
     """Return the page of a namespace: what it is for, a table of its names, and each of them."""
     space, seen = getattr(jv, name), {}
-    parts = [f"# jv.{name}\n", block(name, name, 1, members="[]", show_root_heading="false")]
+    text = {"members": "[]", "show_root_heading": "false", "show_root_toc_entry": "false"}
+    parts = [f"# jv.{name} {{ #jaxvars.{name} }}\n", block(name, name, 1, **text)]
     rows, shown = [HEADER], []
     for public in space.__all__:
         thing = getattr(space, public)
         same = seen.setdefault(id(thing), public)
-        text = summary(thing) if same == public else f"The same as `{same}`."
-        rows.append(
-            f"| [`{public}`](#jaxvars.{name}.{same}) | {text.replace('|', chr(92) + '|')} |"
-        )
+        what = summary(thing) if same == public else f"The same as `{same}`."
+        what = what.replace("|", r"\|")
+        rows.append(f"| [`{public}`](#jaxvars.{name}.{same}) | {what} |")
         if same == public:
-            shown.append(block(f"{name}.{public}", public, 2))
+            options = {"merge_init_into_class": "false"} if name == "errors" else {}
+            shown.append(block(f"{name}.{public}", public, 2, **options))
     return "\n".join([*parts, *rows, "", *shown])
 
 
@@ -161,7 +162,10 @@ class Readable(griffe.Extension):
     """Docstrings are Markdown, with links; no `Any`; a property has the type it returns."""
 
     def on_attribute_instance(self, *, node: Any, attr: griffe.Attribute, **_: Any) -> None:
-        attr.annotation = _say(getattr(node.obj, "fget", None) and _returned(node.obj.fget))
+        if isinstance(node.obj, property):
+            attr.annotation = _say(_returned(node.obj.fget))
+        else:
+            attr.docstring = None  # that of the value's type
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         for parameter in func.parameters:
