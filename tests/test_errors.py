@@ -52,7 +52,7 @@ def test_each_is_a_builtin_one_too(name):
 
 @pytest.mark.parametrize("name", BUILTINS)
 def test_each_docstring_shows_what_raises_it_and_the_fix(name):
-    assert re.search(r"\n    Raised by:\s.*\n    Fix: ", PUBLIC[name].__doc__, re.DOTALL)
+    assert re.search(r"\nRaised by:\s.*\nFix: ", inspect.getdoc(PUBLIC[name]), re.DOTALL)
 
 
 def test_a_note_names_the_help_and_the_message_stays_as_it_was():
