@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import jax
 
 from jaxvars.compiler.executable import Executable, cells_of
+from jaxvars.compiler.inspection import sketch_concrete
 from jaxvars.compiler.program import NotTopLevel
 from jaxvars.compiler.signature import Call
+from jaxvars.core.cells import Cell
 from jaxvars.core.variable import Variable
+from jaxvars.display.repr import html_repr, join_names
 from jaxvars.tracing.fork import refuse_if_forked
 
 if TYPE_CHECKING:
@@ -34,11 +37,14 @@ class ConcreteFunction:
     (['w'], ShapeDtypeStruct(shape=(3,), dtype=float32))
     """
 
-    def __init__(self, entry: Executable, signature: str, bind: Callable[..., Call]) -> None:
+    def __init__(
+        self, entry: Executable, signature: str, bind: Callable[..., Call], paths: Mapping[int, str]
+    ) -> None:
         self._executable = entry
         self._bind = bind
         self.name = entry.name
         self.signature = signature
+        self._paths = paths
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it.
@@ -84,6 +90,14 @@ class ConcreteFunction:
         return tuple(owner for owner in owners if isinstance(owner, Variable))
 
     @property
+    def capture_paths(self) -> list[str]:
+        """The paths of `captured` in what the function refers to, like `model/layers/0/w`."""
+        return self._paths_of(variable._cell for variable in self.captured)
+
+    def _paths_of(self, cells: Iterable[Cell]) -> list[str]:
+        return [self._paths.get(cell.key, cell.name) for cell in cells]
+
+    @property
     def cost(self) -> dict[str, float]:
         """XLA's estimate for the compiled program: "flops", "bytes accessed" and others."""
         found = self.lower().compile().cost_analysis()
@@ -104,7 +118,7 @@ class ConcreteFunction:
         staged = self._executable.staged
         return graph_of(
             staged.program,
-            inputs=[cell.name for cell in staged.reads] + self._argument_names(),
+            inputs=self._paths_of(staged.reads) + self._argument_names(),
             outputs=self._output_names(),
             variables=len(staged.reads),
             written=len(staged.writes),
@@ -114,15 +128,17 @@ class ConcreteFunction:
     def _output_names(self) -> list[str]:
         paths, _ = jax.tree_util.tree_flatten_with_path(self.structured_outputs)
         results = ["result" + jax.tree_util.keystr(path) for path, leaf in paths if _is_spec(leaf)]
-        return results + [cell.name for cell in self._executable.staged.writes]
+        return results + self._paths_of(self._executable.staged.writes)
 
     def _argument_names(self) -> list[str]:
         n = len(self._executable.staged.program.in_avals) - len(self._executable.staged.reads)
         return [part.split(":")[0] for part in _split(self.signature, n)]
 
     def __repr__(self) -> str:
-        names = ", ".join(variable.name for variable in self.captured)
+        names = join_names(self.capture_paths)
         return f"<ConcreteFunction {self.name}({self.signature}) captures [{names}]>"
+
+    _sketch_, _repr_html_ = sketch_concrete, html_repr
 
 
 def _is_spec(leaf: object) -> bool:

@@ -41,6 +41,7 @@ from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
 from jaxvars.compiler.input_shardings import InputShardings, check_form, spec_for
+from jaxvars.compiler.inspection import describe_function, no_attribute, paths_from, sketch_function
 from jaxvars.compiler.leaves import (
     Static,
     check_result,
@@ -60,7 +61,7 @@ from jaxvars.core.frames import is_interrupting_trace, outside
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import BrokenOff, Staged, stage
 from jaxvars.core.store import fail, seek
-from jaxvars.display.repr import Table
+from jaxvars.display.repr import Table, html_repr
 from jaxvars.errors import CompileError, line_of_function, warn_of_retraces
 from jaxvars.symbolic.propagate import follow_sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
@@ -126,7 +127,7 @@ class Function:
 
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError; what there is has been found before."""
-        raise _no_attribute(self, name)
+        raise no_attribute(self, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """Return a compiled function of the copied function (a method of the copied object)."""
@@ -196,7 +197,9 @@ class Function:
         args, kwargs = ordered_like(given, jax.tree.map(lower_spec, given, is_leaf=is_spec))
         call = self._signature.bind(args, kwargs)
         entry = self._executable(call)
-        return ConcreteFunction(entry, self._signature.describe(entry.key), self._signature.bind)
+        named = {**dict(zip(self._signature.parameters, args, strict=False)), **kwargs}
+        told = self._signature.describe(entry.key), self._signature.bind
+        return ConcreteFunction(entry, *told, paths_from(self.python_function, named))
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Tell what of the arguments of a call is traced, and put them together of other values."""
@@ -217,7 +220,9 @@ class Function:
         return len(self._log)
 
     def __repr__(self) -> str:
-        return f"<compiled {self._signature.name}, {self.trace_count} traces>"
+        return f"<{describe_function(self)}>"
+
+    _sketch_, _repr_html_ = sketch_function, html_repr
 
     # ------------------------------------------------------------ the slow way
     def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -396,11 +401,6 @@ class Function:
         warn_of_retraces(self._signature.name, self._counts[holder_ids(key)], why)
 
 
-def _no_attribute(fn: object, name: str) -> AttributeError:
-    hint = ": it is `trace` here; tf.function has both" if name == "get_concrete_function" else ""
-    return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}{hint}.")
-
-
 @final
 class BoundFunction:
     """A compiled method of one object."""
@@ -414,7 +414,7 @@ class BoundFunction:
     def __getattr__(self, name: str) -> Any:
         """Return what tools read from a function: its name, and through it its signature."""
         if name not in ("__name__", "__qualname__", "__wrapped__"):
-            raise _no_attribute(self, name)
+            raise no_attribute(self, name)
         method = MethodType(self.function.python_function, self.__self__)
         return method if name == "__wrapped__" else getattr(method, name)
 
@@ -448,3 +448,5 @@ class BoundFunction:
 
     def __repr__(self) -> str:
         return f"<{self.function!r} of {type(self.__self__).__name__}>"
+
+    _sketch_, _repr_html_ = sketch_function, html_repr

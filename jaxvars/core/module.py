@@ -34,8 +34,9 @@ from jaxvars.core.foreign import walk_known
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.traversal import Holder, Path, resolve_proxy, walk
 from jaxvars.core.variable import Variable
+from jaxvars.core.variable import nbytes as nbytes
 from jaxvars.display import repr as _display
-from jaxvars.errors import ForeignTransformError, user_line
+from jaxvars.errors import ForeignTransformError, InteropError, user_line
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracebacks import JAX_FOLDER
 
@@ -210,6 +211,18 @@ class Module(Holder):
     def __repr__(self) -> str:
         return _display.text_repr(self)
 
+    def _sketch_(self) -> _display.Sketch:
+        kind, title = type(self).__name__, f"{type(self).__name__} {self.name!r}"
+        try:
+            found = self.variables
+        except InteropError:  # there is a module of another library inside
+            return _display.Sketch(title, kind)
+        plural = "" if len(found) == 1 else "s"
+        facts = f"{len(found)} variable{plural}", _display.human_bytes(sum(map(nbytes, found)))
+        trained = sum(v.size for v in found if v.trainable)
+        line = f"{trained:,} parameter{'' if trained == 1 else 's'}" if trained else ""
+        return _display.Sketch(title, kind, line and f"· {line}", facts)
+
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
         return _display.html_repr(self)
 
@@ -264,11 +277,6 @@ def table_of(title: str, named: Mapping[str, Variable]) -> _display.Table:
         footer=_totals(variables, sharded=sharded),
         formats=dict.fromkeys(("bytes", *more[1:]), _display.human_bytes),
     )
-
-
-def nbytes(variable: Variable) -> int:
-    """Return the memory that a variable's value takes; 0 for strings."""
-    return 0 if is_string(variable.dtype) else variable.size * variable.dtype.itemsize
 
 
 def nbytes_per_device(variable: Variable) -> int:

@@ -30,12 +30,14 @@ from jaxvars.core.foreign import walk_known
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.core.traversal import Path, Tied
-from jaxvars.display.repr import array_text
+from jaxvars.display.repr import Sketch, array_text, html_repr, human_bytes
 from jaxvars.errors import StateError, user_line
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
+
+_SHOWN = 24  # values in a repr
 
 
 # ---------------------------------------------------------------- State
@@ -165,8 +167,18 @@ class State(Mapping[str, Any]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        lines = [f"  {path}: {array_text(value)}" for path, value in self.items()]
+        shown = list(itertools.islice(self.items(), _SHOWN))
+        lines = [f"  {path}: {array_text(value)}" for path, value in shown]
+        lines += [f"  ... {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
         return "\n".join(["State(", *lines, ")"])
+
+    def _sketch_(self) -> Sketch:
+        facts = (human_bytes(sum(getattr(x, "nbytes", 0) for x in self._values)),)
+        plural = "" if len(self) == 1 else "s"
+        line = f"· {len(self)} value{plural}"
+        return Sketch("State", "State", line, facts, fields=tuple(self.items()))
+
+    _repr_html_ = html_repr
 
 
 @final

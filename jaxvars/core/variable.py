@@ -33,7 +33,7 @@ from jaxvars.core.indices import check_index, plain_index
 from jaxvars.core.initial import check_arguments, initial
 from jaxvars.core.scatter import Scattered
 from jaxvars.devices.device import dump_sharding, load_sharding
-from jaxvars.devices.mesh import sharding_for
+from jaxvars.devices.mesh import describe_place, sharding_for
 from jaxvars.display import repr as _display
 from jaxvars.errors import UninitializedError, user_line
 from jaxvars.tensors.array_like import ArrayProxy, processes_of, unwrap, whole
@@ -319,19 +319,50 @@ class Variable(Scattered):
                 yield "value", value
 
     def __repr__(self) -> str:
-        flag = "" if self.trainable else " trainable=False"
-        kind = "string" if is_string(self.dtype) else str(self.dtype)
-        sizes = ",".join(map(str, self.shape))
-        try:
-            value = self._shown()
-        except UninitializedError:
-            value = "without a value"
-        return f"<Variable {self.name!r} {kind}[{sizes}]{flag} {value}>"
+        value, note = self._seen()
+        shown = note if value is None else _display.brief_text(value)
+        return f"<{' '.join(filter(None, [self._format_type(), shown]))}>"
 
-    def _shown(self) -> str:
-        with suppress(Exception):  # it was donated since it was looked at, or is not computed
-            return _format_value(LOCAL.frame.peek(self._cell))
-        return _format_value(LOCAL.frame.peek(self._cell, keep=True))
+    def _short_repr_(self) -> str:
+        """Return the repr in a module's: without the values, unless there are few."""
+        return repr(self) if self.size <= _display.SMALL else f"<{self._format_type()}>"
+
+    def _format_type(self) -> str:
+        flag = "" if self.trainable else " trainable=False"
+        return f"Variable {self.name!r} {_display.type_text(self)}{flag}"
+
+    def _seen(self) -> tuple[np.ndarray | None, str]:
+        """Return the value as NumPy has it, to be shown at once; or None, and why."""
+        try:
+            with suppress(Exception):  # it was donated since it was looked at, or is not computed
+                return _as_seen(LOCAL.frame.peek(self._cell))
+            return _as_seen(LOCAL.frame.peek(self._cell, keep=True))
+        except UninitializedError:
+            return None, "without a value"
+
+    def _sketch_(self) -> _display.Sketch:
+        value, note = self._seen()
+        flag = "trainable" if self.trainable else "not trainable"
+        place, grid = self._describe_place()
+        return _display.Sketch(
+            f"Variable {self.name!r}",
+            line=f"{_display.type_text(self)} {note}".rstrip(),
+            facts=(flag, place, _display.human_bytes(size) if (size := nbytes(self)) else ""),
+            value=value,
+            fields=(),
+            rows=(grid,),
+        )
+
+    def _describe_place(self) -> tuple[str, str]:
+        """Return where the value is, and a picture of that where it is on several devices."""
+        sharding, device = self.sharding, self.device
+        if device is not None:
+            return f"{device.platform}:{device.id}", ""
+        if sharding is None:
+            return "host" if is_string(self.dtype) else "", ""
+        parts = sharding.devices_indices_map(self.shape)
+        grid = _display.device_grid(self.shape, {d.id: index for d, index in parts.items()})
+        return describe_place(sharding), grid
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
         return _display.html_repr(self)
@@ -403,14 +434,20 @@ jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _
 
 
 # ---------------------------------------------------------------- helpers
-def _format_value(value: Array | None) -> str:
+def nbytes(variable: Variable) -> int:
+    """Return the memory that a variable's value takes; 0 for strings."""
+    return 0 if is_string(variable.dtype) else variable.size * variable.dtype.itemsize
+
+
+def _as_seen(value: Array | None) -> tuple[np.ndarray | None, str]:
+    """Return a value as NumPy has it; or None, and why it is not shown."""
     if value is None or context.is_tracer(value):
-        return "(traced)"
+        return None, "(traced)"
     if (count := processes_of(value)) > 1:
-        return f"(on {count} processes)"
-    if jnp.issubdtype(value.dtype, jax.dtypes.extended):
-        return str(jax.random.key_data(value))
-    return np.array2string(np.asarray(value), threshold=20, edgeitems=2, separator=" ")
+        return None, f"(on {count} processes)"
+    if is_key(value):
+        return np.asarray(jax.random.key_data(value)), ""
+    return _display.known_value(value), ""
 
 
 def _chosen_sharding(value: Array) -> Any:

@@ -22,16 +22,24 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from jaxvars.display.html import card, line, page, picture
+from jaxvars.display.html import device_grid as device_grid
 from jaxvars.display.table import Table as Table
-from jaxvars.display.text import SMALL, first_elements, is_array, known_value, statistics
+from jaxvars.display.text import SMALL as SMALL
 from jaxvars.display.text import array_text as array_text
+from jaxvars.display.text import brief_text as brief_text
 from jaxvars.display.text import did_you_mean as did_you_mean
+from jaxvars.display.text import full_text, is_array, statistics
 from jaxvars.display.text import human_bytes as human_bytes
+from jaxvars.display.text import join_names as join_names
+from jaxvars.display.text import known_value as known_value
 from jaxvars.display.text import type_text as type_text
 
 _ITEMS, _CHARS, _LINE = 24, 200, 88
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_READ = 1 << 24  # elements that one output of a notebook reads
 _shown: ContextVar[tuple[int, ...]] = ContextVar("shown", default=())
+_unread: ContextVar[list[int]] = ContextVar("unread")
 
 
 @runtime_checkable
@@ -95,7 +103,10 @@ def text_repr(obj: Shown) -> str:
     Dense(units=2, kernel=[[1. 0.] [0. 1.]])
     """
     with _mark_shown(obj) as first:
-        fields = [_format_field(field) for field in fields_of(obj)] if first else ["..."]
+        try:
+            fields = [_format_field(field) for field in fields_of(obj)] if first else ["..."]
+        except Exception as error:  # noqa: BLE001 - what is broken is shown as that
+            fields = [_describe_failure(error)]
     return _format_call(type(obj).__name__, "(", fields, ")")
 
 
@@ -111,8 +122,16 @@ def value_text(value: Any) -> str:
         return str(getattr(value, "__name__", None) or value)
     if isinstance(value, (list, tuple, set, frozenset, dict)):
         return _format_container(value)
-    text = _ADDRESS.sub("", repr(value))
+    short = getattr(value, "_short_repr_", None)
+    try:
+        text = _ADDRESS.sub("", repr(value) if short is None else short())
+    except Exception as error:  # noqa: BLE001 - what is broken is shown as that
+        return f"<{type(value).__name__} {_describe_failure(error)}>"
     return text if isinstance(value, Shown) or len(text) <= _CHARS else text[: _CHARS - 1] + "…"
+
+
+def _describe_failure(error: Exception) -> str:
+    return f"cannot be shown: {type(error).__name__}"
 
 
 def _format_container(value: Any) -> str:
@@ -163,14 +182,42 @@ def _mark_shown(obj: object) -> Generator[bool]:
 
 
 # ---------------------------------------------------------------- notebooks
-_BOX = "border-left:2px solid rgba(127,127,127,.35);margin:2px 0 2px 5px;padding:1px 0 1px 10px"
-_FAINT = "opacity:.65"
+class Sketch(NamedTuple):
+    """What an object shows in a notebook that has a method `_sketch_`: a line, and below it more.
+
+    Attributes:
+        title: its class and name, where it is shown by itself.
+        short: the same as a part of another object.
+        line: what follows the title, always seen.
+        facts: more, seen where it is shown by itself, or opened.
+        value: an array, to be shown by its values or statistics, and a picture.
+        fields: what is below the line; what the object yields when None.
+        rows: HTML below that.
+    """
+
+    title: str
+    short: str = ""
+    line: str = ""
+    facts: tuple[str, ...] = ()
+    value: np.ndarray[Any, Any] | None = None
+    fields: Iterable[tuple[str, Any]] | None = None
+    rows: tuple[str, ...] = ()
 
 
-def html_repr(obj: Shown) -> str:
+class Folded:
+    """A table that is shown folded in a notebook, and as one line elsewhere."""
+
+    def __init__(self, line: str, table: Table) -> None:
+        self.line, self.table = line, table
+
+    def __repr__(self) -> str:
+        return self.line
+
+
+def html_repr(obj: Any) -> str:
     """Return an object as HTML, for `_repr_html_`: a tree to open and close.
 
-    It has its own style, in colours that a light and a dark page can carry.
+    It takes its colours from the page, light or dark.
 
     >>> class Dense:
     ...     def __rich_repr__(self):
@@ -178,44 +225,68 @@ def html_repr(obj: Shown) -> str:
     >>> "<b>Dense</b>" in html_repr(Dense())
     True
     """
-    style = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.5"
-    return f'<div class="jaxvars-repr" style="{style}">{_object_html(obj, "", " open")}</div>'
+    token = _unread.set([_READ])
+    try:
+        return page(_object_html(obj))
+    finally:
+        _unread.reset(token)
 
 
-def _object_html(obj: Any, name: str, opened: str = "") -> str:
+def _object_html(obj: Any, name: str = "") -> str:
+    kind = type(obj).__name__
     with _mark_shown(obj) as first:
         if not first:
-            return f"<div>{name}{escape(type(obj).__name__)}(...)</div>"
-        fields = fields_of(obj)
-        rows = "".join(_field_html(field.name, field.value) for field in islice(fields, _ITEMS))
-    more = f"<div>... {len(fields) - _ITEMS} more</div>" if len(fields) > _ITEMS else ""
-    title = f"{name}<b>{escape(type(obj).__name__)}</b>"
-    return (
-        f"<details{opened}><summary>{title}</summary>"
-        f'<div style="{_BOX}">{rows}{more}</div></details>'
-    )
+            return card(f"{kind}(...)", name=name)
+        try:
+            made = obj._sketch_() if hasattr(type(obj), "_sketch_") else Sketch(kind, kind)
+            rows = [*_rows(fields_of(obj) if made.fields is None else made.fields), *made.rows]
+        except Exception as error:  # noqa: BLE001 - what is broken is shown as that
+            return card(kind, [_describe_failure(error)], name=name)
+    values, drawn = ("", "") if made.value is None else _values_html(made.value)
+    if not name:
+        return card(made.title, [made.line + values, *made.facts], [drawn, *rows], opened=True)
+    facts = [line(escape(" · ".join(made.facts)))] if made.facts else []
+    return card(made.short, [made.line + values], [*facts, drawn, *rows], name=name)
+
+
+def _values_html(x: np.ndarray[Any, Any]) -> tuple[str, str]:
+    """Return the values or statistics of an array, and its picture; nothing if it is too large."""
+    left = _unread.get()
+    if x.size > left[0]:
+        return "", ""
+    left[0] -= x.size
+    full = full_text(x)
+    text = f" = {full}" if full else f" · {facts}" if (facts := statistics(x, x)) else ""
+    return text, picture(x)
+
+
+def _rows(items: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return a row of HTML for each thing, up to a limit."""
+    items = list(items)
+    more = [line(f"... {len(items) - _ITEMS} more")] if len(items) > _ITEMS else []
+    return [_field_html(name, value) for name, value in items[:_ITEMS]] + more
 
 
 def _field_html(name: str, value: Any) -> str:
-    shown = f'<span style="{_FAINT}">{escape(name)}=</span>' if name else ""
-    if isinstance(value, Shown) and not isinstance(value, type):
-        return _object_html(value, shown)
+    if isinstance(value, Folded):
+        return card("", [value.line], [value.table._repr_html_()], name=name)
+    if not isinstance(value, type) and (isinstance(value, Shown) or hasattr(value, "_sketch_")):
+        return _object_html(value, name or "·")
     if isinstance(value, Mapping) and any(isinstance(v, Shown) for v in value.values()):
-        return shown + "".join(_field_html(str(k), v) for k, v in islice(value.items(), _ITEMS))
+        return card(
+            "", [f"{len(value)} items"], _rows((str(k), v) for k, v in value.items()), name=name
+        )
     if isinstance(value, (list, tuple)) and any(isinstance(v, Shown) for v in value):
-        return shown + "".join(_field_html(f"[{i}]", v) for i, v in enumerate(value[:_ITEMS]))
-    text = _array_html(value) if is_array(value) else escape(value_text(value))
-    return f'<div style="white-space:pre-wrap">{shown}{text}</div>'
+        parts = _rows((f"[{i}]", v) for i, v in enumerate(value))
+        return f"{line('', name)}{''.join(parts)}"
+    return line(_array_html(value) if is_array(value) else escape(value_text(value)), name)
 
 
 def _array_html(x: Any) -> str:
-    """Return type, statistics and the first few elements of an array."""
+    """Return type and values or statistics of an array."""
     known = known_value(x)
-    few = first_elements(known) if known is not None and known.size else ""
-    facts = "" if known is not None and known.size <= SMALL else statistics(x, known)
-    texts = {"font-weight:600": type_text(x), _FAINT: facts, "": few}
-    parts = [f'<span style="{s}">{escape(text)}</span>' for s, text in texts.items() if text]
-    return " ".join(parts)
+    values = f" {statistics(x, None)}" if known is None else _values_html(known)[0]
+    return f"<b>{escape(type_text(x))}</b>{escape(values)}"
 
 
 def treescope_repr(obj: Shown, path: str | None, subtree_renderer: Any) -> Any:

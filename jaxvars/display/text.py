@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from unicodedata import east_asian_width
 
@@ -17,7 +17,14 @@ import jax
 import numpy as np
 
 SMALL = 6  # elements that are shown in full
-_LARGE = 1 << 24  # elements above which statistics would take too long for a repr
+_FEW, _SHORT = 20, 80  # elements that a variable by itself shows, if they take no more columns
+_NAMES = 6  # that are listed
+_LARGE = 1 << 24  # elements above which to fetch them and their statistics would take too long
+
+_FIXED: dict[str, Any] = {
+    "edgeitems": 3, "suppress": False, "sign": "-", "nanstr": "nan", "infstr": "inf",
+    "floatmode": "maxprec", "formatter": None, "legacy": False,
+}  # fmt: skip
 
 
 def array_text(x: Any) -> str:
@@ -50,7 +57,29 @@ def is_array(value: Any) -> bool:
     return isinstance(value, (jax.Array, np.ndarray, np.generic))
 
 
+def brief_text(x: Any) -> str:
+    """Return the values of an array, without its type: all on one short line, or statistics.
+
+    >>> brief_text(np.eye(2)), brief_text(np.arange(32.0))
+    ('[[1. 0.] [0. 1.]]', 'mean=15.5 min=0 max=31')
+    """
+    known = known_value(x)
+    return full_text(known) or statistics(x, known)
+
+
+def full_text(x: np.ndarray[Any, Any] | None) -> str:
+    """Return all values of an array on one line; nothing if that would be a long one."""
+    if x is None or x.size > _FEW:
+        return ""
+    with np.printoptions(**_FIXED, precision=8, linewidth=10**6, threshold=10**6):
+        text = re.sub(r"\n\s*", " ", np.array2string(x, separator=" "))
+    return text if len(text) <= _SHORT else ""
+
+
 def known_value(x: Any) -> np.ndarray[Any, Any] | None:
+    """Return an array as NumPy has it; None if it is not known here, or too large to look at."""
+    if x.size > _LARGE:
+        return None
     try:
         return np.asarray(x)
     except (TypeError, ValueError, RuntimeError):  # traced, deleted, on other hosts, or a key
@@ -58,10 +87,10 @@ def known_value(x: Any) -> np.ndarray[Any, Any] | None:
 
 
 def statistics(x: Any, known: np.ndarray[Any, Any] | None) -> str:
+    if x.size == 0 or x.size > _LARGE:
+        return ""
     if known is None:
         return "(value not known here)" if isinstance(x.dtype, np.dtype) else ""
-    if known.size == 0 or known.size > _LARGE:
-        return ""
     if known.dtype.kind in "OSTU":
         return first_elements(known)
     if known.dtype.kind == "b":
@@ -93,11 +122,7 @@ def _format(x: np.ndarray[Any, Any]) -> str:
 
 def numpy_text(x: Any, **options: Any) -> str:
     """Return an array as NumPy writes it with these options, whatever else is set."""
-    fixed: dict[str, Any] = {
-        "edgeitems": 3, "suppress": False, "sign": "-", "nanstr": "nan", "infstr": "inf",
-        "floatmode": "maxprec", "formatter": None, "legacy": False,
-    }  # fmt: skip
-    with np.printoptions(**fixed | options):
+    with np.printoptions(**_FIXED | options):
         return str(x)
 
 
@@ -106,6 +131,16 @@ def first_elements(x: np.ndarray[Any, Any]) -> str:
 
 
 # ---------------------------------------------------------------- words
+def join_names(names: Sequence[str], others: Sequence[str] = ()) -> str:
+    """Return some names, how many more there are, and others.
+
+    >>> join_names(list("abcdefgh"), ["1 array"])
+    'a, b, c, d, e, f, 2 more, 1 array'
+    """
+    more = [f"{len(names) - _NAMES} more"] if len(names) > _NAMES else []
+    return ", ".join([*names[:_NAMES], *more, *others])
+
+
 def human_bytes(count: float) -> str:
     """Return a number of bytes as people say it.
 

@@ -22,10 +22,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.module import Module, advised
+from jaxvars.core.module import Module, advised, table_of
 from jaxvars.core.state import unique
 from jaxvars.core.traversal import Tied
 from jaxvars.core.variable import Variable, restore_variable
+from jaxvars.display.repr import Folded
 from jaxvars.errors import StateError
 from jaxvars.optimizers.checks import checked_variables, is_list, is_unnamed, trainable_in
 from jaxvars.optimizers.rules import wide
@@ -164,7 +165,19 @@ class Keeper(Module, ABC):
         self._names: dict[int, str] = {}
 
     def __rich_repr__(self) -> Iterator[Any]:
-        yield from ((name, value) for name, value in vars(self).items() if name[0] != "_")
+        """Yield the settings that are set, the variables, and a table of the slots."""
+        for name, value in vars(self).items():
+            is_unset = value is None or value is False or (name == "shared" and not value)
+            if name[0] != "_" and name != "slots" and not is_unset:
+                yield name, value
+        found = {
+            f"{name}/{kind}": v for name, each in self.slots.items() for kind, v in each.items()
+        }
+        if found:
+            kinds = ", ".join(dict.fromkeys(kind for each in self.slots.values() for kind in each))
+            plural = "" if len(self.slots) == 1 else "s"
+            words = f"{kinds} of {len(self.slots)} variable{plural}"
+            yield "slots", Folded(words, table_of("", found))
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k not in self._caches}

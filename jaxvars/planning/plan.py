@@ -62,16 +62,16 @@ class Plan:
 
     def table(self) -> Table:
         """Return it as a table: a row for each use of memory and each kind of collective."""
-        plural = "" if self.devices == 1 else "s"
+        where = "1 device" if self.devices == 1 else f"{self.devices} devices (figures per device)"
         rows: list[Sequence[Any]] = [(name, None, size) for name, size in self.memory.items()]
         for one, count in sorted(self.collectives.items(), key=lambda item: item[0].kind):
             among = "" if one.devices is None else f" of {one.devices} devices"
             rows.append((one.kind + among, count, one.bytes * count))
         return Table(
-            f"{self.name} on {self.devices} device{plural}, each",
-            ("what", "times", "bytes"),
+            f"{self.name} on {where}",
+            ("what", "count", "bytes"),
             rows,
-            footer=[(f"{self.flops:.3g} flops", None, None)],
+            footer=[(f"{self.flops:.3g} floating point operations", None, None)],
             formats={"bytes": human_bytes},
         )
 

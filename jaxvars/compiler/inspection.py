@@ -1,0 +1,100 @@
+"""How compiled functions show themselves, and by which paths they reach their variables."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Mapping
+from contextlib import suppress
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from jaxvars.core.module import nbytes, variables_in
+from jaxvars.display.html import card
+from jaxvars.display.repr import Sketch, Table, human_bytes, type_text
+
+if TYPE_CHECKING:
+    from jaxvars.compiler.concrete_function import ConcreteFunction
+    from jaxvars.compiler.function import BoundFunction, Function
+
+_CLOSED = (type, FunctionType, BuiltinFunctionType, ModuleType)
+_LARGE = 3000  # equations of a program whose arithmetic is not counted for a card
+
+
+def no_attribute(fn: Function | BoundFunction, name: str) -> AttributeError:
+    hint = ": it is `trace` here; tf.function has both" if name == "get_concrete_function" else ""
+    return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}{hint}.")
+
+
+def paths_from(fn: Any, arguments: Mapping[str, object]) -> dict[int, str]:
+    """Return the paths of the variables that a function refers to, by the keys of their cells.
+
+    Those of its own object begin at it; others with the name of an argument or global, as in
+    `model/layers/0/w`. A variable that has a name there is known by the name that it was given.
+    """
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    found: dict[int, str] = {}
+    names: dict[str, object] = {}
+    with suppress(TypeError, ValueError):  # not written in Python, or a cell is still empty
+        known = inspect.getclosurevars(inspect.unwrap(fn))
+        names = {**known.globals, **known.nonlocals}
+    for name, root in {**names, **arguments, "": getattr(fn, "__self__", None)}.items():
+        if isinstance(root, _CLOSED):
+            continue
+        with suppress(Exception):  # it cannot be walked
+            for path, variable in variables_in(root):
+                start = (name,) if name not in ("self", "") and path else ()
+                found.setdefault(variable._cell.key, "/".join((*start, *path)) or variable.name)
+    return found
+
+
+# ---------------------------------------------------------------- cards
+def describe_function(fn: Function | BoundFunction) -> str:
+    """Return a compiled function's name and how often it was traced."""
+    count = fn.trace_count
+    return f"compiled {fn.__name__}, {count} trace{'' if count == 1 else 's'}"
+
+
+def sketch_function(fn: Function | BoundFunction) -> Sketch:
+    """Return what a compiled function shows in a notebook."""
+    title, count = describe_function(fn).rsplit(", ", 1)
+    table = (fn.traces._repr_html_(),) if fn.trace_count else ()
+    return Sketch(title, title, f"· {count}", fields=(), rows=table)
+
+
+def sketch_concrete(fn: ConcreteFunction) -> Sketch:
+    """Return what a concrete function shows in a notebook."""
+    table, graph = captures_of(fn), fn.graph
+    outputs = ", ".join(type_text(x) for x in jax.tree.leaves(fn.structured_outputs) if _is_spec(x))
+    facts = [f"{graph.count('operation') + graph.count('control'):,} operations"]
+    if len(fn.jaxpr.eqns) <= _LARGE:
+        cost = fn.lower().cost_analysis() or {}
+        facts += [f"{cost['flops']:,.0f} flops"] if "flops" in cost else []
+    plural = "" if len(table) == 1 else "s"
+    rows = [
+        card("", [f"{len(table)} captured variable{plural}"], [table._repr_html_()]),
+        card("", ["graph"], [graph._repr_html_()]),
+    ]
+    title = f"ConcreteFunction {fn.name}({fn.signature})"
+    return Sketch(title, title, f"→ {outputs or 'None'}", tuple(facts), fields=(), rows=tuple(rows))
+
+
+def captures_of(fn: ConcreteFunction) -> Table:
+    """Return the variables that a concrete function uses, by path, and what it does with them."""
+    staged = fn._executable.staged
+    read, written = ({cell.key for cell in cells} for cells in (staged.reads, staged.writes))
+    rows: list[tuple[Any, ...]] = []
+    for path, v in zip(fn.capture_paths, fn.captured, strict=True):
+        uses = [
+            verb for verb, keys in (("read", read), ("written", written)) if v._cell.key in keys
+        ]
+        rows.append((path, type_text(v), " and ".join(uses), nbytes(v)))
+    formats = {"bytes": human_bytes}
+    return Table("", ("path", "type", "use", "bytes"), rows, formats=formats)
+
+
+def _is_spec(leaf: object) -> bool:
+    return isinstance(leaf, jax.ShapeDtypeStruct)
