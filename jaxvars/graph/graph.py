@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, final
 
+from jaxvars.display.html import card, page
+from jaxvars.graph.groups import STEPS, find_groups, fold, sort_nodes
 from jaxvars.graph.jaxpr import Edge, Kind, Node, Walk, type_of
 from jaxvars.graph.svg import LOOKS, Box, draw
 from jaxvars.tracing.jaxprs import open_jaxpr
@@ -58,13 +60,11 @@ class Graph:
     def svg(self) -> str:
         """Return the picture as an SVG document."""
         if not self._svg:
-            boxes = [_make_box(node) for node in self.nodes]
-            arrows = [(edge.source, edge.target) for edge in self.edges]
-            self._svg = draw(boxes, arrows, self.title, _describe_unused(self.unused))
+            self._svg = _draw(self.nodes, self.edges, self.title, _describe_unused(self.unused))
         return self._svg
 
-    def _repr_svg_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
-        return self.svg
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
+        return page(Folding(self).show())
 
     def save(self, path: str | Path) -> Path:
         """Write the picture to a file.
@@ -122,12 +122,63 @@ def _format_reference(edge: Edge) -> str:
     return f"%{edge.source}:{edge.output}" if edge.output else f"%{edge.source}"
 
 
-def _make_box(node: Node) -> Box:
+def _draw(
+    nodes: Sequence[Node], edges: Iterable[Edge], title: str = "", note: str = "", again: int = 0,
+    *, is_styled: bool = True,
+) -> str:  # fmt: skip
+    """Return nodes and edges as SVG; the first nodes may be shown elsewhere already."""
+    boxes = [_make_box(n, again=n.id < again and n.kind in STEPS) for n in nodes]
+    arrows = [(edge.source, edge.target) for edge in edges]
+    return draw(boxes, arrows, title, note, is_styled=is_styled)
+
+
+@final
+class Folding:
+    """A graph as HTML: a picture of at most some boxes, and one of each that can be opened."""
+
+    def __init__(self, graph: Graph, left: list[int] | None = None) -> None:
+        self._graph = graph
+        self._paths = find_groups(graph.nodes, graph.edges)
+        self._left = left or [_PICTURES]
+
+    def show(self) -> str:
+        """Return all of it."""
+        nodes, edges = self._graph.nodes, self._graph.edges
+        order = sort_nodes(nodes, edges, self._paths)
+        steps = [i for i in order if nodes[i].kind in STEPS]
+        if not steps:
+            return self._graph.svg
+        return self._show(steps, 0, self._graph.title, _describe_unused(self._graph.unused))
+
+    def _show(self, ids: Sequence[int], depth: int, title: str = "", note: str = "") -> str:
+        is_first = self._left[0] == _PICTURES
+        self._left[0] -= 1
+        graph = self._graph
+        nodes, edges, groups, given = fold(graph.nodes, graph.edges, self._paths, ids, depth)
+        below = [self._open(node, groups.get(node.id)) for node in nodes]
+        svg = _draw(nodes, edges, title, note, given, is_styled=is_first)
+        return f'<div style="overflow-x:auto">{svg}</div>{"".join(below)}'
+
+    def _open(self, node: Node, part: Any) -> str:
+        """Return the pictures of what is inside a box; nothing where there is none, or too many."""
+        if self._left[0] <= 0:
+            return ""
+        if node.kind == "group":
+            path, ids = part
+            return card("", [*path[-1:], node.detail], [self._show(ids, len(path))])
+        parts = [Folding(graph_of(one, title=name), self._left).show() for name, one in node.inside]
+        return card("", [node.label, node.detail], parts) if parts else ""
+
+
+_PICTURES = 60  # in one output of a notebook
+
+
+def _make_box(node: Node, *, again: bool = False) -> Box:
     shown = [node.type, node.detail, _find_function(node.scope)]
     told = [f"{node.kind} {node.label}", node.type, node.detail, node.scope and f"in {node.scope}"]
-    mark = f"%{node.id}" if node.kind in ("operation", "control") else ""
+    mark = f"%{node.id}" if node.kind in STEPS else ""
     lines = " · ".join(filter(None, shown)), "\n".join(filter(None, told))
-    return Box(node.kind, node.label, *lines, mark)
+    return Box(node.kind, node.label, *lines, mark, again)
 
 
 def _find_function(scope: str) -> str:
@@ -180,7 +231,7 @@ def graph_of(
         walk.source("variable" if i < variables else "argument", name, type_of(var))
         for i, (name, var) in enumerate(zip(given, jaxpr.invars, strict=True))
     ]
-    made = zip(taken, jaxpr.outvars, walk.walk(closed_jaxpr, values, ""), strict=True)
+    made = zip(taken, jaxpr.outvars, walk.walk(closed_jaxpr, values), strict=True)
     for i, (name, var, value) in enumerate(made):
         walk.add("result" if i < len(taken) - written else "written", name, type_of(var), [value])
     nodes, edges, unused = walk.alive()

@@ -2,6 +2,8 @@
 
 Calls that only group operations (`jit`, custom derivatives, recomputation) are opened; a loop or
 a branch is one node; literals, and broadcasts of them, are written into the node that uses them.
+What stands twice in a program, as the forward pass does that a tape differentiates, is one node:
+XLA merges it, too. Operations with effects, and those that draw, are not merged.
 
 Rules this file keeps:
 - jaxprs are read by their attributes alone (`eqns`, `invars`, `aval`, ...), which are the same
@@ -12,13 +14,16 @@ Rules this file keeps:
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
-from jaxvars.tracing.jaxprs import open_jaxpr
+from jaxvars.tracing.jaxprs import is_single, open_jaxpr, operation_key, value_key
 
-Kind = Literal["variable", "argument", "constant", "operation", "control", "result", "written"]
+Kind = Literal[
+    "variable", "argument", "constant", "operation", "control", "group", "result", "written"
+]
 
 _COMMUTATIVE = frozenset({"add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne"})
 _OPENED = frozenset({
@@ -29,6 +34,8 @@ _FOLDED = frozenset({"broadcast_in_dim", "convert_element_type", "reshape"})  # 
 _PASSED = frozenset({"copy", "copy_p"})  # the same value again: no step of the computation
 _COMBINING = ("scatter", "reduce", "select_and")  # what they hold is one small operator
 _TOLD = {"axes": "axes", "axis": "axis", "dimension": "axis", "permutation": "order"}
+BACKWARD = "backward"  # the group of what JAX makes of the reverse pass
+_TRANSFORM = re.compile(r"\b(jvp|transpose|vmap|checkpoint|rematted_computation)\(")
 _SHORT = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
 
 
@@ -39,13 +46,16 @@ class Node:
 
     Attributes:
         id: its position in `Graph.nodes`.
-        kind: variable, argument, constant, operation, control (a loop or a branch), result or
-            written (a variable's new value).
+        kind: variable, argument, constant, operation, control (a loop or a branch), group (of
+            operations, in a folded graph), result or written (a variable's new value).
         name: the primitive's name, or that of the input or output.
         type: shape and dtype of what it yields, such as `f32[32,10]`.
         operands: one entry for each operand: a literal's text, or None for an edge.
         detail: what else is known, such as `axes 0` or `12 ops inside`.
         scope: the functions it was opened from, outermost first, as in `loss/log_softmax`.
+        group: what it is part of, outermost first: "backward" in the reverse pass of a
+            derivative, named scopes, and functions.
+        inside: the programs of a loop or branch, each with what it is called.
     """
 
     id: int
@@ -55,6 +65,8 @@ class Node:
     operands: tuple[str | None, ...] = ()
     detail: str = ""
     scope: str = ""
+    group: tuple[str, ...] = ()
+    inside: tuple[tuple[str, Any], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -96,7 +108,18 @@ class Wire(NamedTuple):
     type: str
 
 
-Source: TypeAlias = Wire | str  # a str is a literal's text
+class Literally(str):
+    """The string of a literal, and what tells it from others that look the same."""
+
+    __slots__ = ("key",)
+
+    def __new__(cls, text: str, key: Any) -> Literally:
+        made = super().__new__(cls, text)
+        made.key = key
+        return made
+
+
+Source: TypeAlias = Wire | Literally
 
 
 @final
@@ -108,9 +131,10 @@ class Walk:
         self.edges: list[Edge] = []
         self.kept: set[int] = set()  # nodes that count even if they are not read
         self.constants: dict[int, Source] = {}  # by identity: one array may serve many calls
+        self._known: dict[Any, int] = {}  # nodes of operations that may be met again
 
     def add(
-        self, kind: Kind, name: str, made: str, read: Iterable[Source] = (), **told: str
+        self, kind: Kind, name: str, made: str, read: Iterable[Source] = (), **told: Any
     ) -> int:
         """Add a node that makes values of type `made` from those it reads; return its id."""
         target, read = len(self.nodes), list(read)
@@ -124,7 +148,9 @@ class Walk:
         """Add a node that reads nothing; return its value."""
         return Wire(self.add(kind, name, type_), 0, type_)
 
-    def walk(self, closed: Any, values: Sequence[Source], scope: str) -> list[Source]:
+    def walk(
+        self, closed: Any, values: Sequence[Source], scope: str = "", group: tuple[str, ...] = ()
+    ) -> list[Source]:
         """Add the equations of a jaxpr applied to values; return its outputs."""
         jaxpr = open_jaxpr(closed)
         env: dict[Any, Source] = dict(zip(jaxpr.invars, values, strict=True))
@@ -132,35 +158,55 @@ class Walk:
         env.update((var, self.constant(value, var)) for var, value in consts)
         for eqn in jaxpr.eqns:
             read = [_read(env, atom) for atom in eqn.invars]
-            env.update(zip(eqn.outvars, self.equation(eqn, read, scope), strict=True))
+            made = self.equation(eqn, read, scope, _join_group(group, eqn))
+            env.update(zip(eqn.outvars, made, strict=True))
         return [_read(env, atom) for atom in jaxpr.outvars]
 
     def constant(self, value: Any, var: Any) -> Source:
         """Return an array that the program closes over: its number, or a node for it."""
         if id(value) not in self.constants:
             text = _format_number(value) if getattr(value, "shape", None) == () else ""
-            self.constants[id(value)] = text or self.source("constant", "constant", type_of(var))
+            known = Literally(text, value_key(value)) if text else None
+            self.constants[id(value)] = known or self.source("constant", "constant", type_of(var))
         return self.constants[id(value)]
 
-    def equation(self, eqn: Any, read: list[Source], scope: str) -> list[Source]:
+    def equation(
+        self, eqn: Any, read: list[Source], scope: str, group: tuple[str, ...]
+    ) -> list[Source]:
         """Add an equation, or what is inside it; return its outputs."""
         name, params = eqn.primitive.name, eqn.params
         if body := _find_body(eqn):
             called = str(params.get("name", ""))
-            return self.walk(body, read, "/".join(filter(None, (scope, called))))
-        if name in _PASSED or (name in _FOLDED and len(read) == 1 and isinstance(read[0], str)):
-            return read
+            group = (*group, called) if called[:1] not in ("", "_", "<") else group
+            return self.walk(body, read, "/".join(filter(None, (scope, called))), group)
         types = [type_of(var) for var in eqn.outvars]
+        if name in _PASSED:
+            return read
+        if name in _FOLDED and len(read) == 1 and isinstance(read[0], Literally):
+            return [Literally(read[0], (name, read[0].key, *types))]
+        key = _key_of(eqn, read, types)
+        node = self._known.get(key)
+        if node is None:
+            node = self._add_operation(eqn, read, types, scope, group)
+            if key is not None:
+                self._known[key] = node
+        return [Wire(node, i, type_) for i, type_ in enumerate(types)]
+
+    def _add_operation(
+        self, eqn: Any, read: list[Source], types: list[str], scope: str, group: tuple[str, ...]
+    ) -> int:
+        name, params = eqn.primitive.name, eqn.params
         inside = [] if name.startswith(_COMBINING) else _find_jaxprs(params)
         kind: Kind = "control" if inside else "operation"
         named, detail = _describe(name, params, inside) if inside else (name, _detail(params))
         if name == "integer_pow":
-            read = [*read, str(params["y"])]
+            read = [*read, Literally(str(params["y"]), None)]
         made = ", ".join([*types[:2], *([f"+{len(types) - 2}"] if len(types) > 2 else [])])
-        node = self.add(kind, named, made, read, detail=detail, scope=scope)
+        told = {"detail": detail, "scope": scope, "group": group}
+        node = self.add(kind, named, made, read, **told, inside=_name_parts(params, inside))
         if getattr(eqn, "effects", None):
             self.kept.add(node)
-        return [Wire(node, i, type_) for i, type_ in enumerate(types)]
+        return node
 
     def alive(self) -> tuple[list[Node], list[Edge], list[Node]]:
         """Return nodes and edges that count, with new numbers, and the inputs left out."""
@@ -177,6 +223,34 @@ class Walk:
         ]
         unused = [n for n in self.nodes if n.id not in new and n.kind in ("variable", "argument")]
         return nodes, edges, unused
+
+
+def _key_of(eqn: Any, read: Sequence[Source], types: Sequence[str]) -> Any:
+    """Return what an equation that gives the same has, too; None if it is not to be merged."""
+    if getattr(eqn, "effects", None) or is_single(eqn.primitive.name, eqn.params):
+        return None
+    inputs = [x.key if isinstance(x, Literally) else x for x in read]
+    try:
+        key = operation_key(eqn, inputs), *types
+        hash(key)
+    except (TypeError, ValueError):  # of a parameter that cannot be compared
+        return None
+    return key
+
+
+def _join_group(group: tuple[str, ...], eqn: Any) -> tuple[str, ...]:
+    """Add to a group what JAX notes of an equation: named scopes, and the reverse pass."""
+    stack = str(getattr(getattr(eqn, "source_info", None), "name_stack", ""))
+    is_reverse = "transpose(" in stack and BACKWARD not in group
+    names = [name for name in _TRANSFORM.sub("", stack).replace(")", "").split("/") if name]
+    return (*([BACKWARD] if is_reverse else []), *group, *names)
+
+
+def _name_parts(params: Mapping[str, Any], inside: Sequence[Any]) -> tuple[tuple[str, Any], ...]:
+    """Return what each program of a loop or branch is called."""
+    names = {id(value): name.removesuffix("_jaxpr") for name, value in params.items()}
+    several = itertools.count()
+    return tuple((names.get(id(one)) or f"branch {next(several)}", one) for one in inside)
 
 
 def _find_jaxprs(params: Mapping[str, Any]) -> list[Any]:
@@ -220,7 +294,11 @@ def _detail(params: Mapping[str, Any]) -> str:
 
 
 def _read(env: Mapping[Any, Source], atom: Any) -> Source:
-    return (_format_number(atom.val) or type_of(atom)) if hasattr(atom, "val") else env[atom]
+    if not hasattr(atom, "val"):
+        return env[atom]
+    return Literally(
+        _format_number(atom.val) or type_of(atom), (value_key(atom.val), type_of(atom))
+    )
 
 
 def _format_number(value: Any) -> str:

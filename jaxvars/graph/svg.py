@@ -9,7 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 from xml.sax.saxutils import escape
@@ -27,23 +27,25 @@ _HEIGHT, _PAD, _MARGIN = 40.0, 12.0, 24.0
 
 
 class Look(NamedTuple):
-    """How boxes of one kind look; colours are (fill, stroke)."""
+    """How boxes of one kind look: one colour, for the outline and, thinly, inside."""
 
     name: str  # in the legend
     is_pill: bool
-    light: tuple[str, str]
-    dark: tuple[str, str]
+    colour: str
+    opacity: float = 0.16
 
 
 LOOKS: dict[Kind, Look] = {
-    "variable": Look("variable", True, ("#dce8ff", "#3568c9"), ("#1d3157", "#7fa8f5")),
-    "argument": Look("argument", True, ("#d8f1e2", "#2a8a59"), ("#16382a", "#63c493")),
-    "constant": Look("constant", True, ("#e8ebef", "#7c8794"), ("#2c323a", "#98a2af")),
-    "operation": Look("operation", False, ("#ffffff", "#98a2b0"), ("#262b33", "#77818f")),
-    "control": Look("loop or branch", False, ("#fdeccb", "#bf7f12"), ("#3d2f12", "#e0ac4e")),
-    "result": Look("result", True, ("#f0e2fb", "#8445bd"), ("#35224a", "#c094ea")),
-    "written": Look("written variable", True, ("#b9d0ff", "#1c479c"), ("#274a8f", "#b4cdff")),
+    "variable": Look("variable", True, "#4a7fdb"),
+    "argument": Look("argument", True, "#35a06b"),
+    "constant": Look("constant", True, "#8a95a3"),
+    "operation": Look("operation", False, "#8a95a3", 0.04),
+    "control": Look("loop or branch", False, "#cc8f1f"),
+    "group": Look("several operations", False, "#6f86a6"),
+    "result": Look("result", True, "#9d62d6"),
+    "written": Look("written variable", True, "#4a7fdb", 0.36),
 }
+_PAGE = '<rect class="page" width="100%" height="100%" rx="8"/>\n'
 
 
 @final
@@ -79,10 +81,14 @@ def shorten(text: str) -> str:
     return text + "…"
 
 
-def draw(boxes: Sequence[Box], arrows: Iterable[Arrow], title: str = "", note: str = "") -> str:
+def draw(
+    boxes: Sequence[Box], arrows: Iterable[Arrow], title: str = "", note: str = "", *,
+    is_styled: bool = True,
+) -> str:  # fmt: skip
     """Return the picture of boxes and arrows as an SVG document, with a note below the legend.
 
-    Arrows are pairs (source, target) of positions in `boxes`, with source < target.
+    Arrows are pairs (source, target) of positions in `boxes`, with source < target. Without a
+    style it takes that of another one on the page.
 
     >>> draw([Box("argument", "x"), Box("result", "y")], [(0, 1)])[:33]
     '<svg xmlns="http://www.w3.org/200'
@@ -98,7 +104,8 @@ def draw(boxes: Sequence[Box], arrows: Iterable[Arrow], title: str = "", note: s
     drawn = [_draw_box(b, plan.x[i], tops[plan.layer[i]]) for i, b in enumerate(boxes)]
     width = max(wide, head_width) + 2 * _MARGIN
     height = tops[-1] + (_HEIGHT if plan.rows else 0) + _MARGIN
-    return _make_document(width, height, title, head + "".join(wires + drawn))
+    style = f"<style>\n{_style()}</style>\n" if is_styled else ""
+    return _make_document(width, height, title, style + _PAGE + head + "".join(wires + drawn))
 
 
 def _repeat_boxes(
@@ -178,7 +185,7 @@ def _draw_box(box: Box, x: float, top: float) -> str:
     """Draw one box with its text and tooltip."""
     left, round_by = x - box.width / 2, _HEIGHT / 2 if LOOKS[box.kind].is_pill else 6
     shape = _draw_rect(left, top, box.width, _HEIGHT, round_by)
-    if box.kind == "control":  # a second outline inside: not told by colour alone
+    if box.kind in ("control", "group"):  # a second outline inside: not told by colour alone
         shape += _draw_rect(left + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
     label, detail = shorten(box.label), shorten(box.detail)
     text = _draw_text("b", x, top + (17 if detail else 24), label)
@@ -201,7 +208,7 @@ def _draw_heading(boxes: Sequence[Box], title: str, note: str) -> tuple[str, flo
     if any(box.again for box in boxes):
         kinds.append(("constant again", "shown again"))
     for kind, name in kinds:
-        swatch = _draw_rect(x, y, 22, 14, 7 if kind not in ("operation", "control") else 3)
+        swatch = _draw_rect(x, y, 22, 14, 7 if kind not in ("operation", "control", "group") else 3)
         out += f'<g class="n {kind}">{swatch}{_draw_text("k", x + 28, y + 11, name)}</g>\n'
         x += 28 + len(name) * _DETAIL * _CHAR + 18
     wide, y = max(wide, x - _MARGIN - 18), y + 26
@@ -235,8 +242,7 @@ def _make_document(width: float, height: float, title: str, body: str) -> str:
     name = _escape_xml(title or "computation graph").replace('"', "&quot;")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="jaxvars-graph" {size} role="img" '
-        f'aria-label="{name}">\n<style>\n{_style()}</style>\n'
-        f'<rect class="page" width="100%" height="100%" rx="8"/>\n{body}</svg>\n'
+        f'aria-label="{name}" style="max-width:100%;height:auto">\n{body}</svg>\n'
     )
 
 
@@ -254,21 +260,42 @@ text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',
 
 
 def _style() -> str:
-    """Return the style sheet: light, and dark where the reader's system prefers it."""
-    light = _scope_rules([*_RULES, *_make_colours(False, "#fbfcfd", "#1c2128", "#57606c")])
-    dark = _scope_rules(_make_colours(True, "#14171c", "#e8ebef", "#a3acb8"))
+    """Return the style sheet: colours of the notebook's theme, else of the reader's system.
+
+    A program that does not know `var` takes the rule before it.
+    """
+    light = _scope_rules([*_RULES, *_make_colours(_LIGHT), *_follow_theme()])
+    dark = _scope_rules([f"{{{';'.join(f'--jaxvars-{k}:{v}' for k, v in _DARK.items())}}}"])
     return f"{light}@media (prefers-color-scheme:dark){{\n{dark}}}\n"
 
 
-def _make_colours(dark: bool, page: str, ink: str, faint: str) -> Iterable[str]:
-    yield f".page{{fill:{page}}}"
-    yield f".b,.t{{fill:{ink}}}"
-    yield f".d,.k{{fill:{faint}}}"
+_LIGHT = {"page": "#fbfcfd", "ink": "#1c2128", "faint": "#57606c"}
+_DARK = {"page": "#14171c", "ink": "#e8ebef", "faint": "#a3acb8"}
+_THEMES = {  # JupyterLab's and Visual Studio Code's names
+    "page": ("--jp-layout-color1", "--vscode-editor-background"),
+    "ink": ("--jp-content-font-color1", "--vscode-editor-foreground"),
+    "faint": ("--jp-content-font-color2", "--vscode-descriptionForeground"),
+}
+
+
+def _make_colours(known: Mapping[str, str]) -> Iterable[str]:
     for kind, look in LOOKS.items():
-        fill, stroke = look.dark if dark else look.light
-        yield f".n.{kind} rect{{fill:{fill};stroke:{stroke}}}"
-        yield f".w.{kind} .l{{stroke:{stroke}}}"
-        yield f".w.{kind} .h{{fill:{stroke}}}"
+        inside = f"fill:{look.colour};fill-opacity:{look.opacity}"
+        yield f".n.{kind} rect{{{inside};stroke:{look.colour}}}"
+        yield f".w.{kind} .l{{stroke:{look.colour}}}"
+        yield f".w.{kind} .h{{fill:{look.colour}}}"
+    for name, rule in _USES.items():
+        yield f"{rule}{{fill:{known[name]}}}"
+
+
+_USES = {"page": ".page", "ink": ".b,.t", "faint": ".d,.k"}
+
+
+def _follow_theme() -> Iterable[str]:
+    for name, rule in _USES.items():
+        first, second = _THEMES[name]
+        known = f"var({first},var({second},var(--jaxvars-{name},{_LIGHT[name]})))"
+        yield f"{rule}{{fill:{known}}}"
 
 
 def _scope_rules(rules: Iterable[str]) -> str:

@@ -58,6 +58,7 @@ class Recipe:
         """Return the arrays of the first state."""
         return [jnp.asarray(x) for x in jax.tree.leaves(self._init(params))]
 
+    @jax.named_scope("optimizer")  # which profiles and pictures of programs show
     def step(self, carry: Values, grads: Values, rate: Array, accept: Array, extra: Any) -> Values:
         """Return the new values, or the old ones if `accept` is False."""
         if accept is None:

@@ -106,7 +106,7 @@ def _same(var: Any, same: dict[Any, Any]) -> Any:
     return var if isinstance(var, jex.Literal) else same.get(var, var)
 
 
-def _value_key(value: Any) -> Any:
+def value_key(value: Any) -> Any:
     """Return what stands for an input of an operation: a number by its type and bits."""
     if isinstance(value, jax.Array) or np.ndim(value):
         return Same(value)
@@ -120,7 +120,7 @@ def _program_key(program: Any) -> Any:
 
     def number(var: Any) -> Any:
         if isinstance(var, jex.Literal):
-            return var.aval, _value_key(var.val)
+            return var.aval, value_key(var.val)
         return numbers.setdefault(var, len(numbers)), var.aval
 
     rows: list[Any] = [tuple(map(Same, getattr(program, "consts", ())))]
@@ -246,9 +246,19 @@ def _run_once(eqn: Any, inputs: list[Array], known: dict[Any, Any]) -> Sequence[
 
 def _call_key(eqn: Any, inputs: list[Array]) -> Any:
     """Return what names the results of an operation; it keeps its inputs, known by identity."""
+    return operation_key(eqn, map(value_key, inputs))
+
+
+def operation_key(eqn: Any, inputs: Iterable[Any]) -> Any:
+    """Return what two operations that give the same results have in common.
+
+    Args:
+        eqn: an equation without effects.
+        inputs: what stands for each of its inputs.
+    """
     is_custom = eqn.primitive.name in CUSTOM  # same if it computes the same: never differentiated
     params = _program_key(eqn.params["call_jaxpr"]) if is_custom else exact(eqn.params, held)
-    return eqn.primitive, tuple(map(_value_key, inputs)), params, eqn.ctx
+    return eqn.primitive, tuple(inputs), params, eqn.ctx
 
 
 def is_single(name: str, params: dict[str, Any]) -> bool:

@@ -1,0 +1,206 @@
+"""Which operations of a program belong together, so that its picture stays small.
+
+Groups are what the program itself says: the reverse pass of a derivative and what it depends on,
+named scopes, the functions that are called, and the written variable that operations lead to. A
+group is drawn as one box, or opened where there is room.
+
+Rules this file keeps:
+- a box stands for operations that follow each other in an order of the program, so that the arrows
+  between boxes lead down, as those between operations do;
+- what is not known from the program is in no group.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from jaxvars.graph.jaxpr import BACKWARD, Edge, Node
+
+ROOM = 48  # boxes that a picture may have when a group is opened
+_MANY = 3  # inputs or outputs of the same groups that are drawn as one box
+STEPS = frozenset({"operation", "control"})
+_NAMES = 8  # of a box's members, in its tooltip
+
+_PLURALS = {"written": "written variable"}
+
+Path: TypeAlias = tuple[str, ...]
+Part: TypeAlias = tuple[Path, list[int]]  # the groups it is in, and its nodes
+
+
+def find_groups(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[Path]:
+    """Return the groups that each node is in, outermost first."""
+    reverse = {node.id for node in nodes if node.group[:1] == (BACKWARD,)}
+    needed = set(reverse)
+    for edge in reversed(edges):  # targets only go down, so one pass finds all
+        if edge.target in needed:
+            needed.add(edge.source)
+    ends = _find_ends(nodes, edges, needed)
+    return [
+        ("forward", *node.group)
+        if node.id in needed - reverse
+        else (*node.group, *([f"update of {ends[node.id]}"] if node.id in ends else []))
+        for node in nodes
+    ]
+
+
+def _find_ends(nodes: Sequence[Node], edges: Sequence[Edge], but: set[int]) -> dict[int, str]:
+    """Return for each operation the written variable that it leads to, if there is one such.
+
+    Of several, as of an optimizer's slots, it is the one that most operations lead to.
+    """
+    reached = {node.id: {node.id} if node.kind == "written" else set[int]() for node in nodes}
+    for edge in reversed(edges):
+        reached[edge.source] |= reached[edge.target]
+    steps = [node.id for node in nodes if node.kind in STEPS and node.id not in but]
+    counts = Counter(end for step in steps for end in reached[step])
+    tops = {
+        max(reached[step], key=lambda end: (counts[end], -end)) for step in steps if reached[step]
+    }
+    found = {step: reached[step] & tops for step in steps}
+    return {step: nodes[min(ends)].name for step, ends in found.items() if len(ends) == 1}
+
+
+def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge], paths: Sequence[Path]) -> list[int]:
+    """Return the ids in a valid order that keeps groups in one piece where it can."""
+    waits = Counter(edge.target for edge in edges)
+    readers: dict[int, list[int]] = {}
+    for edge in edges:
+        readers.setdefault(edge.source, []).append(edge.target)
+    ready: dict[Path, list[int]] = {}  # a heap for each group
+    order: list[int] = []
+
+    def admit(some: Iterable[int]) -> None:
+        for i in some:
+            heapq.heappush(ready.setdefault(paths[i], []), i)
+
+    admit(node.id for node in nodes if not waits[node.id])
+    last: Path = ()
+    while ready:
+        last = max(ready, key=lambda path: (_count_common(path, last), -ready[path][0]))
+        chosen = heapq.heappop(ready[last])
+        if not ready[last]:
+            del ready[last]
+        order.append(chosen)
+        for reader in readers.get(chosen, ()):
+            waits[reader] -= 1
+            if not waits[reader]:
+                admit([reader])
+    return order
+
+
+def _count_common(a: Path, b: Path) -> int:
+    return next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+
+
+def _open_parts(
+    parts: list[Part], paths: Sequence[Path], count: Callable[[list[Part]], int]
+) -> None:
+    """Open groups, those first that add the fewest boxes, while there is room."""
+    while True:
+        opened: list[tuple[int, int, list[Part]]] = []
+        for i, (path, some) in enumerate(parts):
+            if path:
+                made = [*parts[:i], *_split(some, paths, len(path)), *parts[i + 1 :]]
+                opened.append((count(made), i, made))
+        size, _, made = min(opened, default=(ROOM + 1, 0, []))
+        if size > ROOM:
+            return
+        parts[:] = made
+
+
+def _split(ids: Sequence[int], paths: Sequence[Path], depth: int) -> list[Part]:
+    """Return the groups one level deeper, where they are in one piece."""
+    parts: list[Part] = []
+    for i in ids:
+        path = paths[i][: depth + 1] if len(paths[i]) > depth else ()
+        if path and parts and parts[-1][0] == path:
+            parts[-1][1].append(i)
+        else:
+            parts.append((path, [i]))
+    return [(path if len(some) > 1 else (), some) for path, some in parts]
+
+
+def fold(
+    nodes: Sequence[Node],
+    edges: Sequence[Edge],
+    paths: Sequence[Path],
+    ids: Sequence[int],
+    depth: int,
+) -> tuple[list[Node], list[Edge], dict[int, Part], int]:
+    """Return the nodes and edges of a picture of some operations, its groups, and its inputs' number.
+
+    Args:
+        nodes: all there are.
+        edges: all there are.
+        paths: the groups of each node, by id.
+        ids: the operations to be drawn; what they read and what is written of them is, too.
+        depth: how many groups all of them are in.
+    """
+    chosen = set(ids)
+    near = [edge for edge in edges if edge.target in chosen or edge.source in chosen]
+    sources = sorted({edge.source for edge in near if edge.target in chosen} - chosen)
+    targets = sorted({edge.target for edge in near if nodes[edge.target].kind not in STEPS})
+    readers = [(edge.source, edge.target) for edge in near]
+    makers = [(edge.target, edge.source) for edge in near]
+
+    def surround(parts: list[Part]) -> tuple[list[Part], list[Part]]:
+        part_of = {i: n for n, (_, some) in enumerate(parts) for i in some}
+        grouped = {n for n, (path, _) in enumerate(parts) if path}
+        return tuple(
+            _join(some, ends, part_of, grouped, nodes)
+            for some, ends in ((sources, readers), (targets, makers))
+        )
+
+    parts = _split(ids, paths, depth)
+    _open_parts(parts, paths, lambda made: len(made) + sum(map(len, surround(made))))
+    before, after = surround(parts)
+    drawn = [*before, *parts, *after]
+    new = {i: n for n, (_, some) in enumerate(drawn) for i in some}
+    boxes = [_draw_part(n, part, nodes) for n, part in enumerate(drawn)]
+    ends = {(new[e.source], new[e.target]): e for e in near if e.source in new and e.target in new}
+    arrows = [replace(e, source=a, target=b) for (a, b), e in sorted(ends.items()) if a != b]
+    groups = {n: part for n, part in enumerate(drawn) if boxes[n].kind == "group"}
+    return boxes, arrows, groups, len(before)
+
+
+def _join(
+    ids: Iterable[int], ends: Iterable[tuple[int, int]], part_of: dict[int, int],
+    grouped: set[int], nodes: Sequence[Node],
+) -> list[Part]:  # fmt: skip
+    """Return inputs or outputs, those of one kind that the same groups use as one part."""
+    uses: dict[int, set[int]] = {}
+    for i, other in ends:
+        if other in part_of:
+            uses.setdefault(i, set()).add(part_of[other])
+    alike: dict[object, list[int]] = {}
+    for i in ids:
+        used = uses.get(i, set())
+        alike.setdefault((nodes[i].kind, *sorted(used)) if used <= grouped else i, []).append(i)
+    made: list[Part] = []
+    for some in alike.values():
+        made += (
+            [((nodes[some[0]].kind,), some)] if len(some) >= _MANY else [((), [i]) for i in some]
+        )
+    return made
+
+
+def _draw_part(new: int, part: Part, nodes: Sequence[Node]) -> Node:
+    path, some = part
+    first = nodes[some[0]]
+    if not path:
+        return replace(first, id=new)
+    if first.kind not in STEPS or path == (first.kind,):
+        names = [nodes[i].name for i in some[:_NAMES]] + ["..."] * (len(some) > _NAMES)
+        return Node(
+            new,
+            first.kind,
+            f"{len(some)} {_PLURALS.get(first.kind, first.kind)}s",
+            ", ".join(names),
+        )
+    return Node(new, "group", path[-1], "", detail=f"{len(some)} operations", group=path[:-1])
