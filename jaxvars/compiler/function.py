@@ -94,6 +94,7 @@ class Function:
         "__weakref__": "References that do not keep it.",
     }
     __call__: Callable[..., Any]
+    _sketch_, _repr_html_ = sketch_function, html_repr
 
     def __init__(
         self,
@@ -221,8 +222,6 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<{describe_function(self)}>"
-
-    _sketch_, _repr_html_ = sketch_function, html_repr
 
     # ------------------------------------------------------------ the slow way
     def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -406,6 +405,7 @@ class BoundFunction:
     """A compiled method of one object."""
 
     __slots__ = ("__self__", "__weakref__", "function")
+    _sketch_, _repr_html_ = sketch_function, html_repr
 
     def __init__(self, function: Function, instance: object) -> None:
         self.function = function
@@ -448,5 +448,3 @@ class BoundFunction:
 
     def __repr__(self) -> str:
         return f"<{self.function!r} of {type(self.__self__).__name__}>"
-
-    _sketch_, _repr_html_ = sketch_function, html_repr

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 
@@ -15,15 +15,12 @@ from jaxvars.core.module import nbytes, variables_in
 from jaxvars.display.html import card
 from jaxvars.display.repr import Sketch, Table, human_bytes, type_text
 
-if TYPE_CHECKING:
-    from jaxvars.compiler.concrete_function import ConcreteFunction
-    from jaxvars.compiler.function import BoundFunction, Function
-
 _CLOSED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 _LARGE = 3000  # equations of a program whose arithmetic is not counted for a card
 
 
-def no_attribute(fn: Function | BoundFunction, name: str) -> AttributeError:
+def no_attribute(fn: Any, name: str) -> AttributeError:
+    """Return the error for an attribute that a compiled function does not have."""
     hint = ": it is `trace` here; tf.function has both" if name == "get_concrete_function" else ""
     return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}{hint}.")
 
@@ -52,20 +49,20 @@ def paths_from(fn: Any, arguments: Mapping[str, object]) -> dict[int, str]:
 
 
 # ---------------------------------------------------------------- cards
-def describe_function(fn: Function | BoundFunction) -> str:
+def describe_function(fn: Any) -> str:
     """Return a compiled function's name and how often it was traced."""
     count = fn.trace_count
     return f"compiled {fn.__name__}, {count} trace{'' if count == 1 else 's'}"
 
 
-def sketch_function(fn: Function | BoundFunction) -> Sketch:
+def sketch_function(fn: Any) -> Sketch:
     """Return what a compiled function shows in a notebook."""
     title, count = describe_function(fn).rsplit(", ", 1)
     table = (fn.traces._repr_html_(),) if fn.trace_count else ()
     return Sketch(title, title, f"· {count}", fields=(), rows=table)
 
 
-def sketch_concrete(fn: ConcreteFunction) -> Sketch:
+def sketch_concrete(fn: Any) -> Sketch:
     """Return what a concrete function shows in a notebook."""
     table, graph = captures_of(fn), fn.graph
     outputs = ", ".join(type_text(x) for x in jax.tree.leaves(fn.structured_outputs) if _is_spec(x))
@@ -82,7 +79,7 @@ def sketch_concrete(fn: ConcreteFunction) -> Sketch:
     return Sketch(title, title, f"→ {outputs or 'None'}", tuple(facts), fields=(), rows=tuple(rows))
 
 
-def captures_of(fn: ConcreteFunction) -> Table:
+def captures_of(fn: Any) -> Table:
     """Return the variables that a concrete function uses, by path, and what it does with them."""
     staged = fn._executable.staged
     read, written = ({cell.key for cell in cells} for cells in (staged.reads, staged.writes))

@@ -34,10 +34,10 @@ from jaxvars.core.foreign import walk_known
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.traversal import Holder, Path, resolve_proxy, walk
 from jaxvars.core.variable import Variable
-from jaxvars.core.variable import nbytes as nbytes
 from jaxvars.display import repr as _display
 from jaxvars.errors import ForeignTransformError, InteropError, user_line
 from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.dtypes import nbytes as nbytes
 from jaxvars.tracebacks import JAX_FOLDER
 
 P = ParamSpec("P")

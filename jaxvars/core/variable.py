@@ -37,7 +37,7 @@ from jaxvars.devices.mesh import describe_place, sharding_for
 from jaxvars.display import repr as _display
 from jaxvars.errors import UninitializedError, user_line
 from jaxvars.tensors.array_like import ArrayProxy, processes_of, unwrap, whole
-from jaxvars.tensors.dtypes import is_key, is_string
+from jaxvars.tensors.dtypes import is_key, is_string, nbytes
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import as_operand, fit, is_host
 from jaxvars.tracing import context
@@ -434,11 +434,6 @@ jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _
 
 
 # ---------------------------------------------------------------- helpers
-def nbytes(variable: Variable) -> int:
-    """Return the memory that a variable's value takes; 0 for strings."""
-    return 0 if is_string(variable.dtype) else variable.size * variable.dtype.itemsize
-
-
 def _as_seen(value: Array | None) -> tuple[np.ndarray | None, str]:
     """Return a value as NumPy has it; or None, and why it is not shown."""
     if value is None or context.is_tracer(value):

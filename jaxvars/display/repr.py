@@ -272,13 +272,13 @@ def _field_html(name: str, value: Any) -> str:
         return card("", [value.line], [value.table._repr_html_()], name=name)
     if not isinstance(value, type) and (isinstance(value, Shown) or hasattr(value, "_sketch_")):
         return _object_html(value, name or "·")
-    if isinstance(value, Mapping) and any(isinstance(v, Shown) for v in value.values()):
-        return card(
-            "", [f"{len(value)} items"], _rows((str(k), v) for k, v in value.items()), name=name
-        )
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Shown) for v in value):
-        parts = _rows((f"[{i}]", v) for i, v in enumerate(value))
-        return f"{line('', name)}{''.join(parts)}"
+    parts: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, Mapping):
+        parts = [(str(key), part) for key, part in value.items()]
+    elif isinstance(value, (list, tuple)):
+        parts = [(f"[{i}]", part) for i, part in enumerate(value)]
+    if any(isinstance(part, Shown) for _, part in parts):
+        return line("", name) + "".join(_rows(parts))
     return line(_array_html(value) if is_array(value) else escape(value_text(value)), name)
 
 

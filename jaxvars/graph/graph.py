@@ -66,6 +66,9 @@ class Graph:
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
         return page(Folding(self).show())
 
+    def _repr_svg_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # nbconvert calls it
+        return self.svg
+
     def save(self, path: str | Path) -> Path:
         """Write the picture to a file.
 

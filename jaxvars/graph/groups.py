@@ -133,7 +133,7 @@ def fold(
     ids: Sequence[int],
     depth: int,
 ) -> tuple[list[Node], list[Edge], dict[int, Part], int]:
-    """Return the nodes and edges of a picture of some operations, its groups, and its inputs' number.
+    """Return a picture of some operations: nodes, edges, its groups, and how many are inputs.
 
     Args:
         nodes: all there are.

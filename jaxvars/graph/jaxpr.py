@@ -19,7 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
-from jaxvars.tracing.jaxprs import is_single, open_jaxpr, operation_key, value_key
+from jaxvars.tracing.identity import exact, held
+from jaxvars.tracing.jaxprs import is_single, open_jaxpr, value_key
 
 Kind = Literal[
     "variable", "argument", "constant", "operation", "control", "group", "result", "written"
@@ -231,7 +232,7 @@ def _key_of(eqn: Any, read: Sequence[Source], types: Sequence[str]) -> Any:
         return None
     inputs = [x.key if isinstance(x, Literally) else x for x in read]
     try:
-        key = operation_key(eqn, inputs), *types
+        key = eqn.primitive, tuple(inputs), exact(eqn.params, held), eqn.ctx, *types
         hash(key)
     except (TypeError, ValueError):  # of a parameter that cannot be compared
         return None

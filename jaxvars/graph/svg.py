@@ -23,6 +23,7 @@ _CHAR = 0.62  # width of a character of the widest usual fixed-width font, in fo
 _INPUTS = frozenset({"variable", "argument", "constant"})
 _FAR_INPUT, _FAR = 4, 10  # layers that a wire may cross
 _LABEL, _DETAIL = 12.0, 10.5  # font sizes
+_LEAST = 0.4  # a picture is not made smaller than that: it would not be readable
 _HEIGHT, _PAD, _MARGIN = 40.0, 12.0, 24.0
 
 
@@ -239,10 +240,12 @@ def _round(value: float) -> str:
 def _make_document(width: float, height: float, title: str, body: str) -> str:
     x, y = _round(width), _round(height)
     size = f'width="{x}" height="{y}" viewBox="0 0 {x} {y}"'
+    x_least = _round(width * _LEAST)
     name = _escape_xml(title or "computation graph").replace('"', "&quot;")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="jaxvars-graph" {size} role="img" '
-        f'aria-label="{name}" style="max-width:100%;height:auto">\n{body}</svg>\n'
+        f'aria-label="{name}" style="max-width:100%;min-width:{x_least}px;height:auto">\n'
+        f"{body}</svg>\n"
     )
 
 

@@ -65,6 +65,11 @@ def is_key(value: object) -> bool:
     return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
 
 
+def nbytes(x: Any) -> int:
+    """Return the memory that the value of an array or variable takes; 0 for strings."""
+    return 0 if is_string(x.dtype) else x.size * x.dtype.itemsize
+
+
 def as_dtype(dtype: Any) -> Any:
     """Return `dtype` (a NumPy or JAX dtype, a scalar type or a name) as a dtype object.
 

@@ -246,19 +246,9 @@ def _run_once(eqn: Any, inputs: list[Array], known: dict[Any, Any]) -> Sequence[
 
 def _call_key(eqn: Any, inputs: list[Array]) -> Any:
     """Return what names the results of an operation; it keeps its inputs, known by identity."""
-    return operation_key(eqn, map(value_key, inputs))
-
-
-def operation_key(eqn: Any, inputs: Iterable[Any]) -> Any:
-    """Return what two operations that give the same results have in common.
-
-    Args:
-        eqn: an equation without effects.
-        inputs: what stands for each of its inputs.
-    """
     is_custom = eqn.primitive.name in CUSTOM  # same if it computes the same: never differentiated
     params = _program_key(eqn.params["call_jaxpr"]) if is_custom else exact(eqn.params, held)
-    return eqn.primitive, tuple(inputs), params, eqn.ctx
+    return eqn.primitive, tuple(map(value_key, inputs)), params, eqn.ctx
 
 
 def is_single(name: str, params: dict[str, Any]) -> bool:

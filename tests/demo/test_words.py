@@ -29,7 +29,7 @@ def test_all_of_it_runs(shown: io.StringIO, capsys: pytest.CaptureFixture[str]) 
     assert printed.count("tracing") == 1
     assert "['offset', 'slope']" in printed
     assert "111 <Variable 'rises' int32[] 41>" in printed
-    assert f"step on {min(2, jax.device_count())} devices, each" in printed
+    assert f"step on {min(2, jax.device_count())} devices (figures per device)" in printed
 
 
 def test_a_terminal_waits_for_enter(

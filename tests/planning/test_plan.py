@@ -93,7 +93,7 @@ def test_flops(planned):
 def test_it_is_shown_as_a_table(planned):
     _, _, plan = planned
     text = repr(plan)
-    assert text.startswith("step on 8 devices, each\n")
+    assert text.startswith("step on 8 devices (figures per device)\n")
     assert "trainable variables" in text
     assert "all-reduce of 4 devices" in text
     assert "<table" in plan._repr_html_()
