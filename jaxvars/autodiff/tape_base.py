@@ -124,7 +124,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         plural = "" if len(nodes) == 1 else "s"
         facts = [f"{len(nodes)} operation{plural}", f"watching {self._describe_watched()}"]
         flags = [name for name in ("persistent", "used") if getattr(self, f"_{name}", False)]
-        return f"{type(self).__name__}({', '.join(facts)}{'; '.join(['', *flags])})"
+        return f"{type(self).__name__}({', '.join(facts)}{'; ' * bool(flags)}{', '.join(flags)})"
 
     def _describe_watched(self) -> str:
         """Return the names of the variables watched, and how many arrays there are besides."""

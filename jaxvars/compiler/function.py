@@ -221,7 +221,7 @@ class Function:
         return len(self._log)
 
     def __repr__(self) -> str:
-        return f"<{describe_function(self)}>"
+        return f"<{', '.join(describe_function(self))}>"
 
     # ------------------------------------------------------------ the slow way
     def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -49,15 +49,15 @@ def paths_from(fn: Any, arguments: Mapping[str, object]) -> dict[int, str]:
 
 
 # ---------------------------------------------------------------- cards
-def describe_function(fn: Any) -> str:
-    """Return a compiled function's name and how often it was traced."""
-    count = fn.trace_count
-    return f"compiled {fn.__name__}, {count} trace{'' if count == 1 else 's'}"
+def describe_function(fn: Any) -> tuple[str, str]:
+    """Return what a compiled function is called, and how often it was traced."""
+    name, count = getattr(fn, "function", fn)._signature.name, fn.trace_count
+    return f"compiled {name}", f"{count} trace{'' if count == 1 else 's'}"
 
 
 def sketch_function(fn: Any) -> Sketch:
     """Return what a compiled function shows in a notebook."""
-    title, count = describe_function(fn).rsplit(", ", 1)
+    title, count = describe_function(fn)
     table = (fn.traces._repr_html_(),) if fn.trace_count else ()
     return Sketch(title, title, f"· {count}", fields=(), rows=table)
 

@@ -214,7 +214,7 @@ class Module(Holder):
     def _sketch_(self) -> _display.Sketch:
         kind, title = type(self).__name__, f"{type(self).__name__} {self.name!r}"
         try:
-            found = self.variables
+            found = [variable for _, variable in self._find_variables()]
         except InteropError:  # there is a module of another library inside
             return _display.Sketch(title, kind)
         plural = "" if len(found) == 1 else "s"

@@ -44,9 +44,9 @@ def card(
     >>> card("<w>", ["float32[2]"])
     '<div><b>&lt;w&gt;</b> float32[2]</div>'
     """
-    label = f'<span style="{FAINT}">{escape(name)} </span>' if name else ""
-    title = f"<b>{escape(title)}</b>" if title else ""
-    line = " ".join(filter(None, [label + title, escape(" · ".join(filter(None, facts)))]))
+    label = f'<span style="{FAINT}">{escape(name)}</span>' if name else ""
+    bold = f"<b>{escape(title)}</b>" if title else ""
+    line = " ".join(filter(None, [label, bold, escape(" · ".join(filter(None, facts)))]))
     if not any(rows):
         return f"<div>{line}</div>"
     shown = f"<details{' open' if opened else ''}><summary>{line}</summary>"
@@ -164,4 +164,5 @@ def device_grid(shape: Sequence[int], parts: Mapping[Any, tuple[slice, ...]]) ->
         rows.setdefault(row, []).append(cell)
     body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows.values())
     style = "border-collapse:collapse;margin:3px 0;font-size:12px"
-    return f'<table style="{style}" title="devices by part">{body}</table>'
+    caption = f'<caption style="text-align:left;{FAINT}">device of each part</caption>'
+    return f'<table style="{style}">{caption}{body}</table>'

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 from jaxvars.display.html import card, page
-from jaxvars.graph.groups import STEPS, find_groups, fold, sort_nodes
+from jaxvars.graph.groups import STEPS, cut_runs, find_groups, fold, sort_nodes
 from jaxvars.graph.jaxpr import Edge, Kind, Node, Walk, type_of
 from jaxvars.graph.svg import LOOKS, Box, draw
 from jaxvars.tracing.jaxprs import open_jaxpr
@@ -149,6 +149,7 @@ class Folding:
         nodes, edges = self._graph.nodes, self._graph.edges
         order = sort_nodes(nodes, edges, self._paths)
         steps = [i for i in order if nodes[i].kind in STEPS]
+        self._paths = cut_runs(steps, self._paths)
         if not steps:
             return self._graph.svg
         return self._show(steps, 0, self._graph.title, _describe_unused(self._graph.unused))
@@ -173,7 +174,7 @@ class Folding:
         return card("", [node.label, node.detail], parts) if parts else ""
 
 
-_PICTURES = 60  # in one output of a notebook
+_PICTURES = 24  # in one output of a notebook
 
 
 def _make_box(node: Node, *, again: bool = False) -> Box:

@@ -16,6 +16,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TypeAlias
 
 from jaxvars.graph.jaxpr import BACKWARD, Edge, Node
@@ -42,9 +43,15 @@ def find_groups(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[Path]:
     return [
         ("forward", *node.group)
         if node.id in needed - reverse
-        else (*node.group, *([f"update of {ends[node.id]}"] if node.id in ends else []))
+        else (*node.group, *_name_update(ends.get(node.id, "")))
         for node in nodes
     ]
+
+
+def _name_update(variable: str) -> list[str]:
+    """Return the groups of what leads to a written variable: those of its module, and of it."""
+    module = variable.rpartition("/")[0]
+    return [f"update of {name}" for name in (module, variable) if name]
 
 
 def _find_ends(nodes: Sequence[Node], edges: Sequence[Edge], but: set[int]) -> dict[int, str]:
@@ -92,6 +99,17 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge], paths: Sequence[Pat
     return order
 
 
+def cut_runs(order: Sequence[int], paths: Sequence[Path]) -> list[Path]:
+    """Return the groups of each node, where long runs of operations are cut into parts."""
+    made = list(paths)
+    for path, run in groupby(order, key=paths.__getitem__):
+        some = list(run)
+        count = -(-len(some) // ROOM)
+        for n, i in enumerate(some if path and count > 1 else ()):
+            made[i] = (*path, f"{path[-1]}, part {n * count // len(some) + 1} of {count}")
+    return made
+
+
 def _count_common(a: Path, b: Path) -> int:
     return next(
         (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
@@ -101,17 +119,15 @@ def _count_common(a: Path, b: Path) -> int:
 def _open_parts(
     parts: list[Part], paths: Sequence[Path], count: Callable[[list[Part]], int]
 ) -> None:
-    """Open groups, those first that add the fewest boxes, while there is room."""
-    while True:
-        opened: list[tuple[int, int, list[Part]]] = []
-        for i, (path, some) in enumerate(parts):
-            if path:
-                made = [*parts[:i], *_split(some, paths, len(path)), *parts[i + 1 :]]
-                opened.append((count(made), i, made))
-        size, _, made = min(opened, default=(ROOM + 1, 0, []))
-        if size > ROOM:
-            return
-        parts[:] = made
+    """Open groups, the first ones of the program first, while there is room."""
+    place = 0
+    while place < len(parts):
+        path, some = parts[place]
+        made = [*parts[:place], *_split(some, paths, len(path)), *parts[place + 1 :]]
+        if path and count(made) <= ROOM:
+            parts[:] = made
+        else:
+            place += 1
 
 
 def _split(ids: Sequence[int], paths: Sequence[Path], depth: int) -> list[Part]:

@@ -328,7 +328,7 @@ def test_partials():
     assert [float(bound(1.0)) for _ in range(3)] == [9.0, 11.0, 13.0]
     assert float(bound(1.0, shift=0.0)) == 10.0
     assert bound.trace_count == 1
-    assert repr(bound) == "<compiled step, 1 traces>"
+    assert repr(bound) == "<compiled step, 1 trace>"
 
 
 def test_decorator_forms():

@@ -52,6 +52,9 @@ class GradientTape:
         self._is_open = False
         self._used = False
 
+    def __repr__(self) -> str:
+        return repr(self._tape)
+
     def __enter__(self) -> GradientTape:
         if self._is_open:
             raise ValueError(

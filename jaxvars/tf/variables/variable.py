@@ -20,6 +20,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.devices.device import device_name
+from jaxvars.display.repr import SMALL, Sketch, html_repr
 from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.dtypes import is_string
@@ -271,6 +272,17 @@ class Variable(Updates, Proxy):
         if value is None or context.is_tracer(value):
             return f"<{summary}>"
         return f"<{summary}, numpy={describe_value(Tensor(_from_core(value)))}>"
+
+    def _short_repr_(self) -> str:
+        """Return the repr in a module's: without the values, unless there are few."""
+        if self._variable.size <= SMALL:
+            return repr(self)
+        return f"<tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}>"
+
+    def _sketch_(self) -> Sketch:
+        return self._variable._sketch_()._replace(title=f"tf.Variable {self.name!r}")
+
+    _repr_html_ = html_repr
 
     def __format__(self, spec: str) -> str:
         return format(self.numpy(), spec) if spec else str(self)
