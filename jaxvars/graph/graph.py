@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 from jaxvars.display.html import card, page
-from jaxvars.graph.groups import STEPS, cut_runs, find_groups, fold, sort_nodes
+from jaxvars.graph.groups import STEPS, count_operations, cut_runs, find_groups, fold, sort_nodes
 from jaxvars.graph.jaxpr import Edge, Kind, Node, Walk, type_of
 from jaxvars.graph.svg import LOOKS, Box, draw
 from jaxvars.tracing.jaxprs import open_jaxpr
@@ -152,7 +152,10 @@ class Folding:
         self._paths = cut_runs(steps, self._paths)
         if not steps:
             return self._graph.svg
-        return self._show(steps, 0, self._graph.title, _describe_unused(self._graph.unused))
+        groups = count_operations(steps, self._paths)
+        told = f"{_format_count('operation', len(steps))}: {groups}" if groups else ""
+        note = "; ".join(filter(None, [told, _describe_unused(self._graph.unused)]))
+        return self._show(steps, 0, self._graph.title, note)
 
     def _show(self, ids: Sequence[int], depth: int, title: str = "", note: str = "") -> str:
         is_first = self._left[0] == _PICTURES
@@ -179,7 +182,8 @@ _PICTURES = 24  # in one output of a notebook
 
 def _make_box(node: Node, *, again: bool = False) -> Box:
     shown = [node.type, node.detail, _find_function(node.scope)]
-    told = [f"{node.kind} {node.label}", node.type, node.detail, node.scope and f"in {node.scope}"]
+    where = "/".join(node.group) or node.scope
+    told = [f"{node.kind} {node.label}", node.type, node.detail, where and f"in {where}"]
     mark = f"%{node.id}" if node.kind in STEPS else ""
     lines = " · ".join(filter(None, shown)), "\n".join(filter(None, told))
     return Box(node.kind, node.label, *lines, mark, again)

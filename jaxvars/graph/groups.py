@@ -99,6 +99,12 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge], paths: Sequence[Pat
     return order
 
 
+def count_operations(ids: Sequence[int], paths: Sequence[Path]) -> str:
+    """Return how many operations are in each of the outermost groups, as a sentence."""
+    counts = Counter(paths[i][0] for i in ids if paths[i])
+    return ", ".join(f"{count} in {name}" for name, count in counts.items())
+
+
 def cut_runs(order: Sequence[int], paths: Sequence[Path]) -> list[Path]:
     """Return the groups of each node, where long runs of operations are cut into parts."""
     made = list(paths)
@@ -178,7 +184,7 @@ def fold(
     before, after = surround(parts)
     drawn = [*before, *parts, *after]
     new = {i: n for n, (_, some) in enumerate(drawn) for i in some}
-    boxes = [_draw_part(n, part, nodes) for n, part in enumerate(drawn)]
+    boxes = [_draw_part(n, part, nodes, paths) for n, part in enumerate(drawn)]
     ends = {(new[e.source], new[e.target]): e for e in near if e.source in new and e.target in new}
     arrows = [replace(e, source=a, target=b) for (a, b), e in sorted(ends.items()) if a != b]
     groups = {n: part for n, part in enumerate(drawn) if boxes[n].kind == "group"}
@@ -206,11 +212,11 @@ def _join(
     return made
 
 
-def _draw_part(new: int, part: Part, nodes: Sequence[Node]) -> Node:
+def _draw_part(new: int, part: Part, nodes: Sequence[Node], paths: Sequence[Path]) -> Node:
     path, some = part
     first = nodes[some[0]]
     if not path:
-        return replace(first, id=new)
+        return replace(first, id=new, group=paths[first.id])
     if first.kind not in STEPS or path == (first.kind,):
         names = [nodes[i].name for i in some[:_NAMES]] + ["..."] * (len(some) > _NAMES)
         return Node(
