@@ -135,7 +135,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         names = [variable.name for variable in self._variables.values()]
         return join_names(names, arrays) or "nothing"
 
-    def _sketch_(self) -> Sketch:
+    def __sketch__(self) -> Sketch:
         kind, facts = repr(self)[:-1].split("(", 1)
         rows = [(v.name, type_text(v)) for v in self._variables.values()]
         table = Table("", ("watched", "type"), rows)

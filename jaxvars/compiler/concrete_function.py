@@ -138,7 +138,7 @@ class ConcreteFunction:
         names = join_names(self.capture_paths)
         return f"<ConcreteFunction {self.name}({self.signature}) captures [{names}]>"
 
-    _sketch_, _repr_html_ = sketch_concrete, html_repr
+    __sketch__, _repr_html_ = sketch_concrete, html_repr
 
 
 def _is_spec(leaf: object) -> bool:

@@ -94,7 +94,7 @@ class Function:
         "__weakref__": "References that do not keep it.",
     }
     __call__: Callable[..., Any]
-    _sketch_, _repr_html_ = sketch_function, html_repr
+    __sketch__, _repr_html_ = sketch_function, html_repr
 
     def __init__(
         self,
@@ -405,7 +405,7 @@ class BoundFunction:
     """A compiled method of one object."""
 
     __slots__ = ("__self__", "__weakref__", "function")
-    _sketch_, _repr_html_ = sketch_function, html_repr
+    __sketch__, _repr_html_ = sketch_function, html_repr
 
     def __init__(self, function: Function, instance: object) -> None:
         self.function = function

@@ -211,7 +211,7 @@ class Module(Holder):
     def __repr__(self) -> str:
         return _display.text_repr(self)
 
-    def _sketch_(self) -> _display.Sketch:
+    def __sketch__(self) -> _display.Sketch:
         kind, title = type(self).__name__, f"{type(self).__name__} {self.name!r}"
         try:
             found = [variable for _, variable in self._find_variables()]

@@ -172,7 +172,7 @@ class State(Mapping[str, Any]):
         lines += [f"  ... {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
         return "\n".join(["State(", *lines, ")"])
 
-    def _sketch_(self) -> Sketch:
+    def __sketch__(self) -> Sketch:
         facts = (human_bytes(sum(getattr(x, "nbytes", 0) for x in self._values)),)
         plural = "" if len(self) == 1 else "s"
         line = f"· {len(self)} value{plural}"

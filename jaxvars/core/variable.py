@@ -323,7 +323,7 @@ class Variable(Scattered):
         shown = note if value is None else _display.brief_text(value)
         return f"<{' '.join(filter(None, [self._format_type(), shown]))}>"
 
-    def _short_repr_(self) -> str:
+    def __short_repr__(self) -> str:
         """Return the repr in a module's: without the values, unless there are few."""
         return repr(self) if self.size <= _display.SMALL else f"<{self._format_type()}>"
 
@@ -340,7 +340,7 @@ class Variable(Scattered):
         except UninitializedError:
             return None, "without a value"
 
-    def _sketch_(self) -> _display.Sketch:
+    def __sketch__(self) -> _display.Sketch:
         value, note = self._seen()
         flag = "trainable" if self.trainable else "not trainable"
         place, grid = self._describe_place()

@@ -122,7 +122,7 @@ def value_text(value: Any) -> str:
         return str(getattr(value, "__name__", None) or value)
     if isinstance(value, (list, tuple, set, frozenset, dict)):
         return _format_container(value)
-    short = getattr(value, "_short_repr_", None)
+    short = getattr(value, "__short_repr__", None)
     try:
         text = _ADDRESS.sub("", repr(value) if short is None else short())
     except Exception as error:  # noqa: BLE001 - what is broken is shown as that
@@ -183,7 +183,7 @@ def _mark_shown(obj: object) -> Generator[bool]:
 
 # ---------------------------------------------------------------- notebooks
 class Sketch(NamedTuple):
-    """What an object shows in a notebook that has a method `_sketch_`: a line, and below it more.
+    """What an object shows in a notebook that has a method `__sketch__`: a line, and below it more.
 
     Attributes:
         title: its class and name, where it is shown by itself.
@@ -238,7 +238,7 @@ def _object_html(obj: Any, name: str = "") -> str:
         if not first:
             return card(f"{kind}(...)", name=name)
         try:
-            made = obj._sketch_() if hasattr(type(obj), "_sketch_") else Sketch(kind, kind)
+            made = obj.__sketch__() if hasattr(type(obj), "__sketch__") else Sketch(kind, kind)
             rows = [*_rows(fields_of(obj) if made.fields is None else made.fields), *made.rows]
         except Exception as error:  # noqa: BLE001 - what is broken is shown as that
             return card(kind, [_describe_failure(error)], name=name)
@@ -270,7 +270,7 @@ def _rows(items: Iterable[tuple[str, Any]]) -> list[str]:
 def _field_html(name: str, value: Any) -> str:
     if isinstance(value, Folded):
         return card("", [value.line], [value.table._repr_html_()], name=name)
-    if not isinstance(value, type) and (isinstance(value, Shown) or hasattr(value, "_sketch_")):
+    if not isinstance(value, type) and (isinstance(value, Shown) or hasattr(value, "__sketch__")):
         return _object_html(value, name or "·")
     parts: Iterable[tuple[str, Any]] = ()
     if isinstance(value, Mapping):

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any, final
 
 from jaxvars.display.html import card, page
-from jaxvars.graph.groups import STEPS, count_operations, cut_runs, find_groups, fold, sort_nodes
+from jaxvars.graph.groups import (
+    ROOM,
+    STEPS,
+    count_operations,
+    cut_runs,
+    find_groups,
+    fold,
+    sort_nodes,
+)
 from jaxvars.graph.jaxpr import Edge, Kind, Node, Walk, type_of
 from jaxvars.graph.svg import LOOKS, Box, draw
 from jaxvars.tracing.jaxprs import open_jaxpr
@@ -66,8 +74,8 @@ class Graph:
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
         return page(Folding(self).show())
 
-    def _repr_svg_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # nbconvert calls it
-        return self.svg
+    def _repr_svg_(self) -> str | None:  # pyright: ignore[reportUnusedFunction]  # nbconvert calls it
+        return self.svg if len(self.nodes) <= ROOM else None  # a large one is HTML alone
 
     def save(self, path: str | Path) -> Path:
         """Write the picture to a file.

@@ -174,9 +174,9 @@ def fold(
     def surround(parts: list[Part]) -> tuple[list[Part], list[Part]]:
         part_of = {i: n for n, (_, some) in enumerate(parts) for i in some}
         grouped = {n for n, (path, _) in enumerate(parts) if path}
-        return tuple(
-            _join(some, ends, part_of, grouped, nodes)
-            for some, ends in ((sources, readers), (targets, makers))
+        return (
+            _join(sources, readers, part_of, grouped, nodes),
+            _join(targets, makers, part_of, grouped, nodes),
         )
 
     parts = _split(ids, paths, depth)

@@ -273,14 +273,14 @@ class Variable(Updates, Proxy):
             return f"<{summary}>"
         return f"<{summary}, numpy={describe_value(Tensor(_from_core(value)))}>"
 
-    def _short_repr_(self) -> str:
+    def __short_repr__(self) -> str:
         """Return the repr in a module's: without the values, unless there are few."""
         if self._variable.size <= SMALL:
             return repr(self)
         return f"<tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}>"
 
-    def _sketch_(self) -> Sketch:
-        return self._variable._sketch_()._replace(title=f"tf.Variable {self.name!r}")
+    def __sketch__(self) -> Sketch:
+        return self._variable.__sketch__()._replace(title=f"tf.Variable {self.name!r}")
 
     _repr_html_ = html_repr
 
