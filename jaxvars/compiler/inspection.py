@@ -67,9 +67,9 @@ def sketch_concrete(fn: Any) -> Sketch:
     table, graph = captures_of(fn), fn.graph
     outputs = ", ".join(type_text(x) for x in jax.tree.leaves(fn.structured_outputs) if _is_spec(x))
     facts = [f"{graph.count('operation') + graph.count('control'):,} operations"]
-    if len(fn.jaxpr.eqns) <= _LARGE:
-        cost = fn.lower().cost_analysis() or {}
-        facts += [f"{cost['flops']:,.0f} flops"] if "flops" in cost else []
+    with suppress(Exception):  # JAX cannot tell, as of devices that are not there
+        cost = fn.lower().cost_analysis() if len(fn.jaxpr.eqns) <= _LARGE else {}
+        facts.append(f"{cost['flops']:,.0f} flops")
     plural = "" if len(table) == 1 else "s"
     rows = [
         card("", [f"{len(table)} captured variable{plural}"], [table._repr_html_()]),

@@ -30,7 +30,7 @@ from jaxvars.core.foreign import walk_known
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.core.traversal import Path, Tied
-from jaxvars.display.repr import Sketch, array_text, html_repr, human_bytes
+from jaxvars.display.repr import Sketch, html_repr, human_bytes, value_text
 from jaxvars.errors import StateError, user_line
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
@@ -168,7 +168,7 @@ class State(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         shown = list(itertools.islice(self.items(), _SHOWN))
-        lines = [f"  {path}: {array_text(value)}" for path, value in shown]
+        lines = [f"  {path}: {value_text(value)}" for path, value in shown]
         lines += [f"  ... {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
         return "\n".join(["State(", *lines, ")"])
 

@@ -314,9 +314,9 @@ class Variable(Scattered):
         yield "shape", self.shape
         yield "dtype", str(self.dtype)
         yield "trainable", self.trainable, True
-        with suppress(UninitializedError):
-            if (value := LOCAL.frame.peek(self._cell, keep=True)) is not None:
-                yield "value", value
+        value, _ = self._seen()
+        if value is not None:
+            yield "value", value
 
     def __repr__(self) -> str:
         value, note = self._seen()

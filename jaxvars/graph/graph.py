@@ -72,7 +72,10 @@ class Graph:
         return self._svg
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
-        return page(Folding(self).show())
+        try:
+            return page(Folding(self).show())
+        except Exception:  # noqa: BLE001 - a notebook goes on without the picture
+            return page(card("", [repr(self)]))
 
     def _repr_svg_(self) -> str | None:  # pyright: ignore[reportUnusedFunction]  # nbconvert calls it
         return self.svg if len(self.nodes) <= ROOM else None  # a large one is HTML alone

@@ -162,7 +162,21 @@ def test_a_large_value_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "v float32[64,10]" in page(model).text
 
 
-@pytest.mark.parametrize("show", [repr, str, lambda x: x._repr_html_()])
+def shown_by_rich(value: Any) -> str:
+    from rich.pretty import pretty_repr
+
+    return pretty_repr(value)
+
+
+def shown_by_treescope(value: Any) -> str:
+    import treescope
+
+    return treescope.render_to_html(value)
+
+
+@pytest.mark.parametrize(
+    "show", [repr, str, lambda x: x._repr_html_(), shown_by_rich, shown_by_treescope]
+)
 def test_what_is_shown_is_not_marked_as_handed_out(show: Callable[[Any], object]) -> None:
     net = Net()
     for v in net.variables:
@@ -235,6 +249,12 @@ def test_a_state_is_a_card_and_a_long_one_is_cut() -> None:
     long = jv.State.of([V(float(i), name=f"v{i}") for i in range(40)])
     assert repr(long).splitlines()[-2:] == ["  ... 16 more", ")"]
     assert "... 16 more" in page(long).text
+
+
+def test_a_state_of_other_things_is_shown() -> None:
+    places = jax.tree.map(lambda _: jax.P("data"), jv.State.of(Net()))
+    assert "  steps: P('data',)" in repr(places)
+    assert "steps=P('data',)" in page(places).text
 
 
 def test_a_compiled_function_shows_its_traces() -> None:

@@ -189,6 +189,17 @@ def test_long_runs_are_cut_into_parts() -> None:
     assert max(height for _, height in sizes(html)) < 8000
 
 
+def test_what_cannot_be_drawn_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jaxvars.graph import graph as module
+
+    def fail(*_: Any, **__: Any) -> str:
+        raise RuntimeError
+
+    graph = trace(jnp.sin, 1.0)
+    monkeypatch.setattr(module, "draw", fail)
+    assert "1 argument, 1 operation" in graph._repr_html_()
+
+
 def test_the_theme_of_the_notebook_wins(step_graph: Graph) -> None:
     style = step_graph.svg.split("<style>")[1].split("</style>")[0]
     for name in ("--jp-layout-color1", "--vscode-editor-background", "--jp-content-font-color1"):
