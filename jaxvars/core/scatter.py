@@ -1,8 +1,10 @@
-"""The methods of a Variable that change some of its rows or elements."""
+"""The methods of a Variable that change some of its rows or elements, and operators like `+=`."""
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Self
 
@@ -18,9 +20,25 @@ from jaxvars.devices.device import is_elsewhere
 from jaxvars.errors import NotATensorError, ShapeError
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_string
-from jaxvars.tensors.tensor import broadcasts, fit_dtype, to_tensor
+from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_dtype, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array, ArrayLike
+
+
+def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Scattered, Any], Scattered]:
+    """Return the method of an operator like `+=`: it assigns, and returns the variable."""
+
+    def change(self: Scattered, other: Any) -> Scattered:
+        cell, given = self._cell, self._near(as_operand(unwrap(other), self.dtype, self.name))
+
+        def changed(old: Array) -> Array:
+            new = operation(old, given)
+            return fit(new, cell.aval.shape, cell.aval.dtype, name=cell.name)
+
+        LOCAL.frame.modify(cell, changed)
+        return self
+
+    return change
 
 
 class Scattered(ArrayProxy, Owner):
@@ -34,6 +52,21 @@ class Scattered(ArrayProxy, Owner):
     @abstractmethod
     def name(self) -> str:
         """The name, with the scopes it was created in."""
+
+    # `v += x` is `v.assign(v + x)` as one step: no other thread's change is lost.
+    __iadd__ = _in_place(operator.add)
+    __isub__ = _in_place(operator.sub)
+    __imul__ = _in_place(operator.mul)
+    __itruediv__ = _in_place(operator.truediv)
+    __ifloordiv__ = _in_place(operator.floordiv)
+    __imod__ = _in_place(operator.mod)
+    __ipow__ = _in_place(operator.pow)
+    __imatmul__ = _in_place(operator.matmul)
+    __iand__ = _in_place(operator.and_)
+    __ior__ = _in_place(operator.or_)
+    __ixor__ = _in_place(operator.xor)
+    __ilshift__ = _in_place(operator.lshift)
+    __irshift__ = _in_place(operator.rshift)
 
     def scatter_update(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Replace rows: `v[indices[i]] = updates[i]`.

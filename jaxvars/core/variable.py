@@ -17,7 +17,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NoReturn, final
@@ -39,27 +38,10 @@ from jaxvars.errors import UninitializedError, user_line
 from jaxvars.tensors.array_like import ArrayProxy, processes_of, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, is_string, nbytes
 from jaxvars.tensors.spec import TensorSpec
-from jaxvars.tensors.tensor import as_operand, fit, is_host
+from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.typing import Array, ArrayLike, DTypeLike
-
-
-def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Variable, Any], Variable]:
-    """Return the method of an operator like `+=`: it assigns, and returns the variable."""
-
-    def change(self: Variable, other: Any) -> Variable:
-        cell, given = self._cell, self._near(as_operand(unwrap(other), self.dtype, self.name))
-
-        def changed(old: Array) -> Array:
-            new = operation(old, given)
-            return fit(new, cell.aval.shape, cell.aval.dtype, name=cell.name)
-
-        LOCAL.frame.modify(cell, changed)
-        return self
-
-    return change
-
 
 # Without NumPy's way of calling them, which takes longer than a small sum.
 _add, _subtract = jax.jit(jnp.add, inline=True), jax.jit(jnp.subtract, inline=True)
@@ -266,21 +248,6 @@ class Variable(Scattered):
         change = self._operand(delta, self.shape)
         LOCAL.frame.modify(self._cell, lambda old: _subtract(old, change))
         return self if read_value else None
-
-    # `v += x` is `v.assign(v + x)` as one step: no other thread's change is lost.
-    __iadd__ = _in_place(operator.add)
-    __isub__ = _in_place(operator.sub)
-    __imul__ = _in_place(operator.mul)
-    __itruediv__ = _in_place(operator.truediv)
-    __ifloordiv__ = _in_place(operator.floordiv)
-    __imod__ = _in_place(operator.mod)
-    __ipow__ = _in_place(operator.pow)
-    __imatmul__ = _in_place(operator.matmul)
-    __iand__ = _in_place(operator.and_)
-    __ior__ = _in_place(operator.or_)
-    __ixor__ = _in_place(operator.xor)
-    __ilshift__ = _in_place(operator.lshift)
-    __irshift__ = _in_place(operator.rshift)
 
     def __getitem__(self, index: Any) -> Slice:
         return Slice(self, index)
