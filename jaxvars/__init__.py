@@ -89,8 +89,8 @@ __all__ = [
     "cond", "config", "custom_gradient", "debugging", "device", "errors", "export", "fori_loop",
     "functionalize", "initializers", "interop", "launch", "losses", "map_fn", "mesh", "metrics",
     "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler", "progress",
-    "random", "recompute", "scan", "shard", "stop_gradient", "switch", "tensorboard", "tf",
-    "use_mesh", "vectorized_map", "while_loop",
+    "random", "recompute", "scan", "shard", "stop_gradient", "switch", "tensorboard", "use_mesh",
+    "vectorized_map", "while_loop",
 ]  # fmt: skip
 
 _LATER = {
@@ -116,7 +116,7 @@ _RENAMED = {
 
 
 def __getattr__(name: str) -> _Any:
-    if name in __all__:
+    if name == "tf" or name in __all__:
         from importlib import import_module
 
         found = import_module(_LATER.get(name, f"jaxvars.{name}"))
@@ -142,5 +142,5 @@ def _advise(name: str) -> str:
     return instead_of(name, "jaxvars") or numpy or did_you_mean(name, __all__)
 
 
-def __dir__() -> list[str]:
+def __dir__() -> list[str]:  # without tf: help(jv) and `import *` would switch 64-bit numbers on
     return __all__

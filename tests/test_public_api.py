@@ -30,14 +30,13 @@ NAMES = {
     "cond", "config", "custom_gradient", "debugging", "device", "errors", "export", "fori_loop",
     "functionalize", "initializers", "interop", "launch", "losses", "map_fn", "mesh", "metrics",
     "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler", "progress",
-    "random", "recompute", "scan", "shard", "stop_gradient", "switch", "tensorboard", "tf",
-    "use_mesh", "vectorized_map", "while_loop",
+    "random", "recompute", "scan", "shard", "stop_gradient", "switch", "tensorboard", "use_mesh",
+    "vectorized_map", "while_loop",
 }  # fmt: skip
 
 MODULES = {
     "autograph", "checkpoint", "config", "debugging", "errors", "export", "initializers", "interop",
     "launch", "losses", "metrics", "optimizers", "parallel", "profiler", "random", "tensorboard",
-    "tf",
 }  # fmt: skip
 DOCUMENTED = sorted(NAMES - MODULES)
 
@@ -95,7 +94,7 @@ def test_private_names_are_not_offered():
     assert "_" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", sorted(MODULES - {"tf"}))
+@pytest.mark.parametrize("name", sorted(MODULES))
 def test_a_namespace_shows_its_public_names_only(name):
     namespace = getattr(jv, name)
     assert sorted(dir(namespace)) == sorted(namespace.__all__)
@@ -106,6 +105,15 @@ def test_a_namespace_shows_its_public_names_only(name):
 def test_what_is_imported_later_is_there(name):
     assert getattr(jv, name) is getattr(jv, name)
     assert name in dir(jv)
+
+
+def test_help_and_star_imports_do_not_import_tf_which_switches_64_bit_numbers_on(run_python):
+    code = "import sys, jaxvars as jv; help(jv); from jaxvars import *; "
+    code += (
+        "print('jaxvars.tf' in sys.modules, jv.tf.Variable.__name__, 'jaxvars.tf' in sys.modules)"
+    )
+    done = run_python("-c", code)
+    assert done.stdout.endswith("\nFalse Variable True\n"), done.stderr
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
@@ -124,7 +132,7 @@ def test_the_version_is_that_of_the_installed_package():
 def public() -> dict[str, Any]:
     """What is public outside of `jv.tf`, each once: `initializers.zeros` is `Zeros`."""
     found = {name: getattr(jv, name) for name in DOCUMENTED}
-    for space in sorted(MODULES - {"tf"}):
+    for space in sorted(MODULES):
         names = getattr(jv, space).__all__
         found |= {f"{space}.{name}": getattr(getattr(jv, space), name) for name in names}
     names = {id(thing): name for name, thing in reversed(found.items())}.values()

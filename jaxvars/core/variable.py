@@ -35,7 +35,7 @@ from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.devices.mesh import describe_place, sharding_for
 from jaxvars.display import repr as _display
 from jaxvars.errors import UninitializedError, user_line
-from jaxvars.tensors.array_like import ArrayProxy, processes_of, unwrap, whole
+from jaxvars.tensors.array_like import ArrayProxy, is_deleted, processes_of, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, is_string, nbytes
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import fit, is_host
@@ -409,6 +409,8 @@ def _as_seen(value: Array | None) -> tuple[np.ndarray | None, str]:
         return None, f"(on {count} processes)"
     if is_key(value):
         return np.asarray(jax.random.key_data(value)), ""
+    if is_deleted(value):
+        raise UninitializedError("It was donated since it was looked at, or before.")
     return _display.known_value(value), ""
 
 

@@ -117,7 +117,7 @@ def test_jax_takes_tensors_and_variables():
 
 
 def test_what_is_not_a_variable_is_refused_with_its_type():
-    with pytest.raises(TypeError, match=r"An optimizer updates Variables, not Tensor\."):
+    with pytest.raises(TypeError, match=r"An optimizer updates Variables, not Tensor:"):
         jv.optimizers.SGD(0.1).apply_gradients([(tf.constant(1.0), tf.constant(1.0))])
 
 
