@@ -180,7 +180,7 @@ def eye(
     return jnp.broadcast_to(jnp.eye(rows, columns, dtype=wanted.dtype), (*batch, rows, columns))
 
 
-@op("one_hot", "indices", kinds="int", example="i(3), 3")
+@op("one_hot", "indices", kinds="int float", example="i(3), 3")
 def one_hot(
     indices: Array, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
     dtype: Any = None,
@@ -190,7 +190,9 @@ def one_hot(
     size = one_int(depth, "depth")
     if size < 0:
         raise refused(f"depth must be non-negative, got: {size}")
-    if indices.dtype.itemsize < 4:  # in which not every depth is itself
+    if indices.size and indices.dtype.kind not in "iu":  # an empty list is one of floats
+        raise refused(f"Value for attr 'TI' of {indices.dtype} is not an integer type")
+    if indices.dtype.itemsize < 4 or not indices.size:  # in which not every depth is itself
         indices = indices.astype(jnp.int32)
     place = indices.ndim if axis is None else one_axis(axis, indices.ndim + 1)
     return _hot(indices, on, off, size, place)
@@ -250,7 +252,28 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     >>> tf.bitcast(tf.constant(1.0), tf.int32)
     <tf.Tensor: shape=(), dtype=int32, numpy=1065353216>
     """
+    array, wanted = _convert.to_array(input), as_dtype(type).dtype
+    is_complex = "c" in (array.dtype.kind, wanted.kind) and array.dtype != wanted
     try:
-        return Tensor(jax.lax.bitcast_convert_type(_convert.to_array(input), as_dtype(type).dtype))
+        return Tensor((_bitcast_complex if is_complex else _bitcast)(array, wanted))
     except (TypeError, ValueError) as error:
         raise refused(f"{error} [Op:Bitcast] name: ") from error
+
+
+_bitcast = jax.lax.bitcast_convert_type
+
+
+def _bitcast_complex(x: Array, dtype: np.dtype) -> Array:
+    """Return the bits of an array as another type, of which one is complex: by way of bytes."""
+    old, new = x.dtype.itemsize, dtype.itemsize
+    floats = jnp.stack([x.real, x.imag], -1) if x.dtype.kind == "c" else x
+    octets = _bitcast(floats, jnp.uint8).reshape(*x.shape, old)
+    if new > old and x.shape[-1:] != (new // old,):
+        raise ValueError(f"The last size must be {new // old} for {x.dtype} to become {dtype}")
+    more = (old // new,) if new < old else ()
+    octets = octets.reshape(*(x.shape if new <= old else x.shape[:-1]), *more, new)
+    if dtype.kind != "c":
+        return _bitcast(octets if new > 1 else octets[..., 0], dtype)
+    halves = octets.reshape(*octets.shape[:-1], 2, new // 2)
+    parts = _bitcast(halves, np.dtype(f"float{4 * new}"))
+    return jax.lax.complex(parts[..., 0], parts[..., 1])

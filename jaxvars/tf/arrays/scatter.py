@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars.autodiff.scaling import reads_nothing
 from jaxvars.tf.arrays.gather import check_indices
@@ -32,6 +33,9 @@ def _scatter(x: Array, indices: Array, updates: Any, how: str) -> Array:
             f"{list(x.shape)}"
         )
     check_indices(indices, x.shape[:depth], "shape")
+    if _convert.is_text(x):
+        return _put_strings(x, indices, new, how)
+    how = "max" if how == "add" and x.dtype == bool else how
     return _put(x, indices, new, how) if depth else _whole(x, new, how)
 
 
@@ -42,6 +46,15 @@ def _put(x: Array, indices: Array, new: Array, how: str) -> Array:
     sizes = jnp.asarray(x.shape[:depth], indices.dtype)
     key = jnp.where(indices < 0, sizes, indices)  # JAX would count from the end
     return _replace(x, key, new) if how == "set" else _at(x, key, how)(new, mode="drop")
+
+
+def _put_strings(x: Array, indices: Array, new: Array, how: str) -> Array:
+    made, depth = x.copy(), indices.shape[-1]
+    for place, part in zip(
+        np.reshape(indices, (-1, depth)), new.reshape(-1, *x.shape[depth:]), strict=True
+    ):
+        made[tuple(place)] = part if how == "set" else made[tuple(place)] + part
+    return made
 
 
 def _at(x: Array, key: Array, how: str) -> Any:
@@ -70,10 +83,16 @@ def _whole(x: Array, new: Array, how: str) -> Array:
     return x
 
 
-@op("scatter_nd", "indices updates", example="[[1], [3], [1]], r(3), [4]", differs=_DROPPED)
+@op(
+    "scatter_nd", "indices updates", text=True, example="[[1], [3], [1]], r(3), [4]",
+    differs=_DROPPED,
+)  # fmt: skip
 def scatter_nd(indices: Array, updates: Array, shape: Any, bad_indices_policy: str = "") -> Array:
     """Add parts, by lists of indices, to zeros."""
-    return _scatter(jnp.zeros(ints(shape, "shape"), updates.dtype), indices, updates, "add")
+    sizes = ints(shape, "shape")
+    is_text = _convert.is_text(updates)
+    zeros = np.full(sizes, b"", object) if is_text else jnp.zeros(sizes, updates.dtype)
+    return _scatter(zeros, indices, updates, "add")
 
 
 @op("tensor_scatter_nd_add", "tensor indices", op="TensorScatterAdd", differs=_DROPPED)
@@ -120,7 +139,10 @@ def tensor_scatter_nd_min(
     return _scatter(tensor, indices, updates, "min")
 
 
-@op("tensor_scatter_nd_update", "tensor indices", op="TensorScatterUpdate", differs=_DROPPED)
+@op(
+    "tensor_scatter_nd_update", "tensor indices", op="TensorScatterUpdate", text=True,
+    differs=_DROPPED,
+)  # fmt: skip
 def tensor_scatter_nd_update(tensor: Array, indices: Array, updates: Array) -> Array:
     """Replace parts, by lists of indices.
 

@@ -100,9 +100,10 @@ def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: A
         edges = tuple([(a, b, 0) for a, b in widths.tolist()])
         return _padded(tensor, _filler(tensor, constant_values), edges)
     if how == "CONSTANT":
-        return space_of(tensor).pad(
+        made = space_of(tensor).pad(
             tensor, widths, constant_values=_filler(tensor, constant_values)
         )
+        return _convert.string_array(made) if _convert.is_text(tensor) else made
     if how not in {"REFLECT", "SYMMETRIC"}:
         raise refused(
             "Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT' or 'SYMMETRIC'. "
@@ -120,6 +121,8 @@ _padded = jax.jit(jax.lax.pad, static_argnums=2)
 def _filler(x: Array, constant_values: Any) -> Array:
     if type(constant_values) is int and 0 <= constant_values < 128 and x.dtype.kind in "iuf":
         return np.asarray(constant_values, x.dtype)
+    if type(constant_values) is int and not constant_values and x.dtype.kind == "b":
+        return np.asarray(False)  # the default, for bools
     if not _convert.is_text(x):
         return _convert.pair(x, constant_values, "PadV2")[1]
     return b"" if isinstance(constant_values, int) else _convert.to_array(constant_values)[()]

@@ -13,6 +13,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +51,17 @@ _FLOATING = frozenset({
 })  # fmt: skip
 """Those that make float64 of integers."""
 
+_ARRAYS = frozenset({
+    "a", "a1", "a2", "A", "ar", "ar1", "ar2", "args", "arr", "array", "ary", "arys", "b",
+    "condition", "element", "fill_value", "fp", "indices", "m", "max", "min", "object", "operands",
+    "p", "prototype", "q", "sample", "start", "stop", "test_elements", "u", "v", "val", "values",
+    "weights", "x", "x1", "x2", "xi", "xp", "y", "z",
+})  # fmt: skip
+"""Parameters for which a list is an array; `shape`, `axis` and the like stay lists."""
+
+_ARRAY_LISTS = frozenset({"arrays", "choicelist", "condlist", "tup"})
+"""Parameters that are lists of arrays."""
+
 _MADE: dict[str, Any] = {}
 
 
@@ -74,10 +86,16 @@ def __getattr__(name: str) -> Any:
 
 def _with_tensors(func: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return a function of `jax.numpy` that takes and gives Tensors."""
+    names = _names_of(func)
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         given = nest.map_structure(_plain, (list(args), kwargs))
+        others = _types_in(given) if name in _PROMOTED else set()
+        given = (
+            [_of_list(x, names(i), others) for i, x in enumerate(given[0])],
+            {key: _of_list(x, key, others) for key, x in given[1].items()},
+        )
         if name in _PROMOTED:
             given = _of_one_type(given)
         if name in _FLOATING:
@@ -87,9 +105,44 @@ def _with_tensors(func: Callable[..., Any], name: str) -> Callable[..., Any]:
     return wrapped
 
 
+def _names_of(func: Callable[..., Any]) -> Callable[[int], str]:
+    """Return what gives the name of a positional argument; "" where it is not known."""
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except (TypeError, ValueError):  # a class
+        return lambda number: ""
+    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    many = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
+    return lambda number: plain[number] if number < len(plain) else many
+
+
+def _of_list(value: Any, name: str, others: set[Any]) -> Any:
+    """Return the array of a list that is given for one, or the arrays of a list of them.
+
+    Its numbers are as wide as arrays of some other types need.
+    """
+    if not isinstance(value, list | tuple):
+        return value
+    if name in _ARRAY_LISTS:
+        return [_of_list(part, "a", others) for part in value]
+    if name not in _ARRAYS:
+        return value
+    if _types_in(value) or not others:
+        return jnp.asarray(value)
+    made = np.asarray(value)
+    if made.dtype.kind not in "iufc":
+        return made
+    return made.astype(promoted_type(*others, made.dtype.type(0).item()))
+
+
+def _types_in(given: Any) -> set[Any]:
+    """Return the types of arrays in a structure, apart from bool."""
+    found = {x.dtype for x in nest.flatten(given) if isinstance(x, jax.Array | np.ndarray)}
+    return found - {np.dtype(bool)}
+
+
 def _of_one_type(given: Any) -> Any:
-    dtypes = {x.dtype for x in nest.flatten(given) if isinstance(x, jax.Array | np.ndarray)}
-    dtypes.discard(np.dtype(bool))
+    dtypes = _types_in(given)
     if len(dtypes) < 2:
         return given
     common = promoted_type(*dtypes)

@@ -12,10 +12,11 @@ import numpy as np
 from jaxvars.control import loops as _loops
 from jaxvars.control import maps as _maps
 from jaxvars.tf import nest
+from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.control.branches import arrays_of
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.functions.arguments import is_spec
-from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
+from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
@@ -212,6 +213,8 @@ def _fold(name: str, summary: str, *, reverse: bool) -> Callable[..., Any]:
         swap_memory: bool = False,
         name: str | None = None,
     ) -> Any:
+        if initializer is not None and executing_eagerly():
+            initializer, elems = _fold_first(fn, initializer, elems, reverse)
         return _wrap(_scan_rows(fn, elems, initializer, reverse=reverse)[0], back_prop)
 
     fold.__name__ = fold.__qualname__ = name
@@ -221,6 +224,19 @@ def _fold(name: str, summary: str, *, reverse: bool) -> Callable[..., Any]:
 
 foldl = _fold("foldl", "from the first on", reverse=False)
 foldr = _fold("foldr", "from the last on", reverse=True)
+
+
+def _fold_first(fn: Any, initializer: Any, elems: Any, reverse: bool) -> tuple[Any, Any]:
+    """Return a first value and the rows to go on with: `fn` is given a number of Python itself."""
+    rows, size = _take_rows(elems)
+    if not callable(fn) or all(map(is_tensor_like, nest.flatten(initializer))):
+        return initializer, elems
+    if not size:
+        return initializer, elems
+    at, rest = (-1, slice(-1)) if reverse else (0, slice(1, None))
+    made = fn(initializer, wrap(nest.map_structure(lambda x: x[at], rows)))
+    nest.assert_same_structure(initializer, made, check_types=False)
+    return made, nest.map_structure(lambda x: x[rest], rows)
 
 
 def _scan_rows(fn: Any, elems: Any, initializer: Any, *, reverse: bool) -> tuple[Any, Any]:

@@ -2,11 +2,12 @@
 
 Rules this file keeps:
 - results have the types that TensorFlow gives: integers divide to float64, `floordiv` rounds down;
-- integers that are divided by zero are refused when that is seen: outside of compiled functions.
+- integers that are divided by zero are refused, in compiled functions when they run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.scaling import reads_nothing
+from jaxvars.core.checks import require
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import flat, floor, magnitude
 from jaxvars.tf.registry.rows import Refused, format_shape, op
@@ -21,6 +23,7 @@ from jaxvars.tf.tensors.convert import (
     dtype_of,
     is_tensor_like,
     is_text,
+    mixed_error,
     pair,
     string_array,
     to_array,
@@ -46,7 +49,8 @@ def pair_hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     return pair(Tensor(a), Tensor(to_array(y, hint=dtype_of(a))), op)
 
 
-def _pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
+def pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
+    """Return two operands of a division as arrays; raise TypeError when their types differ."""
     if type(x) is Tensor and type(y) in (int, float) and x._array.dtype.kind in "fc":
         return x._array, np.asarray(y, x._array.dtype)  # the common case, in a hurry
     a = to_array(x, hint=dtype_of(to_array(y)) if is_tensor_like(y) else None)
@@ -94,7 +98,7 @@ def multiply(x: Array, y: Array) -> Array:
     return jnp.multiply(x, y)
 
 
-@op("math.divide", "x y", op="RealDiv", same=True, text=True, pairing=_pair_up, aliases=("divide",))
+@op("math.divide", "x y", op="RealDiv", same=True, text=True, pairing=pair_up, aliases=("divide",))
 def divide(x: Array, y: Array) -> Array:
     """Divide; integers become floats.
 
@@ -104,7 +108,7 @@ def divide(x: Array, y: Array) -> Array:
 
 
 @op(
-    "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=_pair_up,
+    "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=pair_up,
     aliases=("truediv",), example="tf.constant([4, 5], tf.int8), 3",
 )  # fmt: skip
 def truediv(x: Array, y: Array) -> Array:
@@ -120,10 +124,7 @@ def realdiv(x: Array, y: Array) -> Array:
 
 @op("math.floordiv", "x y", op="FloorDiv", same=True, kinds=_ORDERED, example="i(6), 3")
 def floordiv(x: Array, y: Array) -> Array:
-    """Divide, and round down.
-
-    Differs from TensorFlow: In a compiled function, integers divided by zero are not refused.
-    """
+    """Divide, and round down."""
     if x.dtype.kind in "iu":
         _refuse_zero(y)
         return jnp.floor_divide(x, y)
@@ -135,8 +136,6 @@ def floormod(x: Array, y: Array) -> Array:
     """Return the rest of a division that rounds down: of the sign of `y`.
 
     Example: `tf.math.floormod(i(6), -3)`.
-
-    Differs from TensorFlow: In a compiled function, integers divided by zero are not refused.
     """
     if x.dtype.kind in "iu":
         _refuse_zero(y)
@@ -145,10 +144,7 @@ def floormod(x: Array, y: Array) -> Array:
 
 @op("truncatediv", "x y", op="TruncateDiv", same=True, kinds=_ORDERED, example="i(6), -3")
 def truncatediv(x: Array, y: Array) -> Array:
-    """Divide, and round towards zero.
-
-    Differs from TensorFlow: In a compiled function, integers divided by zero are not refused.
-    """
+    """Divide, and round towards zero."""
     if x.dtype.kind not in "iu":
         return flat(jnp.trunc(jnp.divide(x, y)))
     _refuse_zero(y)
@@ -157,32 +153,31 @@ def truncatediv(x: Array, y: Array) -> Array:
 
 @op("truncatemod", "x y", op="TruncateMod", same=True, kinds=_ORDERED, example="i(6), -3")
 def truncatemod(x: Array, y: Array) -> Array:
-    """Return the rest of a division that rounds towards zero: of the sign of `x`.
-
-    Differs from TensorFlow: In a compiled function, integers divided by zero are not refused.
-    """
+    """Return the rest of a division that rounds towards zero: of the sign of `x`."""
     if x.dtype.kind in "iu":
         _refuse_zero(y)
     return jnp.fmod(x, y)
 
 
 def _refuse_zero(divisor: Array) -> None:
-    if type(divisor) is np.ndarray and not divisor.ndim:
-        is_zero = not divisor.item()  # a number of Python, or a size
-    else:
-        is_zero = not context.is_tracer(divisor) and not np.asarray(divisor).all()
-    if is_zero:
-        raise ValueError("Integer division by zero")
+    if type(divisor) is np.ndarray and not divisor.ndim and divisor.item():
+        return  # a number of Python, or a size
+    _require(divisor, lambda y: y != 0, "Integer division by zero")
+
+
+def _require(y: Array, is_good: Callable[[Array], Array], message: str) -> None:
+    """Raise unless all of `y` is good: now if it is known, else when the program runs."""
+    if context.is_tracer(y):
+        require(is_good(y), message)
+    elif not np.all(is_good(np.asarray(y))):
+        raise ValueError(message)
 
 
 @op("math.pow", "x y", same=True, kinds=_NUMBERS, aliases=("pow",), example="p(2, 3), r(3)")
 def pow_(x: Array, y: Array) -> Array:
-    """Raise to a power, element by element.
-
-    Differs from TensorFlow: In a compiled function, negative powers of integers are not refused.
-    """
-    if x.dtype.kind in "iu" and not context.is_tracer(y) and (np.asarray(y) < 0).any():
-        raise ValueError("Integers to negative integer powers are not allowed")
+    """Raise to a power, element by element."""
+    if x.dtype.kind in "iu":
+        _require(y, lambda y: y >= 0, "Integers to negative integer powers are not allowed")
     return _power(x, y)
 
 
@@ -342,8 +337,20 @@ def logical_not(x: Array) -> Array:
     return jnp.logical_not(x)
 
 
+def _pair_matrices(a: Any, b: Any, op: str) -> tuple[Array, Array]:
+    """Return two matrices as arrays: of two types if their product has a third, or one of them."""
+    if is_tensor_like(a) and is_tensor_like(b):
+        x, y = to_array(a), to_array(b)
+        if {x.dtype.name, y.dtype.name} in _MIXED:
+            return x, y
+    return pair_hinted(a, b, op)
+
+
+_MIXED = ({"int8", "uint8"}, {"bfloat16", "float32"})
+
+
 @op(
-    "matmul", "a b", op="MatMul", same=True, kinds="float complex int", pairing=pair_hinted,
+    "matmul", "a b", op="MatMul", same=True, kinds="float complex int", pairing=_pair_matrices,
     aliases=("linalg.matmul",), example="r(2, 3), r(3, 2)",
 )  # fmt: skip
 def matmul(
@@ -362,6 +369,8 @@ def matmul(
             f"Matrix size-incompatible: In[0]: {format_shape(a)}, In[1]: {format_shape(b)}"
         )
     wanted = None if output_type is None else as_dtype(output_type).dtype
+    if wanted is None and a.dtype != b.dtype and a.dtype.kind in "iu":
+        raise mixed_error("MatMul", 1, dtype_of(a), dtype_of(b))
     return jnp.matmul(a, b, preferred_element_type=wanted)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from jaxvars.tf.math.basic import pair_up
 from jaxvars.tf.math.slopes import choose
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.dtypes import divisible
@@ -53,7 +54,10 @@ def _unless_zero(x: Array, y: Array, of: Callable[[Array, Array], Array]) -> Arr
     return jnp.where(zero, 0, of(x, jnp.where(zero, 1, y))).astype(x.dtype)
 
 
-@op("math.divide_no_nan", "x y", op="DivNoNan", same=True, kinds="float complex int")
+@op(
+    "math.divide_no_nan", "x y", op="DivNoNan", same=True, kinds="float complex int",
+    pairing=pair_up,
+)  # fmt: skip
 @jax.jit
 def divide_no_nan(x: Array, y: Array) -> Array:
     """Return x / y, and 0 where y is 0.

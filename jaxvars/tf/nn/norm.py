@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.math.pairs import maximum
+from jaxvars.tf.math.reduce import reduce_mean
 from jaxvars.tf.math.slopes import inverse_root
 from jaxvars.tf.nn.shapes import layout
 from jaxvars.tf.registry.rows import axes_of, format_shape, op
@@ -21,9 +22,13 @@ from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- moments
-@op("nn.moments", "x", kinds="float", example="r(2, 3), axes=[0]")
+@op("nn.moments", "x", kinds="float complex int", example="r(2, 3), axes=[0]")
 def moments(x: Array, axes: Any, shift: Any = None, keepdims: Any = False) -> tuple[Array, Array]:
-    """Return the mean and the variance along axes."""
+    """Return the mean and the variance along axes; of integers, integers."""
+    if x.dtype.kind in "iu":
+        mean = reduce_mean.__wrapped__(x, axes, keepdims=True)
+        variance = reduce_mean.__wrapped__(jnp.square(x - mean), axes, keepdims)
+        return (mean if keepdims else jnp.squeeze(mean, axes_of(axes))), variance
     return _mean_and_variance(x, None, axes_of(axes), bool(keepdims))
 
 
@@ -50,7 +55,8 @@ def _mean_and_variance(x: Array, weights: Array, where: Any, keepdims: bool) -> 
             _average, jnp.broadcast_to(weights.astype(wide.dtype), sizes), where
         )
     mean = average(wide)
-    variance = average(jnp.square(wide - jax.lax.stop_gradient(mean)))
+    away = wide - jax.lax.stop_gradient(mean)
+    variance = average(away * jnp.conj(away) if x.dtype.kind == "c" else jnp.square(away))
     if not keepdims:
         mean, variance = jnp.squeeze(mean, where), jnp.squeeze(variance, where)
     return mean.astype(x.dtype), variance.astype(x.dtype)

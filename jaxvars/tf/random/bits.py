@@ -228,6 +228,8 @@ def truncated_normal(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) 
     size = 2 if np.dtype(dtype).itemsize == 8 else 4
     count = math.prod(shape)
     is_open = not isinstance(count, int)
+    if not is_open and not count:
+        return jnp.zeros(shape, dtype)
     index = jnp.arange(count if is_open else -(-count // size), dtype=jnp.uint32)
     groups = index // size if is_open else index
     counter = _plus(start[2:], groups * np.uint32(size * SKIP // 4))

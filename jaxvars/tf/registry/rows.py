@@ -23,7 +23,7 @@ import ast
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set, ValuesView
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, ParamSpec, Protocol, cast, final
@@ -33,6 +33,7 @@ import numpy as np
 
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import JaxvarsError
+from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
@@ -349,7 +350,9 @@ def _write_rows_code(row: Row) -> list[str]:
 
 
 def _to_list(values: Any, op: str, same: bool) -> list[Array]:
-    if isinstance(values, Tensor) or not isinstance(values, list | tuple):
+    if isinstance(values, Iterator | Set | ValuesView):
+        values = list(values)
+    elif isinstance(values, Tensor) or not isinstance(values, list | tuple):
         values = list(Tensor(_convert.to_array(values)))
     return _convert.match_dtypes(values, op) if same else list(map(_convert.to_array, values))
 
@@ -359,6 +362,11 @@ def _check_dtype(array: Array, row: Row, op: str) -> Any:
     dtype = _convert.dtype_of(array)
     kinds = row.kinds.split() or ["float", "complex", "int", "bool"]
     if not any(_KINDS[kind](dtype) for kind in kinds):
+        if is_boxing():  # TensorFlow's class in a function
+            raise TypeError(
+                f"Value passed to {op} has DataType {dtype.name} not in list of allowed values: "
+                f"{', '.join(kinds)}"
+            )
         raise refused(
             f"Value for attr 'T' of {dtype.name} is not in the list of allowed values: "
             f"{', '.join(kinds)} [Op:{op}] name: "
@@ -373,6 +381,8 @@ def _translate_error(error: Exception, op: str, operands: tuple[Array, ...]) -> 
     if isinstance(error, jax.errors.UnexpectedTracerError):
         return TypeError(OUT_OF_SCOPE)
     message = str(error)
+    if isinstance(error, TypeError) and message.startswith(("Cannot convert ", "Input #")):
+        return error  # of `tensors/convert.py`, before there is an operation
     if operands and not _broadcast(*operands):
         message = "Incompatible shapes: {} vs. {}".format(*map(format_shape, operands))
     return refused(f"{message} [Op:{op}] name: ")

@@ -10,6 +10,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import jax
@@ -18,6 +19,7 @@ import numpy as np
 
 from jaxvars.tensors.array_like import BOXES, ArrayProxy
 from jaxvars.tensors.tensor import refuse_masked
+from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.python_values import (
@@ -133,6 +135,11 @@ def match_dtypes(values: Sequence[Any], op: str) -> list[Array]:
     """Return some operands as arrays of one type: that of the first tensor, or of the first."""
     first = next((value for value in values if is_tensor_like(value)), None)
     wanted = None if first is None else to_array(first)
+    is_plain = first is None and not _holds_tensors(values)
+    if is_plain and op == "Pack" and not all(isinstance(x, np.ndarray) for x in values):
+        with suppress(TypeError, ValueError):  # the type of all the numbers, as of one list
+            dtype = dtype_of(to_array(list(values)))
+            return [to_array(value, dtype) for value in values]
     arrays: list[Array] = []
     for i, value in enumerate(values):
         array = to_array(value) if wanted is None else _operand(value, wanted)
@@ -143,8 +150,13 @@ def match_dtypes(values: Sequence[Any], op: str) -> list[Array]:
     return arrays
 
 
-def mixed_error(op: str, number: int, wanted: DType, got: DType) -> InvalidArgumentError:
-    """Return the error that says that the types of two operands differ."""
+def mixed_error(op: str, number: int, wanted: DType, got: DType) -> Exception:
+    """Return the error that says that the types of two operands differ: in a function TypeError."""
+    if is_boxing():
+        return TypeError(
+            f"Input #{number} of {op!r} Op has type {got.name} that does not match type "
+            f"{wanted.name} of the others. Write tf.cast(x, tf.{wanted.name})."
+        )
     return InvalidArgumentError(
         message=f"cannot compute {op} as input #{number}(zero-based) was expected to be a "
         f"{c_name(wanted)} tensor but is a {c_name(got)} tensor [Op:{op}] name: "

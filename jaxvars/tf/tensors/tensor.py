@@ -127,7 +127,8 @@ class TensorLike:
 class Tensor(TensorLike):
     """An array that does not change; made by `tf.constant` and by operations.
 
-    Differs from TensorFlow: it stands for a `jax.Array`, which `jnp.asarray` returns.
+    Differs from TensorFlow: it stands for a `jax.Array`, which `jnp.asarray` returns. `memoryview`
+    takes it from Python 3.12 on; before, `memoryview(x.numpy())`.
     """
 
     __slots__ = ("__weakref__", "_array", "_name", "_part")

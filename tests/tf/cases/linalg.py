@@ -26,7 +26,8 @@ eigvals: p(2, 2) | tf.constant([[2.0, 1.0], [1.0, 3.0]]) | r(2, 3)
 eigvalsh: r(3, 3) | [[2.0, 9.0], [1.0, 3.0]] | z(2, 2)
 expm: r(2, 2, 2) | r(0, 0) | i(2, 2)
 global_norm: [r(2), None, r(2, 3)] | [None] | r(2)
-inv: r(2, 3, 3) | [[1.0, 2.0], [2.0, 4.0]] | z(2, 2), adjoint=True | r(2, 3) | i(2, 2)
+inv: r(2, 3, 3) | [[1.0, 2.0], [2.0, 4.0]] | z(2, 2), adjoint=True | r(2, 3) | i(2, 2) |
+    tf.constant([[2, 1], [1, 3]], 'float16')
 logdet: tf.linalg.diag(p(2, 3)) | [[2.0, 1.0], [1.0, 2.0]] | r(2, 3)
 logm: z(2, 2) | z(2, 2, 2) | r(2, 2)
 lstsq: r(3, 2), r(3, 1) | r(2, 3), r(2, 1), l2_regularizer=0.5 | r(3, 2), r(3, 1), fast=False |
@@ -44,7 +45,7 @@ norm: = norm(r(2, 3), axis=1) | = norm(r(2, 3), ord=1, axis=[0, 1]) |
     = norm(r(2, 3), 3, [0, 1]) | = norm(r(2, 3), 'fro', [0, 1]) | = norm(r(3), np.inf)
 normalize: r(2, 3), axis=1 | r(3), ord=1 | [0.0, 0.0]
 pinv: r(2, 3) | [[1.0, 2.0], [2.0, 4.0]] | i(2, 2)
-qr: r(3, 2) | r(2, 3), full_matrices=True | r(2)
+qr: r(3, 2) | r(2, 3), full_matrices=True | r(2) | tf.constant([[2, 1], [1, 3]], 'float16')
 set_diag: r(2, 2, 3), r(2, 2) | i(2, 3), [7, 8, 9] | i(2, 3), [[8, 9], [7, 0]], k=(0, 1)
 slogdet: r(3, 3) | [[0.0, 1.0], [0.0, 0.0]] | z(2, 2)
 solve: r(3, 3), r(3, 2) | [[1.0, 2.0], [2.0, 4.0]], r(2, 1) | z(2, 2), z(2, 1), adjoint=True |

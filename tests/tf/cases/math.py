@@ -8,7 +8,8 @@ accumulate_n: [r(2, 3), r(2, 3), r(2, 3)] | [i(2)] | [r(2), r(3)]
 acos: r(2, 3) * 0.3 | [-1.0, 0.0, 1.0, 2.0] | 1
 acosh: p(2, 3) + 1.0 | [1.0, 0.5, inf] | z(2)
 add: r(2, 3), r(3) | i(4), 2 | r(0), 1.0 | ['a', 'b'], 'c' | b(2), b(2) | r(2), r(3) | r(2), i(2)
-add_n: = add_n([r(2), r(2), r(2)]) | = add_n([i(3)]) | = add_n([r(2), r(3)])
+add_n: = add_n([r(2), r(2), r(2)]) | = add_n([i(3)]) | = add_n([r(2), r(3)]) |
+    = add_n(x for x in [r(2), r(2)]) | = add_n({1.0, 2.0})
 angle: z(2, 3) | r(3) | i(2)
 approx_max_k: r(2, 3), 2 | r(4), 1 | i(4), 2
 argmax: r(2, 3), axis=1 | [[1, 3, 3]], -1, np.int32 | [nan, 1.0, 2.0] | r(0, 3) | r(2), axis=1
@@ -34,7 +35,8 @@ cumsum: r(2, 3), axis=1 | i(4), exclusive=True, reverse=True | r(2), axis=1 | r(
 cumulative_logsumexp: r(2, 3), axis=1 | r(3), exclusive=True, reverse=True | i(4)
 digamma: p(2, 3) | [-1.5, 1.0, 20.0] | 1
 divide: r(2, 3), p(3) | i(4), 2 | 1.0, [2.0, 0.0] | i(2), 1.5
-divide_no_nan: r(2, 3), p(3) | [0.0, 1.0], 0.0 | i(3), [1, 0, 2]
+divide_no_nan: r(2, 3), p(3) | [0.0, 1.0], 0.0 | i(3), [1, 0, 2] | i(2), r(2) |
+    tf.constant([4, 5], tf.int64), i(2)
 equal: [1.0, nan], [1.0, nan] | i(2, 3), 2 | ['a', 'b'], 'a' | i(2), i(3) | b(3), True
 erf: r(2, 3) | [-inf, 0.0, 9.0] | 1
 erfc: r(2, 3) | [-inf, 0.0, 5.0] | 1

@@ -87,7 +87,8 @@ max_pool3d: r(1, 2, 2, 4, 1), 2, 2, 'VALID' | r(1, 2, 3, 2, 1), 2, 1, 'SAME' |
     r(1, 1, 2, 2, 2), [1, 2, 1], 1, 'VALID'
 max_pool_with_argmax: r(1, 4, 4, 1), 2, 2, 'VALID' | r(2, 3, 3, 2), 2, 2, 'SAME' |
     r(2, 2, 2, 1), 2, 1, 'VALID', include_batch_in_index=True
-moments: r(2, 3), axes=[0] | r(2, 3), [0, 1], keepdims=True | tf.cast(r(2, 3), 'float16'), -1
+moments: r(2, 3), axes=[0] | r(2, 3), [0, 1], keepdims=True | tf.cast(r(2, 3), 'float16'), -1 |
+    i(4), [0] | z(3), 0 | tf.cast(i(3, 2), 'int64'), 0, keepdims=True
 normalize_moments: 4.0, r(3), p(3), None | 4.0, r(3), p(3), shift=r(3) | p(2), r(2), p(2), 1.0
 pool: r(1, 4, 4, 1), [2, 2], 'AVG' | r(1, 5, 2), [2], 'MAX', strides=[2], padding='SAME' |
     r(1, 5, 1), [2], 'AVG', dilations=[2]

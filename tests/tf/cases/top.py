@@ -21,9 +21,10 @@ gather_nd: r(2, 3), [[0, 1], [1, 2]] | r(2, 3), [[1]] | r(2, 3), [[1], [2]], bat
     i(2, 2), [[0, 2]]
 identity_n: [r(2), i(1)] | [1, 2.5] | [r(0)]
 one_hot: i(3), 3 | [0, 2, -1, 5], 3, 5, 1, axis=0 | [[1]], 2, on_value=True, off_value=False |
-    [0.5], 2
+    [0.5], 2 | [], 3
 pad: r(2, 2), [[1, 0], [0, 2]], constant_values=7 | r(3), [[2, 1]], 'reflect' |
-    r(3), [[2, 3]], 'SYMMETRIC' | r(3), [[3, 0]], 'REFLECT'
+    r(3), [[2, 3]], 'SYMMETRIC' | r(3), [[3, 0]], 'REFLECT' | b(2), [[1, 1]] |
+    b(2), [[1, 0]], constant_values=True | i(2), [[1, 1]], 'CONSTANT', 1.5 | ['a'], [[1, 1]]
 parallel_stack: [r(2), r(2)] | [i(2)] | [1, 2]
 repeat: r(2, 2), 2, axis=0 | r(2, 2), [1, 3], axis=-1 | i(2, 2), 2
 reverse: r(2, 3), [1] | i(2, 2), [-1, 0] | r(2), 0
@@ -31,7 +32,8 @@ reverse_sequence: r(2, 3), [2, 3], seq_axis=1 | r(3, 2), [1, 3], seq_axis=0, bat
     r(2, 3), [1], 1
 roll: r(5), 2, 0 | i(2, 3), [1, -1], [0, 1] | r(4), [1, 2], [0, 0]
 scatter_nd: [[1], [3], [1]], r(3), [4] | [[0, 1]], r(1, 2), [2, 2, 2] | [[4]], r(1), [4] |
-    [[0]], r(2), [3]
+    [[0]], r(2), [3] | [[2], [0], [2]], [False, True, True], [4] |
+    [[0], [2], [0]], ['a', 'b', 'c'], [3]
 searchsorted: [1.0, 3.0, 5.0], r(4) | [[1, 3], [2, 4]], [[3, 0], [2, 9]], side='right' |
     [1, 2], [2], out_type=tf.int64 | [[1, 2]], [1]
 sequence_mask: i(3), 4 | [[1, 3], [0, 2]] | [2, 5], 3, dtype=tf.float32
@@ -42,7 +44,8 @@ space_to_batch: r(1, 2, 3, 1), [2, 2], [[0, 0], [1, 0]] | i(1, 4), [2], [[0, 0]]
     r(1, 3, 1), [2], [[0, 0]]
 split: r(4, 2), 2 | r(2, 5), [1, -1, 2], axis=1 | i(3), [3, 0], -1 | r(4), 3 | r(4), [1, 2]
 squeeze: r(1, 2, 1) | i(1, 2, 1), [-1] | r(2, 1), 0
-stack: [r(2), r(2)], axis=1 | [1, 2, 3] | [r(2), r(3)]
+stack: [r(2), r(2)], axis=1 | [1, 2, 3] | [r(2), r(3)] | [1, 2.0] | [[1], [np.float32(2.5)]] |
+    [1, 2**40] | [] | [[1, 2], [3]] | [True, 1]
 strided_slice: r(3, 4), [0, 1], [3, 4], [2, 2] |
     r(3, 4), [1, 0, -1], [0, 0, -3], [1, 1, -1], new_axis_mask=2, shrink_axis_mask=1 |
     i(4), [5], [9], shrink_axis_mask=1
@@ -51,7 +54,7 @@ tensor_scatter_nd_max: p(4), [[1], [0]], r(2) | i(4), [[0], [0]], [5, 6] | r(2),
 tensor_scatter_nd_min: p(4), [[1], [0]], r(2) | i(4), [[0], [0]], [5, 6] | r(2), [[0]], i(1)
 tensor_scatter_nd_sub: r(4), [[1], [1]], r(2) | i(2, 2), [[1]], [[5, 6]] | r(2), [[-1]], r(1)
 tensor_scatter_nd_update: r(4), [[1], [3]], r(2) | i(2, 2), [[1]], [[5, 6]] |
-    r(2, 2), [[0, 2]], r(1)
+    r(2, 2), [[0, 2]], r(1) | ['a', 'b'], [[1]], ['c']
 tile: r(2, 1), [1, 3] | i(2), [0] | r(2, 1), [2]
 transpose: r(2, 3) | r(2, 1, 3), perm=[1, 2, 0] | z(2, 2), conjugate=True | r(2, 2), [0, 0]
 unique: [1, 1, 2, 4, 2, 0] | ['b', 'a', 'b'], tf.int64 | [[1, 2]]
@@ -119,5 +122,9 @@ truncatemod: i(6), -3 | r(3), p(3) | 7, -2
 PRODUCTS = """
 matmul: r(2, 3), r(3, 2) | r(2, 2, 3), r(4, 3), transpose_b=True |
     z(2, 3), z(2, 3), adjoint_a=True | i(2, 3), i(3, 2) | r(2, 3), r(2, 3) | r(3), r(3, 3) |
-    r(0, 3), r(3, 2) | r(2, 2), r(2, 2), transpose_a=True, adjoint_a=True
+    r(0, 3), r(3, 2) | r(2, 2), r(2, 2), transpose_a=True, adjoint_a=True |
+    i(2, 2), tf.ones([2, 2], 'int8') |
+    tf.constant([[-128]], 'int8'), tf.constant([[255]], 'uint8'), output_type=tf.int32 |
+    tf.constant([[1]], 'int8'), tf.constant([[2]], 'uint8') |
+    tf.constant([[2.0]], 'bfloat16'), r(1, 2)
 """

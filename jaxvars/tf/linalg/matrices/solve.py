@@ -76,10 +76,16 @@ def inv(input: Array, adjoint: bool = False) -> Array:
     Differs from TensorFlow: In a compiled function, a matrix without inverse is not refused.
     """
     check_square(input)
-    eye = jnp.broadcast_to(jnp.eye(input.shape[-1], dtype=input.dtype), input.shape)
-    made, singular = try_solve(input, eye, bool(adjoint))
+    wide = widen_half(input)
+    eye = jnp.broadcast_to(jnp.eye(input.shape[-1], dtype=wide.dtype), input.shape)
+    made, singular = try_solve(wide, eye, bool(adjoint))
     refuse_singular(singular)
-    return made
+    return made.astype(input.dtype)
+
+
+def widen_half(x: Array) -> Array:
+    """Return float16 as float32, which the algorithms take."""
+    return x.astype(jnp.float32) if x.dtype.name == "float16" else x
 
 
 @op("linalg.solve", "matrix rhs", op="MatrixSolve", same=True, kinds=_INEXACT)

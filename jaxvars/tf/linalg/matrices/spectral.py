@@ -18,7 +18,7 @@ import numpy as np
 from jax.scipy.linalg import expm
 
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
-from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square
+from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square, widen_half
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -42,7 +42,8 @@ class Qr(NamedTuple):
 def qr(input: Array, full_matrices: bool = False) -> Qr:
     """Return orthonormal columns and an upper triangle, whose product is the matrix."""
     check_matrix(input)
-    return Qr(*jnp.linalg.qr(input, mode="complete" if full_matrices else "reduced"))
+    made = jnp.linalg.qr(widen_half(input), mode="complete" if full_matrices else "reduced")
+    return Qr(*(part.astype(input.dtype) for part in made))
 
 
 @op("linalg.svd", "tensor", op="Svd", kinds=_INEXACT)
