@@ -88,8 +88,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(__name__.rpartition(".")[0])
     if name == "v1":
         raise AttributeError(
-            "jaxvars.tf has no tf.compat.v1: TensorFlow 1 is not here. Write it with tf.function; "
-            "most names of v1 are there without compat.v1."
+            "jaxvars.tf has no tf.compat.v1: TensorFlow 1 is not here. Most names are there "
+            "without compat.v1; tf.Session, tf.placeholder and others say what to write instead."
         )
     raise AttributeError(f"tf.compat has no attribute {name!r}.")
 

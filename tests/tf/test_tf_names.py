@@ -9,12 +9,14 @@ import inspect
 import itertools
 import logging
 import pickle
+import re
 import types
 
 import pytest
 
 from jaxvars import tf
 from jaxvars.tf import raw_ops
+from jaxvars.tf.registry.absent import WHY
 
 WIDE = tf.TensorShape([None, 2])
 SLICES = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]))
@@ -104,6 +106,29 @@ def test_a_tuple_of_tensors():
 def test_what_is_absent_says_why(name):
     with pytest.raises(AttributeError, match=rf"no tf\.{name}: "):
         getattr(tf, name)
+
+
+INSTEAD = {
+    "tpu": r"tf\.distribute\.MirroredStrategy\(\) uses all", "get_variable": r"tf\.Module",
+    "layers": r"tf\.keras\.layers", "placeholder": r"tf\.TensorSpec",
+    "global_variables_initializer": "leave it out", "estimator": r"tf\.keras\.Model",
+    "contrib": r"tf\.keras", "Session": r"@tf\.function", "app.flags": "argparse",
+    "logging": r"tf\.get_logger\(\)", "compat.v1": "without compat.v1",
+    "distribute.experimental.ParameterServerStrategy": "MultiWorkerMirroredStrategy",
+    "train.AdamOptimizer": r"tf\.keras\.optimizers\.Adam", "train.Saver": r"tf\.train\.Checkpoint",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_what_tensorflow_1_had_says_what_to_write_instead(name):
+    with pytest.raises(AttributeError, match=INSTEAD[name]):
+        functools.reduce(getattr, name.split("."), tf)
+
+
+def test_what_is_named_as_a_cure_is_there():
+    cures = re.findall(r"tf\.[\w.]*\w", " ".join(WHY.values()))
+    for cure in {*cures, "tf.keras.optimizers.RMSprop", "tf.keras.optimizers.Ftrl"}:
+        functools.reduce(getattr, cure.split(".")[1:], tf)
 
 
 def test_the_smallest_are_found_too():

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import types
 from contextlib import ExitStack
-from typing import final
+from typing import Any, final
 
 from jaxvars.parallel import strategies as _core
 from jaxvars.parallel.strategies import InputContext as InputContext
@@ -148,13 +148,6 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
         _SET.enter_context(strategy.scope())
 
 
-experimental = types.SimpleNamespace(
-    MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
-    CollectiveCommunication=_strategy.CommunicationImplementation,
-    CommunicationImplementation=_strategy.CommunicationImplementation,
-    CommunicationOptions=_strategy.CommunicationOptions,
-)
-
 _ELSEWHERE = {
     **dict.fromkeys(
         ["TPUStrategy", "ParameterServerStrategy"],
@@ -173,3 +166,19 @@ _ELSEWHERE = {
 
 
 __getattr__, __dir__ = namespace(__name__, _ELSEWHERE)
+
+
+@final
+class _Experimental(types.SimpleNamespace):
+    def __getattr__(self, name: str) -> Any:
+        """Say what to write instead of a name that is not here."""
+        why = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"tf.distribute.experimental has no attribute {name!r}{why}.")
+
+
+experimental = _Experimental(
+    MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
+    CollectiveCommunication=_strategy.CommunicationImplementation,
+    CommunicationImplementation=_strategy.CommunicationImplementation,
+    CommunicationOptions=_strategy.CommunicationOptions,
+)

@@ -7,10 +7,47 @@ _FIXED = (
     "Dataset.padded_batch does, and use a mask."
 )
 _GRAPHS = "TensorFlow's graphs and sessions are not here. Write it with tf.function."
-_V1 = "TensorFlow 1 is not here. Write it with tf.function."
+_STARTED = "variables have their values from the start: leave it out."
+_NAMED = "make a tf.Variable(value, name=...) once, and keep it on a tf.Module."
+_FIT = "use tf.keras.Model with fit, evaluate and predict, or a loop around a @tf.function."
+_FLAGS = "use Python's argparse, or absl.flags and absl.app.run of the package absl-py."
+_OPTIONS = "use tf.config.set_visible_devices, tf.config.threading and the like."
 
 WHY = {
-    **dict.fromkeys(["contrib", "Session", "placeholder", "get_variable", "layers"], _V1),
+    **dict.fromkeys(
+        ["Session", "InteractiveSession"],
+        "operations run at once. Call a @tf.function where TensorFlow 1 has session.run.",
+    ),
+    **dict.fromkeys(
+        ["placeholder", "sparse_placeholder"],
+        "write a @tf.function, and give it the tensor as an argument; its input_signature takes "
+        "tf.TensorSpec(shape, dtype).",
+    ),
+    **dict.fromkeys(["get_variable", "variable_scope", "get_local_variable"], _NAMED),
+    **dict.fromkeys(
+        ["global_variables_initializer", "local_variables_initializer",
+         "initialize_all_variables", "tables_initializer"], _STARTED,
+    ),
+    **dict.fromkeys(
+        ["global_variables", "trainable_variables"],
+        "a tf.Module knows its own: module.variables, module.trainable_variables.",
+    ),
+    "layers": "use tf.keras.layers, with the package keras, or write each layer as a tf.Module.",
+    "estimator": _FIT,
+    "contrib": "its parts that stayed are in tf itself, in tf.keras, or packages of their own.",
+    **dict.fromkeys(["app", "flags"], _FLAGS),
+    "logging": "use tf.get_logger(), or Python's logging.",
+    "gfile": "use tf.io.gfile.",
+    **dict.fromkeys(["ConfigProto", "GPUOptions"], _OPTIONS),
+    **dict.fromkeys(
+        ["get_default_graph", "reset_default_graph"],
+        "operations run at once, and each tf.function has a graph: "
+        "f.get_concrete_function(...).graph.",
+    ),
+    "enable_eager_execution": "operations run at once: leave it out.",
+    "set_random_seed": "use tf.random.set_seed.",
+    "assign": "use v.assign(value).",
+    "log": "use tf.math.log.",
     **dict.fromkeys(
         ["ragged", "RaggedTensor", "RaggedTensorSpec", "ragged_fill_empty_rows",
          "ragged_fill_empty_rows_grad"], _FIXED,
@@ -22,8 +59,8 @@ WHY = {
     "tf.nn.embedding_lookup, tf.searchsorted for buckets, tf.concat.",
     "lite": "it makes files for TensorFlow Lite. tf.saved_model.save writes a program that "
     "jaxvars loads anywhere; jax.export writes StableHLO, from which other tools convert.",
-    "tpu": "TPUs are devices of JAX: tf.config.list_physical_devices('TPU'), and tf.distribute or "
-    "jv.Mesh for more than one.",
+    "tpu": "TPUs are devices of JAX, and need no initialization: "
+    "tf.config.list_physical_devices('TPU') lists them, tf.distribute.MirroredStrategy() uses all.",
     "xla": "everything is compiled by XLA: @tf.function is enough.",
     "mlir": "f.experimental_get_compiler_ir(...)('hlo') returns a function's StableHLO, as MLIR.",
     "dtensor": "tensors on meshes are those of JAX: jax.make_mesh and jax.sharding, or "
