@@ -149,6 +149,20 @@ def test_reduce_retracing_leaves_sizes_open_once_they_differ():
     assert seen[2:] == [(2,)]  # another number is another signature
 
 
+def test_reduce_retracing_leaves_all_sizes_of_another_rank_open():
+    seen = []
+
+    @tf.function(reduce_retracing=True)
+    def f(x):
+        seen.append(tuple(x.shape))
+        return tf.reduce_sum(x, axis=-1)
+
+    for shape in [(1,), (2,), (3,), (1, 1), (2, 2), (2, 2, 2), (3, 3, 3), (4,)]:
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        assert f(tf.constant(x)).numpy().tolist() == x.sum(-1).tolist()
+    assert seen == [(1,), (None,), (None, None), (None, None, None)]
+
+
 def test_a_concrete_function_with_open_sizes_serves_calls_of_its_function():
     seen = []
 

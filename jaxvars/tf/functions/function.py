@@ -425,7 +425,9 @@ def function(
     for each, too, and so is one that is given a size of 0, or sizes of one place in a shape that
     are equal in one call and not in another. A tensor of strings is traced for each value. An `if`
     on a tensor whose value is known while the function is traced (a constant, a shape) is decided
-    then; 1, 1.0 and True are different arguments.
+    then; 1, 1.0 and True are different arguments, and so are 0.0 and -0.0. A Variable that is an
+    argument counts as itself: another one, even of its shape and type, is traced for, too. With
+    `reduce_retracing` each rank has a trace.
     """
 
     def decorate(func: Callable[..., Any]) -> Function:

@@ -35,14 +35,11 @@ class Kind(NamedTuple):
         )
 
     def join(self, other: Kind) -> Kind | None:
-        """Return the kind of both, None if there is none."""
-        if self.rest != other.rest or list(map(len, self.shapes)) != list(map(len, other.shapes)):
+        """Return the kind of both, with the ranks of the other one; None if there is none."""
+        if self.rest != other.rest:
             return None
         pairs = zip(self.shapes, other.shapes, strict=True)
-        shapes = tuple(
-            tuple(m if m == n else None for m, n in zip(a, b, strict=True)) for a, b in pairs
-        )
-        return Kind(self.rest, shapes)
+        return Kind(self.rest, tuple(_join_sizes(a, b) for a, b in pairs))
 
     @property
     def axes(self) -> Axes:
@@ -53,6 +50,13 @@ class Kind(NamedTuple):
     def openness(self) -> int:
         """How many sizes are open."""
         return sum(map(sum, self.axes))
+
+
+def _join_sizes(old: Sizes, new: Sizes) -> Sizes:
+    """Return sizes with those open that have differed: all of them, where the ranks have."""
+    if len(old) != len(new):
+        return (None,) * len(new)
+    return tuple(m if m == n else None for m, n in zip(old, new, strict=True))
 
 
 def kind_of(key: Any) -> Kind:
