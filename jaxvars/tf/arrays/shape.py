@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.symbolic.specialize import is_open
+from jaxvars.tf.arrays.sizes import not_negative
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -51,7 +52,7 @@ def tile(input: Array, multiples: Any) -> Array:
             f"Expected multiples argument to be a vector of length {input.ndim} but got length "
             f"{len(counts)}"
         )
-    return space_of(input).tile(input, counts)
+    return space_of(input).tile(input, not_negative(counts))
 
 
 @op("repeat", "input", text=True, example="r(2, 2), 2, axis=0")

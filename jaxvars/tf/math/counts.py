@@ -93,6 +93,8 @@ def confusion_matrix(
     Differs from TensorFlow: In a compiled function, num_classes must be given.
     """
     labels, predictions = _of_same_rank(labels, predictions)
+    if labels.shape != predictions.shape:
+        raise ValueError(f"Shapes of all inputs must match: {labels.shape}, {predictions.shape}")
     classes = _number(num_classes)
     _check_labels({"labels": labels, "predictions": predictions}, classes)
     if classes is None:

@@ -19,6 +19,7 @@ from jax import lax
 
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype, widen
+from jaxvars.tf.tensors.static import one_int
 from jaxvars.typing import Array
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
@@ -94,7 +95,7 @@ def cumulative_logsumexp(
 
 def _place(x: Array, axis: Any, message: str) -> int:
     """Return an axis, counted from the front."""
-    number = axis if type(axis) is int else operator.index(np.asarray(axis)[()])
+    number = axis if type(axis) is int else one_int(axis, "axis")
     if not -x.ndim <= number < x.ndim:
         raise ValueError(f"{message} in the range [{-x.ndim}, {x.ndim}), but got {number}")
     return number % x.ndim

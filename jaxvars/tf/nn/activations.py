@@ -17,6 +17,7 @@ from jaxvars.tf.random.stateless import start_of
 from jaxvars.tf.random.streams import source
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.convert import to_array, to_operand
+from jaxvars.tf.tensors.static import one_int
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 from jaxvars.typing import Array
 
@@ -88,7 +89,7 @@ def crelu(features: Array, axis: int = -1) -> Array:
 @op("nn.softmax", "logits", kinds="float", aliases=("math.softmax",), example="r(2, 3)) * r(2, 3")
 def softmax(logits: Array, axis: Any = None) -> Array:
     """Return exp(x), divided so that the sum along an axis is 1."""
-    return _softmax_of(logits, -1 if axis is None else int(axis))
+    return _softmax_of(logits, -1 if axis is None else one_int(axis, "axis"))
 
 
 _softmax_of = jax.jit(jax.nn.softmax, static_argnums=1)
@@ -97,7 +98,7 @@ _softmax_of = jax.jit(jax.nn.softmax, static_argnums=1)
 @op("nn.log_softmax", "logits", kinds="float", aliases=("math.log_softmax",), example="r(2, 3)")
 def log_softmax(logits: Array, axis: Any = None) -> Array:
     """Return the logarithm of softmax."""
-    return jax.nn.log_softmax(logits, axis=-1 if axis is None else int(axis))
+    return jax.nn.log_softmax(logits, axis=-1 if axis is None else one_int(axis, "axis"))
 
 
 @op("nn.relu", "features", kinds="float int", example="r(2, 3)")

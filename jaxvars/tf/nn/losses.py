@@ -168,6 +168,11 @@ def l2_loss(t: Array) -> Array:
 @op("nn.log_poisson_loss", "targets log_input", same=True, kinds="float", example="p(4), r(4)")
 def log_poisson_loss(targets: Array, log_input: Array, compute_full_loss: Any = False) -> Array:
     """Return the loss of counts whose distribution is Poisson's, of mean exp(log_input)."""
+    if targets.shape != log_input.shape:
+        raise ValueError(
+            "`log_input` and `targets` must have the same shape, received "
+            f"({log_input.shape} vs {targets.shape})."
+        )
     return _poisson(targets, log_input, bool(compute_full_loss))
 
 

@@ -15,6 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.tf.registry.rows import Refused
+from jaxvars.tf.tensors.static import refused
 from jaxvars.typing import Array
 
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
@@ -101,7 +102,7 @@ def paddings(
             return [(0, 0)] * len(sizes)
         if padding.upper() == "SAME":
             return [_same(*axis) for axis in zip(sizes, windows, strides, strict=True)]
-        raise refused_value(f"padding must be 'SAME' or 'VALID'. Received: {padding!r}")
+        raise refused(f"padding must be 'SAME' or 'VALID'. Received: {padding!r}")
     pairs = [(int(low), int(high)) for low, high in padding]
     if len(pairs) == where.spatial:
         return pairs

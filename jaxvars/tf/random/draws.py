@@ -77,7 +77,10 @@ def sizes(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, TensorShape):
         return tuple(shape)
     if isinstance(shape, list | tuple):
-        return tuple(map(_static.as_size, _static.require_known(shape, "a shape")))
+        found = _static.ints(shape, "a shape")
+        if any(type(size) is int and size < 0 for size in found):
+            raise _static.refused(f"Dimensions of a shape must be >= 0: {list(found)}")
+        return found
     array = to_array(shape)
     if _static.is_size(array):
         return _static.ints(array, "a shape")

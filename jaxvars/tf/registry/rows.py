@@ -39,7 +39,7 @@ from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.slices import IndexedSlices
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import check_integers, refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tracing import context
 from jaxvars.tracing.direct import Direct
@@ -235,7 +235,9 @@ def _write_operation(row: Row) -> Any:
     names: dict[str, Any] = {
         "call": _call_of(row), "Tensor": Tensor, "wrap": wrap, "to_array": _convert.to_array,
         "pair": row.pairing, "alike": _convert.match_dtypes, "checked": _check_dtype,
-        "ERRORS": (TypeError, ValueError, JaxvarsError, NotImplementedError, IndexError),
+        "ERRORS": (
+            TypeError, ValueError, JaxvarsError, NotImplementedError, IndexError, ZeroDivisionError,
+        ),
         "translated": _translate_error, "row": row, "listed": _to_list, "REFUSED": Refused,
         "static": _compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
@@ -406,6 +408,7 @@ def axes_of(axis: Any) -> int | tuple[int, ...] | None:
     if axis is None or type(axis) is int:
         return axis
     given = np.asarray(axis)
+    check_integers(given)
     return int(given) if given.ndim == 0 else tuple(map(int, given))
 
 

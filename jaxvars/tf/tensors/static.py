@@ -83,7 +83,16 @@ def ints(value: Any, what: str) -> tuple[int, ...]:
     """Return a list of ints, or a single one as a list."""
     if type(value) in (list, tuple) and all(type(part) is int for part in value):
         return tuple(value)
-    return tuple(map(as_size, require_known(value, what).reshape(-1)))
+    found = require_known(value, what).reshape(-1)
+    if found.size and found.dtype.kind not in "iubO":
+        raise refused(f"{what} must be integers, but has type {found.dtype}: {value}")
+    return tuple(map(as_size, found))
+
+
+def check_integers(value: Any) -> None:
+    """Raise TypeError, as TensorFlow does for an axis, if a number or array is of floats."""
+    if isinstance(value, np.ndarray) and value.size and value.dtype.kind in "fc":
+        raise TypeError(f"Cannot convert {value.tolist()!r} to EagerTensor of dtype int32")
 
 
 def as_size(number: Any) -> int:
@@ -96,6 +105,7 @@ def one_int(value: Any, what: str) -> int:
     found = value if isinstance(value, int) else require_known(value, what)
     if not isinstance(found, int) and found.size != 1:
         raise refused(f"{what} must be a scalar, but has shape {list(found.shape)}")
+    check_integers(found)
     return int(found) if isinstance(found, int) else as_size(found.reshape(())[()])
 
 
