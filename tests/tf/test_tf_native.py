@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import jaxvars as jv
@@ -151,3 +152,12 @@ def test_the_import_leaves_pythons_numbers_as_they_are_in_jv(before, expected, s
     )  # fmt: skip
     assert found.stdout.split() == expected.split()
     assert found.stderr.count("has switched JAX's 64-bit numbers on") == said
+
+
+def test_losses_of_optax_take_tensors_and_variables():
+    x, y = tf.constant([1.0, 3.0]), np.float32([1.0, 1.0])
+    for predictions in (x, tf.Variable(x)):
+        assert jnp.asarray(optax.squared_error(predictions, y)).tolist() == [0.0, 4.0]
+        assert optax.huber_loss(predictions, tf.constant(y)).tolist() == [0.0, 1.5]
+    dtypes = {name: np.dtype(tf.zeros(1, name)) for name in ("bfloat16", "int8", "string")}
+    assert dtypes == {"bfloat16": jnp.bfloat16, "int8": np.int8, "string": np.dtype(object)}

@@ -89,6 +89,10 @@ class TensorLike:
     @abstractmethod
     def shape(self) -> TensorShape: ...
 
+    @property
+    @abstractmethod
+    def dtype(self) -> DType: ...
+
     @abstractmethod
     def numpy(self) -> Any: ...
 
@@ -103,6 +107,11 @@ class TensorLike:
     def ref(self) -> Reference:
         """Return what can be hashed in its place: a key of a dict or element of a set."""
         return Reference(self)
+
+    @property
+    def __numpy_dtype__(self) -> np.dtype:
+        """What NumPy, and with it `jnp.result_type` and optax, read as the type."""
+        return np.dtype(self.dtype.as_numpy_dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.numpy(), dtype=dtype)

@@ -26,6 +26,11 @@ from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
+_FIXED = (
+    " Its stated shape has unknown dimensions, but a variable keeps the shape of its first value, "
+    "for which programs are compiled: make another tf.Variable."
+)
+
 
 def _make_refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
     def refuse(self: Updates, other: Any) -> Any:
@@ -133,10 +138,11 @@ class Updates(TensorLike):
         array = to_array(value, self.dtype)
         shape = self.aliased._cell.aval.shape
         if array.shape != shape:
+            fixed = "" if TensorShape(self.shape).is_fully_defined() else _FIXED
             raise ValueError(
                 f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable "
                 f"shape {TensorShape(shape)}, and the assigned value shape "
-                f"{TensorShape(array.shape)} are incompatible."
+                f"{TensorShape(array.shape)} are incompatible.{fixed}"
             )
         self.aliased.assign(to_core_strings(array))
         return self._unread() if read_value else None
