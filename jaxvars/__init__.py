@@ -77,8 +77,8 @@ if _TYPE_CHECKING:  # imported when they are first used, so that `import jaxvars
         profiler,
         random,
         tensorboard,
-        tf,
     )
+    from jaxvars import tf as tf
     from jaxvars.console.progress import progress
     from jaxvars.parallel.placement import place
     from jaxvars.planning.plan import plan

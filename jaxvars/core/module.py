@@ -21,7 +21,7 @@ import math
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from inspect import getattr_static
@@ -143,7 +143,7 @@ class Module(Holder):
         """What it is called."""
         return self._name or BORDER.sub("_", type(self).__name__).lower()
 
-    def __dir__(self) -> list[str]:
+    def __dir__(self) -> Iterable[str]:
         names = super().__dir__()
         return [n for n in names if not isinstance(getattr_static(self, n, None), Absent)]
 
