@@ -58,6 +58,15 @@ INSTEAD: dict[str, dict[str, str]] = {
         "to": "jv.place, or create it in `with jv.device(...)`",
         "__jax_array__": "model.variables",
     },
+    "Function": {
+        "get_concrete_function": "fn.trace(...), which takes the same arguments",
+        **dict.fromkeys(["experimental_get_tracing_count", "tracing_count"], "fn.trace_count"),
+        "pretty_printed_concrete_signatures": "fn.traces",
+        "lower": "fn.trace(...).lower()",
+    },
+    "jaxvars.config": {
+        **dict.fromkeys(["run_functions_eagerly", "functions_run_eagerly"], "jv.config.run_eagerly")
+    },
     "Optimizer": {
         **dict.fromkeys(["step", "update"], "optimizer.apply_gradients(zip(gradients, variables))"),
         "zero_grad": "a new jv.GradientTape: it starts without gradients",

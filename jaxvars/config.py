@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import jax
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
@@ -34,6 +34,7 @@ from jaxvars.devices.device import (
     list_devices,
     set_soft_device_placement,
 )
+from jaxvars.display.lookup import missing_in
 from jaxvars.errors import DeviceError
 
 __all__ = [
@@ -93,6 +94,10 @@ class LogicalDevice:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # a checker would take any name for an attribute
+    __getattr__ = missing_in(__name__, __all__)
 
 
 # ---------------------------------------------------------------- listing

@@ -74,7 +74,7 @@ def test_an_old_name_is_answered_with_the_new_one(old):
 
 def test_get_concrete_function_is_trace():
     step = jv.compile(lambda x: x)
-    with pytest.raises(AttributeError, match="'get_concrete_function': it is `trace` here"):
+    with pytest.raises(AttributeError, match=r"'get_concrete_function'\. Use fn\.trace\(\.\.\.\)"):
         step.get_concrete_function()
 
 

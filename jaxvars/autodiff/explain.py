@@ -70,6 +70,9 @@ def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
             f"The target was computed from what {assign.name!r} held after it was assigned at "
             f"{assign.line}. {_STOPS}"
         )
+    after = tape._record.reached({id(tape._target_value(target))})[1]
+    if any(id(value) in after for value in values):
+        return "The source was computed from the target. The target comes first: gradient(y, x)."
     return (
         "No recorded operation leads from the source to the target: the path ends at a "
         "stop_gradient or a conversion to integers or to NumPy, or there never was one."

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from jaxvars.advice import instead_of
 from jaxvars.core.module import nbytes, variables_in
 from jaxvars.display.html import card
 from jaxvars.display.repr import Sketch, Table, human_bytes, type_text
@@ -21,8 +22,8 @@ _LARGE = 3000  # equations of a program whose arithmetic is not counted for a ca
 
 def no_attribute(fn: Any, name: str) -> AttributeError:
     """Return the error for an attribute that a compiled function does not have."""
-    hint = ": it is `trace` here; tf.function has both" if name == "get_concrete_function" else ""
-    return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}{hint}.")
+    hint = instead_of(name, "Function")
+    return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}.{hint}")
 
 
 def paths_from(fn: Any, arguments: Mapping[str, object]) -> dict[int, str]:

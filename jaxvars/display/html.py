@@ -28,7 +28,7 @@ _MOST_SHARDS = 64
 
 def page(body: str) -> str:
     """Return HTML as one output of a notebook."""
-    return f'<div class="jaxvars-repr" style="{_FONT}">{body}</div>'
+    return f'<div class="jaxvars-repr" style="{_FONT};padding:5px">{body}</div>'
 
 
 def card(

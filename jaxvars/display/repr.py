@@ -278,7 +278,7 @@ def _field_html(name: str, value: Any) -> str:
     elif isinstance(value, (list, tuple)):
         parts = [(f"[{i}]", part) for i, part in enumerate(value)]
     if any(isinstance(part, Shown) for _, part in parts):
-        return line("", name) + "".join(_rows(parts))
+        return card("", (), _rows(parts), name=name, opened=True)
     return line(_array_html(value) if is_array(value) else escape(value_text(value)), name)
 
 

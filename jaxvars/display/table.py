@@ -176,7 +176,9 @@ class Table(Sequence[Row]):
         yield table
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
-        style = "border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums"
+        style = (
+            "border-collapse:collapse;margin:5px;font-size:13px;font-variant-numeric:tabular-nums"
+        )
         bold, line = "font-weight:600", "1px solid rgba(127,127,127,.6)"
         title = f'<caption style="text-align:left;{bold}">{escape(self.title)}</caption>'
         head = self._format_html_row(self.columns, "th", f"border-bottom:{line}")

@@ -117,10 +117,10 @@ def fits_kind(have: Any, want: Any) -> bool:
     return _rank(have) <= _rank(want)
 
 
-def check_kind(have: Any, want: Any, what: str) -> None:
+def check_kind(have: Any, want: Any, what: str, shown: str = "") -> None:
     if have != want and _kind(have) != "b" and not fits_kind(have, want):
         raise DtypeError(
-            f"{what} is {have}, and dtype {want} cannot hold it without loss. "
+            f"{what} is {shown or have}, and dtype {want} cannot hold it without loss. "
             f"Convert it yourself, for example with np.asarray(value).astype('{want}')."
         )
 

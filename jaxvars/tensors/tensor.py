@@ -82,7 +82,10 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     if isinstance(array, jax.Array) and array.dtype == wanted and not is_weak(array):
         return array
     if not _is_empty_literal(value, array):
-        check_kind(array.dtype, wanted, what)
+        literal = is_literal(value) and {"i": "int", "f": "float", "c": "complex"}.get(
+            array.dtype.kind
+        )
+        check_kind(array.dtype, wanted, what, f"of Python type {literal}" if literal else "")
         check_fits(array, wanted, what)
     return _convert(array, wanted)
 

@@ -68,7 +68,7 @@ def unconnected(how: str) -> tuple[jv.GradientTape, Any, Any]:
         "frozen": (y, frozen), "unread": (y, b), "unwatched": (y, x), "outside": (outside, w),
         "stopped": (stopped, w), "rounded": (rounded, w), "numpy": (through_numpy, w),
         "integer source": (counted * 1.0, count), "integer target": (counted, w),
-        "variable target": (b, w), "frozen target": (frozen, w),
+        "variable target": (b, w), "frozen target": (frozen, w), "swapped": (w, y),
     }  # fmt: skip
     return tape, *pairs[how]
 
@@ -85,6 +85,7 @@ WHY = {
     "integer target": "target has dtype int32; only floating point",
     "variable target": "No recorded operation leads from the source to the target",
     "frozen target": "target is a variable that was not read",
+    "swapped": r"source was computed from the target\. The target comes first",
 }
 
 

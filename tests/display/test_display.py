@@ -249,7 +249,7 @@ def test_html_stays_small() -> None:
 def test_html_opens_containers_of_objects() -> None:
     html = html_repr(Box(("layers", [Box(("a", 1)), Box(("a", 2))]), ("by", {"k": Box(("a", 3))})))
     text = Tags(html).text
-    assert html.count("<details") == 4
+    assert html.count("<details") == 6, "four boxes and two containers"
     assert "[0] Box" in text
     assert "k Box" in text
 

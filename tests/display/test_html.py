@@ -118,6 +118,13 @@ def test_a_variable_in_a_program_shows_no_value() -> None:
     assert shown == ["Variable 'v' float32[64,10] (traced) · trainable · 2.5 KiB"]
 
 
+def test_items_of_a_list_are_inside_of_it() -> None:
+    html = Net()._repr_html_()
+    items = html[html.index(">layers<") : html.rindex("<details", 0, html.index(">steps<"))]
+    assert ">[1]<" in items
+    assert items.count("</details>") == items.count("<details") + 1, "the list is closed"
+
+
 def test_names_cannot_become_html() -> None:
     nasty = "<script>alert('&')</script>"
     model = jv.Module()

@@ -174,11 +174,12 @@ def test_a_dtype_asked_for_is_given(value, dtype):
 
 
 @pytest.mark.parametrize(("value", "dtype", "message"), [
-    (1.5, "int32", "float64, and dtype int32 cannot hold it without loss"),
+    (1.5, "int32", "is of Python type float, and dtype int32 cannot hold it without loss"),
     (1.5, "int4", "cannot hold it without loss"),
     ([1.5], "int32", r"np\.asarray\(value\)\.astype\('int32'\)"),  # a list has no astype
     (float("nan"), "int32", "cannot hold it without loss"),
-    (1j, "float32", "complex128, and dtype float32"), (2, "bool", "int64, and dtype bool"),
+    (1j, "float32", "type complex, and dtype float32"), (2, "bool", "type int, and dtype bool"),
+    (np.ones(2), "int32", "is float64, and dtype int32"),
     (jnp.ones(2), "int32", "float32, and dtype int32"),
     ("a", "float32", "string, but dtype float32 was requested"),
     (1, "string", r"dtype string was requested: use str\(\)"),
