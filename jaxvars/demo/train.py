@@ -287,6 +287,6 @@ def _print_next(save: Path | None) -> None:
 
 _NEXT = """\
   jaxvars/demo/train.py              this program
-  notebooks/01_variables.ipynb  all about variables
-  tests/test_tour.py            the main ideas, as tests
-  README.md                     what it is, and what it is not"""
+  notebooks/01_variables.ipynb       all about variables
+  tests/test_tour.py                 the main ideas, as tests
+  README.md                          what it is, and what it is not"""
