@@ -132,14 +132,23 @@ def __getattr__(name: str) -> _Any:
 def _advise(name: str) -> str:
     if name in _RENAMED:
         return f" It is {_RENAMED[name]} now."
-    from jax import numpy as jnp
-
     from jaxvars.advice import instead_of
     from jaxvars.display.text import did_you_mean
 
-    reduced = name.removeprefix("reduce_")
-    numpy = f" Use jnp.{reduced}." if hasattr(jnp, reduced) else ""
-    return instead_of(name, "jaxvars") or numpy or did_you_mean(name, __all__)
+    return instead_of(name, "jaxvars") or _found_elsewhere(name) or did_you_mean(name, __all__)
+
+
+def _found_elsewhere(name: str) -> str:
+    if name[0] == "_":
+        return ""
+    import jax
+
+    spaces = ("random", "optimizers", "losses", "metrics", "initializers", "parallel")
+    places = {"jnp": jax.numpy, "jax.nn": jax.nn, "jax": jax}
+    places |= {f"jv.{space}": __getattr__(space) for space in spaces}
+    short = name.removeprefix("reduce_")
+    found = [place for place, module in places.items() if short in dir(module)]
+    return f" Use {found[0]}.{short}." if found else ""
 
 
 def __dir__() -> list[str]:  # without tf: help(jv) and `import *` would switch 64-bit numbers on

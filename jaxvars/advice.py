@@ -7,12 +7,15 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 _A_STEP = "a loop over optimizer.minimize(loss, model), in a @jv.compile'd function"
 _A_CHECKPOINT = "jv.checkpoint.Checkpoint(model=model)"
 _A_PURE_FUNCTION = "pure = jv.functionalize(model); pure(jv.State.of(model), x)"
+_A_LOSS_OF_CLASSES = "jv.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)"
 _A_UNIT = "jv.interop.from_flax of flax's, or write a jv.Module with Variables"
 
 INSTEAD: dict[str, dict[str, str]] = {
@@ -29,6 +32,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "keras": "jv.tf.keras",
         "data": "jv.tf.data",
         **dict.fromkeys(["Dense", "Linear", "Conv", "layers", "Sequential"], _A_UNIT),
+        "dropout": "jv.random.bernoulli and jnp.where",
     },
     "Variable": {
         **dict.fromkeys(["set", "update", "copy_", "load"], "v.assign(value)"),
@@ -72,6 +76,16 @@ INSTEAD: dict[str, dict[str, str]] = {
         "zero_grad": "a new jv.GradientTape: it starts without gradients",
         "init": "optimizer.build(model); the first update does it, too",
         "lr": "optimizer.learning_rate",
+    },
+    "jaxvars.losses": {
+        **dict.fromkeys(["mse", "MSELoss"], "jv.losses.mean_squared_error"),
+        **dict.fromkeys(["mae", "L1Loss"], "jv.losses.mean_absolute_error"),
+        "bce": "jv.losses.binary_crossentropy",
+        **dict.fromkeys(["CrossEntropyLoss", "cross_entropy"], _A_LOSS_OF_CLASSES),
+    },
+    "jaxvars.initializers": {
+        **dict.fromkeys(["Xavier", "xavier_uniform", "Glorot"], "jv.initializers.GlorotUniform"),
+        **dict.fromkeys(["Kaiming", "kaiming_uniform", "He"], "jv.initializers.HeUniform"),
     },
     "jaxvars.checkpoint": {"save": f"{_A_CHECKPOINT}.save(path)"},
     "Metric": {
@@ -125,6 +139,10 @@ _MEANINGS = {
         'The value is only known when the compiled function runs: jv.print("{}", x) prints it '
         "then. Or return it, and format it outside."
     ),
+    r"unsupported operand type.*NoneType": (
+        "One of them is None. If it is a gradient: jv.GradientTape.explain(loss, variable) says "
+        "why there is none."
+    ),
     r"Triggering __jax_array__\(\) during abstractification": (
         "Functions of jax.lax take arrays, not Variables: pass v.value, or use jnp's."
     ),
@@ -149,6 +167,21 @@ def explain(error: BaseException | None) -> None:
     for pattern, meaning in _MEANINGS.items():
         if re.search(pattern, message):
             add_note(error, meaning)
+
+
+def takes(fn: Callable[..., Any], count: int) -> bool:
+    """Return whether a function can be called with so many arguments; True if that is unknown.
+
+    >>> takes(lambda x: x, 1), takes(lambda x: x, 2)
+    (True, False)
+    """
+    try:
+        inspect.signature(fn).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # of C, without a signature
+        return True
+    return True
 
 
 def add_note(error: BaseException, note: str) -> None:

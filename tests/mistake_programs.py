@@ -186,8 +186,8 @@ MISTAKES = {
     ),
     "values for functions": Mistake(
         _IN_F.format("jv.cond(x[0] > 0, x, -x)"),
-        "TypeError",
-        ("take functions, as in jv.cond(x > 0, lambda: x, lambda: -x)",),
+        "ControlFlowError",
+        ("take functions", "Write it as in jv.cond(x > 0, lambda: x, lambda: -x)"),
         _IN_F.format("jv.cond(x[0] > 0, lambda: x, lambda: -x)"),
     ),
     "a name for an array": Mistake(
@@ -369,4 +369,141 @@ MISTAKES = {
         "any(w is v for w in [jv.Variable(x[:2]), v])",
     ),
     "a vector for a number": Mistake("float(v)", "TypeError", ("Only scalar arrays",)),
+    "a model for a value": Mistake(
+        "jv.Variable(jv.initializers.HeNormal())",
+        "TypeError",
+        ("this HeNormal takes some", "jv.Variable(lambda: initializer((2, 3)))"),
+        "initializer = jv.initializers.HeNormal()\njv.Variable(lambda: initializer((2, 3)))",
+    ),
+    "a mesh of a number": Mistake(
+        "with jv.use_mesh(4):\n    pass",
+        "DeviceError",
+        ("4 is not a mesh", 'jv.mesh({"data": -1, "model": 2})'),
+        'with jv.use_mesh({"data": -1}):\n    pass',
+    ),
+    "lr": Mistake(
+        "jv.optimizers.SGD(lr=0.1)",
+        "TypeError",
+        ("SGD takes no argument 'lr'. Write learning_rate=.",),
+        "jv.optimizers.SGD(learning_rate=0.1)",
+    ),
+    "betas": Mistake(
+        "jv.optimizers.Adam(betas=(0.9, 0.99))",
+        "TypeError",
+        ("Adam takes no argument 'betas'. Write beta_1= and beta_2=.",),
+        "jv.optimizers.Adam(beta_1=0.9, beta_2=0.99)",
+    ),
+    "a typo in an option": Mistake(
+        "jv.optimizers.Adam(clip_value=1.0)",
+        "TypeError",
+        ("Did you mean 'clipvalue'",),
+        "jv.optimizers.Adam(clipvalue=1.0)",
+    ),
+    "a loss that is not returned": Mistake(
+        "def f():\n    (v * v).sum()\njv.optimizers.SGD(0.1).minimize(f, [v])",
+        "TypeError",
+        ("returned None. Does it `return` it?",),
+        "def f():\n    return (v * v).sum()\njv.optimizers.SGD(0.1).minimize(f, [v])",
+    ),
+    "a frozen variable": Mistake(
+        "f = jv.Variable(1.0, trainable=False, name='f')\n"
+        "jv.optimizers.SGD(0.1).minimize(lambda: f * f, [f])",
+        "ValueError",
+        ("Not trainable, so not watched: ['f']",),
+        "f = jv.Variable(1.0)\njv.optimizers.SGD(0.1).minimize(lambda: f * f, [f])",
+    ),
+    "a loss that is not made": Mistake(
+        "jv.losses.MeanSquaredError(x, x)",
+        "ValueError",
+        ("A loss is made, and then called: MeanSquaredError()(y_true, y_pred).",),
+        "jv.losses.MeanSquaredError()(x, x)",
+    ),
+    "a name of a namespace": Mistake(
+        "jv.Adam(0.1)", "AttributeError", ("Use jv.optimizers.Adam.",), "jv.optimizers.Adam(0.1)"
+    ),
+    "a name of jax.nn": Mistake(
+        "jv.relu(x)", "AttributeError", ("Use jax.nn.relu.",), "jax.nn.relu(x)"
+    ),
+    "a loss of PyTorch": Mistake(
+        "jv.losses.CrossEntropyLoss()",
+        "AttributeError",
+        ("Use jv.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True).",),
+        "labels, logits = jnp.array([0, 2]), jnp.ones((2, 3))\n"
+        "jv.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)",
+    ),
+    "an initializer of PyTorch": Mistake(
+        "jv.initializers.xavier_uniform", "AttributeError", ("Use jv.initializers.GlorotUniform.",)
+    ),
+    "branches that are not a list": Mistake(
+        "jv.switch(0, lambda: x, lambda: -x)",
+        "ControlFlowError",
+        ("are one list: jv.switch(i, [lambda: x, lambda: -x])",),
+        "jv.switch(0, [lambda: x, lambda: -x])",
+    ),
+    "a loop of two values": Mistake(
+        "jv.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, 2 * y), (0, x))",
+        "ControlFlowError",
+        ("calls <lambda> with 1 argument", "lambda c: (c[0] + 1, 2 * c[1]), (0, x))"),
+        "jv.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 1, 2 * c[1]), (0, x))",
+    ),
+    "a loop without its counter": Mistake(
+        "jv.fori_loop(0, 3, lambda y: 2 * y, x)",
+        "ControlFlowError",
+        ("calls <lambda> with 2 arguments", "jv.fori_loop(0, 9, lambda i, c: 2 * c, x)"),
+        "jv.fori_loop(0, 9, lambda i, c: 2 * c, x)",
+    ),
+    "a scan in another order": Mistake(
+        "jv.scan(0.0, lambda c, a: (c + a, c), x)",
+        "ControlFlowError",
+        ("was given float32[]", "jv.scan(lambda c, x: (c + x, c), 0.0, xs)"),
+        "jv.scan(lambda c, x: (c + x, c), 0.0, x)",
+    ),
+    "a condition that is not first": Mistake(
+        "jv.cond(lambda: x, x[0] > 0, lambda: -x)",
+        "ControlFlowError",
+        ("jv.cond at Cell In[1], line 1, in <module> was given",),
+        "jv.cond(x[0] > 0, lambda: x, lambda: -x)",
+    ),
+    "branches with arguments": Mistake(
+        _IN_F.format("jv.cond(x[0] > 0, lambda a: a, lambda a: -a)"),
+        "ControlFlowError",
+        ("calls <lambda> with 0 arguments",),
+        _IN_F.format("jv.cond(x[0] > 0, lambda a: a, lambda a: -a, x)"),
+    ),
+    "a class that is saved": Mistake(
+        "jv.checkpoint.Checkpoint(model=Model)",
+        "CheckpointError",
+        ("it is a class. Give what it makes, model=Model(...).",),
+        "jv.checkpoint.Checkpoint(model=Model())",
+    ),
+    "a call that is compiled": Mistake(
+        "jv.compile(loss())",
+        "CompileError",
+        ("jv.compile(f)(x), not jv.compile(f(x))",),
+        "jv.compile(loss)()",
+    ),
+    "a static array": Mistake(
+        "jv.compile(lambda a: a, static_argnames='a')(x)",
+        "CompileError",
+        ("Arrays are not static: leave them out.",),
+        "jv.compile(lambda a: a)(x)",
+    ),
+    "an assert": Mistake(
+        "@jv.compile\ndef f(x):\n    assert x[0] > 0\nf(x)",
+        "ControlFlowError",
+        ("or `assert` at Cell In[1], line 3",),
+        "@jv.compile(autograph=True)\ndef f(x):\n    assert x[0] > 0\nf(x)",
+    ),
+    "a traced index": Mistake(
+        _IN_F.format("[1, 2, 3][n]"),
+        "ControlFlowError",
+        ("`items[i]`", "static_argnames"),
+        "jv.compile(lambda n: [1, 2, 3][n], static_argnames='n')(2)",
+    ),
+    "a gradient that is None": Mistake(
+        "@jv.compile\ndef f(x):\n    with jv.GradientTape() as tape:\n        y = x * 2\n"
+        "    v.assign_sub(0.1 * tape.gradient(y, v, unconnected_gradients='none'))\nf(x)",
+        "TypeError",
+        ("If it is a gradient", "says why there is none"),
+    ),
 }

@@ -59,6 +59,8 @@ def test_each_name_is_absent_where_it_is_advised_against(owner: str) -> None:
         "Optimizer": jv.optimizers.SGD(0.1),
         "Metric": jv.metrics.Mean(),
         "jaxvars.checkpoint": jv.checkpoint,
+        "jaxvars.losses": jv.losses,
+        "jaxvars.initializers": jv.initializers,
     }
     for name in INSTEAD[owner]:
         with pytest.raises(AttributeError, match=" Use "):

@@ -280,6 +280,8 @@ def _describe_refusal(name: str, value: object) -> str:
             f"{why}it is neither a Variable nor an array. Make it one, "
             f"{name}=jv.Variable({value!r})."
         )
+    if isinstance(value, type):
+        return f"{why}it is a class. Give what it makes, {name}={value.__name__}(...)."
     if isinstance(value, CLOSED_TYPES):
         return f"{why}there is no Variable and no array in it. Leave it out."
     return (

@@ -105,7 +105,10 @@ def compile(
 
     def decorate(fn: Callable[..., Any]) -> Function:
         if not callable(fn):
-            raise CompileError(f"jv.compile takes a function, not {type(fn).__name__} {fn!r}.")
+            raise CompileError(
+                f"jv.compile takes a function, not {type(fn).__name__} {fn!r}. Call what it "
+                "returns: jv.compile(f)(x), not jv.compile(f(x))."
+            )
         check_function(fn)
         fn = fn.python_function if isinstance(fn, Function) else fn
         return Function(

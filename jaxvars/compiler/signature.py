@@ -285,8 +285,8 @@ def _key_of(leaf: Any, static: bool) -> Leaf:
         hash(leaf)
     except TypeError:
         raise CompileError(
-            f"A static argument is a {type(leaf).__name__}, which is not hashable: pass a tuple, "
-            "a frozen dataclass or another hashable value."
+            f"A static argument holds {type(leaf).__name__}, which is not hashable: pass a tuple, "
+            "a frozen dataclass or another hashable value. Arrays are not static: leave them out."
         ) from None
     return _static(leaf)
 

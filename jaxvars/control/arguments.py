@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.advice import takes
 from jaxvars.control.forms import describe, type_of
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
@@ -103,3 +104,15 @@ def parameter_name(fn: Callable[..., Any], i: int) -> str:
         return list(inspect.signature(fn).parameters)[i]
     except (TypeError, ValueError, IndexError):
         return "the carry"
+
+
+def check_function(fn: object, count: int, form: str) -> None:
+    """Raise an error, with a call as it is right, for what does not take `count` arguments."""
+    if callable(fn) and takes(fn, count):
+        return
+    problem = f"was given {describe(fn)}, but loops and branches take functions"
+    if callable(fn):
+        name, plural = getattr(fn, "__name__", type(fn).__name__), "" if count == 1 else "s"
+        problem = f"calls {name} with {count} argument{plural}, which it does not take"
+    what = f"jv.{form.partition('(')[0]} at {user_line()}"
+    raise ControlFlowError(f"{what} {problem}. Write it as in jv.{form}.")

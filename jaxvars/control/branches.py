@@ -22,7 +22,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.advice import name_shapes
-from jaxvars.control.arguments import index_of, truth
+from jaxvars.control.arguments import check_function, index_of, truth
 from jaxvars.control.carry import Result, match_forms
 from jaxvars.control.forms import (
     Names,
@@ -85,8 +85,12 @@ def cond(
     >>> [int(score(x)) for x in (2.0, -2.0, 3.0)], int(hits)
     ([10, 0, 20], 2)
     """
-    branches = [return_tuple(true_fun), return_tuple(false_fun)]
-    return _choose(_negate(truth(pred)), branches, operands, _RESULT, ("true", "false"))[0]
+    try:
+        branches = [return_tuple(true_fun), return_tuple(false_fun)]
+        return _choose(_negate(truth(pred)), branches, operands, _RESULT, ("true", "false"))[0]
+    except TypeError:
+        _check_branches((true_fun, false_fun), operands, "cond(x > 0, lambda: x, lambda: -x)")
+        raise
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -107,11 +111,24 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     >>> [int(switch(i, [lambda x: x, lambda x: -x], 5)) for i in (0, 1, 7)]
     [5, -5, -5]
     """
+    if callable(branches):
+        raise ControlFlowError(
+            "The functions of jv.switch are one list: jv.switch(i, [lambda: x, lambda: -x])."
+        )
     if not branches:
         raise ControlFlowError("jv.switch needs at least one branch.")
     ways = [f"the index is {i}" for i in range(len(branches))]
     chosen = index_of(index, len(branches))
-    return _choose(chosen, [return_tuple(f) for f in branches], operands, _RESULT, ways)[0]
+    try:
+        return _choose(chosen, [return_tuple(f) for f in branches], operands, _RESULT, ways)[0]
+    except TypeError:
+        _check_branches(branches, operands, "switch(i, [lambda: x, lambda: -x])")
+        raise
+
+
+def _check_branches(branches: Iterable[object], operands: Sequence[Any], form: str) -> None:
+    for branch in branches:
+        check_function(branch, len(operands), form)
 
 
 def named_cond(
@@ -214,8 +231,8 @@ def _error_for(message: str, error: BaseException) -> ControlFlowError:
 
 
 _NEEDS_A_BOOL = (
-    "Python's `if`, `while`, `and`, `or` or `not` at {line} needs to know a value that is only "
-    "known when the compiled function runs. Either have such statements converted,\n"
+    "Python's `if`, `while`, `and`, `or`, `not` or `assert` at {line} needs to know a value that "
+    "is only known when the compiled function runs. Either have such statements converted,\n"
     "    @jv.compile(autograph=True)\n"
     "or write what JAX can stage:\n"
     "    y = jv.cond(x > 0, lambda: x, lambda: -x)    # or jnp.where(x > 0, x, -x)\n"
@@ -236,7 +253,7 @@ _NEEDS_A_SIZE = (
 )
 _NEEDS_A_NUMBER = (
     "Python at {line} needs to know a number that is only known when the compiled function runs: "
-    "for `range(n)`, `float(x)`, `x.item()` or a shape. Either name the argument in "
+    "for `range(n)`, `float(x)`, `x.item()`, `items[i]` or a shape. Either name the argument in "
     "static_argnames, which makes a program for each of its values; or, for a loop,\n"
     "    @jv.compile(autograph=True)    # converts `for i in range(n)`\n"
     "    y = jv.fori_loop(0, n, lambda i, y: 2 * y, x)"

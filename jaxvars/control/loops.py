@@ -15,7 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.arguments import as_concrete, count_of, leading_size, parameter_name, truth
+from jaxvars.control.arguments import (
+    as_concrete,
+    check_function,
+    count_of,
+    leading_size,
+    parameter_name,
+    truth,
+)
 from jaxvars.control.carry import Carried, Stack, stackable
 from jaxvars.control.forms import Names, describe, flatten_arrays, type_of, without_axis
 from jaxvars.control.state_threading import CREATES, Threads, result_types, return_tuple
@@ -54,7 +61,8 @@ def while_loop(
         The last value.
 
     Raises:
-        ControlFlowError: when the body changes structure, a shape or a dtype, naming which.
+        ControlFlowError: when the body changes structure, a shape or a dtype, naming which;
+            or when a function does not take the value.
 
     >>> steps = while_loop(
     ...     lambda c: c[0] != 1,
@@ -64,6 +72,9 @@ def while_loop(
     >>> int(steps)
     8
     """
+    form = "while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 1, 2 * c[1]), (0, x))"
+    check_function(cond_fun, 1, form)
+    check_function(body_fun, 1, form)
     name = parameter_name(body_fun, 0)
     return named_while(cond_fun, return_tuple(body_fun), (init_val,), (name,), max_iterations)[0]
 
@@ -185,6 +196,7 @@ def fori_loop(
     >>> int(fori_loop(0, 5, lambda i, total: total + i, 0))
     10
     """
+    check_function(body_fun, 2, "fori_loop(0, 9, lambda i, c: 2 * c, x)")
     name = parameter_name(body_fun, 1)
     first, last = _integer(lower), _integer(upper)
     if not (context.is_tracer(first) or context.is_tracer(last)):
@@ -277,6 +289,7 @@ def scan(
             )
         return (result[0],), result[1]
 
+    check_function(f, 2, "scan(lambda c, x: (c + x, c), 0.0, xs)")
     names = (parameter_name(f, 0),)
     (carry,), ys = named_scan(
         step, (init,), xs, names, length=length, reverse=reverse, unroll=unroll

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.advice import takes
 from jaxvars.core.frames import lifted
 from jaxvars.devices.mesh import on_mesh
 from jaxvars.errors import ShapeError, user_line
@@ -39,7 +41,7 @@ def initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: s
     """Return the first value, in memory that nothing else holds."""
     what = f"the initial value of variable {name!r}"
     if callable(given) and not isinstance(given, ArrayProxy):
-        value = lifted(lambda: _to_owned(unwrap(given()), dtype, what))
+        value = lifted(lambda: _to_owned(unwrap(_call(given, what)), dtype, what))
     else:
         value = _to_owned(unwrap(given), dtype, what)
     if shape is None:
@@ -51,6 +53,19 @@ def initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: s
             f"shape, which it keeps. Write the sizes, or leave `shape` out: it is {value.shape}."
         )
     return _broadcast(value, sizes, name)
+
+
+def _call(given: Callable[[], Any], what: str) -> Any:
+    try:
+        return given()
+    except TypeError as error:
+        if takes(given, 0):
+            raise
+        raise TypeError(
+            f"{what[0].upper()}{what[1:]} is computed by a function of no arguments, and this "
+            f"{type(given).__name__} takes some ({error}). Call it with what it needs, like "
+            "jv.Variable(lambda: initializer((2, 3)))."
+        ) from None
 
 
 def _to_owned(given: Any, dtype: Any, what: str) -> Array:

@@ -63,11 +63,11 @@ def mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
 
 
 def _resolve_sizes(axes: Mapping[str, int], have: int, intro: str) -> tuple[int, ...]:
-    sizes = list(axes.values())
+    sizes = list(axes.values()) if isinstance(axes, Mapping) else []
     wrong = [size for size in sizes if not isinstance(size, int | np.integer) or size == 0]
     if not sizes or wrong or sizes.count(-1) > 1 or min(sizes) < -1:
         raise DeviceError(
-            f"{dict(axes)} is not a mesh: name at least one axis, each of size 1 or more, and "
+            f"{axes!r} is not a mesh: name at least one axis, each of size 1 or more, and "
             'one -1 at most, for what is left: jv.mesh({"data": -1, "model": 2}).'
         )
     if -1 in sizes:

@@ -74,10 +74,10 @@ class Loss(ABC):
     def __post_init__(self) -> None:
         """Check what all losses take."""
         if self.reduction is not None and self.reduction not in REDUCTIONS:
-            hint = did_you_mean(str(self.reduction), REDUCTIONS)
-            raise ValueError(
-                f"{self.reduction!r} is not a reduction.{hint or f' There are: {REDUCTIONS}.'}"
-            )
+            hint = did_you_mean(str(self.reduction), REDUCTIONS) or f" There are: {REDUCTIONS}."
+            if hasattr(self.reduction, "shape"):
+                hint = f" A loss is made, and then called: {type(self).__name__}()(y_true, y_pred)."
+            raise ValueError(f"{self.reduction!r} is not a reduction.{hint}")
         if self.dtype is not None:
             float_dtype(self.dtype, type(self).__name__)
 

@@ -5,12 +5,14 @@ Each error names the variable, and says what would be right.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, TypedDict, TypeGuard
 
 from jaxvars.core.module import named_variables
 from jaxvars.core.traversal import Holder, resolve_proxy
 from jaxvars.core.variable import DEFAULT_NAME, Variable
+from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import to_tensor
@@ -69,6 +71,37 @@ def checked_variables(variables: Iterable[Any]) -> list[Variable]:
         twice = next(v.name for v in listed if sum(v is w for w in listed) > 1)
         raise ValueError(f"Variable {twice!r} comes twice; add its gradients up.")
     return listed
+
+
+def checked_loss(loss: Any) -> Any:
+    """Return what a function computed as the loss; raise TypeError for None."""
+    if loss is None:
+        raise TypeError("The function that computes the loss returned None. Does it `return` it?")
+    return loss
+
+
+def refuse_options(optimizer: type, given: Iterable[str]) -> None:
+    """Raise TypeError for an option that there is not, with what it is called here."""
+    __tracebackhide__ = True  # IPython and pytest leave the frame out
+    for name in given:
+        known = list(inspect.signature(optimizer).parameters)
+        known += OptionsButDecay.__annotations__
+        found = _OTHER_NAMES.get(name, "")
+        hint = (
+            f" Write {found}=." if found.partition("=")[0] in known else did_you_mean(name, known)
+        )
+        raise TypeError(f"{optimizer.__name__} takes no argument {name!r}.{hint}")
+
+
+_OTHER_NAMES = {
+    **dict.fromkeys(["lr", "alpha", "eta", "step_size"], "learning_rate"),
+    **dict.fromkeys(["wd", "decay"], "weight_decay"),
+    "betas": "beta_1= and beta_2",
+    **dict.fromkeys(["b1", "beta1"], "beta_1"),
+    **dict.fromkeys(["b2", "beta2"], "beta_2"),
+    "eps": "epsilon",
+    "clip_norm": "clipnorm",
+}
 
 
 def is_list(variables: object) -> TypeGuard[Iterable[Any]]:
@@ -132,10 +165,12 @@ def checked_pairs(pairs: Pairs, *more: object) -> list[tuple[Array, Variable]]:
         v.name for (gradient, _), v in zip(listed, variables, strict=True) if gradient is None
     ]
     if len(missing) == len(listed):
+        frozen = [v.name for v in variables if not v.trainable]
         raise ValueError(
             f"No gradient for any variable, of {missing}: all are None. Was the loss computed "
             "inside `with jv.GradientTape()` from these variables? `tape.explain(loss, variable)` "
             "says where the path ends."
+            f"{f' Not trainable, so not watched: {frozen}.' * bool(frozen)}"
         )
     if missing:
         warn_user(

@@ -47,6 +47,7 @@ class _TwoMoments(KnownOptimizer, ABC):
         self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
         epsilon: float = 1e-7, **options: Unpack[Options],
     ) -> None:  # fmt: skip
+        __tracebackhide__ = True
         super().__init__(learning_rate, **options)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 

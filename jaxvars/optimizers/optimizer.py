@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, Never, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -24,9 +24,11 @@ from jaxvars.core.variable import Variable
 from jaxvars.optimizers.checks import (
     Pairs,
     check_options,
+    checked_loss,
     checked_pairs,
     checked_variables,
     is_list,
+    refuse_options,
     trainable_in,
 )
 from jaxvars.optimizers.keeper import Keeper
@@ -55,9 +57,11 @@ class Optimizer(Keeper, ABC):
         gradient_accumulation_steps: update on every n-th call, by the mean of n gradients; give the
             same variables each time.
         name: what it is called; that of the class when None.
+        **others: nothing; what other libraries call options is refused with advice.
 
     Raises:
         ValueError: when an option is out of range, or two of the three clip.
+        TypeError: when there is no such option.
 
     Attributes:
         iterations: the Variable that counts the updates, int32.
@@ -70,8 +74,10 @@ class Optimizer(Keeper, ABC):
         clipnorm: float | None = None, clipvalue: float | None = None,
         global_clipnorm: float | None = None, use_ema: bool = False, ema_momentum: float = 0.99,
         ema_overwrite_frequency: int | None = None, loss_scale_factor: float | None = None,
-        gradient_accumulation_steps: int | None = None, name: str | None = None,
+        gradient_accumulation_steps: int | None = None, name: str | None = None, **others: Never,
     ) -> None:  # fmt: skip
+        __tracebackhide__ = True
+        refuse_options(type(self), others)
         super().__init__(name)
         check_options(
             {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm},
@@ -149,7 +155,7 @@ class Optimizer(Keeper, ABC):
                     "`minimize(lambda: ..., variables)`, or the loss and the tape that saw it."
                 )
             with GradientTape() as tape:
-                value = loss()
+                value = checked_loss(loss())
                 scaled = self.scale_loss(value)
         else:
             with tape:
