@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Never, NoReturn
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -74,7 +74,7 @@ class Optimizer(Keeper, ABC):
         clipnorm: float | None = None, clipvalue: float | None = None,
         global_clipnorm: float | None = None, use_ema: bool = False, ema_momentum: float = 0.99,
         ema_overwrite_frequency: int | None = None, loss_scale_factor: float | None = None,
-        gradient_accumulation_steps: int | None = None, name: str | None = None, **others: Never,
+        gradient_accumulation_steps: int | None = None, name: str | None = None, **others: Any,
     ) -> None:  # fmt: skip
         __tracebackhide__ = True
         refuse_options(type(self), others)
