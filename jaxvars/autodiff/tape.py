@@ -262,6 +262,9 @@ class GradientTape(TapeBase):
         Returns:
             A pytree like `sources` of arrays of shape `target.shape + source.shape`.
 
+        Raises:
+            TapeError: as `gradient`.
+
         >>> w = Variable([1.0, 2.0])
         >>> with GradientTape() as tape:
         ...     y = w * w
@@ -304,7 +307,7 @@ class GradientTape(TapeBase):
             An array of shape `[batch, *target.shape[1:], *source.shape[1:]]`.
 
         Raises:
-            TapeError: when the batch sizes differ.
+            TapeError: when the batch sizes differ, and as `gradient`.
 
         >>> x = jnp.asarray([[1.0, 2.0], [3.0, 4.0]])
         >>> with GradientTape() as tape:

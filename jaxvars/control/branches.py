@@ -73,8 +73,8 @@ def cond(
         What the function returned, numbers as arrays.
 
     Raises:
-        ControlFlowError: when the results differ in form, naming where; or when `pred` is
-            not a scalar.
+        ControlFlowError: when the results differ in form, naming where; when `pred` is not
+            a scalar; or when a function does not take the operands.
         CreationError: when a function that is staged creates variables.
 
     >>> from jaxvars import Variable, compile
@@ -105,8 +105,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         What the function returned, numbers as arrays.
 
     Raises:
-        ControlFlowError: when the results differ in form, or `index` is not an integer, or there
-            are no branches.
+        ControlFlowError: when the results differ in form, `index` is not an integer, there are
+            no branches, or one does not take the operands.
 
     >>> [int(switch(i, [lambda x: x, lambda x: -x], 5)) for i in (0, 1, 7)]
     [5, -5, -5]

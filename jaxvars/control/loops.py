@@ -190,8 +190,8 @@ def fori_loop(
         The last value.
 
     Raises:
-        ControlFlowError: when the body changes structure, a shape or a dtype, naming which; or
-            when `unroll` is given with traced bounds.
+        ControlFlowError: when the body changes structure, a shape or a dtype, naming which; when
+            `unroll` is given with traced bounds; or when the body does not take both values.
 
     >>> int(fori_loop(0, 5, lambda i, total: total + i, 0))
     10
@@ -272,7 +272,7 @@ def scan(
 
     Raises:
         ControlFlowError: when `f` changes the carry's structure, a shape or a dtype, naming
-            which; or when the sizes of `xs` differ.
+            which; when the sizes of `xs` differ; or when `f` does not take both values.
 
     >>> total, sums = scan(lambda c, x: (c + x, c + x), 0.0, jnp.arange(4.0))
     >>> float(total), sums.tolist()

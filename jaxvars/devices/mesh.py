@@ -107,7 +107,7 @@ def use_mesh(mesh: Mesh | Mapping[str, int]) -> Generator[Mesh]:
         The mesh.
 
     Raises:
-        DeviceError: when there are too few devices.
+        DeviceError: when there are too few devices, or the axes are not a mapping.
         ShardingError: when an axis of the mesh is not Auto.
 
     >>> import jax, jaxvars as jv

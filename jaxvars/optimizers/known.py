@@ -369,7 +369,7 @@ class Adafactor(KnownOptimizer, rule=_rules.adafactor):
     (https://arxiv.org/abs/1804.04235).
 
     Args:
-        learning_rate: the largest relative step; it falls as 1 / sqrt(updates).
+        learning_rate: the largest relative step; each takes at most 1 / sqrt(updates).
         beta_2_decay: how the part of the mean square that is kept grows.
         epsilon_1: what is added to squared gradients.
         epsilon_2: the least size of a variable that counts.
