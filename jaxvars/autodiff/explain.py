@@ -73,11 +73,6 @@ def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
     after = tape._record.reached({id(tape._target_value(target))})[1]
     if any(id(value) in after for value in values):
         return "The source was computed from the target. The target comes first: gradient(y, x)."
-    if isinstance(target, Variable) and not isinstance(source, Variable):
-        return (
-            f"The target is the variable {target.name!r}, and the source is not one. Is the loss "
-            "first, as in tape.gradient(loss, variables)?"
-        )
     return (
         "No recorded operation leads from the source to the target: the path ends at a "
         "stop_gradient or a conversion to integers or to NumPy, or there never was one."
