@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import final
 
-from jaxvars.tracebacks import find_shell, find_user_frame, shorten, user_line
+from jaxvars.tracebacks import find_shell, find_user_frame, jax_calls, shorten, user_line
 from jaxvars.tracebacks import is_library as is_library  # for the packages that raise
 from jaxvars.tracebacks import line_of as line_of
 from jaxvars.tracebacks import line_of_function as line_of_function
@@ -331,12 +331,38 @@ class DistributedError(JaxvarsError, RuntimeError):
 
 
 # ---------------------------------------------------------------- reads and writes of variables
+_FORMS = {  # functions of JAX that run a body, by their names on the stack
+    **{
+        name: (f"jax.lax.{name}", f"jv.{name}")
+        for name in ("scan", "cond", "switch", "while_loop", "fori_loop")
+    },
+    "map": ("jax.lax.map", "jv.map_fn"),
+    "fun_remat": ("jax.checkpoint", "jv.recompute"),
+}
+_TRANSFORMS = {*_FORMS, "vmap_f", "vjp", "jvp", "cache_miss"}  # the last is jax.jit's
+
+
+def _find_form() -> tuple[str, str] | None:
+    """Return JAX's function whose body runs, and jaxvars' form of it; None for a transform."""
+    for run in jax_calls():
+        names = [name for name in run if name in _TRANSFORMS]
+        if names and names[0] != "map":  # which is that of jax.tree
+            inside = names[0] in ("scan", "while_loop") and names[1:2] in (["map"], ["fori_loop"])
+            return _FORMS.get(names[1 if inside else 0])
+    return None
+
+
 def foreign_write_error(name: str) -> ForeignTransformError:
+    where, form = f"Variable {name!r} is written at {user_line()}", _find_form()
+    if form is not None:
+        return ForeignTransformError(
+            f"{where}, in the body of {form[0]}, which does not track variables: the new value "
+            f"would leak out of it. Use {form[1]}, which does."
+        )
     return ForeignTransformError(
-        f"Variable {name!r} is written at {user_line()} inside a plain JAX transform, which does "
-        "not track variables (jax.jit, grad, vmap, or the body of a scan, cond or loop): the "
-        "new value would leak out of it. Use @jv.compile instead of jax.jit; for the others, "
-        "return the new value and assign it outside, or transform a pure function:\n"
+        f"{where}, inside a plain JAX transform, which does not track variables (jax.jit, grad, "
+        "vmap, ...): the new value would leak out of it. Use @jv.compile instead of jax.jit; for "
+        "the others, return the new value and assign it outside, or transform a pure function:\n"
         "    pure = jv.functionalize(f)\n"
         "    result, state = jax.vmap(pure, in_axes=(None, 0))(jv.State.of(model), xs)"
     )

@@ -9,7 +9,9 @@ import contextlib
 import inspect
 import os
 import sys
+from itertools import groupby
 from pathlib import Path
+from traceback import walk_stack
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -77,6 +79,13 @@ def user_line() -> str:
     """Return "file.py:12, in f" of the user's line that led here."""
     frame = find_user_frame()
     return "an unknown line" if frame is None else _format_line(frame.f_code, frame.f_lineno)
+
+
+def jax_calls() -> list[list[str]]:
+    """Return the names of JAX's functions on the stack, innermost first, in unbroken runs."""
+    codes = (frame.f_code for frame, _ in walk_stack(None))
+    runs = groupby(codes, lambda code: code.co_filename.startswith(JAX_FOLDER))
+    return [[code.co_name for code in run] for is_jax, run in runs if is_jax]
 
 
 def _format_line(code: CodeType, line: int) -> str:

@@ -11,6 +11,7 @@ import pickle
 import re
 import warnings
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -212,3 +213,29 @@ def test_a_warning_blames_the_users_line_once():
     assert lines[0][0] == __file__
     assert lines[0][2] is errors.RetraceWarning
     assert lines[1][1] == lines[0][1] + 1
+
+
+FORMS = {
+    "scan": lambda f: jax.lax.scan(lambda c, x: (f(x), None), 0.0, jnp.ones(3)),
+    "fori_loop": lambda f: jax.lax.fori_loop(0, 3, lambda i, x: f(x), 0.0),
+    "while_loop": lambda f: jax.lax.while_loop(lambda x: x < 3, f, 0.0),
+    "cond": lambda f: jax.lax.cond(True, f, f, 1.0),
+    "switch": lambda f: jax.lax.switch(jnp.int32(0), [f, f], 1.0),
+    "map_fn": lambda f: jax.lax.map(f, jnp.ones(3)),
+    "recompute": lambda f: jax.checkpoint(f)(1.0),
+    "functionalize": lambda f: jax.lax.scan(
+        lambda c, x: (c, jax.vmap(f)(x)), 0.0, jnp.ones((3, 2))
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("start", [jv.compile, lambda f: f])
+def test_an_assignment_in_a_body_of_jaxs_names_the_form_that_takes_it(form: str, start: Any):
+    v = jv.Variable(0.0)
+
+    def assign(x: Any) -> Any:
+        return jax.tree.map(lambda leaf: (v.assign(leaf), leaf)[1], x)  # `map` is not jax.lax.map
+
+    with pytest.raises(errors.ForeignTransformError, match=rf"jv\.{form}\b"):
+        start(lambda: FORMS[form](assign))()

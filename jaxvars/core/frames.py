@@ -247,8 +247,8 @@ class BoundFrame(Frame):
     def create(self, cell: Cell, value: Array) -> None:
         """Refuse: the State has no place for a new variable."""
         raise CreationError(
-            f"Variable {cell.name!r} is created at {user_line()} inside a functionalized "
-            "function, whose State has no place for it. Create it before you make the State."
+            f"Variable {cell.name!r} is created at {user_line()} inside a functionalized function. "
+            "Create it before the State (those of an optimizer: optimizer.build(model))."
         )
 
 
