@@ -56,7 +56,7 @@ def _why_target(tape: TapeBase, target: Any) -> str | None:
 def _why_assigned(tape: TapeBase) -> str:
     """Return the assigns of values that were recorded, as a possible reason."""
     found = [x for x in tape._assigns.values() if tape._record.knows(x.value)]
-    names = " or ".join(f"{x.name!r}, assigned at {x.line}" for x in found)
+    names = " or ".join(dict.fromkeys(f"{x.name!r}, assigned at {x.line}" for x in found))
     return f" Or from {names}? {_STOPS}" if names else ""
 
 

@@ -283,3 +283,11 @@ def test_what_an_assign_cuts_off_has_no_gradient_around_a_compiled_function_eith
                 tape.watch(x)
                 y = body(x)
             assert tape.gradient(y, [x, v]) == wanted
+
+
+def test_variables_of_one_name_are_named_once_for_a_line():
+    model = [jv.Variable(1.0, name="w") for _ in range(3)]
+    with jv.GradientTape() as tape:
+        for w in model:
+            w.assign(w * 2.0)
+    assert tape.explain(jnp.ones(()), model[0]).count("'w', assigned at") == 1
