@@ -234,7 +234,6 @@ NOT_A_PROGRAM = {
     "checkpoint", "export", "progress", "profiler",  # done outside
     "metrics", "optimizers",  # they hold variables, and have their own tests
     "mesh", "use_mesh", "shard", "parallel",  # on several devices: tests/devices/test_mesh.py
-    "tf",  # tests/tf
 }  # fmt: skip
 
 
