@@ -385,6 +385,16 @@ def interrupting_write_error(name: str) -> ForeignTransformError:
     )
 
 
+def flag_set_in_trace_error(name: str) -> ForeignTransformError:
+    return ForeignTransformError(
+        f"`trainable` of variable {name!r} is set at {user_line()} in a compiled function or JAX "
+        "transform, which would do so once, when it is traced. Set it outside, or freeze the "
+        "variable for a part of the function:\n"
+        "    with jv.freeze(v):\n"
+        "        loss = step(x)"
+    )
+
+
 def warn_stale(name: str) -> None:
     warn_user(
         f"Variable {name!r} was read while a plain JAX transform (jax.jit, scan, cond, ...) "

@@ -40,6 +40,7 @@ from jaxvars.compiler.creation import initialize
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
+from jaxvars.compiler.flags import Flags
 from jaxvars.compiler.input_shardings import InputShardings, check_form, spec_for
 from jaxvars.compiler.inspection import describe_function, no_attribute, paths_from, sketch_function
 from jaxvars.compiler.leaves import (
@@ -54,7 +55,7 @@ from jaxvars.compiler.program import NotTopLevel, ShapeMismatch, SignatureMismat
 from jaxvars.compiler.signature import Call, Signature
 from jaxvars.compiler.symbolic_calls import Axes, Opened, is_symbolic, opened
 from jaxvars.control.branches import named_conditions
-from jaxvars.core.cells import NEW_CELLS
+from jaxvars.core.cells import ASKED, FROZEN, NEW_CELLS
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING
 from jaxvars.core.frames import is_interrupting_trace, outside
@@ -97,16 +98,10 @@ class Function:
     __sketch__, _repr_html_ = sketch_function, html_repr
 
     def __init__(
-        self,
-        fn: Callable[..., Any],
-        *,
-        static_argnames: Sequence[str],
-        donate: bool | str,
-        input_signature: Sequence[TensorSpec] | None,
-        guard: str | None,
-        autograph: bool,
+        self, fn: Callable[..., Any], *, static_argnames: Sequence[str], donate: bool | str,
+        input_signature: Sequence[TensorSpec] | None, guard: str | None, autograph: bool,
         in_shardings: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         functools.update_wrapper(self, fn, updated=())
         self.python_function = fn
         self._signature = Signature(fn, static_argnames, input_signature)
@@ -118,6 +113,7 @@ class Function:
         self.body = convert(fn) if autograph else fn
         self._entries: dict[Any, Executable] = {}
         self._paths = HotPaths(Rest(self._call, self._mend), self._install)
+        self._flags = Flags(self._paths.cool)
         self._initialized: set[tuple[int, ...]] = set()
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
@@ -251,18 +247,27 @@ class Function:
             entry.explain(error, call.values)
             raise
         parts = entry.parts
-        if parts is not None and self._signature.is_plain and not indices_are_checked():
+        is_unusual = indices_are_checked() or FROZEN.value
+        if parts is not None and self._signature.is_plain and not is_unusual:
             self._paths.add(parts, args, kwargs, call.values, call.key[2])
+            if not self._flags.hold(entry.key):  # set by another thread meanwhile
+                self._paths.cool()
         return result
 
-    def _executable(self, call: Call) -> Executable:
-        entry = self._entries.get(call.key)
-        if entry is not None:
-            return entry
-        with TRACING:  # another thread may have been first
-            return self._entries.get(call.key) or self._make(call)
+    def _executable(self, call: Call, real: Opened | None = None) -> Executable:
+        entry = self._find(call)
+        if entry is None:
+            with TRACING:  # another thread may have been first
+                entry = self._find(call) or self._make(call, real)
+        self._flags.ask_again(call.key)
+        return entry
 
-    def _make(self, call: Call, real: Opened | None = None) -> Executable:
+    def _find(self, call: Call) -> Executable | None:
+        """Return the program for a call, for the variables that are trainable now."""
+        entry = self._entries.get(self._flags.extend(call.key))
+        return entry if entry is not None and self._flags.hold(entry.key) else None
+
+    def _make(self, call: Call, real: Opened | None) -> Executable:
         if call.key in self._in_progress:
             raise CompileError(
                 f"{self._signature.name} calls itself with arguments of the same types "
@@ -274,29 +279,26 @@ class Function:
         try:
             self._in_progress.append(call.key)
             names = self._signature.traced_names(call.key)
-            filled = self._fill_sizes(call)
-            staged = self._stage(call, real, names) if filled is None else filled
+            with ASKED.set(set()) as asked:
+                filled = self._fill_sizes(call)
+                staged = self._stage(call, real, names) if filled is None else filled
         finally:
             self._in_progress.pop()
         staged.rebuild.weaken(call.objects)
         if NEW_CELLS:
             seek([*staged.reads, *staged.writes])
-        donate = self._donate is not False
         entry = Executable(
-            call.key,
-            staged,
-            self._signature.name,
-            donate=donate,
-            inputs=self._input_shardings(call, names),
+            self._flags.note(call.key, asked), staged, self._signature.name,
+            donate=self._donate is not False, inputs=self._input_shardings(call, names),
             values=call.values,
-        )
+        )  # fmt: skip
         self._check_donation(entry)
         entry.watch(call.objects, self._evict, self._paths.cool)
         entry.is_stale = any(isinstance(x, Static) and x.has_changed for x in call.key[1])
         if not entry.is_stale:
-            self._entries[call.key] = entry
+            self._entries[entry.key] = entry
         if filled is None:
-            self._note(call.key, time.perf_counter() - start)
+            self._note(entry.key, time.perf_counter() - start)
         if entry.is_stale:  # an object got variables: from now on it is known by identity
             self._initialized.discard(object_ids(call.key))
             self._last_key = None
@@ -311,12 +313,9 @@ class Function:
             found = opened(call, axes, everywhere=everywhere)
             if found is not None and found.call.key not in self._closed:
                 with overlooking():  # the trace for known sizes will say what it is
-                    return found.filled(self._open_entry(found)._whole)
+                    return found.filled(self._executable(found.call, found)._whole)
                 self._closed.add(found.call.key)
         return None
-
-    def _open_entry(self, found: Opened) -> Executable:
-        return self._entries.get(found.call.key) or self._make(found.call, found)
 
     def _input_shardings(self, call: Call, names: _Names) -> InputShardings:
         shapes = map(np.shape, call.values)
@@ -384,6 +383,7 @@ class Function:
     def _evict(self, entry: Executable) -> None:
         """Forget an entry: something that it refers to is gone."""
         self._entries.pop(entry.key, None)
+        self._flags.forget(entry.key)
         self._paths.cool()
         self._initialized.discard(object_ids(entry.key))
         if holders := holder_ids(entry.key):

@@ -159,6 +159,8 @@ class Signature:
             changes.append("indices are checked" if new[3] else "indices are not checked")
         if old[4] != new[4]:
             changes.append("another order of the keys of a dict")
+        if old[5] != new[5]:
+            changes.append("other variables are trainable")
         objects = [n for n, leaf in zip(names, new[1], strict=True) if isinstance(leaf, Itself)]
         gone = " or ".join([*objects, "a variable"])
         return "; ".join(changes) or f"the program was dropped: {gone} of the last call is gone"

@@ -41,6 +41,18 @@ UNPROVEN: dict[tuple[int, ...], Step] = {}
 LOST: dict[int, tuple[Array, str]] = {}
 """Arrays that were deleted because a step failed, by cell key, and what to say of them."""
 
+UNTRAINABLE: set[int] = set()
+"""Keys of the cells of variables that are not trainable, in any thread."""
+
+FROZEN: Scoped[frozenset[int]] = Scoped(frozenset())
+"""Keys of the cells that this thread has frozen for a while."""
+
+ASKED: Scoped[set[int] | None] = Scoped(None)
+"""While a function is traced: keys of the cells of which it asks if they are trainable."""
+
+FLAG_SET: dict[int, weakref.WeakMethod[Callable[[int], None]]] = {}
+"""Methods to call when a variable is made trainable or not, with its cell's key."""
+
 HOT_PATH_FILE = "<a compiled step of jaxvars>"
 """The file name of code that takes `CURRENT` for itself."""
 
@@ -86,6 +98,7 @@ class Cell:
         discard: Callable[..., Any] = SHARED.discard,
         forget: Callable[..., Any] = NEW_CELLS.pop,
         find: Callable[..., Any] = LOST.pop,
+        unmark: Callable[..., Any] = UNTRAINABLE.discard,
     ) -> None:
         # A step in flight and a write-back hold their cells, so this comes after them.
         key = getattr(self, "key", None)  # None if Ctrl-C came before there was one
@@ -93,6 +106,28 @@ class Cell:
         discard(key)
         forget(key, None)
         find(key, None)
+        unmark(key)
+
+
+def untrainable(keys: Set[int]) -> frozenset[int]:
+    """Return those of some cells, by key, that are not trainable now in this thread."""
+    return frozenset(keys & UNTRAINABLE) | (keys & FROZEN.value)
+
+
+def is_trainable(cell: Cell) -> bool:
+    """Return whether a variable is trainable now in this thread."""
+    if ASKED.value is not None:
+        ASKED.value.add(cell.key)
+    return cell.key not in UNTRAINABLE and cell.key not in FROZEN.value
+
+
+def set_trainable(cell: Cell, flag: bool) -> None:
+    """Make a variable trainable or not, and tell those who must know."""
+    if flag is (cell.key in UNTRAINABLE):
+        (UNTRAINABLE.discard if flag else UNTRAINABLE.add)(cell.key)
+        for ref in list(FLAG_SET.values()):
+            if (tell := ref()) is not None:  # pragma: no branch - it is just going
+                tell(cell.key)
 
 
 @final

@@ -14,6 +14,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import itertools
@@ -25,7 +26,7 @@ from typing import Any, NoReturn, final
 import jax
 import numpy as np
 
-from jaxvars.core.cells import Cell
+from jaxvars.core.cells import Cell, untrainable
 from jaxvars.core.foreign import walk_known
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL, BoundFrame, within
@@ -189,7 +190,7 @@ class Layout:
         untold: paths that say which variable it is in this process only.
     """
 
-    __slots__ = ("index", "keys", "paths", "refs", "untold")
+    __slots__ = ("index", "keys", "paths", "refs", "untold", "untrainable")
 
     def __init__(self, cells: Mapping[str, Cell | None], untold: Iterable[str] = ()) -> None:
         known = [cell for cell in cells.values() if cell is not None]  # none of an unpickled State
@@ -198,6 +199,16 @@ class Layout:
         self.refs = tuple(map(weakref.ref, known))
         self.keys = tuple(cell.key for cell in known)
         self.index = {path: i for i, path in enumerate(self.paths)}
+        self.untrainable: frozenset[int] = frozenset()
+
+    def now(self) -> Layout:
+        """Return a Layout that says which of the variables are not trainable now."""
+        found = untrainable(frozenset(self.keys))
+        if found == self.untrainable:
+            return self
+        made = copy.copy(self)
+        made.untrainable = found
+        return made
 
     def __repr__(self) -> str:
         return f"variables {', '.join(self.paths)}"
@@ -206,11 +217,12 @@ class Layout:
         return hash(self.keys)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Layout) and (self.keys, self.paths) == (other.keys, other.paths)
+        mine = self.keys, self.paths, self.untrainable
+        return isinstance(other, Layout) and mine == (other.keys, other.paths, other.untrainable)
 
 
 def _flatten_with_keys(state: State) -> tuple[list[tuple[Any, Array]], Layout]:
-    layout, values = state._layout, state._values
+    layout, values = state._layout.now(), state._values  # a jitted function may ask for the flags
     keys = [jax.tree_util.DictKey(path) for path in layout.paths]
     return list(zip(keys, values, strict=True)), layout
 

@@ -25,16 +25,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.cells import NAMES, Cell
-from jaxvars.core.frame import FRESH
-from jaxvars.core.frames import LOCAL, is_interrupting_trace, outside
+from jaxvars.core.cells import NAMES, Cell, is_trainable, set_trainable
+from jaxvars.core.frame import FRESH, TRACING
+from jaxvars.core.frames import LOCAL, is_interrupting_trace, is_traced, outside
 from jaxvars.core.indices import check_index, plain_index
 from jaxvars.core.initial import check_arguments, initial
 from jaxvars.core.scatter import Scattered
 from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.devices.mesh import describe_place, sharding_for
 from jaxvars.display import repr as _display
-from jaxvars.errors import UninitializedError, user_line
+from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, is_deleted, processes_of, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, is_string, nbytes
 from jaxvars.tensors.spec import TensorSpec
@@ -89,7 +89,7 @@ class Variable(Scattered):
         shapes. NumPy's float64 and int64 arrays become 32-bit while JAX's 64-bit is off.
     """
 
-    __slots__ = ("__weakref__", "_cell", "trainable")
+    __slots__ = ("__weakref__", "_cell")
 
     def __init__(
         self,
@@ -104,7 +104,6 @@ class Variable(Scattered):
         check_arguments(name, initial_value, more)
         refuse_if_forked("A variable is created")
         name = "/".join((*NAMES.value, name or DEFAULT_NAME))
-        self.trainable = bool(trainable)
         make = functools.partial(initial, initial_value, dtype, shape, name)
         with context.restoring(), context.evaluating():
             value = outside(make) if is_interrupting_trace() else make()
@@ -113,6 +112,7 @@ class Variable(Scattered):
         else:
             sharding = sharding_for(sharding, value, name)
             self._cell = Cell(self, context.aval_of(value), name, sharding)
+        set_trainable(self._cell, bool(trainable))
         LOCAL.frame.create(self._cell, value)
 
     # ------------------------------------------------------------ what it is
@@ -142,6 +142,19 @@ class Variable(Scattered):
     @dtype.setter
     def dtype(self, new: NoReturn) -> NoReturn:
         raise self._fixed("dtype", "make a new one, jv.Variable(v.astype(dtype))")
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch it by themselves; set outside of compiled functions (`jv.freeze`)."""
+        LOCAL.frame.note_inner_read()
+        return is_trainable(self._cell)
+
+    @trainable.setter
+    def trainable(self, new: bool) -> None:
+        if is_traced() and not is_interrupting_trace():
+            raise flag_set_in_trace_error(self.name)
+        with TRACING:  # not while a function is traced in another thread
+            set_trainable(self._cell, bool(new))
 
     @property
     def value(self) -> Array:

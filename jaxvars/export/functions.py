@@ -97,7 +97,9 @@ def _list_traces(what: Any) -> list[Known]:
     return [
         Known(fn._signature, entry)
         for entry in list(fn._entries.values())
-        if not entry.is_stale and first_objects(entry, len(given)) == wanted
+        if not entry.is_stale
+        and fn._flags.hold(entry.key)
+        and first_objects(entry, len(given)) == wanted
     ]
 
 

@@ -71,7 +71,9 @@ def _programs_of_calls(core: CoreFunction, given: tuple[Any, ...]) -> list[CoreC
     return [
         concrete_of(Known(core._signature, entry))
         for entry in list(core._entries.values())
-        if not entry.is_stale and first_objects(entry, len(given)) == wanted
+        if not entry.is_stale
+        and core._flags.hold(entry.key)
+        and first_objects(entry, len(given)) == wanted
     ]
 
 
