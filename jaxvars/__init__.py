@@ -15,7 +15,8 @@ that reads and assigns variables one XLA program, and `GradientTape` differentia
         w.assign_sub(0.1 * tape.gradient(loss, w))
         return loss
 
-Variables       Variable, Module, State, functionalize, name_scope, abstract, TensorSpec
+Variables       Variable, Module, State, functionalize, select, freeze, name_scope, abstract,
+                TensorSpec
 Programs        compile, Function, ConcreteFunction, custom_gradient, recompute, stop_gradient
 Gradients       GradientTape, ForwardAccumulator
 Control flow    cond, switch, while_loop, fori_loop, scan, map_fn, vectorized_map, TensorArray
@@ -42,6 +43,7 @@ if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher ne
 from jaxvars import autograph, errors, moved
 from jaxvars.autodiff.custom_gradient import custom_gradient, recompute, stop_gradient
 from jaxvars.autodiff.forward import ForwardAccumulator
+from jaxvars.autodiff.freeze import freeze
 from jaxvars.autodiff.tape import GradientTape
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.decorator import compile
@@ -52,7 +54,7 @@ from jaxvars.control.loops import fori_loop, scan, while_loop
 from jaxvars.control.maps import map_fn, vectorized_map
 from jaxvars.control.tensor_array import TensorArray
 from jaxvars.core.cells import name_scope
-from jaxvars.core.module import Module
+from jaxvars.core.module import Module, select
 from jaxvars.core.state import State, functionalize
 from jaxvars.core.variable import Variable
 from jaxvars.devices.device import device
@@ -87,9 +89,9 @@ __all__ = [
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "Variable", "abstract", "autograph", "checkpoint", "compile",
     "cond", "config", "custom_gradient", "debugging", "device", "errors", "export", "fori_loop",
-    "functionalize", "initializers", "interop", "launch", "losses", "map_fn", "mesh", "metrics",
+    "freeze", "functionalize", "initializers", "interop", "launch", "losses", "map_fn", "mesh", "metrics",
     "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler", "progress",
-    "random", "recompute", "scan", "shard", "stop_gradient", "switch", "tensorboard", "use_mesh",
+    "random", "recompute", "scan", "select", "shard", "stop_gradient", "switch", "tensorboard", "use_mesh",
     "vectorized_map", "while_loop",
 ]  # fmt: skip
 

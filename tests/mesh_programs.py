@@ -22,15 +22,15 @@ SHAPES = {
 }  # fmt: skip
 
 TENSOR_PARALLEL = [
-    (r"(q|k|v|up)$", P(None, "model")),
-    (r"(out|down)$", P("model", None)),
-    (r"bias$", P("model")),
-    (r".*", P()),
+    (re.compile(r"(q|k|v|up)$"), P(None, "model")),
+    (re.compile(r"(out|down)$"), P("model", None)),
+    ("**/bias", P("model")),
+    ("**", P()),
 ]
 
 LAYOUTS = {
-    "data": ({"data": 8}, [(".*", P())]),
-    "fsdp": ({"data": 8}, [(".*", jv.parallel.fully_sharded("data"))]),
+    "data": ({"data": 8}, [("**", P())]),
+    "fsdp": ({"data": 8}, [("**", jv.parallel.fully_sharded("data"))]),
     "tensor": ({"data": 2, "model": 4}, TENSOR_PARALLEL),
 }
 

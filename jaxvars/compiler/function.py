@@ -246,9 +246,8 @@ class Function:
         except (ValueError, RuntimeError) as error:
             entry.explain(error, call.values)
             raise
-        parts = entry.parts
-        is_unusual = indices_are_checked() or FROZEN.value
-        if parts is not None and self._signature.is_plain and not is_unusual:
+        parts = None if FROZEN.value else entry.parts
+        if parts is not None and self._signature.is_plain and not indices_are_checked():
             self._paths.add(parts, args, kwargs, call.values, call.key[2])
             if not self._flags.hold(entry.key):  # set by another thread meanwhile
                 self._paths.cool()
@@ -300,6 +299,7 @@ class Function:
         if filled is None:
             self._note(entry.key, time.perf_counter() - start)
         if entry.is_stale:  # an object got variables: from now on it is known by identity
+            self._flags.forget(entry.key)
             self._initialized.discard(object_ids(call.key))
             self._last_key = None
         return entry

@@ -17,6 +17,7 @@ Variable, or deleted.
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 import sys
@@ -26,22 +27,27 @@ from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from inspect import getattr_static
 from types import MemberDescriptorType
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, Self, TypeAlias, TypeVar
+
+import jax.numpy as jnp
 
 from jaxvars.advice import INSTEAD, instead_of
 from jaxvars.core.cells import name_scope
 from jaxvars.core.foreign import walk_known
 from jaxvars.core.state import cells_by_path
-from jaxvars.core.traversal import Holder, Path, resolve_proxy, walk
-from jaxvars.core.variable import Variable
+from jaxvars.core.traversal import Holder, Path, Pattern, matcher, resolve_proxy, walk
+from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.display import repr as _display
-from jaxvars.errors import ForeignTransformError, InteropError, user_line
+from jaxvars.display.text import did_you_mean
+from jaxvars.errors import DtypeError, ForeignTransformError, InteropError, StateError, user_line
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.dtypes import nbytes as nbytes
 from jaxvars.tracebacks import JAX_FOLDER
+from jaxvars.typing import DTypeLike
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Selector: TypeAlias = Pattern | type
 
 
 class Late(ABC):
@@ -57,6 +63,7 @@ class Late(ABC):
         """Make the Variables, whose last axis has this size."""
 
 
+_LISTED = 6  # paths in an error
 BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 
 
@@ -186,6 +193,49 @@ class Module(Holder):
         """The other variables."""
         return tuple(v for v in self.variables if not v.trainable)
 
+    def select(
+        self, *patterns: Selector, but: Selector | Iterable[Selector] = (),
+        trainable: bool | None = None, dtype: DTypeLike | None = None,
+    ) -> dict[str, Variable]:  # fmt: skip
+        """Return the variables whose paths match a pattern, by path; see `jv.select`."""
+        return select(self, *patterns, but=but, trainable=trainable, dtype=dtype)
+
+    def astype(
+        self, dtype: DTypeLike, *patterns: Selector, but: Selector | Iterable[Selector] = ()
+    ) -> Self:
+        """Return a copy whose floating-point variables have another dtype.
+
+        As `copy.deepcopy`: what is shared in the module is shared in the copy. A variable's dtype
+        is for life, so this module stays as it is.
+
+        Args:
+            dtype: a floating-point one, like `jnp.bfloat16`.
+            *patterns: for which variables, as for `jv.select`; all when there are none.
+            but: less these, such as the statistics of a normalization.
+
+        Raises:
+            DtypeError: when the dtype is not a floating-point one.
+            StateError: when a pattern matches nothing.
+
+        >>> class Net(Module):
+        ...     def __init__(self):
+        ...         self.w, self.mean = Variable([1.0]), Variable([0.0])
+        >>> half = Net().astype("bfloat16", but="**/mean")
+        >>> str(half.w.dtype), str(half.mean.dtype)
+        ('bfloat16', 'float32')
+        """
+        if not jnp.issubdtype(jnp.dtype(dtype), jnp.floating):
+            raise DtypeError(
+                f"astype takes a floating-point dtype, like jnp.bfloat16, not {jnp.dtype(dtype)}: "
+                "it converts weights. Other variables are made again, jv.Variable(v.astype(dtype))."
+            )
+        found = self.select(*patterns, but=but, dtype=jnp.floating).values()
+        memo: dict[int, Any] = {
+            id(v): restore_variable(v.value.astype(dtype), v.name, v.trainable, v._cell.sharding)
+            for v in found
+        }
+        return copy.deepcopy(self, memo)
+
     @property
     def submodules(self) -> tuple[Module, ...]:
         """All modules inside, each once, without this one."""
@@ -249,6 +299,83 @@ def named_variables(root: object) -> dict[str, Variable]:
     owners = {variable._cell.key: variable for _, variable in found}
     cells = cells_by_path((path, variable._cell) for path, variable in found)
     return {path: owners[cell.key] for path, cell in cells.items()}
+
+
+def select(
+    root: object, *patterns: Selector, but: Selector | Iterable[Selector] = (),
+    trainable: bool | None = None, dtype: DTypeLike | None = None,
+) -> dict[str, Variable]:  # fmt: skip
+    """Return the variables of an object that match a pattern, by path.
+
+    The dict goes where variables do: `optimizer.minimize(loss, found)`, `jv.State.of(found)`,
+    `jv.freeze(found)`, `jv.place(found, spec)`, a checkpoint; `list(found.values())` is a list.
+
+    Args:
+        root: a Module, or anything with Variables in it.
+        *patterns: each a glob for the whole path, like "encoder/**" or "**/kernel", where `*` and
+            `?` stand for characters of one part and `**` for any parts; or a compiled regular
+            expression, which is searched in the path; or a function of path and variable; or a
+            class, for the variables of its objects. All variables when there are none.
+        but: one such pattern or several: these variables are left out.
+        trainable: those only that are trainable, or that are not.
+        dtype: those only of this dtype, or kind of dtypes, like `jnp.floating`.
+
+    Raises:
+        StateError: when a pattern matches nothing, or nothing is left.
+        ValueError: when a string is a regular expression rather than a glob.
+        TypeError: when a pattern is something else.
+
+    >>> import jaxvars as jv
+    >>> layer = {"kernel": jv.Variable([[1.0]]), "bias": jv.Variable([0.0])}
+    >>> model = {"encoder": [layer], "head": jv.Variable([2.0])}
+    >>> list(select(model, "encoder/**", "head"))
+    ['encoder/0/bias', 'encoder/0/kernel', 'head']
+    >>> list(select(model, but="**/bias"))
+    ['encoder/0/kernel', 'head']
+    >>> list(select(model, lambda path, v: v.ndim == 2))
+    ['encoder/0/kernel']
+    """
+    named = named_variables(root)
+    if not named:
+        raise StateError(
+            f"There is no Variable in this {type(root).__name__} to select at {user_line()}: if "
+            "its layers make them when they are first called, call it once before."
+        )
+    several = isinstance(but, Iterable) and not isinstance(but, str | type)
+    wanted, unwanted = (
+        {path for pattern in given for path in _match(root, named, pattern)}
+        for given in (patterns or ("**",), but if several else (but,))
+    )
+    found = {
+        path: v
+        for path, v in named.items()
+        if path in wanted - unwanted
+        and trainable in (None, v.trainable)
+        and (dtype is None or (not is_string(v.dtype) and jnp.issubdtype(v.dtype, dtype)))
+    }
+    if not found:
+        given = {"but": but or None, "trainable": trainable, "dtype": dtype}
+        said = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+        raise StateError(f"None of the variables at {sorted(wanted)[:_LISTED]} is left by {said}.")
+    return found
+
+
+def _match(root: object, named: Mapping[str, Variable], pattern: Selector) -> list[str]:
+    """Return the paths that a pattern matches; raise StateError if there is none."""
+    if isinstance(pattern, type):
+        inside = {id(v) for _, part in walk(root, pattern) for _, v in variables_in(part)}
+        found = [path for path, v in named.items() if id(v) in inside]
+    else:
+        fits = matcher(pattern)
+        found = [path for path, v in named.items() if fits(path, v)]
+    if found:
+        return found
+    what = f"class {pattern.__name__}" if isinstance(pattern, type) else repr(pattern)
+    near = did_you_mean(pattern.replace("*", ""), named) if isinstance(pattern, str) else ""
+    raise StateError(
+        f"No variable matches {what} at {user_line()}."
+        f"{near or f' The paths begin with {list(named)[:_LISTED]}.'}"
+    )
 
 
 def _find_replaced(module: Module, name: str) -> Any:

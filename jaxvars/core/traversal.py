@@ -12,9 +12,10 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+import re
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias, TypeVar
 
@@ -29,6 +30,9 @@ CLOSED_TYPES = (
 )  # fmt: skip
 
 Path: TypeAlias = tuple[str, ...]
+
+Pattern: TypeAlias = str | re.Pattern[str] | Callable[[str, Any], bool]
+_GLOB = {"**/": "(?:.+/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 class Holder(ABC):  # noqa: B024 - a mark, without methods
@@ -154,6 +158,59 @@ def children_of(value: object) -> Iterable[tuple[str, object]]:
 
 def holds_objects(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.hasobject
+
+
+def matcher(pattern: Pattern) -> Callable[[str, Any], bool]:
+    """Return what says whether a pattern fits a path, and what is there.
+
+    Args:
+        pattern: a glob for the whole path, where `*` and `?` stand for characters of one part of
+            it and `**` for any parts; a compiled regular expression, to be found in the path; or a
+            function of the path and what is there.
+
+    Raises:
+        ValueError: when a string is a regular expression rather than a glob.
+        TypeError: when it is none of these.
+
+    >>> fits = matcher("layers/*/bias")
+    >>> fits("layers/0/bias", None), fits("layers/0/norm/bias", None)
+    (True, False)
+    >>> [matcher("**/bias")(path, None) for path in ("bias", "layers/0/bias", "layers/0/w")]
+    [True, True, False]
+    """
+    if isinstance(pattern, re.Pattern):
+        return lambda path, _: pattern.search(path) is not None
+    if callable(pattern):
+        return pattern
+    if not isinstance(pattern, str):
+        raise TypeError(
+            "A pattern is a string, a compiled regular expression or a function of a path and a "
+            f"variable, not {type(pattern).__name__}."
+        )
+    if re.search(r"[$^|\\+]|\.\*", pattern):
+        raise ValueError(
+            f"{pattern!r} is a regular expression, and a pattern that is a string is a glob for "
+            f'the whole path, like "**/kernel". Write re.compile({pattern!r}), which is searched.'
+        )
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    fits = re.compile("".join(_GLOB.get(part, re.escape(part)) for part in parts)).fullmatch
+    return lambda path, _: fits(path) is not None
+
+
+def first_of(rules: Sequence[tuple[Pattern, T]]) -> Callable[[str, Any], T]:
+    """Return what finds the first of some rules whose pattern fits a path and what is there.
+
+    It raises LookupError where none fits.
+    """
+    known = [(matcher(pattern), rule) for pattern, rule in rules]
+
+    def find(path: str, value: Any) -> T:
+        for fits, rule in known:
+            if fits(path, value):
+                return rule
+        raise LookupError(f"its path matches none of {[pattern for pattern, _ in rules]}")
+
+    return find
 
 
 def _part(key: object) -> str:

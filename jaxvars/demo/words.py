@@ -160,7 +160,7 @@ print(collatz(27), rises)
         "rules from paths to specs; compiled functions stay as they are.",
         """
 mesh = jv.mesh({"data": min(2, jax.device_count())})
-print(jv.place(line, {".*": jax.P()}, optimizer=adam, mesh=mesh))
+print(jv.place(line, {"**": jax.P()}, optimizer=adam, mesh=mesh))
 with jv.use_mesh(mesh):
     print(step(*jv.shard((x, y), jax.P("data"))))
 """,

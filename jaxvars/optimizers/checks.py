@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, TypedDict, TypeGuard
 
 from jaxvars.core.module import named_variables
-from jaxvars.core.traversal import Holder, resolve_proxy
+from jaxvars.core.traversal import Holder, first_of, resolve_proxy
 from jaxvars.core.variable import DEFAULT_NAME, Variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
@@ -20,7 +20,8 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Pairs: TypeAlias = Iterable[tuple[Any, Variable]]
-Rate: TypeAlias = Any  # a number, Variable, or function of the step
+Rate: TypeAlias = Any  # a number, Variable, or function of the step; or a dict of them by pattern
+Decay: TypeAlias = float | Mapping[str, float] | None
 
 
 class OptionsButDecay(TypedDict, total=False):
@@ -40,7 +41,7 @@ class OptionsButDecay(TypedDict, total=False):
 class Options(OptionsButDecay, total=False):
     """What all optimizers take; see `Optimizer`."""
 
-    weight_decay: float | None
+    weight_decay: Decay
 
 
 def check_options(
@@ -120,6 +121,28 @@ def trainable_in(root: object) -> dict[str, Variable]:
         raise ValueError(
             f"There is no trainable variable in this {type(root).__name__}. If its layers make "
             "their variables when they are first called, call it once before."
+        )
+    return found
+
+
+def find_rules(rules: Mapping[str, Any], what: str, named: Mapping[str, Any]) -> dict[str, str]:
+    """Return for each path the first pattern that fits it.
+
+    Raises:
+        ValueError: listing the paths that none fits, and the patterns that are first for none.
+    """
+    find, found, problems = first_of([(pattern, pattern) for pattern in rules]), {}, []
+    for path, variable in named.items():
+        try:
+            found[path] = find(path, variable)
+        except LookupError:
+            problems.append(f"variable {path!r} has no rule")
+    idle = rules.keys() - set(found.values())
+    problems += [f"rule {p!r} is the first to fit none of {list(named)}" for p in sorted(idle)]
+    if problems:
+        raise ValueError(
+            f"{what} has a rule for each variable, and the first whose pattern fits its path "
+            f'holds; "**" fits the rest. But:\n  ' + "\n  ".join(problems)
         )
     return found
 

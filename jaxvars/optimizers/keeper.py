@@ -22,17 +22,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.module import Module, advised, table_of
+from jaxvars.core.module import Module, advised, named_variables, table_of
 from jaxvars.core.state import unique
-from jaxvars.core.traversal import Tied
+from jaxvars.core.traversal import Tied, first_of
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.display.repr import Folded
 from jaxvars.errors import StateError
-from jaxvars.optimizers.checks import checked_variables, is_list, is_unnamed, trainable_in
+from jaxvars.optimizers.checks import (
+    checked_variables,
+    find_rules,
+    is_list,
+    is_unnamed,
+    trainable_in,
+)
 from jaxvars.optimizers.rules import wide
 from jaxvars.optimizers.slots import Tie, as_rate, is_lost, sharding_like
 from jaxvars.optimizers.step import AVERAGE, SUM, Recipe
 from jaxvars.typing import Array
+
+_BY_PATTERN = ("learning_rate", "weight_decay")
+
+
+def _by_pattern(rules: Any) -> bool:
+    return isinstance(rules, dict)
 
 
 @advised("Optimizer")
@@ -63,19 +75,20 @@ class Keeper(Module, ABC):
 
     @property
     def learning_rate(self) -> Any:
-        """The Variable with the learning rate, or what the schedule says now.
+        """The Variable with the learning rate, or what the schedule says now; a dict by pattern.
 
         Assign it at any time: compiled functions see it and need no new trace.
         """
         rate = self._rate
-        return rate(self.iterations.value) if callable(rate) else rate
+        return {k: self._now(r) for k, r in rate.items()} if _by_pattern(rate) else self._now(rate)
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
         if not isinstance(self._rate, Variable):
             raise TypeError(
                 f"The learning rate of {self.name!r} is part of its transformation or a schedule "
-                "and cannot be assigned; make the optimizer with a number."
+                "and cannot be assigned; make the optimizer with a number. Where it is a dict, "
+                "assign one of its Variables: optimizer.learning_rate[pattern].assign(0.1)."
             )
         self._rate.assign(value)
 
@@ -89,7 +102,8 @@ class Keeper(Module, ABC):
 
         Raises:
             ValueError: when the object has no trainable variable, when a variable has a path that
-                another one was built with, or has been updated under its name before.
+                another one was built with, or has been updated under its name before; when one
+                has no rule for its learning rate or weight decay, or a rule is for no variable.
 
         >>> import jaxvars as jv
         >>> model = {"kernel": jv.Variable([1.0]), "bias": jv.Variable([1.0])}
@@ -105,6 +119,8 @@ class Keeper(Module, ABC):
             return
         named = trainable_in(variables)
         self._check_paths(named)
+        for what in filter(lambda what: _by_pattern(vars(self)[what]), _BY_PATTERN):
+            find_rules(vars(self)[what], f"{what} of {self.name!r}", named_variables(variables))
         for path, variable in named.items():
             self._tie(variable, path)
         self._prepare(list(named.values()))
@@ -157,8 +173,23 @@ class Keeper(Module, ABC):
     # ------------------------------------------------------------ state
     @property
     def _rate(self) -> Any:
-        """The learning rate as it was given: a Variable, a schedule, or None."""
+        """The learning rate as it was given: a Variable, a schedule, a dict of such, or None."""
         return vars(self)["learning_rate"]
+
+    def _now(self, rate: Any) -> Any:
+        return rate(self.iterations.value) if callable(rate) else rate
+
+    def _read_rate(self, names: Iterable[str]) -> Any:
+        """Return the learning rate now: one, or one for each variable by name."""
+        rate = self.learning_rate
+        if not _by_pattern(rate):
+            return rate.value if isinstance(rate, Variable) else rate
+        values = {k: r.value if isinstance(r, Variable) else r for k, r in rate.items()}
+        return {name: values[self._find_rule(rate, name)] for name in names}
+
+    @staticmethod
+    def _find_rule(rules: Mapping[str, Any], name: str) -> str:
+        return first_of([(pattern, pattern) for pattern in rules])(name, None)
 
     def _begin(self) -> None:
         self._recipes: dict[Any, Recipe] = {}
@@ -200,6 +231,12 @@ class Keeper(Module, ABC):
         name = self._name_of(variable)
         if name is None:
             self._is_undecayed(path, variable)  # refused before it is known
+            if path is None and any(_by_pattern(vars(self)[what]) for what in _BY_PATTERN):
+                raise ValueError(
+                    f"The optimizer {self.name!r} has rules by path, and does not know the path of "
+                    f"variable {variable.name!r}: call optimizer.build(model) before the first "
+                    "update."
+                )
             self._forget([name for name, tie in self._ties.items() if tie() is None])
             name = unique(path or variable.name, self._ties)
             self._names[variable._cell.key] = name
@@ -255,9 +292,14 @@ class Keeper(Module, ABC):
     def _find_recipe(self, params: dict[str, Variable]) -> Recipe:
         key = tuple((name, v._cell.key) for name, v in params.items())
         if key not in self._recipes:
-            undecayed = {name for name, v in params.items() if self._is_undecayed(name, v)}
+            decay: Any = vars(self)["weight_decay"]
+            decays = {
+                name: decay[self._find_rule(decay, name)] if _by_pattern(decay) else decay
+                for name, v in params.items()
+                if decay is not None and not self._is_undecayed(name, v)
+            }
             avals = {n: jax.ShapeDtypeStruct(v.shape, v.dtype) for n, v in params.items()}
-            recipe = Recipe(self._transformation(), self, avals, undecayed)
+            recipe = Recipe(self._transformation(), self, avals, decays)
             if recipe.is_joined and any(self._is_renamed(n, v) for n, v in params.items()):
                 raise ValueError(
                     f"The transformation of {self.name!r} joins all variables in the order of "

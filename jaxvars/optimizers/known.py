@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack, final
 
 from jaxvars.display.docstrings import complete
 from jaxvars.optimizers import rules as _rules
-from jaxvars.optimizers.checks import Options, OptionsButDecay, Rate
+from jaxvars.optimizers.checks import Decay, Options, OptionsButDecay, Rate
 from jaxvars.optimizers.optimizer import Optimizer
 
 _WORDS = {
@@ -102,7 +102,7 @@ class AdamW(_TwoMoments, rule=_rules.adam):
     """
 
     def __init__(
-        self, learning_rate: Rate = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9,
+        self, learning_rate: Rate = 0.001, weight_decay: Decay = 0.004, beta_1: float = 0.9,
         beta_2: float = 0.999, epsilon: float = 1e-7, amsgrad: bool = False,
         **options: Unpack[OptionsButDecay],
     ) -> None:  # fmt: skip

@@ -22,6 +22,7 @@ from jaxvars.core.store import Cell
 from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable
 from jaxvars.optimizers.checks import (
+    Decay,
     Pairs,
     check_options,
     checked_loss,
@@ -45,8 +46,11 @@ class Optimizer(Keeper, ABC):
 
     Args:
         learning_rate: a number, which can be assigned later; a Variable; or a function of the
-            number of updates so far, like an optax schedule.
-        weight_decay: each update first shrinks the variables by this times the learning rate.
+            number of updates so far, like an optax schedule. Or a dict of these by pattern, like
+            {"head/**": 1e-2, "**": 1e-4}: the first that fits a variable's path holds (see
+            `jv.select`), and `build(model)` comes before the first update.
+        weight_decay: each update first shrinks the variables by this times the learning rate; a
+            number, or a dict of numbers by pattern.
         clipnorm: the largest norm of a gradient.
         clipvalue: the largest element of a gradient.
         global_clipnorm: the largest norm of all gradients together; one of the three.
@@ -70,7 +74,7 @@ class Optimizer(Keeper, ABC):
     """
 
     def __init__(
-        self, learning_rate: Any, *, weight_decay: float | None = None,
+        self, learning_rate: Any, *, weight_decay: Decay = None,
         clipnorm: float | None = None, clipvalue: float | None = None,
         global_clipnorm: float | None = None, use_ema: bool = False, ema_momentum: float = 0.99,
         ema_overwrite_frequency: int | None = None, loss_scale_factor: float | None = None,
@@ -179,8 +183,7 @@ class Optimizer(Keeper, ABC):
         cells = self._list_cells(names, [variable for _, variable in pairs], recipe)
         frame = LOCAL.frame
         leaves, form = jax.tree.flatten(cells)
-        rate = self.learning_rate
-        given = (grads, rate.value if isinstance(rate, Variable) else rate, accept, extra)
+        given = (grads, self._read_rate(names), accept, extra)
         with frame.alone():
             carry = form.unflatten(frame.read_all(leaves))
             new = jax.tree.leaves(run_step(recipe, carry, *given))

@@ -1,7 +1,7 @@
 """What each optimizer does with a gradient, as transformations like optax's.
 
-A transformation here is given `learning_rate`, a scalar, and `step`, the number of updates so
-far, with each update; what it returns is added to the variables.
+A transformation here is given `learning_rate`, a scalar or one for each variable, and `step`, the
+number of updates so far, with each update; what it returns is added to the variables.
 
 Rules this file keeps:
 - the formulas are those that TensorFlow documents, also in where epsilon stands; where optax
@@ -34,6 +34,11 @@ class Transformation(NamedTuple):
     update: Callable[..., Any]
 
 
+def rate_of(rate: Any, name: str) -> Array:
+    """Return the learning rate of one variable."""
+    return rate[name] if isinstance(rate, dict) else rate
+
+
 def chain(*parts: Any) -> Any:
     """Return transformations, one after the other."""
     import optax
@@ -59,7 +64,7 @@ def per_variable(first: Callable[[Array], Slots], rule: Rule) -> Any:
         for name, grad in grads.items():
             slots = {slot: values[name] for slot, values in state.items() if name in values}
             dtype = jnp.promote_types(grad.dtype, jnp.float32)
-            given = (grad, params[name], slots, learning_rate, step)
+            given = (grad, params[name], slots, rate_of(learning_rate, name), step)
             wide = jax.tree.map(lambda x, dtype=dtype: jnp.asarray(x, dtype), given)
             deltas[name], new = rule(*wide[:-1], wide[-1] + 1)
             news[name] = {slot: new[slot].astype(old.dtype) for slot, old in slots.items()}

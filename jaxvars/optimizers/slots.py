@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
 import jax.numpy as jnp
@@ -17,7 +17,6 @@ from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.devices.mesh import replicated_like
 from jaxvars.errors import NotATensorError
 from jaxvars.tensors.tensor import to_tensor
-from jaxvars.typing import Array
 
 
 @final
@@ -95,8 +94,10 @@ def slot_sharding(sharding: Any, shape: tuple[int, ...] | None, slot: tuple[int,
     return sharding if slot == shape else replicated_like(sharding)
 
 
-def as_rate(given: Any, name: str) -> Variable | Callable[[Array], Array] | None:
-    """Return a learning rate as a Variable or schedule; None stays None."""
+def as_rate(given: Any, name: str) -> Any:
+    """Return a learning rate as a Variable or schedule, or a dict of such; None stays None."""
+    if isinstance(given, Mapping):
+        return {pattern: as_rate(rate, f"{name}/{pattern}") for pattern, rate in given.items()}
     if given is None or isinstance(given, Variable):
         return given
     if isinstance(given, Module) or (isinstance(given, list | tuple) and given):

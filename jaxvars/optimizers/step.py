@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.optimizers.checks import Options
-from jaxvars.optimizers.rules import wide
+from jaxvars.optimizers.rules import rate_of, wide
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -36,15 +36,16 @@ class Recipe:
     Attributes:
         leaves: for each array of the transformation's state, the variable it belongs to, or None,
             and what it is called.
+        decays: the weight decay of the variables that have one, by name.
         is_joined: whether one array is made of all variables, in the order of their names.
     """
 
     def __init__(
-        self, transformation: Any, options: object, params: Values, undecayed: Set[str]
+        self, transformation: Any, options: object, params: Values, decays: Mapping[str, float]
     ) -> None:
         self._init, self._update = transformation.init, transformation.update
         self._options = {name: getattr(options, name) for name in _OPTIONS}
-        self._undecayed = undecayed
+        self._decays = decays
         found, self._form = _find_paths(self._init, params)
         shared = dict(_find_shared_paths(self._init))
         self.leaves = [_find_owner(path, params, shared.keys()) for path, _ in found]
@@ -115,15 +116,11 @@ class Recipe:
         return grads
 
     def _decay(self, params: Values, rate: Array) -> Values:
-        decay = self._options["weight_decay"]
-        if decay is None:
-            return params
-        return {
-            name: p
-            if name in self._undecayed
-            else (p - p * decay * jnp.asarray(rate, wide(p))).astype(p.dtype)
-            for name, p in params.items()
-        }
+        def decayed(name: str, p: Array) -> Array:
+            by = self._decays[name] * jnp.asarray(rate_of(rate, name), wide(p))
+            return (p - p * by).astype(p.dtype)
+
+        return {n: decayed(n, p) if n in self._decays else p for n, p in params.items()}
 
     def _average(self, carry: Values, step: Array) -> Values:
         momentum = jnp.where(step == 0, 0.0, self._options["ema_momentum"])

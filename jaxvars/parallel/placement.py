@@ -1,10 +1,10 @@
 """`place`: how the variables of a whole model are sharded, by rules from paths to specs.
 
-    jv.place(model, [(r"embedding$", jax.P("model", None)), (r"kernel$", jax.P(None, "model")),
-                     (r".*", jax.P())], mesh=mesh)
+    jv.place(model, {"**/embedding": jax.P("model", None), "**/kernel": jax.P(None, "model"),
+                     "**": jax.P()}, mesh=mesh)
 
 Rules this file keeps:
-- the first rule whose pattern is found in a path holds for it; a variable without a rule, or
+- the first rule whose pattern fits a path holds for it; a variable without a rule, or
   whose rule does not fit, is refused with all others like it, and no value is moved;
 - the slots of an optimizer go where their variable goes.
 """
@@ -12,7 +12,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -23,6 +22,7 @@ from jaxvars.compiler.executable import renew_users
 from jaxvars.core.frames import is_staged
 from jaxvars.core.module import named_variables, table_of
 from jaxvars.core.store import exclusively
+from jaxvars.core.traversal import Pattern, first_of
 from jaxvars.core.variable import Variable
 from jaxvars.devices.mesh import as_sharding, current_mesh, is_spec
 from jaxvars.display.repr import Table
@@ -32,7 +32,7 @@ from jaxvars.optimizers.slots import slot_sharding
 from jaxvars.tensors.dtypes import is_string
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
-Rules: TypeAlias = Iterable[tuple[str, Spec]] | Mapping[str, Spec] | Spec
+Rules: TypeAlias = Iterable[tuple[Pattern, Spec]] | Mapping[Pattern, Spec] | Spec
 
 
 def place(
@@ -45,10 +45,10 @@ def place(
 
     Args:
         model: a Module, or anything with Variables in it.
-        rules: pairs of a regular expression, which is searched in the path of a variable, like
-            "layers/0/kernel", and a `PartitionSpec`, `Sharding` or `Device`, or a function that
+        rules: a dict, or pairs, of a pattern for paths as `jv.select` takes it, like
+            "layers/*/kernel", and a `PartitionSpec`, `Sharding` or `Device`, or a function that
             gives one for a shape and a mesh, like `jv.parallel.fully_sharded("data")`. The
-            first that is found holds. One spec alone is for all.
+            first that fits holds. One spec alone is for all.
         mesh: the mesh; the one in force when None.
         optimizer: one that has slots for the variables: they go along.
 
@@ -58,10 +58,11 @@ def place(
     Raises:
         ShardingError: when a variable has no rule, or cannot be sharded so; it lists them all.
         ForeignTransformError: in a compiled function or a JAX transform.
+        ValueError: when a pattern is a regular expression that is not compiled.
 
     >>> import jax, jaxvars as jv
     >>> layer = {"kernel": jv.Variable(jax.numpy.zeros((4, 2))), "bias": jv.Variable([0.0, 0.0])}
-    >>> rules = [("kernel$", jax.P(None, "model")), (".*", jax.P())]
+    >>> rules = {"**/kernel": jax.P(None, "model"), "**": jax.P()}
     >>> _ = place(layer, rules, mesh=jv.mesh({"model": 1}, jax.devices()[:1]))
     >>> layer["kernel"].sharding.spec
     P(None, 'model')
@@ -71,10 +72,10 @@ def place(
             "jv.place moves variables: call it outside of compiled functions and JAX transforms. "
             "In them, jv.shard says how a value is sharded."
         )
-    pairs = [(str(pattern), spec) for pattern, spec in _list_pairs(rules)]
+    find = first_of(list(_list_pairs(rules)))
     mesh = mesh or current_mesh()
     named = {p: v for p, v in named_variables(model).items() if not is_string(v.dtype)}
-    shardings = _find_shardings(named, pairs, mesh)
+    shardings = _find_shardings(named, find, mesh)
     found = [(named[path], sharding) for path, sharding in shardings.items()]
     found += _find_followers(optimizer, found) if optimizer is not None else []
     new = [(v._cell, sharding) for v, sharding in found if v._cell.sharding != sharding]
@@ -83,38 +84,29 @@ def place(
     return table_of(f"{type(model).__name__}, placed", named)
 
 
-def _list_pairs(rules: Any) -> Iterable[tuple[str, Spec]]:
+def _list_pairs(rules: Any) -> Iterable[tuple[Pattern, Spec]]:
     if is_spec(rules) or callable(rules):
-        return [("", rules)]
+        return [("**", rules)]
     return rules.items() if isinstance(rules, Mapping) else rules
 
 
 def _find_shardings(
-    named: Mapping[str, Variable], rules: list[tuple[str, Spec]], mesh: Mesh | None
+    named: Mapping[str, Variable], find: Callable[[str, Variable], Spec], mesh: Mesh | None
 ) -> dict[str, Any]:
     shardings: dict[str, Any] = {}
     problems: list[str] = []
     for path, variable in named.items():
         try:
-            spec = _find_spec(path, variable, rules, mesh)
+            spec = find(path, variable)
+            spec = spec(variable.shape, mesh) if callable(spec) else spec
             shardings[path] = as_sharding(spec, variable.shape, f"Variable {path!r}", mesh)
         except ShardingError as error:
             problems.append(str(error))
+        except LookupError as error:
+            problems.append(f'Variable {path!r} has no rule: {error}. End with "**": jax.P().')
     if problems:
         raise ShardingError("jv.place moved nothing:\n  " + "\n  ".join(problems))
     return shardings
-
-
-def _find_spec(
-    path: str, variable: Variable, rules: list[tuple[str, Spec]], mesh: Mesh | None
-) -> Spec:
-    for pattern, spec in rules:
-        if re.search(pattern, path):
-            return spec(variable.shape, mesh) if callable(spec) else spec
-    raise ShardingError(
-        f"Variable {path!r} has no rule: its path matches none of {[p for p, _ in rules]}. End "
-        'with (".*", jax.P()) to have the rest replicated.'
-    )
 
 
 def _find_followers(

@@ -310,7 +310,7 @@ def test_a_program_of_local_and_mesh_variables_is_refused(grid):
         assert "Variable 'w': P('data',) on a mesh of {'data': 4, 'model': 2}" in str(error.value)
         assert "Variable 'local': CPU:3" in str(error.value)
     np.testing.assert_array_equal(w, ones(4))
-    jv.place(local, {".*": P()}, mesh=grid)
+    jv.place(local, {"**": P()}, mesh=grid)
     step()
     np.testing.assert_array_equal(w, ones(4) * 2)
 
@@ -429,13 +429,13 @@ def test_one_spec_is_for_all_variables(grid):
 
 def test_variables_without_values_are_placed(grid):
     v = jv.abstract(lambda: jv.Variable(lambda: jnp.ones((10**6, 10**6)), name="large"))
-    table = jv.place(v, {"": P(None, "model")}, mesh=grid)
+    table = jv.place(v, {"**": P(None, "model")}, mesh=grid)
     assert table[0][-2:] == ("P(None, 'model')", 2 * 10**12)
 
 
 def test_rules_place_a_model(grid):
     model = model_of_two()
-    rules = [(r"0/kernel", P(None, "model")), (r"kernel", P("model")), (".*", P())]
+    rules = [("**/0/kernel", P(None, "model")), ("**/kernel", P("model")), ("**", P())]
     table = jv.place(model, rules, mesh=grid)
     assert table.column("path") == [
         "layers/0/bias", "layers/0/kernel", "layers/1/bias", "layers/1/kernel"
@@ -447,7 +447,7 @@ def test_rules_place_a_model(grid):
 
 def test_rules_that_do_not_fit_move_nothing(grid):
     model = model_of_two()
-    rules = {"kernel": P("data", "modle"), "0/bias": P(("data", "model"), None)}
+    rules = {"**/kernel": P("data", "modle"), "**/0/bias": P(("data", "model"), None)}
     with pytest.raises(ShardingError) as error:
         jv.place(model, rules, mesh=grid)
     lines = str(error.value).splitlines()
@@ -455,7 +455,7 @@ def test_rules_that_do_not_fit_move_nothing(grid):
     assert [line.split("'")[1] for line in lines[1:]] == [
         "layers/0/bias", "layers/0/kernel", "layers/1/bias", "layers/1/kernel"
     ]  # fmt: skip
-    assert "has no rule: its path matches none of ['kernel', '0/bias']" in lines[3]
+    assert "has no rule: its path matches none of ['**/kernel', '**/0/bias']" in lines[3]
     assert all(v.device is not None for v in jax.tree.leaves(
         model["layers"], is_leaf=lambda x: isinstance(x, jv.Variable)))  # fmt: skip
 
@@ -480,7 +480,7 @@ def test_placing_anew_moves_slots_along_and_is_kept(grid):
 def test_placing_leaves_values_that_were_taken(grid):
     v = jv.Variable(ones(8))
     taken = v.value
-    jv.place(v, {"": P()}, mesh=grid)
+    jv.place(v, {"**": P()}, mesh=grid)
     step = jv.compile(lambda: v.assign_add(1, read_value=False))
     step()
     step()
@@ -491,7 +491,7 @@ def test_a_concrete_function_outlives_its_function_and_a_placing(grid):
     v = jv.Variable(ones(8))
     concrete = jv.compile(lambda: v.assign_add(1, read_value=False)).trace()
     concrete()
-    jv.place(v, {"": P("data")}, mesh=grid)
+    jv.place(v, {"**": P("data")}, mesh=grid)
     concrete()
     np.testing.assert_array_equal(v, 3 * ones(8))
     assert v.sharding.spec == P("data")
@@ -501,7 +501,7 @@ def test_placing_is_refused_while_a_function_is_traced(grid):
     v = jv.Variable(ones(8))
     for transform in (jv.compile, jax.jit):
         with pytest.raises(jv.errors.ForeignTransformError, match=r"jv.place moves variables"):
-            transform(lambda: jv.place(v, {"": P("data")}, mesh=grid))()
+            transform(lambda: jv.place(v, {"**": P("data")}, mesh=grid))()
     assert v.device is not None
 
 
@@ -519,7 +519,7 @@ def test_fully_sharded(grid):
 
 def test_a_state_commits_to_where_variables_live(grid):
     v = jv.Variable(ones(8))
-    jv.place(v, {"": P("data")}, mesh=grid)
+    jv.place(v, {"**": P("data")}, mesh=grid)
     state = jv.State.of(v)
     pure = jv.functionalize(lambda: v.assign_add(1, read_value=False))
     _, state = jax.jit(pure)(state)
