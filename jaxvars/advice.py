@@ -40,7 +40,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["detach", "stop_gradient"], "jax.lax.stop_gradient(v.value)"),
         **dict.fromkeys(["backward", "grad"], "a jv.GradientTape: tape.gradient(loss, v)"),
         **dict.fromkeys(["cpu", "cuda", "to"], "jv.place, or create it in `with jv.device(...)`"),
-        "requires_grad": "v.trainable",
+        **dict.fromkeys(["requires_grad", "requires_grad_"], "v.trainable"),
         "eval": "v.numpy()",
         "get_shape": "v.shape",
         "set_shape": "jv.Variable(...), a new one: a variable keeps its shape",
@@ -60,6 +60,8 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["apply", "init", "params"], _A_PURE_FUNCTION),
         **dict.fromkeys(["train", "eval"], "an argument: def __call__(self, x, training=False)"),
         "to": "jv.place, or create it in `with jv.device(...)`",
+        **dict.fromkeys(["half", "bfloat16", "float"], "model.astype(jnp.bfloat16), a copy"),
+        **dict.fromkeys(["freeze", "unfreeze", "requires_grad_"], "jv.freeze, or v.trainable"),
         "__jax_array__": "model.variables",
     },
     "Function": {

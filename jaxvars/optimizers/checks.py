@@ -131,6 +131,8 @@ def find_rules(rules: Mapping[str, Any], what: str, named: Mapping[str, Any]) ->
     Raises:
         ValueError: listing the paths that none fits, and the patterns that are first for none.
     """
+    if not all(isinstance(pattern, str) for pattern in rules):
+        raise ValueError(f"{what}: the keys of the dict are strings, by which it is saved.")
     find, found, problems = first_of([(pattern, pattern) for pattern in rules]), {}, []
     for path, variable in named.items():
         try:
