@@ -40,9 +40,9 @@ class Flags:
         """Return whether an extended key is that of now."""
         return self.extend(key[:-1]) == key
 
-    def note(self, key: Any, asked: Set[int]) -> Any:
+    def note(self, key: Any, asked: Set[int] | None) -> Any:
         """Take note of what a trace asked for; return the extended key."""
-        self._asked[key] = self._asked.get(key, frozenset()) | asked
+        self._asked[key] = self._asked.get(key, frozenset()) | frozenset(asked or ())
         return self.extend(key)
 
     def ask_again(self, key: Any) -> None:

@@ -341,10 +341,10 @@ def select(
             f"There is no Variable in this {type(root).__name__} to select at {user_line()}: if "
             "its layers make them when they are first called, call it once before."
         )
-    several = isinstance(but, Iterable) and not isinstance(but, str | type)
+    left_out = (but,) if isinstance(but, str | re.Pattern) or callable(but) else but
     wanted, unwanted = (
         {path for pattern in given for path in _match(root, named, pattern)}
-        for given in (patterns or ("**",), but if several else (but,))
+        for given in (patterns or ("**",), left_out)
     )
     found = {
         path: v
