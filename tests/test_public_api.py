@@ -28,10 +28,10 @@ NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "Variable", "abstract", "autograph", "checkpoint", "compile",
     "cond", "config", "custom_gradient", "debugging", "device", "errors", "export", "fori_loop",
-    "freeze", "functionalize", "initializers", "interop", "launch", "losses", "map_fn", "mesh", "metrics",
-    "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler", "progress",
-    "random", "recompute", "scan", "select", "shard", "stop_gradient", "switch", "tensorboard", "use_mesh",
-    "vectorized_map", "while_loop",
+    "freeze", "functionalize", "initializers", "interop", "launch", "losses", "map_fn", "mesh",
+    "metrics", "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler",
+    "progress", "random", "recompute", "scan", "select", "shard", "stop_gradient", "switch",
+    "tensorboard", "use_mesh", "vectorized_map", "while_loop",
 }  # fmt: skip
 
 MODULES = {
