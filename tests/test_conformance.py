@@ -44,6 +44,20 @@ def gradient_tape(m: Model, x: Any) -> Any:
     return grad
 
 
+def select(m: Model, x: Any) -> Any:
+    for v in m.select("*", trainable=False).values():
+        v.assign_add(x)
+    return sum(jnp.sum(v.value) for v in jv.select(m, "w", "count").values())
+
+
+def freeze(m: Model, x: Any) -> Any:
+    with jv.freeze(m.select("w")), jv.GradientTape() as tape:
+        y = jnp.sum(m.w * x)
+        m.count.assign_add(y)
+    grad = tape.gradient(y, m.w, unconnected_gradients="zero")
+    return grad, gradient_tape(m, x)
+
+
 def forward_accumulator(m: Model, x: Any) -> Any:
     with jv.ForwardAccumulator(m.w, jnp.array([1.0, 0.5])) as accumulator:
         y = jnp.cos(m.w * x)
@@ -227,7 +241,7 @@ PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "fori_loop": fori_loop, "scan": scan, "map_fn": map_fn, "vectorized_map": vectorized_map,
     "autograph": autograph, "TensorArray": tensor_array, "print": printed, "debugging": debugging,
     "random": random, "initializers": initializers, "losses": losses, "tensorboard": summary,
-    "interop": interop,
+    "interop": interop, "select": select, "freeze": freeze,
 }  # fmt: skip
 NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "config", "launch", "abstract", "plan", "place",
