@@ -15,8 +15,8 @@ that reads and assigns variables one XLA program, and `GradientTape` differentia
         w.assign_sub(0.1 * tape.gradient(loss, w))
         return loss
 
-Variables       Variable, Module, State, functionalize, select, freeze, name_scope, abstract,
-                TensorSpec
+Variables       Variable, Module, State, functionalize, select, freeze, transaction, diff,
+                variables, name_scope, abstract, TensorSpec
 Programs        compile, Function, ConcreteFunction, custom_gradient, recompute, stop_gradient
 Gradients       GradientTape, ForwardAccumulator
 Control flow    cond, switch, while_loop, fori_loop, scan, map_fn, vectorized_map, TensorArray
@@ -53,6 +53,7 @@ from jaxvars.control.branches import cond, switch
 from jaxvars.control.loops import fori_loop, scan, while_loop
 from jaxvars.control.maps import map_fn, vectorized_map
 from jaxvars.control.tensor_array import TensorArray
+from jaxvars.control.transaction import transaction
 from jaxvars.core.cells import name_scope
 from jaxvars.core.module import Module, select
 from jaxvars.core.state import State, functionalize
@@ -82,23 +83,27 @@ if _TYPE_CHECKING:  # imported when they are first used, so that `import jaxvars
     )
     from jaxvars import tf as tf
     from jaxvars.console.progress import progress
+    from jaxvars.interop.differences import diff
+    from jaxvars.interop.trees import variables
     from jaxvars.parallel.placement import place
     from jaxvars.planning.plan import plan
 
 __all__ = [
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "Variable", "abstract", "autograph", "checkpoint", "compile",
-    "cond", "config", "custom_gradient", "debugging", "device", "errors", "export", "fori_loop",
-    "freeze", "functionalize", "initializers", "interop", "launch", "losses", "map_fn", "mesh",
-    "metrics", "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler",
+    "cond", "config", "custom_gradient", "debugging", "device", "diff", "errors", "export",
+    "fori_loop", "freeze", "functionalize", "initializers", "interop", "launch", "losses", "map_fn",
+    "mesh", "metrics", "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler",
     "progress", "random", "recompute", "scan", "select", "shard", "stop_gradient", "switch",
-    "tensorboard", "use_mesh", "vectorized_map", "while_loop",
+    "tensorboard", "transaction", "use_mesh", "variables", "vectorized_map", "while_loop",
 ]  # fmt: skip
 
 _LATER = {
+    "diff": "jaxvars.interop.differences",
     "place": "jaxvars.parallel.placement",
     "plan": "jaxvars.planning.plan",
     "progress": "jaxvars.console.progress",
+    "variables": "jaxvars.interop.trees",
 }
 """Functions that are imported when they are first used, as namespaces are, with their files."""
 

@@ -27,11 +27,11 @@ from jaxvars.export import loaded as _saved_loaded
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "Variable", "abstract", "autograph", "checkpoint", "compile",
-    "cond", "config", "custom_gradient", "debugging", "device", "errors", "export", "fori_loop",
-    "freeze", "functionalize", "initializers", "interop", "launch", "losses", "map_fn", "mesh",
-    "metrics", "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler",
+    "cond", "config", "custom_gradient", "debugging", "device", "diff", "errors", "export",
+    "fori_loop", "freeze", "functionalize", "initializers", "interop", "launch", "losses", "map_fn",
+    "mesh", "metrics", "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler",
     "progress", "random", "recompute", "scan", "select", "shard", "stop_gradient", "switch",
-    "tensorboard", "use_mesh", "vectorized_map", "while_loop",
+    "tensorboard", "transaction", "use_mesh", "variables", "vectorized_map", "while_loop",
 }  # fmt: skip
 
 MODULES = {
@@ -47,6 +47,7 @@ CLASSES = [
     tape.GradientTape, _variable.Slice, _variable.Variable, parallel.Batches,
     parallel.InputContext, parallel.MirroredStrategy, parallel.MultiWorkerMirroredStrategy,
     parallel.OneDeviceStrategy, parallel.Strategy, jv.interop.LinenModule, jv.interop.NnxModule,
+    jv.interop.VariableTree,
 ]  # fmt: skip
 
 
@@ -144,8 +145,8 @@ RAISED = {name for name in PUBLIC if name.startswith("errors.")}
 MADE_BY_OTHERS = {
     "ConcreteFunction", "Function", "State", "checkpoint.Status", "config.LogicalDevice",
     "config.PhysicalDevice", "export.Loaded", "export.SavedFunction", "interop.FlaxModule",
-    "interop.LinenModule", "interop.NnxModule", "parallel.ReduceOp", "parallel.Strategy",
-    "profiler.Profile", "tensorboard.SummaryWriter",
+    "interop.LinenModule", "interop.NnxModule", "interop.VariableTree", "parallel.ReduceOp",
+    "parallel.Strategy", "profiler.Profile", "tensorboard.SummaryWriter",
 }  # fmt: skip
 CALLED = sorted(PUBLIC.keys() - MADE_BY_OTHERS - RAISED)
 FUNCTIONS = [name for name in CALLED if inspect.isroutine(PUBLIC[name])]

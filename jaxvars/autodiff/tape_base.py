@@ -77,7 +77,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             )
         self._place = context.strip(context.current())
         placed, frame, others = recording(RecorderListener(self)), LOCAL.frame, Around(RECORDING)
-        opened = placed, frame, others, LOCAL.eager  # which each thread has one of
+        opened = placed, frame, others, LOCAL.bottom  # which each thread has one of
         self._open.append(opened)
         try:
             others.enter()
@@ -98,7 +98,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             self._open.remove(opened)
 
     def __exit__(self, *error: Any) -> None:
-        if not self._open or self._open[-1][3] is not LOCAL.eager:
+        if not self._open or self._open[-1][3] is not LOCAL.bottom:
             raise _closing_error(bool(self._open))
         opened = self._open[-1]
         try:

@@ -25,7 +25,6 @@ from jaxvars.checkpoint.trees import Trees, check_kept
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.module import Module
-from jaxvars.core.store import take_all
 from jaxvars.core.traversal import Path as Parts
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable, restore_variable
@@ -202,7 +201,7 @@ class Checkpoint(Module):
             raise CheckpointError(
                 "There is nothing in this Checkpoint to be saved: Checkpoint(model=model)."
             )
-        values = dict(zip(cells, take_all(cells.values()), strict=True))
+        values = dict(zip(cells, LOCAL.eager.take_all(cells.values()), strict=True))
         return values | {p: leaf.snapshot(p, copy) for p, leaf in leaves.items()}
 
     def _next(self, *, copy: bool = False) -> tuple[int, dict[str, Array]]:

@@ -30,6 +30,7 @@ from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
 from jaxvars.compiler.colocation import sharding_now
 from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES, STORE, Cell, PendingRestore
+from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.state import cells_by_path
@@ -222,9 +223,8 @@ class Restore(PendingRestore):
             if _restoring:
                 return set()
             cells = self._find_cells()
-            self._take(
-                {p: cells[p] for p in self.waiting if p in cells and cells[p].key in NEW_CELLS}
-            )
+            new = {p: cells[p] for p in self.waiting if p in cells and cells[p].key in NEW_CELLS}
+            self._take(new, LOCAL.bottom)  # no transaction undoes it
             return {cell.key for cell in cells.values()}
 
     def look(self) -> None:
@@ -242,7 +242,7 @@ class Restore(PendingRestore):
             finally:
                 _restoring.pop()
 
-    def _take(self, cells: Mapping[str, Cell]) -> None:
+    def _take(self, cells: Mapping[str, Cell], frame: Frame | None = None) -> None:
         """Give some variables their values; if it is interrupted, it may be done again."""
         if self._is_over or not cells:
             return
@@ -255,7 +255,7 @@ class Restore(PendingRestore):
             with context.at(context.EVAL):
                 mine = [p for p, cell in cells.items() if _GIVERS.get(cell, 0) <= self._number]
                 values = [place_value(cells[path], self.waiting[path]) for path in mine]
-                LOCAL.eager.write_all([cells[path] for path in mine], values, ())
+                (frame or LOCAL.eager).write_all([cells[path] for path in mine], values, ())
                 _GIVERS.update({cells[path]: self._number for path in mine})
         finally:
             _restoring.pop()

@@ -87,7 +87,7 @@ def check_top_level() -> None:
     if context.current() is not context.EVAL:
         context.put_back()
     if (
-        FAST_PATH_BLOCKERS and LOCAL.frame is not LOCAL.eager
+        FAST_PATH_BLOCKERS and LOCAL.frame is not LOCAL.bottom
     ) or context.current() is not context.EVAL:
         raise NotTopLevel
 

@@ -24,6 +24,9 @@ SHARED: set[int] = set()
 CALLBACKS: list[None] = []
 """Not empty while a step runs that calls back into Python: it donates nothing."""
 
+TRANSACTIONS: list[None] = []
+"""Not empty while a transaction is open, in any thread: a callback of its steps may not wait."""
+
 PENDING_RESTORES: list[PendingRestore] = []
 """Restores that wait for new variables, to give them other values.
 

@@ -46,6 +46,7 @@ from jaxvars.core.store import (
     alone,
     announce,
     be_forked,
+    commit,
     exclusively,
     inherited,
     is_held_elsewhere,
@@ -80,9 +81,10 @@ from jaxvars.typing import Array
 _EVAL = context.EVAL
 
 
-@final
 class EagerFrame(Frame):
     """The bottom of each thread's stack: values are in `STORE`."""
+
+    take, take_all = staticmethod(take), staticmethod(take_all)
 
     def __init__(self) -> None:
         super().__init__(context.EVAL)
@@ -106,7 +108,7 @@ class EagerFrame(Frame):
         is_alone = len(cells) < 2 or FORKED or is_interrupting()
         if is_alone or not context.is_eager():
             return super().read_all(cells)
-        values = take_all(cells)
+        values = self.take_all(cells)
         if self.observers:
             values = list(map(self._show_to_tapes, cells, values))
         if SCOPES:
@@ -127,13 +129,13 @@ class EagerFrame(Frame):
             warn_stale(cell.name)
         if NEW_CELLS:
             seek([cell])
-        return take(cell)
+        return self.take(cell)
 
     def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
         """Return the value from where it is."""
         if not (keep or FORKED) and (value := look(cell)) is not None:
             return value
-        return self.get(cell) if context.is_eager() else take(cell)
+        return self.get(cell) if context.is_eager() else self.take(cell)
 
     def write_all(
         self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
@@ -159,15 +161,11 @@ class EagerFrame(Frame):
         if NEW_CELLS:
             seek(cells)
         new = {cell.key: to_sharding(cell, value) for cell, value in pairs}
-
-        def commit() -> None:  # in this order: Ctrl-C may come between
-            SHARED.update(kept)
-            STORE.update(new)
-            SHARED.difference_update(new.keys() - kept)
-
-        if kept or not replace(new.keys(), lambda _: new):
-            exclusively(commit, new)
+        self._commit([cell for cell, _ in pairs], new, kept)
         self._tell(cells, values)
+
+    def _commit(self, cells: Sequence[Cell], new: dict[int, Array], kept: set[int]) -> None:
+        commit(new, kept)
 
     def alone(self) -> AbstractContextManager[object]:
         """Return a context in which no other thread changes what has been read."""
@@ -359,7 +357,7 @@ class _Local(threading.local):
     """The current frame of each thread."""
 
     def __init__(self) -> None:
-        self.eager = EagerFrame()
+        self.bottom = self.eager = EagerFrame()  # not the same in a transaction
         self.frame: Frame = self.eager
 
 

@@ -30,7 +30,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 
 import jax
@@ -46,6 +46,7 @@ from jaxvars.core.cells import (
     PENDING_RESTORES,
     SHARED,
     STORE,
+    TRANSACTIONS,
     UNPROVEN,
     XLA_STATUS,
     Cell,
@@ -117,6 +118,18 @@ def replace(
             return _run_exclusive(lambda: _replace_in(held, keys, change), held, ())
         finally:
             CURRENT[0] = held
+
+
+def commit(new: Mapping[int, Array], kept: Set[int]) -> None:
+    """Make these the values, by key, all or none; those of `kept` may be referenced elsewhere."""
+
+    def put() -> None:  # in this order: Ctrl-C may come between
+        SHARED.update(kept)
+        STORE.update(new)
+        SHARED.difference_update(new.keys() - kept)
+
+    if kept or not replace(new.keys(), lambda _: new):
+        exclusively(put, new)
 
 
 def _replace_in(
@@ -310,6 +323,8 @@ def _is_unproven(key: int) -> bool:
 
 def is_interrupting() -> bool:
     """Return whether this code interrupted a step or a write, or was called back by it."""
+    if TRANSACTIONS and _is_alien():
+        return True
     return CURRENT[0] is BUSY and _enclosing_step() is not None
 
 
@@ -381,5 +396,9 @@ def _enclosing_step() -> WriteBack | None:
         in_hot_path = frame.f_code.co_filename == HOT_PATH_FILE
         if in_hot_path and frame.f_locals.get("old") is not None:
             return frame.f_globals["write_back"] or BUSY
-    alien = type(threading.current_thread()).__name__ == "_DummyThread"  # not Python's: XLA's
-    return BUSY if CALLBACKS and alien else None
+    return BUSY if CALLBACKS and _is_alien() else None
+
+
+def _is_alien() -> bool:
+    """Return whether the thread is not Python's: XLA's, which calls back."""
+    return type(threading.current_thread()).__name__ == "_DummyThread"

@@ -39,10 +39,9 @@ from jaxvars.checkpoint.disk import PathLike
 from jaxvars.compiler.executable import cells_of
 from jaxvars.compiler.leaves import name_of
 from jaxvars.core.cells import Cell
-from jaxvars.core.frames import is_traced
+from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.module import Module
 from jaxvars.core.state import unique
-from jaxvars.core.store import take_all
 from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
 from jaxvars.export.files import array_of, check_sound, read, to_npy, write
@@ -299,7 +298,7 @@ def _write(
 
 def _snapshot(variables: Mapping[str, Variable]) -> dict[str, Any]:
     """Return the values of all variables at one moment; no step takes them away."""
-    found = take_all([variable._cell for variable in variables.values()])
+    found = LOCAL.eager.take_all([variable._cell for variable in variables.values()])
     values = dict(zip(variables, found, strict=True))
     for path, value in values.items():
         if not getattr(value, "is_fully_addressable", True):

@@ -19,7 +19,8 @@ Of linen modules, collections are attributes: `model.params["Dense_0"]["kernel"]
 when it is used. Of nnx modules, what the module has as attributes the model has, too:
 `model.linear["kernel"]`; streams are Generators that go on where nnx's were.
 
-`from_pytree` makes Variables of the arrays of an equinox module, or of a tree of parameters.
+`from_pytree` makes Variables of the arrays of an equinox module; `jv.variables` makes a tree of them
+one thing, to be read and assigned as a whole.
 
 The rest of this page is for any variables, flax's or not: `to_dict` and `from_dict`, `to_numpy` and
 `from_numpy`, `to_bytes` and `from_bytes`. The latter of each pair return a State to commit.
@@ -42,10 +43,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import jax
-import numpy as np
-
-from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
 from jaxvars.interop.linen import LinenModule
 from jaxvars.interop.module import FlaxModule
@@ -59,12 +56,11 @@ from jaxvars.interop.state import (
     to_dict,
     to_numpy,
 )
-from jaxvars.tensors.dtypes import is_inexact
-from jaxvars.tracing.key_order import ordered_like
+from jaxvars.interop.trees import VariableTree, variables
 
 __all__ = [
-    "FlaxModule", "LinenModule", "NnxModule", "from_bytes", "from_dict", "from_flax", "from_numpy",
-    "from_pytree", "to_bytes", "to_dict", "to_flax", "to_numpy",
+    "FlaxModule", "LinenModule", "NnxModule", "VariableTree", "from_bytes", "from_dict", "from_flax",
+    "from_numpy", "from_pytree", "to_bytes", "to_dict", "to_flax", "to_numpy",
 ]  # fmt: skip
 
 
@@ -130,7 +126,9 @@ def from_flax(
 
 
 def from_pytree(tree: Any) -> Any:
-    """Return a pytree with a Variable for each array: a module of equinox, or any parameters.
+    """Return a pytree with a Variable for each array: the `tree` of `jv.variables(tree)`.
+
+    It is of the same class, so that a module of equinox can be called.
 
     Args:
         tree: whose arrays are copied; what else it has stays.
@@ -147,18 +145,7 @@ def from_pytree(tree: Any) -> Any:
     {'params/scale': <Variable 'scale' float32[2] [1. 1.]>}
     """
 
-    def adapt(path: Any, leaf: Any) -> Any:
-        if not isinstance(leaf, jax.Array | np.ndarray):
-            return leaf
-        name = jax.tree_util.keystr(path, simple=True, separator="/") or None
-        return Variable(leaf, trainable=is_inexact(leaf), name=name)
-
-    made = jax.tree_util.tree_map_with_path(adapt, tree, is_leaf=_is_variable)
-    return ordered_like(tree, made)
-
-
-def _is_variable(value: object) -> bool:
-    return isinstance(value, Variable)
+    return variables(tree).tree
 
 
 def to_flax(model: FlaxModule, *, bound: bool = False) -> Any:
