@@ -21,7 +21,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from functools import partial
 from typing import Any, final
 
@@ -81,15 +81,15 @@ class transaction:  # noqa: N801 - used as a statement, `with transaction()`
     """
 
     __slots__ = {"__enter__": "Begin.", "__exit__": "Commit, or undo after an exception."}
-    __enter__: Callable[[], None]
-    __exit__: Callable[..., None]
+    __enter__: Any
+    __exit__: Any
 
     def __init__(self) -> None:
-        run = _run()
+        run: Any = _run()
         self.__enter__ = partial(next, run)
         # Sends False, and then the three arguments of `__exit__`. The least of their keys is that
         # of the first, so False is returned: an exception goes on.
-        self.__exit__ = partial(min, False, key=run.send)
+        self.__exit__ = partial[Any](min, False, key=run.send)
 
 
 def _run() -> Generator[int | None, Any, None]:

@@ -19,8 +19,8 @@ Of linen modules, collections are attributes: `model.params["Dense_0"]["kernel"]
 when it is used. Of nnx modules, what the module has as attributes the model has, too:
 `model.linear["kernel"]`; streams are Generators that go on where nnx's were.
 
-`from_pytree` makes Variables of the arrays of an equinox module; `jv.variables` makes a tree of them
-one thing, to be read and assigned as a whole.
+`from_pytree` makes Variables of the arrays of an equinox module; `jv.variables` makes a tree of
+them one thing, to be read and assigned as a whole.
 
 The rest of this page is for any variables, flax's or not: `to_dict` and `from_dict`, `to_numpy` and
 `from_numpy`, `to_bytes` and `from_bytes`. The latter of each pair return a State to commit.
@@ -59,8 +59,8 @@ from jaxvars.interop.state import (
 from jaxvars.interop.trees import VariableTree, variables
 
 __all__ = [
-    "FlaxModule", "LinenModule", "NnxModule", "VariableTree", "from_bytes", "from_dict", "from_flax",
-    "from_numpy", "from_pytree", "to_bytes", "to_dict", "to_flax", "to_numpy",
+    "FlaxModule", "LinenModule", "NnxModule", "VariableTree", "from_bytes", "from_dict",
+    "from_flax", "from_numpy", "from_pytree", "to_bytes", "to_dict", "to_flax", "to_numpy",
 ]  # fmt: skip
 
 
@@ -144,7 +144,6 @@ def from_pytree(tree: Any) -> Any:
     >>> Scale().named_variables
     {'params/scale': <Variable 'scale' float32[2] [1. 1.]>}
     """
-
     return variables(tree).tree
 
 

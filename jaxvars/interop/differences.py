@@ -102,7 +102,8 @@ def _sizes(a: np.ndarray, b: np.ndarray, changed: np.ndarray) -> tuple[Any, Any,
         gaps = np.abs(b - a)[known]
         rates = gaps / np.maximum(np.abs(a), np.abs(b))[known]
     rates[gaps == 0], rates[np.isinf(gaps)] = 0, np.inf
-    return (*(float(x.max()) if x.size else None for x in (gaps, rates)), int(new.sum()))
+    most, rate = (float(x.max()) if x.size else None for x in (gaps, rates))
+    return most, rate, int(new.sum())
 
 
 def _word(x: np.ndarray) -> np.ndarray:
