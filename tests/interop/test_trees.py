@@ -138,7 +138,7 @@ def test_an_assignment_that_does_not_fit_lists_all_and_changes_nothing():
     assert [line.split(":")[0].strip() for line in lines[1:] if line[2] != " "] == list("bfnz")
     assert "it is 3, not an array, and so cannot become 4" in str(error.value)
     assert held.value["a"].tolist() == [1.0, 1.0]
-    with pytest.raises(StateError, match="assigned at .* has another structure"):
+    with pytest.raises(StateError, match=r"assigned at .* has another structure"):
         held.assign({"a": jnp.zeros(2)})
 
 
