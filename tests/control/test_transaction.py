@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
 from typing import Any
 
@@ -327,21 +328,45 @@ def test_threads_lose_no_update_and_see_no_half():
     assert whole(a, b) == 96 + 48
 
 
-def test_a_thread_that_traces_and_one_in_a_transaction_do_not_wait_for_each_other():
-    v = jv.Variable(0.0)
+def test_another_thread_that_assigns_waits_for_the_end():
+    v, done = jv.Variable(0), threading.Event()
 
-    def trace() -> None:
-        for i in range(8):
-            jv.compile(lambda x, i=i: v.assign_add(x * i))(1.0)
+    def add() -> None:
+        v.assign_add(10)
+        done.set()
+
+    thread = threading.Thread(target=add)
+    with jv.transaction():
+        v.assign(v + 1)
+        thread.start()
+        assert not done.wait(0.2)
+    thread.join()
+    assert int(v) == 11
+
+
+def test_a_thread_that_traces_and_one_in_a_transaction_do_not_wait_for_each_other():
+    v, started = jv.Variable(0), threading.Event()
+    made: list[jv.Variable] = []
+
+    def first_value() -> Any:
+        started.set()
+        time.sleep(0.2)  # so that the other thread is where it waits
+        return v.assign_add(1).value
+
+    @jv.compile
+    def trace() -> Any:
+        if not made:
+            made.append(jv.Variable(first_value))
+        return made[0].value
 
     def transact() -> None:
-        for i in range(8):
-            with jv.transaction():
-                v.assign(v + 0)
-                jv.compile(lambda x, i=i: v.assign_add(x * i))(1.0)
+        started.wait()
+        with jv.transaction():
+            v.assign(v + 1)
+            jv.compile(lambda: v.assign_add(1))()
 
     run_in_threads(trace, transact)
-    assert float(v) == 56.0
+    assert (int(v), int(made[0])) == (3, 1)
 
 
 def test_a_signal_handler_is_part_of_the_block():
