@@ -3,7 +3,8 @@
 A variable's *cell* (`core/store.py`) is a name for one value. A **frame** answers what the value
 is and takes "it is this from now on". Frames are a stack per thread:
 
-- the *eager* frame at the bottom: values are in the store;
+- the *eager* frame at the bottom: values are in the store (`control/transaction.py` puts another
+  eager frame on it for as long as a transaction is open);
 - a *bound* frame holds values it was given (traced ones, mostly) for as long as a function
   runs: code that reads and writes variables becomes `pure(state, *args) -> (out, state)`;
 - a *capture* frame does so too, but finds out by itself which cells a function touches.

@@ -97,6 +97,8 @@ def test_a_transaction_object_is_used_once():
         v.assign(1)
     with pytest.raises(RuntimeError, match=r"used once: write `with jv.transaction\(\):`"), once:
         v.assign(2)  # pragma: no cover - the error comes before
+    with jv.transaction():
+        pass  # in which nothing is assigned
     assert int(v) == 1
 
 
