@@ -245,7 +245,8 @@ PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
 }  # fmt: skip
 NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "config", "launch", "abstract", "plan", "place",
-    "checkpoint", "export", "progress", "profiler",  # done outside
+    "checkpoint", "export", "progress", "profiler", "transaction", "diff",  # done outside
+    "variables",  # Variables, in a tree
     "metrics", "optimizers",  # they hold variables, and have their own tests
     "mesh", "use_mesh", "shard", "parallel",  # on several devices: tests/devices/test_mesh.py
 }  # fmt: skip

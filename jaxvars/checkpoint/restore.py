@@ -34,7 +34,7 @@ from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.state import cells_by_path
-from jaxvars.core.store import exclusively
+from jaxvars.core.store import alone, exclusively
 from jaxvars.core.traversal import (
     CLOSED_TYPES,
     Holder,
@@ -167,7 +167,7 @@ class Restore(PendingRestore):
 
     def begin(self) -> None:
         """Give what is there its values, all or nothing, and wait for the others."""
-        with _LOCK:
+        with alone(), _LOCK:  # in this order, as in a transaction
             others = [other for other in _list_pending() if other.shares(self)]
             build_late(self._list_alive(), {path: x.shape for path, x in self.waiting.items()})
             cells = self._find_cells()
@@ -219,7 +219,7 @@ class Restore(PendingRestore):
 
     def seek(self) -> set[int]:
         """Give new variables their values; return the keys of all cells that can be found."""
-        with _LOCK:
+        with alone(), _LOCK:  # in this order, as in a transaction
             if _restoring:
                 return set()
             cells = self._find_cells()
@@ -229,13 +229,13 @@ class Restore(PendingRestore):
 
     def look(self) -> None:
         """Give all variables that values wait for those, new or not."""
-        with _LOCK:
+        with alone(), _LOCK:  # in this order, as in a transaction
             cells = self._find_cells()
             self._take({p: cells[p] for p in self.waiting if p in cells})
 
     def _find_cells(self) -> dict[str, Cell]:
         """Return the cells of the variables that there are; reads meanwhile are not reported."""
-        with _LOCK:
+        with alone(), _LOCK:  # in this order, as in a transaction
             _restoring.append(None)
             try:
                 return find_cells(self._list_alive(), self._paths)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -344,6 +345,30 @@ def test_another_thread_that_assigns_waits_for_the_end():
         assert not done.wait(0.2)
     thread.join()
     assert int(v) == 11
+
+
+def test_a_thread_that_restores_and_one_that_does_in_a_transaction(tmp_path):
+    v = jv.Variable(1.0)
+    one, other = (jv.checkpoint.Checkpoint(v=v) for _ in range(2))
+    path = one.write(tmp_path / "c.npz")
+
+    def restore() -> None:
+        for _ in range(40):
+            one.restore(path)
+
+    def transact() -> None:
+        for _ in range(40):
+            with jv.transaction():
+                v.assign(2.0)
+                other.restore(path)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        run_in_threads(restore, transact)
+    finally:
+        sys.setswitchinterval(interval)
+    assert float(v) == 1.0
 
 
 def test_a_thread_that_traces_and_one_in_a_transaction_do_not_wait_for_each_other():
