@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from inspect import getattr_static
-from types import MemberDescriptorType
-from typing import Any, NoReturn, ParamSpec, Self, TypeAlias, TypeVar
+from types import FrameType, MemberDescriptorType
+from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
 import jax.numpy as jnp
 
@@ -68,18 +68,34 @@ BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HT
 
 
 class Absent:
-    """A name that objects of other libraries have: who asks for it is told what to write."""
+    """A name that objects of other libraries have: who asks for it is told what to write.
 
-    def __init__(self, name: str, cure: str) -> None:
-        self._name, self._cure = name, cure
+    What another base class has by that name is found.
+    """
 
-    def __get__(self, instance: object, kind: type) -> NoReturn:
+    def __init__(self, owner: type, name: str, cure: str) -> None:
+        self._owner, self._name, self._cure = owner, name, cure
+
+    def is_hiding(self, kind: type) -> bool:
+        """Return whether a base class that comes after the owner has the name."""
+        after = kind.__mro__[kind.__mro__.index(self._owner) + 1 :]
+        found = [vars(base)[self._name] for base in after if self._name in vars(base)]
+        return not all(isinstance(each, Absent) for each in found)
+
+    def __get__(self, instance: object, kind: type) -> Any:
         __tracebackhide__ = True  # IPython and pytest leave the frame out
-        is_asked = self._name == "__jax_array__" and instance is not None
-        if is_asked and sys._getframe(1).f_code.co_filename.startswith(JAX_FOLDER):
+        if self.is_hiding(kind):
+            return getattr(super(self._owner, kind if instance is None else instance), self._name)
+        if self._name == "__jax_array__" and instance is not None and _is_jax(sys._getframe(1)):
             raise _in_transform_error(kind.__name__)
         message = f"{kind.__name__!r} object has no attribute {self._name!r}.{self._cure}"
         raise AttributeError(message, name=self._name, obj=instance)
+
+
+def _is_jax(frame: FrameType) -> bool:
+    """Return whether JAX asks, and not for an operator, which the other operand may have."""
+    file = frame.f_code.co_filename
+    return file.startswith(JAX_FOLDER) and not file.endswith("array_methods.py")
 
 
 def _in_transform_error(kind: str) -> ForeignTransformError:
@@ -101,7 +117,7 @@ def advised(owner: str) -> Callable[[type[T]], type[T]]:
     def advise(kind: type[T]) -> type[T]:
         for name in INSTEAD[owner]:
             if name not in vars(kind):
-                setattr(kind, name, Absent(name, instead_of(name, owner)))
+                setattr(kind, name, Absent(kind, name, instead_of(name, owner)))
         return kind
 
     return advise
@@ -151,8 +167,11 @@ class Module(Holder):
         return self._name or BORDER.sub("_", type(self).__name__).lower()
 
     def __dir__(self) -> Iterable[str]:
-        names = super().__dir__()
-        return [n for n in names if not isinstance(getattr_static(self, n, None), Absent)]
+        return [name for name in super().__dir__() if not self._is_absent(name)]
+
+    def _is_absent(self, name: str) -> bool:
+        found = getattr_static(self, name, None)
+        return isinstance(found, Absent) and not found.is_hiding(type(self))
 
     @property
     def name_scope(self) -> AbstractContextManager[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import gc
 import pickle
 import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -459,3 +461,48 @@ def test_jax_is_told_that_a_module_is_not_an_array() -> None:
             transform(lambda model: 1.0)(Keras())
     assert not hasattr(Keras(), "__jax_array__")
     assert jax.tree.leaves(Keras()) != []
+
+
+class Trainer(abc.ABC):
+    """Another base class, which has other libraries' words."""
+
+    weights = 3
+
+    @abc.abstractmethod
+    def save(self) -> str: ...
+
+    def fit(self) -> str:
+        return "mixed in"
+
+    @property
+    def params(self) -> str:
+        raise AttributeError("of the property")
+
+
+class Mixed(jv.Module, Trainer):
+    def save(self) -> str:
+        return "saved"
+
+    def __rmatmul__(self, other: Any) -> str:
+        return "reflected"
+
+
+def test_words_of_other_libraries_are_found_in_other_base_classes() -> None:
+    model = Mixed()
+    assert (model.fit(), Mixed.fit(model), model.weights, Mixed.weights) == ("mixed in",) * 2 + (
+        3,
+    ) * 2
+    assert {"fit", "weights", "params"} <= set(dir(model))
+    with pytest.raises(AttributeError, match="of the property"):
+        model.params  # noqa: B018
+    with pytest.raises(TypeError, match="abstract"):
+        type("Unfinished", (jv.Module, Trainer), {})()
+
+
+def test_operators_of_jax_leave_a_module_its_own() -> None:
+    x, model = jnp.ones(3), Mixed()
+    assert x @ model == "reflected"
+    assert (x == model) is False
+    assert model in [x, model]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + model  # pyright: ignore[reportOperatorIssue]
