@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxvars.display.text import has_numbers
+
 FAINT = "opacity:.65"
 _FONT = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.5"
 _BOX = "border-left:2px solid rgba(127,127,127,.35);margin:2px 0 2px 5px;padding:1px 0 1px 10px"
@@ -66,7 +68,7 @@ def picture(x: np.ndarray[Any, Any]) -> str:
     >>> picture(np.eye(3))[:4], picture(np.zeros(3)), picture(np.array(["a"] * 9))
     ('<svg', '', '')
     """
-    if x.size <= _FEW or x.dtype.kind in "OSTU":
+    if x.size <= _FEW or not has_numbers(x):
         return ""
     is_matrix = x.ndim == 2 and min(x.shape) > 1
     return _heat_map(x) if is_matrix else _histogram(x) if x.size >= _BINS else ""
@@ -115,9 +117,10 @@ def _histogram(x: np.ndarray[Any, Any]) -> str:
     flat = x.reshape(-1)
     values = _numbers(flat[:: max(1, flat.size // _SAMPLE)])
     values = values[np.isfinite(values)]
-    if not values.size or not np.ptp(values) or not math.isfinite(np.ptp(values)):
+    low, high = (values.min().item(), values.max().item()) if values.size else (0.0, 0.0)
+    if not max(abs(low + high) * 1e-9, 1e-290) < high - low < math.inf:  # too near, or too far
         return ""
-    counts, edges = np.histogram(values, _BINS)
+    counts, edges = np.histogram(values, _BINS, (low, high))
     heights = np.ceil(counts / counts.max() * _ROWS).astype(int)
     bars = "".join(f"M{i + 0.5} {_ROWS}v{-h}" for i, h in enumerate(heights.tolist()) if h)
     told = f"histogram from {edges[0]:.3g} to {edges[-1]:.3g}"

@@ -5,7 +5,8 @@ From these come `text_repr` for `__repr__`, `html_repr` for `_repr_html_` (Jupyt
 
 Rules this file keeps:
 - showing an object changes nothing and runs no JAX operation;
-- what is shown is small, whatever the object: arrays by statistics, containers cut;
+- what is shown is small, whatever the object: arrays by statistics, containers cut, and only so
+  many objects, so deep;
 - a string does not depend on the terminal, on NumPy's print options or on addresses in memory.
 """
 
@@ -36,10 +37,10 @@ from jaxvars.display.text import known_value as known_value
 from jaxvars.display.text import type_text as type_text
 
 _ITEMS, _CHARS, _LINE = 24, 200, 88
+_DEPTH, _OBJECTS = 20, 1000  # of objects in each other, and in all
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _READ = 1 << 24  # elements that one output of a notebook reads
-_shown: ContextVar[tuple[int, ...]] = ContextVar("shown", default=())
-_unread: ContextVar[list[int]] = ContextVar("unread")
+_output: ContextVar[_Output | None] = ContextVar("output", default=None)
 
 
 @runtime_checkable
@@ -49,6 +50,14 @@ class Shown(Protocol):
     def __rich_repr__(self) -> Iterable[Any]:
         """Yield `value`, `(name, value)` or `(name, value, default)` for all worth seeing."""
         ...
+
+
+class _Output:
+    """What is being shown: the objects around the next one, and what room is left."""
+
+    def __init__(self) -> None:
+        self.around: list[int] = []
+        self.objects, self.unread = _OBJECTS, _READ
 
 
 class Field(NamedTuple):
@@ -102,9 +111,9 @@ def text_repr(obj: Shown) -> str:
     >>> Dense()
     Dense(units=2, kernel=[[1. 0.] [0. 1.]])
     """
-    with _mark_shown(obj) as first:
+    with _enter(obj) as output:
         try:
-            fields = [_format_field(field) for field in fields_of(obj)] if first else ["..."]
+            fields = [_format_field(field) for field in fields_of(obj)] if output else ["..."]
         except Exception as error:  # noqa: BLE001 - what is broken is shown as that
             fields = [_describe_failure(error)]
     return _format_call(type(obj).__name__, "(", fields, ")")
@@ -138,9 +147,9 @@ def _format_container(value: Any) -> str:
     if isinstance(value, (set, frozenset)) and not value:
         return "set()"
     left, right = "[]" if isinstance(value, list) else "()" if isinstance(value, tuple) else "{}"
-    with _mark_shown(value) as first:
-        items = list(_format_items(value)) if first else ["..."]
-    if first and len(value) > _ITEMS:
+    with _enter(value) as output:
+        items = list(_format_items(value)) if output else ["..."]
+    if output and len(value) > _ITEMS:
         items.append(f"... {len(value) - _ITEMS} more")
     if hasattr(value, "_fields"):
         return _format_call(type(value).__name__, left, items, right)
@@ -171,14 +180,18 @@ def _format_call(name: str, left: str, items: Sequence[str], right: str) -> str:
 
 
 @contextmanager
-def _mark_shown(obj: object) -> Generator[bool]:
-    """Return whether an object is not being shown already (objects may form a circle)."""
-    shown = _shown.get()
-    token = _shown.set((*shown, id(obj)))
+def _enter(obj: object) -> Generator[_Output | None]:
+    """Give the output that an object is shown in; None if there is no room, or it is in itself."""
+    output = _output.get() or _Output()
+    is_shown = id(obj) in output.around or len(output.around) == _DEPTH or not output.objects
+    token = _output.set(output)
+    output.objects -= not is_shown
+    output.around.append(id(obj))
     try:
-        yield id(obj) not in shown
+        yield None if is_shown else output
     finally:
-        _shown.reset(token)
+        output.around.pop()
+        _output.reset(token)
 
 
 # ---------------------------------------------------------------- notebooks
@@ -200,7 +213,7 @@ class Sketch(NamedTuple):
     line: str = ""
     facts: tuple[str, ...] = ()
     value: np.ndarray[Any, Any] | None = None
-    fields: Iterable[tuple[str, Any]] | None = None
+    fields: Sequence[tuple[str, Any]] | None = None
     rows: tuple[str, ...] = ()
 
 
@@ -225,24 +238,21 @@ def html_repr(obj: Any) -> str:
     >>> "<b>Dense</b>" in html_repr(Dense())
     True
     """
-    token = _unread.set([_READ])
-    try:
-        return page(_object_html(obj))
-    finally:
-        _unread.reset(token)
+    return page(_object_html(obj))
 
 
 def _object_html(obj: Any, name: str = "") -> str:
     kind = type(obj).__name__
-    with _mark_shown(obj) as first:
-        if not first:
+    with _enter(obj) as output:
+        if not output:
             return card(f"{kind}(...)", name=name)
         try:
             made = obj.__sketch__() if hasattr(type(obj), "__sketch__") else Sketch(kind, kind)
-            rows = [*_rows(fields_of(obj) if made.fields is None else made.fields), *made.rows]
+            fields = fields_of(obj) if made.fields is None else made.fields
+            rows = [*_rows(fields, len(fields)), *made.rows]
+            values, drawn = ("", "") if made.value is None else _values_html(made.value)
         except Exception as error:  # noqa: BLE001 - what is broken is shown as that
             return card(kind, [_describe_failure(error)], name=name)
-    values, drawn = ("", "") if made.value is None else _values_html(made.value)
     if not name:
         return card(made.title, [made.line + values, *made.facts], [drawn, *rows], opened=True)
     facts = [line(escape(" · ".join(made.facts)))] if made.facts else []
@@ -251,19 +261,18 @@ def _object_html(obj: Any, name: str = "") -> str:
 
 def _values_html(x: np.ndarray[Any, Any]) -> tuple[str, str]:
     """Return the values or statistics of an array, and its picture; nothing if it is too large."""
-    left = _unread.get()
-    if x.size > left[0]:
+    output = _output.get()
+    if output is None or x.size > output.unread:
         return "", ""
-    left[0] -= x.size
+    output.unread -= x.size
     full = full_text(x)
     text = f" = {full}" if full else f" · {facts}" if (facts := statistics(x, x)) else ""
     return text, picture(x)
 
 
-def _rows(items: Iterable[tuple[str, Any]]) -> list[str]:
-    """Return a row of HTML for each thing, up to a limit."""
-    items = list(items)
-    more = [line(f"... {len(items) - _ITEMS} more")] if len(items) > _ITEMS else []
+def _rows(items: Sequence[tuple[str, Any]], count: int) -> list[str]:
+    """Return a row of HTML for each of the first things, and how many more there are."""
+    more = [line(f"... {count - _ITEMS} more")] if count > _ITEMS else []
     return [_field_html(name, value) for name, value in items[:_ITEMS]] + more
 
 
@@ -272,13 +281,15 @@ def _field_html(name: str, value: Any) -> str:
         return card("", [value.line], [value.table._repr_html_()], name=name)
     if not isinstance(value, type) and (isinstance(value, Shown) or hasattr(value, "__sketch__")):
         return _object_html(value, name or "·")
-    parts: Iterable[tuple[str, Any]] = ()
+    parts: list[tuple[str, Any]] = []
     if isinstance(value, Mapping):
-        parts = [(str(key), part) for key, part in value.items()]
+        parts = [(str(key), part) for key, part in islice(value.items(), _ITEMS)]
     elif isinstance(value, (list, tuple)):
-        parts = [(f"[{i}]", part) for i, part in enumerate(value)]
+        parts = [(f"[{i}]", part) for i, part in enumerate(value[:_ITEMS])]
     if any(isinstance(part, Shown) for _, part in parts):
-        return card("", (), _rows(parts), name=name, opened=True)
+        with _enter(value) as output:
+            rows = _rows(parts, len(value)) if output else ()
+            return card("", (), rows, name=name, opened=True) if rows else line("...", name)
     return line(_array_html(value) if is_array(value) else escape(value_text(value)), name)
 
 

@@ -52,6 +52,11 @@ def type_text(x: Any) -> str:
     return f"{name}[{','.join(map(str, x.shape))}]"
 
 
+def has_numbers(x: np.ndarray[Any, Any]) -> bool:
+    """Return whether an array's elements are numbers, not strings, objects, dates or records."""
+    return x.dtype.kind not in "OSTUMm" and x.dtype.type is not np.void
+
+
 def is_array(value: Any) -> bool:
     """Return whether a value is shown as an array."""
     return isinstance(value, (jax.Array, np.ndarray, np.generic))
@@ -91,7 +96,7 @@ def statistics(x: Any, known: np.ndarray[Any, Any] | None) -> str:
         return ""
     if known is None:
         return "(value not known here)" if isinstance(x.dtype, np.dtype) else ""
-    if known.dtype.kind in "OSTU":
+    if not has_numbers(known):
         return first_elements(known)
     if known.dtype.kind == "b":
         return f"true={np.count_nonzero(known)}"

@@ -331,3 +331,68 @@ def test_a_tape_says_what_it_has_seen(options: Any, shown: str) -> None:
 def test_a_card_without_rows_does_not_unfold() -> None:
     assert "details" not in Page(card("t", ["a", "", "b"], [""])).tags
     assert Page(card("t", ["a", "", "b"], [""])).text == "t a · b"
+
+
+# ---------------------------------------------------------------- whatever is shown
+@pytest.mark.parametrize("value", [
+    np.array(["2020-01-01"] * 10, "M8[D]"), np.zeros(10, "m8[s]"), np.zeros(10, [("a", int)]),
+    np.zeros(10, "V3"), np.array([-1e308, 1e308] * 30), np.array([1e16, 1e16 + 2] * 30),
+    np.array([5e-324, 0.0] * 30), np.full(40, np.inf), np.float64([1e300] * 39 + [1.1e300]),
+    np.array([np.iinfo(np.int64).min, 5] * 30),
+], ids=lambda x: str(x.dtype))  # fmt: skip
+def test_no_array_breaks_what_it_is_in(value: Any) -> None:
+    model = jv.Module()
+    model.a, model.ok = value, 1
+    for text in (repr(model), page(model).text):
+        assert "ok=1" in text
+        assert "cannot" not in text
+
+
+def nested(depth: int, width: int) -> Any:
+    return [nested(depth - 1, width) for _ in range(width)] if depth else 0.5
+
+
+def shared(depth: int) -> jv.Module:
+    model = jv.Module()
+    if depth:
+        model.left = model.right = shared(depth - 1)
+    return model
+
+
+def chain(depth: int) -> jv.Module:
+    model = jv.Module()
+    for _ in range(depth):
+        outer = jv.Module()
+        outer.inner, outer.w = model, V(1.0)
+        model = outer
+    return model
+
+
+@pytest.mark.parametrize("value", [nested(4, 24), shared(18), chain(300)], ids=["l", "s", "c"])
+def test_what_is_deep_or_met_again_is_shown_in_part(value: Any) -> None:
+    model = jv.Module()
+    model.value = value
+    for text in (repr(model), page(model).text):
+        assert "..." in text
+        assert len(text) < 600_000
+
+
+def test_a_circle_of_lists_and_modules_ends() -> None:
+    model = jv.Module()
+    vars(model)["parts"] = parts = [jv.Module()]
+    parts.append(parts)  # pyright: ignore[reportArgumentType]
+    assert page(model).text.endswith("[1]=...")
+
+
+def test_only_what_is_shown_of_a_container_is_looked_at() -> None:
+    looked = []
+
+    class Part:
+        def __getattr__(self, name: str) -> Any:
+            looked.append(name)
+            raise AttributeError(name)
+
+    model = jv.Module()
+    vars(model)["parts"] = [Part() for _ in range(1000)]
+    _ = model._repr_html_()
+    assert looked.count("__rich_repr__") <= 100
