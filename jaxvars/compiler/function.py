@@ -196,7 +196,7 @@ class Function:
         entry = self._executable(call)
         named = {**dict(zip(self._signature.parameters, args, strict=False)), **kwargs}
         told = self._signature.describe(entry.key), self._signature.bind
-        return ConcreteFunction(entry, *told, paths_from(self.python_function, named))
+        return ConcreteFunction(entry, *told, paths_from(self.python_function, named, entry))
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Tell what of the arguments of a call is traced, and put them together of other values."""

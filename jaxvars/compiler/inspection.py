@@ -12,7 +12,10 @@ from typing import Any
 import jax
 
 from jaxvars.advice import instead_of
+from jaxvars.compiler.executable import Executable, cells_of
 from jaxvars.core.module import nbytes, variables_in
+from jaxvars.core.traversal import Holder
+from jaxvars.core.variable import Variable
 from jaxvars.display.html import card
 from jaxvars.display.repr import Sketch, Table, human_bytes, type_text
 
@@ -26,27 +29,39 @@ def no_attribute(fn: Any, name: str) -> AttributeError:
     return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}.{hint}")
 
 
-def paths_from(fn: Any, arguments: Mapping[str, object]) -> dict[int, str]:
-    """Return the paths of the variables that a function refers to, by the keys of their cells.
+def paths_from(fn: Any, arguments: Mapping[str, object], entry: Executable) -> dict[int, str]:
+    """Return the paths of the variables that a function's program uses, by their cells' keys.
 
     Those of its own object begin at it; others with the name of an argument or global, as in
     `model/layers/0/w`. A variable that has a name there is known by the name that it was given.
+    Modules are looked through first, and no more when all are found.
     """
     while isinstance(fn, functools.partial):
         fn = fn.func
-    found: dict[int, str] = {}
+    found, left = dict[int, str](), {cell.key for cell in cells_of(entry)}
+    own: dict[str, object] = {"": getattr(fn, "__self__", fn), **arguments}
     names: dict[str, object] = {}
     with suppress(TypeError, ValueError):  # not written in Python, or a cell is still empty
         known = inspect.getclosurevars(inspect.unwrap(fn))
         names = {**known.globals, **known.nonlocals}
-    for name, root in {**names, **arguments, "": getattr(fn, "__self__", None)}.items():
-        if isinstance(root, _CLOSED):
-            continue
-        with suppress(Exception):  # it cannot be walked
-            for path, variable in variables_in(root):
-                start = (name,) if name not in ("self", "") and path else ()
-                found.setdefault(variable._cell.key, "/".join((*start, *path)) or variable.name)
+    roots = {**own, **names, **own}.items()  # its own are first, and win
+    for name, root in sorted(roots, key=lambda item: not isinstance(item[1], Holder | Variable)):
+        if not left:
+            break
+        if not isinstance(root, _CLOSED):
+            with suppress(Exception):  # it cannot be walked
+                _find_paths(name, root, left, found)
     return found
+
+
+def _find_paths(name: str, root: object, left: set[int], found: dict[int, str]) -> None:
+    for path, variable in variables_in(root):
+        if (key := variable._cell.key) in left:
+            start = (name,) if name not in ("self", "") and path else ()
+            found[key] = "/".join((*start, *path)) or variable.name
+            left.remove(key)
+        if not left:
+            return
 
 
 # ---------------------------------------------------------------- cards

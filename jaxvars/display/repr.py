@@ -281,16 +281,21 @@ def _field_html(name: str, value: Any) -> str:
         return card("", [value.line], [value.table._repr_html_()], name=name)
     if not isinstance(value, type) and (isinstance(value, Shown) or hasattr(value, "__sketch__")):
         return _object_html(value, name or "·")
-    parts: list[tuple[str, Any]] = []
-    if isinstance(value, Mapping):
-        parts = [(str(key), part) for key, part in islice(value.items(), _ITEMS)]
-    elif isinstance(value, (list, tuple)):
-        parts = [(f"[{i}]", part) for i, part in enumerate(value[:_ITEMS])]
+    parts, count = _first_parts(value)
     if any(isinstance(part, Shown) for _, part in parts):
         with _enter(value) as output:
-            rows = _rows(parts, len(value)) if output else ()
-            return card("", (), rows, name=name, opened=True) if rows else line("...", name)
+            rows = _rows(parts, count) if output else [line("...")]
+            return card("", (), rows, name=name, opened=True)
     return line(_array_html(value) if is_array(value) else escape(value_text(value)), name)
+
+
+def _first_parts(value: Any) -> tuple[list[tuple[str, Any]], int]:
+    """Return the first items of a container with their names, and how many there are."""
+    if isinstance(value, Mapping):
+        return [(str(key), part) for key, part in islice(value.items(), _ITEMS)], len(value)
+    if isinstance(value, (list, tuple)):
+        return [(f"[{i}]", part) for i, part in enumerate(islice(value, _ITEMS))], len(value)
+    return [], 0
 
 
 def _array_html(x: Any) -> str:

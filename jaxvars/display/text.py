@@ -18,6 +18,7 @@ import numpy as np
 
 SMALL = 6  # elements that are shown in full
 _FEW, _SHORT = 20, 80  # elements that a variable by itself shows, if they take no more columns
+_LONG = 200  # characters of other elements
 _NAMES = 6  # that are listed
 _LARGE = 1 << 24  # elements above which to fetch them and their statistics would take too long
 
@@ -132,7 +133,9 @@ def numpy_text(x: Any, **options: Any) -> str:
 
 
 def first_elements(x: np.ndarray[Any, Any]) -> str:
-    return f"{_format(x.ravel()[:SMALL])[:-1]} ...]" if x.size > SMALL else _format(x)
+    """Return some elements that are not numbers, however long they are, on one line."""
+    text = f"{_format(x.ravel()[:SMALL])[:-1]} ...]" if x.size > SMALL else _format(x)
+    return text if len(text) <= _LONG else text[: _LONG - 1] + "…"
 
 
 # ---------------------------------------------------------------- words

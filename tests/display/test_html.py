@@ -308,8 +308,19 @@ def test_paths_begin_at_the_object_or_argument_that_has_the_variable() -> None:
     spec = jv.TensorSpec((2, 6))
     paths = [f"layers/{i}/{name}" for i in (0, 1) for name in "wb"]
     assert Model().predict.trace(spec).capture_paths == paths
+    assert jv.compile(Net()).trace(spec).capture_paths == paths
     outer = jv.compile(lambda net, x: net(x))
     assert outer.trace(Net(), spec).capture_paths == [f"net/{path}" for path in paths]
+
+
+def test_only_what_a_program_uses_is_looked_for() -> None:
+    class Data(dict[str, Any]):
+        def items(self) -> Any:
+            pytest.fail("it is walked")
+
+    w, data = V(1.0, name="w"), Data()
+    assert jv.compile(lambda: len(data) * w).trace().capture_paths == ["w"]
+    assert jv.compile(lambda: len(data)).trace().capture_paths == []
 
 
 @pytest.mark.parametrize(("options", "shown"), [
@@ -375,6 +386,11 @@ def test_what_is_deep_or_met_again_is_shown_in_part(value: Any) -> None:
     for text in (repr(model), page(model).text):
         assert "..." in text
         assert len(text) < 600_000
+
+
+def test_long_strings_are_cut() -> None:
+    v = V(["x" * 10_000] * 50)
+    assert max(len(repr(v)), len(page(v).text)) < 300
 
 
 def test_a_circle_of_lists_and_modules_ends() -> None:
