@@ -81,7 +81,8 @@ def sketch_function(fn: Any) -> Sketch:
 def sketch_concrete(fn: Any) -> Sketch:
     """Return what a concrete function shows in a notebook."""
     table, graph = captures_of(fn), fn.graph
-    outputs = ", ".join(type_text(x) for x in jax.tree.leaves(fn.structured_outputs) if _is_spec(x))
+    made = jax.tree.leaves(fn.structured_outputs)
+    outputs = ", ".join(type_text(x) for x in made if isinstance(x, jax.ShapeDtypeStruct))
     facts = [f"{graph.count('operation') + graph.count('control'):,} operations"]
     with suppress(Exception):  # JAX cannot tell, as of devices that are not there
         cost = fn.lower().cost_analysis() if len(fn.jaxpr.eqns) <= _LARGE else {}
@@ -98,16 +99,15 @@ def sketch_concrete(fn: Any) -> Sketch:
 def captures_of(fn: Any) -> Table:
     """Return the variables that a concrete function uses, by path, and what it does with them."""
     staged = fn._executable.staged
-    read, written = ({cell.key for cell in cells} for cells in (staged.reads, staged.writes))
-    rows: list[tuple[Any, ...]] = []
-    for path, v in zip(fn.capture_paths, fn.captured, strict=True):
-        uses = [
-            verb for verb, keys in (("read", read), ("written", written)) if v._cell.key in keys
-        ]
-        rows.append((path, type_text(v), " and ".join(uses), nbytes(v)))
+    used = {"read": {*staged.reads}, "written": {*staged.writes}}
+    rows = [
+        (
+            path,
+            type_text(v),
+            " and ".join(verb for verb in used if v._cell in used[verb]),
+            nbytes(v),
+        )
+        for path, v in zip(fn.capture_paths, fn.captured, strict=True)
+    ]
     formats = {"bytes": human_bytes}
     return Table("", ("path", "type", "use", "bytes"), rows, formats=formats)
-
-
-def _is_spec(leaf: object) -> bool:
-    return isinstance(leaf, jax.ShapeDtypeStruct)

@@ -11,15 +11,8 @@ from pathlib import Path
 from typing import Any, final
 
 from jaxvars.display.html import card, page
-from jaxvars.graph.groups import (
-    ROOM,
-    STEPS,
-    count_operations,
-    cut_runs,
-    find_groups,
-    fold,
-    sort_nodes,
-)
+from jaxvars.graph import groups
+from jaxvars.graph.groups import ROOM, STEPS
 from jaxvars.graph.jaxpr import Edge, Kind, Node, Walk, type_of
 from jaxvars.graph.svg import LOOKS, Box, draw
 from jaxvars.tracing.jaxprs import open_jaxpr
@@ -73,7 +66,7 @@ class Graph:
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
         try:
-            return page(Folding(self).show())
+            return page(_fold(self, [_PICTURES]))
         except Exception:  # noqa: BLE001 - a notebook goes on without the picture
             return page(card("", [repr(self)]))
 
@@ -146,49 +139,35 @@ def _draw(
     return draw(boxes, arrows, title, note, is_styled=is_styled)
 
 
-@final
-class Folding:
-    """A graph as HTML: a picture of at most some boxes, and one of each that can be opened."""
-
-    def __init__(self, graph: Graph, left: list[int] | None = None) -> None:
-        self._graph = graph
-        self._paths = find_groups(graph.nodes, graph.edges)
-        self._left = left or [_PICTURES]
-
-    def show(self) -> str:
-        """Return all of it."""
-        nodes, edges = self._graph.nodes, self._graph.edges
-        order = sort_nodes(nodes, edges, self._paths)
-        steps = [i for i in order if nodes[i].kind in STEPS]
-        self._paths = cut_runs(steps, self._paths)
-        if not steps:
-            return self._graph.svg
-        groups = count_operations(steps, self._paths)
-        told = f"{_format_count('operation', len(steps))}: {groups}" if groups else ""
-        note = "; ".join(filter(None, [told, _describe_unused(self._graph.unused)]))
-        return self._show(steps, 0, self._graph.title, note)
-
-    def _show(self, ids: Sequence[int], depth: int, title: str = "", note: str = "") -> str:
-        is_first = self._left[0] == _PICTURES
-        self._left[0] -= 1
-        graph = self._graph
-        nodes, edges, groups, given = fold(graph.nodes, graph.edges, self._paths, ids, depth)
-        below = [self._open(node, groups.get(node.id)) for node in nodes]
-        svg = _draw(nodes, edges, title, note, given, is_styled=is_first)
-        return f'<div style="overflow-x:auto">{svg}</div>{"".join(below)}'
-
-    def _open(self, node: Node, part: Any) -> str:
-        """Return the pictures of what is inside a box; nothing where there is none, or too many."""
-        if self._left[0] <= 0:
-            return ""
-        if node.kind == "group":
-            path, ids = part
-            return card("", [*path[-1:], node.detail], [self._show(ids, len(path))])
-        parts = [Folding(graph_of(one, title=name), self._left).show() for name, one in node.inside]
-        return card("", [node.label, node.detail], parts) if parts else ""
-
-
 _PICTURES = 24  # in one output of a notebook
+
+
+def _fold(graph: Graph, left: list[int]) -> str:
+    """Return a graph as HTML: a picture of some boxes, and one of each that can be opened."""
+    nodes, edges = graph.nodes, graph.edges
+    paths = groups.find_groups(nodes, edges)
+    steps = [i for i in groups.sort_nodes(nodes, edges, paths) if nodes[i].kind in STEPS]
+    paths = groups.cut_runs(steps, paths)
+    counts = groups.count_operations(steps, paths)
+    told = f"{_format_count('operation', len(steps))}: {counts}" if counts else ""
+
+    def show(ids: Sequence[int], depth: int, title: str = "", note: str = "") -> str:
+        is_first, left[0] = left[0] == _PICTURES, left[0] - 1
+        boxes, arrows, parts, given = groups.fold(nodes, edges, paths, ids, depth)
+        below = "".join(open_box(box, parts.get(box.id)) for box in boxes)
+        svg = _draw(boxes, arrows, title, note, given, is_styled=is_first)
+        return f'<div style="overflow-x:auto">{svg}</div>{below}'
+
+    def open_box(box: Node, part: groups.Part | None) -> str:
+        if left[0] <= 0:
+            return ""
+        if part is not None:
+            return card("", [*part[0][-1:], box.detail], [show(part[1], len(part[0]))])
+        inside = [_fold(graph_of(one, title=name), left) for name, one in box.inside]
+        return card("", [box.label, box.detail], inside) if inside else ""
+
+    note = "; ".join(filter(None, [told, _describe_unused(graph.unused)]))
+    return show(steps, 0, graph.title, note) if steps else graph.svg
 
 
 def _make_box(node: Node, *, again: bool = False) -> Box:

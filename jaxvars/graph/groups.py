@@ -16,7 +16,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import TypeAlias
 
 from jaxvars.graph.jaxpr import BACKWARD, Edge, Node
@@ -24,9 +24,8 @@ from jaxvars.graph.jaxpr import BACKWARD, Edge, Node
 ROOM = 48  # boxes that a picture may have when a group is opened
 _MANY = 3  # inputs or outputs of the same groups that are drawn as one box
 STEPS = frozenset({"operation", "control"})
+_JOINED = ("",)  # instead of a group's name: inputs or outputs that are one box
 _NAMES = 8  # of a box's members, in its tooltip
-
-_PLURALS = {"written": "written variable"}
 
 Path: TypeAlias = tuple[str, ...]
 Part: TypeAlias = tuple[Path, list[int]]  # the groups it is in, and its nodes
@@ -117,9 +116,7 @@ def cut_runs(order: Sequence[int], paths: Sequence[Path]) -> list[Path]:
 
 
 def _count_common(a: Path, b: Path) -> int:
-    return next(
-        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 
 def _open_parts(
@@ -149,12 +146,9 @@ def _split(ids: Sequence[int], paths: Sequence[Path], depth: int) -> list[Part]:
 
 
 def fold(
-    nodes: Sequence[Node],
-    edges: Sequence[Edge],
-    paths: Sequence[Path],
-    ids: Sequence[int],
+    nodes: Sequence[Node], edges: Sequence[Edge], paths: Sequence[Path], ids: Sequence[int],
     depth: int,
-) -> tuple[list[Node], list[Edge], dict[int, Part], int]:
+) -> tuple[list[Node], list[Edge], dict[int, Part], int]:  # fmt: skip
     """Return a picture of some operations: nodes, edges, its groups, and how many are inputs.
 
     Args:
@@ -204,12 +198,11 @@ def _join(
     for i in ids:
         used = uses.get(i, set())
         alike.setdefault((nodes[i].kind, *sorted(used)) if used <= grouped else i, []).append(i)
-    made: list[Part] = []
-    for some in alike.values():
-        made += (
-            [((nodes[some[0]].kind,), some)] if len(some) >= _MANY else [((), [i]) for i in some]
-        )
-    return made
+    return [
+        (_JOINED if len(part) > 1 else (), part)
+        for some in alike.values()
+        for part in ([some] if len(some) >= _MANY else [[i] for i in some])
+    ]
 
 
 def _draw_part(new: int, part: Part, nodes: Sequence[Node], paths: Sequence[Path]) -> Node:
@@ -217,12 +210,8 @@ def _draw_part(new: int, part: Part, nodes: Sequence[Node], paths: Sequence[Path
     first = nodes[some[0]]
     if not path:
         return replace(first, id=new, group=paths[first.id])
-    if first.kind not in STEPS or path == (first.kind,):
+    if path == _JOINED:
         names = [nodes[i].name for i in some[:_NAMES]] + ["..."] * (len(some) > _NAMES)
-        return Node(
-            new,
-            first.kind,
-            f"{len(some)} {_PLURALS.get(first.kind, first.kind)}s",
-            ", ".join(names),
-        )
+        what = "written variable" if first.kind == "written" else first.kind
+        return Node(new, first.kind, f"{len(some)} {what}s", ", ".join(names))
     return Node(new, "group", path[-1], "", detail=f"{len(some)} operations", group=path[:-1])

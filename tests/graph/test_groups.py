@@ -173,6 +173,19 @@ def test_loops_and_branches_open() -> None:
         assert inside in html
 
 
+@pytest.mark.parametrize("name", ["operation", "variable", "group", "control"])
+def test_a_scope_may_have_any_name(name: str) -> None:
+    def scoped(x: jax.Array) -> jax.Array:
+        for scope in ("first", name):
+            with jax.named_scope(scope):
+                for _ in range(40):
+                    x = jnp.tanh(x)
+        return x
+
+    html = trace(scoped, 1.0)._repr_html_()
+    assert re.findall("<summary>(.*?)</summary>", html) == [f"{name} · 40 operations"]
+
+
 def test_long_runs_are_cut_into_parts() -> None:
     def deep(x: jax.Array) -> jax.Array:
         for _ in range(3 * ROOM):
