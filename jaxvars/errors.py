@@ -44,7 +44,7 @@ class JaxvarsError(Exception):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        if type(self).__name__ in __all__:
+        if type(self).__module__ == __name__:
             self.add_note(f'More: help("jaxvars.errors.{type(self).__name__}")')
 
     def _render_traceback_(self) -> list[str]:  # IPython asks for it

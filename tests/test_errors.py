@@ -239,3 +239,9 @@ def test_an_assignment_in_a_body_of_jaxs_names_the_form_that_takes_it(form: str,
 
     with pytest.raises(errors.ForeignTransformError, match=rf"jv\.{form}\b"):
         start(lambda: FORMS[form](assign))()
+
+
+def test_an_error_of_a_user_has_no_note_on_ours() -> None:
+    own = type("ShapeError", (jv.errors.JaxvarsError,), {})
+    assert not hasattr(own("mine"), "__notes__")
+    assert jv.errors.ShapeError("ours").__notes__ == ['More: help("jaxvars.errors.ShapeError")']

@@ -422,9 +422,10 @@ def _as_seen(value: Array | None) -> tuple[np.ndarray | None, str]:
         return None, f"(on {count} processes)"
     if is_key(value):
         return np.asarray(jax.random.key_data(value)), ""
-    if is_deleted(value):
+    known = _display.known_value(value)
+    if known is None and is_deleted(value):
         raise UninitializedError("It was donated since it was looked at, or before.")
-    return _display.known_value(value), ""
+    return known, ""
 
 
 def _chosen_sharding(value: Array) -> Any:

@@ -14,6 +14,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.cells import SHARED
+from jaxvars.display import repr as displays
 from jaxvars.display import text as texts
 from jaxvars.display.html import card, device_grid, picture
 from jaxvars.display.repr import html_repr, text_repr
@@ -123,6 +124,23 @@ def test_items_of_a_list_are_inside_of_it() -> None:
     items = html[html.index(">layers<") : html.rindex("<details", 0, html.index(">steps<"))]
     assert ">[1]<" in items
     assert items.count("</details>") == items.count("<details") + 1, "the list is closed"
+
+
+def test_a_value_that_is_donated_while_it_is_looked_at_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    v, known = V([1.0, 2.0], name="v"), texts.known_value
+    step = jv.compile(lambda: v.assign_add([1.0, 1.0], read_value=False))
+    step()
+
+    def look_late(value: Any) -> Any:
+        monkeypatch.undo()
+        step()
+        value.delete()  # if the step did not
+        return known(value)
+
+    monkeypatch.setattr(displays, "known_value", look_late)
+    assert repr(v) == "<Variable 'v' float32[2] [3. 4.]>"
 
 
 def test_names_cannot_become_html() -> None:
