@@ -20,29 +20,26 @@ from __future__ import annotations
 import copy
 import math
 import re
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from inspect import getattr_static
-from types import FrameType, MemberDescriptorType
+from types import MemberDescriptorType
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
 import jax.numpy as jnp
 
-from jaxvars.advice import INSTEAD, instead_of
 from jaxvars.core.cells import name_scope
-from jaxvars.core.foreign import walk_known
+from jaxvars.core.foreign import Absent, advised, walk_known
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.traversal import Holder, Path, Pattern, matcher, resolve_proxy, walk
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.display import repr as _display
 from jaxvars.display.text import did_you_mean
-from jaxvars.errors import DtypeError, ForeignTransformError, InteropError, StateError, user_line
+from jaxvars.errors import DtypeError, InteropError, StateError, user_line
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.dtypes import nbytes as nbytes
-from jaxvars.tracebacks import JAX_FOLDER
 from jaxvars.typing import DTypeLike
 
 P = ParamSpec("P")
@@ -65,62 +62,6 @@ class Late(ABC):
 
 _LISTED = 6  # paths in an error
 BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
-
-
-class Absent:
-    """A name that objects of other libraries have: who asks for it is told what to write.
-
-    What another base class has by that name is found.
-    """
-
-    def __init__(self, owner: type, name: str, cure: str) -> None:
-        self._owner, self._name, self._cure = owner, name, cure
-
-    def is_hiding(self, kind: type) -> bool:
-        """Return whether a base class that comes after the owner has the name."""
-        after = kind.__mro__[kind.__mro__.index(self._owner) + 1 :]
-        found = [vars(base)[self._name] for base in after if self._name in vars(base)]
-        return not all(isinstance(each, Absent) for each in found)
-
-    def __get__(self, instance: object, kind: type) -> Any:
-        __tracebackhide__ = True  # IPython and pytest leave the frame out
-        if self.is_hiding(kind):
-            return getattr(super(self._owner, kind if instance is None else instance), self._name)
-        if self._name == "__jax_array__" and instance is not None and _is_jax(sys._getframe(1)):
-            raise _in_transform_error(kind.__name__)
-        message = f"{kind.__name__!r} object has no attribute {self._name!r}.{self._cure}"
-        raise AttributeError(message, name=self._name, obj=instance)
-
-
-def _is_jax(frame: FrameType) -> bool:
-    """Return whether JAX asks, and not for an operator, which the other operand may have."""
-    file = frame.f_code.co_filename
-    return file.startswith(JAX_FOLDER) and not file.endswith("array_methods.py")
-
-
-def _in_transform_error(kind: str) -> ForeignTransformError:
-    return ForeignTransformError(
-        f"A {kind} is passed at {user_line()} to a plain JAX transform or function, which takes "
-        "arrays: a Module is not one, nor a pytree. Use @jv.compile instead of jax.jit; for the "
-        "others transform a pure function of its values:\n"
-        "    pure = jv.functionalize(lambda x: model(x))\n"
-        "    result, state = jax.jit(pure)(jv.State.of(model), x)"
-    )
-
-
-def advised(owner: str) -> Callable[[type[T]], type[T]]:
-    """Return a decorator of classes whose objects say what to write for other libraries' names.
-
-    These are attributes, and not a `__getattr__`, which makes every attribute slower.
-    """
-
-    def advise(kind: type[T]) -> type[T]:
-        for name in INSTEAD[owner]:
-            if name not in vars(kind):
-                setattr(kind, name, Absent(kind, name, instead_of(name, owner)))
-        return kind
-
-    return advise
 
 
 @advised("Module")

@@ -23,8 +23,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.core.foreign import advised
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import BORDER, Late, Module, advised
+from jaxvars.core.module import BORDER, Late, Module
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable
 from jaxvars.display.docstrings import complete, complete_by

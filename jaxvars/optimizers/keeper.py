@@ -22,7 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.module import Module, advised, named_variables, table_of
+from jaxvars.core.foreign import advised
+from jaxvars.core.module import Module, named_variables, table_of
 from jaxvars.core.state import unique
 from jaxvars.core.traversal import Tied, first_of
 from jaxvars.core.variable import Variable, restore_variable

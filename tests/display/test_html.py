@@ -415,7 +415,7 @@ def test_a_circle_of_lists_and_modules_ends() -> None:
     model = jv.Module()
     vars(model)["parts"] = parts = [jv.Module()]
     parts.append(parts)  # pyright: ignore[reportArgumentType]
-    assert page(model).text.endswith("[1]=...")
+    assert page(model).text.endswith("[1]...")
 
 
 def test_only_what_is_shown_of_a_container_is_looked_at() -> None:
