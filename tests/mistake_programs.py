@@ -157,7 +157,7 @@ MISTAKES = {
     "no such device": Mistake(
         'with jv.device("gpuu"):\n    pass', "DeviceError", ("'gpuu'", "there are: CPU:0")
     ),
-    "a typo": Mistake("jv.Varible", "AttributeError", ("Did you mean 'Variable'?",)),
+    "a typo": Mistake("jv.Varible", "AttributeError", ("Did you mean 'Variable'",)),
     "a typo in a method": Mistake("v.assignadd", "AttributeError", ("Did you mean 'assign_add'",)),
     "gradients last": Mistake(
         "jv.optimizers.SGD(0.1).apply_gradients([(v, x)])",
