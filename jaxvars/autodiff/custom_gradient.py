@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.core.cells import Cell
+from jaxvars.core.checks import without_signals
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import PyTreeTemplate, Staged, stage
 from jaxvars.core.variable import Variable
@@ -95,12 +96,12 @@ def _is_active(leaf: Any) -> bool:
 def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
     own: set[int] = set()
     touched = stage(lambda *xs: _run_whole(run, form, fn, own, xs), values, None)
-    if touched.writes:
-        names = [cell.name for cell in touched.writes]
+    if names := [cell.name for cell in without_signals(touched.writes)]:
         raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
                         "new values and assign them outside.")  # fmt: skip
-    used = [cell for cell in touched.reads if cell.key in own]
-    aside = [cell for cell in touched.reads if cell.key not in own]
+    reads = without_signals(touched.reads)
+    used = [cell for cell in reads if cell.key in own]
+    aside = [cell for cell in reads if cell.key not in own]
     cells = [*used, *aside]
     outer, forward = [], _run_forward(run, fn, form, cells)
     if not context.is_eager():  # maybe differentiated elsewhere

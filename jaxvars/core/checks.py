@@ -38,7 +38,7 @@ class _Site:
     Attributes:
         message: what is wrong.
         line: the user's.
-        shape: of what is checked.
+        shape: of what is checked; () where sizes are not known, and so which element it was.
         names: of the values that are shown.
         kinds: for each of these, the dtype that its words are.
     """
@@ -142,9 +142,6 @@ def sites_in(program: Any) -> dict[str, Any]:
     """Return what the checks in a program say when they fail, as data, by number as a string."""
     used = jaxprs.integers_in(program)
     sites = {number: asdict(site) for site, number in _SITES.items() if number in used}
-    for words in sites.values():  # where sizes are not known, nor is which element it was
-        sizes = words["shape"]
-        words["shape"] = sizes if all(isinstance(size, int) for size in sizes) else ()
     return {str(number): words for number, words in sites.items()}
 
 
@@ -176,7 +173,8 @@ def renumbered(failure: Array, numbers: Mapping[int, int]) -> Array:
 
 def _failure(good: Array, message: str, values: Mapping[str, Array], line: str) -> Array:
     kinds = tuple(map(_kind, values.values()))
-    site = _Site(message, line, good.shape, tuple(values), kinds)
+    sizes = good.shape if all(isinstance(size, int) for size in good.shape) else ()
+    site = _Site(message, line, sizes, tuple(values), kinds)
     number = _SITES.setdefault(site, len(_SITES) + 1)
     if not good.size:
         return jnp.asarray(NO_FAILURE)
@@ -205,7 +203,7 @@ def _words(value: Array, kind: str) -> list[Array]:
 
 def first_failure(failures: Array) -> Array:
     """Return the first failure that is set, of one for each example."""
-    if not len(failures):
+    if failures.shape[0] == 0:
         return jnp.asarray(NO_FAILURE)
     return failures[jnp.argmax(failures[:, 0] > 0)]
 

@@ -3,7 +3,8 @@
 Rules this file keeps:
 - run eagerly the function is just called;
 - XLA must know the shapes of what comes back: while a function is traced, the Python function is
-  called once with zeros of the arguments' shapes, unless it returns nothing;
+  called once with zeros of the arguments' shapes, or with ones if that raises, unless it returns
+  nothing;
 - what is called back runs eagerly, with Tensors (`py_function`) or NumPy arrays;
 - what it raises is raised by the program, as the exception of `tf.errors` that TensorFlow makes of
   it; but for those of a `numpy_function` that runs eagerly.
@@ -73,7 +74,7 @@ def py_function(
     <tf.Tensor: shape=(), dtype=float32, numpy=2.0>
 
     Differs from TensorFlow: in a compiled function the result has the shape that `func` gives for
-    zeros, with which it is called while the function is traced.
+    zeros, or for ones if it raises for zeros: with these it is called while the function is traced.
     """
     return _run_call(_Call(func, Tout, eager=True), list(inp or ()))
 
@@ -225,7 +226,10 @@ def _run_eagerly(call: _Call, arrays: Sequence[Array]) -> list[Array]:
 
 
 def _stage_call(call: _Call, arrays: Sequence[Array]) -> list[Array]:
-    examples = call.on_host(*[np.zeros(x.shape, x.dtype) for x in arrays])
+    try:
+        examples = call.on_host(*[np.zeros(x.shape, x.dtype) for x in arrays])
+    except OpError:  # for example of a division by them
+        examples = call.on_host(*[np.ones(x.shape, x.dtype) for x in arrays])
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in examples]
     given = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
     run = jax.custom_vjp(lambda *xs: jax.pure_callback(call.on_host, specs, *xs))

@@ -24,7 +24,7 @@ from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import TensorSpec
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import refused, refusing
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
@@ -155,7 +155,8 @@ class ConcreteFunction:
         """
         whole, named = self._fill(args, kwargs)
         given = {key: to_core(value) for key, value in named.items()}
-        return wrap(self._compiled(*map(to_core, (*self._own, *whole)), **given))
+        with refusing():
+            return wrap(self._compiled(*map(to_core, (*self._own, *whole)), **given))
 
     def _fill(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return all arguments: those given, and what is the same each time."""

@@ -18,7 +18,7 @@ from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.functions.arguments import is_spec
 from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import refused, refusing
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.typing import Array
 
@@ -166,7 +166,8 @@ def vectorized_map(
     if len(sizes) > 1:
         raise ValueError(f"The sizes of elems differ: {sorted(sizes)}.")
     wide = nest.map_structure(lambda x: jnp.broadcast_to(x, (size, *x.shape[1:])), arrays)
-    return wrap(_maps.vectorized_map(lambda row: arrays_of(fn(wrap(row))), wide))
+    with refusing():
+        return wrap(_maps.vectorized_map(lambda row: arrays_of(fn(wrap(row))), wide))
 
 
 def scan(

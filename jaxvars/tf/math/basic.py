@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxvars.autodiff.scaling import reads_nothing
 from jaxvars.core.checks import require
+from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import flat, floor, magnitude
 from jaxvars.tf.registry.rows import Refused, format_shape, op
@@ -166,11 +167,13 @@ def _refuse_zero(divisor: Array) -> None:
 
 
 def _require(y: Array, is_good: Callable[[Array], Array], message: str) -> None:
-    """Raise unless all of `y` is good: now if it is known, else when the program runs."""
-    if context.is_tracer(y):
-        require(is_good(y), message)
-    elif not np.all(is_good(np.asarray(y))):
+    """Raise unless all of `y` is good: now, or in a function when that runs, if it does."""
+    is_now = not context.is_tracer(y)
+    if is_now and np.all(is_good(np.asarray(y))):
+        return
+    if is_now and executing_eagerly():
         raise ValueError(message)
+    require(is_good(jnp.asarray(y)), message)
 
 
 @op("math.pow", "x y", same=True, kinds=_NUMBERS, aliases=("pow",), example="p(2, 3), r(3)")

@@ -18,6 +18,7 @@ from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import refusing
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.train.graph import Node
 from jaxvars.tf.variables.variable import Variable, face_of
@@ -57,7 +58,8 @@ class RestoredFunction(Node):
         for program in self._saved.programs:
             fitted = _fit_arguments(program.arguments, bound)
             if fitted is not None:
-                return wrap(self._saved(*fitted.args, **fitted.kwargs))
+                with refusing():
+                    return wrap(self._saved(*fitted.args, **fitted.kwargs))
         raise self._mismatch(args, kwargs)
 
     def _mismatch(self, args: Any, kwargs: Any) -> ValueError:
@@ -108,7 +110,8 @@ class SignatureFunction(Node):
         for program in self._saved.programs:
             fitted = _fit_arguments(program.arguments, bound)
             if fitted is not None:
-                return wrap(self._saved(**fitted.kwargs))
+                with refusing():
+                    return wrap(self._saved(**fitted.kwargs))
         raise TypeError(f"{self._saved} got {given}.")
 
     @property

@@ -6,12 +6,15 @@ is known, or a size that is open, which is an expression (`symbolic/propagate.py
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.errors import CheckError
 from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.errors import InvalidArgumentError
@@ -115,6 +118,15 @@ def one_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     if not -ndim <= found < ndim:
         raise refused(f"{what} = {found} is not in range [-{ndim}, {ndim})")
     return found % ndim
+
+
+@contextmanager
+def refusing() -> Generator[None]:
+    """Raise InvalidArgumentError for a check that fails while a program of the core runs."""
+    try:
+        yield
+    except CheckError as error:
+        raise refused(str(error)) from None
 
 
 def refused(message: str) -> InvalidArgumentError:
