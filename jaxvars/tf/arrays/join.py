@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.registry.rows import op
+from jaxvars.tensors.wrapping import is_boxing
+from jaxvars.tf.registry.rows import list_of, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import ints, one_axis, one_int, refused, require_known, space_of
@@ -45,16 +47,20 @@ def _check_others(arrays: Sequence[Array], place: int) -> None:
             )
 
 
-@op("stack", "values*", op="Pack", same=True, text=True, example="[r(2), r(2)], axis=1")
-def stack(values: list[Array], axis: Any = 0) -> Array:
+@op("stack", op="Pack", text=True, example="[r(2), r(2)], axis=1")
+def stack(values: Any, axis: Any = 0) -> Array:
     """Join tensors along a new dimension."""
-    if not values and not axis:
-        return jnp.zeros(0, jnp.float32)
-    if not values:
+    given = list_of(values)
+    if type(axis) is int and not axis and not _convert.holds_tensors(given):
+        with suppress(TypeError, ValueError):  # as one list, whose numbers have one type
+            if not (is_boxing() and any(isinstance(x, np.ndarray) and x.ndim for x in given)):
+                return _convert.to_array(given)
+    arrays = _convert.match_dtypes(given, "Pack")
+    if not arrays:
         raise refused("Expected at least one tensor")
-    if any(x.shape != values[0].shape for x in values):
-        raise refused(f"Shapes of all inputs must match: {[list(x.shape) for x in values]}")
-    return space_of(values[0]).stack(values, one_axis(axis, values[0].ndim + 1))
+    if any(x.shape != arrays[0].shape for x in arrays):
+        raise refused(f"Shapes of all inputs must match: {[list(x.shape) for x in arrays]}")
+    return space_of(arrays[0]).stack(arrays, one_axis(axis, arrays[0].ndim + 1))
 
 
 @op(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxvars.tf.arrays.constant import constant, convert_to_tensor
-from jaxvars.tf.context.scope import whole_scope
+from jaxvars.tf.context.scope import executing_eagerly, whole_scope
 from jaxvars.tf.control.callbacks import numpy_function
 from jaxvars.tf.tensors.dtypes import DTYPES
 from jaxvars.tf.tensors.slices import IndexedSlices
@@ -58,8 +58,8 @@ def is_symbolic_tensor(tensor: Any) -> bool:
 
 def tuple_(
     tensors: Sequence[Any], control_inputs: Sequence[Any] | None = None, name: str | None = None
-) -> list[Any]:
-    """Return the tensors of a list, all of which are computed.
+) -> Any:
+    """Return the tensors of a list, all of which are computed; eagerly, the list itself.
 
     Args:
         tensors: tensors, IndexedSlices, or None.
@@ -67,14 +67,17 @@ def tuple_(
         name: of no effect.
 
     Raises:
-        ValueError: when there is no tensor.
+        ValueError: in a function, when there is no tensor.
 
     >>> tuple_([constant(1), None])
     [<tf.Tensor: shape=(), dtype=int32, numpy=1>, None]
     """
-    if all(tensor is None for tensor in tensors):
-        raise ValueError(f"Expected at least one tensor in `tensors`, but got {tensors}.")
-    return [_to_tensor(tensor) for tensor in tensors]
+    if executing_eagerly():
+        return tensors
+    found = list(tensors)
+    if all(tensor is None for tensor in found):
+        raise ValueError(f"Expected at least one tensor in `tensors`, but got {found}.")
+    return list(map(_to_tensor, found))
 
 
 def _to_tensor(tensor: Any) -> Any:

@@ -253,6 +253,9 @@ def _scan_rows(fn: Any, elems: Any, initializer: Any, *, reverse: bool) -> tuple
         first = nest.map_structure(lambda x: x[start], rows)
         rows = nest.map_structure(lambda x: x[:-1] if reverse else x[1:], rows)
 
+    elif type(size) is int and not size and executing_eagerly():  # `fn` is not called
+        return first, nest.map_structure(lambda x: x[None][:0], first)
+
     def step(carry: Any, row: Any) -> tuple[Any, Any]:
         new = fn(wrap(carry), wrap(row))
         nest.assert_same_structure(first, new, check_types=False)

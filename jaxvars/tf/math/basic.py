@@ -2,7 +2,8 @@
 
 Rules this file keeps:
 - results have the types that TensorFlow gives: integers divide to float64, `floordiv` rounds down;
-- integers that are divided by zero are refused, in compiled functions when they run.
+- integers that are divided by zero are refused, in compiled functions when they run; inside of a
+  transform of JAX, or of a `tf.custom_gradient` in a function, they are not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from jaxvars.autodiff.scaling import reads_nothing
 from jaxvars.core.checks import require
-from jaxvars.tf.context.scope import executing_eagerly
+from jaxvars.core.frames import LOCAL
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import flat, floor, magnitude
 from jaxvars.tf.registry.rows import Refused, format_shape, op
@@ -125,7 +126,11 @@ def realdiv(x: Array, y: Array) -> Array:
 
 @op("math.floordiv", "x y", op="FloorDiv", same=True, kinds=_ORDERED, example="i(6), 3")
 def floordiv(x: Array, y: Array) -> Array:
-    """Divide, and round down."""
+    """Divide, and round down.
+
+    Differs from TensorFlow: In a `jax.jit` or other transform of JAX's own, and in a
+    `tf.custom_gradient` of a compiled function, integers divided by zero are not refused.
+    """
     if x.dtype.kind in "iu":
         _refuse_zero(y)
         return jnp.floor_divide(x, y)
@@ -137,6 +142,8 @@ def floormod(x: Array, y: Array) -> Array:
     """Return the rest of a division that rounds down: of the sign of `y`.
 
     Example: `tf.math.floormod(i(6), -3)`.
+
+    Differs from TensorFlow: as for `floordiv`.
     """
     if x.dtype.kind in "iu":
         _refuse_zero(y)
@@ -168,18 +175,19 @@ def _refuse_zero(divisor: Array) -> None:
 
 def _require(y: Array, is_good: Callable[[Array], Array], message: str) -> None:
     """Raise unless all of `y` is good: now, or in a function when that runs, if it does."""
-    is_now = not context.is_tracer(y)
-    if is_now and np.all(is_good(np.asarray(y))):
+    is_known = not context.is_tracer(y)
+    if is_known and np.all(is_good(np.asarray(y))):
         return
-    if is_now and executing_eagerly():
+    if LOCAL.frame.keeps_signals():
+        require(is_good(jnp.asarray(y)), message)
+    elif is_known:  # else it would be a callback, which is slow and cannot be exported
         raise ValueError(message)
-    require(is_good(jnp.asarray(y)), message)
 
 
 @op("math.pow", "x y", same=True, kinds=_NUMBERS, aliases=("pow",), example="p(2, 3), r(3)")
 def pow_(x: Array, y: Array) -> Array:
     """Raise to a power, element by element."""
-    if x.dtype.kind in "iu":
+    if x.dtype.kind == "i":
         _require(y, lambda y: y >= 0, "Integers to negative integer powers are not allowed")
     return _power(x, y)
 

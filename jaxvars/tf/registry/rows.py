@@ -352,11 +352,17 @@ def _write_rows_code(row: Row) -> list[str]:
 
 
 def _to_list(values: Any, op: str, same: bool) -> list[Array]:
-    if isinstance(values, Iterator | Set | ValuesView):
-        values = list(values)
-    elif isinstance(values, Tensor) or not isinstance(values, list | tuple):
-        values = list(Tensor(_convert.to_array(values)))
+    values = list_of(values)
     return _convert.match_dtypes(values, op) if same else list(map(_convert.to_array, values))
+
+
+def list_of(values: Any) -> list[Any] | tuple[Any, ...]:
+    """Return a list of what may be tensors: of a tensor its rows."""
+    if isinstance(values, Iterator | Set | ValuesView):
+        return list(values)
+    if isinstance(values, Tensor) or not isinstance(values, list | tuple):
+        return list(Tensor(_convert.to_array(values)))
+    return values
 
 
 def _check_dtype(array: Array, row: Row, op: str) -> Any:

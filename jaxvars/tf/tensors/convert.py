@@ -10,7 +10,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 import jax
@@ -135,11 +134,6 @@ def match_dtypes(values: Sequence[Any], op: str) -> list[Array]:
     """Return some operands as arrays of one type: that of the first tensor, or of the first."""
     first = next((value for value in values if is_tensor_like(value)), None)
     wanted = None if first is None else to_array(first)
-    is_plain = first is None and not _holds_tensors(values)
-    if is_plain and op == "Pack" and not all(isinstance(x, np.ndarray) for x in values):
-        with suppress(TypeError, ValueError):  # the type of all the numbers, as of one list
-            dtype = dtype_of(to_array(list(values)))
-            return [to_array(value, dtype) for value in values]
     arrays: list[Array] = []
     for i, value in enumerate(values):
         array = to_array(value) if wanted is None else _operand(value, wanted)
@@ -192,7 +186,7 @@ def _to_host_array(value: Any, dtype: DType | None) -> Array:
         given = np.asarray(value)
         made = of_numpy(given, dtype)
         is_shared = made is given
-    elif isinstance(value, list | tuple) and _holds_tensors(value):
+    elif isinstance(value, list | tuple) and holds_tensors(value):
         return _stack(value, dtype)
     elif is_array_like(value):
         made, is_shared = of_numpy(np.asarray(value), dtype), True
@@ -206,9 +200,10 @@ def _to_host_array(value: Any, dtype: DType | None) -> Array:
         return jnp.asarray(made)
 
 
-def _holds_tensors(value: Any) -> bool:
+def holds_tensors(value: Any) -> bool:
+    """Return whether a nested list has tensors in it."""
     if isinstance(value, list | tuple):
-        return any(map(_holds_tensors, value))
+        return any(map(holds_tensors, value))
     return is_tensor_like(value) or hasattr(value, "__jax_array__")
 
 

@@ -21,7 +21,7 @@ from jaxvars.tf.tensors.shapes import TensorShape
 
 Kind: TypeAlias = type  # bool, int, float, complex, str, or NumPy's bool, float16 and float64
 
-_INT32 = np.iinfo(np.int32)
+_INT32, _INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 _KINDS: dict[type, Kind] = {
     bool: bool, int: int, float: float, complex: complex, str: str, bytes: str,
     np.bool_: np.bool_, np.float16: np.float16, np.float32: float, np.float64: np.float64,
@@ -41,6 +41,8 @@ _SEQUENCES = (list, tuple, range, TensorShape, deque, bytearray, memoryview)
 
 def of_python(value: Any, dtype: DType | None) -> np.ndarray:
     """Return the array of a number, string (as bytes) or nested list of them."""
+    if dtype is None and (made := _of_arrays(value)) is not None:
+        return made
     leaves = leaves_of(value)
     if not leaves and isinstance(value, _SEQUENCES):
         found = dtype or (int32 if isinstance(value, TensorShape | range) else float32)
@@ -55,6 +57,22 @@ def of_python(value: Any, dtype: DType | None) -> np.ndarray:
     if found == string:
         return string_array(_to_rectangle(value, np.dtype(object)))
     return _to_numbers(value, found, dtype is not None)
+
+
+def _of_arrays(value: Any) -> np.ndarray | None:
+    """Return the array of a list of NumPy arrays of one shape and type; None if it is none."""
+    if type(value) not in (list, tuple) or not value or type(first := value[0]) is not np.ndarray:
+        return None
+    kind = first.shape, first.dtype
+    is_alike = all(type(x) is np.ndarray and (x.shape, x.dtype) == kind for x in value)
+    if not first.size or not is_alike:
+        return None
+    if first.dtype.kind == "b" or first.dtype.name in {"float16", "float32", "float64"}:
+        return np.array(value)
+    if first.dtype.kind not in "iu" or (made := np.array(value)).max() > _INT64.max:
+        return None
+    is_small = _INT32.min <= made.min() and made.max() <= _INT32.max
+    return made.astype(np.int32 if is_small else np.int64)
 
 
 def of_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:

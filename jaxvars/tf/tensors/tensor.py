@@ -281,6 +281,8 @@ class Tensor(TensorLike):
         return f"tf.Tensor({_break_line(text)}, {_describe(self)})"
 
     def __format__(self, spec: str) -> str:
+        if context.is_tracer(self._array):
+            return super().__format__(spec)  # of the name; a spec for numbers is refused
         return format(self.numpy(), spec)
 
 
