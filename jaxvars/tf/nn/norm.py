@@ -11,13 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.arrays.gather import rows_at
-from jaxvars.tf.math.pairs import maximum
+from jaxvars.tf.arrays.shape import squeeze
+from jaxvars.tf.math.pairs import divide_no_nan, maximum
 from jaxvars.tf.math.reduce import reduce_mean
 from jaxvars.tf.math.slopes import inverse_root
 from jaxvars.tf.nn.shapes import layout
 from jaxvars.tf.registry.rows import axes_of, format_shape, op
-from jaxvars.tf.tensors.convert import to_operand
+from jaxvars.tf.tensors.convert import pair, to_operand
 from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
 
@@ -28,11 +30,16 @@ def moments(x: Array, axes: Any, shift: Any = None, keepdims: Any = False) -> tu
     if x.dtype.kind in "iu":
         mean = reduce_mean.__wrapped__(x, axes, keepdims=True)
         variance = reduce_mean.__wrapped__(jnp.square(x - mean), axes, keepdims)
-        return (mean if keepdims else jnp.squeeze(mean, axes_of(axes))), variance
+        return (mean if keepdims else squeeze.__wrapped__(mean, axes)), variance
     return _mean_and_variance(x, None, axes_of(axes), bool(keepdims))
 
 
-@op("nn.weighted_moments", "x frequency_weights", kinds="float", example="r(2, 3), [1], p(2, 3)")
+@op(
+    "nn.weighted_moments",
+    "x frequency_weights",
+    kinds="float complex",
+    example="r(2, 3), [1], p(2, 3)",
+)
 def weighted_moments(
     x: Array, axes: Any, frequency_weights: Array, keepdims: Any = False
 ) -> tuple[Array, Array]:
@@ -41,7 +48,8 @@ def weighted_moments(
 
 
 def _average(counts: Array, where: Any, x: Array) -> Array:
-    return jnp.sum(counts * x, where, keepdims=True) / jnp.sum(counts, where, keepdims=True)
+    totals = (jnp.sum(part, where, keepdims=True) for part in (counts * x, counts))
+    return divide_no_nan.__wrapped__(*totals)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
@@ -55,26 +63,27 @@ def _mean_and_variance(x: Array, weights: Array, where: Any, keepdims: bool) -> 
             _average, jnp.broadcast_to(weights.astype(wide.dtype), sizes), where
         )
     mean = average(wide)
-    away = wide - jax.lax.stop_gradient(mean)
+    away = wide - (jax.lax.stop_gradient(mean) if weights is None else mean)  # as TensorFlow does
     variance = average(away * jnp.conj(away) if x.dtype.kind == "c" else jnp.square(away))
     if not keepdims:
-        mean, variance = jnp.squeeze(mean, where), jnp.squeeze(variance, where)
+        mean, variance = (squeeze.__wrapped__(x, where) for x in (mean, variance))
     return mean.astype(x.dtype), variance.astype(x.dtype)
 
 
-@op("nn.sufficient_statistics", "x shift?", kinds="float", example="r(2, 3), [0]")
+@op("nn.sufficient_statistics", "x", kinds="float int", example="r(2, 3), [0]")
 def sufficient_statistics(
-    x: Array, axes: Any, shift: Array = None, keepdims: Any = False
-) -> tuple[Array, ...]:
-    """Return the count, the sum and the sum of squares, which give the moments."""
+    x: Array, axes: Any, shift: Any = None, keepdims: Any = False
+) -> tuple[Array | None, ...]:
+    """Return the count, the sum and the sum of squares, which give the moments, and the shift."""
+    if shift is not None:
+        x, shift = pair(Tensor(x), shift, "Sub")
     where = range(x.ndim) if axes is None else np.ravel(np.asarray(axes)).tolist()
     count = functools.reduce(operator.mul, (x.shape[axis] for axis in where), 1)
     moved = x if shift is None else x - shift
     at = tuple(where)
     total = jnp.sum(moved, at, keepdims=bool(keepdims))
     squares = jnp.sum(jnp.square(moved), at, keepdims=bool(keepdims))
-    parts = (jnp.asarray(count, x.dtype), total, squares)
-    return parts if shift is None else (*parts, shift)
+    return jnp.asarray(count, x.dtype), total, squares, shift
 
 
 @op("nn.normalize_moments", "counts mean_ss variance_ss shift?", kinds="float")
