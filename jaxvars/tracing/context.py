@@ -198,7 +198,9 @@ class restoring:  # noqa: N801 - used as a statement, `with restoring()`
         pass
 
     def __exit__(self, _: object, error: BaseException | None = None, *__: object) -> None:
-        if error is not None and (found := restored(error)) is not error:
+        if error is None:
+            return
+        if (found := restored(error)) is not error:
             raise found from error
         explain(error)
         shorten(error)
