@@ -30,11 +30,13 @@ from jaxvars.core.cells import TRANSACTIONS, Cell
 from jaxvars.core.failures import execution_error, failure_of, prove
 from jaxvars.core.frame import TRACING, Change, FastPathBlocker, to_sharding
 from jaxvars.core.frames import LOCAL, EagerFrame, is_traced
-from jaxvars.core.store import alone, commit, exclusively, take
+from jaxvars.core.store import alone, commit, exclusively
 from jaxvars.errors import ForeignTransformError, user_line
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.typing import Array
+
+_EVAL = context.EVAL
 
 
 @final
@@ -156,10 +158,14 @@ class TransactionFrame(EagerFrame):
         if new:
             commit(new, set(new))  # code in the block may hold any of them
 
-    def take(self, cell: Cell) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride] - a static one
+    def get(self, cell: Cell) -> Array:
         """Return what was assigned, or the value in the store."""
         found = self.written.get(cell.key)
-        return take(cell) if found is None else found[1]
+        if found is None:
+            return super().get(cell)
+        if context.current() is not _EVAL:
+            super().get(cell)  # warns where it would become a constant
+        return found[1]
 
     def look(self, cell: Cell, *, wait: bool = True) -> Array:
         """Return what `read` does."""

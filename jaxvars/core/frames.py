@@ -85,7 +85,7 @@ _EVAL = context.EVAL
 class EagerFrame(Frame):
     """The bottom of each thread's stack: values are in `STORE`."""
 
-    take, take_all = staticmethod(take), staticmethod(take_all)
+    take_all = staticmethod(take_all)
 
     def __init__(self) -> None:
         super().__init__(context.EVAL)
@@ -130,13 +130,13 @@ class EagerFrame(Frame):
             warn_stale(cell.name)
         if NEW_CELLS:
             seek([cell])
-        return self.take(cell)
+        return take(cell)
 
     def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
         """Return the value from where it is."""
         if not (keep or FORKED) and (value := look(cell)) is not None:
             return value
-        return self.get(cell) if context.is_eager() else self.take(cell)
+        return self.get(cell) if context.is_eager() else take(cell)
 
     def write_all(
         self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
