@@ -69,6 +69,8 @@ def searchsorted(
     """Return where values would have to be put into sorted sequences.
 
     Example: `tf.searchsorted([1.0, 3.0, 5.0], r(4))`.
+
+    Differs from TensorFlow: the place of NaN is the end.
     """
     if side not in ("left", "right"):
         raise refused(

@@ -172,10 +172,14 @@ def histogram_fixed_width(
     """Count how many values are in each of the bins of a range.
 
     Example: `tf.histogram_fixed_width(r(9), [-1.0, 1.0], 4)`.
+
+    Differs from TensorFlow: in a compiled function NaN is not refused, and counts in the first bin.
     """
     if not context.is_tracer(value_range) and not np.diff(np.asarray(value_range))[0] > 0:
         message = "value_range should satisfy value_range[0] < value_range[1]"
         raise Refused(InvalidArgumentError(None, None, message))
+    if values.dtype.kind == "f" and not context.is_tracer(values) and jnp.isnan(values).any():
+        raise ValueError("Histogram values must not contain NaN")
     places = histogram_fixed_width_bins.__wrapped__(values, value_range, nbins, "int32").reshape(-1)
     empty = jnp.zeros(_number(nbins) or 0, as_dtype(dtype).dtype)
     return empty.at[places].add(jnp.ones((), empty.dtype))

@@ -82,7 +82,7 @@ def _neutral(dtype: np.dtype, sign: int) -> Any:
     """Return the value that changes no minimum (1), or no maximum (-1)."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        return limits.max if sign > 0 else limits.min
+        return np.asarray(limits.max if sign > 0 else limits.min, dtype)  # an int is an int64
     return sign * math.inf
 
 

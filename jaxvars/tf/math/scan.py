@@ -89,7 +89,10 @@ def cumprod(x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = Fals
 def cumulative_logsumexp(
     x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = False
 ) -> Array:
-    """Return running log(sum(exp(x))) along an axis."""
+    """Return running log(sum(exp(x))) along an axis.
+
+    Differs from TensorFlow: from NaN on all is NaN.
+    """
     return _scan(lax.cumlogsumexp, x, -np.inf, axis, exclusive, reverse)
 
 

@@ -207,6 +207,8 @@ def segment_max(data: Array, segment_ids: Array) -> Array:
     """Return the maximum, for each segment, of rows whose segment ids increase.
 
     Example: `tf.math.segment_max(r(4, 2), [0, 0, 1, 3])`.
+
+    Differs from TensorFlow: a segment with NaN gives NaN.
     """
     return _reduce_sorted(_max_or_0, data, segment_ids)
 
@@ -216,6 +218,8 @@ def segment_min(data: Array, segment_ids: Array) -> Array:
     """Return the minimum, for each segment, of rows whose segment ids increase.
 
     Example: `tf.math.segment_min(r(4, 2), [0, 0, 1, 3])`.
+
+    Differs from TensorFlow: a segment with NaN gives NaN.
     """
     return _reduce_sorted(_min_or_0, data, segment_ids)
 
@@ -264,6 +268,8 @@ def unsorted_segment_max(data: Array, segment_ids: Array, num_segments: Any) -> 
     """Return the maximum, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_max(r(4, 2), [2, 0, 2, -1], 4)`.
+
+    Differs from TensorFlow: a segment with NaN gives NaN.
     """
     return _unsorted(_max_or_least, data, segment_ids, num_segments)
 
@@ -273,5 +279,7 @@ def unsorted_segment_min(data: Array, segment_ids: Array, num_segments: Any) -> 
     """Return the minimum, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_min(r(4, 2), [2, 0, 2, -1], 4)`.
+
+    Differs from TensorFlow: a segment with NaN gives NaN.
     """
     return _unsorted(_min_or_greatest, data, segment_ids, num_segments)

@@ -88,7 +88,10 @@ def crelu(features: Array, axis: int = -1) -> Array:
 
 @op("nn.softmax", "logits", kinds="float", aliases=("math.softmax",), example="r(2, 3)) * r(2, 3")
 def softmax(logits: Array, axis: Any = None) -> Array:
-    """Return exp(x), divided so that the sum along an axis is 1."""
+    """Return exp(x), divided so that the sum along an axis is 1.
+
+    Differs from TensorFlow: with NaN all along the axis is NaN.
+    """
     return _softmax_of(logits, -1 if axis is None else one_int(axis, "axis"))
 
 
