@@ -98,8 +98,9 @@ def test_scopes_loggers_and_symbols():
 def test_a_tuple_of_tensors():
     made = tf.tuple([1, None, SLICES])
     assert (int(made[0]), made[1], made[2]) == (1, None, SLICES)
+    assert tf.tuple([None]) == [None]
     with pytest.raises(ValueError, match="at least one tensor"):
-        tf.tuple([None])
+        tf.function(lambda: tf.tuple([None]))()
 
 
 @pytest.mark.parametrize("name", ["make_ndarray", "fftnd", "conv", "sysconfig", "fingerprint"])
