@@ -344,7 +344,7 @@ def test_get():
         (lambda: I.Identity()((3,)), ShapeError, r"matrices, like \(3, 3\), not the shape \(3,\)"),
         (lambda: I.Orthogonal()((3,)), ShapeError, r"matrices, like \(3, 4\), not the shape"),
         (lambda: I.Constant([1, 2])((3,)), ShapeError, r"shape \(2,\), which does not broadcast"),
-        (lambda: I.Constant(2.5)((3,), "int32"), DtypeError, r"the value of Constant is of Python type float"),
+        (lambda: I.Constant(2.5)((3,), "int32"), DtypeError, r"Constant is of Python type "),
         (lambda: I.Zeros()("ab"), ShapeError, r"'ab' is not a shape"),
         (lambda: I.Zeros()((2, None)), ShapeError, r"\(2, None\) is not a shape"),
         (lambda: I.Zeros()((2, -1)), ShapeError, r"has a negative size"),
