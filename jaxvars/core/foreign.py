@@ -109,6 +109,7 @@ class Absent:
 
     def __init__(self, owner: type, name: str, cure: str) -> None:
         self._owner, self._name, self._cure = owner, name, cure
+        self.__module__ = owner.__module__  # for tools that ask where it is defined
 
     def is_hiding(self, kind: type) -> bool:
         """Return whether a base class that comes after the owner has the name."""

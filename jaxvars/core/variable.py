@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.cells import NAMES, Cell, is_trainable, set_trainable
+from jaxvars.core.failures import failure_of
 from jaxvars.core.frame import FRESH, TRACING
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, is_traced, outside
 from jaxvars.core.indices import check_index, plain_index
@@ -422,9 +423,8 @@ def _as_seen(value: Array | None) -> tuple[np.ndarray | None, str]:
         return None, f"(on {count} processes)"
     if is_key(value):
         return np.asarray(jax.random.key_data(value)), ""
-    known = _display.known_value(value)
-    if known is None and is_deleted(value):
-        raise UninitializedError("It was donated since it was looked at, or before.")
+    if (known := _display.known_value(value)) is None and (is_deleted(value) or failure_of(value)):
+        raise UninitializedError("It was donated since it was looked at, or cannot be computed.")
     return known, ""
 
 
