@@ -126,6 +126,8 @@ def roll(input: Array, shift: Any, axis: Any) -> Array:
         raise refused("input must be 1-D or higher")
     dims = tuple(one_axis(a, input.ndim) for a in ints(axis, "axis"))
     shifts = jnp.reshape(_convert.to_array(shift), (-1,))
+    if shifts.dtype.kind not in "iu":  # jnp.roll would cut it
+        raise refused("shift must be of integers")
     if shifts.size != len(dims):
         raise refused("shift and axis must have the same size")
     for i, dim in enumerate(dims):
