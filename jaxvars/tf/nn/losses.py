@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
-from jaxvars.tf.registry.rows import format_shape, op
+from jaxvars.tf.registry.rows import Refused, format_shape, op
 from jaxvars.tf.tensors.convert import to_array, to_operand
 from jaxvars.tf.tensors.dtypes import widen
 from jaxvars.tf.tensors.sparse_tensor import host_array
@@ -169,10 +169,8 @@ def l2_loss(t: Array) -> Array:
 def log_poisson_loss(targets: Array, log_input: Array, compute_full_loss: Any = False) -> Array:
     """Return the loss of counts whose distribution is Poisson's, of mean exp(log_input)."""
     if targets.shape != log_input.shape:
-        raise ValueError(
-            "`log_input` and `targets` must have the same shape, received "
-            f"({log_input.shape} vs {targets.shape})."
-        )
+        message = "`log_input` and `targets` must have the same shape, received "
+        raise Refused(ValueError(f"{message}({log_input.shape} vs {targets.shape})."))
     return _poisson(targets, log_input, bool(compute_full_loss))
 
 
