@@ -50,6 +50,8 @@ class Flags:
         if ASKED.value is not None:
             ASKED.value.update(self._asked.get(key, ()))
 
-    def forget(self, key: Any) -> None:
-        """Forget what belongs to an extended key."""
+    def forget(self, key: Any, programs: dict[Any, Any]) -> None:
+        """Forget the programs of an extended key and of other flags: what they asked for goes."""
+        for other in [each for each in list(programs) if each[:-1] == key[:-1]]:
+            programs.pop(other, None)
         self._asked.pop(key[:-1], None)

@@ -299,7 +299,7 @@ class Function:
         if filled is None:
             self._note(entry.key, time.perf_counter() - start)
         if entry.is_stale:  # an object got variables: from now on it is known by identity
-            self._flags.forget(entry.key)
+            self._flags.forget(entry.key, self._entries)
             self._initialized.discard(object_ids(call.key))
             self._last_key = None
         return entry
@@ -382,8 +382,7 @@ class Function:
 
     def _evict(self, entry: Executable) -> None:
         """Forget an entry: something that it refers to is gone."""
-        self._entries.pop(entry.key, None)
-        self._flags.forget(entry.key)
+        self._flags.forget(entry.key, self._entries)
         self._paths.cool()
         self._initialized.discard(object_ids(entry.key))
         if holders := holder_ids(entry.key):

@@ -256,3 +256,21 @@ def test_marks_go_with_their_variables_and_functions() -> None:
     assert key not in UNTRAINABLE
     assert flags() is None
     assert len(FLAG_SET) < count
+
+
+def test_a_program_that_is_gone_takes_those_of_other_flags_along():
+    switch, first, others = jv.Variable(1.0), jv.Variable(10.0), {"a": jv.Variable(20.0)}
+
+    @jv.compile
+    def step():
+        return (first if switch.trainable else others["a"]) * 1.0
+
+    assert step() == 10.0
+    switch.trainable = False
+    assert step() == 20.0
+    del others["a"]
+    gc.collect()
+    others["a"] = jv.Variable(30.0)
+    assert step() == 30.0  # and not what it was for a trainable switch
+    switch.trainable = True
+    assert step() == 10.0
