@@ -53,7 +53,7 @@ from jaxvars.typing import Array
 
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
 
-_LOCK = threading.RLock()
+_LOCK = threading.RLock()  # taken after `alone()`, as by a transaction that restores
 _restoring: list[
     None
 ] = []  # not empty while variables are found or given values, by the holder of the lock
@@ -167,7 +167,7 @@ class Restore(PendingRestore):
 
     def begin(self) -> None:
         """Give what is there its values, all or nothing, and wait for the others."""
-        with alone(), _LOCK:  # in this order, as in a transaction
+        with alone(), _LOCK:
             others = [other for other in _list_pending() if other.shares(self)]
             build_late(self._list_alive(), {path: x.shape for path, x in self.waiting.items()})
             cells = self._find_cells()
@@ -219,7 +219,7 @@ class Restore(PendingRestore):
 
     def seek(self) -> set[int]:
         """Give new variables their values; return the keys of all cells that can be found."""
-        with alone(), _LOCK:  # in this order, as in a transaction
+        with alone(), _LOCK:
             if _restoring:
                 return set()
             cells = self._find_cells()
@@ -229,13 +229,13 @@ class Restore(PendingRestore):
 
     def look(self) -> None:
         """Give all variables that values wait for those, new or not."""
-        with alone(), _LOCK:  # in this order, as in a transaction
+        with alone(), _LOCK:
             cells = self._find_cells()
             self._take({p: cells[p] for p in self.waiting if p in cells})
 
     def _find_cells(self) -> dict[str, Cell]:
         """Return the cells of the variables that there are; reads meanwhile are not reported."""
-        with alone(), _LOCK:  # in this order, as in a transaction
+        with alone(), _LOCK:
             _restoring.append(None)
             try:
                 return find_cells(self._list_alive(), self._paths)

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.display.text import has_numbers
+from jaxvars.display.text import SMALL, has_numbers
 
 FAINT = "opacity:.65"
 _FONT = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.5"
 _BOX = "border-left:2px solid rgba(127,127,127,.35);margin:2px 0 2px 5px;padding:1px 0 1px 10px"
 _ROWS, _COLUMNS, _CELL, _LEVELS = 16, 32, 5, 5  # of a heat map
 _BINS, _SAMPLE = 32, 4096  # of a histogram
-_FEW = 6  # elements that need no picture
 _LOW, _HIGH, _ODD = "hsl(215,80%,55%)", "hsl(12,80%,55%)", "hsl(300,70%,50%)"
 _MOST_SHARDS = 64
 
@@ -68,7 +67,7 @@ def picture(x: np.ndarray[Any, Any]) -> str:
     >>> picture(np.eye(3))[:4], picture(np.zeros(3)), picture(np.array(["a"] * 9))
     ('<svg', '', '')
     """
-    if x.size <= _FEW or not has_numbers(x):
+    if x.size <= SMALL or not has_numbers(x):
         return ""
     is_matrix = x.ndim == 2 and min(x.shape) > 1
     return _heat_map(x) if is_matrix else _histogram(x) if x.size >= _BINS else ""
