@@ -137,8 +137,12 @@ def words_of(numbers: Array) -> Array:
 
 def key_of(start: Array) -> Array:
     """Return a key of `jax.random` for what is drawn otherwise."""
-    pair = philox(start[:2], start[2:])[:2]
-    return jax.random.wrap_key_data(pair, impl=IMPL)
+    return jax.random.wrap_key_data(_pair_of(start), impl=IMPL)
+
+
+@jax.jit
+def _pair_of(start: Array) -> Array:
+    return philox(start[:2], start[2:])[:2]
 
 
 # ---------------------------------------------------------------- values
