@@ -127,7 +127,7 @@ _MEANINGS = {
         "runs. Name the argument in static_argnames, or look it up in an array: "
         "jnp.asarray([10, 20])[i]."
     ),
-    r"Slice entries must be static integers": (
+    r"(Slice entries must be static integers|indices must have static start/stop/step)": (
         "A program has fixed shapes, and this slice's depends on a value. Name the argument in "
         "static_argnames, or take a part of fixed size: jax.lax.dynamic_slice_in_dim(x, start, 2). "
         "To leave the other elements out of a sum: jnp.where(jnp.arange(x.shape[0]) < n, x, 0)."
