@@ -106,7 +106,7 @@ class Executable:
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._inputs = inputs
         self._lowered = list(map(lowered_like, self._specs, values))
-        self._layout = Layout(self.staged, name)
+        self._layout = Layout(self.staged, name, is_shared=self._donates and not self._is_large)
         self._donated, self._readonly = self._layout.donated, self._layout.readonly
         self._write_back, self._is_checked = self._layout.write_back, self._layout.is_checked
         self._jitted = self._jit()
@@ -290,9 +290,13 @@ class Executable:
             careful=self._run_exclusively,
         )
 
+    @functools.cached_property
+    def _is_large(self) -> bool:
+        return jaxprs.largest_value(self.staged.program) >= _LARGE
+
     def _doubt(self) -> Callable[[WriteBack], bool] | None:
         """Return what says whether the last run failed, if it is to be checked at each call."""
-        if self._donates and jaxprs.largest_value(self.staged.program) < _LARGE:
+        if self._donates and not self._is_large:
             return None
         return functools.partial(has_failed, wait=not self._donates)
 

@@ -27,7 +27,8 @@ variables to XLA and back. For a program that assigns variables they stay in its
         return again(*args)
 
 The first of them is the function's `__call__`, so that Python finds it without a frame of ours in
-between; each knows the next one as `miss`, and the last one what takes any arguments.
+between; each knows an older one as `miss`, and the oldest what takes any arguments. Where there are
+many, for batches of many lengths, those for arguments of the same shapes are found in a dict.
 
 Rules this file keeps (`core/store.py` says why):
 - between the call that donates (`starmap` is consumed by the unpacking) and the assignment of the
@@ -64,7 +65,8 @@ MISS: Any = object()
 """What is returned for a call with names, dicts or lists that is not like one before."""
 
 _NUMBERS = (int, float, complex)
-_KEPT = 4  # hot paths of each kind kept for a function
+_KEPT = 4  # hot paths that are tried one after the other
+_MANY = 64  # hot paths of one kind that are kept for a function
 _WRITTEN = 200  # hot paths written for a function before their cost is looked at
 _SHARE = 0.02  # of the time since the first was written, that writing may take then
 
@@ -293,15 +295,55 @@ def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
     return f"id(a{i}) == {id(value)}" if counts_as_itself(value) else None
 
 
+_Path: TypeAlias = Callable[..., Any]
+_Paths: TypeAlias = tuple[tuple[Any, _Path], ...]
+"""Hot paths, the newest first, each with the shapes of what it was written for."""
+
+
+def _linked(paths: _Paths, miss: _Path) -> _Path:
+    """Return what runs the newest of some hot paths that fits a call, or `miss`.
+
+    Each tries older ones alone, so that there is no circle while another thread is in them.
+    """
+    groups: dict[Any, list[_Path]] = {}
+    for shapes, path in paths:
+        groups.setdefault(shapes if len(paths) > _KEPT else None, []).append(path)
+    for group in groups.values():
+        for path, after in pairwise((*group[:_KEPT], miss)):
+            path.__globals__["miss"] = after
+    if len(paths) <= _KEPT:
+        return paths[0][1] if paths else miss
+    first = {shapes: group[0] for shapes, group in groups.items()}
+
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        return first.get(_shapes_of(args), miss)(*args, **kwargs)
+
+    return choose
+
+
+_SHAPED: dict[int, type] = {}  # by id, since a class may have any `==` and hash
+_BY_VALUE = {id(kind) for kind in (int, float, complex, bool, str, bytes, type(None))}
+
+
+def _shapes_of(items: Iterable[Any]) -> Any:
+    """Return what is the same for all items that one hot path takes; the path looks closer."""
+    kinds = [(x, id(type(x))) for x in items]
+    return tuple([
+        (kind, x.shape) if kind in _SHAPED else kind if kind in _BY_VALUE else id(x)
+        for x, kind in kinds
+    ])  # fmt: skip
+
+
 class _Ordered(NamedTuple):
-    """A hot path for dicts whose keys come in one order; `test` tells which, if it matters."""
+    """Hot paths for dicts whose keys come in one order; `test` tells which, if it matters."""
 
     order: Order
     test: Callable[[Any], bool] | None
-    path: Callable[..., Any]
+    paths: _Paths
+    run: _Path
 
 
-_Written: TypeAlias = tuple[tuple[Callable[..., Any], ...], dict[Any, tuple[_Ordered, ...]]]
+_Written: TypeAlias = tuple[_Paths, dict[Any, tuple[_Ordered, ...]]]
 """Hot paths for positional arguments, and for others by their structure."""
 
 _NONE: _Written = ((), {})
@@ -357,9 +399,7 @@ class HotPaths:
 
     def _take(self, written: _Written) -> None:
         self._flat, self._trees = written
-        for path, after in pairwise((*self._flat, self._rest.miss)):
-            path.__globals__["miss"] = after
-        self._install((*self._flat, self._rest.miss)[0])
+        self._install(_linked(self._flat, self._rest.miss))
 
     def tree(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call with names, or with dicts and lists in it; return MISS if it is new."""
@@ -367,9 +407,9 @@ class HotPaths:
             return MISS
         tree = args, kwargs
         leaves, treedef = jax.tree.flatten(tree)
-        for _, test, path in self._trees.get(treedef, ()):
-            if test is None or test(tree):
-                return path(*leaves)
+        for known in self._trees.get(treedef, ()):
+            if known.test is None or known.test(tree):
+                return known.run(*leaves)
         return MISS
 
     def add(self, parts: Parts, args: Any, kwargs: Any, values: Any, settings: int) -> None:
@@ -383,11 +423,13 @@ class HotPaths:
         self._spent += perf_counter() - start
 
     def _write(self, parts: Parts, args: Any, kwargs: Any, values: Any) -> None:
+        kinds = {type(x) for x in values} - {*_NUMBERS}
+        _SHAPED.update({id(kind): kind for kind in kinds})
         flat = None if kwargs else write(
             parts, self._rest, args, values, in_order=True, by_shape=self._by_shape
         )  # fmt: skip
         if flat is not None:
-            self._take(((flat, *self._flat[: _KEPT - 1]), self._trees))
+            self._take((((_shapes_of(args), flat), *self._flat[: _MANY - 1]), self._trees))
         else:
             self._add_tree(parts, args, kwargs, values)
 
@@ -399,7 +441,10 @@ class HotPaths:
         path = write(parts, _OF_TREE, leaves, values, in_order=False, by_shape=True)
         if path is not None:
             form, order = form_of(treedef), order_of((args, kwargs))
-            same = [known for known in self._trees.get(form, ()) if known.order != order]
-            new = (_Ordered(order, order_test(order), path), *same[: _KEPT - 1])
+            known = self._trees.get(form, ())
+            before = next((x.paths for x in known if x.order == order), ())
+            paths = ((_shapes_of(leaves), path), *before[: _MANY - 1])
+            first = _Ordered(order, order_test(order), paths, _linked(paths, _OF_TREE.miss))
+            new = (first, *[x for x in known if x.order != order][: _KEPT - 1])
             others = [item for item in self._trees.items() if item[0] != form]
             self._trees = {form: new, **dict(others[: _KEPT - 1])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import weakref
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeAlias, final
@@ -143,15 +144,14 @@ class Layout:
         output_order: for each cell of the write-back, which output of the program it is.
     """
 
-    def __init__(self, staged: Staged, name: str) -> None:
+    def __init__(self, staged: Staged, name: str, *, is_shared: bool) -> None:
         reads, writes = map(without_signals, (staged.reads, staged.writes))
         written = {cell.key for cell in writes}
         self.donated = [cell for cell in reads if cell.key in written]
         self.readonly = [cell for cell in reads if cell.key not in written]
         donated = {cell.key for cell in self.donated}
-        self.write_back = WriteBack(
-            [*self.donated, *(x for x in writes if x.key not in donated)], name
-        )
+        cells = [*self.donated, *(cell for cell in writes if cell.key not in donated)]
+        self.write_back = _shared_write_back(cells, name) if is_shared else WriteBack(cells, name)
         self.is_checked = FAILURE in staged.writes
         if self.is_checked:
             self.donated = list(self.write_back.cells)
@@ -161,6 +161,21 @@ class Layout:
         outputs = [cell.key for cell in staged.writes]
         self.input_order = [inputs.index(cell.key) for cell in staged.reads]
         self.output_order = [outputs.index(key) for key in self.write_back.keys]
+
+
+_WRITE_BACKS: weakref.WeakValueDictionary[tuple[str, tuple[int, ...]], WriteBack] = (
+    weakref.WeakValueDictionary()
+)
+
+
+def _shared_write_back(cells: Sequence[Cell], name: str) -> WriteBack:
+    """Return the write-back of all programs of one name that assign the same cells.
+
+    So a step that is called with arguments of several shapes hands over its values as if it had one
+    program. Not for programs that keep the values before, or check whether the last run failed.
+    """
+    key = name, tuple(cell.key for cell in cells)
+    return _WRITE_BACKS.setdefault(key, WriteBack(cells, name))
 
 
 def finisher(rebuild: PyTreeTemplate, is_checked: bool) -> Callable[[Any], Any] | None:

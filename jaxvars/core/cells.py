@@ -144,7 +144,10 @@ class WriteBack:
         assigned: what was assigned since some run of the step, by where it is.
     """
 
-    __slots__ = ("assigned", "before", "cells", "held", "index", "keys", "name", "refs", "values")
+    __slots__ = (
+        "__weakref__", "assigned", "before", "cells", "held", "index", "keys", "name", "refs",
+        "values",
+    )  # fmt: skip
 
     def __init__(self, cells: Sequence[Cell], name: str) -> None:
         self.cells = tuple(cells)

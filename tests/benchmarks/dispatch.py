@@ -4,7 +4,8 @@
 
 The step adds `x` to n variables of one float each, next to nothing to compute, so that the time
 is that of the call. Hand-written, it is `values, result = step(values, x)` over a flat tuple that
-is donated. `nnx.jit` over a Module of the same variables is measured, too, where flax is installed.
+is donated. `nnx.jit` over a Module of the same variables is measured, too, where flax is installed,
+and both with arguments of five shapes in turn, as batches of several lengths are.
 
 Each candidate takes turns with the hand-written step alone: of three, the one in the middle finds
 the caches emptiest, and looks up to 1.15 times slower than it is. A call has ended when it returns.
@@ -12,8 +13,10 @@ the caches emptiest, and looks up to 1.15 times slower than it is. A call has en
 
 from __future__ import annotations
 
+import functools
+import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,25 +25,33 @@ from measuring import Effort, Row, Step, compared, fresh, ratios, run_jobs
 COUNTS = (1, 10, 50, 200, 1000)
 TARGETS = {1: 1.15, 10: 1.05, 50: 1.05, 200: 1.05, 1000: 1.05}
 FIRST_CALL_TARGET, IMPORT_TARGET = 1.3, 0.15
+_SHAPES = 5  # of arguments that come in turn
 
 
 # ---------------------------------------------------------------- the steps
-def by_hand(n: int, *, looks: bool = False) -> Step:
+def _batches(shapes: int) -> Iterator[Any]:
+    """Yield arguments of several shapes in turn, without end."""
+    import jax.numpy as jnp
+
+    return itertools.cycle([jnp.ones((1,) * rank) for rank in range(shapes)])
+
+
+def by_hand(n: int, *, looks: bool = False, shapes: int = 1) -> Step:
     """Return the step as one writes it with jax.jit, of a flat tuple that is donated."""
     import jax
     import jax.numpy as jnp
 
     def body(values: tuple[Any, ...], x: Any) -> tuple[tuple[Any, ...], Any]:
-        values = tuple(value + x for value in values)
+        values = tuple(value + x.sum() for value in values)
         return values, values[0] * 2
 
     jitted = jax.jit(body, donate_argnums=0)
     state = tuple(jnp.zeros(()) + i for i in range(n))
-    x = jnp.ones(())
+    xs = _batches(shapes)
 
     def step() -> Any:
         nonlocal state
-        state, result = jitted(state, x)
+        state, result = jitted(state, next(xs))
         return state if looks else result
 
     return step
@@ -56,19 +67,17 @@ def _variables(n: int) -> list[Any]:
 
 def _add(variables: Sequence[Any], x: Any) -> Any:
     for variable in variables:
-        variable.assign_add(x)
+        variable.assign_add(x.sum())
     return variables[0] * 2
 
 
-def closure(n: int) -> Step:
+def closure(n: int, shapes: int = 1) -> Step:
     """Return `step(x)`, whose variables are found in its closure."""
-    import jax.numpy as jnp
-
     import jaxvars as jv
 
-    variables, x = _variables(n), jnp.ones(())
+    variables, xs = _variables(n), _batches(shapes)
     compiled = jv.compile(lambda x: _add(variables, x))
-    return lambda: compiled(x)
+    return lambda: compiled(next(xs))
 
 
 def model_argument(n: int) -> Step:
@@ -107,15 +116,19 @@ def dispatch(effort: Effort) -> list[Row]:
     rows: list[Row] = []
     rounds = (301, 61, 3)[effort]
     for n in COUNTS[: (5, 5, 2)[effort]]:
-        ways = {"step(x)": closure, "step(model, x)": model_argument}
+        in_turn = functools.partial(closure, shapes=_SHAPES)
+        ways = {"step(x)": closure, "step(model, x)": model_argument, "shapes in turn": in_turn}
         if find_spec("flax") and n <= 200:
             ways["nnx.jit"] = nnx_jit
         for name, make in ways.items():
             few = name == "nnx.jit"
             repeats = (9, 5) if few else (rounds, max(5, min(100, 2000 // (n + 10))))
-            steps = {"hand-written": by_hand(n), name: make(n)}
+            shapes = _SHAPES if name == "shapes in turn" else 1
+            steps = {"hand-written": by_hand(n, shapes=shapes), name: make(n)}
             row = compared(steps, *repeats, waits=False)[1]
-            rows.append({"variables": n, **row, "target": "" if few else TARGETS[n]})
+            rows.append(
+                {"variables": n, **row, "target": TARGETS[n] if name.startswith("step") else ""}
+            )
     return rows
 
 

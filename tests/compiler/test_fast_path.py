@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dis
 import enum
+import functools
+import gc
 import inspect
 import math
 import warnings
@@ -25,6 +27,8 @@ from jaxvars.compiler import fast_path as _hotpath
 from jaxvars.compiler.fast_path import is_traced
 from jaxvars.core import cells, failures
 from jaxvars.errors import DtypeError, ForeignTransformError, RetraceWarning
+from jaxvars.tracing import jaxprs
+from tests.threads import run_in_threads
 
 
 def hot(step: jv.Function, *args: Any, times: int = 3) -> jv.Function:
@@ -157,6 +161,103 @@ def test_two_models_take_turns():
         for model in models:
             step(model, 1.0)
     assert [float(model.w) for model in models] == [5.0 + i for i in range(6)]
+
+
+# ---------------------------------------------------------------- many programs of one function
+def shapes_in_turn(form: Callable[[Any], Any]) -> tuple[jv.Variable, jv.Function, list[Any]]:
+    """Return a variable, a step that adds its argument's sum, and arguments of 20 shapes."""
+    total = jv.Variable(0.0)
+    step = jv.compile(lambda x: total.assign_add(sum(leaf.sum() for leaf in jax.tree.leaves(x))))
+    return total, step, [form(jnp.ones(n)) for n in range(1, 21)]
+
+
+_FORMS = pytest.mark.parametrize("form", [lambda x: x, lambda x: {"a": x, "b": [x + 1]}])
+
+
+@_FORMS
+@pytest.mark.filterwarnings("ignore::jaxvars.errors.RetraceWarning")
+def test_each_of_many_shapes_has_a_hot_path_and_the_values_stay_with_the_step(form: Any):
+    total, step, batches = shapes_in_turn(form)
+    for batch in [*batches, *batches]:
+        step(batch)
+    places = set()
+    for batch in reversed(batches):
+        call_hot(step, batch)
+        places.add(cells.CURRENT[0])
+    assert len(places) == 1
+    assert None not in places
+    assert float(total) == 3 * sum(float(x.sum()) for x in jax.tree.leaves(batches))
+    assert step.trace_count == 20
+
+
+@pytest.mark.filterwarnings("ignore::jaxvars.errors.RetraceWarning")
+def test_many_shapes_in_any_order_between_reads_writes_and_cleared_caches():
+    total, step, batches = shapes_in_turn(lambda x: x)
+    other = jv.compile(lambda: total.assign(total * 1))
+    random, expected = np.random.default_rng(0), 0.0
+    acts = [other, jax.clear_caches, lambda: total.value, lambda: float(total), gc.collect]
+    for i in random.integers(8, size=100):
+        if i % 4 == 0:
+            acts[random.integers(len(acts))]()
+        if i % 7 == 0:
+            total.assign_sub(1.0)
+            expected -= 1
+        step(batches[i])
+        expected += i + 1
+    assert float(total) == expected
+    assert step.trace_count == 8
+
+
+def test_programs_of_one_function_that_assign_other_variables():
+    a, b = jv.Variable(0.0), jv.Variable(0.0)
+
+    @jv.compile
+    def step(x: Any, which: Any) -> None:
+        for variable in which:
+            variable.assign_add(x)
+
+    for _ in range(6):
+        for which in ([a], [b], [a, b], [b, a]):
+            step(1.0, which)
+    assert [float(a), float(b)] == [18.0, 18.0]
+
+
+def test_many_models_take_turns():
+    step = jv.compile(lambda v, x: v.assign_add(x))
+    variables = [jv.Variable(0.0) for _ in range(20)]
+    with warnings.catch_warnings(action="ignore"):
+        for v in variables * 3:
+            step(v, 1.0)
+    for v in variables:
+        call_hot(step, v, 1.0)
+    assert {float(v) for v in variables} == {4.0}
+    keep = variables[::2]
+    del variables, v
+    gc.collect()
+    for v in keep:
+        step(v, 1.0)
+    assert {float(v) for v in keep} == {5.0}
+
+
+@pytest.mark.filterwarnings("ignore::jaxvars.errors.RetraceWarning")
+def test_threads_with_batches_of_several_shapes_lose_no_update():
+    total, step, batches = shapes_in_turn(lambda x: x)
+
+    def work(turn: int) -> None:
+        for batch in (batches[turn:] + batches[:turn]) * 10:
+            step(batch)
+
+    run_in_threads(*[functools.partial(work, 5 * i) for i in range(4)])
+    assert float(total) == 4 * 10 * 210
+
+
+def test_a_program_is_looked_through_once(monkeypatch: pytest.MonkeyPatch):
+    real, count = jaxprs.largest_value, []
+    monkeypatch.setattr(jaxprs, "largest_value", lambda x: count.append(x) or real(x))
+    _, step, _ = counter()
+    for _ in range(5):
+        step._slow_call(1.0)
+    assert len(count) == 1
 
 
 def test_another_shape_while_the_values_are_with_another_step():

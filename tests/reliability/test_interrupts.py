@@ -127,6 +127,22 @@ def test_a_hot_step():
     assert sweep(_nothing, act, check, count=100, again=True) > 3
 
 
+def test_a_hot_step_with_arguments_of_several_shapes():
+    a, b, step = make_pair()
+    xs = [1.0, np.float32(1), jnp.float32(1), jnp.ones(1), jnp.ones(4), jnp.int32(1)]
+
+    def act() -> None:
+        for x in xs:
+            step(x)
+
+    def check() -> None:
+        whole(a, b)
+        act()
+
+    act()
+    assert sweep(act, act, check, count=100, again=True) > 3
+
+
 def test_a_step_that_takes_the_values_out_of_the_store():
     a, b, step = make_pair()
     for _ in range(3):
