@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from typing import TypeAlias, TypeVar, final
 
 PathLike: TypeAlias = str | os.PathLike[str]
 T = TypeVar("T")
+_NUMBERS = itertools.count()
 _WRONG = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.EINVAL}
 _READERS = {
     *sys.stdlib_module_names, "absl", "etils", "jax", "jaxlib", "jaxvars", "ml_dtypes",
@@ -38,6 +40,21 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing(path: PathLike) -> Generator[Path]:
+    """Yield where to write a file; once it is whole, it takes the place of the one at a path."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(f".{target.name}.{os.getpid()}-{next(_NUMBERS)}.tmp")
+    try:
+        yield fresh
+        with fresh.open("rb+") as file:
+            os.fsync(file.fileno())
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

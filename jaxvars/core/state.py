@@ -24,6 +24,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.cells import Cell, untrainable
@@ -87,27 +88,35 @@ class State(Mapping[str, Any]):
             values = [v if isinstance(v, np.ndarray) else context.fresh(v) for v in values]
         return cls(Layout(cells, untold), values)
 
-    def commit(self, *, copy: bool = True) -> None:
+    def commit(self, *, copy: bool = True, cast: bool = False) -> None:
         """Make these the values of the variables, all of them or none.
 
         Args:
             copy: give the variables separate memory, so that donating this State to a
                 jitted function does not take their values away. False shares the memory.
+            cast: convert floats to a variable's dtype of floats.
 
         Raises:
             StateError: listing every variable whose value does not fit or that is gone.
+            DtypeError: when a finite value that is cast would become infinite.
         """
         self._refuse_without_variables()
-        problems = [
-            p for p in map(_misfit, self._layout.refs, self._layout.paths, self._values) if p
-        ]
+        problems: list[str] = []
+        cells, values = list[Cell](), list[Array]()
+        for ref, path, value in zip(
+            self._layout.refs, self._layout.paths, self._values, strict=True
+        ):
+            cell = ref()
+            problem = _misfit(cell, path, value, cast=cast)
+            if problem or cell is None:
+                problems.append(str(problem))
+            elif not problems:
+                dtype = None if value.dtype == cell.aval.dtype else cell.aval.dtype
+                cells.append(cell)
+                values.append(to_tensor(value, dtype, what=f"the value for {path}"))
         if problems:
             raise StateError("State.commit() changed nothing:\n  " + "\n  ".join(problems))
-        cells = [ref() for ref in self._layout.refs]
-        pairs = zip(self._values, self._layout.paths, strict=True)
-        values = [to_tensor(value, what=f"the value for {path}") for value, path in pairs]
-        held = None if copy else ()
-        LOCAL.frame.write_all([cell for cell in cells if cell is not None], values, held)
+        LOCAL.frame.write_all(cells, values, None if copy else ())
 
     def replace(self, values: Mapping[str, Array]) -> State:
         """Return a State with some values, given by path, replaced."""
@@ -332,15 +341,24 @@ def unique(name: str, taken: Mapping[str, object]) -> str:
     return next(candidate for candidate in names if candidate not in taken)
 
 
-def _misfit(ref: weakref.ref[Cell], path: str, value: Array) -> str | None:
-    cell = ref()
+def _misfit(cell: Cell | None, path: str, value: Array, *, cast: bool) -> str | None:
     if cell is None or cell.owner() is None:
         return f"{path}: the variable is gone. State.of(...) takes the values of those there are"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape != cell.aval.shape or dtype != cell.aval.dtype:
-        have = f"{dtype}{list(shape)}" if shape is not None else type(value).__name__
-        return f"{path}: the variable is {cell.aval.dtype}{list(cell.aval.shape)}, the value {have}"
-    return None
+    want = cell.aval
+    if shape == want.shape and (dtype == want.dtype or (cast and _are_floats(dtype, want.dtype))):
+        return None
+    have = f"{dtype}{list(shape)}" if shape is not None else type(value).__name__
+    cure = (
+        ". state.commit(cast=True) converts it"
+        if shape == want.shape and _are_floats(dtype, want.dtype)
+        else ""
+    )
+    return f"{path}: the variable is {want.dtype}{list(want.shape)}, the value {have}{cure}"
+
+
+def _are_floats(*dtypes: Any) -> bool:
+    return all(dtype is not None and jnp.issubdtype(dtype, jnp.floating) for dtype in dtypes)
 
 
 def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:

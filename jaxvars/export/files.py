@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import itertools
 import json
 import os
 import zipfile
@@ -31,7 +30,7 @@ import jax
 import numpy as np
 
 from jaxvars.checkpoint.checksum import Entry, from_npy, storable
-from jaxvars.checkpoint.disk import PathLike
+from jaxvars.checkpoint.disk import PathLike, replacing
 from jaxvars.errors import JaxvarsError, SavedError
 from jaxvars.export.forms import Json
 from jaxvars.typing import Array
@@ -40,7 +39,6 @@ T = TypeVar("T")
 
 FORMAT = 1
 _MANIFEST, _DIGEST = "manifest.json", "digest.txt"
-_NUMBERS = itertools.count()
 _NO_TIME = (1980, 1, 1, 0, 0, 0)  # the same model makes the same file
 
 
@@ -56,19 +54,9 @@ def write(path: PathLike, manifest: Json, members: Mapping[str, bytes]) -> str:
     manifest = {"format": FORMAT, **made_by, **manifest, "members": listed}
     text = json.dumps(manifest, indent=1).encode()
     checksum = _sha256(text)
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = target.with_name(f".{target.name}.{os.getpid()}-{next(_NUMBERS)}.tmp")
-    try:
-        with fresh.open("xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, data in {_MANIFEST: text, _DIGEST: checksum.encode(), **members}.items():
-                    archive.writestr(zipfile.ZipInfo(name, _NO_TIME), data)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(target)
-    finally:
-        fresh.unlink(missing_ok=True)
+    with replacing(path) as fresh, zipfile.ZipFile(fresh, "x", zipfile.ZIP_STORED) as archive:
+        for name, data in {_MANIFEST: text, _DIGEST: checksum.encode(), **members}.items():
+            archive.writestr(zipfile.ZipInfo(name, _NO_TIME), data)
     return checksum
 
 

@@ -23,7 +23,8 @@ when it is used. Of nnx modules, what the module has as attributes the model has
 them one thing, to be read and assigned as a whole.
 
 The rest of this page is for any variables, flax's or not: `to_dict` and `from_dict`, `to_numpy` and
-`from_numpy`, `to_bytes` and `from_bytes`. The latter of each pair return a State to commit.
+`from_numpy`, `to_bytes` and `from_bytes`, `to_file` and `from_file`. The latter of each pair return
+a State to commit. Rules rename and transform what has other names, as PyTorch's weights do.
 
 Flax is imported when it is first needed. From then on `flax.serialization` knows State, too.
 
@@ -44,6 +45,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxvars.errors import InteropError
+from jaxvars.interop.files import from_file, read_file, to_file
 from jaxvars.interop.linen import LinenModule
 from jaxvars.interop.module import FlaxModule
 from jaxvars.interop.nnx import NnxModule
@@ -60,7 +62,8 @@ from jaxvars.interop.trees import VariableTree, variables
 
 __all__ = [
     "FlaxModule", "LinenModule", "NnxModule", "VariableTree", "from_bytes", "from_dict",
-    "from_flax", "from_numpy", "from_pytree", "to_bytes", "to_dict", "to_flax", "to_numpy",
+    "from_file", "from_flax", "from_numpy", "from_pytree", "read_file", "to_bytes", "to_dict",
+    "to_file", "to_flax", "to_numpy",
 ]  # fmt: skip
 
 

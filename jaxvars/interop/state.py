@@ -2,23 +2,28 @@
 
 Rules this file keeps:
 - what comes back is checked against the variables, all of it: one error lists every difference;
-- a value keeps its dtype: nothing is cast, but for a key of `jax.random`, which travels as its
-  words, and for what a NumPy file has lost (bfloat16 becomes raw bytes there);
+- a value keeps its dtype: nothing is cast that was not asked for. A key of `jax.random` travels as
+  its words, and what NumPy's files make raw bytes (bfloat16) is what it was again;
 - bytes are data: reading them runs nothing, and whatever is wrong with them is one StateError.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.checkpoint.checksum import key_impl
 from jaxvars.core.state import State
 from jaxvars.errors import JaxvarsError, StateError
+from jaxvars.interop.rules import Rules, rename
+from jaxvars.tensors.array_like import whole
 from jaxvars.tensors.dtypes import is_key, is_string, string
-from jaxvars.tensors.tensor import to_tensor
+from jaxvars.tensors.tensor import in_numpy, to_tensor
 from jaxvars.typing import Array
 
 Nested: TypeAlias = dict[str, Any]
@@ -58,60 +63,94 @@ def to_dict(source: Any) -> Nested:
     return _nest(state_of(source))
 
 
-def from_dict(target: Any, values: Mapping[str, Any]) -> State:
-    """Return a State of a target's variables with values from a dict.
+def from_dict(
+    target: Any,
+    values: Mapping[str, Any],
+    rules: Rules = (),
+    *,
+    partial: bool = False,
+    cast: bool = False,
+) -> State:
+    r"""Return a State of a target's variables with values from a dict.
 
     Changes nothing: `commit` the State.
 
     Args:
         target: a State, or anything with variables in it.
         values: dicts in dicts, or one dict by path, or a mixture; with a value for each
-            variable, and no others.
+            variable, and no others. Flax's dicts are, and a `state_dict` of PyTorch.
+        rules: tuples `(pattern, replacement)` or `(pattern, replacement, transform)`, for names
+            that are not the paths: a regular expression for the whole name, the path, with `\1`
+            for a group, and a function of the array. The first that matches counts; None as the
+            replacement drops the name. "Linear", "Conv", "BatchNorm", "LayerNorm" or "Embedding"
+            as the transform: the rule is for the layer of PyTorch of that name, whose arrays
+            become flax's `kernel`, `bias`, `scale`, `mean`, `var`, `embedding`.
+        partial: let variables without a value keep theirs, and rules match nothing.
+        cast: convert floats to a variable's dtype of floats.
 
     Raises:
-        StateError: listing all that is missing, unknown, or of another shape or dtype.
+        StateError: listing all that is missing, unknown, given twice, or of another shape or dtype,
+            and rules that match nothing.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable([1.0, 2.0], name="w")
     >>> from_dict({"w": w}, {"w": [3.0, 4.0]}).commit()
     >>> w.numpy()
     array([3., 4.], dtype=float32)
+    >>> torch = {"net.0.weight": np.ones((3, 2), np.float32), "net.0.bias": np.zeros(3, np.float32)}
+    >>> layer = {"0": {"kernel": jv.Variable(np.zeros((2, 3))), "bias": jv.Variable(np.ones(3))}}
+    >>> from_dict(layer, torch, [(r"net\.(\d+)", r"\1", "Linear")])["0/kernel"].shape
+    (2, 3)
     """
     state = state_of(target)
     if not isinstance(values, Mapping):
         raise StateError(f"The values of a State are a dict by path, not {type(values).__name__}.")
-    given = dict(_flatten(values, ""))
-    problems = [f"{path}: no value is given" for path in state if path not in given]
-    problems += [f"{path}: there is no such variable" for path in given if path not in state]
+    named = ((name, to_host(value)) for name, value in _flatten(values, ""))
+    given, problems = rename(named, rules, partial=partial)
+    if not partial:
+        problems += [f"{path}: no value is given" for path in state if path not in given]
     fitted: dict[str, Array] = {}
-    for path in set(given) & set(state):
+    for path, (name, value) in given.items():
+        shown = path if path == name else f"{path} (from {name!r})"
+        if path not in state:
+            problems.append(f"{shown}: there is no such variable")
+            continue
         try:
-            fitted[path] = _fit(given[path], state[path])
+            fitted[path] = _fit(value, state[path], cast=cast)
         except (JaxvarsError, TypeError, ValueError) as error:
-            problems.append(f"{path}: {error}")
+            problems.append(f"{shown}: {error}")
     if problems:
         raise StateError("The values do not fit the variables:\n  " + "\n  ".join(sorted(problems)))
     return state.replace(fitted)
 
 
-def to_numpy(source: Any) -> dict[str, np.ndarray]:
+def to_numpy(source: Any, rules: Rules = ()) -> dict[str, np.ndarray]:
     """Return the values of variables as NumPy arrays, in one dict by path.
 
     Args:
         source: a State, or anything with variables in it.
+        rules: from paths to other names, as those of `from_dict`.
 
     Returns:
-        Arrays that share no memory with the variables, as `np.savez(file, **arrays)` takes
-        them. A key of `jax.random` is given as its words.
+        Arrays that share no memory with the variables. A key of `jax.random` is given as its words.
+        For a file there is `to_file`.
+
+    Raises:
+        StateError: when a rule matches nothing, or two paths become one name.
+        DistributedError: when a value has parts in other processes.
 
     >>> import jaxvars as jv
     >>> to_numpy({"a": {"w": jv.Variable([1.0, 2.0])}})
     {'a/w': array([1., 2.], dtype=float32)}
     """
-    return {path: _to_array(value) for path, value in state_of(source).items()}
+    arrays = ((path, _to_array(value)) for path, value in state_of(source).items())
+    renamed, problems = rename(arrays, rules)
+    if problems:
+        raise StateError("The paths were not renamed:\n  " + "\n  ".join(problems))
+    return {name: array for name, (_, array) in renamed.items()}
 
 
-def from_numpy(target: Any, arrays: Mapping[str, Any]) -> State:
+def from_numpy(target: Any, arrays: Mapping[str, Any], **options: Any) -> State:
     """Return a State of a target's variables with values from NumPy arrays.
 
     Changes nothing: `commit` the State.
@@ -119,6 +158,7 @@ def from_numpy(target: Any, arrays: Mapping[str, Any]) -> State:
     Args:
         target: a State, or anything with variables in it.
         arrays: by path, as `to_numpy` or `np.load` of an npz file give them; or nested.
+        **options: `rules`, `partial` and `cast`, as for `from_dict`.
 
     Raises:
         StateError: listing all that is missing, unknown, or of another shape or dtype.
@@ -128,7 +168,7 @@ def from_numpy(target: Any, arrays: Mapping[str, Any]) -> State:
     >>> from_numpy({"w": w}, {"w": np.zeros(2, np.float32)})["w"]
     Array([0., 0.], dtype=float32)
     """
-    return from_dict(target, arrays)
+    return from_dict(target, arrays, **options)
 
 
 def to_bytes(source: Any) -> bytes:
@@ -222,6 +262,37 @@ def _flatten(values: Mapping[str, Any], start: str) -> Iterator[tuple[str, Any]]
 
 
 # ---------------------------------------------------------------- values
+def to_host(value: Any) -> Any:
+    """Return arrays of other libraries, flax's boxes, and what `to_file` marks, as plain arrays."""
+    if isinstance(value, np.ndarray) and len(value.dtype.names or ()) == 1:
+        return unmark(value[value.dtype.names[0]], value.dtype.names[0])
+    if isinstance(value, jax.Array | np.ndarray) or hasattr(value, "__jax_array__"):
+        return value
+    value = value.unbox() if hasattr(value, "unbox") else value
+    return in_numpy(value) if hasattr(value, "__dlpack__") else value
+
+
+def mark(value: Array) -> tuple[np.ndarray, str]:
+    """Return a value as numbers that NumPy has, and the dtype that they stand for, or nothing."""
+    if is_string(value.dtype):
+        data = json.dumps([value.shape, value.ravel().tolist()])
+        return np.frombuffer(data.encode(), np.uint8), "string"
+    array = _to_array(value)
+    if is_key(value) or array.dtype.isbuiltin == 1:
+        return array, str(value.dtype) if is_key(value) else ""
+    return array.view(f"u{array.dtype.itemsize}"), array.dtype.name
+
+
+def unmark(array: np.ndarray, dtype: str) -> Any:
+    """Return the value of which `mark` made this."""
+    if dtype == "string":
+        shape, words = json.loads(array.tobytes())
+        return np.array(words, string).reshape(shape)
+    if dtype.startswith("key<"):
+        return jax.random.wrap_key_data(jnp.asarray(array), impl=key_impl(dtype))
+    return array.view(jnp.dtype(dtype)) if dtype else array
+
+
 def _to_state_dict(state: State) -> Nested:
     return _nest({path: _pack(value) for path, value in state.items()})
 
@@ -235,20 +306,26 @@ def _pack(value: Array) -> Any:
 
 def _to_array(value: Array) -> np.ndarray:
     if is_key(value):
-        return np.array(jax.random.key_data(value))
-    return np.array(value)
+        value = jax.random.key_data(value)
+    return np.array(whole(value))
 
 
-def _fit(value: Any, like: Array) -> Array:
+def _fit(value: Any, like: Array, *, cast: bool) -> Array:
     if isinstance(value, Mapping):
         value = np.array(value[_TEXT], string).reshape(value.get(_SHAPE, ()))
     if is_key(like) and not is_key(value):
         words = to_tensor(value)
         value = jax.random.wrap_key_data(words, impl=str(jax.random.key_impl(like)))
-    raw = isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.dtype.names is None
-    if raw and value.dtype != like.dtype and value.dtype.itemsize == like.dtype.itemsize:
-        value = value.view(like.dtype)
+    raw = isinstance(value, np.ndarray) and value.dtype.type is np.void and not value.dtype.names
+    if raw and value.dtype.itemsize == like.dtype.itemsize and like.dtype.isbuiltin != 1:
+        value = value.view(like.dtype)  # only bfloat16 and its like are raw bytes in NumPy's files
     if not hasattr(value, "dtype"):
+        value = to_tensor(value, like.dtype)
+    if (
+        cast
+        and jnp.issubdtype(value.dtype, jnp.floating)
+        and jnp.issubdtype(like.dtype, jnp.floating)
+    ):
         value = to_tensor(value, like.dtype)
     if value.shape != like.shape or value.dtype != like.dtype:
         raise StateError(f"the variable is {_describe(like)}, the value {_describe(value)}")

@@ -190,6 +190,14 @@ class ArrayProxy(ABC):
     def __jax_array__(self) -> Array:
         return self.value
 
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+        """Return a copy for another library, which may write to it; with copy=False the value."""
+        value = whole(self.value)
+        return (value if copy is False else context.fresh(value)).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return whole(self.value).__dlpack_device__()
+
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(

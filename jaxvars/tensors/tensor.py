@@ -15,6 +15,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import operator
@@ -255,9 +256,21 @@ def refuse_masked(values: Sequence[object], what: str) -> None:
 _UNKNOWN: tuple[type, ...] = (np.void, np.longdouble, np.clongdouble)
 
 
+def in_numpy(value: Any) -> np.ndarray:
+    """Return what NumPy makes of a value; what it has no dtype for (bfloat16) through DLPack."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return np.asanyarray(value)
+    if hasattr(value, "detach"):  # torch's, whose gradient, device and strides are its own
+        value = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    with contextlib.suppress(TypeError):
+        if (array := np.asanyarray(value)).dtype != object:
+            return array
+    return np.array(jax.dlpack.from_dlpack(value))
+
+
 def _from_numpy(value: object, what: str) -> np.ndarray:
     try:
-        array = np.asanyarray(value)
+        array = in_numpy(value)
         refuse_masked([array], what)
         array = np.asarray(array)
     except NotATensorError:
