@@ -24,7 +24,6 @@ from contextlib import suppress
 from typing import Any, NoReturn, final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.cells import Cell, untrainable
@@ -34,6 +33,7 @@ from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.core.traversal import Path, Tied
 from jaxvars.display.repr import Sketch, html_repr, human_bytes, value_text
 from jaxvars.errors import StateError, user_line
+from jaxvars.tensors.dtypes import are_floats
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
@@ -101,22 +101,18 @@ class State(Mapping[str, Any]):
             DtypeError: when a finite value that is cast would become infinite.
         """
         self._refuse_without_variables()
-        problems: list[str] = []
-        cells, values = list[Cell](), list[Array]()
-        for ref, path, value in zip(
-            self._layout.refs, self._layout.paths, self._values, strict=True
-        ):
-            cell = ref()
-            problem = _misfit(cell, path, value, cast=cast)
-            if problem or cell is None:
-                problems.append(str(problem))
-            elif not problems:
-                dtype = None if value.dtype == cell.aval.dtype else cell.aval.dtype
-                cells.append(cell)
-                values.append(to_tensor(value, dtype, what=f"the value for {path}"))
-        if problems:
+        cells = [ref() for ref in self._layout.refs]
+        rows = list(zip(cells, self._layout.paths, self._values, strict=True))
+        if problems := [p for row in rows if (p := _misfit(*row, cast=cast))]:
             raise StateError("State.commit() changed nothing:\n  " + "\n  ".join(problems))
-        LOCAL.frame.write_all(cells, values, None if copy else ())
+        owned = [(cell, path, value) for cell, path, value in rows if cell is not None]
+        values = [
+            to_tensor(
+                x, cell.aval.dtype if cast and are_floats(x) else None, what=f"the value for {p}"
+            )
+            for cell, p, x in owned
+        ]
+        LOCAL.frame.write_all([cell for cell, *_ in owned], values, None if copy else ())
 
     def replace(self, values: Mapping[str, Array]) -> State:
         """Return a State with some values, given by path, replaced."""
@@ -345,20 +341,12 @@ def _misfit(cell: Cell | None, path: str, value: Array, *, cast: bool) -> str | 
     if cell is None or cell.owner() is None:
         return f"{path}: the variable is gone. State.of(...) takes the values of those there are"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    want = cell.aval
-    if shape == want.shape and (dtype == want.dtype or (cast and _are_floats(dtype, want.dtype))):
+    want, castable = cell.aval, are_floats(cell.aval, value) and shape == cell.aval.shape
+    if (shape, dtype) == (want.shape, want.dtype) or (cast and castable):
         return None
     have = f"{dtype}{list(shape)}" if shape is not None else type(value).__name__
-    cure = (
-        ". state.commit(cast=True) converts it"
-        if shape == want.shape and _are_floats(dtype, want.dtype)
-        else ""
-    )
+    cure = ". state.commit(cast=True) converts it" if castable else ""
     return f"{path}: the variable is {want.dtype}{list(want.shape)}, the value {have}{cure}"
-
-
-def _are_floats(*dtypes: Any) -> bool:
-    return all(dtype is not None and jnp.issubdtype(dtype, jnp.floating) for dtype in dtypes)
 
 
 def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:

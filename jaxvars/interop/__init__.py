@@ -45,7 +45,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxvars.errors import InteropError
-from jaxvars.interop.files import from_file, read_file, to_file
+from jaxvars.interop.files import from_file, to_file
 from jaxvars.interop.linen import LinenModule
 from jaxvars.interop.module import FlaxModule
 from jaxvars.interop.nnx import NnxModule
@@ -62,8 +62,8 @@ from jaxvars.interop.trees import VariableTree, variables
 
 __all__ = [
     "FlaxModule", "LinenModule", "NnxModule", "VariableTree", "from_bytes", "from_dict",
-    "from_file", "from_flax", "from_numpy", "from_pytree", "read_file", "to_bytes", "to_dict",
-    "to_file", "to_flax", "to_numpy",
+    "from_file", "from_flax", "from_numpy", "from_pytree", "to_bytes", "to_dict", "to_file",
+    "to_flax", "to_numpy",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from jaxvars.checkpoint.disk import PathLike, replacing
 from jaxvars.core.state import State
 from jaxvars.errors import StateError
 from jaxvars.interop.rules import Rules
-from jaxvars.interop.state import from_dict, mark, state_of, to_host, unmark
+from jaxvars.interop.state import from_dict, mark, state_of, unmark
 
 _MARKS = "jaxvars.dtypes"
 _DTYPES = {
@@ -41,66 +41,62 @@ def to_file(source: Any, path: PathLike) -> None:
 
     Args:
         source: a State, or anything with variables in it.
-        path: ends in `.npz`, or in `.safetensors`, which needs an extra:
-            `pip install "jaxvars[safetensors]"`.
+        path: ends in `.npz`, or in `.safetensors` (`pip install "jaxvars[safetensors]"`).
 
     Raises:
         StateError: when the format cannot hold a value or a path.
         DistributedError: when a value has parts in other processes.
 
     >>> import tempfile, jaxvars as jv
-    >>> w = jv.Variable([1.0, 2.0], name="w")
+    >>> w = jv.Variable([1.0, 2.0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     to_file({"w": w}, f"{folder}/w.npz")
     ...     from_file({"w": w}, f"{folder}/w.npz")["w"]
     Array([1., 2.], dtype=float32)
     """
-    write = _format(path)[0]
+    write = _write_npz if _is_npz(path) else _write_safetensors
     marked = {name: mark(value) for name, value in state_of(source).items()}
-    if wrong := [name for name in marked if "\0" in name or name != _whole(name)]:
+    if wrong := [x for x in marked if "\0" in x or x != x.encode(errors="ignore").decode()]:
         raise StateError(f"The paths {wrong} cannot be names in a file: use other keys or names.")
     with replacing(path) as fresh:
         write(fresh, marked)
 
 
 def from_file(target: Any, path: PathLike, rules: Rules = (), **options: Any) -> State:
-    """Return a State of a target's variables with the values in a file.
-
-    Changes nothing: `commit` the State.
+    """Return a State of a target's variables with the values in a file, to be committed.
 
     Args:
         target: a State, or anything with variables in it.
-        path: of a `.npz` or `.safetensors` file, which any program may have written.
+        path: ends in `.npz` or `.safetensors`; of a file that any program has written.
         rules: from the names in the file to paths, as for `from_dict`.
         **options: `partial` and `cast`, as for `from_dict`.
 
     Raises:
         StateError: when the file is damaged; or as `from_dict`.
         OSError: when it cannot be read.
+
+    >>> import tempfile, jaxvars as jv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/w.npz", weight=np.float32(3))
+    ...     from_file(jv.Variable(0.0, name="w"), f"{folder}/w.npz", [("weight", "w")])["w"]
+    Array(3., dtype=float32)
     """
-    return from_dict(target, read_file(path), rules, **options)
-
-
-def read_file(path: PathLike) -> dict[str, Any]:
-    """Return the arrays in a `.npz` or `.safetensors` file by name.
-
-    Raises:
-        StateError: when the file is damaged.
-        OSError: when it cannot be read.
-    """
-    read = _format(path)[1]
+    read = _read_npz if _is_npz(path) else _read_safetensors
     try:
-        return read(Path(path))
+        arrays = read(Path(path))
     except (OSError, ModuleNotFoundError):
         raise
     except Exception as error:  # whatever zipfile, NumPy and safetensors make of bad data
         raise StateError(
             f"{path} is damaged, or of another format: {type(error).__name__}: {error}"
         ) from error
+    return from_dict(target, arrays, rules, **options)
 
 
-def _whole(name: str) -> str:
-    return name.encode(errors="ignore").decode()
+def _is_npz(path: PathLike) -> bool:
+    if (suffix := Path(path).suffix) not in (".npz", ".safetensors"):
+        raise StateError(f"{path} does not end in .npz or .safetensors, so its format is unknown.")
+    return suffix == ".npz"
 
 
 # ---------------------------------------------------------------- .npz
@@ -117,7 +113,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
     with zipfile.ZipFile(path) as archive:  # NumPy's own reader takes a/w for a/w.npy
         for member in archive.namelist():
             with archive.open(member) as file:
-                found[member.removesuffix(".npy")] = to_host(np.lib.format.read_array(file))
+                found[member.removesuffix(".npy")] = np.lib.format.read_array(file)
     return found
 
 
@@ -141,14 +137,12 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
     tensors = deserialize(data)  # which checks the header
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     marks = json.loads(header.get("__metadata__", {}).get(_MARKS, "{}"))
-    return {name: unmark(_array_of(x), marks.get(name, "")) for name, x in tensors}
+    return {name: unmark(_array_of(tensor), marks.get(name, "")) for name, tensor in tensors}
 
 
 def _array_of(tensor: Mapping[str, Any]) -> np.ndarray:
-    if tensor["dtype"] not in _DTYPES:
-        raise ValueError(f"it has the dtype {tensor['dtype']}, which JAX does not have")
-    array = np.frombuffer(tensor["data"], jnp.dtype(_DTYPES[tensor["dtype"]]))
-    return array.reshape(tensor["shape"])
+    dtype = jnp.dtype(_DTYPES.get(tensor["dtype"], tensor["dtype"]))
+    return np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
 
 
 def _import_safetensors() -> tuple[Any, Any]:
@@ -160,15 +154,3 @@ def _import_safetensors() -> tuple[Any, Any]:
             name=error.name,
         ) from error
     return deserialize, numpy
-
-
-_FORMATS: dict[str, tuple[Callable[..., None], Callable[[Path], dict[str, Any]]]] = {
-    ".npz": (_write_npz, _read_npz),
-    ".safetensors": (_write_safetensors, _read_safetensors),
-}
-
-
-def _format(path: PathLike) -> tuple[Callable[..., None], Callable[[Path], dict[str, Any]]]:
-    if Path(path).suffix not in _FORMATS:
-        raise StateError(f"{path} does not end in .npz or .safetensors, so its format is unknown.")
-    return _FORMATS[Path(path).suffix]

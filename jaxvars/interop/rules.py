@@ -1,15 +1,4 @@
-r"""Names of other libraries as paths of variables: a table of rules.
-
-    rules = [
-        (r"encoder\.(\d+)", r"params/layers_\1", "Linear"),
-        (r"head\.scale", "params/scale", jnp.transpose),
-        (r"head\.version", None),
-    ]
-
-A rule is `(pattern, replacement)` or `(pattern, replacement, transform)`: a name that the regular
-expression matches as a whole is replaced, and its array transformed. The first rule that matches
-counts, and a name that none matches stays. None as the replacement drops the name. The name of a
-layer of PyTorch as the transform is short for a rule for each of its arrays: see `LAYERS`.
+"""Names of other libraries as paths of variables, by rules: see `interop.from_dict`.
 
 Rule this file keeps: what is wrong with names is collected, for the caller to raise.
 """
@@ -17,14 +6,15 @@ Rule this file keeps: what is wrong with names is collected, for the caller to r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from jaxvars.errors import StateError
 
 Rules: TypeAlias = Sequence[Sequence[Any]]
+_Simple: TypeAlias = tuple[re.Pattern[str], str | None, Callable[[Any], Any] | None]
 
 
 def _kernel(weight: Any) -> Any:
@@ -39,72 +29,58 @@ LAYERS: dict[str, dict[str, Any]] = {
     "Conv": _LINEAR,
     "Embedding": {"weight": ("embedding", None)},
     "LayerNorm": _SCALED,
-    "BatchNorm": {**_SCALED, **_STATISTICS, "num_batches_tracked": None},
+    "BatchNorm": {**_SCALED, **_STATISTICS, "num_batches_tracked": (None, None)},
 }
 """For each layer of PyTorch: its arrays, and what flax calls them, with a transform."""
 
 
-class _Simple(NamedTuple):
-    rule: int  # index of the rule that it comes from
-    pattern: re.Pattern[str]
-    path: str | None
-    transform: Callable[[Any], Any] | None
-
-
 def rename(
-    values: Iterable[tuple[str, Any]], rules: Rules, *, partial: bool = False
+    values: Iterable[tuple[str, Any]],
+    rules: Rules,
+    convert: Callable[[Any], Any] = lambda value: value,
+    *,
+    partial: bool = False,
 ) -> tuple[dict[str, tuple[str, Any]], list[str]]:
     """Return names and values by path, and what is wrong; with `partial` a rule may be idle."""
-    table = _table(rules)
+    table = [(i, *simple) for i, rule in enumerate(rules) for simple in _expand(rule)]
+    idle = {i for i, rule in enumerate(rules) if rule[1] is not None and not partial}
     made: dict[str, tuple[str, Any]] = {}
-    used: set[int] = set()
     problems: list[str] = []
     for name, value in values:
-        path, new = name, value
-        if found := next(((s, m) for s in table if (m := s.pattern.fullmatch(name))), None):
-            simple, match = found
-            used.add(simple.rule)
-            if simple.path is None:
-                continue
-            try:
-                path = match.expand(simple.path)
-                new = simple.transform(value) if simple.transform else value
-            except Exception as error:  # noqa: BLE001 - whatever the caller's transform raises
-                problems.append(f"{name}: rule {simple.rule}: {type(error).__name__}: {error}")
+        found = ((*row, m) for row in table if (m := row[1].fullmatch(name)))
+        index, _, to, transform, match = next(found, (-1, None, "", None, None))
+        idle.discard(index)
+        if to is None:
+            continue
+        try:
+            path = match.expand(to) if match else name
+            new = transform(convert(value)) if transform else convert(value)
+        except Exception as error:  # noqa: BLE001 - whatever a transform or another library raises
+            problems.append(f"{name}: {type(error).__name__}: {error}")
+            continue
         if path in made:
             problems.append(f"{path}: it is given twice, as {made[path][0]!r} and {name!r}")
         made[path] = name, new
-    for index, (pattern, path, *_) in enumerate(rules):
-        if not (index in used or partial or path is None):
-            problems.append(f"{pattern}: this rule matches no name")
-    return made, problems
+    return made, problems + [f"{rules[i][0]}: this rule matches no name" for i in sorted(idle)]
 
 
-def _table(rules: Rules) -> list[_Simple]:
-    table: list[_Simple] = []
-    for index, rule in enumerate(rules):
-        try:
-            table += _expand(index, *rule)
-        except (TypeError, ValueError, re.error) as error:
-            raise StateError(
-                f"Rule {index}, {rule!r}, is not (pattern, replacement) or (pattern, replacement, "
-                f"transform), with a function or one of {sorted(LAYERS)} as transform: {error}"
-            ) from None
-    return table
-
-
-def _expand(index: int, pattern: str, path: str | None, how: Any = None) -> Iterator[_Simple]:
-    """Yield a rule as simple ones: that of a layer for each of its arrays."""
-    if not isinstance(path, str | None) or not (how is None or callable(how) or how in LAYERS):
-        raise TypeError(f"{how if isinstance(path, str | None) else path!r} is none of these")
-    if how is None or callable(how):
-        yield _Simple(index, re.compile(pattern), path, how)
-        return
-    for name, known in LAYERS[how].items():
-        last, transform = known or (None, None)
-        start = path or ""
-        if name in _STATISTICS:  # linen has them in a collection
-            start = re.sub(r"(^|/)params(?=/|$)", r"\1batch_stats", start)
-        whole = re.compile(rf"(?:{pattern})\.{name}" if pattern else name)
-        to = None if path is None or last is None else f"{start}/{last}".lstrip("/")
-        yield _Simple(index, whole, to, transform)
+def _expand(rule: Sequence[Any]) -> list[_Simple]:
+    """Return a rule as simple ones: that of a layer is one for each of its arrays."""
+    try:
+        pattern, path, how = rule if len(rule) == 3 else (*rule, None)
+        if how is None or callable(how):
+            return [(re.compile(pattern), path, how)]
+        linen = re.sub(r"(^|/)params(?=/|$)", r"\1batch_stats", path)
+        return [
+            (
+                re.compile(rf"(?:{pattern})\.{name}" if pattern else name),
+                last and f"{linen if name in _STATISTICS else path}/{last}".lstrip("/"),
+                transform,
+            )
+            for name, (last, transform) in LAYERS[how].items()
+        ]
+    except (TypeError, ValueError, KeyError, re.error) as error:
+        raise StateError(
+            f"{rule!r} is not a rule, (pattern, replacement) or (pattern, replacement, transform), "
+            f"with a function or one of {sorted(LAYERS)} as the transform: {error}"
+        ) from None

@@ -22,7 +22,7 @@ from jaxvars.core.state import State
 from jaxvars.errors import JaxvarsError, StateError
 from jaxvars.interop.rules import Rules, rename
 from jaxvars.tensors.array_like import whole
-from jaxvars.tensors.dtypes import is_key, is_string, string
+from jaxvars.tensors.dtypes import are_floats, is_key, is_string, string
 from jaxvars.tensors.tensor import in_numpy, to_tensor
 from jaxvars.typing import Array
 
@@ -79,12 +79,12 @@ def from_dict(
         target: a State, or anything with variables in it.
         values: dicts in dicts, or one dict by path, or a mixture; with a value for each
             variable, and no others. Flax's dicts are, and a `state_dict` of PyTorch.
-        rules: tuples `(pattern, replacement)` or `(pattern, replacement, transform)`, for names
-            that are not the paths: a regular expression for the whole name, the path, with `\1`
-            for a group, and a function of the array. The first that matches counts; None as the
-            replacement drops the name. "Linear", "Conv", "BatchNorm", "LayerNorm" or "Embedding"
-            as the transform: the rule is for the layer of PyTorch of that name, whose arrays
-            become flax's `kernel`, `bias`, `scale`, `mean`, `var`, `embedding`.
+        rules: for names that are not paths, `(pattern, replacement)` or `(pattern, replacement,
+            transform)`: a regular expression for the whole name, the path, with `\1` for a group,
+            and a function of the array. The first that matches counts; None as the replacement
+            drops the name. "Linear", "Conv", "BatchNorm", "LayerNorm" or "Embedding" as the
+            transform is for all arrays of such a layer of PyTorch, which become what they are in
+            flax: `kernel`, `bias`, `scale`, `mean`, `var`, `embedding`.
         partial: let variables without a value keep theirs, and rules match nothing.
         cast: convert floats to a variable's dtype of floats.
 
@@ -105,8 +105,7 @@ def from_dict(
     state = state_of(target)
     if not isinstance(values, Mapping):
         raise StateError(f"The values of a State are a dict by path, not {type(values).__name__}.")
-    named = ((name, to_host(value)) for name, value in _flatten(values, ""))
-    given, problems = rename(named, rules, partial=partial)
+    given, problems = rename(_flatten(values, ""), rules, to_host, partial=partial)
     if not partial:
         problems += [f"{path}: no value is given" for path in state if path not in given]
     fitted: dict[str, Array] = {}
@@ -133,11 +132,9 @@ def to_numpy(source: Any, rules: Rules = ()) -> dict[str, np.ndarray]:
 
     Returns:
         Arrays that share no memory with the variables. A key of `jax.random` is given as its words.
-        For a file there is `to_file`.
 
     Raises:
         StateError: when a rule matches nothing, or two paths become one name.
-        DistributedError: when a value has parts in other processes.
 
     >>> import jaxvars as jv
     >>> to_numpy({"a": {"w": jv.Variable([1.0, 2.0])}})
@@ -146,29 +143,11 @@ def to_numpy(source: Any, rules: Rules = ()) -> dict[str, np.ndarray]:
     arrays = ((path, _to_array(value)) for path, value in state_of(source).items())
     renamed, problems = rename(arrays, rules)
     if problems:
-        raise StateError("The paths were not renamed:\n  " + "\n  ".join(problems))
+        raise StateError("Paths were not renamed:\n  " + "\n  ".join(problems))
     return {name: array for name, (_, array) in renamed.items()}
 
 
-def from_numpy(target: Any, arrays: Mapping[str, Any], **options: Any) -> State:
-    """Return a State of a target's variables with values from NumPy arrays.
-
-    Changes nothing: `commit` the State.
-
-    Args:
-        target: a State, or anything with variables in it.
-        arrays: by path, as `to_numpy` or `np.load` of an npz file give them; or nested.
-        **options: `rules`, `partial` and `cast`, as for `from_dict`.
-
-    Raises:
-        StateError: listing all that is missing, unknown, or of another shape or dtype.
-
-    >>> import jaxvars as jv
-    >>> w = jv.Variable([1.0, 2.0], name="w")
-    >>> from_numpy({"w": w}, {"w": np.zeros(2, np.float32)})["w"]
-    Array([0., 0.], dtype=float32)
-    """
-    return from_dict(target, arrays, **options)
+from_numpy = from_dict  # they are a dict by path
 
 
 def to_bytes(source: Any) -> bytes:
@@ -321,11 +300,7 @@ def _fit(value: Any, like: Array, *, cast: bool) -> Array:
         value = value.view(like.dtype)  # only bfloat16 and its like are raw bytes in NumPy's files
     if not hasattr(value, "dtype"):
         value = to_tensor(value, like.dtype)
-    if (
-        cast
-        and jnp.issubdtype(value.dtype, jnp.floating)
-        and jnp.issubdtype(like.dtype, jnp.floating)
-    ):
+    if cast and are_floats(value, like):
         value = to_tensor(value, like.dtype)
     if value.shape != like.shape or value.dtype != like.dtype:
         raise StateError(f"the variable is {_describe(like)}, the value {_describe(value)}")

@@ -59,6 +59,11 @@ def _is_inexact(dtype: Any) -> bool:
     return jnp.issubdtype(dtype, jnp.inexact)
 
 
+def are_floats(*values: object) -> bool:
+    """Return whether all have floating dtypes, of which one is cast to another when asked to."""
+    return all(jnp.issubdtype(getattr(x, "dtype", None) or bool, jnp.floating) for x in values)
+
+
 def is_key(value: object) -> bool:
     """Return whether a value, or a spec of one, holds keys of `jax.random`."""
     dtype = getattr(value, "dtype", None)
