@@ -265,7 +265,8 @@ def in_numpy(value: Any) -> np.ndarray:
     with contextlib.suppress(TypeError):
         if (array := np.asanyarray(value)).dtype != object:
             return array
-    return np.array(jax.dlpack.from_dlpack(value))
+    with jax.enable_x64(True):  # or JAX would cut 64 bits
+        return np.array(jax.dlpack.from_dlpack(value))
 
 
 def _from_numpy(value: object, what: str) -> np.ndarray:
