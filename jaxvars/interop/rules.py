@@ -42,6 +42,7 @@ def rename(
     partial: bool = False,
 ) -> tuple[dict[str, tuple[str, Any]], list[str]]:
     """Return names and values by path, and what is wrong; with `partial` a rule may be idle."""
+    rules = tuple(rules)
     table = [(i, *simple) for i, rule in enumerate(rules) for simple in _expand(rule)]
     idle = {i for i, rule in enumerate(rules) if rule[1] is not None and not partial}
     made: dict[str, tuple[str, Any]] = {}
@@ -67,6 +68,8 @@ def rename(
 def _expand(rule: Sequence[Any]) -> list[_Simple]:
     """Return a rule as simple ones: that of a layer is one for each of its arrays."""
     try:
+        if isinstance(rule, str):
+            raise TypeError("it is a string")
         pattern, path, how = rule if len(rule) == 3 else (*rule, None)
         if how is None or callable(how):
             return [(re.compile(pattern), path, how)]

@@ -193,7 +193,8 @@ class ArrayProxy(ABC):
     def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
         """Return a copy for another library, which may write to it; with copy=False the value."""
         value = whole(self.value)
-        return (value if copy is False else context.copied(value)).__dlpack__(**options)
+        is_shared = copy is False or context.is_tracer(value)  # of which there is no memory
+        return (value if is_shared else context.copied(value)).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return whole(self.value).__dlpack_device__()

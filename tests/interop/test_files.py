@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 import jaxvars as jv
 from jaxvars import interop
-from jaxvars.errors import DtypeError, StateError
+from jaxvars.errors import ControlFlowError, DtypeError, StateError
 
 NUMBERS = {
     name: jnp.array([[0, 1, 1], [1, 0, 1]]).astype(name)
@@ -190,7 +190,7 @@ def test_all_that_is_wrong_with_rules_is_in_one_error():
 
 
 @pytest.mark.parametrize(
-    "rule", [("(", "a"), ("a",), ("a", "b", 3), ("a", None, "Linear"), ("a", "b", "LSTM"), ()]
+    "rule", [("(", "a"), ("a",), ("a", "b", 3), ("a", None, "Linear"), ("a", "b", "LSTM"), (), "ab"]
 )
 def test_what_is_not_a_rule_is_refused(rule):
     with pytest.raises(StateError, match=r"is not a rule, \(pattern, replacement\)"):
@@ -421,6 +421,13 @@ def test_arrays_of_other_libraries_are_copied_exactly(kind):
     v = jv.Variable(kind(owner))
     owner[:] = 0
     assert v[5].item() == 5
+
+
+def test_a_compiled_function_has_nothing_to_hand_out():
+    v = jv.Variable(jnp.ones(3))
+    with pytest.raises(ControlFlowError, match="only known when the compiled function runs"):
+        jv.compile(lambda: np.from_dlpack(v))()
+    assert v.numpy().tolist() == [1, 1, 1]
 
 
 def test_a_key_and_a_string_have_no_dlpack():
