@@ -117,6 +117,16 @@ def test_other_programs_read_and_write_the_files(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_the_order_of_memory_does_not_matter(suffix, tmp_path):
+    columns = jax.dlpack.from_dlpack(aligned().reshape(32, 32).T)
+    assert np.asarray(columns).flags.f_contiguous
+    state = jv.State.of(v=jv.Variable(jnp.zeros((32, 32)))).replace({"v": columns})
+    interop.to_file(state, tmp_path / f"x{suffix}")
+    read = interop.from_file(state, tmp_path / f"x{suffix}")["v"]
+    np.testing.assert_array_equal(read, columns)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_a_damaged_file_is_one_clear_error(suffix, tmp_path):
     path = tmp_path / f"x{suffix}"
     interop.to_file({"w": jv.Variable([1.0, 2.0]), "k": jv.Variable(jax.random.key(0))}, path)
