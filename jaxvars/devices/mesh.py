@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxvars.devices.device import scope_sharding
-from jaxvars.errors import DeviceError, ShardingError
+from jaxvars.errors import DeviceError, NotATensorError, ShardingError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import ordered_like
@@ -161,6 +161,7 @@ def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
 
     Raises:
         ShardingError: when an array cannot be sharded so, or there is no mesh.
+        NotATensorError: for a string, or another thing that is not an array.
 
     >>> import jax, numpy as np
     >>> with use_mesh({"data": 1}):
@@ -171,21 +172,37 @@ def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
     found, form = jax.tree_util.tree_flatten_with_path(arrays)
     specs = form.flatten_up_to(jax.tree.broadcast(spec, arrays, is_leaf=is_spec))
     wanted = [
-        as_sharding(one, np.shape(leaf), f"array{jax.tree_util.keystr(path)}", mesh)
+        as_sharding(one, np.shape(leaf), _name(path), mesh)
         for (path, leaf), one in zip(found, specs, strict=True)
     ]
-    leaves = [leaf for _, leaf in found]
-    return ordered_like(x, jax.tree.unflatten(form, list(map(put, leaves, wanted))))
+    moved = [put(leaf, to, _name(path)) for (path, leaf), to in zip(found, wanted, strict=True)]
+    return ordered_like(x, jax.tree.unflatten(form, moved))
 
 
-def put(value: Array, sharding: Any) -> Array:
-    """Move a value, or tell XLA where a traced one is to be."""
+def _name(path: Any) -> str:
+    return f"array{jax.tree_util.keystr(path)}"
+
+
+def put(value: Array, sharding: Any, what: str = "a value that is put on devices") -> Array:
+    """Move a value, which errors call `what`, or tell XLA where a traced one is to be."""
     if context.is_tracer(value):
         return jax.lax.with_sharding_constraint(value, sharding)
+    value = copy_to_host(value)  # JAX would read it in place
     if isinstance(value, np.ndarray | np.generic):
-        check_uncut(value, "a value that is put on devices")
-        value = value.copy()  # which JAX would read in place
-    return jax.device_put(value, sharding)
+        check_uncut(value, what)
+    try:
+        return jax.device_put(value, sharding)
+    except TypeError as error:
+        raise NotATensorError(f"{what} cannot be put on devices: {error}") from error
+
+
+def copy_to_host(value: Any) -> Any:
+    """Return a NumPy copy of a NumPy array, and of what converts to one; others as they are."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.copy()
+    if hasattr(value, "__jax_array__") or isinstance(value, jax.Array):
+        return value
+    return np.asarray(value).copy() if hasattr(value, "__array__") else value  # PyTorch's tensors
 
 
 def is_spec(x: object) -> bool:

@@ -1,42 +1,59 @@
-"""`Batches`: arrays on their way to a mesh, a few steps ahead.
+"""`Batches`: arrays on their way to devices, a few steps ahead.
 
-Rule this file keeps: JAX sends in the background, so there is no thread to stop here.
+Rules this file keeps:
+- JAX sends in the background, so that needs no thread;
+- a thread runs the source alone: JAX is called in one order, in the thread that iterates, as
+  collectives of several processes need.
 """
 
 from __future__ import annotations
 
+import atexit
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextvars import copy_context
+from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars.devices.mesh import current_mesh, resolve_sharding, shard
+from jaxvars.devices.mesh import copy_to_host, current_mesh, resolve_sharding, shard
 from jaxvars.errors import ShardingError
 from jaxvars.parallel.processes import process_count, rank, read_value
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
+_PATIENCE = 10.0  # seconds that the end of a loop waits for what the source is doing
+
 
 class Batches:
-    """Batches on their way to a mesh: iterate over it, as often as over what it is made of.
+    """Batches on their way to a mesh or a device: iterate over it, as often as over its source.
 
-    The next ones are on their way to the devices while a step runs. No thread is started.
+    The next ones are on their way to the devices while a step runs: what others call prefetching
+    to the device.
 
     Args:
-        source: NumPy or JAX arrays, or pytrees of them: a list, a generator, or anything else
-            that can be iterated.
-        spec: how they are sharded, as for `jv.shard`.
+        source: arrays of NumPy, JAX or PyTorch, or pytrees of them: a list, a generator, a loader,
+            or anything else that can be iterated. It may write to those of NumPy and PyTorch again:
+            they are copied.
+        spec: how they are sharded, as for `jv.shard`, or a device. When not given,
+            `jax.P("data")` on a mesh, and JAX's default device without one.
         mesh: the mesh; the one in force when None.
         prefetch: how many batches are sent ahead.
         local: each process gives its own part of the batch (True), or all of them the whole one.
         drop_remainder: leave out batches that cannot be sharded so (True), or refuse them.
+        thread: run the source in a thread, as many batches ahead again (True), or between the steps
+            (False). It helps when the loop waits for each step, as `float(loss)` does, and the
+            source is slow and does not have processes or threads of its own.
 
     Raises:
         ShardingError: (when iterated) for a batch that cannot be sharded; it names the array.
+        NotATensorError: (when iterated) for what is not an array, such as a string.
         ValueError: when `prefetch` is negative.
 
     >>> import jax, numpy as np, jaxvars as jv
@@ -46,17 +63,22 @@ class Batches:
     ...     print(batch["x"].sum(), batch["x"].sharding.spec)
     8.0 P('data',)
     0.0 P('data',)
+
+    An exception of the source is raised when the batches before it have been used. The thread ends
+    with the loop, however that ends. A source in a thread is not inside of the `with` blocks of the
+    loop, and should not share a random state with it: which of them draws first is not fixed.
     """
 
     def __init__(
         self,
         source: Iterable[Any],
-        spec: Any = PartitionSpec("data"),  # noqa: B008 - it is immutable
+        spec: Any = ...,
         *,
         mesh: Mesh | None = None,
         prefetch: int = 2,
         local: bool = False,
         drop_remainder: bool = False,
+        thread: bool = False,
     ) -> None:
         if prefetch < 0:
             raise ValueError(f"prefetch is how many batches are sent ahead, not {prefetch}.")
@@ -66,6 +88,7 @@ class Batches:
         self._prefetch = prefetch
         self._local = local
         self._drop = drop_remainder
+        self._thread = thread
 
     def __iter__(self) -> Iterator[Any]:
         sent = self._send_all()
@@ -80,7 +103,7 @@ class Batches:
             if not ahead:
                 if isinstance(problem[0], StopIteration):
                     return
-                raise problem[0]
+                raise problem.pop()
             yield ahead.popleft()
 
     def __len__(self) -> int:
@@ -94,20 +117,85 @@ class Batches:
         return len(self._source)  # pyright: ignore[reportArgumentType] - raises TypeError else
 
     def _send_all(self) -> Iterator[Any]:
-        first = True  # if the first one cannot be sharded, it is not a remainder
-        for batch in self._source:
+        spec = self._find_spec()
+        source = _run_ahead(self._source, self._prefetch) if self._thread else self._source
+        for number, batch in enumerate(source):
             try:
-                yield self._shard(batch)
-            except ShardingError:
-                if first or not self._drop:
+                yield self._shard(batch, spec)
+            except ShardingError as error:
+                if not number:  # the first one is not a remainder
                     raise
-            first = False
+                if not self._drop:
+                    raise ShardingError(
+                        f"Batch {number} (from 0): {error} To leave such batches out: "
+                        "jv.parallel.Batches(..., drop_remainder=True)."
+                    ) from error
 
-    def _shard(self, batch: Any) -> Any:
+    def _find_spec(self) -> Any:
+        if self._spec is not ...:
+            return self._spec
+        if self._mesh is not None or self._local or process_count() > 1:
+            return PartitionSpec("data")
+        return jax.numpy.zeros(()).sharding  # on the device of a scope, or JAX's default one
+
+    def _shard(self, batch: Any, spec: Any) -> Any:
         if not self._local:
-            return shard(batch, self._spec, mesh=self._mesh)
-        place = resolve_sharding(self._spec, "a process's part of a batch", self._mesh)
+            return shard(batch, spec, mesh=self._mesh)
+        place = resolve_sharding(spec, "a process's part of a batch", self._mesh)
         return global_batch(batch, place)
+
+
+def _run_ahead(source: Iterable[Any], ahead: int) -> Iterator[Any]:
+    """Return what a source gives, which a thread takes from it up to `ahead` items early."""
+    permits: SimpleQueue[bool] = SimpleQueue()
+    ready: SimpleQueue[list[Any] | BaseException] = SimpleQueue()
+    over = threading.Event()
+    worker = threading.Thread(
+        target=copy_context().run,
+        args=(_take_all, source, permits, ready, over),
+        name="jaxvars batches",
+        daemon=True,  # a source that never returns does not keep the program from ending
+    )
+
+    end = partial(_end, worker, permits, over)
+    atexit.register(end)  # later than JAX's own, so before it
+    try:
+        worker.start()
+        for _ in range(ahead):
+            permits.put(True)
+        while True:
+            permits.put(True)
+            found = ready.get()
+            if isinstance(found, StopIteration):
+                return
+            if isinstance(found, BaseException):
+                raise found
+            yield found.pop()  # and no reference is kept
+    finally:
+        if not over.is_set():  # else the program is at its end
+            atexit.unregister(end)
+            end()
+
+
+def _end(worker: threading.Thread, permits: SimpleQueue[bool], over: threading.Event) -> None:
+    over.set()
+    permits.put(False)
+    if worker.ident and worker is not threading.current_thread():  # it may collect garbage
+        worker.join(_PATIENCE)
+
+
+def _take_all(
+    source: Iterable[Any],
+    permits: SimpleQueue[bool],
+    ready: SimpleQueue[list[Any] | BaseException],
+    over: threading.Event,
+) -> None:
+    try:
+        items = iter(source)
+        while permits.get() and not over.is_set():
+            ready.put([map_leaves(copy_to_host, next(items))])
+    except BaseException as error:  # noqa: BLE001 - raised in the thread that iterates
+        ready.put(error)
 
 
 # ---------------------------------------------------------------- data
@@ -167,7 +255,8 @@ def global_batch(part: Array, sharding: Any) -> Array:
         sharding = _bind_mesh(sharding)
 
     def whole(leaf: Array) -> Array:
-        check_uncut(local := np.array(leaf), "a part of the batch")  # a copy: JAX reads it in place
+        local = np.asarray(copy_to_host(leaf))  # a copy: JAX reads it in place
+        check_uncut(local, "a part of the batch")
         try:
             return jax.make_array_from_process_local_data(sharding, local)
         except ValueError as error:

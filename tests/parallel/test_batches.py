@@ -1,0 +1,209 @@
+"""`Batches` and their sources: threads, arrays of other libraries, arrays that are used again."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars.errors import DtypeError, NotATensorError, ShardingError
+from jaxvars.parallel import Batches
+
+both = pytest.mark.parametrize("thread", [False, True])
+
+
+def workers() -> list[threading.Thread]:
+    return [t for t in threading.enumerate() if t.name == "jaxvars batches"]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    yield
+    assert workers() == []
+
+
+def numbers(closed: list[str] | None = None) -> Iterator[dict[str, np.ndarray]]:
+    try:
+        for i in itertools.count():
+            yield {"x": np.full(8, i, np.float32)}
+    finally:
+        if closed is not None:
+            closed.append(threading.current_thread().name)
+
+
+@both
+@pytest.mark.parametrize("devices", [1, 8])
+@pytest.mark.parametrize("local", [False, True])
+def test_a_source_may_use_one_array_for_all_batches(local, devices, thread, batch):
+    def source() -> Any:
+        for n in range(20):
+            batch[:] = n
+            yield batch
+        batch[:] = -1
+
+    with jv.use_mesh({"data": devices}):
+        found = list(Batches(source(), prefetch=3, local=local, thread=thread))
+    assert [np.unique(x).tolist() for x in found] == [[n] for n in range(20)]
+
+
+@both
+@pytest.mark.parametrize("prefetch", [0, 1, 5])
+def test_order_values_and_the_end_of_a_source(thread, prefetch):
+    source = [{"x": np.arange(3) + i, "n": i, "nothing": None} for i in range(9)]
+    batches = Batches(source, prefetch=prefetch, thread=thread)
+    for _ in range(2):
+        found = [(b["x"].tolist(), int(b["n"]), b["nothing"]) for b in batches]
+        assert found == [([i, i + 1, i + 2], i, None) for i in range(9)]
+    assert list(Batches([], thread=thread)) == []
+
+
+@both
+def test_without_a_mesh_they_go_to_the_device_in_force(thread):
+    device = jax.devices()[3]
+    batches = Batches([np.ones(3)], thread=thread)
+    assert next(iter(batches)).devices() == {jax.devices()[0]}
+    with jv.device(device):
+        assert next(iter(batches)).devices() == {device}
+    assert next(iter(Batches([np.ones(3)], device, thread=thread))).devices() == {device}
+
+
+@both
+@pytest.mark.parametrize("prefetch", [0, 2, 9])
+def test_an_error_of_the_source_comes_in_its_place_with_its_traceback(thread, prefetch):
+    def source() -> Any:
+        yield from itertools.islice(numbers(), 4)
+        raise OSError("the disk is gone")
+
+    batches = iter(Batches(source(), prefetch=prefetch, thread=thread))
+    assert [int(next(batches)["x"][0]) for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(OSError, match="the disk is gone") as caught:
+        next(batches)
+    assert "source" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+
+
+def test_a_thread_is_as_far_ahead_as_it_may_be():
+    taken = []
+
+    def source() -> Any:
+        for batch in numbers():
+            taken.append(threading.current_thread().name)
+            yield batch
+
+    batches = iter(Batches(source(), prefetch=2, thread=True))
+    assert workers() == []  # not before the first one is asked for
+    for n in range(3):
+        assert int(next(batches)["x"][0]) == n
+        deadline = time.monotonic() + 10
+        while len(taken) < n + 5 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(0.02)
+        assert taken == ["jaxvars batches"] * (n + 5)
+    batches.close()
+
+
+@both
+@pytest.mark.parametrize("how", ["break", "raise", "del", "cycle", "close"])
+def test_a_loop_may_be_left_early(how, thread):
+    closed: list[str] = []
+    batches: Any = iter(Batches(numbers(closed), thread=thread))
+    next(batches)
+    assert len(workers()) == thread
+    if how == "close":
+        batches.close()
+    if how == "cycle":
+        cycle = [batches]
+        cycle.append(cycle)
+        del cycle
+    if how in ("del", "cycle"):
+        del batches
+    else:
+        with pytest.raises(KeyError) if how == "raise" else pytest.MonkeyPatch.context():
+            for _ in batches:
+                if how == "raise":
+                    raise KeyError
+                break
+        del batches
+    gc.collect()
+    assert (workers(), len(closed)) == ([], 1)
+
+
+def test_ctrl_c_while_a_loop_waits_for_the_source():
+    def source() -> Any:
+        yield from itertools.islice(numbers(), 3)
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.3)
+        yield from numbers()
+
+    with pytest.raises(KeyboardInterrupt):
+        for _ in Batches(source(), thread=True):
+            pass
+    assert workers() == []
+
+
+@pytest.mark.parametrize("source", ["itertools.repeat(np.ones(4))", "waits()"])
+def test_a_program_may_end_with_a_thread_at_work(source, run_python):
+    code = f"""
+import itertools, time, numpy as np, jaxvars as jv
+def waits():
+    yield np.ones(4)
+    time.sleep(0.5)
+    yield np.ones(4)
+batches = iter(jv.parallel.Batches({source}, thread=True, prefetch=0))
+print(next(batches).sum())
+"""
+    done = run_python("-c", code)
+    assert (done.stdout, done.stderr, done.returncode) == ("4.0\n", "", 0)
+
+
+class Foreign:
+    """What PyTorch's tensors are like: an array in the memory of another library."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.shape, self.dtype = array, array.shape, f"torch.{array.dtype}"
+
+    def __array__(self, dtype: Any = None) -> np.ndarray:  # without `copy`, as PyTorch has it
+        return self.array
+
+
+@both
+@pytest.mark.parametrize("local", [False, True])
+def test_arrays_of_other_libraries(thread, local, batch):
+    def source() -> Any:
+        for n in range(6):
+            batch[:] = n
+            yield [Foreign(batch), {"label": Foreign(np.full(len(batch), n))}]
+
+    with jv.use_mesh({"data": 1}):
+        found = list(Batches(source(), thread=thread, local=local))
+    assert [np.unique(x).tolist() for x, _ in found] == [[n] for n in range(6)]
+    assert [int(y["label"][0]) for _, y in found] == list(range(6))
+    assert found[0][1]["label"].dtype == np.int32
+
+
+@both
+def test_errors_name_the_leaf(thread):
+    good = {"x": np.ones(4), "file": np.ones(4)}
+    for leaf, kind, match in [
+        ("word", NotATensorError, r"array\['file'\] cannot be put on devices: .*str"),
+        (np.array(list("abcd")), NotATensorError, r"array\['file'\] cannot be put on devices"),
+        (np.arange(4) + 2**40, DtypeError, r"array\['file'\] reaches from 1099511627776"),
+    ]:
+        batches = iter(Batches([good, {"x": np.ones(4), "file": leaf}], prefetch=0, thread=thread))
+        next(batches)
+        with pytest.raises(kind, match=match):
+            next(batches)
+    mesh = jv.mesh({"data": 4})
+    ragged = [{"x": np.ones(8)}, {"x": np.ones(6)}]
+    with pytest.raises(ShardingError, match=r"Batch 1 .*\['x'\] of shape \(6,\)(?s:.*)drop_rem"):
+        list(Batches(ragged, mesh=mesh, thread=thread))
+    assert len(list(Batches(ragged, mesh=mesh, thread=thread, drop_remainder=True))) == 1
