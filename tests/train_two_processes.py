@@ -1,6 +1,7 @@
 """A training run that works in one or many processes, and goes on after any of them has died.
 
     python -m jaxvars.launch -n 2 train_two_processes.py folder
+    python -m jaxvars.launch -n 2 train_two_processes.py --sharded folder
 
 The shape to copy: `initialize` first; make the model, the same in each process; restore the last
 checkpoint, if there is one; then go on from the step that it is of, saving now and then. The batch
@@ -37,7 +38,9 @@ def batch_of(step: int) -> tuple[np.ndarray, np.ndarray]:
     return x, np.sin(x.sum(1, keepdims=True))
 
 
-def train(folder: Path, after_step: Callable[[int], None] = lambda step: None) -> list[np.ndarray]:
+def train(
+    folder: Path, after_step: Callable[[int], None] = lambda step: None, *, sharded: bool = False
+) -> list[np.ndarray]:
     """Train, and return the weights."""
     model, optimizer = Net(), jv.optimizers.Adam(0.01)
 
@@ -50,6 +53,8 @@ def train(folder: Path, after_step: Callable[[int], None] = lambda step: None) -
         return loss
 
     optimizer.build(model.trainable_variables)
+    if sharded:  # each process has a part of each weight and of its slots
+        jv.place(model, jv.parallel.fully_sharded("data"), optimizer=optimizer)
     checkpoint = jv.checkpoint.Checkpoint(model=model, optimizer=optimizer)
     manager = jv.checkpoint.CheckpointManager(checkpoint, folder, max_to_keep=2, format="npz")
     manager.restore_or_initialize()
@@ -60,22 +65,30 @@ def train(folder: Path, after_step: Callable[[int], None] = lambda step: None) -
         loss = train_step(*jv.parallel.global_batch(part, jax.P("data")))
         leaving = jv.parallel.is_preempted(step)  # the machine, or the launcher, has to stop
         if jv.parallel.is_chief():
-            print(f"step {step} loss {float(loss):.6f}")
-            if leaving or (step + 1) % SAVE_EVERY == 0:
-                manager.save()
+            print(f"step {step} loss {float(loss):.6f}", flush=True)
+        saves = sharded or jv.parallel.is_chief()  # all of them gather the parts, and one writes
+        if saves and (leaving or (step + 1) % SAVE_EVERY == 0):
+            manager.save()
         after_step(step)
         if leaving:
             break
-    return [weight.numpy() for weight in model.variables]
+    whole = jv.compile(lambda: jv.shard([weight.value for weight in model.variables], jax.P()))
+    return list(map(np.asarray, whole()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a small network.")
     parser.add_argument("folder", type=Path, help="where checkpoints and the result are kept")
-    folder = parser.parse_args().folder
+    parser.add_argument("--sharded", action="store_true", help="shard the weights, too")
+    given = parser.parse_args()
+    run(given.folder, sharded=given.sharded)
+
+
+def run(folder: Path, *options: Callable[[int], None], sharded: bool = False) -> None:
+    """Train in this process and those beside it, and write the result."""
     jv.parallel.initialize()  # before anything else of JAX
     with jv.use_mesh({"data": -1}):  # all devices of all processes
-        weights = train(folder / "checkpoints")
+        weights = train(folder / "checkpoints", *options, sharded=sharded)
     if jv.parallel.is_chief():
         np.savez(folder / "weights.npz", *weights)
 

@@ -19,8 +19,9 @@ if there is one, and saves one now and then. The launcher does the rest, on one 
 - the exit status is 0 if that of all workers is, or that of the worker which failed first (128 +
   the signal, if one killed it), or 128 + the signal that stopped the launcher.
 
-Several machines: a cluster's own launcher (Slurm, Open MPI) starts the program, and
-`jv.parallel.initialize()` reads what it says.
+This is the small launcher for one machine. On several machines the cluster's own starts the same
+program, `srun`, `mpirun` or `jv.parallel.run_on_ray`, and `jv.parallel.initialize()` reads what it
+says.
 
 The launcher never imports JAX, so it starts in no time and needs no memory to speak of: `jaxvars`
 calls it as the first thing that is done in such a process.

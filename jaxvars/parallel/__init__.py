@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from jaxvars.parallel.batches import Batches, global_batch, local_part
+from jaxvars.parallel.engines import run_on_ray
 from jaxvars.parallel.placement import fully_sharded
 from jaxvars.parallel.processes import (
     all_gather,
@@ -40,7 +41,7 @@ __all__ = [
     "OneDeviceStrategy", "ReduceOp", "Strategy", "all_gather", "attempt", "barrier",
     "broadcast", "check_same", "fully_sharded", "get_strategy", "global_batch", "has_strategy",
     "initialize", "is_chief", "is_preempted", "local_part", "process_count", "process_index",
-    "rank", "shutdown",
+    "rank", "run_on_ray", "shutdown",
 ]  # fmt: skip
 
 

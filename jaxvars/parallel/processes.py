@@ -32,8 +32,8 @@ XLA's pool and wait for each other for ever. One device in each process does not
 
 Rules this file keeps:
 - which process this is comes from the arguments, else from `python -m jaxvars.launch`, else from
-  the cluster (JAX knows Slurm, Open MPI and others), and otherwise it is alone: the same program
-  runs so, too;
+  `mpirun`, else from the cluster (JAX knows Slurm and others), and otherwise it is alone: the same
+  program runs so, too;
 - nothing here starts a JAX backend before `initialize` had its chance.
 """
 
@@ -52,6 +52,7 @@ import numpy as np
 from jaxvars.core.state import State
 from jaxvars.errors import DistributedError
 from jaxvars.launch import worker as _names
+from jaxvars.parallel.engines import read_mpi
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import check_argument
@@ -70,8 +71,8 @@ def initialize(
     """Join the other processes of the program; alone, do nothing.
 
     Call it first: JAX finds its devices once, those of the other processes with them. What is not
-    given comes from `python -m jaxvars.launch`, or else from the cluster; if neither started this
-    process, it is the only one. A second call does nothing.
+    given comes from `python -m jaxvars.launch`, else from `mpirun` or a cluster like Slurm; if none
+    of them started this process, it is the only one. A second call does nothing.
 
     Args:
         coordinator_address: "host:port" where process 0 can be reached.
@@ -97,21 +98,23 @@ def initialize(
         "num_processes": num_processes,
         "process_id": process_id,
     }
-    if all(value is None for value in given.values()) and (launched := _read_launcher(os.environ)):
-        as_launched = {
-            "cluster_detection_method": "deactivate",  # it would count by the cluster's nodes
-            "coordinator_bind_address": launched["coordinator_address"],  # and nowhere else
-        }
-        given, options = launched, as_launched | options
-        atexit.register(_leave_if_failed)
+    if all(value is None for value in given.values()):
+        found = _read_launcher(os.environ)
+        if found is None and "cluster_detection_method" not in options:
+            found = read_mpi(os.environ)
+        if found is not None:  # JAX would look for a cluster around it, and count by its nodes
+            options = found | {"cluster_detection_method": "deactivate"} | options
+            given = {name: options.pop(name) for name in given}
     _alone = not _join(given, options)
+    if not _alone:
+        atexit.register(_leave_if_failed)
 
 
 def _leave_if_failed() -> None:
     """End the process now if an error ended the program.
 
-    JAX, whose handler comes next, would wait for the other processes, and they for this one; the
-    launcher would not know that anything is wrong.
+    JAX, whose handler comes next, would wait for the other processes, and they for this one; what
+    started them would not know that anything is wrong.
     """
     if error := getattr(sys, "last_value", None):
         sys.stdout.flush()
@@ -164,6 +167,7 @@ def _read_launcher(env: Mapping[str, str]) -> dict[str, Any] | None:
             "coordinator_address": env[_names.COORDINATOR],
             "num_processes": int(env[_names.WORLD_SIZE]),
             "process_id": int(env[_names.RANK]),
+            "coordinator_bind_address": env[_names.COORDINATOR],  # and nowhere else
         }
     except (KeyError, ValueError):
         names = (_names.COORDINATOR, _names.WORLD_SIZE, _names.RANK)
