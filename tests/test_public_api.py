@@ -153,6 +153,7 @@ FUNCTIONS = [name for name in CALLED if inspect.isroutine(PUBLIC[name])]
 NO_EXAMPLE = {  # they need a GPU, other processes or a subclass
     "config.get_memory_growth", "config.get_memory_info", "config.set_memory_fraction",
     "config.set_memory_growth", "launch.main", "optimizers.Optimizer", "parallel.initialize",
+    "parallel.run_on_ray",
 }  # fmt: skip
 NO_PAPER = {
     "initializers.Constant", "initializers.Identity", "initializers.Initializer",

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from jaxvars.parallel.batches import Batches, global_batch, local_part
-from jaxvars.parallel.engines import run_on_ray
 from jaxvars.parallel.placement import fully_sharded
 from jaxvars.parallel.processes import (
     all_gather,
@@ -25,6 +24,7 @@ from jaxvars.parallel.processes import (
     rank,
     shutdown,
 )
+from jaxvars.parallel.ray_actors import run_on_ray
 from jaxvars.parallel.strategies import (
     InputContext,
     MirroredStrategy,

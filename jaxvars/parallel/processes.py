@@ -41,6 +41,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 import sys
 import zlib
 from collections.abc import Mapping
@@ -52,7 +53,6 @@ import numpy as np
 from jaxvars.core.state import State
 from jaxvars.errors import DistributedError
 from jaxvars.launch import worker as _names
-from jaxvars.parallel.engines import read_mpi
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import check_argument
@@ -101,7 +101,7 @@ def initialize(
     if all(value is None for value in given.values()):
         found = _read_launcher(os.environ)
         if found is None and "cluster_detection_method" not in options:
-            found = read_mpi(os.environ)
+            found = _read_mpi(os.environ)
         if found is not None:  # JAX would look for a cluster around it, and count by its nodes
             options = found | {"cluster_detection_method": "deactivate"} | options
             given = {name: options.pop(name) for name in given}
@@ -176,6 +176,54 @@ def _read_launcher(env: Mapping[str, str]) -> dict[str, Any] | None:
             f"The environment is not as the launcher made it: {found}. Start the program with "
             "`python -m jaxvars.launch`, or unset these variables."
         ) from None
+
+
+_MPI = (  # Open MPI, whose version 5 JAX does not recognize; MPICH and Intel MPI
+    [f"OMPI_COMM_WORLD_{name}" for name in ("SIZE", "RANK", "LOCAL_SIZE", "LOCAL_RANK")],
+    ["PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"],
+)
+
+
+def _read_mpi(env: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return what `mpirun` says, or None if it did not start this process."""
+    for names in _MPI:
+        if all(name in env for name in names):
+            count, number, local_count, local_number = (int(env[name]) for name in names)
+            return {
+                "coordinator_address": _find_mpi_address(env, count, local_count),
+                "num_processes": count,
+                "process_id": number,
+                "local_device_ids": [local_number],  # JAX's rule for clusters: a GPU each
+            }
+    return None
+
+
+def _find_mpi_address(env: Mapping[str, str], count: int, local_count: int) -> str:
+    job = env.get("PMIX_NAMESPACE")  # Open MPI's name for this run
+    if job is not None and local_count == count:
+        return f"127.0.0.1:{61440 + zlib.crc32(job.encode()) % 4096}"  # JAX takes these ports, too
+    try:
+        from mpi4py import MPI  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise DistributedError(
+            f"This is one of {count} processes of MPI, which need mpi4py to find each other: "
+            "`pip install mpi4py` on each machine, or "
+            "jv.parallel.initialize(coordinator_address, num_processes, process_id)."
+        ) from error
+    world: Any = MPI.COMM_WORLD
+    if world.Get_size() != count:
+        raise DistributedError(
+            f"`mpirun` started {count} processes, and mpi4py sees {world.Get_size()}: it uses "
+            "another MPI. Install it for this one: pip install --no-binary mpi4py mpi4py"
+        )
+    return world.bcast(f"{socket.gethostname()}:{free_port()}")  # that of process 0
+
+
+def free_port() -> int:
+    """Return a port that is free on this machine."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
 
 
 def shutdown() -> None:

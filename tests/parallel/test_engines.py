@@ -23,7 +23,7 @@ import train_two_processes as program
 
 import jaxvars as jv
 from jaxvars.errors import DistributedError
-from jaxvars.parallel import engines
+from jaxvars.parallel import processes as _processes
 
 TESTS = Path(__file__).parents[1]
 MPIRUN = shutil.which("mpirun") or shutil.which("mpirun", path=Path(sys.executable).parent)
@@ -188,21 +188,21 @@ MPICH = {"PMI_SIZE": "4", "PMI_RANK": "3", "MPI_LOCALNRANKS": "2", "MPI_LOCALRAN
 
 
 def test_what_mpirun_says_is_read():
-    found = engines.read_mpi(OPEN_MPI)
+    found = _processes._read_mpi(OPEN_MPI)
     assert found is not None
     address = found.pop("coordinator_address")
     assert found == {"num_processes": 4, "process_id": 3, "local_device_ids": [3]}
     assert re.fullmatch(r"127.0.0.1:6[1-5]\d{3}", address)
-    again = engines.read_mpi(OPEN_MPI | {"PMIX_NAMESPACE": "prterun-host-8@1"}) or {}
+    again = _processes._read_mpi(OPEN_MPI | {"PMIX_NAMESPACE": "prterun-host-8@1"}) or {}
     assert again["coordinator_address"] != address
-    assert engines.read_mpi({"PMI_RANK": "0", "PMI_SIZE": "1"}) is None  # srun sets them, too
+    assert _processes._read_mpi({"PMI_RANK": "0", "PMI_SIZE": "1"}) is None  # srun sets them, too
 
 
 @pytest.mark.parametrize("env", [MPICH, OPEN_MPI | {"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}])
-def test_processes_that_cannot_find_each_other_are_not_alone(env, monkeypatch, run_python):
-    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+def test_processes_that_cannot_find_each_other_are_not_alone(env, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
     with pytest.raises(DistributedError, match=r"one of 4 processes of MPI.*pip install mpi4py"):
-        engines.read_mpi(env)
+        _processes._read_mpi(env)
 
 
 # ---------------------------------------------------------------- Ray
