@@ -325,10 +325,8 @@ def after_step(step):
         time.sleep(600)
 
 after_step("start")
-import train_two_processes as program
-train = program.train
-program.train = lambda folder: train(folder, after_step)
-program.main()
+import pathlib, train_two_processes
+train_two_processes.run(pathlib.Path(sys.argv[1]), after_step)
 """
 
 
