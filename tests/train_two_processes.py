@@ -84,8 +84,9 @@ def main() -> None:
     run(given.folder, sharded=given.sharded)
 
 
-def run(folder: Path, *options: Callable[[int], None], sharded: bool = False) -> None:
+def run(folder: Path | str, *options: Callable[[int], None], sharded: bool = False) -> None:
     """Train in this process and those beside it, and write the result."""
+    folder = Path(folder)
     jv.parallel.initialize()  # before anything else of JAX
     with jv.use_mesh({"data": -1}):  # all devices of all processes
         weights = train(folder / "checkpoints", *options, sharded=sharded)

@@ -33,7 +33,6 @@ ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed"
 # A worker kills itself at a step of an attempt: "0:1:6" for attempt 0, rank 1, step 6.
 DYING = """
 import os, signal, sys
-from pathlib import Path
 import train_two_processes as program
 import jaxvars as jv
 
@@ -42,7 +41,7 @@ def train(folder, when):
         if f"{jv.parallel.attempt()}:{jv.parallel.rank()}:{step}" == when:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    program.run(Path(folder), after_step, sharded=True)
+    program.run(folder, after_step, sharded=True)
     return jv.parallel.rank(), jv.parallel.process_count(), jv.parallel.attempt()
 
 if __name__ == "__main__":

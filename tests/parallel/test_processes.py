@@ -325,8 +325,8 @@ def after_step(step):
         time.sleep(600)
 
 after_step("start")
-import pathlib, train_two_processes
-train_two_processes.run(pathlib.Path(sys.argv[1]), after_step)
+import train_two_processes
+train_two_processes.run(sys.argv[1], after_step)
 """
 
 
