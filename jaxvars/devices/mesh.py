@@ -193,7 +193,7 @@ def put(value: Array, sharding: Any, what: str = "a value that is put on devices
     try:
         return jax.device_put(value, sharding)
     except TypeError as error:
-        raise NotATensorError(f"{what} cannot be put on devices: {error}") from error
+        raise NotATensorError(f"{what} is not one that JAX takes: {error}") from error
 
 
 def copy_to_host(value: Any) -> Any:
