@@ -59,8 +59,31 @@ _FIELDS = {
         ("string_val", 8, "bytes", "repeated"),
         *((name, number, kind, "repeated") for name, (number, kind) in NUMBERS.items()),
     ],
-}
-"""The fields of each message: name, number, type, and how often it is there."""
+    "BundleHeaderProto": [("num_shards", 1, "int32", ""), ("endianness", 2, "int32", "")],
+    "Extent": [("start", 1, "int64", ""), ("length", 2, "int64", "one of has_length")],
+    "TensorSliceProto": [("extent", 1, "Extent", "repeated")],
+    "BundleEntryProto": [
+        ("dtype", 1, "int32", ""), ("shape", 2, "TensorShapeProto", ""),
+        ("shard_id", 3, "int32", ""), ("offset", 4, "int64", ""), ("size", 5, "int64", ""),
+        ("crc32c", 6, "fixed32", ""), ("slices", 7, "TensorSliceProto", "repeated"),
+    ],
+    "ObjectReference": [("node_id", 1, "int32", ""), ("local_name", 2, "string", "")],
+    "SerializedTensor": [
+        ("name", 1, "string", ""), ("full_name", 2, "string", ""),
+        ("checkpoint_key", 3, "string", ""),
+    ],
+    "SlotVariableReference": [
+        ("original_variable_node_id", 1, "int32", ""), ("slot_name", 2, "string", ""),
+        ("slot_variable_node_id", 3, "int32", ""),
+    ],
+    "TrackableObject": [
+        ("children", 1, "ObjectReference", "repeated"),
+        ("attributes", 2, "SerializedTensor", "repeated"),
+        ("slot_variables", 3, "SlotVariableReference", "repeated"),
+    ],
+    "TrackableObjectGraph": [("nodes", 1, "TrackableObject", "repeated")],
+}  # fmt: skip
+"""The fields of each message that are read: name, number, type, and how often it is there."""
 
 MESSAGES = frozenset(_EXAMPLES)
 """The names of the messages that are public."""

@@ -30,6 +30,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train import graph as graphs
+from jaxvars.tf.train.bundle import Bundle
 from jaxvars.tf.train.graph import GRAPH, Node
 from jaxvars.tf.train.restore import Status, Wait
 from jaxvars.tf.train.stored import SUFFIX, WRITTEN, open_checkpoint, saved_graph
@@ -93,8 +94,8 @@ class Checkpoint(Holder, Node):
         >>> folder.cleanup()
 
     Differs from TensorFlow: a checkpoint is one file, `<prefix>.npz`, which `jv.checkpoint` (but
-    for optimizers' slots) and NumPy can read, and TensorFlow cannot. Each value is verified by a
-    checksum. Plain Python objects are looked into as modules are. A variable that is put into one
+    for optimizers' slots) and NumPy can read, and TensorFlow cannot; TensorFlow's are read, too:
+    their counters, int64, into int32. Each value is verified by a checksum. Plain Python objects are looked into as modules are. A variable that is put into one
     of the objects after `restore` has its value when it is used next, not at once. `save_counter`
     is int32.
     """
@@ -224,8 +225,8 @@ class Checkpoint(Holder, Node):
         """Give the variables the values of a checkpoint; those made later will have theirs.
 
         Args:
-            save_path: what `save` or `write` returned, or a folder of `tf.saved_model.save`; None
-                does nothing.
+            save_path: what `save` or `write` returned, here or in TensorFlow, or a folder of
+                `tf.saved_model.save`; None does nothing.
             options: of no effect.
 
         Returns:
@@ -246,7 +247,9 @@ class Checkpoint(Holder, Node):
         if save_path is None:
             return Status(None)
         stored = open_checkpoint(_path(save_path))
-        wait = Wait(self, saved_graph(stored))
+        wait = Wait(self, graph := saved_graph(stored))
+        if isinstance(stored, Bundle):
+            stored.prepare(graph)
         wait.begin(stored)
         return Status(wait, self)
 

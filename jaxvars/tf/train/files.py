@@ -18,6 +18,7 @@ from jaxvars.tf.errors import DataLossError, NotFoundError
 from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype, int64, string
 from jaxvars.tf.train import graph as graphs
+from jaxvars.tf.train.bundle import Bundle
 from jaxvars.tf.train.graph import Graph, key_of
 from jaxvars.tf.train.stored import file_of, latest_checkpoint, open_checkpoint, saved_graph
 from jaxvars.tf.variables.variable import face_of
@@ -33,7 +34,8 @@ class CheckpointReader:
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
-        self._names = {key_of(name): name for name in sorted(stored.entries)}
+        names = sorted(stored.entries)
+        self._names = {n if isinstance(stored, Bundle) else key_of(n): n for n in names}
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
         """Return the shapes by key."""
@@ -67,6 +69,8 @@ class CheckpointReader:
             raise NotFoundError(None, None, f"Key {tensor_str} not found in checkpoint")
         name = self._names[tensor_str]
         try:
+            if isinstance(self._stored, Bundle):
+                return self._stored.tensor(name)[()]
             value = np.asarray(self._stored.value(name))
         except ValueError as error:
             raise DataLossError(None, None, f"{self._stored.path}: {name}: {error}") from error
@@ -84,6 +88,8 @@ class CheckpointReader:
 
 def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
     """Return what reads the values of a checkpoint, or of the latest in a folder.
+
+    It may be one that TensorFlow wrote: `<prefix>.index` and `<prefix>.data-...`.
 
     Raises:
         tf.errors.NotFoundError: when there is no checkpoint of that path.

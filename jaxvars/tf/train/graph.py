@@ -8,6 +8,7 @@ Rules this file keeps:
 - the state of an optimizer is named by numbers, as in Keras, and a slot is matched by its variable:
   names of variables and the order in which they were met do not matter; a slot whose variable is
   not in the graph goes by its variable's name, if no other has it;
+- variables are matched by name where TensorFlow wrote names only;
 - what leads to no variable is not written.
 """
 
@@ -45,6 +46,13 @@ UNTOLD = ""
 ROOT = "."
 """The name of a variable that is the root itself."""
 
+_OTHER_SLOTS = {
+    "momentum": ["slots/momentum"], "velocity": ["slots/velocity", "0/nu"],
+    "average_gradient": ["0/mu"], "accumulator": ["0/sum_of_squares"],
+    "accumulated_grad": ["0/e_g"], "accumulated_delta_var": ["0/e_x"],
+}  # fmt: skip
+"""What Keras's slots are called in optimizers that are made of optax's parts."""
+
 _HOLD_NONE = (Function, CoreFunction, BoundFunction, ConcreteFunction, name_scope)
 
 
@@ -68,12 +76,19 @@ class Graph:
         names: of the values, by object.
         objects: the objects themselves; none in a graph that was read.
         slots: the slots of optimizers, by object.
+        kind: of the names that were read: "keys" are whole keys of TensorFlow's, as are "names",
+            which are matched with those of variables.
     """
 
     edges: list[Edges]
     names: dict[int, str]
     objects: list[object]
     slots: dict[int, Slot] = field(default_factory=dict[int, Slot])
+    kind: str = ""
+
+    def key_of(self, name: str) -> str:
+        """Return TensorFlow's key of a value."""
+        return name if self.kind else key_of(name)
 
     def to_text(self) -> str:
         """Return what is written: the objects that lead to variables."""
@@ -246,6 +261,8 @@ def match_graphs(graph: Graph, saved: Graph) -> dict[int, int]:
 
     One of the graph may be several that were saved; one that was saved is the first that is found.
     """
+    if saved.kind == "names":
+        return _match_names(graph, saved)
     found = {0: 0}
     waiting = deque([(0, 0)])
     while waiting:
@@ -259,10 +276,19 @@ def match_graphs(graph: Graph, saved: Graph) -> dict[int, int]:
     slots = {slot: number for number, slot in graph.slots.items() if slot[1] != UNTOLD}
     for its, (optimizer, v, name) in saved.slots.items():
         who = v if isinstance(v, str) else found.get(v, -1)
-        own = slots.get((found.get(optimizer, -1), who, name))
-        if own is not None:
-            found[its] = own
+        for kind in (name, *_OTHER_SLOTS.get(name, ())):
+            own = slots.get((found.get(optimizer, -1), who, kind))
+            if own is not None and its not in found:
+                found[its] = own
     return found
+
+
+def _match_names(graph: Graph, saved: Graph) -> dict[int, int]:
+    """Return which value of a name is which variable's, unless several have that name."""
+    objects: Any = graph.objects
+    names = Counter(objects[own].name for own in graph.names)
+    own = {objects[n].name: n for n in graph.names if names[objects[n].name] == 1}
+    return {its: own[name] for its, name in saved.names.items() if name in own}
 
 
 def by_saved_name(graph: Graph, saved: Graph) -> dict[str, Variable | None]:

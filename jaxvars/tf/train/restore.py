@@ -97,7 +97,7 @@ class Wait(Proxy):
                     f"restore variable with shape {tuple(cell.aval.shape)} and name {cell.name}:0."
                 )
             raise refused(
-                f"tensor_name = {graphs.key_of(name)}; expected dtype {cell.aval.dtype} does not "
+                f"tensor_name = {self.key_of(name)}; expected dtype {cell.aval.dtype} does not "
                 f"equal original dtype {entry.dtype} [Op:RestoreV2]"
             )
 
@@ -136,6 +136,10 @@ class Wait(Proxy):
     def matched(self) -> dict[int, int]:
         """Return which saved object is which of `graph()`."""
         return graphs.match_graphs(self.graph(), self._saved)
+
+    def key_of(self, name: str) -> str:
+        """Return TensorFlow's key of a value."""
+        return self._saved.key_of(name)
 
     def owner_of(self, name: str) -> int | None:
         """Return which object of `graph()` a value belongs to; None if there is none."""
@@ -217,16 +221,16 @@ class Status:
         restore = wait.restore
         self._refuse_misfits(restore)
         for name in sorted(restore.waiting):
-            place = f"(root).{name.replace('/', '.')}"
+            key = wait.key_of(name)
+            place = f"(root).{key.removesuffix(graphs.SUFFIX).replace('/', '.')}"
             if wait.owner_of(name) is not None:
                 raise AssertionError(
                     "Unused attributes in these objects (the attributes exist in the checkpoint "
                     f"but were not restored):\n{place}: it is not a variable, and there is the "
-                    f"value {graphs.key_of(name)}."
+                    f"value {key}."
                 )
             raise AssertionError(
-                f"Unresolved object in checkpoint {place}: no variable has taken the value "
-                f"{graphs.key_of(name)}."
+                f"Unresolved object in checkpoint {place}: no variable has taken the value {key}."
             )
         return self._all_have_values(wait)
 

@@ -1,10 +1,12 @@
 """Checkpoints on disk, by the prefixes that TensorFlow programs know.
 
 Rules this file keeps:
-- which checkpoint of a folder is the latest is told by the checkpoints: there is no file named
-  `checkpoint`;
+- which checkpoint of a folder is the latest is told by the checkpoints, no file named
+  `checkpoint` is written;
 - a path is the prefix that TensorFlow programs know: the file is called `<prefix>.npz`;
-- the variables of a folder of `tf.saved_model.save` can be restored like a checkpoint.
+- the variables of a folder of `tf.saved_model.save` can be restored like a checkpoint;
+- checkpoints and saved models of TensorFlow's are read like those of jaxvars: of two with one
+  prefix the one that was written last. Their folders have a file named `checkpoint`.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from jaxvars.checkpoint.retention import Record
 from jaxvars.checkpoint.stored import Stored, open_stored
 from jaxvars.errors import CheckpointError, SavedError
 from jaxvars.export import files as saved
-from jaxvars.tf.errors import DataLossError, NotFoundError
+from jaxvars.tf.errors import DataLossError, InvalidArgumentError, NotFoundError
 from jaxvars.tf.train import graph as graphs
+from jaxvars.tf.train.bundle import INDEX, Bundle
 from jaxvars.tf.train.graph import GRAPH, Graph
 
 SUFFIX = ".npz"
@@ -89,6 +92,8 @@ def open_checkpoint(path: Any) -> Stored:
             "the '-1' in 'path/to/ckpt-1')."
         )
     try:
+        if place.suffix == INDEX:
+            return Bundle(place)
         return SavedVariables(place) if place.name == SAVED_FILE else open_stored(place)
     except CheckpointError as error:
         raise DataLossError(None, None, str(error)) from error
@@ -97,16 +102,27 @@ def open_checkpoint(path: Any) -> Stored:
 def file_of(path: Any) -> Path | None:
     """Return the file or folder of a checkpoint of which the prefix is given, or the path."""
     path = os.fspath(path)
+    found = [place for end in (SUFFIX, INDEX) if (place := Path(f"{path}{end}")).is_file()]
+    if found:
+        return max(found, key=lambda place: place.stat().st_mtime_ns)
     for place in (Path(f"{path}{SUFFIX}"), Path(path)):
         if place.is_file() or (place / "_METADATA").is_file():
             return place
-        if (place / SAVED_FILE).is_file():
-            return place / SAVED_FILE
+        for name in (SAVED_FILE, f"variables/variables{INDEX}"):
+            if (place / name).is_file():
+                return place / name
     return None
 
 
 def saved_graph(stored: Stored) -> Graph:
     """Return the graph of a checkpoint on disk; one of its names if jaxvars wrote it."""
+    if isinstance(stored, Bundle):
+        try:
+            return stored.graph()
+        except (ValueError, InvalidArgumentError) as error:
+            raise DataLossError(
+                None, None, f"{stored.path} is damaged: {GRAPH}: {error}"
+            ) from error
     note = next((name for name in NOTES if name in stored.entries), None)
     if note is None:
         return graphs.from_names(stored.entries)
@@ -207,8 +223,35 @@ def saved_in(folder: Any) -> list[Saved]:
             stored = _sound(place)
             if stored is not None and WRITTEN not in stored.about:
                 found.append((stored.time_ns, path_in(folder, place), _record_of(place)))
+    found += _saved_by_tensorflow(folder)
     rows = sorted(found, key=lambda row: row[:2])
     return [Saved(r.time if r else time_ns / 1e9, path, r) for time_ns, path, r in rows]
+
+
+def _saved_by_tensorflow(folder: str) -> list[tuple[int, str, Record | None]]:
+    """Return the checkpoints of a folder that its file `checkpoint` lists, the latest last."""
+    note = Path(folder) / "checkpoint"
+    if not note.is_file():
+        return []
+    lines = [line.partition(": ") for line in note.read_text("utf-8").splitlines()]
+    times = [float(word) for name, _, word in lines if name == "all_model_checkpoint_timestamps"]
+    paths = [_unquote(word) for name, _, word in lines if name == "all_model_checkpoint_paths"]
+    last = [_unquote(word) for name, _, word in lines if name == "model_checkpoint_path"]
+    known = dict(zip(paths, times, strict=False))
+    found: list[tuple[int, str, Record | None]] = []
+    for path in [*(path for path in paths if path not in last), *last]:
+        whole = os.path.join(folder, path)  # noqa: PTH118 - "./x" stays so
+        if not Path(f"{whole}{INDEX}").is_file():  # the folder was moved
+            whole = path_in(folder, path)
+        if (index := Path(f"{whole}{INDEX}")).is_file():
+            time_ns = int(known.get(path, 0) * 1e9) or index.stat().st_mtime_ns
+            found.append((max(time_ns, *(row[0] + 1 for row in found[-1:]), 0), whole, None))
+    return found
+
+
+def _unquote(word: str) -> str:
+    """Return a string as protobuf writes it, its other bytes as octal numbers."""
+    return word[1:-1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8")
 
 
 def path_in(folder: str, place: str | Path) -> str:
