@@ -60,7 +60,7 @@ class Bundle(Stored):
     def __init__(self, path: Path) -> None:
         self.path, self.about = path, {}
         self.time_ns = path.stat().st_mtime_ns
-        self._counters: dict[str, str] = {}
+        self._counters: set[str] = set()
         try:
             read_checked(self._read_index)
         except DamageError as error:
@@ -95,7 +95,7 @@ class Bundle(Stored):
         array = self.tensor(path)
         if entry.dtype == "string":
             return read_checked(lambda: _decode(array))
-        return array.astype(self._counters.get(path, array.dtype))
+        return array.astype(np.int32) if path in self._counters else array
 
     def _array(self, name: str, entry: Entry) -> np.ndarray:
         if entry.dtype == _NOT_READ:
@@ -151,7 +151,7 @@ class Bundle(Stored):
         """Return the graph of the objects; that of a Saver's checkpoint has names only."""
         if GRAPH not in self.entries:
             return Graph([{}], dict(enumerate(self.entries, 1)), [], kind="names")
-        nodes = parse("TrackableObjectGraph", self.tensor(GRAPH)[()]).nodes
+        nodes = parse("TrackableObjectGraph", self.tensor(GRAPH).item()).nodes
         values = [
             {a.name: (a.checkpoint_key, a.full_name) for a in node.attributes} for node in nodes
         ]
@@ -163,7 +163,7 @@ class Bundle(Stored):
             if node.slot_variables and "iter" in edges[i]:  # Keras 2; else of tf.compat.v1.train
                 edges[i]["_iterations"] = edges[i]["iter"]
                 for x in node.slot_variables:
-                    kind = _OLD_SLOTS.get(x.slot_name, x.slot_name)
+                    kind = _OLD_SLOTS.get(str(x.slot_name), "")
                     slots[x.slot_variable_node_id] = (i, x.original_variable_node_id, kind)
         return Graph(edges, {i: key for i, (key, _) in names.items()}, [], slots, "keys")
 
@@ -173,19 +173,16 @@ class Bundle(Stored):
             del self.entries[key]
         for edges in graph.edges:
             is_optimizer = "_iterations" in edges and ("_variables" in edges or "iter" in edges)
-            wanted = {
-                "save_counter": edges is graph.edges[0] and np.int32,
-                "_iterations": is_optimizer and np.int32, "seed_generator_state": np.uint32,
-            }  # fmt: skip
-            for name in wanted.keys() & edges.keys():
-                self._narrow(graph.names.get(edges[name], ""), wanted[name])
+            name = "_iterations" if is_optimizer else "save_counter"
+            if is_optimizer or edges is graph.edges[0]:
+                self._narrow(graph.names.get(edges.get(name, -1), ""))
 
-    def _narrow(self, key: str, dtype: Any) -> None:
-        if dtype and key in self.entries and self.entries[key].dtype == "int64":
-            values, name = self.tensor(key), np.dtype(dtype).name
-            if np.array_equal(values, values.astype(dtype)):
-                self._counters[key] = name
-                self.entries[key] = Entry(values.shape, name, values.shape, name, "")
+    def _narrow(self, key: str) -> None:
+        """Have a counter as int32, unless it is larger."""
+        entry = self.entries.get(key)
+        if entry and (entry.dtype, entry.shape) == ("int64", ()) and self.tensor(key) < 2**31:
+            self._counters.add(key)
+            self.entries[key] = Entry((), "int32", (), "int32", "")
 
 
 def _entry_of(found: Any) -> Entry:
@@ -243,7 +240,8 @@ def _read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     if len(data) < 48 or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
         raise ValueError("it is not the index of a checkpoint")
     at = len(data) - 48
-    for _ in range(2):  # where other facts are: there are none
+    list(_read_block(data, at, data))  # other facts, of which there are none
+    for _ in range(2):
         _, at = _read_number(data, at)
     for _, place in _read_block(data, at, data):
         yield from _read_block(place, 0, data)

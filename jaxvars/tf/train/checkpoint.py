@@ -94,10 +94,10 @@ class Checkpoint(Holder, Node):
         >>> folder.cleanup()
 
     Differs from TensorFlow: a checkpoint is one file, `<prefix>.npz`, which `jv.checkpoint` (but
-    for optimizers' slots) and NumPy can read, and TensorFlow cannot; TensorFlow's are read, too:
-    their counters, int64, into int32. Each value is verified by a checksum. Plain Python objects are looked into as modules are. A variable that is put into one
-    of the objects after `restore` has its value when it is used next, not at once. `save_counter`
-    is int32.
+    for optimizers' slots) and NumPy can read, and TensorFlow cannot. TensorFlow's are read, too:
+    slots of optimizers where Keras has the same. Each value is verified by a checksum. Plain
+    Python objects are looked into as modules are. A variable that is put into one of the objects
+    after `restore` has its value when it is used next, not at once. `save_counter` is int32.
     """
 
     __slots__ = ("__core", "__is_counted", "__root")
