@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 from pathlib import Path
@@ -277,3 +278,24 @@ def test_the_file_that_lists_checkpoints_may_have_quoted_and_whole_paths(tmp_pat
     assert tf.train.latest_checkpoint(tmp_path) == f"{tmp_path}/모델-1"
     note.write_text("")
     assert tf.train.latest_checkpoint(tmp_path) is None
+
+
+def test_damage_changes_nothing(tmp_path):
+    module = tf.Module()
+    module.w, module.layers = tf.Variable([0.0, 0.0]), [tf.Variable(0)]
+    checkpoint = tf.train.Checkpoint(m=module)
+    for key in (f"save_counter{VALUE}", f"m/w{VALUE}"):
+        shutil.copytree(FOLDER / "run", tmp_path / "run", dirs_exist_ok=True)
+        path, data = str(tmp_path / "run" / "ckpt-3"), tmp_path / "run/ckpt-3.data-00000-of-00001"
+        flip(data, data.read_bytes().index(value(path, key).tobytes()))
+        with pytest.raises(tf.errors.DataLossError, match=f"{key}: corrupt: its checksum is 0x"):
+            checkpoint.restore(path)
+        assert (module.w.numpy().tolist(), checkpoint.save_counter.numpy()) == ([0.0, 0.0], 0)
+
+
+def test_of_two_kinds_with_one_prefix_the_later_is_read(tmp_path):
+    path = copy_of("types", tmp_path)
+    tf.train.Checkpoint(int32=tf.Variable(5)).write(path)
+    for time_ns, number in ((1, 5), (2**62, -7)):
+        os.utime(f"{path}.index", ns=(time_ns, time_ns))
+        assert tf.train.load_variable(path, f"int32{VALUE}") == number

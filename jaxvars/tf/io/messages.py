@@ -69,17 +69,15 @@ _FIELDS = {
     ],
     "ObjectReference": [("node_id", 1, "int32", ""), ("local_name", 2, "string", "")],
     "SerializedTensor": [
-        ("name", 1, "string", ""), ("full_name", 2, "string", ""),
-        ("checkpoint_key", 3, "string", ""),
+        ("name", 1, "string", ""), ("full_name", 2, "string", ""), ("key", 3, "string", ""),
     ],
     "SlotVariableReference": [
-        ("original_variable_node_id", 1, "int32", ""), ("slot_name", 2, "string", ""),
-        ("slot_variable_node_id", 3, "int32", ""),
+        ("variable_id", 1, "int32", ""), ("slot_name", 2, "string", ""), ("id", 3, "int32", ""),
     ],
     "TrackableObject": [
         ("children", 1, "ObjectReference", "repeated"),
         ("attributes", 2, "SerializedTensor", "repeated"),
-        ("slot_variables", 3, "SlotVariableReference", "repeated"),
+        ("slots", 3, "SlotVariableReference", "repeated"),
     ],
     "TrackableObjectGraph": [("nodes", 1, "TrackableObject", "repeated")],
 }  # fmt: skip

@@ -1,12 +1,11 @@
 """Checkpoints that TensorFlow wrote: an index of the values, and files with their bytes.
 
-The index `<prefix>.index` is a sorted table, in the form of LevelDB's: blocks of keys and values,
-and at its end where the blocks are. A value says where a tensor's bytes are in the files
-`<prefix>.data-00000-of-00001`, and what their checksum is. The key "" has the number of the files.
+The index is a sorted table, in the form of LevelDB's: blocks of keys and values, and at its end
+where the blocks are. A value says where a tensor's bytes are, and what their checksum is.
 
 Rules this file keeps:
-- the index and each tensor are compared with their checksums, and sizes with shapes and files
-  before memory is taken; what cannot be read is refused with the tensor's name;
+- the index and each tensor are compared with their checksums, and sizes with shapes and files;
+  what cannot be read is refused with the tensor's name;
 - variables are matched by the graph of objects that is in the checkpoint; in one of
   `tf.compat.v1.train.Saver`, which has none, by their names.
 
@@ -37,13 +36,10 @@ from jaxvars.typing import Array
 INDEX = ".index"
 _MAGIC = 0xDB4775248B80FB57
 _NOT_READ = "a type that jaxvars has not"
+_VALUE = "VARIABLE_VALUE"
 _CONFIG = "/.ATTRIBUTES/OBJECT_CONFIG_JSON"
-_OLD_SLOTS = {
-    "m": "momentum", "v": "velocity", "vhat": "velocity_hat", "momentum": "momentum",
-    "accumulator": "accumulator", "linear": "linear", "rms": "velocity", "mg": "average_gradient",
-    "accum_grad": "accumulated_grad", "accum_var": "accumulated_delta_var",
-}  # fmt: skip
-"""What the slots of Keras 2 are called in Keras 3."""
+_OLD_SLOTS = {"m": "momentum", "v": "velocity", "vhat": "velocity_hat"}
+"""What slots are called in Keras 3, of those whose name differs in Keras 2."""
 
 
 @final
@@ -95,6 +91,8 @@ class Bundle(Stored):
         array = self.tensor(path)
         if entry.dtype == "string":
             return read_checked(lambda: _decode(array))
+        if path in self._counters and array >= 2**31:
+            raise DamageError(f"it is {array}, which is too large for jaxvars: counters are int32")
         return array.astype(np.int32) if path in self._counters else array
 
     def _array(self, name: str, entry: Entry) -> np.ndarray:
@@ -133,7 +131,9 @@ class Bundle(Stored):
         start = b"\0" + name.encode().replace(b"\0", b"\0\xff") + b"\0\1"
         parts = [x for key, x in sorted(self._found.items()) if key.startswith(start)]
         shape = tuple(dim.size for dim in found.shape.dim)
-        whole, left = np.empty(shape, as_dtype(found.dtype).as_numpy_dtype), math.prod(shape)
+        if sum(math.prod(dim.size for dim in x.shape.dim) for x in parts) != math.prod(shape):
+            raise ValueError("its parts are not all of it")
+        whole = np.empty(shape, as_dtype(found.dtype).as_numpy_dtype)
         for extents, part in zip(sorted(map(_extents, found.slices)), parts, strict=True):
             sizes = [size if n < 0 else n for (_, n), size in zip(extents, shape, strict=True)]
             place = tuple(slice(at, at + n) for (at, _), n in zip(extents, sizes, strict=True))
@@ -141,9 +141,6 @@ class Bundle(Stored):
             if not values.shape == whole[place].shape == tuple(sizes):
                 raise ValueError(f"a part of it has the shape {values.shape}, not {tuple(sizes)}")
             whole[place] = values
-            left -= values.size
-        if left:
-            raise ValueError("its parts are not all of it")
         return whole
 
     # ------------------------------------------------------------ objects
@@ -152,20 +149,18 @@ class Bundle(Stored):
         if GRAPH not in self.entries:
             return Graph([{}], dict(enumerate(self.entries, 1)), [], kind="names")
         nodes = parse("TrackableObjectGraph", self.tensor(GRAPH).item()).nodes
-        values = [
-            {a.name: (a.checkpoint_key, a.full_name) for a in node.attributes} for node in nodes
-        ]
-        names = {i: x["VARIABLE_VALUE"] for i, x in enumerate(values) if "VARIABLE_VALUE" in x}
         edges = [{c.local_name: c.node_id for c in node.children} for node in nodes]
+        values = {i: a for i, x in enumerate(nodes) for a in x.attributes if a.name == _VALUE}
+        full_names = {i: str(a.full_name) for i, a in values.items()}
         slots: dict[int, Slot] = {}
         for i, node in enumerate(nodes):
-            slots |= _list_slots(i, edges, {n: full for n, (_, full) in names.items()})
-            if node.slot_variables and "iter" in edges[i]:  # Keras 2; else of tf.compat.v1.train
+            slots |= _list_slots(i, edges, full_names)
+            if node.slots and "iter" in edges[i]:  # Keras 2; those of tf.compat.v1.train differ
                 edges[i]["_iterations"] = edges[i]["iter"]
-                for x in node.slot_variables:
-                    kind = _OLD_SLOTS.get(str(x.slot_name), "")
-                    slots[x.slot_variable_node_id] = (i, x.original_variable_node_id, kind)
-        return Graph(edges, {i: key for i, (key, _) in names.items()}, [], slots, "keys")
+                for x in node.slots:
+                    kind = _OLD_SLOTS.get(x.slot_name, str(x.slot_name))
+                    slots[x.id] = (i, x.variable_id, kind)
+        return Graph(edges, {i: str(a.key) for i, a in values.items()}, [], slots, "keys")
 
     def prepare(self, graph: Graph) -> None:
         """Leave out what is no value of an object, and have counters in the types of jaxvars."""
@@ -174,15 +169,11 @@ class Bundle(Stored):
         for edges in graph.edges:
             is_optimizer = "_iterations" in edges and ("_variables" in edges or "iter" in edges)
             name = "_iterations" if is_optimizer else "save_counter"
-            if is_optimizer or edges is graph.edges[0]:
-                self._narrow(graph.names.get(edges.get(name, -1), ""))
-
-    def _narrow(self, key: str) -> None:
-        """Have a counter as int32, unless it is larger."""
-        entry = self.entries.get(key)
-        if entry and (entry.dtype, entry.shape) == ("int64", ()) and self.tensor(key) < 2**31:
-            self._counters.add(key)
-            self.entries[key] = Entry((), "int32", (), "int32", "")
+            key = graph.names.get(edges.get(name, -1), "")
+            counts = key in self.entries and (is_optimizer or edges is graph.edges[0])
+            if counts and self.entries[key] == Entry((), "int64", (), "int64", ""):
+                self._counters.add(key)
+                self.entries[key] = Entry((), "int32", (), "int32", "")
 
 
 def _entry_of(found: Any) -> Entry:

@@ -46,13 +46,6 @@ UNTOLD = ""
 ROOT = "."
 """The name of a variable that is the root itself."""
 
-_OTHER_SLOTS = {
-    "momentum": ["slots/momentum"], "velocity": ["slots/velocity", "0/nu"],
-    "average_gradient": ["0/mu"], "accumulator": ["0/sum_of_squares"],
-    "accumulated_grad": ["0/e_g"], "accumulated_delta_var": ["0/e_x"],
-}  # fmt: skip
-"""What Keras's slots are called in optimizers that are made of optax's parts."""
-
 _HOLD_NONE = (Function, CoreFunction, BoundFunction, ConcreteFunction, name_scope)
 
 
@@ -276,10 +269,9 @@ def match_graphs(graph: Graph, saved: Graph) -> dict[int, int]:
     slots = {slot: number for number, slot in graph.slots.items() if slot[1] != UNTOLD}
     for its, (optimizer, v, name) in saved.slots.items():
         who = v if isinstance(v, str) else found.get(v, -1)
-        for kind in (name, *_OTHER_SLOTS.get(name, ())):
-            own = slots.get((found.get(optimizer, -1), who, kind))
-            if own is not None and its not in found:
-                found[its] = own
+        own = slots.get((found.get(optimizer, -1), who, name))
+        if own is not None:
+            found[its] = own
     return found
 
 

@@ -96,9 +96,10 @@ class Wait(Proxy):
                     f"Received incompatible tensor with shape {entry.shape} when attempting to "
                     f"restore variable with shape {tuple(cell.aval.shape)} and name {cell.name}:0."
                 )
+            key = self._saved.key_of(name)
             raise refused(
-                f"tensor_name = {self.key_of(name)}; expected dtype {cell.aval.dtype} does not "
-                f"equal original dtype {entry.dtype} [Op:RestoreV2]"
+                f"tensor_name = {key}; expected dtype {cell.aval.dtype} does not equal "
+                f"original dtype {entry.dtype} [Op:RestoreV2]"
             )
 
     def _supersede(self, path: str) -> None:
@@ -136,10 +137,6 @@ class Wait(Proxy):
     def matched(self) -> dict[int, int]:
         """Return which saved object is which of `graph()`."""
         return graphs.match_graphs(self.graph(), self._saved)
-
-    def key_of(self, name: str) -> str:
-        """Return TensorFlow's key of a value."""
-        return self._saved.key_of(name)
 
     def owner_of(self, name: str) -> int | None:
         """Return which object of `graph()` a value belongs to; None if there is none."""
@@ -221,7 +218,7 @@ class Status:
         restore = wait.restore
         self._refuse_misfits(restore)
         for name in sorted(restore.waiting):
-            key = wait.key_of(name)
+            key = wait._saved.key_of(name)
             place = f"(root).{key.removesuffix(graphs.SUFFIX).replace('/', '.')}"
             if wait.owner_of(name) is not None:
                 raise AssertionError(

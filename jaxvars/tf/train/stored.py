@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ SAVED_FILE = "saved_model.jaxvars"
 SAVED_TREE = "_SAVED_OBJECT_GRAPH"
 """Its value that says which object has what."""
 
+_FACT = re.compile(r'^(\w+): "?(.*?)"?$', re.MULTILINE)
 NOTES = {GRAPH, SAVED_TREE}
 """Values that are not a variable's."""
 
@@ -223,35 +225,23 @@ def saved_in(folder: Any) -> list[Saved]:
             stored = _sound(place)
             if stored is not None and WRITTEN not in stored.about:
                 found.append((stored.time_ns, path_in(folder, place), _record_of(place)))
-    found += _saved_by_tensorflow(folder)
+    found += _last_of_tensorflow(folder)
     rows = sorted(found, key=lambda row: row[:2])
     return [Saved(r.time if r else time_ns / 1e9, path, r) for time_ns, path, r in rows]
 
 
-def _saved_by_tensorflow(folder: str) -> list[tuple[int, str, Record | None]]:
-    """Return the checkpoints of a folder that its file `checkpoint` lists, the latest last."""
+def _last_of_tensorflow(folder: str) -> list[tuple[int, str, Record | None]]:
+    """Return the checkpoint that a folder's file `checkpoint` says is the latest."""
     note = Path(folder) / "checkpoint"
-    if not note.is_file():
-        return []
-    lines = [line.partition(": ") for line in note.read_text("utf-8").splitlines()]
-    times = [float(word) for name, _, word in lines if name == "all_model_checkpoint_timestamps"]
-    paths = [_unquote(word) for name, _, word in lines if name == "all_model_checkpoint_paths"]
-    last = [_unquote(word) for name, _, word in lines if name == "model_checkpoint_path"]
-    known = dict(zip(paths, times, strict=False))
-    found: list[tuple[int, str, Record | None]] = []
-    for path in [*(path for path in paths if path not in last), *last]:
-        whole = os.path.join(folder, path)  # noqa: PTH118 - "./x" stays so
-        if not Path(f"{whole}{INDEX}").is_file():  # the folder was moved
-            whole = path_in(folder, path)
-        if (index := Path(f"{whole}{INDEX}")).is_file():
-            time_ns = int(known.get(path, 0) * 1e9) or index.stat().st_mtime_ns
-            found.append((max(time_ns, *(row[0] + 1 for row in found[-1:]), 0), whole, None))
-    return found
-
-
-def _unquote(word: str) -> str:
-    """Return a string as protobuf writes it, its other bytes as octal numbers."""
-    return word[1:-1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8")
+    words = dict(_FACT.findall(note.read_text("utf-8"))) if note.is_file() else {}
+    word = words.get("model_checkpoint_path", "").encode()  # protobuf writes bytes as octal numbers
+    path = word.decode("unicode_escape").encode("latin-1").decode("utf-8")
+    # If it is not where it was, the folder was moved; "./x" stays so.
+    for place in (os.path.join(folder, path), path_in(folder, path)):  # noqa: PTH118
+        if (index := Path(f"{place}{INDEX}")).is_file():
+            seconds = float(words.get("all_model_checkpoint_timestamps", 0))  # the last of them
+            return [(int(seconds * 1e9) or index.stat().st_mtime_ns, place, None)]
+    return []
 
 
 def path_in(folder: str, place: str | Path) -> str:
