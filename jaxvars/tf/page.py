@@ -105,11 +105,15 @@ def _line_of_operation(full: str) -> str:
 
 
 def _line(full: str, value: Any) -> str:
-    text = inspect.getdoc(value) if callable(value) else ""
-    found = _DIFFERS.search(text or "")
-    first = (text or "").split("\n\n")[0]
+    first = ((inspect.getdoc(value) if callable(value) else "") or "").split("\n\n")[0]
     line = ": ".join(filter(None, [f"- `tf.{full}{_signature(value)}`", " ".join(first.split())]))
-    return f"{line} *Differs: {' '.join(found.group(1).split())}*" if found else line
+    return f"{line} *Differs: {found}*" if (found := differs(value)) else line
+
+
+def differs(value: Any) -> str:
+    """Return how a function or class differs from TensorFlow's; nothing where it does not."""
+    found = _DIFFERS.search((inspect.getdoc(value) if callable(value) else "") or "")
+    return " ".join(found.group(1).split()) if found else ""
 
 
 def _signature(value: Any) -> str:

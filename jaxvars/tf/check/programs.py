@@ -1,0 +1,158 @@
+"""Programs and notebooks: reading them, changing their imports, running them.
+
+Rules this file keeps:
+- only imports are changed, all else stays byte for byte; a notebook whose JSON could not be written
+  as it was is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jaxvars
+from jaxvars.tf.check.names import path_of
+
+_LINE_MAGIC = re.compile(rb"(?m)^([ \t]*)(?:[%!][^\s(].*|\?.*|[\w.%]+\?\??[ \t]*)$")
+_ASSIGNED_MAGIC = re.compile(rb"(?m)^([ \t]*[\w., ]+= *)(?:%\w|!).*$")
+_CELL_MAGIC = re.compile(rb"\s*%%(\w+).*")
+_OF_PYTHON = {b"time", b"timeit", b"capture", b"prun"}  # magics whose cell is Python
+
+
+class Part(NamedTuple):
+    """A program, or a cell of a notebook: as it is, and as Python without magics."""
+
+    label: str
+    source: bytes
+    plain: bytes
+    tree: ast.Module
+
+
+def read(path: Path) -> list[Part]:
+    """Return the parts of a file; raise ValueError if it is not Python, with the line."""
+    data = path.read_bytes()
+    if path.suffix != ".ipynb":
+        source = data.removeprefix(codecs.BOM_UTF8)
+        return [_part("", source, source)]
+    cells = [(i, "".join(x["source"]).encode()) for i, x in _code_cells(json.loads(data))]
+    return [_part(f"cell {i}, line ", source, _without_magics(source)) for i, source in cells]
+
+
+def _code_cells(notebook: Any) -> list[tuple[int, Any]]:
+    if not isinstance(notebook, dict) or "cells" not in notebook:
+        raise ValueError("it is not a notebook of format 4")
+    return [(i, x) for i, x in enumerate(notebook["cells"], 1) if x["cell_type"] == "code"]
+
+
+def _part(label: str, source: bytes, plain: bytes) -> Part:
+    flags = ast.PyCF_ONLY_AST | (ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if label else 0)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of strings like "\d"
+            return Part(label, source, plain, compile(plain, "<program>", "exec", flags))
+    except SyntaxError as error:
+        place = f"{label or 'line '}{error.lineno}"
+        raise ValueError(f"it is not Python 3: {place}: {error.msg}") from None
+
+
+def _without_magics(source: bytes) -> bytes:
+    """Return a cell as Python, with as many lines."""
+    if found := _CELL_MAGIC.match(source):
+        rest = source[found.end() :]
+        keep = found[1] in _OF_PYTHON
+        return b"\n" * found[0].count(b"\n") + (rest if keep else b"\n" * rest.count(b"\n"))
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return _LINE_MAGIC.sub(rb"\1pass", _ASSIGNED_MAGIC.sub(rb"\1None", source))
+    return source
+
+
+def rewrite(tree: ast.Module, source: bytes, is_there: Callable[[str], bool]) -> tuple[bytes, int]:
+    """Return a program with jaxvars.tf in the place of TensorFlow, and how many imports changed."""
+    lines = [0, *itertools.accumulate(map(len, source.splitlines(keepends=True)))]
+    found: list[tuple[Any, str, bool]] = []  # a bare one is `import tensorflow.keras`
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(x, x.name, x.asname is None) for x in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.append((node, node.module or "", False))
+    paths = [path_of(name, ["tensorflow"]) for _, name, _ in found]
+    changed = [
+        x for x, path in zip(found, paths, strict=True) if path is not None and is_there(path)
+    ]
+    for x, name, is_bare in sorted(changed, key=lambda x: (x[0].lineno, x[0].col_offset))[::-1]:
+        old = re.escape(name.encode()) if is_bare else b"tensorflow"
+        form = re.compile(rb"(?:from[\s\\]+)?(" + old + rb")\b")
+        match = form.match(source, lines[x.lineno - 1] + x.col_offset)
+        if match is None:
+            raise ValueError(f"the import in line {x.lineno} is written in an unusual way")
+        new = b"jaxvars.tf as tensorflow" if is_bare else b"jaxvars.tf"
+        source = source[: match.start(1)] + new + source[match.end(1) :]
+    return source, len(changed)
+
+
+def write(path: Path, is_there: Callable[[str], bool]) -> int:
+    """Change the imports in a file; return how many."""
+    data, parts = path.read_bytes(), read(path)
+    made = [rewrite(part.tree, part.source, is_there) for part in parts]
+    count = sum(n for _, n in made)
+    if path.suffix != ".ipynb":
+        new = data[: len(data) - len(parts[0].source)] + made[0][0]  # a mark of UTF-8 may be first
+    else:
+        notebook, how = json.loads(data), _style_of(data)
+        for (_, cell), (source, n) in zip(_code_cells(notebook), made, strict=True):
+            text = source.decode()
+            if n:
+                is_list = isinstance(cell["source"], list)
+                cell["source"] = re.findall(r"[^\n]*\n|[^\n]+", text) if is_list else text
+        new = how(notebook)
+    if count:
+        path.write_bytes(new)
+    return count
+
+
+def _style_of(data: bytes) -> Callable[[Any], bytes]:
+    """Return what writes JSON as it was written; raise ValueError if it is not known."""
+    for indent, ascii_only, end in itertools.product((1, 2, 4, None, 0), (0, 1), ("\n", "")):
+
+        def how(value: Any, i: Any = indent, a: Any = ascii_only, end: str = end) -> bytes:
+            return (json.dumps(value, indent=i, ensure_ascii=bool(a)) + end).encode()
+
+        if how(json.loads(data)) == data:
+            return how
+    raise ValueError("its JSON could not be written as it was: open and save it in Jupyter first")
+
+
+def run(path: Path, parts: list[Part], is_there: Callable[[str], bool]) -> str:
+    """Run a program with its imports changed; return where it failed and why, "" if it did not."""
+    sources = [rewrite(part.tree, part.plain, is_there)[0] for part in parts]
+    lines = zip(parts, sources, strict=True)
+    places = [f"{x.label or 'line '}{i + 1}" for x, s in lines for i in range(s.count(b"\n") + 1)]
+    homes = [path.parent.resolve(), Path(jaxvars.__file__).parents[1], os.environ.get("PYTHONPATH")]
+    settings = {"PYTHONPATH": os.pathsep.join(str(x) for x in homes if x), "MPLBACKEND": "Agg"}
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "program.py"
+        program.write_bytes(b"\n".join(sources))
+        done = subprocess.run(
+            [sys.executable, str(program)], cwd=path.parent, env=os.environ | settings,
+            stdin=subprocess.DEVNULL, capture_output=True, check=False,
+        )  # fmt: skip
+    said = done.stderr.decode(errors="replace")
+    if not done.returncode:
+        return ""
+    found = re.findall(rf'File "{re.escape(str(program))}", line (\d+)', said)
+    place = places[int(found[-1]) - 1] if found else f"exit status {done.returncode}"
+    after = said[said.rfind('  File "') :] if found else said
+    message = [line for line in after.splitlines() if line[:1].strip()]
+    return f"{place}: {message[0 if found else -1] if message else 'no message'}"
