@@ -54,22 +54,24 @@ class Names(ast.NodeVisitor):
         self.stars: list[str | None] = []
         self._known: dict[str, str] = {}  # what is imported
         self._bound: set[str] = set()
-        self._aliases: set[ast.AST] = set()
+        self._aliases: set[ast.Name] = set()
         self._hidden: set[str] = set()  # arguments and local variables
         nodes = [node for _, tree in parts for node in ast.walk(tree)]
         for node in nodes:
             self._learn(node)
-        self.stars = [path for x in nodes for path, _, name in imports_of(x) if name == "*"]
-        self._bound = {name for x in nodes for name in _bound_by(x)}
+        imports = [row for node in nodes for row in imports_of(node)]
+        self.stars = [path for path, _, name in imports if name == "*"]
+        self._bound = {name for x in nodes for name in _bound_by(x)} | {row[2] for row in imports}
+        assigned = {x.id for x in self._aliases}
         for label, tree in parts:
-            self._label = label
+            self._label, self._hidden = label, assigned & set(self._list_locals(tree))
             self.visit(tree)
 
     def _learn(self, node: ast.AST) -> None:
         for _, path, name in imports_of(node):
             if path is not None and name != "*":
                 self._known[name] = path
-        if isinstance(node, ast.Assign) and (path := self._find(node.value)):
+        if isinstance(node, ast.Assign) and (path := self._find(node.value)) is not None:
             names = [x for x in node.targets if isinstance(x, ast.Name)]
             self._known |= dict.fromkeys([x.id for x in names], path)
             self._aliases |= set(names)
@@ -81,9 +83,7 @@ class Names(ast.NodeVisitor):
         elif isinstance(node, ast.Import | ast.ImportFrom):
             for path, _, name in imports_of(node):
                 self._use(None if name == "*" else path, node)
-        elif not isinstance(node, ast.Name | ast.Attribute):
-            self.generic_visit(node)
-        elif (path := self._find(node)) is None:
+        elif not isinstance(node, ast.Name | ast.Attribute) or (path := self._find(node)) is None:
             self.generic_visit(node)
         elif isinstance(node.ctx, ast.Load):
             self._use(path, node)
@@ -109,6 +109,7 @@ class Names(ast.NodeVisitor):
             found += [] if node in self._aliases else _bound_by(node)
             if isinstance(node, ast.Global | ast.Nonlocal):
                 declared |= set(node.names)
+            declared |= {name for _, path, name in imports_of(node) if path is not None}
             if not isinstance(node, _SCOPES):
                 waiting += ast.iter_child_nodes(node)
         return (name for name in found if name not in declared)
@@ -120,9 +121,9 @@ class Names(ast.NodeVisitor):
             return None if path is None else f"{path}.{node.attr}".lstrip(".")
         if not isinstance(node, ast.Name) or node.id in self._hidden:
             return None
-        is_free = any(x is not None for x in self.stars) and not hasattr(builtins, node.id)
-        guess = f"?{node.id}" if is_free and node.id not in self._bound else None
-        return self._known.get(node.id, guess)
+        is_free = not (node.id in self._bound or hasattr(builtins, node.id) or node.id[:2] == "__")
+        has_star = any(x is not None for x in self.stars)
+        return self._known.get(node.id, f"?{node.id}" if is_free and has_star else None)
 
     def _use(self, path: str | None, node: Any) -> None:
         if path:

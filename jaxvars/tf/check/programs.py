@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import codecs
+import functools
 import itertools
 import json
 import os
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 import jaxvars
 from jaxvars.tf.check.names import path_of
 
-_LINE_MAGIC = re.compile(rb"(?m)^([ \t]*)(?:[%!][^\s(].*|\?.*|[\w.%]+\?\??[ \t]*)$")
+_LINE_MAGIC = re.compile(rb"(?m)^([ \t]*)(?:[%!][^\s(](?:\\\n|.)*|\?.*|[\w.%]+\?\??[ \t]*)$")
 _ASSIGNED_MAGIC = re.compile(rb"(?m)^([ \t]*[\w., ]+= *)(?:%\w|!).*$")
 _CELL_MAGIC = re.compile(rb"\s*%%(\w+).*")
 _OF_PYTHON = {b"time", b"timeit", b"capture", b"prun"}  # magics whose cell is Python
@@ -42,11 +43,12 @@ class Part(NamedTuple):
 def read(path: Path) -> list[Part]:
     """Return the parts of a file; raise ValueError if it is not Python, with the line."""
     data = path.read_bytes()
-    if path.suffix != ".ipynb":
-        source = data.removeprefix(codecs.BOM_UTF8)
-        return [_part("", source, source)]
-    cells = [(i, "".join(x["source"]).encode()) for i, x in _code_cells(json.loads(data))]
-    return [_part(f"cell {i}, line ", source, _without_magics(source)) for i, source in cells]
+    with warnings.catch_warnings(action="ignore"):  # of strings like "\d"
+        if path.suffix != ".ipynb":
+            source = data.removeprefix(codecs.BOM_UTF8)
+            return [_part("", source, source)]
+        cells = [(i, "".join(x["source"]).encode()) for i, x in _code_cells(json.loads(data))]
+        return [_part(f"cell {i}, line ", source, _without_magics(source)) for i, source in cells]
 
 
 def _code_cells(notebook: Any) -> list[tuple[int, Any]]:
@@ -58,8 +60,7 @@ def _code_cells(notebook: Any) -> list[tuple[int, Any]]:
 def _part(label: str, source: bytes, plain: bytes) -> Part:
     flags = ast.PyCF_ONLY_AST | (ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if label else 0)
     try:
-        with warnings.catch_warnings(action="ignore"):  # of strings like "\d"
-            return Part(label, source, plain, compile(plain, "<program>", "exec", flags))
+        return Part(label, source, plain, compile(plain, "<program>", "exec", flags))
     except SyntaxError as error:
         place = f"{label or 'line '}{error.lineno}"
         raise ValueError(f"it is not Python 3: {place}: {error.msg}") from None
@@ -68,13 +69,14 @@ def _part(label: str, source: bytes, plain: bytes) -> Part:
 def _without_magics(source: bytes) -> bytes:
     """Return a cell as Python, with as many lines."""
     if found := _CELL_MAGIC.match(source):
-        rest = source[found.end() :]
+        rest, above = source[found.end() :], b"\n" * found[0].count(b"\n")
         keep = found[1] in _OF_PYTHON
-        return b"\n" * found[0].count(b"\n") + (rest if keep else b"\n" * rest.count(b"\n"))
+        return above + (_without_magics(rest) if keep else b"\n" * rest.count(b"\n"))
     try:
         ast.parse(source)
     except SyntaxError:
-        return _LINE_MAGIC.sub(rb"\1pass", _ASSIGNED_MAGIC.sub(rb"\1None", source))
+        source = _ASSIGNED_MAGIC.sub(rb"\1None", source)
+        return _LINE_MAGIC.sub(lambda x: x[1] + b"pass" + b"\n" * x[0].count(b"\n"), source)
     return source
 
 
@@ -112,9 +114,8 @@ def write(path: Path, is_there: Callable[[str], bool]) -> int:
     else:
         notebook, how = json.loads(data), _style_of(data)
         for (_, cell), (source, n) in zip(_code_cells(notebook), made, strict=True):
-            text = source.decode()
             if n:
-                is_list = isinstance(cell["source"], list)
+                is_list, text = isinstance(cell["source"], list), source.decode()
                 cell["source"] = re.findall(r"[^\n]*\n|[^\n]+", text) if is_list else text
         new = how(notebook)
     if count:
@@ -124,13 +125,11 @@ def write(path: Path, is_there: Callable[[str], bool]) -> int:
 
 def _style_of(data: bytes) -> Callable[[Any], bytes]:
     """Return what writes JSON as it was written; raise ValueError if it is not known."""
-    for indent, ascii_only, end in itertools.product((1, 2, 4, None, 0), (0, 1), ("\n", "")):
-
-        def how(value: Any, i: Any = indent, a: Any = ascii_only, end: str = end) -> bytes:
-            return (json.dumps(value, indent=i, ensure_ascii=bool(a)) + end).encode()
-
-        if how(json.loads(data)) == data:
-            return how
+    value = json.loads(data)
+    for indent, is_ascii, end in itertools.product((1, 2, 4, None, 0), (False, True), ("\n", "")):
+        write = functools.partial(json.dumps, indent=indent, ensure_ascii=is_ascii)
+        if (write(value) + end).encode() == data:
+            return lambda value, write=write, end=end: (write(value) + end).encode()
     raise ValueError("its JSON could not be written as it was: open and save it in Jupyter first")
 
 
