@@ -58,6 +58,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tf.data", "tf.lookup", "tf.experimental"),
     ("tf",),
     ("tf.page",),
+    ("tf.check",),
     ("__init__", "tf.__main__"),
     ("demo",),  # a user's program: it imports the public face
     ("__main__",),

@@ -56,7 +56,7 @@ def _check(path: Path, given: Any, known: dict[str, str]) -> bool:
         get_console().print(table)
         known |= {name: what for name, _, what in rows}
         if given.rewrite:
-            _say(f"{path}: {programs.write(path, is_there)} imports changed")
+            _say(f"{path}: imports changed: {programs.write(path, is_there)}")
         failed = programs.run(path, parts, is_there) if given.run else ""
     except (OSError, ValueError) as error:
         failed = str(error)
@@ -93,8 +93,8 @@ def look_up(path: str) -> tuple[str, str]:
 
     >>> look_up("nn.relu"), look_up("float32.max")
     (('nn.relu', 'there'), ('float32', 'there'))
-    >>> look_up("nn.relo")[1]
-    "not there: Did you mean 'relu'?"
+    >>> look_up("set_random_seed")[1]
+    'not there: use tf.random.set_seed.'
     """
     parts, value = path.split("."), tf
     if parts[:2] == ["compat", "v1"] and parts[2:]:

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jaxvars
 from jaxvars.tf.check.names import path_of
 
 _LINE_MAGIC = re.compile(rb"(?m)^([ \t]*)(?:[%!][^\s(](?:\\\n|.)*|\?.*|[\w.%]+\?\??[ \t]*)$")
@@ -83,22 +82,21 @@ def _without_magics(source: bytes) -> bytes:
 def rewrite(tree: ast.Module, source: bytes, is_there: Callable[[str], bool]) -> tuple[bytes, int]:
     """Return a program with jaxvars.tf in the place of TensorFlow, and how many imports changed."""
     lines = [0, *itertools.accumulate(map(len, source.splitlines(keepends=True)))]
-    found: list[tuple[Any, str, bool]] = []  # a bare one is `import tensorflow.keras`
+    places: list[tuple[int, int, str, bool]] = []  # a bare one is `import tensorflow.keras`
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [(x, x.name, x.asname is None) for x in node.names]
+            places += [(x.lineno, x.col_offset, x.name, x.asname is None) for x in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.append((node, node.module or "", False))
-    paths = [path_of(name, ["tensorflow"]) for _, name, _ in found]
-    changed = [
-        x for x, path in zip(found, paths, strict=True) if path is not None and is_there(path)
-    ]
-    for x, name, is_bare in sorted(changed, key=lambda x: (x[0].lineno, x[0].col_offset))[::-1]:
+            places.append((node.lineno, node.col_offset, node.module or "", False))
+    paths = {name: path_of(name, ["tensorflow"]) for _, _, name, _ in places}
+    known = {name for name, path in paths.items() if path is not None and is_there(path)}
+    changed = sorted(place for place in places if place[2] in known)
+    for line, column, name, is_bare in reversed(changed):
         old = re.escape(name.encode()) if is_bare else b"tensorflow"
         form = re.compile(rb"(?:from[\s\\]+)?(" + old + rb")\b")
-        match = form.match(source, lines[x.lineno - 1] + x.col_offset)
+        match = form.match(source, lines[line - 1] + column)
         if match is None:
-            raise ValueError(f"the import in line {x.lineno} is written in an unusual way")
+            raise ValueError(f"the import in line {line} is written in an unusual way")
         new = b"jaxvars.tf as tensorflow" if is_bare else b"jaxvars.tf"
         source = source[: match.start(1)] + new + source[match.end(1) :]
     return source, len(changed)
@@ -138,7 +136,7 @@ def run(path: Path, parts: list[Part], is_there: Callable[[str], bool]) -> str:
     sources = [rewrite(part.tree, part.plain, is_there)[0] for part in parts]
     lines = zip(parts, sources, strict=True)
     places = [f"{x.label or 'line '}{i + 1}" for x, s in lines for i in range(s.count(b"\n") + 1)]
-    homes = [path.parent.resolve(), Path(jaxvars.__file__).parents[1], os.environ.get("PYTHONPATH")]
+    homes = [path.parent.resolve(), Path(__file__).parents[3], os.environ.get("PYTHONPATH")]
     settings = {"PYTHONPATH": os.pathsep.join(str(x) for x in homes if x), "MPLBACKEND": "Agg"}
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "program.py"
