@@ -47,7 +47,7 @@ def list_values(tf, prefix):
     return {
         key: [types[key].name, shape, str(reader.get_tensor(key).tolist())]
         for key, shape in sorted(shapes.items())
-        if key != "_CHECKPOINTABLE_OBJECT_GRAPH"
+        if key != "_CHECKPOINTABLE_OBJECT_GRAPH" and types[key].name != "variant"
     }
 
 
@@ -57,6 +57,8 @@ def write_types(tf):
     large = tf.Variable(tf.reshape(tf.range(120.0), [20, 6]))
     checkpoint = tf.train.Checkpoint(**made, empty=empty, large=large, nest=[{"x": made["int32"]}])
     checkpoint.write(str(FOLDER / "types"))
+    iterator = iter(tf.data.Dataset.range(5))
+    tf.train.Checkpoint(it=iterator, v=made["int32"]).write(str(FOLDER / "iterator"))
     policy = tf.train.experimental.MaxShardSizePolicy(max_shard_size=200)  # parts of `large`
     options = tf.train.CheckpointOptions(experimental_sharding_callback=policy)
     parts = tf.train.Checkpoint(large=large, small=made["float32"])

@@ -35,7 +35,7 @@ from jaxvars.typing import Array
 
 INDEX = ".index"
 _MAGIC = 0xDB4775248B80FB57
-_NOT_READ = "a type that jaxvars has not"
+NOT_READ = "a type that jaxvars has not"
 _VALUE = "VARIABLE_VALUE"
 _CONFIG = "/.ATTRIBUTES/OBJECT_CONFIG_JSON"
 _OLD_SLOTS = {"m": "momentum", "v": "velocity", "vhat": "velocity_hat"}
@@ -86,7 +86,7 @@ class Bundle(Stored):
     def value(self, path: str) -> Array:
         """Return a value as variables have it; raise DamageError if it is another."""
         entry = self.entries[path]
-        if entry.dtype == _NOT_READ:  # it will be left, as no variable has this type
+        if entry.dtype == NOT_READ:  # it will be left, as no variable has this type
             return np.empty(0)
         array = self.tensor(path)
         if entry.dtype == "string":
@@ -96,8 +96,8 @@ class Bundle(Stored):
         return array.astype(np.int32) if path in self._counters else array
 
     def _array(self, name: str, entry: Entry) -> np.ndarray:
-        if entry.dtype == _NOT_READ:
-            raise ValueError(f"it has {_NOT_READ}")
+        if entry.dtype == NOT_READ:
+            raise ValueError(f"it has {NOT_READ}")
         found = self._found[name.encode()]
         return self._join(name, found) if found.slices else self._read(found)
 
@@ -181,7 +181,7 @@ def _entry_of(found: Any) -> Entry:
     try:
         name = as_dtype(found.dtype).name
     except TypeError:
-        name = _NOT_READ
+        name = NOT_READ
     return Entry(shape, name, shape, name, "")
 
 

@@ -18,7 +18,7 @@ from jaxvars.tf.errors import DataLossError, NotFoundError
 from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype, int64, string
 from jaxvars.tf.train import graph as graphs
-from jaxvars.tf.train.bundle import Bundle
+from jaxvars.tf.train.bundle import NOT_READ, Bundle
 from jaxvars.tf.train.graph import Graph, key_of
 from jaxvars.tf.train.stored import file_of, latest_checkpoint, open_checkpoint, saved_graph
 from jaxvars.tf.variables.variable import face_of
@@ -43,8 +43,9 @@ class CheckpointReader:
         return {key: list(entries[name].shape) for key, name in self._names.items()}
 
     def get_variable_to_dtype_map(self) -> dict[str, DType]:
-        """Return the types by key."""
-        return {key: self._dtype(name) for key, name in self._names.items()}
+        """Return the types by key, but for those that jaxvars has not, as of an iterator."""
+        entries, names = self._stored.entries, self._names.items()
+        return {k: self._dtype(name) for k, name in names if entries[name].dtype != NOT_READ}
 
     def _dtype(self, name: str) -> DType:
         dtype = self._stored.entries[name].dtype
