@@ -226,6 +226,25 @@ def test_a_keras_model_and_its_optimizer():
     assert found == wanted
 
 
+def test_the_optimizer_of_a_compiled_model():
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(
+        [layers.Input((3,)), layers.Dense(4, "relu"), layers.Dropout(0.5), layers.Dense(2)]
+    )
+    optimizer = tf.keras.optimizers.Adam(0.5)
+    model.compile(optimizer, "mse")
+    optimizer.build(model.trainable_variables)
+    path = str(FOLDER / "keras-1")
+    checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+    status = checkpoint.restore(path).expect_partial()
+    assert (optimizer.iterations.numpy(), optimizer.learning_rate.numpy()) == (1, 0.25)
+    for number in range(2, 10):
+        saved = value("keras-1", f"optimizer/_variables/{number}{VALUE}").tolist()
+        assert saved in [v.numpy().tolist() for v in optimizer.variables]
+    with pytest.raises(AssertionError, match="not bound to checkpointed values"):
+        status.assert_consumed()  # TensorFlow saves no seed, and Keras's loss
+
+
 def trained(optimizer):
     """Return where a variable is after two steps of Keras 2, the first in the checkpoint."""
     w = tf.Variable([1.0, 2.0], name="w")

@@ -262,6 +262,8 @@ def match_graphs(graph: Graph, saved: Graph) -> dict[int, int]:
         its, mine = waiting.popleft()
         for name, child in saved.edges[its].items():
             own = graph.edges[mine].get(name)
+            if saved.kind == "keys" and own is not None:  # Keras holds an optimizer of jaxvars so
+                own = graph.edges[own].get("wrapped", own)
             is_slot = child in saved.slots or own in graph.slots
             if own is not None and child not in found and not is_slot:
                 found[child] = own
