@@ -62,6 +62,18 @@ def walk_known(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
                 raise InteropError(_refusal(found, library, path))
 
 
+def refuse_flax(name: str, value: object) -> None:
+    """Refuse a module of flax's that is set as an attribute of ours.
+
+    Raises:
+        InteropError: with the line that adapts it.
+    """
+    for base, library in _bases().items():
+        flax = library not in ("equinox", "Keras") and isinstance(value, base)
+        if flax and _holds_state(value, library):
+            raise InteropError(_refusal(value, library, (name,)))
+
+
 def is_foreign(value: object) -> bool:
     """Return whether a value is a module of another library that is changed in place."""
     kinds = [b for b, library in _bases().items() if library not in ("equinox", "nnx.Variable")]

@@ -31,7 +31,7 @@ from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 import jax.numpy as jnp
 
 from jaxvars.core.cells import name_scope
-from jaxvars.core.foreign import Absent, advised, walk_known
+from jaxvars.core.foreign import Absent, advised, refuse_flax, walk_known
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.traversal import Holder, Path, Pattern, matcher, resolve_proxy, walk
 from jaxvars.core.variable import Variable, restore_variable
@@ -94,12 +94,8 @@ class Module(Holder):
     def __setattr__(self, name: str, value: Any, /) -> None:
         held, new = resolve_proxy(_find_replaced(self, name)), resolve_proxy(value)
         if isinstance(held, Variable) and not isinstance(new, Variable):
-            raise AttributeError(
-                f"{type(self).__name__}.{name} is a Variable, and at {user_line()} it is set to "
-                f"{type(value).__name__}: the module would lose the variable. Assign to it:\n"
-                f"    self.{name}.assign(value)    # not: self.{name} = value\n"
-                f"or, to take it out of the module, delete it first: del self.{name}."
-            )
+            raise AttributeError(describe_lost_variable(self, name, value))
+        refuse_flax(name, value)
         super().__setattr__(name, value)
 
     @property
@@ -196,6 +192,10 @@ class Module(Holder):
         }
         return copy.deepcopy(self, memo)
 
+    def _parts_of(self, kind: type) -> Iterable[object]:
+        """Return what stands for objects of another library's class here."""
+        return ()
+
     @property
     def submodules(self) -> tuple[Module, ...]:
         """All modules inside, each once, without this one."""
@@ -238,6 +238,16 @@ class Module(Holder):
 
     def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
         return _display.treescope_repr(self, path, subtree_renderer)
+
+
+def describe_lost_variable(module: Module, name: str, value: object) -> str:
+    """Return why an attribute that is a Variable cannot be set to something else."""
+    return (
+        f"{type(module).__name__}.{name} is a Variable, and at {user_line()} it is set to "
+        f"{type(value).__name__}: the module would lose the variable. Assign to it:\n"
+        f"    self.{name}.assign(value)    # not: self.{name} = value\n"
+        f"or, to take it out of the module, delete it first: del self.{name}."
+    )
 
 
 def variables_in(root: object) -> Iterator[tuple[Path, Variable]]:
@@ -323,7 +333,12 @@ def select(
 def _match(root: object, named: Mapping[str, Variable], pattern: Selector) -> list[str]:
     """Return the paths that a pattern matches; raise StateError if there is none."""
     if isinstance(pattern, type):
-        inside = {id(v) for _, part in walk(root, pattern) for _, v in variables_in(part)}
+        parts = [
+            part
+            for _, found in walk(root, (pattern, Module))
+            for part in ([found] if isinstance(found, pattern) else found._parts_of(pattern))
+        ]
+        inside = {id(v) for part in parts for _, v in variables_in(part)}
         found = [path for path, v in named.items() if id(v) in inside]
     else:
         fits = matcher(pattern)

@@ -48,7 +48,7 @@ from jaxvars.errors import InteropError
 from jaxvars.interop.files import from_file, to_file
 from jaxvars.interop.linen import LinenModule
 from jaxvars.interop.module import FlaxModule
-from jaxvars.interop.nnx import NnxModule
+from jaxvars.interop.nnx import NnxModule, adopt
 from jaxvars.interop.state import (
     from_bytes,
     from_dict,
@@ -125,7 +125,7 @@ def from_flax(
             "takes nothing more than rngs=. Call other methods by name, model.encode(x)."
         )
     register()
-    return NnxModule(module, rngs)
+    return adopt(module, rngs)
 
 
 def from_pytree(tree: Any) -> Any:

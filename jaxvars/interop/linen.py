@@ -76,7 +76,8 @@ class LinenModule(FlaxModule):
                 f"This {type(module).__name__} is bound to variables already. Take them apart: "
                 "module, variables = bound.unbind(); interop.from_flax(module, variables=variables)"
             )
-        super().__init__(module)
+        super().__init__()
+        self._flax = Kept(module)
         self._method = Kept(method)
         self._forms: Kept | None = None
         self._sources, self.rngs = streams_of(rngs)

@@ -36,7 +36,7 @@ from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import fit
 from jaxvars.typing import Array
 
-_OWN = {"_name", "_flax", "_forms", "_method", "_sources", "_sown"}
+_OWN = {"_name", "_flax", "_forms", "_method", "_sources"}
 
 
 class FlaxModule(Module, ABC):
@@ -45,12 +45,6 @@ class FlaxModule(Module, ABC):
     Its variables are attributes, with flax's own paths. Methods and fields of the flax module
     are reached through it: `model.encode(x)` is `model.call("encode", x)`.
     """
-
-    _flax: Kept
-
-    def __init__(self, flax: Any) -> None:
-        super().__init__()
-        self._flax = Kept(flax)
 
     @property
     def name(self) -> str:
@@ -87,11 +81,11 @@ class FlaxModule(Module, ABC):
         return None
 
     def __getitem__(self, name: str) -> Any:
-        """Return the dict of variables, or the variable, of a name at the top."""
-        found = vars(self).get(name) if name not in _OWN else None
-        if found is None:
-            raise KeyError(f"There is no {name!r} in this model; there are {self._list_tops()}.")
-        return found
+        """Return the variable, or what has variables in it, of a name."""
+        tops = self._tops()
+        if name not in tops:
+            raise KeyError(f"There is no {name!r} in this model; there are {sorted(tops)}.")
+        return tops[name]
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute, and no variables of that name.
@@ -107,19 +101,19 @@ class FlaxModule(Module, ABC):
         except AttributeError:
             raise AttributeError(
                 f"Neither this model nor its {kind.__name__} has an attribute {name!r}; its "
-                f"variables are under {self._list_tops()}."
+                f"variables are under {sorted(self._tops())}."
             ) from None
 
     def __dir__(self) -> Iterable[str]:
-        return sorted({*super().__dir__(), *dir(self._kind())})
+        return sorted({*super().__dir__(), *dir(self._kind()), *self._tops()})
 
     def __rich_repr__(self) -> Iterator[Any]:
         yield self._kind().__name__
-        for name in self._list_tops():
-            yield name, vars(self)[name]
+        yield from sorted(self._tops().items())
 
-    def _list_tops(self) -> list[str]:
-        return sorted(name for name in vars(self) if name not in _OWN)
+    def _tops(self) -> dict[str, Any]:
+        """Return what there is with variables in it, by name."""
+        return {name: value for name, value in vars(self).items() if name not in _OWN}
 
 
 def check_tops(paths: Iterable[Path], *own: str) -> None:
@@ -217,6 +211,13 @@ class Form:
     def holders(self) -> set[Path]:
         """The paths of the variables and generators."""
         return {leaf.holder for leaf in self._leaves if leaf.part != CONSTANT}
+
+    def find(self, root: Tree) -> list[Any]:
+        """Return the variable or generator of each leaf."""
+        return [
+            leaf.value if leaf.part == CONSTANT else find(root, leaf.holder)
+            for leaf in self._leaves
+        ]
 
     def read(self, root: Tree) -> list[Array]:
         """Return the leaves as they are now."""

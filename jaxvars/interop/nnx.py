@@ -3,28 +3,36 @@
 Rules this file keeps:
 - a module is merged for each call, inside whatever is being traced; when a function is compiled
   that happens once, and its calls cost what jaxvars' cost;
+- a module and its parts are one `_Core`: a part is a place in it, and always the same object;
 - Params are trainable, all other state is not; streams of random values are Generators that
   go on where nnx's were, with the same values;
+- what is no state, such as a mode, is part of what a compiled function depends on;
 - what a call sows is not state: it is there until the next call, where the call was made;
 - nothing changes if a call raises.
 """
 
 from __future__ import annotations
 
+import copy
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, final
 
+import jax
+
+from jaxvars.core.cells import ASKED, Cell, is_trainable, set_trainable
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, lifted
-from jaxvars.errors import InteropError
+from jaxvars.core.module import describe_lost_variable
+from jaxvars.core.traversal import Proxy
+from jaxvars.core.variable import Variable
+from jaxvars.errors import InteropError, user_line
 from jaxvars.interop.module import (
     KEY,
     FlaxModule,
     Form,
-    Kept,
     Leaf,
-    check_tops,
+    Tree,
     create,
     find,
     forget,
@@ -35,60 +43,131 @@ from jaxvars.interop.module import (
 from jaxvars.interop.rngs import generator_of, source_of
 from jaxvars.random.generator import Generator
 
+Steps: TypeAlias = tuple[Any, ...]  # names of attributes, and indices in lists
+
 _DEFAULT = "default"
+_MODES = ("train", "eval", "set_attributes", "__setattr__")
 
 
 @final
-class _Sown:
-    """What calls have sown, by frame: values of a program end with it, and are not copied."""
+class _Core:
+    """What a model and its parts share: variables, and the module without them.
 
-    __slots__ = ("__by_frame",)  # a walk passes over a name like this
-
-    def __init__(self) -> None:
-        self.__by_frame: weakref.WeakKeyDictionary[Frame, Any] = weakref.WeakKeyDictionary()
-
-    def put(self, state: Any) -> None:
-        self.__by_frame[LOCAL.frame] = state
-
-    def get(self) -> Any:
-        return self.__by_frame.get(LOCAL.frame, {})
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Sown:
-        return _Sown()
-
-    def __reduce__(self) -> tuple[type[_Sown], tuple[()]]:
-        return _Sown, ()
-
-
-@final
-class NnxModule(FlaxModule):
-    """An nnx module whose state is variables: what `interop.from_flax` makes of one.
-
-    Its variables are attributes, as those of the module: `model.linear["kernel"]`; streams of
-    random values are Generators. `train()` and `eval()` set the mode of the model. As all that
-    is not a variable, a compiled function reads the mode when it is traced: one that is called in
-    both modes takes `view`s of the model.
+    Attributes:
+        tree: the variables and generators.
+        graph: what else there is of the module.
+        form: which leaf of nnx's state is which variable.
+        sown: what calls have sown, by frame: values of a program end with it, and are not copied.
+        parts: those that there are, by place.
     """
 
-    def __init__(self, module: Any, rngs: Any = None) -> None:
-        super().__init__(type(module))
-        graph, form, leaves = _take_apart(module)
-        check_tops(leaf.path for leaf in leaves)
-        _refuse_references(leaves, type(module))
-        create(vars(self), leaves, _is_trainable)
-        self._forms = Kept((graph, form))
-        self._sown = _Sown()
-        if rngs is not None:
-            self._reseed([leaf for leaf in leaves if leaf.part == KEY], rngs)
+    def __init__(self, graph: Any, form: Form, tree: Tree) -> None:
+        self.graph, self.form, self.tree = graph, form, tree
+        self.sown: weakref.WeakKeyDictionary[Frame, Any] = weakref.WeakKeyDictionary()
+        self.parts: weakref.WeakValueDictionary[Steps, NnxModule] = weakref.WeakValueDictionary()
+        self._modes: list[tuple[Any, Cell]] = []  # graphs of which a trace has asked
+        self._mode: Cell | None = None  # that of the graph of now, which alone is not trainable
+        self._nodes: tuple[Any, dict[int, Steps]] | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Core:
+        memo[id(self)] = other = _Core(self.graph, self.form, copy.deepcopy(self.tree, memo))
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Core, (self.graph, self.form, self.tree)
+
+    def part(self, at: Steps) -> NnxModule:
+        """Return the part at a place."""
+        from flax import nnx
+
+        if (found := self.parts.get(at)) is None:
+            node = _reach(self.nodes()[0], at)
+            kind = NnxList if isinstance(node, nnx.List) else NnxModule
+            kind = NnxDict if isinstance(node, nnx.Dict) else kind
+            self.parts[at] = found = kind(self, at)
+        return found
+
+    def nodes(self) -> tuple[Any, dict[int, Steps]]:
+        """Return the module with variables in the place of values, and where its nodes are."""
+        self.ask()
+        if self._nodes is None:
+            top = _merge(self.graph, self.form.build(self.form.find(self.tree)))
+            self._nodes = top, _places(top)
+        return self._nodes
+
+    def merge(self) -> tuple[Any, list[Any]]:
+        """Return the module as it is now, and its values."""
+        self.ask()
+        values = self.form.read(self.tree)
+        return _merge(self.graph, self.form.build(values)), values
+
+    def update(self, graph: Any, form: Form, leaves: list[Leaf], old: Sequence[Any]) -> None:
+        """Take over what a call changed from old values."""
+        write_changes(self.tree, leaves, self.form.by_path(old), _is_trainable)
+        forget(self.tree, self.form.holders - form.holders)
+        self.form = form
+        if not _is_same(graph, self.graph):
+            self.graph, self._nodes = graph, None
+            if self._mode is not None:
+                set_trainable(self._mode, True)
+            self._mode = next((mode for known, mode in self._modes if _is_same(known, graph)), None)
+            if self._mode is not None:
+                set_trainable(self._mode, False)
+
+    def ask(self) -> None:
+        """Make the function that is traced depend on the graph, as on what is trainable."""
+        if ASKED.value is None:
+            return
+        if self._mode is None:
+            self._mode = Cell(self, None, "mode", None)  # pyright: ignore[reportArgumentType] - without a value
+            self._modes.append((self.graph, self._mode))
+            set_trainable(self._mode, False)
+        is_trainable(self._mode)
+
+    def tie(self, node: Any, made: Any) -> None:
+        """Put another variable in the place of one."""
+        path = tuple(map(str, self.nodes()[1][id(node)]))
+        find(self.tree, path[:-1])[path[-1]] = made
+        self._nodes = None
+
+
+class NnxModule(FlaxModule, Proxy):
+    """An nnx module whose state is variables: what `interop.from_flax` makes of one.
+
+    It has what the module has: `model.encoder(x)`, `model.encoder.kernel` (a Variable),
+    `model.layers[0]`, `model.rate`. Streams of random values are Generators. `train()` and
+    `eval()` set the mode; compiled functions follow. What is set as an attribute is set in the
+    module: another rate, or another nnx module in the place of a part, whose variables are new.
+    """
+
+    def __init__(self, core: _Core, at: Steps) -> None:
+        own: dict[str, Any] = {"_core": core, "_at": at, "_held": {}}
+        vars(self).update(own)
+        hidden = [name for name in self._fields() if hasattr(type(self), name)]
+        vars(self).update({name: self._wrap(name) for name in hidden})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NnxModule:
+        return copy.deepcopy(self._core, memo).part(self._at)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Core.part, (self._core, self._at)
 
     # ------------------------------------------------------------ state
+    @property
+    def aliased(self) -> dict[str, Any]:
+        """Its variables and parts, by name."""
+        found = {name: self._wrap(name) for name in self._fields()}
+        held = Variable | FlaxModule | Generator | list | tuple | dict
+        return {name: value for name, value in found.items() if isinstance(value, held)}
+
     def to_flax(self, *, bound: bool = False) -> Any:
         """Return the state as an `nnx.State`, or the module; see `interop.to_flax`."""
-        graph, form = self._forms()
-        state = form.build(form.read(vars(self)))
-        return _merge(graph, state) if bound else state
+        from flax import nnx
 
-    def _reseed(self, keys: Sequence[Leaf], rngs: Any) -> None:
+        module = _reach(self._core.merge()[0], self._at)
+        return module if bound else nnx.split(module, graph=True)[1]
+
+    def reseed(self, keys: Sequence[Leaf], rngs: Any) -> None:
         """Begin the streams again, each with a key that is drawn for it."""
         given = rngs if isinstance(rngs, Mapping) else {_DEFAULT: rngs}
         sources = {str(tag): generator_of(source_of(source)) for tag, source in given.items()}
@@ -97,12 +176,12 @@ class NnxModule(FlaxModule):
         if unknown or not tags:
             raise InteropError(
                 f"rngs= is for the streams {unknown or sorted(sources)}, and the streams of this "
-                f"{self._flax().__name__} are {sorted(set(tags.values()))}."
+                f"{self._kind().__name__} are {sorted(set(tags.values()))}."
             )
         for holder, tag in tags.items():
             source = sources.get(tag, sources.get(_DEFAULT))
             if source is not None:
-                stream: Generator = find(vars(self), holder)
+                stream: Generator = find(self._core.tree, holder)
                 stream.reset_from_seed(lifted(source.next_key))
 
     @property
@@ -110,8 +189,16 @@ class NnxModule(FlaxModule):
         """The `nnx.Intermediate`s of the last call: a State of nnx's, as `nnx.pop` returns it.
 
         Those of a call in a compiled function are there in that function only: return them.
+
+        Raises:
+            InteropError: where the last call that sowed was traced in a compiled function.
         """
-        return vars(self).get("sown", self._sown.get())
+        found = self._core.sown.get(LOCAL.frame, {})
+        if found is None:
+            raise InteropError(_describe_lost(f"What is read at {user_line()}"))
+        for step in self._at:
+            found = found.get(step, {})
+        return found
 
     # ------------------------------------------------------------ calls
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -121,17 +208,22 @@ class NnxModule(FlaxModule):
     def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         from flax import nnx
 
-        graph, form = self._forms()
-        values = form.read(vars(self))
-        module = _merge(graph, form.build(values))
+        core = self._core
+        top, values = core.merge()
+        module = _reach(top, self._at)
         bound = getattr(module, method) if isinstance(method, str) else None
         result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - not a string
-        self._sown.put(nnx.pop(module, nnx.Intermediate))
-        graph, new, leaves = _take_apart(module)
-        write_changes(vars(self), leaves, form.by_path(values), _is_trainable)
-        forget(vars(self), form.holders - new.holders)
-        self._forms = Kept((graph, new))
-        return self if result is module else result
+        sown = nnx.pop(top, nnx.Intermediate)
+        graph, form, leaves = _take_apart(top)
+        if LOCAL.frame is not LOCAL.eager:
+            if method in _MODES and not _is_same(graph, core.graph):
+                raise InteropError(_describe_late(method))
+            if sown:
+                core.sown[LOCAL.eager] = None
+        core.update(graph, form, leaves, values)
+        core.sown[LOCAL.frame] = sown
+        at = _places(top).get(id(result)) if isinstance(result, nnx.Pytree) else None
+        return result if at is None else self._hold(at)
 
     def view(self, **attributes: Any) -> NnxModule:
         """Return a model with the same variables and other attributes, as `nnx.view` sets them.
@@ -144,22 +236,190 @@ class NnxModule(FlaxModule):
         """
         from flax import nnx
 
-        graph, form = self._forms()
-        module = nnx.view(self.to_flax(bound=True), **attributes)
-        other = object.__new__(NnxModule)
-        vars(other).update(vars(self))
-        graph, _, _ = _take_apart(module)
-        other._forms = Kept((graph, form))
-        return other
+        graph, _, _ = _take_apart(nnx.view(self._core.merge()[0], **attributes))
+        return _Core(graph, self._core.form, self._core.tree).part(self._at)
 
     # ------------------------------------------------------------ attributes
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__") and name in self._fields():
+            return self._wrap(name)
+        return super().__getattr__(name)
+
+    def __setattr__(self, name: str, value: Any, /) -> None:
+        from flax import nnx
+
+        held, is_new = self._wrap(name), isinstance(value, nnx.Pytree | nnx.Variable)
+        if isinstance(value, Variable | Generator) and type(value) is type(held):
+            self._core.tie(self._fields()[name], value)
+        elif isinstance(value, Variable | FlaxModule | Generator):
+            raise InteropError(
+                f"{name!r} of a {self._kind().__name__} of nnx is set to a {type(value).__name__} "
+                f"at {user_line()}: set a module of nnx's, or what is not state."
+            )
+        elif isinstance(held, Variable) and not is_new:
+            raise AttributeError(describe_lost_variable(self, name, value))
+        else:
+            if isinstance(held, Variable | FlaxModule | Generator):
+                self.call("__delattr__", name)  # else the new variables would be the old ones
+            self.call("__setattr__", name, value)
+        if name in vars(self):
+            vars(self)[name] = self._wrap(name)
+
+    def __delattr__(self, name: str) -> None:
+        self.call("__delattr__", name)
+        vars(self).pop(name, None)
+
     def _kind(self) -> type:
-        return self._flax()
+        return type(self._node())
+
+    def _node(self) -> Any:
+        return _reach(self._core.nodes()[0], self._at)
+
+    def _fields(self) -> dict[str, Any]:
+        """Return what the module has as attributes, with variables for values."""
+        return {n: x for n, x in vars(self._node()).items() if not n.startswith("_pytree__")}
+
+    def _tops(self) -> dict[str, Any]:
+        return self.aliased
+
+    def _wrap(self, name: str) -> Any:
+        """Return an attribute, with Variables, Generators and parts for what nnx has."""
+        return self._adapt(self._fields().get(name))
+
+    def _adapt(self, value: Any) -> Any:
+        from flax import nnx
+
+        if isinstance(value, nnx.Variable):
+            return value.get_raw_value()
+        if isinstance(value, nnx.RngStream) and isinstance(value.key.get_raw_value(), Generator):
+            return value.key.get_raw_value()
+        if isinstance(value, nnx.Pytree):
+            return self._hold(self._core.nodes()[1][id(value)])
+        if isinstance(value, list | tuple | dict):
+            return jax.tree.map(self._adapt, value, is_leaf=_is_node)
+        return value
+
+    def _hold(self, at: Steps) -> NnxModule:
+        """Return a part, which is there as long as this one."""
+        self._held[at] = found = self._core.part(at)
+        return found
+
+    def _explain_refusal(self, name: str) -> str | None:
+        lost = self._core.sown.get(LOCAL.frame, ()) is None and not hasattr(self._kind(), name)
+        return _describe_lost(f"There is no {name!r}; if it") if lost else None
 
     def _field(self, name: str) -> Any:
-        if name in (sown := self._sown.get()):
-            return sown[name]
-        return getattr(self.to_flax(bound=True), name)
+        return self.sown[name] if name in self.sown else getattr(self.to_flax(bound=True), name)
+
+    def _parts_of(self, kind: type) -> Iterator[object]:
+        from flax import nnx
+
+        if issubclass(self._kind(), kind):
+            yield self
+        for value in self._fields().values():
+            if isinstance(value, nnx.Variable) and isinstance(value, kind):
+                yield value.get_raw_value()
+
+
+class NnxList(NnxModule):
+    """An `nnx.List`: a sequence of parts."""
+
+    def __len__(self) -> int:
+        return len(self._node())
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        return self._wrap(index if isinstance(index, str) else str(range(len(self))[index]))
+
+
+class NnxDict(NnxModule, Mapping[str, Any]):
+    """An `nnx.Dict`: a mapping of parts."""
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    def __len__(self) -> int:
+        return len(self._fields())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields())
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._fields():
+            raise KeyError(name)
+        return self._wrap(name)
+
+
+def adopt(module: Any, rngs: Any = None) -> NnxModule:
+    """Make a Module of an nnx module."""
+    graph, form, leaves = _take_apart(module)
+    _refuse_references(leaves, type(module))
+    tree: Tree = {}
+    create(tree, leaves, _is_trainable)
+    made = _Core(graph, form, tree).part(())
+    if rngs is not None:
+        made.reseed([leaf for leaf in leaves if leaf.part == KEY], rngs)
+    return made
+
+
+def _describe_late(method: Any) -> str:
+    what = "an attribute is set" if method == "__setattr__" else f"{method}() is called"
+    return (
+        f"At {user_line()} {what} in a function that is compiled: it would happen when the "
+        "function is traced, and no more. Set the mode before, outside, which compiled functions "
+        "follow:\n"
+        "    model.eval()\n"
+        "    y = predict(x)\n"
+        "or call a view in the function, which has the same variables:\n"
+        "    y = model.view(deterministic=True)(x)"
+    )
+
+
+def _describe_lost(what: str) -> str:
+    return (
+        f"{what} was sown in a compiled function, it is a value of that program only. Read it "
+        "there, and return it:\n"
+        "    @jv.compile\n"
+        "    def call(x):\n"
+        "        y = model(x)\n"
+        "        return y, model.sown"
+    )
+
+
+def _reach(module: Any, at: Steps) -> Any:
+    """Return what is at a place of a module."""
+    from flax import nnx
+
+    try:
+        for step in at:
+            listed = isinstance(module, nnx.List) or not isinstance(module, nnx.Pytree)
+            module = module[step] if listed else vars(module)[step]
+    except LookupError:
+        where = "/".join(map(str, at))
+        raise InteropError(f"The model has no part {where!r} any more.") from None
+    return module
+
+
+def _places(module: Any) -> dict[int, Steps]:
+    """Return where the nodes of a module are, by id: each at its first place."""
+    from flax import nnx
+
+    kinds = nnx.Pytree, nnx.Variable, Variable
+    return {id(x): path for path, x in nnx.iter_graph(module) if isinstance(x, kinds)}
+
+
+def _is_same(graph: Any, other: Any) -> bool:
+    try:
+        return bool(graph == other)
+    except ValueError:  # an array that is static
+        return False
+
+
+def _is_node(value: object) -> bool:
+    from flax import nnx
+
+    return isinstance(value, nnx.Pytree | nnx.Variable)
 
 
 def _take_apart(module: Any) -> tuple[Any, Form, list[Leaf]]:
