@@ -47,7 +47,7 @@ from typing import Any
 from jaxvars.errors import InteropError
 from jaxvars.interop.files import from_file, to_file
 from jaxvars.interop.linen import LinenModule
-from jaxvars.interop.module import FlaxModule
+from jaxvars.interop.module import FlaxModule, explaining_maps
 from jaxvars.interop.nnx import NnxModule, adopt
 from jaxvars.interop.state import (
     from_bytes,
@@ -67,6 +67,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@explaining_maps()
 def from_flax(
     module: Any,
     *args: Any,

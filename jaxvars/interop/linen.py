@@ -9,6 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast, final
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import lifted
+from jaxvars.core.traversal import Proxy
 from jaxvars.errors import InteropError
 from jaxvars.interop.module import (
     FlaxModule,
@@ -36,6 +38,7 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Method: TypeAlias = str | Callable[..., Any] | None
+Steps: TypeAlias = tuple[Any, ...]  # names of attributes, and indices in lists and dicts
 
 _CURES = {
     "InvalidRngError": (
@@ -59,15 +62,50 @@ _CURES = {
 }
 
 
+class _Linen(FlaxModule):
+    """What a module and its parts have in common."""
+
+    @abstractmethod
+    def _find(self, name: str) -> tuple[Any, LinenModule, Steps]:
+        """Return an attribute of the bound module, the whole model, and the attribute's place."""
+
+    def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        return self(*args, method=method, **kwargs)
+
+    def _explain_refusal(self, name: str) -> str | None:
+        from flax import linen
+
+        if not hasattr(linen.Module, name):
+            return None
+        return (
+            f"{name!r} is for linen's own use of a module. Call this one, and take the variables "
+            f"with interop.to_flax(model): module.{name}(...) works with them as ever."
+        )
+
+    def _field(self, name: str) -> Any:
+        from flax import linen
+
+        value, whole, at = self._find(name)
+
+        def adapt(keys: Any, part: Any) -> Any:
+            if not isinstance(part, linen.Module):
+                return part
+            steps = [key.key if hasattr(key, "key") else key.idx for key in keys]
+            return whole.part((*at, *steps), part)
+
+        return jax.tree_util.tree_map_with_path(adapt, value)
+
+
 @final
-class LinenModule(FlaxModule):
+class LinenModule(_Linen):
     """A linen module whose collections are variables: what `interop.from_flax` makes of one.
 
     Attributes:
         params: the trainable variables: `model.params["Dense_0"]["kernel"]`.
         rngs: the generator of each stream of random values, by name.
 
-    The other collections are attributes of their names, too: `model.batch_stats`.
+    The other collections are attributes of their names, too: `model.batch_stats`; and so are the
+    parts that `setup` makes: `model.encoder(x)`.
     """
 
     def __init__(self, module: Any, rngs: Any, method: Method) -> None:
@@ -81,6 +119,7 @@ class LinenModule(FlaxModule):
         self._method = Kept(method)
         self._forms: Kept | None = None
         self._sources, self.rngs = streams_of(rngs)
+        self._parts = _Parts()
 
     # ------------------------------------------------------------ state
     def initialize(self, args: tuple[Any, ...], kwargs: dict[str, Any], method: Method) -> None:
@@ -183,9 +222,6 @@ class LinenModule(FlaxModule):
             return result, {"intermediates": new.get("intermediates", {})}
         return result if mutable is None or wanted is False else (result, new)
 
-    def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        return self(*args, method=method, **kwargs)
-
     def _apply(
         self,
         run: _Run,
@@ -232,18 +268,91 @@ class LinenModule(FlaxModule):
     def _kind(self) -> type:
         return type(self._flax())
 
-    def _explain_refusal(self, name: str) -> str | None:
+    def part(self, at: Steps, bound: Any) -> LinenPart:
+        """Return the part at a place, where a bound module is."""
+        parts = self._parts.all()
+        if at not in parts:
+            parts[at] = LinenPart(self, at, type(bound), bound.scope.path)
+        return parts[at]
+
+    def _find(self, name: str) -> tuple[Any, LinenModule, Steps]:
         from flax import linen
 
-        if not hasattr(linen.Module, name):
-            return None
-        return (
-            f"{name!r} is for linen's own use of a module. Call this one, and take the variables "
-            f"with interop.to_flax(model): module.{name}(...) works with them as ever."
-        )
+        value = getattr(self._flax(), name, None)
+        if value is None or isinstance(value, linen.Module | list | tuple | dict):
+            bound = self._flax() if self._forms is None else self.to_flax(bound=True)
+            value = getattr(bound, name)
+            if isinstance(value, linen.Module) and self._forms is None:
+                raise AttributeError(name)
+        return value, self, (name,)
 
-    def _field(self, name: str) -> Any:
-        return getattr(self._flax(), name)
+
+@final
+class LinenPart(_Linen, Proxy):
+    """A part of a linen module, which shares its variables.
+
+    Its collections are attributes: `model.encoder.params["kernel"]`.
+    """
+
+    def __init__(self, whole: LinenModule, at: Steps, kind: type, path: tuple[str, ...]) -> None:
+        self._whole, self._at, self._type, self._path = whole, at, Kept(kind), path
+
+    @property
+    def aliased(self) -> dict[str, Any]:
+        """The part's share of each collection, by name."""
+        found: dict[str, Any] = {}
+        for name, tree in self._whole._tops().items():
+            for step in self._path:
+                tree = tree.get(step, {}) if isinstance(tree, dict) else {}
+            if tree:
+                found[name] = tree
+        return found
+
+    def _tops(self) -> dict[str, Any]:
+        return self.aliased
+
+    def _kind(self) -> type:
+        return self._type()
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in (tops := self.aliased):
+            return tops[name]
+        return super().__getattr__(name)
+
+    def __call__(self, *args: Any, method: Method = None, **kwargs: Any) -> Any:
+        """Call the part, and write back what it changes; as `LinenModule` is called."""
+
+        def run(top: Any, *args: Any, **kwargs: Any) -> Any:
+            return _call(_reach(top, self._at), method, args, kwargs)
+
+        return self._whole(*args, method=run, **kwargs)
+
+    def to_flax(self, *, bound: bool = False) -> Any:
+        """Return the part's variables, or the part bound to them; see `interop.to_flax`."""
+        part = _reach(self._whole.to_flax(bound=True), self._at)
+        return part if bound else part.variables
+
+    def _find(self, name: str) -> tuple[Any, LinenModule, Steps]:
+        return getattr(self.to_flax(bound=True), name), self._whole, (*self._at, name)
+
+
+@final
+class _Parts:
+    """The parts of a model that there are, by place: not copied, and found in the model only."""
+
+    __slots__ = ("__all",)  # a walk passes over a name like this
+
+    def __init__(self) -> None:
+        self.__all: dict[Steps, LinenPart] = {}
+
+    def all(self) -> dict[Steps, LinenPart]:
+        return self.__all
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Parts:
+        return _Parts()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Parts, ()
 
 
 @final
@@ -262,16 +371,26 @@ class _Run:
 
     def call(self, module: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call the method of the bound module."""
-        method = self._method
-        if method is None:
-            return module(*args, **kwargs)
-        if isinstance(method, str):
-            return getattr(module, method)(*args, **kwargs)
-        return getattr(method, "__func__", method)(module, *args, **kwargs)
+        return _call(module, self._method, args, kwargs)
 
     def used(self) -> set[str]:
         """Return which streams were asked for a key; one that `nn.jit` was given counts, too."""
         return _count_used(self._scope.rng_counters)
+
+
+def _call(module: Any, method: Method, args: Any, kwargs: Any) -> Any:
+    if method is None:
+        return module(*args, **kwargs)
+    if isinstance(method, str):
+        return getattr(module, method)(*args, **kwargs)
+    return getattr(method, "__func__", method)(module, *args, **kwargs)
+
+
+def _reach(module: Any, at: Steps) -> Any:
+    """Return what is at a place of a bound module."""
+    for step in at:
+        module = getattr(module, step) if hasattr(module, "scope") else module[step]
+    return module
 
 
 def _count_used(counters: Mapping[Any, Any]) -> set[str]:

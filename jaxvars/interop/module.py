@@ -18,6 +18,8 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator as Generated
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
@@ -29,14 +31,14 @@ from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
-from jaxvars.errors import InteropError
+from jaxvars.errors import CreationError, InteropError, user_line
 from jaxvars.random.generator import Generator, find_furthest
 from jaxvars.random.seeds import IMPL, unseen
 from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import fit
 from jaxvars.typing import Array
 
-_OWN = {"_name", "_flax", "_forms", "_method", "_sources"}
+_OWN = {"_name", "_flax", "_forms", "_method", "_sources", "_parts"}
 
 
 class FlaxModule(Module, ABC):
@@ -114,6 +116,26 @@ class FlaxModule(Module, ABC):
     def _tops(self) -> dict[str, Any]:
         """Return what there is with variables in it, by name."""
         return {name: value for name, value in vars(self).items() if name not in _OWN}
+
+
+@contextmanager
+def explaining_maps() -> Generated[None]:
+    """Say what to write instead where a model is made inside of a plain JAX transform."""
+    try:
+        yield
+    except (CreationError, jax.errors.TracerArrayConversionError) as error:
+        raise InteropError(
+            f"from_flax makes variables, at {user_line()}, in a function that a plain JAX "
+            "transform traces, such as jax.vmap. Many models of nnx are one, with one more axis:\n"
+            "    make = nnx.vmap(lambda key: Net(nnx.Rngs(key)))\n"
+            "    models = jv.interop.from_flax(make(jax.random.split(jax.random.key(0), 5)))\n"
+            "    y = models.call(nnx.vmap(lambda net, x: net(x), in_axes=(0, None)), x)\n"
+            "Of linen, or of any Module, the pure function is mapped, and a stack of States:\n"
+            "    made = [jv.interop.from_flax(Net(), x, rngs=seed) for seed in range(5)]\n"
+            "    states = [jv.State.of(made[0]).replace(jv.State.of(each)) for each in made]\n"
+            "    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)\n"
+            "    y, stack = jax.vmap(jv.functionalize(made[0]), in_axes=(0, None))(stack, x)"
+        ) from error
 
 
 def check_tops(paths: Iterable[Path], *own: str) -> None:
