@@ -63,14 +63,10 @@ def walk_known(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
 
 
 def refuse_flax(name: str, value: object) -> None:
-    """Refuse a module of flax's that is set as an attribute of ours.
-
-    Raises:
-        InteropError: with the line that adapts it.
-    """
+    """Raise InteropError for a module of flax's with state, which is set as an attribute."""
     for base, library in _bases().items():
-        flax = library not in ("equinox", "Keras") and isinstance(value, base)
-        if flax and _holds_state(value, library):
+        is_flax = library not in ("equinox", "Keras") and isinstance(value, base)
+        if is_flax and _holds_state(value, library):
             raise InteropError(_refusal(value, library, (name,)))
 
 

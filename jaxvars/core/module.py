@@ -94,7 +94,12 @@ class Module(Holder):
     def __setattr__(self, name: str, value: Any, /) -> None:
         held, new = resolve_proxy(_find_replaced(self, name)), resolve_proxy(value)
         if isinstance(held, Variable) and not isinstance(new, Variable):
-            raise AttributeError(describe_lost_variable(self, name, value))
+            raise AttributeError(
+                f"{type(self).__name__}.{name} is a Variable, and at {user_line()} it is set to "
+                f"{type(value).__name__}: the module would lose the variable. Assign to it:\n"
+                f"    self.{name}.assign(value)    # not: self.{name} = value\n"
+                f"or, to take it out of the module, delete it first: del self.{name}."
+            )
         refuse_flax(name, value)
         super().__setattr__(name, value)
 
@@ -238,16 +243,6 @@ class Module(Holder):
 
     def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
         return _display.treescope_repr(self, path, subtree_renderer)
-
-
-def describe_lost_variable(module: Module, name: str, value: object) -> str:
-    """Return why an attribute that is a Variable cannot be set to something else."""
-    return (
-        f"{type(module).__name__}.{name} is a Variable, and at {user_line()} it is set to "
-        f"{type(value).__name__}: the module would lose the variable. Assign to it:\n"
-        f"    self.{name}.assign(value)    # not: self.{name} = value\n"
-        f"or, to take it out of the module, delete it first: del self.{name}."
-    )
 
 
 def variables_in(root: object) -> Iterator[tuple[Path, Variable]]:

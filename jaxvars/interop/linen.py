@@ -9,7 +9,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast, final
 
@@ -38,7 +37,6 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Method: TypeAlias = str | Callable[..., Any] | None
-Steps: TypeAlias = tuple[Any, ...]  # names of attributes, and indices in lists and dicts
 
 _CURES = {
     "InvalidRngError": (
@@ -62,42 +60,7 @@ _CURES = {
 }
 
 
-class _Linen(FlaxModule):
-    """What a module and its parts have in common."""
-
-    @abstractmethod
-    def _find(self, name: str) -> tuple[Any, LinenModule, Steps]:
-        """Return an attribute of the bound module, the whole model, and the attribute's place."""
-
-    def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        return self(*args, method=method, **kwargs)
-
-    def _explain_refusal(self, name: str) -> str | None:
-        from flax import linen
-
-        if not hasattr(linen.Module, name):
-            return None
-        return (
-            f"{name!r} is for linen's own use of a module. Call this one, and take the variables "
-            f"with interop.to_flax(model): module.{name}(...) works with them as ever."
-        )
-
-    def _field(self, name: str) -> Any:
-        from flax import linen
-
-        value, whole, at = self._find(name)
-
-        def adapt(keys: Any, part: Any) -> Any:
-            if not isinstance(part, linen.Module):
-                return part
-            steps = [key.key if hasattr(key, "key") else key.idx for key in keys]
-            return whole.part((*at, *steps), part)
-
-        return jax.tree_util.tree_map_with_path(adapt, value)
-
-
-@final
-class LinenModule(_Linen):
+class LinenModule(FlaxModule):
     """A linen module whose collections are variables: what `interop.from_flax` makes of one.
 
     Attributes:
@@ -119,7 +82,6 @@ class LinenModule(_Linen):
         self._method = Kept(method)
         self._forms: Kept | None = None
         self._sources, self.rngs = streams_of(rngs)
-        self._parts = _Parts()
 
     # ------------------------------------------------------------ state
     def initialize(self, args: tuple[Any, ...], kwargs: dict[str, Any], method: Method) -> None:
@@ -222,6 +184,9 @@ class LinenModule(_Linen):
             return result, {"intermediates": new.get("intermediates", {})}
         return result if mutable is None or wanted is False else (result, new)
 
+    def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        return self(*args, method=method, **kwargs)
+
     def _apply(
         self,
         run: _Run,
@@ -268,91 +233,65 @@ class LinenModule(_Linen):
     def _kind(self) -> type:
         return type(self._flax())
 
-    def part(self, at: Steps, bound: Any) -> LinenPart:
-        """Return the part at a place, where a bound module is."""
-        parts = self._parts.all()
-        if at not in parts:
-            parts[at] = LinenPart(self, at, type(bound), bound.scope.path)
-        return parts[at]
-
-    def _find(self, name: str) -> tuple[Any, LinenModule, Steps]:
+    def _explain_refusal(self, name: str) -> str | None:
         from flax import linen
 
+        if not hasattr(linen.Module, name):
+            late = self._forms is None and not hasattr(self._kind(), name)
+            return f"There is no {name!r} yet: the first call makes the parts." if late else None
+        return (
+            f"{name!r} is for linen's own use of a module. Call this one, and take the variables "
+            f"with interop.to_flax(model): module.{name}(...) works with them as ever."
+        )
+
+    def _field(self, name: str) -> Any:
         value = getattr(self._flax(), name, None)
-        if value is None or isinstance(value, linen.Module | list | tuple | dict):
-            bound = self._flax() if self._forms is None else self.to_flax(bound=True)
-            value = getattr(bound, name)
-            if isinstance(value, linen.Module) and self._forms is None:
-                raise AttributeError(name)
-        return value, self, (name,)
+        if value is None or isinstance(value, _linen() | list | tuple | dict):
+            value = getattr(self.to_flax(bound=True), name)
+        return self._adapt(value, (name,))
+
+    def _adapt(self, value: Any, at: tuple[Any, ...]) -> Any:
+        """Return parts for bound modules."""
+        if isinstance(value, list | tuple):
+            return tuple(self._adapt(x, (*at, i)) for i, x in enumerate(value))
+        if isinstance(value, Mapping):
+            return {key: self._adapt(x, (*at, key)) for key, x in value.items()}
+        return LinenPart(self, at) if isinstance(value, _linen()) else value
 
 
 @final
-class LinenPart(_Linen, Proxy):
-    """A part of a linen module, which shares its variables.
+class LinenPart(LinenModule, Proxy):
+    """A part of a linen module, with its share of each collection: `model.encoder.params`."""
 
-    Its collections are attributes: `model.encoder.params["kernel"]`.
-    """
-
-    def __init__(self, whole: LinenModule, at: Steps, kind: type, path: tuple[str, ...]) -> None:
-        self._whole, self._at, self._type, self._path = whole, at, Kept(kind), path
+    def __init__(self, whole: LinenModule, at: tuple[Any, ...]) -> None:
+        self._whole, self._at, self._forms = whole, at, whole._forms
 
     @property
     def aliased(self) -> dict[str, Any]:
-        """The part's share of each collection, by name."""
-        found: dict[str, Any] = {}
-        for name, tree in self._whole._tops().items():
-            for step in self._path:
-                tree = tree.get(step, {}) if isinstance(tree, dict) else {}
-            if tree:
-                found[name] = tree
+        """The share of each collection, by name."""
+        found = self._whole._tops()
+        for step in self.to_flax(bound=True).scope.path:
+            found = {n: x[step] for n, x in found.items() if isinstance(x, dict) and step in x}
         return found
 
-    def _tops(self) -> dict[str, Any]:
-        return self.aliased
-
-    def _kind(self) -> type:
-        return self._type()
-
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and name in (tops := self.aliased):
-            return tops[name]
-        return super().__getattr__(name)
+    def to_flax(self, *, bound: bool = False) -> Any:
+        part = _reach(self._whole.to_flax(bound=True), self._at)
+        return part if bound else part.variables
 
     def __call__(self, *args: Any, method: Method = None, **kwargs: Any) -> Any:
-        """Call the part, and write back what it changes; as `LinenModule` is called."""
-
         def run(top: Any, *args: Any, **kwargs: Any) -> Any:
             return _call(_reach(top, self._at), method, args, kwargs)
 
         return self._whole(*args, method=run, **kwargs)
 
-    def to_flax(self, *, bound: bool = False) -> Any:
-        """Return the part's variables, or the part bound to them; see `interop.to_flax`."""
-        part = _reach(self._whole.to_flax(bound=True), self._at)
-        return part if bound else part.variables
+    def _kind(self) -> type:
+        return type(self.to_flax(bound=True))
 
-    def _find(self, name: str) -> tuple[Any, LinenModule, Steps]:
-        return getattr(self.to_flax(bound=True), name), self._whole, (*self._at, name)
-
-
-@final
-class _Parts:
-    """The parts of a model that there are, by place: not copied, and found in the model only."""
-
-    __slots__ = ("__all",)  # a walk passes over a name like this
-
-    def __init__(self) -> None:
-        self.__all: dict[Steps, LinenPart] = {}
-
-    def all(self) -> dict[Steps, LinenPart]:
-        return self.__all
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Parts:
-        return _Parts()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Parts, ()
+    def _field(self, name: str) -> Any:
+        if name in (tops := self.aliased):
+            return tops[name]
+        value = getattr(self.to_flax(bound=True), name)
+        return self._whole._adapt(value, (*self._at, name))
 
 
 @final
@@ -378,6 +317,12 @@ class _Run:
         return _count_used(self._scope.rng_counters)
 
 
+def _linen() -> type:
+    from flax import linen
+
+    return linen.Module
+
+
 def _call(module: Any, method: Method, args: Any, kwargs: Any) -> Any:
     if method is None:
         return module(*args, **kwargs)
@@ -386,10 +331,9 @@ def _call(module: Any, method: Method, args: Any, kwargs: Any) -> Any:
     return getattr(method, "__func__", method)(module, *args, **kwargs)
 
 
-def _reach(module: Any, at: Steps) -> Any:
-    """Return what is at a place of a bound module."""
+def _reach(module: Any, at: tuple[Any, ...]) -> Any:
     for step in at:
-        module = getattr(module, step) if hasattr(module, "scope") else module[step]
+        module = module[step] if isinstance(module, tuple | Mapping) else getattr(module, step)
     return module
 
 

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Generator as Generated
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, cast, final
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,7 @@ from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
+from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CreationError, InteropError, user_line
 from jaxvars.random.generator import Generator, find_furthest
@@ -38,7 +39,7 @@ from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import fit
 from jaxvars.typing import Array
 
-_OWN = {"_name", "_flax", "_forms", "_method", "_sources", "_parts"}
+_OWN = {"_name", "_flax", "_forms", "_method", "_sources"}
 
 
 class FlaxModule(Module, ABC):
@@ -115,6 +116,8 @@ class FlaxModule(Module, ABC):
 
     def _tops(self) -> dict[str, Any]:
         """Return what there is with variables in it, by name."""
+        if isinstance(self, Proxy):
+            return dict(cast("Any", self.aliased))
         return {name: value for name, value in vars(self).items() if name not in _OWN}
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
 import jax
@@ -23,7 +24,7 @@ import jax
 from jaxvars.core.cells import ASKED, Cell, is_trainable, set_trainable
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, lifted
-from jaxvars.core.module import describe_lost_variable
+from jaxvars.core.module import Module
 from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError, user_line
@@ -51,22 +52,15 @@ _MODES = ("train", "eval", "set_attributes", "__setattr__")
 
 @final
 class _Core:
-    """What a model and its parts share: variables, and the module without them.
-
-    Attributes:
-        tree: the variables and generators.
-        graph: what else there is of the module.
-        form: which leaf of nnx's state is which variable.
-        sown: what calls have sown, by frame: values of a program end with it, and are not copied.
-        parts: those that there are, by place.
-    """
+    """What a model and its parts share: variables, and the module without them."""
 
     def __init__(self, graph: Any, form: Form, tree: Tree) -> None:
         self.graph, self.form, self.tree = graph, form, tree
+        # What calls have sown, by frame: values of a program end with it.
         self.sown: weakref.WeakKeyDictionary[Frame, Any] = weakref.WeakKeyDictionary()
         self.parts: weakref.WeakValueDictionary[Steps, NnxModule] = weakref.WeakValueDictionary()
-        self._modes: list[tuple[Any, Cell]] = []  # graphs of which a trace has asked
-        self._mode: Cell | None = None  # that of the graph of now, which alone is not trainable
+        # Graphs that traces have seen, with cells: that of the graph of now is not trainable.
+        self._modes: list[tuple[Any, Cell]] = []
         self._nodes: tuple[Any, dict[int, Steps]] | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Core:
@@ -78,13 +72,8 @@ class _Core:
 
     def part(self, at: Steps) -> NnxModule:
         """Return the part at a place."""
-        from flax import nnx
-
         if (found := self.parts.get(at)) is None:
-            node = _reach(self.nodes()[0], at)
-            kind = NnxList if isinstance(node, nnx.List) else NnxModule
-            kind = NnxDict if isinstance(node, nnx.Dict) else kind
-            self.parts[at] = found = kind(self, at)
+            self.parts[at] = found = NnxModule(self, at)
         return found
 
     def nodes(self) -> tuple[Any, dict[int, Steps]]:
@@ -106,29 +95,21 @@ class _Core:
         write_changes(self.tree, leaves, self.form.by_path(old), _is_trainable)
         forget(self.tree, self.form.holders - form.holders)
         self.form = form
-        if not _is_same(graph, self.graph):
+        if graph != self.graph:
             self.graph, self._nodes = graph, None
-            if self._mode is not None:
-                set_trainable(self._mode, True)
-            self._mode = next((mode for known, mode in self._modes if _is_same(known, graph)), None)
-            if self._mode is not None:
-                set_trainable(self._mode, False)
+            for known, mode in self._modes:
+                set_trainable(mode, known != graph)
 
     def ask(self) -> None:
         """Make the function that is traced depend on the graph, as on what is trainable."""
         if ASKED.value is None:
             return
-        if self._mode is None:
-            self._mode = Cell(self, None, "mode", None)  # pyright: ignore[reportArgumentType] - without a value
-            self._modes.append((self.graph, self._mode))
-            set_trainable(self._mode, False)
-        is_trainable(self._mode)
-
-    def tie(self, node: Any, made: Any) -> None:
-        """Put another variable in the place of one."""
-        path = tuple(map(str, self.nodes()[1][id(node)]))
-        find(self.tree, path[:-1])[path[-1]] = made
-        self._nodes = None
+        if all(known != self.graph for known, _ in self._modes):
+            mode = Cell(self, None, "mode", None)  # pyright: ignore[reportArgumentType] - it has no value
+            self._modes.append((self.graph, mode))
+            set_trainable(mode, False)
+        for _, mode in self._modes:
+            is_trainable(mode)
 
 
 class NnxModule(FlaxModule, Proxy):
@@ -157,7 +138,7 @@ class NnxModule(FlaxModule, Proxy):
     def aliased(self) -> dict[str, Any]:
         """Its variables and parts, by name."""
         found = {name: self._wrap(name) for name in self._fields()}
-        held = Variable | FlaxModule | Generator | list | tuple | dict
+        held = Variable | Module | list | tuple | Mapping
         return {name: value for name, value in found.items() if isinstance(value, held)}
 
     def to_flax(self, *, bound: bool = False) -> Any:
@@ -195,7 +176,10 @@ class NnxModule(FlaxModule, Proxy):
         """
         found = self._core.sown.get(LOCAL.frame, {})
         if found is None:
-            raise InteropError(_describe_lost(f"What is read at {user_line()}"))
+            raise InteropError(
+                f"What is read at {user_line()} was sown in a compiled function: it is a value of "
+                "that program only. Return it there: return y, model.sown"
+            )
         for step in self._at:
             found = found.get(step, {})
         return found
@@ -216,8 +200,12 @@ class NnxModule(FlaxModule, Proxy):
         sown = nnx.pop(top, nnx.Intermediate)
         graph, form, leaves = _take_apart(top)
         if LOCAL.frame is not LOCAL.eager:
-            if method in _MODES and not _is_same(graph, core.graph):
-                raise InteropError(_describe_late(method))
+            if method in _MODES and graph != core.graph:
+                raise InteropError(
+                    f"{method} at {user_line()} changes the module in a function that is compiled: "
+                    "it would happen once, when this is traced. Do it before, outside: compiled "
+                    "functions follow. Or call there model.view(deterministic=True)(x)."
+                )
             if sown:
                 core.sown[LOCAL.eager] = None
         core.update(graph, form, leaves, values)
@@ -246,28 +234,13 @@ class NnxModule(FlaxModule, Proxy):
         return super().__getattr__(name)
 
     def __setattr__(self, name: str, value: Any, /) -> None:
-        from flax import nnx
-
-        held, is_new = self._wrap(name), isinstance(value, nnx.Pytree | nnx.Variable)
-        if isinstance(value, Variable | Generator) and type(value) is type(held):
-            self._core.tie(self._fields()[name], value)
-        elif isinstance(value, Variable | FlaxModule | Generator):
-            raise InteropError(
-                f"{name!r} of a {self._kind().__name__} of nnx is set to a {type(value).__name__} "
-                f"at {user_line()}: set a module of nnx's, or what is not state."
+        if isinstance(value, Variable | Module) or isinstance(self._wrap(name), Variable | Module):
+            raise AttributeError(
+                f"{name} of this {self._kind().__name__} is set at {user_line()}, and is or has "
+                f"variables: assign to these, model.{name}.assign(value). To have others, change "
+                "the module of nnx, net = jv.interop.to_flax(model, bound=True), and adopt it."
             )
-        elif isinstance(held, Variable) and not is_new:
-            raise AttributeError(describe_lost_variable(self, name, value))
-        else:
-            if isinstance(held, Variable | FlaxModule | Generator):
-                self.call("__delattr__", name)  # else the new variables would be the old ones
-            self.call("__setattr__", name, value)
-        if name in vars(self):
-            vars(self)[name] = self._wrap(name)
-
-    def __delattr__(self, name: str) -> None:
-        self.call("__delattr__", name)
-        vars(self).pop(name, None)
+        self.call("__setattr__", name, value)
 
     def _kind(self) -> type:
         return type(self._node())
@@ -278,9 +251,6 @@ class NnxModule(FlaxModule, Proxy):
     def _fields(self) -> dict[str, Any]:
         """Return what the module has as attributes, with variables for values."""
         return {n: x for n, x in vars(self._node()).items() if not n.startswith("_pytree__")}
-
-    def _tops(self) -> dict[str, Any]:
-        return self.aliased
 
     def _wrap(self, name: str) -> Any:
         """Return an attribute, with Variables, Generators and parts for what nnx has."""
@@ -293,6 +263,9 @@ class NnxModule(FlaxModule, Proxy):
             return value.get_raw_value()
         if isinstance(value, nnx.RngStream) and isinstance(value.key.get_raw_value(), Generator):
             return value.key.get_raw_value()
+        if isinstance(value, nnx.Dict):
+            return MappingProxyType({name: self._adapt(x) for name, x in value.items()})
+        value = tuple(value) if isinstance(value, nnx.List) else value
         if isinstance(value, nnx.Pytree):
             return self._hold(self._core.nodes()[1][id(value)])
         if isinstance(value, list | tuple | dict):
@@ -304,12 +277,10 @@ class NnxModule(FlaxModule, Proxy):
         self._held[at] = found = self._core.part(at)
         return found
 
-    def _explain_refusal(self, name: str) -> str | None:
-        lost = self._core.sown.get(LOCAL.frame, ()) is None and not hasattr(self._kind(), name)
-        return _describe_lost(f"There is no {name!r}; if it") if lost else None
-
     def _field(self, name: str) -> Any:
-        return self.sown[name] if name in self.sown else getattr(self.to_flax(bound=True), name)
+        if self._core.sown.get(LOCAL.frame) and name in self.sown:
+            return self.sown[name]
+        return getattr(self.to_flax(bound=True), name)
 
     def _parts_of(self, kind: type) -> Iterator[object]:
         from flax import nnx
@@ -319,36 +290,6 @@ class NnxModule(FlaxModule, Proxy):
         for value in self._fields().values():
             if isinstance(value, nnx.Variable) and isinstance(value, kind):
                 yield value.get_raw_value()
-
-
-class NnxList(NnxModule):
-    """An `nnx.List`: a sequence of parts."""
-
-    def __len__(self) -> int:
-        return len(self._node())
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(len(self))[index]]
-        return self._wrap(index if isinstance(index, str) else str(range(len(self))[index]))
-
-
-class NnxDict(NnxModule, Mapping[str, Any]):
-    """An `nnx.Dict`: a mapping of parts."""
-
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
-
-    def __len__(self) -> int:
-        return len(self._fields())
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._fields())
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._fields():
-            raise KeyError(name)
-        return self._wrap(name)
 
 
 def adopt(module: Any, rngs: Any = None) -> NnxModule:
@@ -363,30 +304,6 @@ def adopt(module: Any, rngs: Any = None) -> NnxModule:
     return made
 
 
-def _describe_late(method: Any) -> str:
-    what = "an attribute is set" if method == "__setattr__" else f"{method}() is called"
-    return (
-        f"At {user_line()} {what} in a function that is compiled: it would happen when the "
-        "function is traced, and no more. Set the mode before, outside, which compiled functions "
-        "follow:\n"
-        "    model.eval()\n"
-        "    y = predict(x)\n"
-        "or call a view in the function, which has the same variables:\n"
-        "    y = model.view(deterministic=True)(x)"
-    )
-
-
-def _describe_lost(what: str) -> str:
-    return (
-        f"{what} was sown in a compiled function, it is a value of that program only. Read it "
-        "there, and return it:\n"
-        "    @jv.compile\n"
-        "    def call(x):\n"
-        "        y = model(x)\n"
-        "        return y, model.sown"
-    )
-
-
 def _reach(module: Any, at: Steps) -> Any:
     """Return what is at a place of a module."""
     from flax import nnx
@@ -396,8 +313,7 @@ def _reach(module: Any, at: Steps) -> Any:
             listed = isinstance(module, nnx.List) or not isinstance(module, nnx.Pytree)
             module = module[step] if listed else vars(module)[step]
     except LookupError:
-        where = "/".join(map(str, at))
-        raise InteropError(f"The model has no part {where!r} any more.") from None
+        raise InteropError(f"The model has no part {'/'.join(map(str, at))!r} any more.") from None
     return module
 
 
@@ -405,21 +321,13 @@ def _places(module: Any) -> dict[int, Steps]:
     """Return where the nodes of a module are, by id: each at its first place."""
     from flax import nnx
 
-    kinds = nnx.Pytree, nnx.Variable, Variable
-    return {id(x): path for path, x in nnx.iter_graph(module) if isinstance(x, kinds)}
-
-
-def _is_same(graph: Any, other: Any) -> bool:
-    try:
-        return bool(graph == other)
-    except ValueError:  # an array that is static
-        return False
+    return {id(x): path for path, x in nnx.iter_graph(module) if _is_node(x)}
 
 
 def _is_node(value: object) -> bool:
     from flax import nnx
 
-    return isinstance(value, nnx.Pytree | nnx.Variable)
+    return isinstance(value, nnx.Pytree | nnx.Variable | Variable)
 
 
 def _take_apart(module: Any) -> tuple[Any, Form, list[Leaf]]:
