@@ -138,7 +138,7 @@ class NnxModule(FlaxModule, Proxy):
     def aliased(self) -> dict[str, Any]:
         """Its variables and parts, by name."""
         found = {name: self._wrap(name) for name in self._fields()}
-        held = Variable | Module | list | tuple | Mapping
+        held = (Variable, Module, list, tuple, Mapping)
         return {name: value for name, value in found.items() if isinstance(value, held)}
 
     def to_flax(self, *, bound: bool = False) -> Any:
@@ -310,8 +310,8 @@ def _reach(module: Any, at: Steps) -> Any:
 
     try:
         for step in at:
-            listed = isinstance(module, nnx.List) or not isinstance(module, nnx.Pytree)
-            module = module[step] if listed else vars(module)[step]
+            named = isinstance(module, nnx.Pytree) and not isinstance(module, nnx.List)
+            module = vars(module)[step] if named else module[step]  # pyright: ignore[reportIndexIssue] - a list
     except LookupError:
         raise InteropError(f"The model has no part {'/'.join(map(str, at))!r} any more.") from None
     return module
