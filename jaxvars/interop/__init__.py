@@ -17,7 +17,7 @@ under a tape, and is copied and saved like any Module; what a call changes is wr
 Of linen modules, collections are attributes: `model.params["Dense_0"]["kernel"]`,
 `model.batch_stats`. Keys for random values come from generators, `model.rngs`; a stream advances
 when it is used. Of nnx modules, what the module has as attributes the model has, too:
-`model.linear["kernel"]`; streams are Generators that go on where nnx's were.
+`model.encoder(x)`, `model.encoder.kernel`; streams are Generators that go on where nnx's were.
 
 `from_pytree` makes Variables of the arrays of an equinox module; `jv.variables` makes a tree of
 them one thing, to be read and assigned as a whole.

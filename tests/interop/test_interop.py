@@ -938,7 +938,7 @@ def test_what_an_nnx_module_sows_has_a_gradient_where_it_was_called():
     same(model.sown["h"].get_value()[0], model(FLAT))
     np.testing.assert_allclose(jv.compile(gradient)(FLAT), theirs, rtol=1e-5)
     for read in (lambda: model.h, lambda: model.sown):  # what the program computed is not here
-        with pytest.raises((AttributeError, InteropError), match=r"return y, model\.sown"):
+        with pytest.raises((AttributeError, InteropError), match=r"'h'|return y, model\.sown"):
             read()
     same(model(FLAT), model.h.get_value()[0])
     assert not copy.deepcopy(model).sown
