@@ -25,7 +25,7 @@ from jaxvars.core.cells import ASKED, Cell, is_trainable, set_trainable
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.core.module import Module
-from jaxvars.core.traversal import Proxy
+from jaxvars.core.traversal import Proxy, reaches
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError, user_line
 from jaxvars.interop.module import (
@@ -138,8 +138,7 @@ class NnxModule(FlaxModule, Proxy):
     def aliased(self) -> dict[str, Any]:
         """Its variables and parts, by name."""
         found = {name: self._wrap(name) for name in self._fields()}
-        held = (Variable, Module, list, tuple, Mapping)
-        return {name: value for name, value in found.items() if isinstance(value, held)}
+        return {name: x for name, x in found.items() if reaches(x, _has_variables)}
 
     def to_flax(self, *, bound: bool = False) -> Any:
         """Return the state as an `nnx.State`, or the module; see `interop.to_flax`."""
@@ -322,6 +321,10 @@ def _places(module: Any) -> dict[int, Steps]:
     from flax import nnx
 
     return {id(x): path for path, x in nnx.iter_graph(module) if _is_node(x)}
+
+
+def _has_variables(value: object) -> bool:
+    return isinstance(value, Variable | Module)
 
 
 def _is_node(value: object) -> bool:
