@@ -71,6 +71,9 @@ class LinenModule(FlaxModule):
     parts that `setup` makes: `model.encoder(x)`.
     """
 
+    _whole: Any = None
+    _at: tuple[Any, ...] = ()  # attributes, and indices in lists and dicts
+
     def __init__(self, module: Any, rngs: Any, method: Method) -> None:
         if module.scope is not None:
             raise InteropError(
@@ -237,7 +240,7 @@ class LinenModule(FlaxModule):
         from flax import linen
 
         if not hasattr(linen.Module, name):
-            late = self._forms is None and not hasattr(self._kind(), name)
+            late = self._forms is None and not hasattr(self._flax(), name)
             return f"There is no {name!r} yet: the first call makes the parts." if late else None
         return (
             f"{name!r} is for linen's own use of a module. Call this one, and take the variables "
@@ -245,10 +248,10 @@ class LinenModule(FlaxModule):
         )
 
     def _field(self, name: str) -> Any:
-        value = getattr(self._flax(), name, None)
-        if value is None or isinstance(value, _linen() | list | tuple | dict):
-            value = getattr(self.to_flax(bound=True), name)
-        return self._adapt(value, (name,))
+        if name in (tops := self._tops()):
+            return tops[name]
+        bound = self._flax() if self._forms is None else self.to_flax(bound=True)
+        return self._adapt(getattr(bound, name), (*self._at, name))
 
     def _adapt(self, value: Any, at: tuple[Any, ...]) -> Any:
         """Return parts for bound modules."""
@@ -256,7 +259,7 @@ class LinenModule(FlaxModule):
             return tuple(self._adapt(x, (*at, i)) for i, x in enumerate(value))
         if isinstance(value, Mapping):
             return {key: self._adapt(x, (*at, key)) for key, x in value.items()}
-        return LinenPart(self, at) if isinstance(value, _linen()) else value
+        return LinenPart(self._whole or self, at) if hasattr(value, "scope") else value
 
 
 @final
@@ -287,12 +290,6 @@ class LinenPart(LinenModule, Proxy):
     def _kind(self) -> type:
         return type(self.to_flax(bound=True))
 
-    def _field(self, name: str) -> Any:
-        if name in (tops := self.aliased):
-            return tops[name]
-        value = getattr(self.to_flax(bound=True), name)
-        return self._whole._adapt(value, (*self._at, name))
-
 
 @final
 class _Run:
@@ -315,12 +312,6 @@ class _Run:
     def used(self) -> set[str]:
         """Return which streams were asked for a key; one that `nn.jit` was given counts, too."""
         return _count_used(self._scope.rng_counters)
-
-
-def _linen() -> type:
-    from flax import linen
-
-    return linen.Module
 
 
 def _call(module: Any, method: Method, args: Any, kwargs: Any) -> Any:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Generator as Generated
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, cast, final
@@ -228,7 +228,9 @@ class Form:
     def __init__(self, tree: Any, leaves: Sequence[Leaf]) -> None:
         self._treedef = jax.tree.structure(tree)
         self._leaves = [
-            leaf._replace(box=None, value=leaf.value if leaf.part == CONSTANT else None)
+            leaf._replace(
+                box=leaf.box is not None, value=leaf.value if leaf.part == CONSTANT else None
+            )
             for leaf in leaves
         ]
 
@@ -244,9 +246,9 @@ class Form:
             for leaf in self._leaves
         ]
 
-    def read(self, root: Tree) -> list[Array]:
-        """Return the leaves as they are now."""
-        return [leaf.value if leaf.part == CONSTANT else _read(root, leaf) for leaf in self._leaves]
+    def read(self, root: Tree, inside: Container[int] | None = None) -> list[Array]:
+        """Return the leaves as they are now; those of which are inside, by id, if it is given."""
+        return [_read_part(root, leaf, inside) for leaf in self._leaves]
 
     def build(self, values: Sequence[Array]) -> Any:
         """Return the tree with these leaves."""
@@ -333,6 +335,22 @@ def _find_cell(root: Tree, leaf: Leaf) -> Cell:
     return found._cell if leaf.part == VARIABLE else found.state._cell
 
 
+@final
+class _Outside:
+    """Stands for the value of a leaf that a part has nothing to do with."""
+
+    def __init__(self, part: str) -> None:
+        self.part = part
+
+
+def _read_part(root: Tree, leaf: Leaf, inside: Container[int] | None) -> Any:
+    if leaf.part == CONSTANT:
+        return leaf.value
+    if leaf.box and inside is not None and id(find(root, leaf.holder)) not in inside:
+        return _Outside(leaf.part)
+    return _read(root, leaf)
+
+
 def _read(root: Tree, leaf: Leaf) -> Array:
     cell = _find_cell(root, leaf)
     if leaf.part == VARIABLE:
@@ -367,6 +385,8 @@ def _place(leaf: Leaf) -> Array:
 
 
 def _find_part(value: object) -> str:
+    if isinstance(value, _Outside):
+        return value.part
     if isinstance(value, jax.Array | bool | int | float | complex):
         return VARIABLE
     numbers = isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUTV"

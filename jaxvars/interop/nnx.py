@@ -25,7 +25,7 @@ from jaxvars.core.cells import ASKED, Cell, is_trainable, set_trainable
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.core.module import Module
-from jaxvars.core.traversal import Proxy, reaches
+from jaxvars.core.traversal import Proxy, reaches, walk
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError, user_line
 from jaxvars.interop.module import (
@@ -84,10 +84,11 @@ class _Core:
             self._nodes = top, _places(top)
         return self._nodes
 
-    def merge(self) -> tuple[Any, list[Any]]:
-        """Return the module as it is now, and its values."""
+    def merge(self, part: NnxModule) -> tuple[Any, list[Any]]:
+        """Return the module as it is now, with the values of a part alone, and these."""
         self.ask()
-        values = self.form.read(self.tree)
+        inside = {id(x) for _, x in walk(part, (Variable, Generator))} if part._at else None
+        values = self.form.read(self.tree, inside)
         return _merge(self.graph, self.form.build(values)), values
 
     def update(self, graph: Any, form: Form, leaves: list[Leaf], old: Sequence[Any]) -> None:
@@ -138,13 +139,14 @@ class NnxModule(FlaxModule, Proxy):
     def aliased(self) -> dict[str, Any]:
         """Its variables and parts, by name."""
         found = {name: self._wrap(name) for name in self._fields()}
-        return {name: x for name, x in found.items() if reaches(x, _has_variables)}
+        kinds = Variable | Module
+        return {n: x for n, x in found.items() if reaches(x, lambda x: isinstance(x, kinds))}
 
     def to_flax(self, *, bound: bool = False) -> Any:
         """Return the state as an `nnx.State`, or the module; see `interop.to_flax`."""
         from flax import nnx
 
-        module = _reach(self._core.merge()[0], self._at)
+        module = _reach(self._core.merge(self)[0], self._at)
         return module if bound else nnx.split(module, graph=True)[1]
 
     def reseed(self, keys: Sequence[Leaf], rngs: Any) -> None:
@@ -192,7 +194,7 @@ class NnxModule(FlaxModule, Proxy):
         from flax import nnx
 
         core = self._core
-        top, values = core.merge()
+        top, values = core.merge(self)
         module = _reach(top, self._at)
         bound = getattr(module, method) if isinstance(method, str) else None
         result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - not a string
@@ -223,7 +225,7 @@ class NnxModule(FlaxModule, Proxy):
         """
         from flax import nnx
 
-        graph, _, _ = _take_apart(nnx.view(self._core.merge()[0], **attributes))
+        graph, _, _ = _take_apart(nnx.view(self._core.merge(self)[0], **attributes))
         return _Core(graph, self._core.form, self._core.tree).part(self._at)
 
     # ------------------------------------------------------------ attributes
@@ -321,10 +323,6 @@ def _places(module: Any) -> dict[int, Steps]:
     from flax import nnx
 
     return {id(x): path for path, x in nnx.iter_graph(module) if _is_node(x)}
-
-
-def _has_variables(value: object) -> bool:
-    return isinstance(value, Variable | Module)
 
 
 def _is_node(value: object) -> bool:
