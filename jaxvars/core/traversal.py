@@ -180,6 +180,8 @@ def matcher(pattern: Pattern) -> Callable[[str, Any], bool]:
     """
     if isinstance(pattern, re.Pattern):
         return lambda path, _: pattern.search(path) is not None
+    if type(pattern).__module__ == "flax.nnx.filterlib":  # it is called with other arguments
+        raise TypeError(f"{pattern!r} is a filter of nnx: give a class, as nnx.Param, and but=.")
     if callable(pattern):
         return pattern
     if not isinstance(pattern, str):

@@ -117,9 +117,8 @@ class NnxModule(FlaxModule, Proxy):
     """An nnx module whose state is variables: what `interop.from_flax` makes of one.
 
     It has what the module has: `model.encoder(x)`, `model.encoder.kernel` (a Variable),
-    `model.layers[0]`, `model.rate`. Streams of random values are Generators. `train()` and
-    `eval()` set the mode; compiled functions follow. What is set as an attribute is set in the
-    module: another rate, or another nnx module in the place of a part, whose variables are new.
+    `model.layers[0]`, `model.rate`, which can be set. Streams of random values are Generators.
+    `train()` and `eval()` set the mode; compiled functions follow.
     """
 
     def __init__(self, core: _Core, at: Steps) -> None:

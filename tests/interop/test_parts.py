@@ -111,6 +111,8 @@ def test_parts_share_the_variables_of_the_whole():
     with jv.GradientTape() as tape:
         loss = jv.compile(lambda: model.layers[1](jnp.ones((1, 4))).sum())()
     same(tape.gradient(loss, model.tail.bias), jnp.ones(4))
+    pure, state = jv.functionalize(model.tail), jv.State.of(model.tail)  # no other is read
+    same(jax.jit(pure)(state, jnp.zeros((1, 4)))[0], jnp.full((1, 4), 7.0))
     with jv.freeze(model.encoder):
         assert not [p for p, v in model.named_variables.items() if v.trainable and "enc" in p]
 
@@ -201,6 +203,8 @@ def test_variables_are_selected_by_the_kinds_of_nnx():
     assert list(model.select(nnx.BatchStat)) == ["norm/mean", "norm/var"]
     assert list(model.select(nnx.LoRAParam)) == ["base/lora/lora_a", "base/lora/lora_b"]
     assert len(model.select(nnx.BatchNorm)) == 4
+    with pytest.raises(TypeError, match=r"Not.*is a filter of nnx: give a class"):
+        model.select(nnx.Not(nnx.Param))
     outer = jv.Module()
     outer.net = model
     with jv.freeze(jv.select(outer, nnx.Param, but=nnx.LoRAParam)):
