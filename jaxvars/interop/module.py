@@ -346,8 +346,8 @@ class _Outside:
 def _read_part(root: Tree, leaf: Leaf, inside: Container[int] | None) -> Any:
     if leaf.part == CONSTANT:
         return leaf.value
-    if leaf.box and inside is not None and id(find(root, leaf.holder)) not in inside:
-        return _Outside(leaf.part)
+    if inside is not None and id(find(root, leaf.holder)) not in inside:
+        return _Outside(leaf.part) if leaf.box else np.empty(0)  # nnx looks for bare arrays
     return _read(root, leaf)
 
 
