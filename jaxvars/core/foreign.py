@@ -40,7 +40,7 @@ _CURES = {
     "flax nnx": "jv.interop.from_flax({name})",
     "nnx.Optimizer": "jv.optimizers.Optax(transformation)",
     "nnx.Variable": "jv.Variable({name}[...])",
-    "equinox": "jv.interop.from_pytree({name})",
+    "equinox": "jv.interop.from_equinox({name})",
     "Keras": "from jaxvars import tf; tf.keras.layers, which are Keras's own, and from then on "
     "their variables are found",
 }

@@ -1,4 +1,4 @@
-"""Flax layers as Modules, and State as dicts, NumPy arrays and bytes.
+"""Layers of flax and equinox as Modules, and State as dicts, NumPy arrays and bytes.
 
     model = jv.interop.from_flax(CNN(), images, rngs={"params": 0, "dropout": 1})
 
@@ -19,8 +19,9 @@ Of linen modules, collections are attributes: `model.params["Dense_0"]["kernel"]
 when it is used. Of nnx modules, what the module has as attributes the model has, too:
 `model.encoder(x)`, `model.encoder.kernel`; streams are Generators that go on where nnx's were.
 
-`from_pytree` makes Variables of the arrays of an equinox module; `jv.variables` makes a tree of
-them one thing, to be read and assigned as a whole.
+`from_equinox` does the same for modules of equinox, and their `eqx.nn.State`. `from_pytree` makes
+Variables of the arrays of any tree; `jv.variables` makes a tree of them one thing, to be read and
+assigned as a whole.
 
 The rest of this page is for any variables, flax's or not: `to_dict` and `from_dict`, `to_numpy` and
 `from_numpy`, `to_bytes` and `from_bytes`, `to_file` and `from_file`. The latter of each pair return
@@ -45,6 +46,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxvars.errors import InteropError
+from jaxvars.interop.equinox import EquinoxModule, from_equinox, to_equinox
 from jaxvars.interop.files import from_file, to_file
 from jaxvars.interop.linen import LinenModule
 from jaxvars.interop.module import FlaxModule, explaining_maps
@@ -61,9 +63,9 @@ from jaxvars.interop.state import (
 from jaxvars.interop.trees import VariableTree, variables
 
 __all__ = [
-    "FlaxModule", "LinenModule", "NnxModule", "VariableTree", "from_bytes", "from_dict",
-    "from_file", "from_flax", "from_numpy", "from_pytree", "to_bytes", "to_dict", "to_file",
-    "to_flax", "to_numpy",
+    "EquinoxModule", "FlaxModule", "LinenModule", "NnxModule", "VariableTree", "from_bytes",
+    "from_dict", "from_equinox", "from_file", "from_flax", "from_numpy", "from_pytree", "to_bytes",
+    "to_dict", "to_equinox", "to_file", "to_flax", "to_numpy",
 ]  # fmt: skip
 
 
@@ -132,7 +134,7 @@ def from_flax(
 def from_pytree(tree: Any) -> Any:
     """Return a pytree with a Variable for each array: the `tree` of `jv.variables(tree)`.
 
-    It is of the same class, so that a module of equinox can be called.
+    It is of the same class. For a module of equinox there is `from_equinox`.
 
     Args:
         tree: whose arrays are copied; what else it has stays.

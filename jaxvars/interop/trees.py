@@ -9,6 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import copy
 from typing import Any, final
 
 import jax
@@ -65,13 +66,13 @@ class VariableTree(Proxy):
     __slots__ = ("__weakref__", "_found", "_paths", "_structure", "tree")
 
     def __init__(self, tree: Any) -> None:
-        given, self._structure = jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_variable)
+        given, self._structure = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_variable)
         self._paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in given]
-        leaves = [_adapt(p, x) for p, (_, x) in zip(self._paths, given, strict=True)]
+        leaves = [adapt(p, x) for p, (_, x) in zip(self._paths, given, strict=True)]
         self.tree = ordered_like(tree, jax.tree.unflatten(self._structure, leaves))
         known = {id(v) for _, v in walk(self.tree, Variable)}
         self._found: Any = self.tree
-        if not known >= {id(x) for x in leaves if _is_variable(x)}:
+        if not known >= {id(x) for x in leaves if is_variable(x)}:
             self._found = {}
             for path, leaf in zip(self._paths, leaves, strict=True):
                 self._found[unique(path, self._found)] = leaf
@@ -101,7 +102,7 @@ class VariableTree(Proxy):
             StateError: listing all that does not fit, or when the structure is another one.
         """
         given = tree.value if isinstance(tree, VariableTree) else tree
-        values, structure = jax.tree.flatten(given, is_leaf=_is_variable)
+        values, structure = jax.tree.flatten(given, is_leaf=is_variable)
         if structure != self._structure:
             raise StateError(
                 f"The tree assigned at {user_line()} has another structure:\n  {structure}\n"
@@ -119,16 +120,21 @@ class VariableTree(Proxy):
         return self
 
     def _leaves(self) -> list[Any]:
-        return jax.tree.leaves(self.tree, is_leaf=_is_variable)
+        return jax.tree.leaves(self.tree, is_leaf=is_variable)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> VariableTree:
+        made = [copy.deepcopy(x, memo) if is_variable(x) else x for x in self._leaves()]
+        return VariableTree(ordered_like(self.tree, jax.tree.unflatten(self._structure, made)))
 
     def __repr__(self) -> str:
         return f"variables({self.tree!r})"
 
 
-def _adapt(path: str, leaf: Any) -> Any:
+def adapt(path: str, leaf: Any, trainable: bool = True) -> Any:
+    """Return a Variable of an array, trainable if it is inexact; what is no array, as it is."""
     if not isinstance(leaf, jax.Array | np.ndarray | np.generic):
         return leaf
-    return Variable(leaf, trainable=is_inexact(leaf), name=path or None)
+    return Variable(leaf, trainable=trainable and is_inexact(leaf), name=path or None)
 
 
 def _fit(old: Any, value: Any) -> list[tuple[Variable, Any]]:
@@ -141,5 +147,6 @@ def _fit(old: Any, value: Any) -> list[tuple[Variable, Any]]:
     return []
 
 
-def _is_variable(value: object) -> bool:
+def is_variable(value: object) -> bool:
+    """Return whether a value is a Variable, for `is_leaf=`."""
     return isinstance(value, Variable)
