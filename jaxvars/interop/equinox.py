@@ -1,10 +1,9 @@
 """Equinox modules as Modules: a call reads the Variables, and calls the module of their values.
 
 Rules this file keeps:
-- what the module computes with are arrays, never Variables: equinox asks what is an array;
-- state is in the `init` of its `StateIndex`, as before `eqx.nn.make_with_state` takes it out; what
-  a call did not change is not written;
-- all else never changes, as equinox has it: a compiled function may rely on it.
+- what a module computes with are arrays, never Variables, and all else in it never changes;
+- state is in the `init` of its `StateIndex`, as before `eqx.nn.make_with_state` takes it out;
+- what a call did not change is not written.
 """
 
 from __future__ import annotations
@@ -14,14 +13,17 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, final
 
 import jax
+from jax.tree_util import tree_flatten_with_path, tree_map_with_path
 
 from jaxvars.core.module import Module
-from jaxvars.errors import ForeignTransformError, InteropError, user_line
+from jaxvars.core.variable import Variable
+from jaxvars.errors import InteropError, user_line
 from jaxvars.interop.module import Kept
-from jaxvars.interop.trees import VariableTree, adapt, is_variable
+from jaxvars.interop.trees import VariableTree, adapt, is_variable, path_of
 from jaxvars.tracing.key_order import map_leaves
 
 
@@ -31,9 +33,8 @@ def from_equinox(module: Any, state: Any = None, *, filter: Any = None) -> Equin
     Args:
         module: whose arrays are copied, and which is not changed.
         state: its `eqx.nn.State`: `from_equinox(*eqx.nn.make_with_state(CNN)(key))`.
-        filter: which arrays of floating dtypes are trainable: a function of a leaf, or a tree of
-            booleans and such functions, as `eqx.filter` takes; all when None. The other arrays,
-            and the state, are Variables that are not trainable; what is no array stays.
+        filter: what `eqx.filter` takes: which arrays of floating dtypes are trainable. The others,
+            and the state, are Variables that are not; what is no array stays.
 
     Returns:
         A Module to call like the equinox module. A method that takes a `state` is given it when
@@ -44,10 +45,8 @@ def from_equinox(module: Any, state: Any = None, *, filter: Any = None) -> Equin
 
     >>> import equinox as eqx, jax, jax.numpy as jnp
     >>> model = from_equinox(eqx.nn.MLP(2, 1, 8, 1, key=jax.random.key(0)))
-    >>> list(model.named_variables)
-    ['layers/0/bias', 'layers/0/weight', 'layers/1/bias', 'layers/1/weight']
-    >>> jax.vmap(model)(jnp.ones((4, 2))).shape
-    (4, 1)
+    >>> jax.vmap(model)(jnp.ones((4, 2))).shape, list(model.named_variables)[:2]
+    ((4, 1), ['layers/0/bias', 'layers/0/weight'])
 
     Differs from equinox: the model is no pytree. Equinox's own functions take `model.value`.
     """
@@ -65,7 +64,7 @@ def from_equinox(module: Any, state: Any = None, *, filter: Any = None) -> Equin
             "the eqx.nn.State that was made with it: from_equinox(module, state)."
         ) from error
     chosen = eqx.filter(module, eqx.is_inexact_array if filter is None else filter)
-    trained = {_name(path) for path, _ in jax.tree_util.tree_flatten_with_path(chosen)[0]}
+    trained = {path_of(path) for path, _ in tree_flatten_with_path(chosen)[0]}
     return EquinoxModule(_hold(module, lambda path: path in trained, state.get))
 
 
@@ -93,18 +92,21 @@ def to_equinox(model: EquinoxModule) -> Any:
 class EquinoxModule(Module):
     """An equinox module whose arrays are Variables: what `interop.from_equinox` makes.
 
-    It has the module's attributes and methods, modules inside are such Modules. Of a name that
-    Modules have, too, the module's is `model["name"]`. What is not a Variable cannot be set.
+    It has the module's attributes and methods, and modules inside are such Modules. What is not a
+    Variable cannot be set. A field with a name that Modules have, too, is `vars(model)[name]`.
     """
 
     _kept: Kept
 
     def __init__(self, tree: Any) -> None:
-        indices = [x for x in jax.tree.leaves(tree, is_leaf=_is_leaf) if not is_variable(x)]
-        state = {index.marker: index.init for index in indices if _is_index(index)}
+        eqx, leaves = sys.modules["equinox"], jax.tree.leaves(tree, is_leaf=_is_leaf)
+        state = {x.marker: x.init for x in leaves if isinstance(x, eqx.nn.StateIndex)}
         slots = jax.tree.leaves(list(state.values()), is_leaf=is_variable)
+        wrap: Any = lambda x: EquinoxModule(x) if isinstance(x, eqx.Module) else x  # noqa: E731
+        is_part: Any = lambda x: isinstance(x, eqx.Module | Variable)  # noqa: E731
+        parts = {name: map_leaves(wrap, x, is_leaf=is_part) for name, x in vars(tree).items()}
         own = {"_name": type(tree).__name__.lower(), "_kept": Kept((VariableTree(tree), slots))}
-        vars(self).update({name: _wrap(value) for name, value in vars(tree).items()} | own)
+        vars(self).update(parts | own)
 
     @property
     def value(self) -> Any:
@@ -116,11 +118,7 @@ class EquinoxModule(Module):
 
         Args:
             change: takes the module, with opaque leaves for Variables, and returns a module, like
-                `eqx.nn.inference_mode`. Arrays that it puts in become new Variables.
-
-        >>> import equinox as eqx
-        >>> from_equinox(eqx.nn.Dropout(0.5)).view(eqx.nn.inference_mode).inference
-        True
+                `eqx.nn.inference_mode`. New arrays in it become new Variables.
         """
         made = change(jax.tree.map(Kept, self._kept()[0].tree, is_leaf=is_variable))
         made = jax.tree.map(lambda x: x() if isinstance(x, Kept) else x, made)
@@ -156,37 +154,30 @@ class EquinoxModule(Module):
             )
         pairs = zip(self._kept()[1], old, jax.tree.leaves(result[-1]), strict=True)
         changed = [(slot, x) for slot, before, x in pairs if x is not before]
-        try:
-            VariableTree([v for v, _ in changed]).assign([x for _, x in changed])
-        except ForeignTransformError as error:
-            error.add_note("In jax.vmap, map what model.with_state(fn) calls: see its example.")
-            raise
+        VariableTree([v for v, _ in changed]).assign([x for _, x in changed])
         return result[0] if len(result) == 2 else result[:-1]
 
     def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         held, slots = self._kept()
-        if not slots or not _wants_state(getattr(held.tree, method), args, kwargs):
+        lacking: Any = ()
+        with suppress(TypeError, ValueError):  # the call says what is wrong
+            bound = inspect.signature(getattr(held.tree, method)).bind_partial(*args, **kwargs)
+            lacking = bound.signature.parameters.keys() - bound.arguments
+        if not slots or "state" not in lacking:
             return getattr(self.value, method)(*args, **kwargs)
         return self.with_state(lambda m, state: getattr(m, method)(*args, state=state, **kwargs))
 
     def _split(self) -> tuple[Any, Any]:
-        """Return the module and its state, with the values of now."""
         (held, slots), nn = self._kept(), sys.modules["equinox"].nn
         full = held.value
         return (nn.delete_init_state(full) if slots else full), nn.State(full)
-
-    def __getitem__(self, key: Any) -> Any:
-        """Return an attribute of the module, by name, or what the module has at an index."""
-        if not isinstance(key, str):
-            return _wrap(self._kept()[0].tree[key])
-        return vars(self)[key] if key in vars(self) else self.__getattr__(key)
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute.
         if name == "inference" and sys._getframe(1).f_globals["__name__"].startswith("equinox."):
             raise InteropError(
-                f"At {user_line()} equinox looks for modules to change in a Module that was made "
-                "of one. Write model.view(eqx.nn.inference_mode)."
+                f"At {user_line()} equinox is given a Module, and would do nothing: write "
+                "model.view(eqx.nn.inference_mode), another Module of the same Variables."
             )
         kind = type(self._kept()[0].tree) if "_kept" in vars(self) else object
         if name.startswith("__") or not hasattr(kind, name):
@@ -197,9 +188,8 @@ class EquinoxModule(Module):
     def __setattr__(self, name: str, value: Any, /) -> None:
         if vars(self).get(name, self) is not value:  # what model.bias += 1 sets is there
             raise AttributeError(
-                f"A module of equinox never changes, at {user_line()} its {name!r} is set. Assign to "
-                f"a Variable, model.{name}.assign(value); or make another model of the Variables: "
-                f"model.view(lambda module: eqx.tree_at(lambda m: m.{name}, module, value))."
+                f"{name!r} of an equinox module is set at {user_line()}. Assign to Variables, or "
+                f"make a view: model.view(lambda m: eqx.tree_at(lambda m: m.{name}, m, value))."
             )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EquinoxModule:
@@ -211,52 +201,21 @@ class EquinoxModule(Module):
 
 
 def _hold(module: Any, is_trained: Callable[[str], bool], state_of: Callable[[Any], Any]) -> Any:
-    """Return a module with a Variable for each array, and for those of its state."""
     made: dict[Any, Any] = {}  # by the marker of a StateIndex, which may be in several places
 
     def hold(path: Any, leaf: Any) -> Any:
-        if not _is_index(leaf):
-            return adapt(_name(path), leaf, is_trained(_name(path)))
+        if is_variable(leaf) or not _is_leaf(leaf):
+            return adapt(path_of(path), leaf, is_trained(path_of(path)))
         if leaf.marker not in made:
             start = (*path, jax.tree_util.GetAttrKey("init"))
-            made[leaf.marker] = jax.tree_util.tree_map_with_path(
-                lambda more, x: adapt(_name((*start, *more)), x, False),
-                state_of(leaf),
-                is_leaf=is_variable,
-            )
+            put: Any = lambda more, x: adapt(path_of((*start, *more)), x, False)  # noqa: E731
+            made[leaf.marker] = tree_map_with_path(put, state_of(leaf), is_leaf=is_variable)
         index = type(leaf)(made[leaf.marker])
         object.__setattr__(index, "marker", leaf.marker)  # as equinox does
         return index
 
-    return jax.tree_util.tree_map_with_path(hold, module, is_leaf=_is_leaf)
-
-
-def _wrap(value: Any) -> Any:
-    """Return a value with a Module for each module of equinox in it."""
-    base = sys.modules["equinox"].Module
-    return map_leaves(
-        lambda x: EquinoxModule(x) if isinstance(x, base) else x,
-        value,
-        is_leaf=lambda x: isinstance(x, base) or is_variable(x),
-    )
-
-
-def _wants_state(method: Any, args: Any, kwargs: Any) -> bool:
-    """Return whether a method takes a `state` that is not among the arguments."""
-    try:
-        bound = inspect.signature(method).bind_partial(*args, **kwargs)
-    except (TypeError, ValueError):  # the call says what is wrong
-        return False
-    return "state" in bound.signature.parameters and "state" not in bound.arguments
-
-
-def _is_index(value: object) -> bool:
-    return isinstance(value, sys.modules["equinox"].nn.StateIndex)
+    return tree_map_with_path(hold, module, is_leaf=_is_leaf)
 
 
 def _is_leaf(value: object) -> bool:
-    return _is_index(value) or is_variable(value)
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")
+    return isinstance(value, sys.modules["equinox"].nn.StateIndex | Variable)

@@ -67,7 +67,7 @@ class VariableTree(Proxy):
 
     def __init__(self, tree: Any) -> None:
         given, self._structure = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_variable)
-        self._paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in given]
+        self._paths = [path_of(path) for path, _ in given]
         leaves = [adapt(p, x) for p, (_, x) in zip(self._paths, given, strict=True)]
         self.tree = ordered_like(tree, jax.tree.unflatten(self._structure, leaves))
         known = {id(v) for _, v in walk(self.tree, Variable)}
@@ -147,6 +147,9 @@ def _fit(old: Any, value: Any) -> list[tuple[Variable, Any]]:
     return []
 
 
+def path_of(keys: Any) -> str:
+    return jax.tree_util.keystr(keys, simple=True, separator="/")
+
+
 def is_variable(value: object) -> bool:
-    """Return whether a value is a Variable, for `is_leaf=`."""
     return isinstance(value, Variable)
