@@ -48,7 +48,8 @@ def from_equinox(module: Any, state: Any = None, *, filter: Any = None) -> Equin
     >>> jax.vmap(model)(jnp.ones((4, 2))).shape, list(model.named_variables)[:2]
     ((4, 1), ['layers/0/bias', 'layers/0/weight'])
 
-    Differs from equinox: the model is no pytree. Equinox's own functions take `model.value`.
+    Differs from equinox: the model is no pytree, equinox's own functions take `model.value`; and
+    weak types are not kept.
     """
     eqx: Any = sys.modules.get("equinox")  # where there is a module of equinox, it was imported
     if eqx is None or not isinstance(module, eqx.Module):

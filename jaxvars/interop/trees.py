@@ -122,6 +122,10 @@ class VariableTree(Proxy):
     def _leaves(self) -> list[Any]:
         return jax.tree.leaves(self.tree, is_leaf=is_variable)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the tree: a structure that was pickled may not be the same one."""
+        return VariableTree, (self.tree,)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> VariableTree:
         made = [copy.deepcopy(x, memo) if is_variable(x) else x for x in self._leaves()]
         return VariableTree(ordered_like(self.tree, jax.tree.unflatten(self._structure, made)))
