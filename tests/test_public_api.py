@@ -47,7 +47,7 @@ CLASSES = [
     tape.GradientTape, _variable.Slice, _variable.Variable, parallel.Batches,
     parallel.InputContext, parallel.MirroredStrategy, parallel.MultiWorkerMirroredStrategy,
     parallel.OneDeviceStrategy, parallel.Strategy, jv.interop.LinenModule, jv.interop.NnxModule,
-    jv.interop.VariableTree,
+    jv.interop.EquinoxModule, jv.interop.VariableTree,
 ]  # fmt: skip
 
 
@@ -144,8 +144,8 @@ PUBLIC = public()
 RAISED = {name for name in PUBLIC if name.startswith("errors.")}
 MADE_BY_OTHERS = {
     "ConcreteFunction", "Function", "State", "checkpoint.Status", "config.LogicalDevice",
-    "config.PhysicalDevice", "export.Loaded", "export.SavedFunction", "interop.FlaxModule",
-    "interop.LinenModule", "interop.NnxModule", "interop.VariableTree", "parallel.ReduceOp",
+    "config.PhysicalDevice", "export.Loaded", "export.SavedFunction", "interop.EquinoxModule",
+    "interop.FlaxModule", "interop.LinenModule", "interop.NnxModule", "interop.VariableTree", "parallel.ReduceOp",
     "parallel.Strategy", "profiler.Profile", "tensorboard.SummaryWriter",
 }  # fmt: skip
 CALLED = sorted(PUBLIC.keys() - MADE_BY_OTHERS - RAISED)

@@ -35,7 +35,7 @@ class CNN(eqx.Module):
     dropout: eqx.nn.Dropout
     value: eqx.nn.Linear  # a name that Modules have, too
     steps: jax.Array
-    name: str = "cnn"
+    name: str
 
     def __init__(self, key: Any, mode: Any = "batch"):
         keys = jax.random.split(key, 4)
@@ -45,7 +45,7 @@ class CNN(eqx.Module):
         self.hidden = eqx.nn.SpectralNorm(linear, "weight", key=keys[2])
         self.dropout = eqx.nn.Dropout(0.2)
         self.value = eqx.nn.Linear(8, 3, key=keys[3])
-        self.steps = jnp.arange(2)
+        self.steps, self.name = jnp.arange(2), "mine"
 
     def encode(self, x: Any) -> Any:
         return eqx.nn.MaxPool2d(2, 2)(jax.nn.relu(self.conv(x)))
@@ -119,7 +119,7 @@ def test_its_attributes_are_the_modules_and_paths_are_equinoxs():
     assert_close(model.conv(IMAGES[0]), module.conv(IMAGES[0]))
     assert_close(model.encode(IMAGES[0]), module.encode(IMAGES[0]))
     assert (int(model.count), model.dropout.p, model.norm.axis_name) == (1, 0.2, "batch")
-    assert (model.name, vars(model)["name"]) == ("cnn", "cnn")
+    assert (model.name, vars(model)["name"]) == ("cnn", "mine")
     assert isinstance(model.value, CNN)
     assert vars(model)["value"].weight is model.named_variables["value/weight"]
     with pytest.raises(AttributeError, match="has an attribute 'decode'"):
