@@ -78,6 +78,9 @@ def to_equinox(model: EquinoxModule) -> Any:
     Returns:
         `model.value`; of a model with state `(module, state)`, as from `eqx.nn.make_with_state`.
 
+    Raises:
+        InteropError: when it was not made by `from_equinox`.
+
     >>> import equinox as eqx, jax
     >>> linear = eqx.nn.Linear(2, 3, key=jax.random.key(0))
     >>> bool(eqx.tree_equal(to_equinox(from_equinox(linear)), linear))
