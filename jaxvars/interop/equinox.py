@@ -110,7 +110,7 @@ class EquinoxModule(Module):
         is_part: Any = lambda x: isinstance(x, eqx.Module | Variable)  # noqa: E731
         parts = {name: map_leaves(wrap, x, is_leaf=is_part) for name, x in vars(tree).items()}
         own = {"_name": type(tree).__name__.lower(), "_kept": Kept((VariableTree(tree), slots))}
-        vars(self).update(parts | own)
+        vars(self).update(own | parts)
 
     @property
     def value(self) -> Any:
@@ -142,10 +142,8 @@ class EquinoxModule(Module):
 
         >>> import equinox as eqx, jax, jax.numpy as jnp
         >>> model = from_equinox(eqx.nn.BatchNorm(2, "batch", mode="batch"))
-        >>> def mapped(module, state, xs):
-        ...     run = jax.vmap(module, axis_name="batch", in_axes=(0, None), out_axes=(0, None))
-        ...     return run(xs, state)
-        >>> model.with_state(mapped, jnp.ones((4, 2))).shape, int(model.batch_counter.init)
+        >>> fn = lambda m, s, xs: jax.vmap(m, (0, None), (0, None), axis_name="batch")(xs, s)
+        >>> model.with_state(fn, jnp.ones((4, 2))).shape, int(model.batch_counter.init)
         ((4, 2), 1)
         """
         module, state = self._split()
@@ -154,7 +152,7 @@ class EquinoxModule(Module):
         if not isinstance(result, tuple) or [jax.tree.structure(x) for x in result[-1:]] != [form]:
             raise InteropError(
                 f"What is called with the state of this {self.name} at {user_line()} "
-                f"must return (result, new_state); it returned a {type(result).__name__}."
+                f"must return (result, new_state); it returned {type(result).__name__}."
             )
         pairs = zip(self._kept()[1], old, jax.tree.leaves(result[-1]), strict=True)
         changed = [(slot, x) for slot, before, x in pairs if x is not before]
@@ -162,8 +160,7 @@ class EquinoxModule(Module):
         return result[0] if len(result) == 2 else result[:-1]
 
     def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        held, slots = self._kept()
-        lacking: Any = ()
+        (held, slots), lacking = self._kept(), set[str]()
         with suppress(TypeError, ValueError):  # the call says what is wrong
             bound = inspect.signature(getattr(held.tree, method)).bind_partial(*args, **kwargs)
             lacking = bound.signature.parameters.keys() - bound.arguments
@@ -178,7 +175,8 @@ class EquinoxModule(Module):
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute.
-        if name == "inference" and sys._getframe(1).f_globals["__name__"].startswith("equinox."):
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if name == "inference" and caller.startswith("equinox."):
             raise InteropError(
                 f"At {user_line()} equinox is given a Module, and would do nothing: write "
                 "model.view(eqx.nn.inference_mode), another Module of the same Variables."
@@ -195,6 +193,9 @@ class EquinoxModule(Module):
                 f"{name!r} of an equinox module is set at {user_line()}. Assign to Variables, or "
                 f"make a view: model.view(lambda m: eqx.tree_at(lambda m: m.{name}, m, value))."
             )
+
+    def __delattr__(self, name: str) -> None:
+        setattr(self, name, None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EquinoxModule:
         return EquinoxModule(copy.deepcopy(self._kept()[0], memo).tree)

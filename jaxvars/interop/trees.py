@@ -123,8 +123,7 @@ class VariableTree(Proxy):
         return jax.tree.leaves(self.tree, is_leaf=is_variable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the tree: a structure that was pickled may not be the same one."""
-        return VariableTree, (self.tree,)
+        return VariableTree, (self.tree,)  # a structure that was pickled may be another one
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VariableTree:
         made = [copy.deepcopy(x, memo) if is_variable(x) else x for x in self._leaves()]

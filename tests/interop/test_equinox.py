@@ -329,6 +329,8 @@ def test_a_mode_is_changed_by_a_view_and_nothing_else_can_be_set():
             change(model)
     with pytest.raises(AttributeError, match=r"'inference' .* at .*test_equinox.py:\d+"):
         model.layers[0].inference = True
+    with pytest.raises(AttributeError, match="'weight' of an equinox module"):
+        del model.layers[1].weight
     with pytest.raises(ValueError, match="PyTree structure"):
         eqx.nn.inference_mode(model.layers[0])
     model.layers[1].bias += 1.0
