@@ -32,6 +32,8 @@ Everything else in this package is internal: users import `jaxvars` and `jaxvars
 
 from __future__ import annotations
 
+import sys as _sys
+from contextlib import nullcontext as _nullcontext
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -62,8 +64,22 @@ from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.planning.abstract import abstract
 from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tracing import around as _around
 
 moved.install()
+
+
+def _keras_scope() -> _Any:
+    """Return what has tapes and functions see the variables of Keras, if that is imported."""
+    if "keras" not in _sys.modules:
+        return _nullcontext()
+    from jaxvars.interop.keras import scope
+
+    return scope()
+
+
+_around.AROUND.append(_keras_scope)
+_around.RECORDING.append(_keras_scope)
 
 if _TYPE_CHECKING:  # imported when they are first used, so that `import jaxvars` is quick
     from jaxvars import (

@@ -29,7 +29,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["constant", "convert_to_tensor", "tensor"], "jnp.asarray"),
         "cast": "x.astype(dtype)",
         "nn": "jax.nn",
-        "keras": "jv.tf.keras",
+        "keras": "jv.interop.from_keras of what is Keras's, or jv.tf.keras",
         "data": "jv.tf.data",
         **dict.fromkeys(["Dense", "Linear", "Conv", "layers", "Sequential"], _A_UNIT),
         "dropout": "jv.random.bernoulli and jnp.where",

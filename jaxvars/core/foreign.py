@@ -41,8 +41,7 @@ _CURES = {
     "nnx.Optimizer": "jv.optimizers.Optax(transformation)",
     "nnx.Variable": "jv.Variable({name}[...])",
     "equinox": "jv.interop.from_equinox({name})",
-    "Keras": "from jaxvars import tf; tf.keras.layers, which are Keras's own, and from then on "
-    "their variables are found",
+    "Keras": "jv.interop.from_keras({name})",
 }
 
 

@@ -175,7 +175,8 @@ class Module(Holder):
             but: less these, such as the statistics of a normalization.
 
         Raises:
-            DtypeError: when the dtype is not a floating-point one.
+            DtypeError: when the dtype is not a floating-point one, or what holds a variable copies
+                itself, as layers of Keras do.
             StateError: when a pattern matches nothing.
 
         >>> class Net(Module):
@@ -190,12 +191,19 @@ class Module(Holder):
                 f"astype takes a floating-point dtype, like jnp.bfloat16, not {jnp.dtype(dtype)}: "
                 "it converts weights. Other variables are made again, jv.Variable(v.astype(dtype))."
             )
-        found = self.select(*patterns, but=but, dtype=jnp.floating).values()
+        found = self.select(*patterns, but=but, dtype=jnp.floating)
         memo: dict[int, Any] = {
             id(v): restore_variable(v.value.astype(dtype), v.name, v.trainable, v._cell.sharding)
-            for v in found
+            for v in found.values()
         }
-        return copy.deepcopy(self, memo)
+        made = copy.deepcopy(self, dict(memo))
+        there = {id(v) for v in made.variables}
+        if lost := [path for path, v in found.items() if id(memo[id(v)]) not in there]:
+            raise DtypeError(
+                f"astype cannot convert {lost[:_LISTED]}: what holds them copies itself, as layers "
+                "of Keras do. Make it with the dtype: keras.layers.Dense(3, dtype='bfloat16')."
+            )
+        return made
 
     def _parts_of(self, kind: type) -> Iterable[object]:
         """Return what stands for objects of another library's class here."""

@@ -73,6 +73,9 @@ class Proxy(ABC):
 PROXIES: dict[type, Callable[[Any], object]] = {}
 """Classes that are not an Alias but stand for another object, and what returns that."""
 
+PARTS: dict[type, Callable[[Any], Iterable[tuple[str, object]]]] = {}
+"""Classes whose objects, and those of classes below, hold other things than their attributes."""
+
 
 def resolve_proxy(value: object) -> object:
     """Return what an object stands for; itself, if for nothing else."""
@@ -153,6 +156,9 @@ def children_of(value: object) -> Iterable[tuple[str, object]]:
         return [(str(i), child) for i, child in enumerate(value)]
     if isinstance(value, set | frozenset):
         return [("0", child) for child in value]  # a set has no order to number them by
+    for base in type(value).__mro__ if PARTS else ():
+        if base in PARTS:
+            return PARTS[base](value)
     return sorted(attributes_of(value).items())
 
 

@@ -1,4 +1,4 @@
-"""Layers of flax and equinox as Modules, and State as dicts, NumPy arrays and bytes.
+"""Layers of flax, equinox and Keras in jaxvars, and State as dicts, NumPy arrays and bytes.
 
     model = jv.interop.from_flax(CNN(), images, rngs={"params": 0, "dropout": 1})
 
@@ -19,8 +19,10 @@ Of linen modules, collections are attributes: `model.params["Dense_0"]["kernel"]
 when it is used. Of nnx modules, what the module has as attributes the model has, too:
 `model.encoder(x)`, `model.encoder.kernel`; streams are Generators that go on where nnx's were.
 
-`from_equinox` adapts modules of equinox with their state. `from_pytree` makes Variables of any
-tree's arrays; `jv.variables` makes a tree of them one thing, to be read and assigned as a whole.
+`from_equinox` adapts modules of equinox with their state.
+`from_keras` has tapes, compiled functions and checkpoints see the variables of Keras 3.
+`from_pytree` makes Variables of any tree's arrays; `jv.variables` makes a tree of them one thing, to
+be read and assigned as a whole.
 
 The rest of this page is for any variables, flax's or not: `to_dict` and `from_dict`, `to_numpy` and
 `from_numpy`, `to_bytes` and `from_bytes`, `to_file` and `from_file`. The latter of each pair return
@@ -42,14 +44,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxvars.errors import InteropError
 from jaxvars.interop.equinox import EquinoxModule, from_equinox, to_equinox
 from jaxvars.interop.files import from_file, to_file
+from jaxvars.interop.keras import adopt
 from jaxvars.interop.linen import LinenModule
 from jaxvars.interop.module import FlaxModule, explaining_maps
-from jaxvars.interop.nnx import NnxModule, adopt
+from jaxvars.interop.nnx import NnxModule, adapt
 from jaxvars.interop.state import (
     from_bytes,
     from_dict,
@@ -63,9 +66,11 @@ from jaxvars.interop.trees import VariableTree, variables
 
 __all__ = [
     "EquinoxModule", "FlaxModule", "LinenModule", "NnxModule", "VariableTree", "from_bytes",
-    "from_dict", "from_equinox", "from_file", "from_flax", "from_numpy", "from_pytree", "to_bytes",
-    "to_dict", "to_equinox", "to_file", "to_flax", "to_numpy",
+    "from_dict", "from_equinox", "from_file", "from_flax", "from_keras", "from_numpy",
+    "from_pytree", "to_bytes", "to_dict", "to_equinox", "to_file", "to_flax", "to_numpy",
 ]  # fmt: skip
+
+T = TypeVar("T")
 
 
 @explaining_maps()
@@ -127,7 +132,38 @@ def from_flax(
             "takes nothing more than rngs=. Call other methods by name, model.encode(x)."
         )
     register()
-    return adopt(module, rngs)
+    return adapt(module, rngs)
+
+
+def from_keras(thing: T) -> T:
+    """Adopt something of Keras 3 on JAX; return the same object, to be used as before.
+
+    Its variables keep their values in Variables from now on. They are read and written by
+    `jv.compile`, tapes and optimizers, and found by `State`, `Checkpoint` and so on, as they are by
+    Keras's own methods. Adopt what a Module, a State or a checkpoint is to hold. What is first met
+    in a compiled function or under a tape is adopted by that.
+
+    Args:
+        thing: a layer, model, optimizer, metric, seed generator or variable. The variables of
+            layers that are not built yet are adopted when a tape or a compiled function meets them:
+            build a model before you restore a checkpoint in it.
+
+    Returns:
+        The object. Its variables' paths are Keras's, less the name of the object itself; numbers
+        that Keras has counted in this process, as in `dense_7`, are counted from the beginning.
+
+    Raises:
+        InteropError: when it is nothing of Keras's, or Keras does not run on JAX.
+
+    >>> import os
+    >>> os.environ["KERAS_BACKEND"] = "jax"
+    >>> import keras, jaxvars as jv
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, "relu")])
+    >>> model = jv.interop.from_keras(model)
+    >>> list(jv.State.of(model))
+    ['dense/kernel', 'dense/bias']
+    """
+    return adopt(thing)
 
 
 def from_pytree(tree: Any) -> Any:

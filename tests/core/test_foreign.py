@@ -66,7 +66,7 @@ MODULES = [
     (lambda: nnx.Rngs(0), r"jv\.interop\.from_flax\(net\)"),
     (lambda: nnx.Param(jnp.ones(3)), r"jv\.Variable\(net\[\.\.\.\]\)"),
     (affine, r"jv\.interop\.from_equinox\(net\)"),
-    (lambda: _Layer(object()), r"tf\.keras\.layers"),
+    (lambda: _Layer(object()), r"jv\.interop\.from_keras\(net\)"),
 ]
 
 

@@ -12,7 +12,7 @@
 slopes where Keras on JAX has others, or NaN) and `metrics` (sums that count on after 2**24) do not
 need Keras; all else does. Its layers, initializers, regularizers, constraints, schedules and
 functions take and return Tensors (`layer_bridge.py`, `additions.py`); tapes, `tf.function`,
-optimizers and checkpoints see its variables (`adapter/shared.py`); `fit` runs `train_step` as a
+optimizers and checkpoints see its variables (`interop/keras.py`); `fit` runs `train_step` as a
 `tf.function` (`training.py`).
 
 Differs from TensorFlow: layers draw their first weights, and dropout its masks, from JAX's values;

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.interop.keras import bind
 from jaxvars.tf.keras import losses, metrics, optimizers
 from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.operators import BOXED
 from jaxvars.tf.keras.adapter.semantics import into_user, unwrap
-from jaxvars.tf.keras.adapter.shared import bind
 from jaxvars.tf.variables.variable import Variable
 
 
@@ -97,6 +98,7 @@ def variable_of(variable: Any) -> Any:
     if not isinstance(core, CoreVariable):
         return core  # Keras's own
     made = keras().Variable(core.value, trainable=core.trainable, name=core.name.replace("/", "_"))
+    made._operators = BOXED
     bind(made, core)
     return made
 

@@ -22,8 +22,9 @@ from typing import Any, ClassVar, cast
 
 from jaxvars.core.frames import LOCAL
 from jaxvars.display.text import did_you_mean
-from jaxvars.tf.keras.adapter import shared as _shared
+from jaxvars.interop import keras as _shared
 from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.operators import BOXED
 from jaxvars.tf.keras.adapter.semantics import PLACE, box_arrays, into_keras, of_user, unwrap
 from jaxvars.tf.keras.additions import ADDED, CALLS, as_array, follow_seed
 from jaxvars.tf.keras.bridges import OfTensors, to_keras
@@ -87,6 +88,7 @@ class ArrayProxy(Face):
         """Make a variable of the layer."""
         layer: Any = super()
         made = layer.add_weight(*to_keras(list(args)), **to_keras(kwargs))
+        made._operators = BOXED
         if made._value is not None:
             _shared.shared(made)
         return made

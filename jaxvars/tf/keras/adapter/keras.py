@@ -8,7 +8,7 @@ import importlib.util
 import os
 from typing import Any
 
-from jaxvars.tf.keras.adapter import shared as _shared
+from jaxvars.tf.keras.adapter.operators import box_variables
 
 _CURE = 'pip install "jaxvars[keras]"'
 
@@ -32,5 +32,5 @@ def keras() -> Any:
             f"Keras runs on {made.config.backend()}, and jaxvars on JAX. Set the environment "
             "variable KERAS_BACKEND=jax before keras is imported, or import jaxvars.tf first."
         )
-    _shared.watch()
+    box_variables()
     return made

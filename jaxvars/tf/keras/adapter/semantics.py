@@ -24,7 +24,6 @@ from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
-from jaxvars.tracing import context
 
 
 @final
@@ -33,11 +32,9 @@ class _Place(threading.local):
 
     Attributes:
         is_in_keras: it is Keras's.
-        is_run_at_once: Keras's, called by code that is not being traced by JAX.
     """
 
     is_in_keras = False
-    is_run_at_once = False
 
 
 PLACE = _Place()
@@ -53,13 +50,11 @@ def into_keras(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call a function of Keras; with Tensors in and out if the user does so."""
     if PLACE.is_in_keras:
         return unwrap(fn(*args, **kwargs))
-    was = PLACE.is_run_at_once
-    PLACE.is_run_at_once = was or not context.is_staging()
     PLACE.is_in_keras = True
     try:
         result = fn(*unwrap(args), **unwrap(kwargs))
     finally:
-        PLACE.is_in_keras, PLACE.is_run_at_once = False, was
+        PLACE.is_in_keras = False
     return _box_jax(unwrap(result))
 
 
