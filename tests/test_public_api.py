@@ -145,8 +145,8 @@ RAISED = {name for name in PUBLIC if name.startswith("errors.")}
 MADE_BY_OTHERS = {
     "ConcreteFunction", "Function", "State", "checkpoint.Status", "config.LogicalDevice",
     "config.PhysicalDevice", "export.Loaded", "export.SavedFunction", "interop.EquinoxModule",
-    "interop.FlaxModule", "interop.LinenModule", "interop.NnxModule", "interop.VariableTree", "parallel.ReduceOp",
-    "parallel.Strategy", "profiler.Profile", "tensorboard.SummaryWriter",
+    "interop.FlaxModule", "interop.LinenModule", "interop.NnxModule", "interop.VariableTree",
+    "parallel.ReduceOp", "parallel.Strategy", "profiler.Profile", "tensorboard.SummaryWriter",
 }  # fmt: skip
 CALLED = sorted(PUBLIC.keys() - MADE_BY_OTHERS - RAISED)
 FUNCTIONS = [name for name in CALLED if inspect.isroutine(PUBLIC[name])]

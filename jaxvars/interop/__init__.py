@@ -19,10 +19,9 @@ Of linen modules, collections are attributes: `model.params["Dense_0"]["kernel"]
 when it is used. Of nnx modules, what the module has as attributes the model has, too:
 `model.encoder(x)`, `model.encoder.kernel`; streams are Generators that go on where nnx's were.
 
-`from_equinox` adapts modules of equinox with their state.
-`from_keras` has tapes, compiled functions and checkpoints see the variables of Keras 3.
-`from_pytree` makes Variables of any tree's arrays; `jv.variables` makes a tree of them one thing, to
-be read and assigned as a whole.
+`from_equinox` adapts modules of equinox with their state. `from_keras` has tapes, compiled
+functions and checkpoints see the variables of Keras 3. `from_pytree` makes Variables of any tree's
+arrays; `jv.variables` makes a tree of them one thing, to be read and assigned as a whole.
 
 The rest of this page is for any variables, flax's or not: `to_dict` and `from_dict`, `to_numpy` and
 `from_numpy`, `to_bytes` and `from_bytes`, `to_file` and `from_file`. The latter of each pair return

@@ -238,7 +238,7 @@ class NnxModule(FlaxModule, Proxy):
             raise AttributeError(
                 f"{name} of this {self._kind().__name__} is set at {user_line()}, and is or has "
                 f"variables: assign to these, model.{name}.assign(value). To have others, change "
-                "the module of nnx, net = jv.interop.to_flax(model, bound=True), and adapt it."
+                "the module of nnx, net = jv.interop.to_flax(model, bound=True), and adopt it."
             )
         self.call("__setattr__", name, value)
 
