@@ -69,6 +69,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["experimental_get_tracing_count", "tracing_count"], "fn.trace_count"),
         "pretty_printed_concrete_signatures": "fn.traces",
         "lower": "fn.trace(...).lower()",
+        "eval_shape": "fn.trace(...).structured_outputs",
     },
     "jaxvars.config": {
         **dict.fromkeys(["run_functions_eagerly", "functions_run_eagerly"], "jv.config.run_eagerly")

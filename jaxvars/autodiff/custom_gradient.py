@@ -23,7 +23,7 @@ from jaxvars.core.checks import without_signals
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import PyTreeTemplate, Staged, stage
 from jaxvars.core.variable import Variable
-from jaxvars.errors import TapeError
+from jaxvars.errors import JaxvarsError, TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.dependencies import aside_p
@@ -344,7 +344,8 @@ def _stage_rule(
 ) -> tuple[Staged, list[int]]:
     """Return a function with a rule and its pullback, traced, and by which inputs there is one.
 
-    There is none by what was closed over: an input like others where another program calls it.
+    There is none by what was closed over: an input like others where another program calls it; nor
+    by what the function refuses (equinox's do), which JAX says if a derivative is requested.
     """
 
     def forward(*xs: Array) -> Any:
@@ -358,10 +359,16 @@ def _stage_rule(
     try:
         return stage(forward, [inputs[i] for i in active], None), active
     except Exception as error:
-        if not active or type(error).__name__ != _CLOSED_OVER:
+        if not active or isinstance(error, JaxvarsError):
             raise
-    alone = [i for i in active if len(active) > 1 and _stage_rule(bind, inputs, [i])[1]]
-    return _stage_rule(bind, inputs, alone if alone != active else [])
+        refusal = None if type(error).__name__ == _CLOSED_OVER else error
+    half = len(active) // 2
+    parts = (active[:half], active[half:]) if half else ()
+    found = [_stage_rule(bind, inputs, part) for part in parts]
+    if refusal is not None and any(staged.reads for staged, _ in found):
+        raise refusal  # what is refused would have no derivative, in silence
+    good = [i for _, by in found for i in by]
+    return _stage_rule(bind, inputs, good if good != active else [])
 
 
 def _refuse(names: Sequence[str], *_: Any) -> Any:

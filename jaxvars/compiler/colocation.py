@@ -19,7 +19,7 @@ from jax.sharding import NamedSharding
 
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.devices.mesh import describe_place, replicated_like
-from jaxvars.errors import ShardingError
+from jaxvars.errors import JaxvarsError, ShardingError
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -100,7 +100,7 @@ def apart(*groups: Named) -> ShardingError:
 
 def is_about_deleted(error: BaseException) -> bool:
     """Return whether JAX refused an array that has been deleted."""
-    return "has been deleted" in str(error)
+    return "has been deleted" in str(error) and not isinstance(error, JaxvarsError)
 
 
 def is_about_places(error: BaseException) -> bool:

@@ -128,7 +128,8 @@ class ConcreteFunction:
     def _output_names(self) -> list[str]:
         paths, _ = jax.tree_util.tree_flatten_with_path(self.structured_outputs)
         results = ["result" + jax.tree_util.keystr(path) for path, leaf in paths if _is_spec(leaf)]
-        return results + self._paths_of(self._executable.staged.writes)
+        staged = self._executable.staged
+        return results + staged.taken + self._paths_of(staged.writes)
 
     def _argument_names(self) -> list[str]:
         n = len(self._executable.staged.program.in_avals) - len(self._executable.staged.reads)

@@ -111,7 +111,7 @@ class Executable:
         self._write_back, self._is_checked = self._layout.write_back, self._layout.is_checked
         self._jitted = self._jit()
         self._inlined: tuple[Staged, Callable[..., Any]] | None = None
-        self._finish = finisher(self.staged.rebuild, self._is_checked)
+        self._finish = finisher(self.staged, self._is_checked)
         self._owners: list[Callable[[], object]] = []
         self._shared: Sequence[int] = ()  # keys of what was copied last
         self._array: type | None = None  # what values are when they are not tracers
@@ -184,7 +184,7 @@ class Executable:
             failure = written[self.staged.writes.index(FAILURE)]
             new = tuple(map(functools.partial(jax.lax.select, failure[0] > 0), donated, new))
             result = (*result, failure)
-        elif self.staged.rebuild.fits_jit:
+        elif self.staged.fits_jit:
             result = self.staged.rebuild(result)
         return (new, result) if new else result  # new first: XLA gives them the old ones' memory
 

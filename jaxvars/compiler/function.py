@@ -350,7 +350,7 @@ class Function:
         given = list(map(with_compared_sizes, call.values)) if is_open else call.values
         with follow_sizes() if is_open else contextlib.nullcontext():
             try:
-                staged = stage(run, given, reason, broken_off)
+                staged = stage(run, given, reason, broken_off, is_whole=True)
                 if staged.created:
                     initialize(*self._at_sizes(staged, call, real), self._signature.name)
             except BaseException:  # whatever it is: variables exist, and need their values
@@ -361,7 +361,7 @@ class Function:
                         )
                 raise
             if staged.created:
-                staged = stage(run, given, refusal)
+                staged = stage(run, given, refusal, is_whole=True)
         self._initialized.add(objects)
         return staged
 

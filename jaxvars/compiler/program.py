@@ -15,7 +15,7 @@ from jaxvars.core.cells import CALLBACKS, HOT_PATH_FILE, SHARED, STORE, Cell, Wr
 from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.staging import PyTreeTemplate, Staged
+from jaxvars.core.staging import Staged
 from jaxvars.core.store import stored
 from jaxvars.tensors.array_like import is_deleted
 from jaxvars.tracing import context
@@ -178,14 +178,16 @@ def _shared_write_back(cells: Sequence[Cell], name: str) -> WriteBack:
     return _WRITE_BACKS.setdefault(key, WriteBack(cells, name))
 
 
-def finisher(rebuild: PyTreeTemplate, is_checked: bool) -> Callable[[Any], Any] | None:
+def finisher(staged: Staged, is_checked: bool) -> Callable[[Any], Any] | None:
     """Return what makes the function's result of the program's, unless that is the same."""
     if not is_checked:
-        return None if rebuild.fits_jit else rebuild
+        return None if staged.fits_jit else staged.finish
 
     def finish(result: Any) -> Any:
-        raise_if_failed(result[-1])
-        return rebuild(result[:-1])
+        try:
+            return staged.finish(result[:-1])
+        finally:
+            raise_if_failed(result[-1])
 
     return finish
 

@@ -7,10 +7,12 @@ Rule this file keeps: no tracer outlives the trace that it belongs to.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, final
 
 import jax
@@ -24,6 +26,7 @@ from jaxvars.tracing import capture, jaxprs
 from jaxvars.tracing.around import AROUND, around
 from jaxvars.tracing.assigned_read import reread_p
 from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.host_calls import AFTER, TRACED, After, HostCall, make_all
 from jaxvars.tracing.key_order import in_order, is_sorted, order_of
 from jaxvars.typing import Array
 
@@ -125,12 +128,13 @@ class Staged:
 
     Attributes:
         program: a closed jaxpr. Inputs: the cells read, then the arguments. Outputs: the
-            array results, then the cells written, then the first values of the cells created
-            that are not known before.
+            array results, then what `after` takes, then the cells written, then the first values
+            of the cells created that are not known before.
         reads: the cells read, in order.
         writes: the cells written, in order.
         created: the cells created, in order.
         rebuild: makes the function's result from the list of array results.
+        after: the calls that follow each run.
     """
 
     program: Any
@@ -138,6 +142,7 @@ class Staged:
     writes: list[Cell]
     created: list[Created]
     rebuild: PyTreeTemplate
+    after: list[HostCall] = field(default_factory=list)
 
     def function(self) -> Callable[..., list[Array]]:
         """Return the program as a function of flat inputs."""
@@ -147,6 +152,22 @@ class Staged:
         """Return what of the program's outputs are results, and what the cells written."""
         n = len(outputs) - len(self.writes)
         return outputs[:n], outputs[n:]
+
+    def finish(self, results: Sequence[Array]) -> Any:
+        """Make the calls that follow a run; return the function's result."""
+        if self.after:
+            make_all(self.after, results[len(results) - len(self.taken) :])
+        return self.rebuild(results)
+
+    @functools.cached_property
+    def taken(self) -> list[str]:
+        """What the last of the results are for, which are not the function's but of `after`."""
+        return [call.what for call in self.after for x in call.values if x is TRACED]
+
+    @property
+    def fits_jit(self) -> bool:
+        """Return whether jit can return the function's result, and nothing follows."""
+        return self.rebuild.fits_jit and not self.after
 
     def apply(self, run: Callable[..., Sequence[Array]], values: Sequence[Array]) -> Any:
         """Run as part of what goes on in the current frame; return the function's result.
@@ -161,7 +182,7 @@ class Staged:
         read = frame.read_all(self.reads)
         results, new = self.split(run(read, values))
         frame.write_all(self.writes, new, [*read, *values])  # JAX passes on what it was given
-        return self.rebuild(results)
+        return self.finish(results)
 
     def to_run(self) -> Staged:
         """Return the same without what only matters when it is differentiated."""
@@ -174,6 +195,8 @@ def stage(
     specs: Sequence[Any],
     refuse_creation: str | None,
     broken_off: list[BrokenOff] | None = None,
+    *,
+    is_whole: bool = False,
 ) -> Staged:
     """Trace `fn` once, in a separate capture frame.
 
@@ -182,15 +205,16 @@ def stage(
         specs: arrays, numbers or `jax.ShapeDtypeStruct`.
         refuse_creation: why `fn` may not create variables, or None.
         broken_off: what the caller needs if this raises is put into it.
+        is_whole: calls on the host may follow a run.
     """
     refuse_if_forked("A function is run by jaxvars")
     found: dict[str, Any] = {}
     kept = [] if broken_off is None else broken_off
 
     def flat(*leaves: Array) -> list[list[Array]]:
-        frame = CaptureFrame(refuse_creation)
+        frame, after = CaptureFrame(refuse_creation), After() if is_whole else None
         kept.append(BrokenOff(frame))
-        outputs = within(frame, lambda: _run_captured(fn, leaves, frame, found))
+        outputs = within(frame, lambda: _run_captured(fn, leaves, frame, found, after))
         if jax.config.jax_check_tracer_leaks:  # pyright: ignore[reportAttributeAccessIssue]
             kept.clear()
         return outputs
@@ -202,10 +226,15 @@ def stage(
 
 
 def _run_captured(
-    fn: Callable[..., Any], leaves: Sequence[Array], frame: CaptureFrame, found: dict[str, Any]
-) -> list[list[Array]]:
-    rebuild = around(AROUND, lambda: PyTreeTemplate(fn(*leaves)))
+    fn: Callable[..., Any], leaves: Sequence[Array], frame: CaptureFrame, found: dict[str, Any],
+    after: After | None,
+) -> list[list[Array]]:  # fmt: skip
+    with contextlib.nullcontext() if after is None else AFTER.set(after):
+        rebuild = around(AROUND, lambda: PyTreeTemplate(fn(*leaves)))
     arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
+    if after is not None:
+        found["after"], traced = after.take_apart()
+        arrays += traced
     writes = list(frame.written.values())
     created = [made for made, _ in frame.created]
     found.update(cells=frame.cells, writes=writes, created=created, rebuild=rebuild)

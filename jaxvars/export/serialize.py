@@ -207,6 +207,7 @@ def _first_line(error: Exception) -> str:
 
 def _refuse_callbacks(entry: Executable) -> None:
     found = sorted(CALLBACK_PRIMITIVES & jaxprs.primitives_in(entry.staged.program))
+    found += [call.what for call in entry.staged.after]
     if found:
         raise SavedError(
             f"{entry.name} calls back into Python ({', '.join(found)}: a print, a callback, or a "

@@ -11,7 +11,7 @@ It needs an extra: `pip install "jaxvars[tensorboard]"`. (What layers and parame
 told by `model.summary()`, a method of every Module.)
 
 A call passes its array on and returns: a thread of the writer waits for the device. In a function
-that is compiled the call becomes part of the program, and writes each time the program runs.
+that is compiled the array is one more result of the program, and is passed on after each run.
 
 Rules this file keeps:
 - a mistake in the call raises where the call is, though the value is not known yet;
@@ -62,14 +62,15 @@ def create_file_writer(
 
     Args:
         logdir: the folder, made if it isn't there; TensorBoard is given it, or one above.
-        max_queue: how many summaries may wait to be written; then a call waits, too, unless it is
-            one of a program.
+        max_queue: how many summaries may wait to be written (and 256 MiB of them); then a call
+            waits, too. What a loop or branch of a program passes on beyond ten times as much is
+            dropped; a RuntimeWarning says how much.
         flush_millis: milliseconds after which what was written is flushed to the disk.
         filename_suffix: the end of the file's name.
 
     Returns:
         A `SummaryWriter`; `close` it, or what is still in the queue is written only when
-        it is collected.
+        it is collected, or Python ends.
 
     Raises:
         ModuleNotFoundError: when tensorboardX is not installed.
@@ -191,8 +192,8 @@ def scalar(name: str, data: Any, step: Any = None) -> None:
     """Write a number.
 
     Reads no value: an array may still be computed. In a compiled function it is written each time
-    the program runs. (Such a program calls back into Python: its variables are not donated, and
-    a call waits until it has finished. So outside of the step is cheaper.)
+    the program has run. (In a loop's body, a branch, or under `jax.grad` in it, the program calls
+    back into Python: its variables are not donated, and a call waits until it has finished.)
 
     Args:
         name: the tag; open name scopes come before it. "/" makes groups in TensorBoard.
@@ -205,7 +206,7 @@ def scalar(name: str, data: Any, step: Any = None) -> None:
         NotATensorError: when it is not a number.
         ValueError: when there is no step, or the value differs between the examples of a `vmap`.
         TypeError: when the name or the step are of the wrong kind.
-        RuntimeError: when the writer is closed, or has failed before.
+        RuntimeError: when the writer is closed, or has failed before; the message names the folder.
 
     >>> with create_noop_writer().as_default():
     ...     scalar("train/loss", jnp.float32(0.5), step=1)

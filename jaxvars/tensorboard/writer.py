@@ -1,16 +1,19 @@
 """`SummaryWriter`: writes events for TensorBoard in a separate thread; and the calls that it takes.
 
-The caller passes the arrays as they are. The thread waits for them, makes numbers of
-them, and writes; so a training loop never waits for the device. A call is written now, or each
-time a compiled program runs. What it says, and what a `with` inside of the traced function sets,
-belongs to the program; the other defaults (writer, step, condition) are those of the moment when
-the program runs, so that a step writes what it would write without being compiled.
+The caller passes the arrays as they are. The thread waits for them, makes numbers of them, and
+writes; so a training loop never waits for the device. A call is written now, or each time a
+compiled program has run: what it takes is a result of the program, which so calls nothing back. (In
+a loop's body, a branch or a plain `jax.jit` the program itself calls.) What it says, and what a
+`with` inside of the traced function sets, belongs to the program; the other defaults (writer, step,
+condition) are those of the moment when it runs: a step writes what it would write eagerly.
 
 Rules this file keeps:
 - events are in the file in the order in which they were passed;
-- a program that passes something on never waits for room: what the thread waits for may be the
-  result of a program that comes after it;
-- an error of the thread is raised by the next call of the writer, once;
+- a call waits while too much is queued, so that nothing is lost; but not one that a program makes,
+  because what the thread waits for may be the result of a program that comes after it. Beyond ten
+  times as much, what such a program passes on is dropped, and a warning says once how much;
+- an error of the thread, of the disk too, is raised by the next call of the writer, once; the
+  summary of that call is queued nevertheless;
 - what is dropped without `close` is closed when it is collected, at the latest when Python ends;
 - tensorboardX, an extra, is imported when a writer is made;
 - a default is the process's, not a thread's: a callback of a compiled program, which runs in a
@@ -37,10 +40,10 @@ import numpy as np
 
 from jaxvars.core.cells import NAMES
 from jaxvars.core.frames import is_staged
-from jaxvars.errors import CompileError, user_line
+from jaxvars.errors import CompileError, JaxvarsError, user_line, warn_user
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
+from jaxvars.tracing.host_calls import HostCall, drop_gradient, runs_now
 from jaxvars.typing import Array
 
 Build: TypeAlias = Callable[..., Iterable[Any]]
@@ -56,6 +59,11 @@ class Record(NamedTuple):
     step: Array
     condition: Array
     seconds: float
+    nbytes: int
+
+
+class WriteError(JaxvarsError, RuntimeError):
+    """What was to be written is not in the file."""
 
 
 @final
@@ -80,7 +88,7 @@ class SummaryWriter:
         self._file: _File | None = None
         if self.logdir is not None:
             self._file = _File(self.logdir, max_queue, flush_millis / 1e3, filename_suffix)
-            self._finalizer = weakref.finalize(self, self._file.close)
+            self._finalizer = weakref.finalize(self, self._file.finish)
 
     @contextmanager
     def as_default(self, step: Any = None) -> Generator[SummaryWriter]:
@@ -128,15 +136,14 @@ class SummaryWriter:
             RuntimeError: when writing has failed.
         """
         if self._file is not None and self._finalizer.detach() is not None:
-            self._file.close()
-            self._file.raise_error()
+            self._file.finish()
 
     def put(self, record: Record, *, may_wait: bool) -> None:
         """Queue what is to be written.
 
         Args:
             record: what.
-            may_wait: wait while the queue is full.
+            may_wait: wait while too much is queued.
 
         Raises:
             RuntimeError: when writing has failed before, or the writer is closed.
@@ -150,6 +157,7 @@ class SummaryWriter:
 
 # ---------------------------------------------------------------- the file and its thread
 _COUNT = itertools.count()
+_MOST_BYTES = 2**28  # queued
 
 
 @final
@@ -160,78 +168,117 @@ class _File:
         event_file, protocol = _import_tensorboardx()
         event_file.directory_check(logdir)
         # The name has the second in it: two files of one folder must not be one.
-        unique = f".{os.getpid()}.{next(_COUNT)}{suffix}"
-        self._events = event_file.EventsWriter(str(Path(logdir) / "events"), unique)
+        self._unique = f".{os.getpid()}.{next(_COUNT)}{suffix}"
+        self._events = event_file.EventsWriter(str(Path(logdir) / "events"), self._unique)
         self._events.flush()
         self._event = protocol.Event
         self._logdir = logdir
         self._every = every
-        self._error: Exception | None = None
-        self._failed = ""
-        self._is_closed = False
+        self._errors: list[tuple[str, Exception]] = []
+        self._dropped = 0
         self._room = max_queue
-        self._queue: queue.Queue[Record | None] = queue.Queue()
+        self._bytes = self._done = 0
+        self._lock = threading.RLock()
+        self._queue: queue.SimpleQueue[Record | threading.Event | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="jaxvars summary", daemon=True)
+        self._is_closed = False
         self._thread.start()
 
     def put(self, record: Record, *, may_wait: bool) -> None:
         """Queue what is to be written."""
-        self.raise_error()
-        if self._is_closed:
-            raise RuntimeError(
-                f"The summary writer to {self._logdir} is closed, and {record.what} cannot be "
-                "written: make another one by jv.tensorboard.create_file_writer."
-            )
-        while may_wait and self._queue.qsize() >= self._room:
+        with self._lock:
+            if self._is_closed or not self._thread.is_alive():
+                state = "closed" if self._is_closed else "of the process that was forked"
+                raise RuntimeError(
+                    f"The summary writer to {self._logdir} is {state}, and {record.what} cannot be "
+                    "written: make another one by jv.tensorboard.create_file_writer."
+                )
+            if not may_wait and self._is_full(10):
+                self._dropped += 1
+                return
+            self._bytes += record.nbytes
+            self._queue.put(record)
+        wait = may_wait and self._is_full(1)
+        while wait and self._is_full(0.5) and self._thread.is_alive():
             time.sleep(1e-3)
-        self._queue.put(record)
+        if may_wait:
+            self._say()
+
+    def _is_full(self, times: float) -> bool:
+        return (
+            self._queue.qsize() > times * self._room
+            or self._bytes - self._done > times * _MOST_BYTES
+        )
 
     def flush(self) -> None:
         """Wait until everything is in the file."""
-        if not self._is_closed:
-            self._queue.join()
-            self._events.flush()
-        self.raise_error()
+        done = threading.Event()
+        self._queue.put(done)
+        while self._thread.is_alive() and not done.wait(1.0):
+            pass
+        self._say()
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Write what is left, and close."""
-        self._is_closed = True
-        self._queue.put(None)
+        with self._lock:
+            self._is_closed = True
+            self._queue.put(None)
         if threading.current_thread() is not self._thread:  # collected by it
             self._thread.join()
+        self._say()
 
-    def raise_error(self) -> None:
-        """Raise what went wrong in the thread, once."""
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise RuntimeError(
-                f"Writing {self._failed} to {self._logdir} failed: {type(error).__name__}: {error}"
+    def _say(self) -> None:
+        """Raise what went wrong in the thread, and warn of what was dropped: once."""
+        if self._errors:
+            (what, error), others = self._errors[0], len(self._errors) - 1
+            self._errors.clear()
+            more = f" (and {others} more)" if others else ""
+            raise WriteError(
+                f"Writing {what}{more} to {self._logdir} failed: {type(error).__name__}: {error}"
             ) from error
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            warn_user(
+                f"{dropped} summaries to {self._logdir} were dropped: a loop, branch or jax.jit "
+                "passed on more than is written meanwhile. Write fewer, or have the loop return "
+                "them; max_queue is how many may wait.",
+                RuntimeWarning,
+            )
 
     def _run(self) -> None:
         due = time.monotonic() + self._every
-        while (record := self._next(due)) is not None:
-            if isinstance(record, Record):
-                self._try(record)
-                self._queue.task_done()
-            if time.monotonic() >= due:
-                self._events.flush()
+        while (item := self._next(due)) is not None:
+            if isinstance(item, Record):
+                self._try(item.what, lambda record=item: self._write(record))
+                self._done += item.nbytes
+            is_due = time.monotonic() >= due
+            if is_due or isinstance(item, threading.Event):
+                self._try("what was queued", self._flush)
+            if is_due:
                 due = time.monotonic() + self._every
-        self._events.close()
+            if isinstance(item, threading.Event):
+                item.set()
+            del item  # while it waits for the next
+        self._try("what was queued", self._flush)
+        self._try("the end", self._events.close)
 
-    def _next(self, due: float) -> Record | bool | None:
+    def _next(self, due: float) -> Record | threading.Event | bool | None:
         """Return the next record, None at the end, or False when it is time to flush."""
         try:
             return self._queue.get(timeout=max(due - time.monotonic(), 0.0))
         except queue.Empty:
             return False
 
-    def _try(self, record: Record) -> None:
+    def _try(self, what: str, do: Callable[[], None]) -> None:
         try:
-            self._write(record)
+            do()
         except Exception as error:  # noqa: BLE001 - raised where the next call is
-            if self._error is None:
-                self._failed, self._error = record.what, error
+            self._errors.append((what, error))
+
+    def _flush(self) -> None:
+        self._events.flush()
+        if not any(file.name.endswith(self._unique) for file in Path(self._logdir).iterdir()):
+            raise FileNotFoundError("the event file has been removed")
 
     def _write(self, record: Record) -> None:
         if not bool(np.asarray(record.condition)):
@@ -344,7 +391,8 @@ class _Call(NamedTuple):
                 f"{self.what} has no step ({self.line()}): jv.tensorboard.scalar(name, value, "
                 "step=i), or a default by jv.tensorboard.set_step(i)."
             )
-        record = Record(self.what, self.build, values, step, condition, time.time())
+        size = sum(getattr(x, "nbytes", 0) for x in values)
+        record = Record(self.what, self.build, values, step, condition, time.time(), size)
         writer.put(record, may_wait=may_wait)
 
 
@@ -356,14 +404,14 @@ def _stage(call: _Call, steps: Setting, operands: list[Array]) -> None:
     looks_up_step = not steps.traced and not context.is_tracer(operands[-2])
     looks_up_condition = not conditions.traced and not context.is_tracer(operands[-1])
 
-    def run(*operands: Array) -> None:
+    def run(*operands: Array, in_program: bool) -> None:
         *values, step, condition = operands
         if looks_up_step:
             step = check_step(STEP.setting.value)
         if looks_up_condition:
             condition = check_condition(CONDITION.setting.value)
         writer = writers.value if writers.traced else WRITER.setting.value
-        call.put(writer, [*values, step, condition], may_wait=False)
+        call.put(writer, [*values, step, condition], may_wait=not in_program)
 
     def over_examples(count: int, *_: object) -> None:
         raise ValueError(
@@ -371,7 +419,7 @@ def _stage(call: _Call, steps: Setting, operands: list[Array]) -> None:
             "one for each example. Return it, and write a mean or a histogram outside."
         )
 
-    call_on_host(run, operands, over_examples)
+    HostCall(call.what, run, operands, over_examples).make()
 
 
 # ---------------------------------------------------------------- steps and conditions

@@ -1,4 +1,7 @@
-"""Python that a program calls on the host each time it runs, for its effect alone.
+"""Python that is called on the host each time a program runs, for its effect alone.
+
+The program calls it (`call_on_host`), or returns what it takes and is followed by it (`HostCall`).
+The second donates, waits for nothing, and costs a hundredth; it needs a value that can come out.
 
 Rules this file keeps:
 - the calls are in the order of the program, but for programs that run on several devices, where
@@ -9,7 +12,8 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, final
 
 import jax
 import numpy as np
@@ -76,3 +80,81 @@ def call_on_host(
 def _is_on_several_devices() -> bool:
     mesh = jax.sharding.get_abstract_mesh()
     return not mesh.empty and mesh.size > 1
+
+
+# ---------------------------------------------------------------- after the program
+class HostCall(NamedTuple):
+    """A call that is to be made each time, in the program or after it.
+
+    Attributes:
+        what: it does, in a word.
+        run: takes the values, and `in_program`: whether the program waits for it.
+        values: known or traced; `None` may be one.
+        over_examples: see `call_on_host`.
+    """
+
+    what: str
+    run: Callable[..., None]
+    values: Sequence[Any]
+    over_examples: Callable[[int, Sequence[bool], Sequence[Array]], None]
+
+    def make(self) -> None:
+        """Call now, or have it called when the program that is being staged has run, or by it."""
+        if runs_now(self.values):
+            self.run(*self.values, in_program=False)
+        elif (after := AFTER.value) is None or not after.takes(self):
+            self.stage()
+
+    def stage(self) -> None:
+        """Have the program call."""
+        call_on_host(partial(self.run, in_program=True), self.values, self.over_examples)
+
+
+@final
+class After:
+    """The calls that follow the program whose function is being traced.
+
+    What is called in an inner function (a loop's body, a branch) cannot come out. From there on the
+    program makes all calls itself, those before too, so that they stay in order.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[HostCall] = []
+        self._trace = context.strip(context.current())
+        self._is_open = True
+
+    def takes(self, call: HostCall) -> bool:
+        """Take a call, unless the program is to make it."""
+        if self._is_open and context.strip(context.current()) is not self._trace:
+            self._is_open = False
+            with context.at(self._trace):
+                for one in self.calls:
+                    one.stage()
+            self.calls.clear()
+        if self._is_open:
+            self.calls.append(call)
+        return self._is_open
+
+    def take_apart(self) -> tuple[list[HostCall], list[Array]]:
+        """Return the calls with `TRACED` in place of what is traced, and that."""
+        traced = [x for call in self.calls for x in call.values if context.is_tracer(x)]
+        rest = [[TRACED if context.is_tracer(x) else x for x in call.values] for call in self.calls]
+        calls = zip(self.calls, rest, strict=True)
+        return [call._replace(values=values) for call, values in calls], traced
+
+
+TRACED = object()
+AFTER = context.Scoped[After | None](None)
+
+
+def make_all(calls: Sequence[HostCall], traced: Iterable[Array]) -> None:
+    """Make calls of values that a program has returned; if some raise, raise the first error."""
+    values, errors = iter(traced), list[Exception]()
+    for call in calls:
+        given = [next(values) if x is TRACED else x for x in call.values]
+        try:
+            call._replace(values=list(map(drop_gradient, given))).make()
+        except Exception as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+    if errors:
+        raise errors[0]

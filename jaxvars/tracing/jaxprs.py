@@ -314,15 +314,12 @@ def primitives_in(program: Any) -> frozenset[str]:
 
 
 def largest_value(jaxpr: Any) -> int:
-    """Return the bytes of the largest value that a jaxpr, or one that it contains, computes.
-
-    Values of unknown size do not count.
-    """
+    """Return the bytes of the largest value, of known size, that a jaxpr or one in it computes."""
     largest, todo = 0, [open_jaxpr(jaxpr)]
     while todo:
         for eqn in todo.pop().eqns:
             avals = [var.aval for var in eqn.outvars if hasattr(var.aval, "dtype")]
-            shaped = [aval for aval in avals if isinstance(aval.size, int)]
+            shaped = [aval for aval in avals if all(isinstance(n, int) for n in aval.shape)]
             largest = max([largest, *(aval.size * aval.dtype.itemsize for aval in shaped)])
             todo.extend(map(open_jaxpr, inner_jaxprs(eqn.params)))
     return largest

@@ -263,8 +263,8 @@ def test_a_value_that_is_still_computed_is_not_waited_for(tmp_path, monkeypatch)
     writer.close()
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_when_the_queue_is_full_a_call_waits_but_no_program(tmp_path, monkeypatch, compiled):
+@pytest.mark.parametrize("how", ["eager", "after", "in a program"])
+def test_when_the_queue_is_full_a_call_waits_but_no_program(tmp_path, monkeypatch, how):
     late = Late()
     number = summary._as_number
     monkeypatch.setattr(summary, "_as_number", lambda x, what: x if x is late else number(x, what))
@@ -274,12 +274,13 @@ def test_when_the_queue_is_full_a_call_waits_but_no_program(tmp_path, monkeypatc
         for i in range(4):
             summary.scalar("x", x, step=i)
 
+    run = {"eager": write, "after": jv.compile(write), "in a program": jax.jit(write)}[how]
     with writer.as_default():
         summary.scalar("late", late, step=0)
-        call = threading.Thread(target=jv.compile(write) if compiled else write, args=(1.0,))
+        call = threading.Thread(target=run, args=(1.0,))
         call.start()
-        call.join(20 if compiled else 0.2)
-        assert call.is_alive() is not compiled
+        call.join(20 if how == "in a program" else 0.2)
+        assert call.is_alive() is (how != "in a program")
         late.ready.set()
         call.join(20)
     assert [tag for tag, _, _ in scalars(writer, tmp_path)] == ["late", *"xxxx"]
