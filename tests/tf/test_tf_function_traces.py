@@ -231,6 +231,65 @@ def test_nodes_of_a_graph():
     assert nodes == [([], "a"), (["a", "a"], "add"), (["add"], "Identity")]
 
 
+def graph_of(fn, *specs):
+    return tf.function(fn).get_concrete_function(*specs).graph
+
+
+def test_operations_have_names_types_and_tensors():
+    v = tf.Variable(2.0, name="w")
+
+    def f(x, y):
+        z = tf.nn.relu(tf.matmul(x, y) + v) * 2.0
+        v.assign(tf.exp(v) * 3.0)
+        return tf.reduce_sum(z), z
+
+    graph = graph_of(f, SPEC, tf.TensorSpec([3, 4], name="why"))
+    shown = [(op.name, op.type, [x.name for x in op.inputs]) for op in graph.get_operations()]
+    assert shown == [
+        ("x", "Placeholder", []), ("why", "Placeholder", []), ("w", "Placeholder", []),
+        ("MatMul", "MatMul", ["x:0", "why:0"]), ("add", "AddV2", ["MatMul:0", "w:0"]),
+        ("Relu", "Relu", ["add:0"]), ("mul/y", "Const", []), ("mul", "Mul", ["Relu:0", "mul/y:0"]),
+        ("Exp", "Exp", ["w:0"]), ("mul_1/y", "Const", []),
+        ("mul_1", "Mul", ["Exp:0", "mul_1/y:0"]), ("Sum", "Sum", ["mul:0"]),
+        ("AssignVariableOp", "AssignVariableOp", ["w:0", "mul_1:0"]),
+        ("Identity", "Identity", ["Sum:0"]), ("Identity_1", "Identity", ["mul:0"]),
+    ]  # fmt: skip
+    product = graph.get_operation_by_name("MatMul")
+    assert repr(product) == "<tf.Operation 'MatMul' type=MatMul>"
+    assert graph.get_tensor_by_name("MatMul:0") is product.outputs[0]
+    assert str(product.outputs[0]) == 'Tensor("MatMul:0", shape=(None, 4), dtype=float32)'
+    assert [op.name for op in product.outputs[0].consumers()] == ["add"]
+    assert [x.op.type for x in graph.inputs] == ["Placeholder"] * 2
+    assert repr(graph.outputs[0]) == "<tf.Tensor 'Identity:0' shape=() dtype=float32>"
+    assert graph.captures == [(v, graph.get_tensor_by_name("w:0"))]
+    assert graph.structured_input_signature[0][1].name == "why"
+    with pytest.raises(KeyError, match="The name 'no' refers to an Operation not in the graph"):
+        graph.get_operation_by_name("no")
+    with pytest.raises(KeyError, match="The operation, 'no', does not"):
+        graph.get_tensor_by_name("no:0")
+    with pytest.raises(ValueError, match="refers to an Operation, not a Tensor"):
+        graph.get_tensor_by_name("MatMul")
+    with pytest.raises(AttributeError, match="there are no protocol buffers"):
+        graph.as_graph_def().SerializeToString()
+
+
+def test_operations_of_loops_keys_and_functions_that_have_no_program():
+    inner = tf.function(lambda x: tf.nn.softmax(x) - 1.0)
+
+    def f(x):
+        for _ in tf.range(3):
+            x = inner(x) + tf.random.normal([3])
+        return tf.split(x, 3, 1)[1] if tf.reduce_sum(x) > 0 else x[:, :1]
+
+    types = [op.type for op in graph_of(f, tf.TensorSpec([2, 3])).get_operations()]
+    assert types.count("While") == types.count("If") == 1
+    made = tf.function(lambda s: s).get_concrete_function(tf.TensorSpec([None], tf.string))
+    assert [(x.op.name, x.dtype) for x in made.inputs] == [("s", tf.string)]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="has no program before"):
+        made.graph.get_operations()
+    assert graph_of(lambda: tf.constant(1.0)).outputs[0].op.inputs[0].op.type == "Const"
+
+
 def test_forgetting_and_pickling():
     f = tf.function(doubled, input_signature=[SPEC], reduce_retracing=True)
     f(rows(2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import weakref
 from typing import Any, final
@@ -236,12 +237,14 @@ class ConcreteFunction:
 
     @property
     def inputs(self) -> list[Any]:
-        """The specs of its tensors, in order."""
-        return self._specs()
+        """Its tensors, in order."""
+        return self.graph.inputs
 
     @property
     def outputs(self) -> list[Any]:
-        """The specs of the tensors that it returns, in order."""
+        """The tensors that it returns, in order; their specs, where it has no program."""
+        if not self._has_no_program:
+            return self.graph.outputs
         return [x for x in nest.flatten(self.structured_outputs) if x is not None]
 
     @property
@@ -267,10 +270,10 @@ class ConcreteFunction:
     captured_inputs = attribute("variables", "The variables that it reads or assigns.", list)
     function_def = attribute("core.stablehlo", "The program as it is passed to XLA, as text.")
 
-    @property
+    @functools.cached_property
     def graph(self) -> Graph:
         """The operations of the program."""
-        return Graph(self.core.jaxpr, self.name, self)
+        return Graph(self.name, self)
 
     @property
     def function_type(self) -> FunctionType:
