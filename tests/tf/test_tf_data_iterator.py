@@ -217,7 +217,8 @@ def test_training_in_a_function():
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        (Dataset.range(5).batch(2), "drop_remainder=True"),
+        (Dataset.range(5).filter(lambda x: x < 4).batch(2), "drop_remainder=True"),
+        (Dataset.range(5).batch(2).concatenate(Dataset.range(3).batch(3)), "drop_remainder=True"),
         (Dataset.from_tensor_slices(["a"]), "programs have numbers only"),
     ],
 )
@@ -229,6 +230,106 @@ def test_what_is_refused_in_a_function(dataset, message):
 
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         program()
+
+
+# ---------------------------------------------------------------- shapes and values of a program
+PAIRS = Dataset.from_tensor_slices((np.arange(20.0, dtype=np.float32).reshape(10, 2), range(10)))
+REMAINDERS = {
+    "batch": PAIRS.batch(3),
+    "all in one": PAIRS.batch(20),
+    "no remainder": PAIRS.batch(5),
+    "repeated": PAIRS.batch(3).repeat(2),
+    "mapped": PAIRS.batch(3).map(lambda x, y: (x * 2.0, y + 1)).prefetch(1),
+    "shuffled": PAIRS.batch(3).shuffle(4, seed=1, reshuffle_each_iteration=False),
+    "infinite": PAIRS.repeat().batch(3).take(5),
+    "padded": PAIRS.padded_batch(4),
+    "zipped": Dataset.zip((PAIRS.map(lambda x, _: x).batch(3), Dataset.range(10).batch(3))),
+    "concatenated": PAIRS.batch(3).concatenate(PAIRS.batch(3)),
+    "empty": PAIRS.take(0).batch(3),
+}
+
+
+def totals(data, seen, number):
+    total = tf.constant(0.0)
+    for i, (x, y) in enumerate(data):
+        product = x * tf.cast(y, tf.float32)[:, None]
+        seen.assign_add(tf.reduce_mean(product) * tf.cast(i + 1, tf.float32))
+        if seen > 400.0:
+            break
+        number.assign_add(tf.shape(x)[0])
+        total += tf.reduce_sum(product)
+    return total
+
+
+@pytest.mark.parametrize("name", REMAINDERS)
+def test_a_last_batch_may_be_smaller(name):
+    found = []
+    for fn in (totals, tf.function(totals)):
+        seen, number = tf.Variable(0.0), tf.Variable(0)
+        found.append((float(fn(REMAINDERS[name], seen, number)), float(seen), int(number)))
+    assert found[1] == pytest.approx(found[0])
+
+
+def test_a_value_that_keeps_the_shape_of_a_batch_is_refused():
+    @tf.function
+    def program():
+        kept = tf.zeros([3], tf.int64)
+        for x in Dataset.range(5).batch(3):
+            kept = x
+        return kept
+
+    with pytest.raises(Exception, match=r"'kept' is int64\[3\] if true, but int64\[2\] if false"):
+        program()
+
+
+def test_reduce_of_batches_and_iterators_in_a_function():
+    add = tf.function(lambda data: data.reduce(0.0, lambda s, e: s + tf.reduce_mean(e[0])))
+    assert float(add(PAIRS.batch(3))) == 2.5 + 8.5 + 14.5 + 18.5
+    step = tf.function(lambda rows: tf.reduce_sum(next(rows)[0]))
+    assert float(step(iter(PAIRS.repeat().batch(3)))) == 15.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\(3, 2\).* or .*\(1, 2\)"):
+        step(iter(PAIRS.batch(3)))
+
+
+def test_datasets_of_tensors_of_a_program():
+    @tf.function
+    def program(x, n):
+        total = tf.constant(0.0)
+        pairs = Dataset.from_tensor_slices({"a": x, "b": 2.0 * x}).batch(2)
+        for row in pairs.map(lambda row: (row["a"] + 1.0, row["b"])):
+            total += tf.reduce_sum(row[0] * row[1])
+        for i, other in Dataset.zip((Dataset.range(n, 3 * n), Dataset.from_tensors(x).repeat(3))):
+            total += tf.cast(i, tf.float32) * tf.reduce_sum(other)
+        for _ in tf.range(2):
+            for y in Dataset.from_tensor_slices(x).concatenate(Dataset.from_tensor_slices(x)):
+                total += y
+        return total
+
+    for size, n in ((3, 1), (3, 2), (5, 2)):
+        x = tf.range(float(size)) + float(n)
+        assert float(program(x, tf.constant(n, tf.int64))) == float(program.python_function(x, n))
+    with pytest.raises(ValueError, match="rank >= 1"):
+        tf.function(lambda x: Dataset.from_tensor_slices(x))(tf.constant(1.0))
+    kept = []
+    tf.function(lambda x: kept.append(Dataset.from_tensors(x)))(tf.constant(1.0))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is for a `for` statement"):
+        list(kept[0])
+
+
+def test_zip_of_datasets_and_of_one_iterator_in_a_function():
+    @tf.function
+    def program(rows, *others):
+        total = tf.constant(0, tf.int64)
+        for a, b in zip(rows, *others, strict=False):
+            total += 10 * a + tf.cast(b, tf.int64)
+        return total
+
+    assert int(program(Dataset.range(3), Dataset.range(1, 9))) == 36
+    assert int(program(Dataset.range(5), tf.range(3))) == 33
+    rows = iter(Dataset.range(4))
+    assert int(program(rows, rows)) == 24
+    with pytest.raises(Exception, match="whose last batch has another size"):
+        program(Dataset.range(5).batch(2), Dataset.range(3))
 
 
 def test_a_list_of_a_dataset_in_a_function_is_refused():

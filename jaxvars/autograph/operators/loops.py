@@ -27,7 +27,7 @@ from jaxvars.autograph.operators.branches import (
     stage_if,
 )
 from jaxvars.autograph.operators.logic import and_, changes_nothing
-from jaxvars.autograph.operators.sequences import Sequential, of_range, sequential
+from jaxvars.autograph.operators.sequences import OneOfTwo, Sequential, of_range, sequential
 from jaxvars.autograph.operators.state import Block, State
 from jaxvars.autograph.operators.values import check_size, unknown_length_error
 from jaxvars.control.loops import named_scan, named_while
@@ -203,10 +203,19 @@ class _For(NamedTuple):
         block = Block(self.state, (self.body, self.test), lenient=True, loop=True)
         if items.stacked is None:
             test = functools.wraps(self.body)(self._test_of(items))
-            step = lambda i: self.body(boxed(items.item(i)))  # noqa: E731 - one use
+            step = lambda i: self._run_item(items.item(i))  # noqa: E731 - one use
             _stage_while(block, test(0), test, step, self.options)
         elif items.length:
             self._scan(block, items)
+
+    def _run_item(self, item: Any) -> None:
+        """Run the body for an item; for one of two shapes, as the two ways of an `if`."""
+        if not isinstance(item, OneOfTwo):
+            self.body(boxed(item))
+            return
+        block = Block(self.state, (self.body, item), lenient=True)
+        ways = (lambda: self.body(boxed(item.first)), lambda: self.body(boxed(item.second)))
+        stage_if(block, item.truth, ways)
 
     def _test_of(self, items: Sequential) -> Callable[[Any], Any]:
         """Return what says whether there is an iteration: after a `break` no item is read."""

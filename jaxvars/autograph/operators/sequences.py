@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, final
+from typing import Any, NamedTuple, NoReturn, final
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,22 @@ from jaxvars.tensors.wrapping import is_box, type_for
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
+
+
+@final
+class OneOfTwo(NamedTuple):
+    """An item that has one of two shapes: `first`, where `truth` holds, or `second`."""
+
+    truth: Array
+    first: Any
+    second: Any
+
+
+def change_item(change: Callable[[Any], Any], item: Any) -> Any:
+    """Return what a function makes of an item."""
+    if isinstance(item, OneOfTwo):
+        return OneOfTwo(item.truth, change(item.first), change(item.second))
+    return change(item)
 
 
 @final
@@ -155,7 +171,7 @@ def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
     start = start if context.is_known(unwrap(start)) else _widen(unwrap(start))
     return Sequential(
         items.length,
-        lambda i: (start + i, items.item(i)),
+        lambda i: change_item(lambda x: (start + i, x), items.item(i)),
         items.stacked and (lambda: (start + _count_from_0(len(items)), items.all())),
         items.more,
     )
@@ -182,6 +198,8 @@ def zip(*values: Any, strict: bool = False) -> Any:
     items = [part for part in parts if part is not None]
     if len(items) < len(parts):
         return builtins.zip(*values, strict=strict)  # a list, a generator: Python unrolls it
+    if any(part.more for part in items):
+        return Sequential(None, lambda i: _items(items, i), None, lambda i: _all_have(items, i))
     lengths = [part.length for part in items]
     if all(isinstance(n, int) for n in lengths):
         if strict and len(set(lengths)) > 1:
@@ -196,6 +214,23 @@ def zip(*values: Any, strict: bool = False) -> Any:
     for other in lengths[1:]:
         n = jnp.minimum(n, other)
     return Sequential(n, lambda i: tuple(part.item(i) for part in items), None)
+
+
+def _items(parts: list[Sequential], i: Any) -> tuple[Any, ...]:
+    found = tuple(part.item(i) for part in parts)
+    if any(isinstance(item, OneOfTwo) for item in found):
+        raise ControlFlowError(
+            f"zip() at {user_line()} goes through a dataset whose last batch has another size. "
+            "Write dataset.batch(n, drop_remainder=True), or zip the datasets first."
+        )
+    return found
+
+
+def _all_have(parts: list[Sequential], i: Any) -> Any:
+    found = True
+    for part in parts:
+        found = jnp.logical_and(found, part.more(i) if part.more else i < part.length)
+    return found
 
 
 def _sequential_of(values: Any) -> Sequential | None:

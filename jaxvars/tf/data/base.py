@@ -21,7 +21,7 @@ from jaxvars.tf.data.generators.counts import INFINITE
 from jaxvars.tf.data.generators.cursor import Cursor, Memory, Step
 from jaxvars.tf.data.generators.options import Options
 from jaxvars.tf.data.generators.philox import Seeds
-from jaxvars.tf.data.generators.staged import Feed, at_once
+from jaxvars.tf.data.generators.staged import Feed, Source, at_once
 from jaxvars.tf.data.iterator import DatasetIterator, NumpyIterator, staged
 from jaxvars.tf.random.streams import seeds_of
 from jaxvars.tf.tensors.elements import (
@@ -49,6 +49,8 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
     ) -> None:
         self._kind, self._run, self._count = kind, step, count
         self._find_spec = functools.cache(spec)
+        self._forms: Callable[[], list[Any]] = lambda: [self._spec()]  # all specs, with all sizes
+        self._sources: tuple[Source, ...] = ()  # tensors of a program
         self._options = options or Options()
         self._kept: Any = None  # the elements and their spec, of a window
 
@@ -71,7 +73,9 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
     ) -> Self:
         """Return a dataset that is like this one but for its elements."""
         number = self._count if count is None else count
-        return type(self)(kind, step, number, spec or self._spec, self._options)
+        made = type(self)(kind, step, number, spec or self._spec, self._options)
+        made._forms, made._sources = made._forms if spec else self._forms, self._sources
+        return made
 
     def _cursor(self) -> Cursor:
         return Cursor(self._run)
@@ -82,8 +86,11 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
     def _spec(self) -> Any:
         return self._find_spec()
 
-    def _with_spec(self, spec: Callable[[], Any]) -> Self:
+    def _with_spec(
+        self, spec: Callable[[], Any], forms: Callable[[], list[Any]] | None = None
+    ) -> Self:
         self._find_spec = functools.cache(spec)
+        self._forms = forms or (lambda: [self._spec()])
         return self
 
     # ------------------------------------------------------------ what it is
@@ -143,7 +150,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
                 "    for batch in dataset:\n"
                 "        step(batch)  # the tf.function"
             )
-        return DatasetIterator(self._cursor(), self._spec)
+        return DatasetIterator(self._cursor(), self._spec, self._forms)
 
     def as_numpy_iterator(self) -> NumpyIterator:
         """Return an iterator over the elements as NumPy arrays and scalars.
@@ -164,7 +171,8 @@ def staged_loop(dataset: DatasetBase) -> Sequential | None:
     """Return what a staged loop over a dataset goes through."""
     if not context.is_staging():
         return None
-    return staged(Feed(dataset._elements, dataset.element_spec, "A dataset"))
+    forms = at_once(dataset._forms)
+    return staged(Feed(dataset._elements, forms, "A dataset", dataset._sources))
 
 
 def register_loops(kind: type[DatasetBase]) -> None:

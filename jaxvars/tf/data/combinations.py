@@ -15,7 +15,7 @@ from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
 from jaxvars.tf.data.generators.philox import Seeds
 from jaxvars.tf.tensors.dtypes import int32
-from jaxvars.tf.tensors.elements import leaves, map_leaves, merge_specs, to_host
+from jaxvars.tf.tensors.elements import leaves, map_leaves, merge_specs, pack_leaves, to_host
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused, require_known
 
@@ -49,12 +49,21 @@ class Several(DatasetBase, ABC):
                 rest = iter(row)
                 yield map_leaves(lambda _, rest=rest: next(rest), given)
 
-        return cls(
+        def forms() -> list[Any]:
+            rows = [part._forms() for part in leaves(given)]
+            count = max(map(len, rows))
+            rows = [row * count if len(row) == 1 else row for row in rows]
+            return [pack_leaves(given, list(row)) for row in zip(*rows, strict=False)]
+
+        made = cls(
             "_ZipDataset",
             step,
             counts.fewest(part._count for part in leaves(given)),
             lambda: map_leaves(lambda part: part.element_spec, given),
         )
+        made._forms = forms
+        made._sources = tuple(source for part in leaves(given) for source in part._sources)
+        return made
 
     def concatenate(self, dataset: Any, name: str | None = None) -> Self:
         """Put the elements of another dataset after these.
@@ -71,12 +80,15 @@ class Several(DatasetBase, ABC):
                 memory.values["second"] = True
             yield from memory.iterate("second", dataset._cursor)
 
-        return self._like(
+        made = self._like(
             "_ConcatenateDataset",
             step,
             counts.total(self._count, dataset._count),
             lambda: map_leaves(merge_specs, self._spec(), dataset._spec()),
         )
+        made._forms = lambda: [*self._forms(), *dataset._forms()]
+        made._sources = self._sources + dataset._sources
+        return made
 
     @classmethod
     def choose_from_datasets(

@@ -19,6 +19,7 @@ from jaxvars.tf.data.base import make_seeds, register_loops
 from jaxvars.tf.data.combinations import Several
 from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import WINDOWS, Memory, indexed
+from jaxvars.tf.data.generators.staged import Source
 from jaxvars.tf.data.groups import Groups
 from jaxvars.tf.data.steps import Steps
 from jaxvars.tf.data.stored import Kept
@@ -41,6 +42,7 @@ from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tracing.context import is_tracer
 
 
 @final
@@ -55,7 +57,9 @@ class Dataset(Steps, Groups, Several, Kept):
 
     Differs from TensorFlow: functions run for each element, not as a graph, unless they are a
     `tf.function`; `num_parallel_calls`, `prefetch` and options have no effect. A loop over it
-    inside a `tf.function` needs fixed shapes, as of `batch(n, drop_remainder=True)`.
+    inside a `tf.function` needs numbers of known shapes: where the number of elements is not known,
+    and the last batch may be smaller, write `batch(n, drop_remainder=True)`. A function is traced
+    for each dataset that it is given.
     """
 
     @classmethod
@@ -71,26 +75,28 @@ class Dataset(Steps, Groups, Several, Kept):
         [1 2] 5
         [3 4] 6
         """
-        whole = map_leaves(to_stored, tensors)
-        size, slice_of = slice_rows(whole)
-
-        return cls(
+        source = Source(tensors)
+        made = cls(
             "_TensorSliceDataset",
-            lambda memory: indexed(memory, size, slice_of),
-            size,
-            lambda: map_leaves(lambda leaf: drop_dimension(spec_of(leaf)), whole),
+            lambda memory: indexed(memory, *slice_rows(source.whole())),
+            source.count(),
+            lambda: map_leaves(drop_dimension, source.spec),
         )
+        made._sources = source.if_traced
+        return made
 
     @classmethod
     def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
         """Make a dataset of one element."""
-        whole = map_leaves(to_stored, tensors)
-        return cls(
+        source = Source(tensors)
+        made = cls(
             "_TensorDataset",
-            lambda memory: indexed(memory, 1, lambda _: whole),
+            lambda memory: indexed(memory, 1, lambda _: source.whole()),
             1,
-            lambda: map_leaves(spec_of, whole),
+            lambda: source.spec,
         )
+        made._sources = source.if_traced
+        return made
 
     @classmethod
     def from_list(cls, elements: list[Any], name: str | None = None) -> Self:
@@ -167,14 +173,19 @@ class Dataset(Steps, Groups, Several, Kept):
         [1, 3, 5]
         """
         dtype = as_dtype(kwargs.get("output_type", int64))
-        numbers = range(*(one_int(arg, "the range") for arg in args))
-        size, kind = len(numbers), dtype.dtype
-        return cls(
-            "_RangeDataset",
-            lambda memory: indexed(memory, size, lambda i: np.asarray(numbers[i], kind)),
-            size,
-            lambda: TensorSpec((), dtype),
+        source = (
+            Source(args) if any(type(x) is Tensor and is_tracer(x._array) for x in args) else None
         )
+        given = [] if source else [one_int(arg, "the range") for arg in args]
+
+        def step(memory: Memory) -> Any:
+            numbers = range(*(map(int, source.whole()) if source else given))
+            return indexed(memory, len(numbers), lambda i: np.asarray(numbers[i], dtype.dtype))
+
+        size = UNKNOWN if source else len(range(*given))
+        made = cls("_RangeDataset", step, size, lambda: TensorSpec((), dtype))
+        made._sources = source.if_traced if source else ()
+        return made
 
     @classmethod
     def counter(

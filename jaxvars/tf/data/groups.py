@@ -60,7 +60,7 @@ class Groups(DatasetBase, ABC):
             InvalidArgumentError: when `batch_size` is not positive; when shapes differ.
         """
         size, drop = check_positive(batch_size, "Batch size"), bool(drop_remainder)
-        return self._step(
+        made = self._step(
             "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset",
             lambda source, _: map(_stack_batch, _group(source, size, drop)),
             counts.count_groups(self._count, size, drop),
@@ -68,6 +68,13 @@ class Groups(DatasetBase, ABC):
                 lambda spec: add_dimension(spec, size if drop else None), self._spec()
             ),
         )
+        sizes = [size] if drop else counts.sizes_of_groups(self._count, size)
+        made._forms = lambda: [
+            map_leaves(lambda spec: add_dimension(spec, n), form)  # noqa: B023 - used at once
+            for form in self._forms()
+            for n in sizes
+        ]
+        return made
 
     def padded_batch(
         self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None,
@@ -85,22 +92,23 @@ class Groups(DatasetBase, ABC):
         """
         size, drop = check_positive(batch_size, "Batch size"), bool(drop_remainder)
 
-        def spec() -> Any:
+        def spec(number: int | None) -> Any:
             before = leaves(self._spec())
             if padded_shapes is not None:
                 shapes = shapes_of(self._spec(), padded_shapes)
                 before = [pad_spec(*pair) for pair in zip(before, shapes, strict=True)]
-            return pack_leaves(
-                self._spec(), [add_dimension(s, size if drop else None) for s in before]
-            )
+            return pack_leaves(self._spec(), [add_dimension(s, number) for s in before])
 
-        return self._step(
+        sizes = [size] if drop else counts.sizes_of_groups(self._count, size)
+        made = self._step(
             "_PaddedBatchDataset",
             lambda source, _: (
                 pad(group, padded_shapes, padding_values) for group in _group(source, size, drop)
             ),
             counts.count_groups(self._count, size, drop),
-            spec,
+        )
+        return made._with_spec(
+            lambda: spec(size if drop else None), lambda: [spec(n) for n in sizes]
         )
 
     def unbatch(self, name: str | None = None) -> Self:

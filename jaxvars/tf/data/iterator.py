@@ -33,8 +33,10 @@ class DatasetIterator(Recorded, Iterator[Any]):
 
     _entry = "ITERATOR_STATE", "iterator"
 
-    def __init__(self, cursor: Cursor, spec: Callable[[], Any]) -> None:
-        self._cursor, self._spec = cursor, spec
+    def __init__(
+        self, cursor: Cursor, spec: Callable[[], Any], forms: Callable[[], list[Any]]
+    ) -> None:
+        self._cursor, self._spec, self._forms = cursor, spec, forms
         self._feed: Feed | None = None
 
     @property
@@ -88,8 +90,8 @@ class DatasetIterator(Recorded, Iterator[Any]):
     # ------------------------------------------------------------ in a function
     def _make_feed(self) -> Feed:
         if self._feed is None:
-            spec = at_once(self._spec)
-            self._feed = Feed(lambda: _iterate(self), spec, "An iterator")
+            forms = at_once(self._forms)
+            self._feed = Feed(lambda: _iterate(self), forms, "An iterator")
         return self._feed
 
 

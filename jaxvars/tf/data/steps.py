@@ -26,6 +26,7 @@ from jaxvars.tf.data.generators.calls import call_function, check_function, resu
 from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
 from jaxvars.tf.data.generators.philox import Philox
+from jaxvars.tf.data.generators.staged import reduce_in_program
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.elements import (
     Element,
@@ -64,7 +65,10 @@ class Steps(DatasetBase, ABC):
             return (call_function(func, element) for element in source)
 
         made = self._step(_kind("Map", num_parallel_calls), step)
-        return made._with_spec(lambda: result_spec(func, (self._spec(),)) or first_spec(made))
+        return made._with_spec(
+            lambda: result_spec(func, (self._spec(),)) or first_spec(made),
+            lambda: [result_spec(func, (form,)) or made._spec() for form in self._forms()],
+        )
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keep the elements for which a function returns true."""
@@ -161,7 +165,7 @@ class Steps(DatasetBase, ABC):
         """
         func = check_function(reduce_func)
         if (items := staged_loop(self)) is not None:
-            return _reduce_in_program(items, initial_state, func)
+            return reduce_in_program(items, initial_state, func)
         state = map_leaves(to_stored, initial_state)
         for element in self:
             state = _check_state(state, call_function(lambda s, x: func(s, x), state, element))
@@ -391,7 +395,11 @@ class Steps(DatasetBase, ABC):
                 memory.values["i"] = i + 1
                 yield np.asarray(i, np.int64), element
 
-        return self._step("_ZipDataset", step, spec=lambda: (TensorSpec((), int64), self._spec()))
+        number = TensorSpec((), int64)
+        made = self._step("_ZipDataset", step)
+        return made._with_spec(
+            lambda: (number, self._spec()), lambda: [(number, form) for form in self._forms()]
+        )
 
     def unique(self, name: str | None = None) -> Self:
         """Keep each element, a tensor, that was not there before."""
@@ -415,19 +423,6 @@ class Steps(DatasetBase, ABC):
 
 def _kind(name: str, calls: Any) -> str:
     return f"_{name}Dataset" if calls is None else f"_Parallel{name}Dataset"
-
-
-def _reduce_in_program(items: Any, initial: Any, func: Callable[..., Any]) -> Any:
-    """Reduce the elements that a program requests."""
-    from jaxvars.tf.arrays.constant import convert_to_tensor
-    from jaxvars.tf.control.branches import while_loop
-
-    def turn(_: Any, state: Any) -> Any:
-        after = func(state, items.item(None))
-        return items.more(None), after
-
-    start = map_leaves(convert_to_tensor, initial)
-    return while_loop(lambda go, _: go, turn, (items.more(None), start))[1]
 
 
 def _check_state(state: Any, after: Any) -> Any:

@@ -34,3 +34,12 @@ def count_groups(count: int, size: int, drop: bool) -> int:
     if count < 0:
         return count
     return count // size if drop else -(-count // size)
+
+
+def sizes_of_groups(count: int, size: int) -> list[int | None]:
+    """Return the sizes of groups, of which the last may be smaller; None for any."""
+    if count == UNKNOWN:
+        return [None]
+    if count == INFINITE:
+        return [size]
+    return [n for n in (min(count, size), count % size if count > size else 0) if n] or [size]
