@@ -204,16 +204,6 @@ def test_tensor_arrays_in_functions():
     assert numbers(stacked) == numbers(ta.stack()) == [1.0, 3.0, 0.0]
     assert numbers(tf.function(lambda ta: ta.stack())(ta)) == [1.0, 3.0, 0.0]
 
-    @tf.function
-    def grows(n):
-        ta = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
-        for i in tf.range(n):
-            ta = ta.write(i, 1.0)
-        return ta.stack()
-
-    with pytest.raises(ControlFlowError, match="sizes are fixed in compiled code"):
-        grows(tf.constant(2))
-
 
 # ---------------------------------------------------------------- strings, and odd shapes
 def test_map_fn_of_texts():
@@ -246,6 +236,23 @@ def test_a_tensor_array_of_different_shapes(mode):
         return ta.concat(), ta.size(), ta.split([7.0, 8.0, 9.0], [2, 0, 1]).read(0)
 
     assert numbers(run()) == ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], 3, [7.0, 8.0])
+
+
+def test_an_array_that_would_grow_by_what_is_not_known_says_what_to_write():
+    def program(x, size):
+        ta = tf.TensorArray(tf.float32, size=size, dynamic_size=not size)
+        for i in tf.range(5):
+            ta = ta.write(i, tf.cast(i, tf.float32))
+            if i >= x:
+                break
+        return ta.stack()
+
+    assert numbers(tf.function(program)(tf.constant(1), 5)) == [0.0, 1.0, 0.0, 0.0, 0.0]
+    assert numbers(program(tf.constant(1), 0)) == [0.0, 1.0]
+    with pytest.raises(ControlFlowError, match=r"(?s)might have to grow.*tf\.TensorArray.*\[:n\]"):
+        tf.function(program)(tf.constant(1), 0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="size=largest"):
+        tf.function(lambda n: tf.TensorArray(tf.float32, size=n).stack())(tf.constant(2))
 
 
 def test_a_tensor_array_of_strings():

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.control.tensor_array import TensorArray as CoreArray
-from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.errors import ControlFlowError, DtypeError, ShapeError
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
@@ -49,7 +49,8 @@ class TensorArray:
     [1.0, 2.0]
 
     Differs from TensorFlow: strings, and elements of different shapes, are written at places that
-    are known while a function is traced.
+    are known while a function is traced, and there one grows only where the number of writes is
+    known: not in a `while`, nor after a `break`.
     """
 
     __slots__ = ("_array", "_cleared", "_clears", "_loose")
@@ -202,6 +203,10 @@ class TensorArray:
             new = change(TensorList.of(self._array))
         except DtypeError as error:
             raise refused(str(error)) from None
+        except ControlFlowError:
+            if not self.dynamic_size:
+                raise
+            raise ControlFlowError(_GROWS) from None
         if executing_eagerly():
             self._array = new
             self._cleared = frozenset()
@@ -236,6 +241,16 @@ class TensorArray:
         return f"<tf.TensorArray size={self._array.size()} shape={shape} dtype={self.dtype.name}>"
 
 
+_GROWS = (
+    "A TensorArray with dynamic_size=True is written at an index that is known when the function "
+    "runs: it might have to grow, but XLA compiles for fixed sizes. Give the largest instead:\n"
+    "    ta = tf.TensorArray(tf.float32, size=largest)\n"
+    "    ...  # n elements are written, the others stay zeros\n"
+    "    is_written = tf.sequence_mask(n, largest)\n"
+    "or return ta.stack() and n, and take ta.stack()[:n] outside of the function."
+)
+
+
 def _require_known_size(size: Any) -> Any:
     array = to_array(size)
     if context.is_tracer(array) and is_size(array):
@@ -243,7 +258,8 @@ def _require_known_size(size: Any) -> Any:
     if context.is_tracer(array):
         raise refused(
             "The size of a TensorArray must be known while a function is traced, since XLA "
-            "compiles for fixed sizes. Take it from a shape, or give the largest."
+            "compiles for fixed sizes. Take it from a shape, or give the largest, and write less:\n"
+            "    ta = tf.TensorArray(tf.float32, size=largest)"
         )
     return int(array)
 

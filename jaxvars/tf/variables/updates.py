@@ -28,7 +28,10 @@ from jaxvars.typing import Array
 
 _FIXED = (
     " Its stated shape has unknown dimensions, but a variable keeps the shape of its first value, "
-    "for which programs are compiled: make another tf.Variable."
+    "for which programs are compiled: make another tf.Variable, or one of the largest size, and "
+    "assign the part that is used:\n"
+    "    v = tf.Variable(tf.zeros([largest, 2]))\n"
+    "    v[:n].assign(value)    # and keep n"
 )
 
 
