@@ -58,6 +58,15 @@ def test_the_most_specific_spec_that_two_fit():
     two, three = tf.TensorSpec([2], name="x"), tf.TensorSpec([3], name="x")
     assert two.most_specific_compatible_type(three) == tf.TensorSpec([None], name="x")
     assert two.most_specific_common_supertype([tf.TensorSpec([2], tf.int32)]) is None
+    assert two.most_specific_common_supertype([tf.TensorSpec([2], name="y")]) is None
+    assert tf.TensorSpec([2]).is_subtype_of(two)
+    assert not two.is_subtype_of(tf.TensorSpec([2], name="y"))
+    shapes = [tf.TensorShape([2, 4]), tf.TensorShape([2, 3])]
+    assert tf.TensorShape([2, 3]).most_specific_common_supertype(shapes) == [2, None]
+    assert tf.TensorShape([2]).most_specific_common_supertype(shapes).rank is None
+    assert tf.float32.is_subtype_of(tf.float32)
+    assert tf.float32.most_specific_common_supertype([tf.float32]) is tf.float32
+    assert tf.float32.most_specific_common_supertype([tf.float32, tf.int32]) is None
     with pytest.raises(ValueError, match="No TypeSpec"):
         two.most_specific_compatible_type(tf.NoneTensorSpec())
     wide = tf.IndexedSlicesSpec([3, 2]).most_specific_common_supertype(

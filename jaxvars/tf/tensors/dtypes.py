@@ -112,6 +112,12 @@ class DType:
         """Return whether a value of another type may be used as this one: whether they are one."""
         return self == as_dtype(other)
 
+    is_subtype_of = is_compatible_with
+
+    def most_specific_common_supertype(self, others: Any) -> DType | None:
+        """Return the type, if all others are this one; else None."""
+        return self if all(map(self.is_subtype_of, others)) else None
+
     def _info(self, what: str) -> Any:
         if self.is_quantized:
             raise TypeError(f"Cannot find {what} value of {self} with quantized type {self}.")

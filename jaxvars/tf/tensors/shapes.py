@@ -5,6 +5,7 @@ It compares and unpacks like the tuple of its sizes; one whose rank is unknown h
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Iterator
@@ -33,6 +34,8 @@ class TensorShape:
     >>> rows, columns = TensorShape([2, 3])
     >>> rows + columns
     5
+
+    Differs from TensorFlow: there is no `as_proto`, and `dims` are numbers.
     """
 
     __slots__ = ("_sizes",)
@@ -110,6 +113,10 @@ class TensorShape:
             return TensorShape(None)
         pairs = zip(self._sizes, other._sizes, strict=True)
         return TensorShape([a if a == b else None for a, b in pairs])
+
+    def most_specific_common_supertype(self, others: Any) -> TensorShape:
+        """Return the shape with the sizes that are equal in all."""
+        return functools.reduce(TensorShape.most_specific_compatible_shape, others, self)
 
     def concatenate(self, other: Any) -> TensorShape:
         """Return the sizes of this shape and then those of another."""

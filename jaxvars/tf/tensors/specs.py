@@ -157,22 +157,16 @@ class TensorSpec(TypeSpec):
     def is_subtype_of(self, other: Any) -> bool:
         """Return whether each tensor of this spec is one of another, too."""
         is_same = isinstance(other, TensorSpec) and other._dtype == self._dtype
-        return is_same and self._shape.is_subtype_of(other._shape)
+        return (
+            is_same
+            and self._name in (None, "", other._name)
+            and self._shape.is_subtype_of(other._shape)
+        )
 
     @property
     def value_type(self) -> type:
         """Tensor."""
         return Tensor
-
-    def most_specific_common_supertype(self, others: Sequence[Any]) -> TensorSpec | None:
-        """Return the most specific spec that this and others fit; None if there is none."""
-        shape, name = self._shape, self._name
-        for other in others:
-            if not isinstance(other, TensorSpec) or other._dtype != self._dtype:
-                return None
-            shape = shape.most_specific_compatible_shape(other._shape)
-            name = name if other._name == name else None
-        return TensorSpec(shape, self._dtype, name)
 
     @classmethod
     def _of(cls, value: Any) -> TensorSpec:
