@@ -39,3 +39,14 @@ def test_what_is_raised_is_tensorflows(error: Exception, kind: Any) -> None:
         tf.py_function(fail, [2.0], [])
     with pytest.raises(type(error), match="bad"):  # TensorFlow calls these as they are
         tf.numpy_function(fail, [2.0], [])
+
+
+def test_strings_are_given_to_a_python_function():
+    def joined(x, n):
+        return x.numpy() * int(n)
+
+    assert tf.py_function(joined, [tf.constant("ab"), 2], tf.string).numpy() == b"abab"
+    found = tf.data.Dataset.from_tensor_slices((["a", "b"], [1, 2])).map(
+        lambda x, n: tf.py_function(joined, (x, n), tf.string)
+    )
+    assert list(found.as_numpy_iterator()) == [b"a", b"bb"]

@@ -213,6 +213,12 @@ def test_shuffle_of_a_small_buffer_moves_elements_no_further_back_than_its_size(
     assert all(x <= i + 4 for i, x in enumerate(places))
 
 
+def test_shuffle_with_a_buffer_of_one_keeps_all_elements_and_their_order():
+    for n in (0, 1, 4):
+        assert elements(Dataset.range(n).shuffle(1)) == list(range(n))
+    assert elements(Dataset.range(3).shuffle(1).repeat(2)) == [0, 1, 2] * 2
+
+
 def test_shuffle_is_uniform():
     counts = collections.Counter(
         tuple(elements(Dataset.range(3).shuffle(2, seed=s))) for s in range(400)

@@ -337,3 +337,20 @@ def test_a_list_of_a_dataset_in_a_function_is_refused():
     program = tf.function(lambda: list(iter(dataset)))
     with pytest.raises(tf.errors.InvalidArgumentError, match="would become constants"):
         program()
+
+
+def test_a_distributed_dataset_in_a_function():
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    batches = strategy.experimental_distribute_dataset(Dataset.range(5).batch(2))
+
+    @tf.function
+    def total(data):
+        found = tf.constant(0, tf.int64)
+        for x in data:
+            found += tf.reduce_sum(strategy.run(lambda y: y * 2, args=(x,)))
+        return found
+
+    assert int(total(batches)) == int(total(batches)) == 20
+    rows = iter(strategy.experimental_distribute_dataset(Dataset.range(4).batch(2)))
+    step = tf.function(lambda it: tf.reduce_sum(next(it)))
+    assert [int(step(rows)), int(step(rows))] == [1, 5]

@@ -493,3 +493,9 @@ def test_arrays_of_numpy_take_the_type_of_an_input_signature(value):
     assert twice(value).numpy().tolist() == [2.0, 2.0, 2.0]
     with pytest.raises(TypeError, match="Can not cast"):
         twice(tf.constant([1, 1, 1]))
+
+
+def test_a_range_that_is_no_tensor_says_what_to_write():
+    program = tf.function(lambda i: tf.reduce_sum(tf.range(i, i + 2)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"start \+ tf\.range\(length\)"):
+        program(tf.constant(1))

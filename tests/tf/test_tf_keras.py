@@ -244,3 +244,24 @@ def test_relu_keeps_nan():
 def test_a_loss_has_the_type_of_the_predictions(alpha):
     loss = tf.keras.losses.CategoricalFocalCrossentropy(alpha=alpha)
     assert loss(tf.constant([[0.0, 1.0]]), tf.constant([[0.3, 0.7]])).dtype == tf.float32
+
+
+def test_slots_are_made_where_the_first_update_is_in_a_loop_or_a_branch():
+    def updated(wrap):
+        w = tf.Variable([1.0, 2.0])
+        adam, sgd = tf.keras.optimizers.Adam(0.1), tf.keras.optimizers.SGD(0.1, momentum=0.9)
+
+        def program(n):
+            for i in tf.range(n):
+                adam.apply_gradients([(w * tf.cast(i + 1, tf.float32), w)])
+            if n > 2:
+                sgd.apply_gradients([(w * 2.0, w)])
+
+        compiled = wrap(program)
+        for n in (2, 3, 3):
+            compiled(tf.constant(n))
+        return w.numpy(), int(adam.iterations), int(sgd.iterations)
+
+    found, expected = updated(tf.function), updated(lambda fn: fn)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+    assert found[1:] == expected[1:] == (8, 2)

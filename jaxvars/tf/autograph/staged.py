@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from jaxvars.autograph.calls import overload
 from jaxvars.autograph.operators.sequences import Sequential
 from jaxvars.tf.arrays.ranges import range_
-from jaxvars.tf.tensors.convert import match_dtypes
+from jaxvars.tf.tensors.convert import CONVERSIONS, match_dtypes
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tf.tensors.static import is_known, is_size
+from jaxvars.tf.tensors.static import is_known, is_size, refused
 
 
 def _range(
@@ -38,4 +38,12 @@ def _range(
     return Sequential(length, lambda i: first + jnp.asarray(i, first.dtype) * step, None)
 
 
+def _refuse(value: Sequential, **_: Any) -> Any:
+    raise refused(
+        "A range whose end is known when the function runs has no fixed shape, which XLA needs: it "
+        "is for a `for` statement. Where its length is fixed, write start + tf.range(length)."
+    )
+
+
 overload(range_, _range)
+CONVERSIONS.append((0, (Sequential,), _refuse))

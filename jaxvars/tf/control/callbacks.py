@@ -34,7 +34,7 @@ from jaxvars.tf.errors import (
     UnimplementedError,
     UnknownError,
 )
-from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -194,7 +194,7 @@ def _translate(error: Exception) -> OpError:
 
 
 def _device(x: Array) -> Array:
-    return x if isinstance(x, jax.Array) else jnp.asarray(np.asarray(x))
+    return x if isinstance(x, jax.Array) or is_text(x) else jnp.asarray(np.asarray(x))
 
 
 def _is_float(x: Tensor) -> bool:

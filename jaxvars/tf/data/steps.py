@@ -300,7 +300,7 @@ class Steps(DatasetBase, ABC):
                 kept["left"] = len(buffer)
             left, room = kept["left"], len(buffer)  # a ring: TensorFlow's order follows from it
             while True:
-                for new in source if 0 < left < room else ():
+                for new in source if left < room else ():
                     buffer[(start + left) % room] = new
                     left += 1
                     break

@@ -14,13 +14,16 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, final
 
+from jaxvars.autograph.operators.sequences import SEQUENTIALS
 from jaxvars.parallel import strategies as _core
 from jaxvars.parallel.batches import Batches
 from jaxvars.parallel.strategies import ReduceOp
 from jaxvars.tf import nest
 from jaxvars.tf.functions.function import BoundFunction, Function, function
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import wrap
+from jaxvars.tracing import context
 from jaxvars.tracing.context import Scoped
 
 
@@ -115,7 +118,23 @@ class DistributedDataset(Batches):
     """Batches that are sharded over devices; made by a strategy."""
 
     def __iter__(self) -> Iterator[Any]:
+        given = self._source._dataset
+        if type(given) in SEQUENTIALS and self._mesh.size == 1:
+            return iter(given)
+        if context.is_staging():
+            raise refused(
+                "Batches for several devices cannot be taken here, inside a tf.function. Write a "
+                "`for` statement over the dataset in it, or give it each batch as an argument."
+            )
         return map(wrap, super().__iter__())
+
+
+def _staged_batches(batches: DistributedDataset) -> Any:
+    given = batches._source._dataset
+    return SEQUENTIALS[type(given)](given) if type(given) in SEQUENTIALS else None
+
+
+SEQUENTIALS[DistributedDataset] = _staged_batches
 
 
 @final

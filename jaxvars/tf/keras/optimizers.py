@@ -24,8 +24,10 @@ from typing import Any
 from jaxvars import optimizers as _core
 from jaxvars.core.traversal import Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.errors import CreationError
 from jaxvars.optimizers.checks import Options
 from jaxvars.tf.autodiff.tape import GradientTape
+from jaxvars.tf.context.scope import init_scope
 from jaxvars.tf.keras.adapter.facade import (
     array,
     class_of,
@@ -150,7 +152,12 @@ class Optimizer(Proxy):
         plain = [(array(g), resolve_proxy(v)) for g, v in pairs]
         if pairs and all(gradient is None for gradient, _ in pairs):
             raise ValueError("No gradients provided for any variable.")
-        self._core.apply_gradients(plain)
+        try:
+            self._core.apply_gradients(plain)
+        except CreationError:  # in the body of a loop: the slots are made outside of the function
+            with init_scope():
+                self._core.build([variable for _, variable in plain])
+            self._core.apply_gradients(plain)
         for _, variable in pairs:
             constraint = getattr(variable, "constraint", None)
             if constraint is not None:
