@@ -44,10 +44,8 @@ class Operation:
     """An operation of a program.
 
     Attributes:
-        name: its kind, with a number from the second on.
-        type: TensorFlow's type for it, or what JAX calls it.
-        inputs: the tensors that it takes.
-        outputs: the tensors that it gives.
+        name, type: TensorFlow's type for it, or what JAX calls it; the name has a number.
+        inputs, outputs: the tensors that it takes, and those that it gives.
         graph: what it is part of.
     """
 
@@ -72,10 +70,9 @@ class GraphTensor:
     """What an operation of a program gives: no value, since the program does not run.
 
     Attributes:
-        op: the operation.
-        value_index: which of its results it is.
-        shape: the sizes, None for what is open.
-        dtype: the type of the elements.
+        op, graph: the operation, and what it is part of.
+        value_index: which of its results it is; `name` says both.
+        shape, dtype: the sizes, None for what is open, and the type of the elements.
     """
 
     def __init__(self, op: Operation, value_index: int, aval: Any) -> None:
@@ -86,12 +83,8 @@ class GraphTensor:
         except (AttributeError, TypeError):  # of a random key
             self.dtype = getattr(aval, "dtype", None)
 
-    @property
-    def name(self) -> str:
-        """The name of the operation, and which of its results it is."""
-        return f"{self.op.name}:{self.value_index}"
-
-    graph = getter("op.graph", "The graph of the operation.")
+        self.name = f"{op.name}:{value_index}"
+        self.graph = op.graph
 
     def consumers(self) -> list[Operation]:
         """Return the operations that take it."""
@@ -150,9 +143,6 @@ class Graph:
         name: of the function.
     """
 
-    building_function = True
-    seed = None
-
     def __init__(self, name: str, concrete: Any) -> None:
         self._concrete = concrete
         self._counts: dict[str, int] = {}
@@ -190,11 +180,6 @@ class Graph:
                 f"{own!r}, does not give it, or does not exist in the graph."
             )
         return found[0]
-
-    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True):  # noqa: ANN201
-        """Return the tensor or operation with a name."""
-        name = obj if isinstance(obj, str) else obj.name
-        return self.get_tensor_by_name(name) if ":" in name else self.get_operation_by_name(name)
 
     @functools.cached_property
     def _all(self) -> list[Operation]:
@@ -265,7 +250,6 @@ class Graph:
         return [(v, places[v.aliased._cell.key]) for v in self.variables]
 
     external_captures = getter("_concrete.captured_inputs", "The variables that it uses.")
-    internal_captures = getter("captures", "What stands for them.", lambda x: [b for _, b in x])
     picture = getter("_concrete.core.graph", "The program as a picture, shown in a notebook.")
     variables = getter("_concrete.variables", "The variables that it reads or assigns.")
     trainable_variables = getter(

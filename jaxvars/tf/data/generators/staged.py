@@ -76,8 +76,7 @@ class Feed:
 
     def _require_at_most(self, count: int) -> None:
         if len(self._forms) > count:
-            found = " or ".join(map(repr, self._forms))
-            raise refused(_OPEN.format(what=self._what, spec=found))
+            raise refused(_OPEN.format(what=self._what, spec=" or ".join(map(repr, self._forms))))
 
     # ------------------------------------------------------------ while a function is traced
     def begin(self) -> None:
