@@ -118,8 +118,10 @@ class DistributedDataset(Batches):
     """Batches that are sharded over devices; made by a strategy."""
 
     def __iter__(self) -> Iterator[Any]:
-        given = self._source._dataset
-        if type(given) in SEQUENTIALS and self._mesh.size == 1:
+        source: Any = self._source
+        mesh: Any = self._mesh
+        given = source._dataset
+        if type(given) in SEQUENTIALS and mesh.size == 1:
             return iter(given)
         if context.is_staging():
             raise refused(
@@ -130,7 +132,8 @@ class DistributedDataset(Batches):
 
 
 def _staged_batches(batches: DistributedDataset) -> Any:
-    given = batches._source._dataset
+    source: Any = batches._source
+    given = source._dataset
     return SEQUENTIALS[type(given)](given) if type(given) in SEQUENTIALS else None
 
 
