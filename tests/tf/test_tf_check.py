@@ -255,6 +255,7 @@ def test_a_run_says_where_a_program_fails(tmp_path):
 
 def test_the_word_alone_prints_lines_of_the_page(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["tf", "check"])
+    monkeypatch.delitem(sys.modules, "jaxvars.tf.__main__", raising=False)  # a doctest imports it
     runpy.run_module("jaxvars.tf", run_name="__main__")
     assert "tf.debugging.check_numerics" in capsys.readouterr().out
 
