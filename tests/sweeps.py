@@ -165,6 +165,7 @@ SWEEPS: dict[str, str] = {
         test_distributions test_dtypes test_orthogonal test_the_named_ones_are_variance_scaling
         test_the_numbers_are_jaxs test_variance_scaling test_without_a_seed_each_call_draws_anew
     """,
+    "tests/interop/test_equinox.py": "test_training_a_stateful_cnn_is_what_equinox_does",
     "tests/interop/test_interop.py": """
         test_a_cell_carries test_a_linen_model_trains_as_in_flax_to_the_bit
         test_an_nnx_model_trains_as_in_flax_to_the_bit test_eager_compiled_and_pure_are_one
@@ -172,6 +173,14 @@ SWEEPS: dict[str, str] = {
         test_lifted_transforms_work_and_their_draws_are_seen
         test_loops_and_branches_draw_as_python_does test_pure_models_train_side_by_side
         test_seeds_are_those_of_flax test_streams_of_nnx_go_on_and_can_begin_anew
+    """,
+    "tests/interop/test_keras.py": """
+        test_a_step_is_that_of_the_hand_written_stateless_loop
+        test_accumulated_gradients_and_averages_are_keras_s
+    """,
+    "tests/interop/test_parts.py": """
+        test_a_variational_autoencoder_trains_and_decodes_as_in_nnx
+        test_many_models_in_one_train_as_in_nnx
     """,
     "tests/losses/test_losses.py": """
         test_the_functions_are_those_of_tensorflow test_values_and_gradients_are_those_of_tensorflow
@@ -199,6 +208,7 @@ SWEEPS: dict[str, str] = {
         test_updates_are_computed_where_dtypes_are_not_mixed
         test_variables_of_bfloat16_keep_their_dtype
     """,
+    "tests/parallel/test_engines.py": "test_slurm_starts_two_processes",
     "tests/parallel/test_processes.py": """
         test_a_cluster_is_asked test_a_killed_worker_leaves_no_trace_in_the_values
         test_a_training_run_goes_on_with_fewer_workers test_an_error_in_one_process_ends_all_at_once
@@ -255,6 +265,7 @@ SWEEPS: dict[str, str] = {
         test_callbacks_may_read_and_are_told_not_to_write test_interrupts_leave_all_or_nothing
         test_what_reads_variables_reads_those_of_one_moment
     """,
+    "tests/tf/test_tf_check.py": "test_a_run_says_where_a_program_fails",
     "tests/tf/test_tf_config.py": "test_settings_before_the_start_and_after",
     "tests/tf/test_tf_data_iterator.py": "test_a_saved_iterator_goes_on_where_it_was",
     "tests/tf/test_tf_experimental_numpy.py": """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import runpy
 import subprocess
 import sys
 import textwrap
@@ -251,13 +250,6 @@ def test_a_run_says_where_a_program_fails(tmp_path):
     assert "cells.ipynb: cell 3, line 1: ZeroDivisionError: division by zero\n" in said
     assert "exit.py: exit status 3: no message\n" in said
     assert "No such file or directory" in said
-
-
-def test_the_word_alone_prints_lines_of_the_page(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["tf", "check"])
-    monkeypatch.delitem(sys.modules, "jaxvars.tf.__main__", raising=False)  # a doctest imports it
-    runpy.run_module("jaxvars.tf", run_name="__main__")
-    assert "tf.debugging.check_numerics" in capsys.readouterr().out
 
 
 def test_every_name_of_the_page_is_there():
