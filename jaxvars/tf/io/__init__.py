@@ -9,8 +9,6 @@ gfile     files and folders
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxvars.tf import image as _image  # noqa: F401  # pyright: ignore[reportUnusedImport] - its operations are here, too
 from jaxvars.tf.io import gfile as gfile
 from jaxvars.tf.io.examples import FixedLenFeature as FixedLenFeature
@@ -21,21 +19,20 @@ from jaxvars.tf.io.examples import parse_single_example as parse_single_example
 from jaxvars.tf.io.records import TFRecordOptions as TFRecordOptions
 from jaxvars.tf.io.records import TFRecordWriter as TFRecordWriter
 from jaxvars.tf.io.values import write_file as write_file
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.registry.rows import operations
 
 __all__ = [
     "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter",
     "VarLenFeature", "gfile", "parse_example", "parse_single_example", "write_file",
 ]  # fmt: skip
-_found = operations(__name__, __all__)
+_ABSENT = {
+    **dict.fromkeys(
+        ["RaggedFeature", "SparseFeature", "parse_sequence_example"],
+        "there are no ragged tensors. Use VarLenFeature, or FixedLenSequenceFeature, which pads, "
+        "with parse_example",
+    ),
+    "match_filenames_once": "use tf.io.matching_files",
+}
 
-
-def __getattr__(name: str) -> Any:
-    if name in {"RaggedFeature", "SparseFeature", "parse_sequence_example"}:
-        raise AttributeError(
-            f"There is no tf.io.{name}: there are no ragged tensors. Use VarLenFeature, or "
-            "FixedLenSequenceFeature, which pads, with parse_example."
-        )
-    if name == "match_filenames_once":
-        raise AttributeError("There is no tf.io.match_filenames_once: use tf.io.matching_files.")
-    return _found(name)
+__getattr__, __dir__ = namespace(__name__, _ABSENT, find=operations(__name__, __all__))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.profiler import experimental as experimental
 
 __all__ = ["experimental"]
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(
-        f"tf.profiler has no attribute {name!r}. There is tf.profiler.experimental; "
-        "jv.profiler.profile shows where the time of a step goes."
-    )
+_ABSENT = dict.fromkeys(
+    ["ProfileOptionBuilder", "Profiler", "advise", "profile"],
+    "there is tf.profiler.experimental; jv.profiler.profile shows where the time of a step goes",
+)
 
-
-__dir__ = lister(__name__)
+__getattr__, __dir__ = namespace(__name__, _ABSENT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from os import PathLike
-from types import TracebackType
 from typing import Any, NamedTuple, final
 
 import jax
@@ -12,17 +11,7 @@ from jaxvars.tf.errors import AlreadyExistsError, UnavailableError
 
 
 @final
-class ProfilerOptions(
-    NamedTuple(
-        "ProfilerOptions",
-        [
-            ("host_tracer_level", int),
-            ("python_tracer_level", int),
-            ("device_tracer_level", int),
-            ("delay_ms", "int | None"),
-        ],
-    )
-):
+class ProfilerOptions(NamedTuple):
     """What is recorded.
 
     Args:
@@ -35,19 +24,10 @@ class ProfilerOptions(
     2
     """
 
-    __slots__ = ()
-
-    def __new__(
-        cls,
-        host_tracer_level: int = 2,
-        python_tracer_level: int = 0,
-        device_tracer_level: int = 1,
-        delay_ms: int | None = None,
-    ) -> ProfilerOptions:
-        """Make the options."""
-        return super().__new__(
-            cls, host_tracer_level, python_tracer_level, device_tracer_level, delay_ms
-        )
+    host_tracer_level: int = 2
+    python_tracer_level: int = 0
+    device_tracer_level: int = 1
+    delay_ms: int | None = None
 
 
 def start(logdir: str | PathLike[str], options: ProfilerOptions | None = None) -> None:
@@ -106,12 +86,7 @@ class Profile:
     def __enter__(self) -> None:
         start(self._logdir, self._options)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         stop()
 
 
@@ -136,13 +111,8 @@ class Trace:
         self._annotation.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._annotation.__exit__(kind, error, traceback)
+    def __exit__(self, *error: Any) -> None:
+        self._annotation.__exit__(*error)
 
     def set_metadata(self, **kwargs: Any) -> None:
         """Accept more to show; what is shown is what it was made with."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 import string as _string
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from jaxvars.tf.errors import OutOfRangeError
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.registry.rows import Refused, op, operations
 from jaxvars.tf.strings import buckets, conversion, unicode
 from jaxvars.tf.strings.conversion import HOST, each
@@ -185,9 +187,7 @@ def lower(input: Text, encoding: str = "") -> Text:
 
     Example: `tf.strings.lower(['AB\u00c9'])`.
     """
-    if _is_unicode(encoding):
-        return each(lambda text: _encode(_decode(text).lower()), input)
-    return each(bytes.lower, input)
+    return _recase(input, encoding, bytes.lower, str.lower)
 
 
 @op("strings.upper", "input", op="StringUpper", kinds="string", text=True, eager_only=HOST)
@@ -196,15 +196,15 @@ def upper(input: Text, encoding: str = "") -> Text:
 
     Example: `tf.strings.upper(['ab\u00e9'])`.
     """
-    if _is_unicode(encoding):
-        return each(lambda text: _encode(_decode(text).upper()), input)
-    return each(bytes.upper, input)
+    return _recase(input, encoding, bytes.upper, str.upper)
 
 
-def _is_unicode(encoding: str) -> bool:
+def _recase(
+    input: Text, encoding: str, narrow: Callable[[bytes], bytes], wide: Callable[[str], str]
+) -> Text:
     if encoding not in ("", "utf-8"):
         raise refused(f"only utf-8 or '' (no encoding) is supported, received {encoding}")
-    return encoding == "utf-8"
+    return each(lambda text: _encode(wide(_decode(text))) if encoding else narrow(text), input)
 
 
 @op("strings.strip", "input", op="StringStrip", kinds="string", text=True, eager_only=HOST)
@@ -266,13 +266,9 @@ def regex_full_match(input: Text, pattern: Any) -> Any:
 _PARTS = (buckets, conversion, unicode)
 """Imported: their operations are in the table."""
 
-_found = operations(__name__)
+_ABSENT = {
+    "unicode_script": "Python does not know scripts. See unicodedata.name(chr(number)), which "
+    "begins with that of a letter"
+}
 
-
-def __getattr__(name: str) -> Any:
-    if name == "unicode_script":
-        raise AttributeError(
-            "There is no tf.strings.unicode_script: Python does not know scripts. See "
-            "unicodedata.name(chr(number)), which begins with that of a letter."
-        )
-    return _found(name)
+__getattr__, __dir__ = namespace(__name__, _ABSENT, find=operations(__name__))
