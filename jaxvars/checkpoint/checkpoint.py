@@ -151,10 +151,7 @@ class Checkpoint(Module):
             The absolute path, for `read`.
 
         Raises:
-            CheckpointError: when a value cannot be written, when an object holds nothing to be
-                saved, or a folder of something else is there.
-            ForeignTransformError: in a function that is being traced.
-            OSError: when the disk is full, or the folder cannot be written.
+            CheckpointError, ForeignTransformError, OSError: as for `save`.
         """
         return str(_write_together(absolute(path), self._snapshot()))
 

@@ -72,13 +72,13 @@ def check_class(y_pred: Array, top_k: int | None, class_id: int | None, what: st
 
 
 def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
-    """Return labels, scores, and weights or None, of one shape but for the weights."""
+    """Return labels, predictions, and weights or None, of one shape but for the weights."""
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     preds, trues = match_shapes(pred.shape, true.shape)
     if trues != preds:
         raise ShapeError(
-            f"{what} takes labels and scores of the same shape, but y_true has shape {true.shape} "
-            f"and y_pred {pred.shape}."
+            f"{what} takes labels and predictions of the same shape, but y_true has shape "
+            f"{true.shape} and y_pred {pred.shape}."
         )
     if not preds:
         true, pred, preds = true.reshape(1), pred.reshape(1), (1,)

@@ -10,19 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import (
-    EPSILON,
-    as_classes,
-    check_whole,
-    class_axis,
-    divide,
-    expand_weight,
-    match_shapes,
-    tensor,
-    wide,
-)
+from jaxvars.losses.inputs import EPSILON, as_classes, check_whole, class_axis, divide, tensor, wide
+from jaxvars.metrics.confusion import inputs
 from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
 from jaxvars.metrics.sums import group_sums, total
 from jaxvars.tensors.tensor import as_dtype
@@ -76,17 +66,10 @@ def confusion_matrix(
 
 @context.restoring()
 def _check_classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
-    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
-    trues, preds = match_shapes(true.shape, pred.shape)
-    if trues != preds:
-        raise ShapeError(
-            f"{what} takes labels and predicted labels of the same shape, but the labels have "
-            f"shape {true.shape} and the predictions {pred.shape}."
-        )
+    true, pred, weight = inputs(y_true, y_pred, weight, what)
     check_whole(true, what)
     if weight is not None:
-        weight = expand_weight(tensor(weight, f"sample_weight of {what}"), trues, what)
-        weight = jnp.broadcast_to(weight, trues).reshape(-1)
+        weight = jnp.broadcast_to(weight, true.shape).reshape(-1)
     return as_classes(true).reshape(-1), as_classes(pred).reshape(-1), weight
 
 

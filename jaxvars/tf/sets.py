@@ -72,15 +72,8 @@ def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
 def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
     """Return what is in one of two sets and not in the other.
 
-    Args:
-        a: a tensor or `tf.SparseTensor` of integers or strings; the last axis holds the elements.
-        b: the same, with the same other axes.
-        aminusb: take away `b` from `a`, and not `a` from `b`.
-        validate_indices: accepted, and of no effect.
-
-    Raises:
-        TypeError: when the types differ, or are others.
-        InvalidArgumentError: when the other axes differ.
+    It is `a` without `b`, or `b` without `a` if `aminusb` is False. The other arguments, and what
+    is raised, are as for `intersection`.
     """
     return _combine(a, b, set.difference if aminusb else lambda x, y: y - x)
 
@@ -88,14 +81,7 @@ def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = Tr
 def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     """Return what is in one of two sets, or in both.
 
-    Args:
-        a: a tensor or `tf.SparseTensor` of integers or strings; the last axis holds the elements.
-        b: the same, with the same other axes.
-        validate_indices: accepted, and of no effect.
-
-    Raises:
-        TypeError: when the types differ, or are others.
-        InvalidArgumentError: when the other axes differ.
+    The arguments, and what is raised, are as for `intersection`.
 
     >>> union([[1, 2, 2]], [[2, 3]]).values
     <tf.Tensor: shape=(3,), dtype=int32, numpy=array([1, 2, 3], dtype=int32)>

@@ -92,15 +92,16 @@ def primitives(fn, *args):
     return jaxprs.primitives_in(jax.make_jaxpr(jv.autograph.convert(fn))(*args))
 
 
-def test_a_traced_array_is_scanned():
-    def run(xs):
-        total = 0.0
-        for x in xs:
-            total += x
-        return total
+def add_up(xs):
+    total = 1.0
+    for x in xs:
+        total += x
+    return total
 
-    assert "scan" in primitives(run, jnp.ones(4))
-    assert "while" not in primitives(run, jnp.ones(4))
+
+def test_a_traced_array_is_scanned():
+    assert "scan" in primitives(add_up, jnp.ones(4))
+    assert "while" not in primitives(add_up, jnp.ones(4))
 
 
 def test_a_traced_range_is_a_while_loop():
@@ -257,13 +258,7 @@ def test_a_zero_dimensional_array_cannot_be_iterated():
 
 
 def test_an_empty_array_runs_no_iteration():
-    def run(xs):
-        total = 1.0
-        for x in xs:
-            total += x
-        return total
-
-    assert compiled(run)(jnp.zeros(0)) == 1.0
+    assert compiled(add_up)(jnp.zeros(0)) == 1.0
 
 
 def test_a_name_from_a_loop_that_ran():

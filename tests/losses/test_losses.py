@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from arrays import array, close
 
 import jaxvars as jv
 from jaxvars import losses
@@ -24,15 +25,6 @@ GOLDENS = json.loads((Path(__file__).parents[1] / "goldens" / "losses.json").rea
 NAMES = {name: getattr(losses, name) for name in losses.__all__ if name not in ("Loss", "get")}
 CLASSES: dict[str, Any] = {name: thing for name, thing in NAMES.items() if inspect.isclass(thing)}
 FUNCTIONS: dict[str, Any] = {n: x for n, x in NAMES.items() if inspect.isfunction(x)}
-
-
-def array(x: Any) -> np.ndarray:
-    found = np.asarray(x)
-    return found.astype(np.float32) if found.dtype.kind == "f" else found
-
-
-def close(found, expected, **tolerance):
-    np.testing.assert_allclose(found, expected, **{"rtol": 1e-5, "atol": 2e-6, **tolerance})
 
 
 # ---------------------------------------------------------------- TensorFlow's values

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from arrays import array, close
 from threads import run_in_threads
 
 import jaxvars as jv
@@ -31,17 +32,6 @@ CLASSES: dict[str, Any] = {
 FUNCTIONS: dict[str, Any] = {
     name: thing for name, thing in NAMES.items() if name.islower() and name != "get"
 }
-
-
-def array(x: Any) -> Any:
-    if x is None:
-        return None
-    found = np.asarray(x)
-    return found.astype(np.float32) if found.dtype.kind == "f" else found
-
-
-def close(found, expected, **tolerance):
-    np.testing.assert_allclose(found, expected, **{"rtol": 1e-5, "atol": 2e-6, **tolerance})
 
 
 def configurations() -> dict[str, list[Any]]:
@@ -743,7 +733,7 @@ def test_functions_with_other_options_are_not_merged():
 
 
 def test_labels_and_predictions_of_regions_have_one_shape():
-    with pytest.raises(ShapeError, match=r"labels have shape \(2, 3\)"):
+    with pytest.raises(ShapeError, match=r"y_true has shape \(2, 3\)"):
         metrics.MeanIoU(2)([[0, 1, 1], [0, 0, 1]], [[0, 1], [1, 0], [0, 1]])
 
 

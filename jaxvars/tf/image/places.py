@@ -69,15 +69,17 @@ def crop(image: Array, top: int, left: int, height: int, width: int) -> Array:
     return image[..., top : top + height, left : left + width, :]
 
 
+def _box(image: Array, *numbers: Any) -> list[int]:
+    check_rank(image)
+    return [one_int(n, "a size") for n in numbers]
+
+
 @op("image.crop_to_bounding_box", "image", example="r(3, 4, 1), 1, 0, 2, 3")
 def crop_to_bounding_box(
     image: Array, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Array:
     """Cut out a box."""
-    check_rank(image)
-    top, left, height, width = (
-        one_int(n, "a size") for n in (offset_height, offset_width, target_height, target_width)
-    )
+    top, left, height, width = _box(image, offset_height, offset_width, target_height, target_width)
     for name, offset, target in (("height", top, height), ("width", left, width)):
         if offset < 0:
             raise refused(f"offset_{name} must be >= 0.")
@@ -95,10 +97,7 @@ def pad_to_bounding_box(
     image: Array, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Array:
     """Put into a larger image of zeros."""
-    check_rank(image)
-    top, left, height, width = (
-        one_int(n, "a size") for n in (offset_height, offset_width, target_height, target_width)
-    )
+    top, left, height, width = _box(image, offset_height, offset_width, target_height, target_width)
     below, right = height - top - image.shape[-3], width - left - image.shape[-2]
     for name, before, after in (("height", top, below), ("width", left, right)):
         if before < 0:

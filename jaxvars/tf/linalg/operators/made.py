@@ -153,12 +153,7 @@ class LinearOperatorAdjoint(_OfOne):
 class LinearOperatorInversion(_OfOne):
     """The inverse of an operator.
 
-    Args:
-        operator: the other one.
-        is_non_singular: as of the other one when None.
-        is_self_adjoint: the same.
-        is_positive_definite: the same.
-        is_square: the same.
+    The arguments are as for `LinearOperatorAdjoint`.
 
     Raises:
         ValueError: when it is known to have none, or a hint differs from what is known.
