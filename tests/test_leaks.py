@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
+import test_tour
 
 import jaxvars as jv
 from jaxvars.core import cells
@@ -35,34 +36,15 @@ def test_no_tracer_leaks_from_compile_and_tape():
         step(jnp.ones(size))
 
 
-def test_no_tracer_leaks_from_an_exception_in_a_trace():
-    w = jv.Variable(1.0)
-
-    @jv.compile
-    def step(x):
-        w.assign(x)
-        raise KeyError("in the trace")
-
-    for _ in range(2):
-        with pytest.raises(KeyError, match="in the trace"):
-            step(2.0)
-    assert float(w) == 1.0
-
-
-def test_no_tracer_leaks_from_creation_inside():
-    class Lazy(jv.Module):
-        def __init__(self):
-            self.w = None
-
-        @jv.compile
-        def __call__(self, x):
-            if self.w is None:
-                self.w = jv.Variable(x * 2)
-            return self.w * x
-
-    lazy = Lazy()
-    assert float(lazy(3.0)) == 18.0
-    assert cells.STORE[lazy.w._cell.key].is_fully_addressable  # an array, not a tracer
+@pytest.mark.parametrize(
+    "program",
+    [
+        test_tour.test_9_a_step_happens_or_does_not,
+        test_tour.test_10_variables_are_created_on_the_first_call_or_never,
+    ],
+)
+def test_no_tracer_leaks_from_an_exception_in_a_trace_or_creation_inside(program):
+    program()
 
 
 def test_no_tracer_leaks_from_functionalize():

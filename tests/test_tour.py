@@ -139,6 +139,7 @@ def test_10_variables_are_created_on_the_first_call_or_never():
 
     lazy = Lazy()
     np.testing.assert_array_equal(lazy(jnp.array([1.0, 2.0])), [1.0, 2.0])
+    np.testing.assert_array_equal(lazy.w, [1.0, 1.0])  # arrays, not tracers
     kept = []
 
     @jv.compile

@@ -55,7 +55,7 @@ def export_program(
     staged = entry._whole
     _refuse_callbacks(entry)
     arguments = describe_arguments(entry, binder)
-    outputs = _describe_outputs(staged, entry.name)
+    outputs = _describe_outputs(staged)
     data = {
         "arguments": {
             name: to_json(form, f"Argument {name!r} of {entry.name}")
@@ -223,7 +223,7 @@ def describe_arguments(entry: Executable, binder: Signature) -> dict[str, Form]:
     forms = [_describe_leaf(leaf, numbers) for leaf in entry.key[1]]
     args, kwargs = in_order(jax.tree.unflatten(tree_of(entry.key), forms), entry.key[4])
     bound = binder._signature.bind(*args, **kwargs).arguments
-    return {name: form for name, form in bound.items() if not _is_baked(form, name, entry.name)}
+    return {name: form for name, form in bound.items() if not _is_baked(form)}
 
 
 def describe_function(binder: Signature, programs: Sequence[Json]) -> Json:
@@ -252,7 +252,7 @@ def _describe_leaf(leaf: Any, numbers: Any) -> Form:
     return Static(leaf.value)
 
 
-def _is_baked(form: Form, name: str, function: str) -> bool:
+def _is_baked(form: Form) -> bool:
     try:
         baked = [isinstance(leaf, Baked) for leaf in leaves_of(form)]
     except TypeError:  # a pytree of a class: `to_json` refuses it
@@ -260,7 +260,7 @@ def _is_baked(form: Form, name: str, function: str) -> bool:
     return bool(baked) and all(baked)
 
 
-def _describe_outputs(staged: Staged, name: str) -> Form:
+def _describe_outputs(staged: Staged) -> Form:
     results, _ = staged.split(staged.program.out_avals)
     tensors = [
         Tensor(i, sizes(aval.shape), dtype_name(aval.dtype), is_weak(aval))

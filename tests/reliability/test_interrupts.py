@@ -112,6 +112,15 @@ def _nothing() -> None:
     """Leave all as it is."""
 
 
+def sweep_hot(prepare: Any, act: Any, a: Any, b: Any) -> int:
+    def check() -> None:
+        whole(a, b)
+        act()
+
+    act()
+    return sweep(prepare, act, check, count=100, again=True)
+
+
 def test_a_hot_step():
     a, b, step = make_pair()
 
@@ -119,12 +128,7 @@ def test_a_hot_step():
         for _ in range(4):
             step(1.0)
 
-    def check() -> None:
-        whole(a, b)
-        act()
-
-    act()
-    assert sweep(_nothing, act, check, count=100, again=True) > 3
+    assert sweep_hot(_nothing, act, a, b) > 3
 
 
 def test_a_hot_step_with_arguments_of_several_shapes():
@@ -135,12 +139,7 @@ def test_a_hot_step_with_arguments_of_several_shapes():
         for x in xs:
             step(x)
 
-    def check() -> None:
-        whole(a, b)
-        act()
-
-    act()
-    assert sweep(act, act, check, count=100, again=True) > 3
+    assert sweep_hot(act, act, a, b) > 3
 
 
 def test_a_step_that_takes_the_values_out_of_the_store():
