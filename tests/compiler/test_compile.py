@@ -986,19 +986,25 @@ def test_a_new_function_for_each_call_is_freed():
 
 
 # ---------------------------------------------------------------- Python's if on a traced value
+def refusal_of(fn: Any, x: Any) -> str:
+    """Return the message, which names the line, of the error that a traced value causes."""
+    with pytest.raises(jv.errors.ControlFlowError) as caught:
+        jv.compile(fn)(x)
+    assert isinstance(caught.value, TypeError), "as JAX's own"
+    message = str(caught.value)
+    assert f"test_compile.py:{fn.__code__.co_firstlineno}, in <lambda>" in message
+    return message
+
+
 @pytest.mark.parametrize("fn", [
     lambda x: 1 if x > 0 else 2, lambda x: x > 0 and x < 1, lambda x: not x,
     lambda x: jv.cond(x > 0, lambda: 1 if x > 5 else 2, lambda: 3),
 ], ids=["if", "and", "not", "in a branch"])  # fmt: skip
 def test_a_python_condition_on_a_traced_value_names_the_line_and_both_cures(fn):
-    with pytest.raises(jv.errors.ControlFlowError) as caught:
-        jv.compile(fn)(1.0)
-    message = str(caught.value)
-    assert f"test_compile.py:{fn.__code__.co_firstlineno}, in <lambda>" in message
+    message = refusal_of(fn, 1.0)
     assert "@jv.compile(autograph=True)" in message
     assert "jv.cond(" in message
     assert "jv.while_loop(" in message
-    assert isinstance(caught.value, TypeError), "as JAX's own"
 
 
 def test_a_guard_is_finite_or_none():
@@ -1012,10 +1018,7 @@ def test_a_guard_is_finite_or_none():
     ids=["range", "float", "item"],
 )
 def test_a_number_that_python_needs_is_named_by_its_line_with_the_cures(fn):
-    with pytest.raises(jv.errors.ControlFlowError) as caught:
-        jv.compile(fn)(3)
-    message = str(caught.value)
-    assert f"test_compile.py:{fn.__code__.co_firstlineno}" in message
+    message = refusal_of(fn, 3)
     assert "static_argnames" in message
     assert "jv.fori_loop(0, n" in message
 
