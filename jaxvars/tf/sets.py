@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import DTYPES
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 
 Place: TypeAlias = tuple[int, ...]
@@ -96,7 +96,7 @@ def _combine(a: Any, b: Any, how: Callable[[set[Any], set[Any]], set[Any]]) -> S
         raise TypeError(f"Types don't match, {a.dtype} vs {b.dtype}.")
     (mine, shape), (theirs, other) = _groups(a, "SetOperation"), _groups(b, "SetOperation")
     if shape != other:
-        raise _error_for(
+        raise refused(
             f"Mismatched shapes {_format_shape(shape)} vs {_format_shape(other)}", "SetOperation"
         )
     found: list[tuple[Place, list[Any]]] = []
@@ -139,11 +139,7 @@ def _groups(a: Any, op: str) -> tuple[Groups, Place]:
 
 def _check_rank(shape: Place, op: str) -> None:
     if len(shape) < 2:
-        raise _error_for(f"Shape {_format_shape(shape)} has rank {len(shape)} < 2", op)
-
-
-def _error_for(message: str, op: str) -> InvalidArgumentError:
-    return InvalidArgumentError(None, None, f"{message} [Op:{op}] name: ")
+        raise refused(f"Shape {_format_shape(shape)} has rank {len(shape)} < 2", op)
 
 
 def _format_shape(shape: Place) -> str:

@@ -257,7 +257,7 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     try:
         return Tensor((_bitcast_complex if is_complex else _bitcast)(array, wanted))
     except (TypeError, ValueError) as error:
-        raise refused(f"{error} [Op:Bitcast] name: ") from error
+        raise refused(str(error), "Bitcast") from error
 
 
 _bitcast = jax.lax.bitcast_convert_type

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from jaxvars.devices.device import device as _core_device
 from jaxvars.errors import DeviceError
-from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors.static import refused
 
 
 @final
@@ -145,7 +145,7 @@ class device:  # noqa: N801 - TensorFlow's name
         try:
             scope.__enter__()
         except DeviceError as error:
-            raise InvalidArgumentError(None, None, str(error)) from error
+            raise refused(str(error)) from error
         self._open.append(scope)
 
     def __exit__(self, *error: Any) -> None:

@@ -25,6 +25,9 @@ Draw: TypeAlias = Callable[..., Array]
 
 _NUMBERS = "float int"
 _INT32 = np.iinfo(np.int32).max
+_STREAMS = (
+    "the values of a seed are TensorFlow's if the streams are begun again by `tf.random.set_seed`."
+)
 
 
 def _draw(shape: Any, low: Any, high: Any, dtype: str, seed: Any) -> Array:
@@ -45,13 +48,9 @@ def _flip(turn: Callable[[Array], Array], draw: Draw, image: Array, seed: Any) -
     return jnp.where(chosen > 0, turned, image)
 
 
-@op("image.random_flip_left_right", "image", example="tf.ones([2, 3, 1]), seed=1")
+@op("image.random_flip_left_right", "image", example="tf.ones([2, 3, 1]), seed=1", differs=_STREAMS)
 def random_flip_left_right(image: Array, seed: Any = None) -> Array:
-    """Exchange left and right of every second image, by chance.
-
-    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
-    by `tf.random.set_seed`.
-    """
+    """Exchange left and right of every second image, by chance."""
     return _flip(places.flip_left_right.__wrapped__, _draw, image, seed)
 
 
@@ -61,13 +60,9 @@ def stateless_random_flip_left_right(image: Array, seed: Any) -> Array:
     return _flip(places.flip_left_right.__wrapped__, _draw_of_seed, image, seed)
 
 
-@op("image.random_flip_up_down", "image", example="tf.ones([2, 3, 1]), seed=1")
+@op("image.random_flip_up_down", "image", example="tf.ones([2, 3, 1]), seed=1", differs=_STREAMS)
 def random_flip_up_down(image: Array, seed: Any = None) -> Array:
-    """Exchange top and bottom of every second image, by chance.
-
-    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
-    by `tf.random.set_seed`.
-    """
+    """Exchange top and bottom of every second image, by chance."""
     return _flip(places.flip_up_down.__wrapped__, _draw, image, seed)
 
 
@@ -84,12 +79,11 @@ def _delta(draw: Draw, max_delta: Any, seed: Any) -> Array:
     return draw([], -max_delta, max_delta, "float32", seed)
 
 
-@op("image.random_brightness", "image", kinds=_NUMBERS, example="p(2, 2, 1), 1e-9, seed=1")
+@op("image.random_brightness", "image", kinds=_NUMBERS, differs=_STREAMS)
 def random_brightness(image: Array, max_delta: Any, seed: Any = None) -> Array:
     """Add a random value.
 
-    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
-    by `tf.random.set_seed`.
+    Example: `tf.image.random_brightness(p(2, 2, 1), 1e-9, seed=1)`.
     """
     return colors.adjust_brightness.__wrapped__(image, _delta(_draw, max_delta, seed))
 
@@ -109,12 +103,11 @@ def _hue(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
     return colors.adjust_hue.__wrapped__(image, _delta(draw, max_delta, seed))
 
 
-@op("image.random_hue", "image", kinds=_NUMBERS, example="tf.ones([1, 1, 3]), 0.5, seed=1")
+@op("image.random_hue", "image", kinds=_NUMBERS, differs=_STREAMS)
 def random_hue(image: Array, max_delta: Any, seed: Any = None) -> Array:
     """Turn the hue by a random value.
 
-    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
-    by `tf.random.set_seed`.
+    Example: `tf.image.random_hue(tf.ones([1, 1, 3]), 0.5, seed=1)`.
     """
     return _hue(_draw, image, max_delta, seed)
 
@@ -128,14 +121,11 @@ def stateless_random_hue(image: Array, max_delta: Any, seed: Any) -> Array:
     return _hue(_draw_of_seed, image, max_delta, seed)
 
 
-@op("image.random_contrast", "image", kinds=_NUMBERS)
+@op("image.random_contrast", "image", kinds=_NUMBERS, differs=_STREAMS)
 def random_contrast(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
     """Multiply the distance of each channel from its mean by a random value.
 
     Example: `tf.image.random_contrast(tf.ones([2, 2, 1]), 0.5, 2.0, seed=1)`.
-
-    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
-    by `tf.random.set_seed`.
     """
     return colors.adjust_contrast.__wrapped__(image, _factor(_draw, lower, upper, seed))
 
@@ -149,14 +139,11 @@ def stateless_random_contrast(image: Array, lower: Any, upper: Any, seed: Any) -
     return colors.adjust_contrast.__wrapped__(image, _factor(_draw_of_seed, lower, upper, seed))
 
 
-@op("image.random_saturation", "image", kinds=_NUMBERS)
+@op("image.random_saturation", "image", kinds=_NUMBERS, differs=_STREAMS)
 def random_saturation(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
     """Multiply the saturation by a random value.
 
     Example: `tf.image.random_saturation(tf.ones([1, 1, 3]), 0.5, 2.0, seed=1)`.
-
-    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
-    by `tf.random.set_seed`.
     """
     return colors.adjust_saturation.__wrapped__(image, _factor(_draw, lower, upper, seed))
 
@@ -187,16 +174,13 @@ def _quality(draw: Draw, image: Array, low: Any, high: Any, seed: Any) -> Array:
     return files.adjust_jpeg_quality.__wrapped__(image, draw([], least, most, "int32", seed), "")
 
 
-@op("image.random_jpeg_quality", "image", kinds=_NUMBERS, eager_only=files.HOST)
+@op("image.random_jpeg_quality", "image", kinds=_NUMBERS, eager_only=files.HOST, differs=_STREAMS)
 def random_jpeg_quality(
     image: Array, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None
 ) -> Array:
     """Lose what JPEG loses, at a random quality.
 
     Example: `tf.image.random_jpeg_quality(tf.zeros([8, 8, 3]), 99, 100, seed=1)`.
-
-    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
-    by `tf.random.set_seed`.
     """
     return _quality(_draw, image, min_jpeg_quality, max_jpeg_quality, seed)
 
@@ -220,13 +204,9 @@ def _crop(draw: Draw, value: Array, size: Any, seed: Any) -> Array:
     return jax.lax.dynamic_slice(value, list(starts), sizes)
 
 
-@op("image.random_crop", "value", example="tf.ones([3, 3, 1]), [2, 2, 1], seed=1")
+@op("image.random_crop", "value", example="tf.ones([3, 3, 1]), [2, 2, 1], seed=1", differs=_STREAMS)
 def random_crop(value: Array, size: Any, seed: Any = None) -> Array:
-    """Cut out a random part.
-
-    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
-    by `tf.random.set_seed`.
-    """
+    """Cut out a random part."""
     return _crop(_draw, value, size, seed)
 
 

@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -177,7 +177,7 @@ def histogram_fixed_width(
     """
     if not context.is_tracer(value_range) and not np.diff(np.asarray(value_range))[0] > 0:
         message = "value_range should satisfy value_range[0] < value_range[1]"
-        raise Refused(InvalidArgumentError(None, None, message))
+        raise Refused(refused(message))
     if values.dtype.kind == "f" and not context.is_tracer(values) and jnp.isnan(values).any():
         raise ValueError("Histogram values must not contain NaN")
     places = histogram_fixed_width_bins.__wrapped__(values, value_range, nbins, "int32").reshape(-1)

@@ -166,7 +166,7 @@ def _sample(
 ) -> Candidates:
     """Return classes drawn by their shares."""
     if unique and count > np.count_nonzero(share):
-        raise refused(f"Sampler's range is too small. [Op:{op}] name: ")
+        raise refused("Sampler's range is too small.", op)
     true, logs = to_array(true_classes), jnp.asarray(np.log(np.maximum(share, 1e-300)))
     logs = jnp.where(jnp.asarray(share) > 0, logs, -jnp.inf)
     draw, wait = jax.random.split(streams.key(op, seed))

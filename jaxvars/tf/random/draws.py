@@ -24,12 +24,12 @@ import numpy as np
 
 from jaxvars.random import stateless as core
 from jaxvars.random.seeds import as_shape, unseen
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.random import bits as bits
 from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -67,11 +67,6 @@ def key(source: Source, size: Sequence[int]) -> Array:
     return unseen(lambda: bits.key_of(jnp.asarray(start)))
 
 
-def refused(message: str, op: str) -> InvalidArgumentError:
-    """Return the error for an argument that an operation does not take."""
-    return InvalidArgumentError(None, None, f"{message} [Op:{op}] name: ")
-
-
 def sizes(shape: Any) -> tuple[int, ...]:
     """Return a shape, which may be a tensor, as integers."""
     if isinstance(shape, TensorShape):
@@ -79,7 +74,7 @@ def sizes(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, list | tuple):
         found = _static.ints(shape, "a shape")
         if any(type(size) is int and size < 0 for size in found):
-            raise _static.refused(f"Dimensions of a shape must be >= 0: {list(found)}")
+            raise refused(f"Dimensions of a shape must be >= 0: {list(found)}")
         return found
     array = to_array(shape)
     if _static.is_size(array):

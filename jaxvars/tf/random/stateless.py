@@ -19,6 +19,7 @@ from jaxvars.tf.random import draws as draws
 from jaxvars.tf.random.draws import From
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 
@@ -27,13 +28,13 @@ def start_of(seed: Any, alg: Any = "auto_select") -> From:
     """Return what a seed stands for: a start (`random/bits.py`), of an algorithm."""
     numbers = to_array(seed)
     if numbers.dtype.kind not in "iu":
-        raise draws.refused(
+        raise refused(
             f"Value for attr 'Tseed' of {as_dtype(numbers.dtype).name} is not in the list of "
             "allowed values: int32, int64",
             "StatelessRandomGetKeyCounter",
         )
     if numbers.shape != (2,):
-        raise draws.refused(
+        raise refused(
             f"seed must have shape [2], not {list(numbers.shape)}", "StatelessRandomGetKeyCounter"
         )
     kind = algorithm_of(alg)

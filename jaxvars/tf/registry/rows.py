@@ -393,7 +393,7 @@ def _translate_error(error: Exception, op: str, operands: tuple[Array, ...]) -> 
         return error  # of `tensors/convert.py`, before there is an operation
     if operands and not _broadcast(*operands):
         message = "Incompatible shapes: {} vs. {}".format(*map(format_shape, operands))
-    return refused(f"{message} [Op:{op}] name: ")
+    return refused(message, op)
 
 
 def _broadcast(x: Array, y: Array) -> bool:

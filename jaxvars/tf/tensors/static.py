@@ -129,6 +129,6 @@ def refusing() -> Generator[None]:
         raise refused(str(error)) from None
 
 
-def refused(message: str) -> InvalidArgumentError:
+def refused(message: str, op: str = "") -> InvalidArgumentError:
     """Return the error of an operation that cannot work with what it got."""
-    return InvalidArgumentError(None, None, message)
+    return InvalidArgumentError(None, None, f"{message} [Op:{op}] name: " if op else message)

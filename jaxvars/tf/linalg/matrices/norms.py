@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import Refused, format_shape, op
 from jaxvars.tf.tensors.convert import match_dtypes
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -181,7 +181,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     try:
         made = jnp.einsum(equation, *arrays, optimize="auto" if optimize is True else optimize)
     except (ValueError, TypeError) as error:
-        raise InvalidArgumentError(None, None, f"{error} [Op:Einsum] name: ") from error
+        raise refused(str(error), "Einsum") from error
     return Tensor(made.astype(arrays[0].dtype))
 
 
