@@ -34,7 +34,7 @@ from jaxvars.devices.device import (
     list_devices,
     set_soft_device_placement,
 )
-from jaxvars.display.lookup import missing_in
+from jaxvars.display.lookup import namespace
 from jaxvars.errors import DeviceError
 
 __all__ = [
@@ -92,12 +92,8 @@ class LogicalDevice:
     device_type: str
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 if not TYPE_CHECKING:  # a checker would take any name for an attribute
-    __getattr__ = missing_in(__name__, __all__)
+    __getattr__, __dir__ = namespace(__name__, __all__)
 
 
 # ---------------------------------------------------------------- listing

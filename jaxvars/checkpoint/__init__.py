@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from jaxvars.checkpoint.checkpoint import Checkpoint, Status
 from jaxvars.checkpoint.manager import CheckpointManager
 from jaxvars.checkpoint.stored import latest_checkpoint, list_variables, load, load_variable
-from jaxvars.display.lookup import missing_in
+from jaxvars.display.lookup import namespace
 
 __all__ = [
     "Checkpoint", "CheckpointManager", "Status", "latest_checkpoint", "list_variables", "load",
@@ -35,8 +35,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # a checker would take any name for an attribute
-    __getattr__ = missing_in(__name__, __all__)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    __getattr__, __dir__ = namespace(__name__, __all__)

@@ -32,15 +32,17 @@ def find_named(
     return found
 
 
-def missing_in(module: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
-    """Return the `__getattr__` of a module, which offers the nearest of the names in it."""
+def namespace(
+    module: str, known: list[str]
+) -> tuple[Callable[[str], NoReturn], Callable[[], list[str]]]:
+    """Return a module's `__getattr__` and `__dir__`: an unknown name is told a near one."""
 
     def refuse(name: str) -> NoReturn:
         __tracebackhide__ = True  # IPython and pytest leave the frame out
         hint = "" if name[:1] == "_" else instead_of(name, module) or did_you_mean(name, known)
         raise AttributeError(f"{module} has no attribute {name!r}.{hint}")
 
-    return refuse
+    return refuse, lambda: known
 
 
 def find(

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jaxvars.display.lookup import find, missing_in
+from jaxvars.display.lookup import find, namespace
 from jaxvars.initializers.constant import Constant, Identity, Ones, Zeros
 from jaxvars.initializers.initializer import (
     GlorotNormal,
@@ -86,8 +86,4 @@ def get(identifier: Any, **config: Any) -> Callable[..., Array] | None:
 
 
 if not TYPE_CHECKING:  # a checker would take any name for an attribute
-    __getattr__ = missing_in(__name__, __all__)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    __getattr__, __dir__ = namespace(__name__, __all__)

@@ -35,7 +35,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jaxvars.core.module import BORDER
-from jaxvars.display.lookup import find, missing_in
+from jaxvars.display.lookup import find, namespace
 from jaxvars.losses import (
     binary_crossentropy,
     binary_focal_crossentropy,
@@ -177,8 +177,4 @@ def get(identifier: Any) -> Any:
 
 
 if not TYPE_CHECKING:  # a checker would take any name for an attribute
-    __getattr__ = missing_in(__name__, __all__)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    __getattr__, __dir__ = namespace(__name__, __all__)

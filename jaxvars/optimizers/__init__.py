@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jaxvars.display.lookup import missing_in
+from jaxvars.display.lookup import namespace
 from jaxvars.optimizers.known import (
     SGD,
     Adadelta,
@@ -62,8 +62,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # a checker would take any name for an attribute
-    __getattr__ = missing_in(__name__, __all__)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    __getattr__, __dir__ = namespace(__name__, __all__)

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from jaxvars.display.docstrings import complete, describe_arguments
-from jaxvars.display.lookup import missing_in
+from jaxvars.display.lookup import namespace
 from jaxvars.random import stateless
 from jaxvars.random.generator import Generator, get_global_generator, set_global_generator, set_seed
 from jaxvars.random.stateless import (
@@ -109,8 +109,4 @@ choice = _make_global(
 
 
 if not TYPE_CHECKING:  # a checker would take any name for an attribute
-    __getattr__ = missing_in(__name__, __all__)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    __getattr__, __dir__ = namespace(__name__, __all__)

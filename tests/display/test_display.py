@@ -9,7 +9,6 @@ import types
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from html.parser import HTMLParser
 from typing import Any
 
 import jax
@@ -17,6 +16,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from pages import Page
 
 import jaxvars as jv
 from jaxvars.display import table as tables
@@ -51,26 +51,6 @@ class Box:
 
     def __rich_repr__(self) -> Iterator[Any]:
         yield from self.items
-
-
-class Tags(HTMLParser):
-    """Checks that tags are closed in order, and collects the text between them."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.text = ""
-        self.feed(html)
-        assert self.open == [], "tags left open"
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 # ---------------------------------------------------------------- arrays
@@ -194,7 +174,7 @@ def test_circles_end() -> None:
     box = Box(("n", 1))
     box.items.append(("me", [box]))
     assert repr(box) == "Box(n=1, me=[Box(...)])"
-    assert "Box(...)" in Tags(html_repr(box)).text
+    assert "Box(...)" in Page(html_repr(box)).text
     loop: list[Any] = [1]
     loop.append(loop)
     assert value_text(loop) == "[1, [...]]"
@@ -225,7 +205,7 @@ def test_long_containers_are_cut() -> None:
 def test_html_is_well_formed_and_escaped() -> None:
     box = Box(("<script>", "<b>&"), ("w", WIDE), ("inner", Box(("x", jnp.arange(3)))))
     html = html_repr(box)
-    text = Tags(html).text
+    text = Page(html).text
     assert "<script>" not in html
     assert "<script>='<b>&'" in text
     assert "w=float32[64,10]" in text
@@ -243,12 +223,12 @@ def test_html_stays_small() -> None:
     box = Box(*((f"f{i}", [WIDE] * 1000) for i in range(500)))
     html = html_repr(box)
     assert len(html) < 80_000
-    assert "... 476 more" in Tags(html).text
+    assert "... 476 more" in Page(html).text
 
 
 def test_html_opens_containers_of_objects() -> None:
     html = html_repr(Box(("layers", [Box(("a", 1)), Box(("a", 2))]), ("by", {"k": Box(("a", 3))})))
-    text = Tags(html).text
+    text = Page(html).text
     assert html.count("<details") == 6, "four boxes and two containers"
     assert "[0] Box" in text
     assert "k Box" in text
@@ -349,7 +329,7 @@ def test_numpys_truth_is_shown_as_pythons() -> None:
 
 def test_table_html() -> None:
     html = Table("<t>", ["p&q", "n"], [("<w>", 1), ("v", 2.5)], footer=[("sum", 3.5)])._repr_html_()
-    tags = Tags(html)
+    tags = Page(html)
     assert tags.text == "<t>p&qn<w>1v2.5sum3.5"
     assert html.count("text-align:right") == 4, "numbers, their header and their total"
 

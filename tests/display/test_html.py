@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pages import Page
 
 import jaxvars as jv
 from jaxvars.core.cells import SHARED
@@ -20,32 +20,6 @@ from jaxvars.display.html import card, device_grid, picture
 from jaxvars.display.repr import html_repr, text_repr
 
 V = jv.Variable
-VOID = {"path", "rect"}
-
-
-class Page(HTMLParser):
-    """Checks that tags are closed in order, and collects their names and the text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.text = ""
-        self.feed(html)
-        assert self.open == [], "tags left open"
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.open.append(tag)
-        self.tags.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: Any) -> None:
-        self.tags.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def page(shown: Any) -> Page:

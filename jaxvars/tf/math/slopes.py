@@ -36,6 +36,16 @@ def with_slope(
     return jax.jit(made)
 
 
+def by_host(fn: Callable[[Any], Any]) -> Callable[[Array], Array]:
+    """Return a function of one NumPy array, which keeps its shape and type, as one of JAX's."""
+
+    def call(x: Array) -> Array:
+        shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return jax.pure_callback(fn, shape, x, vmap_method="expand_dims")
+
+    return call
+
+
 def choose(
     pick: Callable[[Array, Array], Array], is_first: Callable[[Array, Array], Array]
 ) -> Callable[[Array, Array], Array]:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.special as sp
 import numpy as np
 
-from jaxvars.tf.math.slopes import with_slope
+from jaxvars.tf.math.slopes import by_host, with_slope
 from jaxvars.tf.registry.rows import op, operations
 from jaxvars.typing import Array
 
@@ -32,11 +32,7 @@ def _scipy(name: str) -> Callable[[Array], Array]:
         wide = np.asarray(x).astype(np.float64)
         return np.asarray(getattr(scipy.special, name)(wide), np.asarray(x).dtype)
 
-    def call(x: Array) -> Array:
-        shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
-        return jax.pure_callback(on_host, shape, x, vmap_method="expand_dims")
-
-    return call
+    return by_host(on_host)
 
 
 def _at_zero(x: Array, value: float, of: Callable[[Array], Array]) -> Array:
