@@ -35,7 +35,7 @@ def find_named(
 def namespace(
     module: str, known: list[str]
 ) -> tuple[Callable[[str], NoReturn], Callable[[], list[str]]]:
-    """Return a module's `__getattr__` and `__dir__`: an unknown name is told a near one."""
+    """Return a module's `__getattr__`, which offers the nearest of its names, and its `__dir__`."""
 
     def refuse(name: str) -> NoReturn:
         __tracebackhide__ = True  # IPython and pytest leave the frame out
