@@ -22,7 +22,7 @@ from jax.tree_util import tree_flatten_with_path, tree_map_with_path
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError, user_line
-from jaxvars.interop.module import Kept
+from jaxvars.interop.module import Kept, seal
 from jaxvars.interop.trees import VariableTree, adapt, is_variable, path_of
 from jaxvars.tracing.key_order import map_leaves
 
@@ -108,7 +108,7 @@ class EquinoxModule(Module):
         slots = jax.tree.leaves(list(state.values()), is_leaf=is_variable)
         wrap: Any = lambda x: EquinoxModule(x) if isinstance(x, eqx.Module) else x  # noqa: E731
         is_part: Any = lambda x: isinstance(x, eqx.Module | Variable)  # noqa: E731
-        parts = {name: map_leaves(wrap, x, is_leaf=is_part) for name, x in vars(tree).items()}
+        parts = {name: seal(map_leaves(wrap, x, is_leaf=is_part)) for name, x in vars(tree).items()}
         own = {"_name": type(tree).__name__.lower(), "_kept": Kept((VariableTree(tree), slots))}
         vars(self).update(own | parts)
 
@@ -196,6 +196,9 @@ class EquinoxModule(Module):
 
     def __delattr__(self, name: str) -> None:
         setattr(self, name, None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EquinoxModule, (self._kept()[0].tree,)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EquinoxModule:
         return EquinoxModule(copy.deepcopy(self._kept()[0], memo).tree)

@@ -29,6 +29,7 @@ from jaxvars.interop.module import (
     create,
     forget,
     leaves_of,
+    seal,
     write_changes,
 )
 from jaxvars.interop.rngs import PARAMS, Draws, first_keys, streams_of
@@ -258,7 +259,7 @@ class LinenModule(FlaxModule):
         if isinstance(value, list | tuple):
             return tuple(self._adapt(x, (*at, i)) for i, x in enumerate(value))
         if isinstance(value, Mapping):
-            return {key: self._adapt(x, (*at, key)) for key, x in value.items()}
+            return seal({key: self._adapt(x, (*at, key)) for key, x in value.items()})
         return LinenPart(self._whole or self, at) if hasattr(value, "scope") else value
 
 

@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Generator as Generated
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast, final
 
 import jax
@@ -178,6 +179,17 @@ class Kept:
         return Kept, (self.__held,)
 
 
+def seal(value: Any) -> Any:
+    """Return lists as tuples and dicts as read-only: what is put in them would be lost.
+
+    >>> seal({"a": [1]})
+    mappingproxy({'a': (1,)})
+    """
+    if type(value) is dict:
+        return MappingProxyType({name: seal(x) for name, x in value.items()})
+    return tuple(map(seal, value)) if type(value) in (list, tuple) else value
+
+
 class Leaf(NamedTuple):
     """A leaf of a tree: its path, what it is, the box around it (or None) and its value."""
 
@@ -332,7 +344,14 @@ def forget(root: Tree, paths: set[Path]) -> None:
 # ---------------------------------------------------------------- one leaf
 def _find_cell(root: Tree, leaf: Leaf) -> Cell:
     found = find(root, leaf.holder)
-    return found._cell if leaf.part == VARIABLE else found.state._cell
+    cell = getattr(found if leaf.part == VARIABLE else found.state, "_cell", None)
+    if cell is None:
+        raise InteropError(
+            f"At {_join_path(leaf.holder)!r} of the model there is {type(found).__name__}, where "
+            "a Variable has been. Put another Variable there, or assign to the one that is: "
+            'model.params["kernel"].assign(value).'
+        )
+    return cell
 
 
 @final

@@ -16,7 +16,6 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
 import jax
@@ -39,6 +38,7 @@ from jaxvars.interop.module import (
     forget,
     leaves_of,
     pair_streams,
+    seal,
     write_changes,
 )
 from jaxvars.interop.rngs import generator_of, source_of
@@ -47,7 +47,6 @@ from jaxvars.random.generator import Generator
 Steps: TypeAlias = tuple[Any, ...]  # names of attributes, and indices in lists
 
 _DEFAULT = "default"
-_MODES = ("train", "eval", "set_attributes", "__setattr__")
 
 
 @final
@@ -91,12 +90,15 @@ class _Core:
         values = self.form.read(self.tree, inside)
         return _merge(self.graph, self.form.build(values)), values
 
-    def update(self, graph: Any, form: Form, leaves: list[Leaf], old: Sequence[Any]) -> None:
-        """Take over what a call changed from old values."""
-        write_changes(self.tree, leaves, self.form.by_path(old), _is_trainable)
-        forget(self.tree, self.form.holders - form.holders)
-        self.form = form
-        if graph != self.graph:
+    def update(
+        self, last: Any, known: Form, graph: Any, form: Form, leaves: list[Leaf], old: Sequence[Any]
+    ) -> None:
+        """Take over what a call changed; the rest may have been changed by others meanwhile."""
+        write_changes(self.tree, leaves, known.by_path(old), _is_trainable)
+        forget(self.tree, known.holders - form.holders)
+        if graph != last or self.form is known:
+            self.form = form
+        if graph != last:
             self.graph, self._nodes = graph, None
             for known, mode in self._modes:
                 set_trainable(mode, known != graph)
@@ -193,6 +195,7 @@ class NnxModule(FlaxModule, Proxy):
         from flax import nnx
 
         core = self._core
+        last, known = core.graph, core.form
         top, values = core.merge(self)
         module = _reach(top, self._at)
         bound = getattr(module, method) if isinstance(method, str) else None
@@ -200,15 +203,17 @@ class NnxModule(FlaxModule, Proxy):
         sown = nnx.pop(top, nnx.Intermediate)
         graph, form, leaves = _take_apart(top)
         if LOCAL.frame is not LOCAL.eager:
-            if method in _MODES and graph != core.graph:
+            if graph != last and form.holders == known.holders:
                 raise InteropError(
-                    f"{method} at {user_line()} changes the module in a function that is compiled: "
-                    "it would happen once, when this is traced. Do it before, outside: compiled "
-                    "functions follow. Or call there model.view(deterministic=True)(x)."
+                    f"{method} at {user_line()} sets an attribute of the module in a function that "
+                    "is compiled: it would happen once, when this is traced. A mode is set before, "
+                    "outside: compiled functions follow. Or call there "
+                    "model.view(deterministic=True)(x). What each call is to change, like a "
+                    "counter, is an nnx.Variable."
                 )
             if sown:
                 core.sown[LOCAL.eager] = None
-        core.update(graph, form, leaves, values)
+        core.update(last, known, graph, form, leaves, values)
         core.sown[LOCAL.frame] = sown
         at = _places(top).get(id(result)) if isinstance(result, nnx.Pytree) else None
         return result if at is None else self._hold(at)
@@ -264,12 +269,12 @@ class NnxModule(FlaxModule, Proxy):
         if isinstance(value, nnx.RngStream) and isinstance(value.key.get_raw_value(), Generator):
             return value.key.get_raw_value()
         if isinstance(value, nnx.Dict):
-            return MappingProxyType({name: self._adapt(x) for name, x in value.items()})
-        value = tuple(value) if isinstance(value, nnx.List) else value
+            return seal({name: self._adapt(x) for name, x in value.items()})
+        value = list(value) if isinstance(value, nnx.List) else value
         if isinstance(value, nnx.Pytree):
             return self._hold(self._core.nodes()[1][id(value)])
         if isinstance(value, list | tuple | dict):
-            return jax.tree.map(self._adapt, value, is_leaf=_is_node)
+            return seal(jax.tree.map(self._adapt, value, is_leaf=_is_node))
         return value
 
     def _hold(self, at: Steps) -> NnxModule:

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.state import unique
-from jaxvars.core.traversal import Proxy, walk
+from jaxvars.core.traversal import Proxy, reaches, walk
 from jaxvars.core.variable import Variable
 from jaxvars.errors import JaxvarsError, StateError, user_line
 from jaxvars.tensors.array_like import unwrap
@@ -126,7 +126,7 @@ class VariableTree(Proxy):
         return VariableTree, (self.tree,)  # a structure that was pickled may be another one
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VariableTree:
-        made = [copy.deepcopy(x, memo) if is_variable(x) else x for x in self._leaves()]
+        made = [copy.deepcopy(x, memo) if reaches(x, is_variable) else x for x in self._leaves()]
         return VariableTree(ordered_like(self.tree, jax.tree.unflatten(self._structure, made)))
 
     def __repr__(self) -> str:

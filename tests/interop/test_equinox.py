@@ -340,6 +340,28 @@ def test_a_mode_is_changed_by_a_view_and_nothing_else_can_be_set():
     assert (other.layers[1].bias.trainable, other.layers[1].bias.name) == (True, "layers/1/bias")
 
 
+class Stack(eqx.Module):
+    layers: list[Any]
+    scales: dict[str, Any]
+
+    def __call__(self, x: Any) -> Any:
+        return self.layers[0](x) * self.scales["a"]
+
+
+def test_lists_and_dicts_in_a_module_cannot_be_changed_in_vain():
+    model = from_equinox(Stack([eqx.nn.Linear(2, 2, key=KEY)], {"a": jnp.ones(2)}))
+    for made in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        with pytest.raises(TypeError):
+            made.layers[0] = from_equinox(eqx.nn.Linear(2, 2, key=KEY))
+        with pytest.raises(TypeError):
+            made.scales["a"] = jv.Variable(jnp.zeros(2))
+        made.scales["a"].assign([0.0, 0.0])
+        assert_close(made(XS[0]), jnp.zeros(2))
+    assert list(model.named_variables) == ["scales/a", "layers/0/bias", "layers/0/weight"]
+    held = pickle.loads(pickle.dumps([model, model.layers[0]]))
+    assert held[1].weight is held[0].layers[0].weight
+
+
 def test_it_is_found_where_variables_are_looked_for(tmp_path: Path):
     class Net(jv.Module):
         def __init__(self, key: Any):

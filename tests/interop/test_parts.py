@@ -192,6 +192,49 @@ def test_a_mode_is_not_set_inside():
     same(jv.compile(late)(X), jv.compile(model)(X))  # it changes nothing
 
 
+class Watched(nnx.Module):
+    def __init__(self, during):
+        self.scale, self.deterministic, self.calls = nnx.Param(jnp.ones(())), False, 0
+        self.rates, self.during = [1.0], during
+
+    def __call__(self, x):
+        self.during()
+        return x * self.scale * self.rates[0]
+
+    def counted(self, x):
+        self.calls += 1
+        return x * self.calls
+
+    def grown(self, x):
+        self.kept = nnx.Cache(x)
+        return x
+
+
+@pytest.mark.parametrize("change", ["eval", "grown"])
+def test_a_running_call_takes_back_nothing_that_is_changed_meanwhile(change):
+    model = interop.from_flax(Watched(lambda: None))
+
+    def during():
+        model.eval() if change == "eval" else model.grown(X)
+
+    model.call(lambda net, x: (during(), net(x)), X)
+    assert model.deterministic == (change == "eval")
+    assert ("kept" in model.named_variables) == (change == "grown")
+    same(model(X), X)
+
+
+def test_an_attribute_that_every_call_changes_is_refused_where_it_would_change_once():
+    model = interop.from_flax(Watched(lambda: None))
+    same([model.counted(X), model.counted(X)], [X, 2 * X])
+    with pytest.raises(InteropError, match=r"counted at .* is compiled.*like a counter, is an nnx"):
+        jv.compile(model.counted)(X)
+    assert model.calls == 2
+    same(jv.compile(model.grown)(X), X)  # state may be made there
+    same(model.kept.value, X)
+    with pytest.raises(TypeError):
+        model.rates[0] = 5.0  # of a copy
+
+
 # ---------------------------------------------------------------- kinds of variables
 def test_variables_are_selected_by_the_kinds_of_nnx():
     class Tuned(nnx.Module):

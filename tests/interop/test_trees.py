@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from pathlib import Path
@@ -126,6 +127,18 @@ def test_leaves_are_copied_and_variables_stay():
     assert list(held.value) == ["x", "v"]
     assert jv.interop.from_pytree({"v": v})["v"] is v
     assert repr(held).startswith("variables({'x': <Variable 'x' float32[2] [1. 1.]>")
+
+
+def test_a_copy_shares_no_variables_of_modules_in_the_tree():
+    class Scale(jv.Module):
+        def __init__(self):
+            self.w = jv.Variable(1.0)
+
+    held = jv.variables({"scale": Scale(), "a": jnp.ones(2)})
+    made = copy.deepcopy(held)
+    made.tree["scale"].w.assign(3.0)
+    assert float(held.tree["scale"].w) == 1.0
+    assert list(jv.State.of(made)) == list(jv.State.of(held)) == ["a", "scale/w"]
 
 
 def test_an_assignment_that_does_not_fit_lists_all_and_changes_nothing():
