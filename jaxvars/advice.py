@@ -47,6 +47,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "unsqueeze": "jnp.expand_dims(v, axis)",
         "permute": "jnp.permute_dims(v, axes)",
         "initializer": "v.value: a Variable has its value from the start",
+        "constraint": "one of jv.optimizers: those of Keras train the variables of Keras",
         "ref": "v itself, which is hashed by identity",
     },
     "Module": {
@@ -63,6 +64,8 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["half", "bfloat16", "float"], "model.astype(jnp.bfloat16), a copy"),
         **dict.fromkeys(["freeze", "unfreeze", "requires_grad_"], "jv.freeze, or v.trainable"),
         "__jax_array__": "model.variables",
+        "inference": "model.view(eqx.nn.inference_mode) of what from_equinox made: another Module "
+        "of the same Variables",
     },
     "Function": {
         "get_concrete_function": "fn.trace(...), which takes the same arguments",

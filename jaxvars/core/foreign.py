@@ -4,7 +4,7 @@ Their state is not in Variables. Looking for variables would pass over it silent
 
 Rules this file keeps:
 - a library counts if it has been imported, and a module by its class, not by a name;
-- a module in which there are Variables has been adapted.
+- a module of arrays in which all are Variables has been adapted, and a layer in which one is.
 
 Also: names that objects of other libraries have, on ours, say what to write instead.
 """
@@ -57,7 +57,9 @@ def walk_known(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
             yield path, found
         else:
             library = next(name for base, name in bases.items() if isinstance(found, base))
-            if _holds_state(found, library) and not any(True for _ in walk(found, kind)):
+            is_one_enough = library in ("flax linen", "Keras")
+            is_adapted = is_one_enough and any(walk(found, kind))
+            if _holds_state(found, library, kind) and not is_adapted:
                 raise InteropError(_refusal(found, library, path))
 
 
@@ -85,13 +87,14 @@ def _base(library: str, name: str) -> Any:
     return getattr(sys.modules.get(library), name, None)
 
 
-def _holds_state(module: object, library: str) -> bool:
+def _holds_state(module: object, library: str, kind: Any = ()) -> bool:
+    """Return whether a module holds arrays; those in what is of `kind` do not count."""
     if library == "Keras":
         return bool(getattr(module, "variables", True))
     if library == "flax linen":
         return True
     try:
-        leaves = jax.tree.leaves(module)
+        leaves = jax.tree.leaves(module, is_leaf=lambda x: isinstance(x, kind))
     except (ValueError, TypeError, RecursionError):  # a graph of nnx that is not a tree
         return True
     return any(isinstance(leaf, jax.Array | np.ndarray) for leaf in leaves)
@@ -130,6 +133,11 @@ class Absent:
             return getattr(super(self._owner, kind if instance is None else instance), self._name)
         if self._name == "__jax_array__" and instance is not None and _is_jax(sys._getframe(1)):
             raise _in_transform_error(kind.__name__)
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if self._name == "inference" and caller.startswith("equinox."):
+            raise InteropError(
+                f"At {user_line()} equinox is given a Module, and would do nothing:{self._cure}"
+            )
         message = f"{kind.__name__!r} object has no attribute {self._name!r}.{self._cure}"
         raise AttributeError(message, name=self._name, obj=instance)
 

@@ -175,12 +175,6 @@ class EquinoxModule(Module):
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute.
-        caller = sys._getframe(1).f_globals.get("__name__", "")
-        if name == "inference" and caller.startswith("equinox."):
-            raise InteropError(
-                f"At {user_line()} equinox is given a Module, and would do nothing: write "
-                "model.view(eqx.nn.inference_mode), another Module of the same Variables."
-            )
         kind = type(self._kept()[0].tree) if "_kept" in vars(self) else object
         if name.startswith("__") or not hasattr(kind, name):
             raise AttributeError(f"Neither this model nor its module has an attribute {name!r}.")

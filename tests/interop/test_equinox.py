@@ -327,6 +327,11 @@ def test_a_mode_is_changed_by_a_view_and_nothing_else_can_be_set():
     for change in (eqx.nn.inference_mode, lambda m: eqx.nn.inference_mode({"net": [m]})):
         with pytest.raises(InteropError, match=r"model\.view\(eqx\.nn\.inference_mode\)"):
             change(model)
+    outer = jv.Module()
+    outer.net = model
+    with pytest.raises(InteropError, match=r"test_equinox.py:\d+.*view\(eqx\.nn\.inference_mode"):
+        eqx.nn.inference_mode(outer)
+    assert not hasattr(outer, "inference")
     with pytest.raises(AttributeError, match=r"'inference' .* at .*test_equinox.py:\d+"):
         model.layers[0].inference = True
     with pytest.raises(AttributeError, match="'weight' of an equinox module"):
@@ -408,6 +413,7 @@ def test_what_is_not_a_module_is_refused_and_a_module_alone_in_ours_too():
     with pytest.raises(InteropError, match="takes what from_equinox made, not MLP"):
         to_equinox(mlp())
     net = jv.Module()
-    net.body = mlp()
-    with pytest.raises(InteropError, match=r"Adapt it: jv\.interop\.from_equinox\(body\)"):
-        _ = net.variables
+    for body in (mlp(), Stack([mlp()], {"a": jv.Variable(1.0)})):  # a Variable among arrays
+        net.body = body
+        with pytest.raises(InteropError, match=r"Adapt it: jv\.interop\.from_equinox\(body\)"):
+            _ = net.variables

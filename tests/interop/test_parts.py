@@ -309,6 +309,12 @@ def test_a_raw_module_as_an_attribute_is_refused_at_once(make, cure):
         module.encoder = make()
     module.drop = nnx.Dropout(0.5)  # has no state
     assert not module.variables
+    mixed = nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+    mixed.ours = jv.Module()
+    mixed.ours.scale = jv.Variable(1.0)
+    module.inside = [mixed]
+    with pytest.raises(InteropError, match="The Linear at 'inside/0', of flax nnx"):
+        _ = module.variables
 
 
 # ---------------------------------------------------------------- parts of linen
