@@ -144,8 +144,8 @@ def from_keras(thing: T) -> T:
 
     Args:
         thing: a layer, model, optimizer, metric, seed generator or variable. The variables of
-            layers that are not built yet are adopted when a tape or a compiled function meets them:
-            build a model before you restore a checkpoint in it.
+            layers and optimizers that are not built yet are adopted when a tape or a compiled
+            function meets them: build both before you restore a checkpoint in them.
 
     Returns:
         The object. Its variables' paths are Keras's, less the name of the object itself; numbers

@@ -85,6 +85,7 @@ class LinenModule(FlaxModule):
         self._flax = Kept(module)
         self._method = Kept(method)
         self._forms: Kept | None = None
+        self._parts = _Parts()
         self._sources, self.rngs = streams_of(rngs)
 
     # ------------------------------------------------------------ state
@@ -260,7 +261,8 @@ class LinenModule(FlaxModule):
             return tuple(self._adapt(x, (*at, i)) for i, x in enumerate(value))
         if isinstance(value, Mapping):
             return seal({key: self._adapt(x, (*at, key)) for key, x in value.items()})
-        return LinenPart(self._whole or self, at) if hasattr(value, "scope") else value
+        whole = self._whole or self
+        return whole._parts(whole, at) if hasattr(value, "scope") else value
 
 
 @final
@@ -268,7 +270,11 @@ class LinenPart(LinenModule, Proxy):
     """A part of a linen module, with its share of each collection: `model.encoder.params`."""
 
     def __init__(self, whole: LinenModule, at: tuple[Any, ...]) -> None:
-        self._whole, self._at, self._forms = whole, at, whole._forms
+        self._whole, self._at = whole, at
+
+    @property
+    def _forms(self) -> Kept | None:  # pyright: ignore[reportIncompatibleVariableOverride] - never set
+        return self._whole._forms
 
     @property
     def aliased(self) -> dict[str, Any]:
@@ -290,6 +296,23 @@ class LinenPart(LinenModule, Proxy):
 
     def _kind(self) -> type:
         return type(self.to_flax(bound=True))
+
+
+@final
+class _Parts:
+    """The parts of a module: always the same objects, as compiled functions know them by that."""
+
+    __slots__ = ("__held",)  # a walk passes over a name like this
+
+    def __init__(self) -> None:
+        self.__held: dict[tuple[Any, ...], LinenPart] = {}
+
+    def __call__(self, whole: LinenModule, at: tuple[Any, ...]) -> LinenPart:
+        """Return the part at a place."""
+        return self.__held.setdefault(at, LinenPart(whole, at))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy has parts of its own
+        return _Parts, ()
 
 
 @final

@@ -40,7 +40,7 @@ from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import fit
 from jaxvars.typing import Array
 
-_OWN = {"_name", "_flax", "_forms", "_method", "_sources"}
+_OWN = {"_name", "_flax", "_forms", "_method", "_parts", "_sources"}
 
 
 class FlaxModule(Module, ABC):

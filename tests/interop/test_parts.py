@@ -363,6 +363,13 @@ def test_parts_of_linen_have_what_the_bound_module_has():
     assert model.encoder.params["dense"]["bias"] is model.params["encoder"]["dense"]["bias"]
     assert list(model.encoder.dense.named_variables) == ["params/bias", "params/kernel"]
     before = model.batch_stats["encoder"]["norm"]["mean"].numpy()
+    run = jv.compile(lambda part, x: part.doubled(x))
+    same(run(model.encoder, X), run(model.encoder, X))
+    assert run.trace_count == 1
+    other = copy.deepcopy(model)
+    other.encoder.params["dense"]["bias"].assign(jnp.full(4, 9.0))
+    assert (model.encoder.params["dense"]["bias"].numpy() != 9.0).all()
+    assert (other.params["encoder"]["dense"]["bias"].numpy() == 9.0).all()
     first, second = (jv.compile(model.encoder)(X) for _ in range(2))
     assert (first != second).any()
     assert (model.batch_stats["encoder"]["norm"]["mean"] != before).all()
