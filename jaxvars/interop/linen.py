@@ -48,9 +48,9 @@ _CURES = {
         "The module was initialized with inputs of other sizes. Make another from_flax for these."
     ),
     "ModifyScopeVariableError": (
-        "The call writes a collection that the model does not keep. Ask for it, "
-        'y, made = model(x, mutable=["that collection"]), or have it made when the model is '
-        "initialized."
+        "The call writes a collection that the model does not keep, or that mutable= leaves out. "
+        'Ask for it, y, made = model(x, mutable=["that collection"]), or have it made when the '
+        "model is initialized."
     ),
     **dict.fromkeys(
         ("ScopeParamNotFoundError", "ScopeCollectionNotFound", "ScopeVariableNotFoundError"),

@@ -99,7 +99,7 @@ class FlaxModule(Module, ABC):
         if reason := self._explain_refusal(name):
             raise AttributeError(reason)
         if callable(getattr(kind, name, None)):
-            return functools.partial(self.call, name)
+            return functools.partial(type(self).call, self, name)  # it may have a field "call"
         try:
             return self._field(name)
         except AttributeError:
@@ -185,9 +185,10 @@ def seal(value: Any) -> Any:
     >>> seal({"a": [1]})
     mappingproxy({'a': (1,)})
     """
-    if type(value) is dict:
+    if isinstance(value, dict):
         return MappingProxyType({name: seal(x) for name, x in value.items()})
-    return tuple(map(seal, value)) if type(value) in (list, tuple) else value
+    is_plain = isinstance(value, list) or type(value) is tuple
+    return tuple(map(seal, value)) if is_plain else value
 
 
 class Leaf(NamedTuple):

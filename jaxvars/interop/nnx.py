@@ -189,7 +189,7 @@ class NnxModule(FlaxModule, Proxy):
     # ------------------------------------------------------------ calls
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module, and write back what it changes."""
-        return self.call("__call__", *args, **kwargs)
+        return NnxModule.call(self, "__call__", *args, **kwargs)  # it may have a field "call"
 
     def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         from flax import nnx
@@ -245,7 +245,7 @@ class NnxModule(FlaxModule, Proxy):
                 f"variables: assign to these, model.{name}.assign(value). To have others, change "
                 "the module of nnx, net = jv.interop.to_flax(model, bound=True), and adopt it."
             )
-        self.call("__setattr__", name, value)
+        NnxModule.call(self, "__setattr__", name, value)
 
     def _kind(self) -> type:
         return type(self._node())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import pickle
 from pathlib import Path
@@ -347,14 +348,15 @@ def test_a_mode_is_changed_by_a_view_and_nothing_else_can_be_set():
 
 class Stack(eqx.Module):
     layers: list[Any]
-    scales: dict[str, Any]
+    scales: dict[str, Any]  # or an OrderedDict
 
     def __call__(self, x: Any) -> Any:
         return self.layers[0](x) * self.scales["a"]
 
 
 def test_lists_and_dicts_in_a_module_cannot_be_changed_in_vain():
-    model = from_equinox(Stack([eqx.nn.Linear(2, 2, key=KEY)], {"a": jnp.ones(2)}))
+    scales = collections.OrderedDict(a=jnp.ones(2))
+    model = from_equinox(Stack([eqx.nn.Linear(2, 2, key=KEY)], scales))
     for made in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         with pytest.raises(TypeError):
             made.layers[0] = from_equinox(eqx.nn.Linear(2, 2, key=KEY))

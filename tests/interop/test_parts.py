@@ -195,7 +195,7 @@ def test_a_mode_is_not_set_inside():
 class Watched(nnx.Module):
     def __init__(self, during):
         self.scale, self.deterministic, self.calls = nnx.Param(jnp.ones(())), False, 0
-        self.rates, self.during = [1.0], during
+        self.rates, self.during, self.call = [1.0], during, 5
 
     def __call__(self, x):
         self.during()
@@ -217,10 +217,11 @@ def test_a_running_call_takes_back_nothing_that_is_changed_meanwhile(change):
     def during():
         model.eval() if change == "eval" else model.grown(X)
 
-    model.call(lambda net, x: (during(), net(x)), X)
+    interop.NnxModule.call(model, lambda net, x: (during(), net(x)), X)
     assert model.deterministic == (change == "eval")
     assert ("kept" in model.named_variables) == (change == "grown")
     same(model(X), X)
+    assert model.call == 5
 
 
 def test_an_attribute_that_every_call_changes_is_refused_where_it_would_change_once():
