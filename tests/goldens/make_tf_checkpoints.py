@@ -31,6 +31,7 @@ def main() -> None:
     write_types(tf)
     write_run(tf)
     write_keras(tf)
+    write_module(tf)
     write_old_keras(tf)
     write_saver(tf)
     found = sorted(FOLDER.rglob("*.index"))
@@ -86,6 +87,14 @@ def write_keras(tf):
     optimizer = tf.keras.optimizers.Adam(0.25)
     train(tf, model, optimizer)
     tf.train.Checkpoint(model=model, optimizer=optimizer).save(str(FOLDER / "keras"))
+
+
+def write_module(tf):
+    """Write variables of TensorFlow, one without a name, and their optimizer, of Keras."""
+    v, w = tf.Variable([1.0, 2.0]), tf.Variable(3.0, name="w")
+    optimizer = tf.keras.optimizers.Adam()
+    optimizer.apply_gradients([(tf.constant([1.0, 2.0]), v), (tf.constant(4.0), w)])
+    tf.train.Checkpoint(v=v, w=w, optimizer=optimizer).write(str(FOLDER / "module"))
 
 
 def write_old_keras(tf):

@@ -253,6 +253,17 @@ def trained(optimizer):
     return w.numpy()
 
 
+def test_a_keras_optimizer_of_variables_of_tensorflow():
+    v, w, optimizer = tf.Variable([0.0, 0.0]), tf.Variable(0.0), tf.keras.optimizers.Adam()
+    checkpoint = tf.train.Checkpoint(v=v, w=w, optimizer=optimizer)
+    status = checkpoint.read(str(FOLDER / "module"))
+    optimizer.build([w, v])  # another order
+    status.assert_consumed()
+    for number, own in zip((2, 3, 4, 5), (4, 5, 2, 3), strict=True):
+        saved = value("module", f"optimizer/_variables/{number}{VALUE}")
+        np.testing.assert_array_equal(optimizer.variables[own].numpy(), saved)
+
+
 def test_slots_of_keras_2_are_restored_and_the_rest_is_named():
     w, optimizer = tf.Variable([0.0, 0.0], name="w"), tf.keras.optimizers.Adam(0.5)
     optimizer.build([w])

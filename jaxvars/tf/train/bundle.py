@@ -198,7 +198,8 @@ def _list_slots(number: int, edges: list[Edges], names: dict[int, str]) -> Itera
             owner = names.get(owners.get(i, -1), "").replace("/", "_")
             full = names.get(slot, "").rpartition("/")[2]
             if owner and full.startswith(f"{owner}_"):
-                yield slot, (number, owners[i], full.removeprefix(f"{owner}_"))
+                kind = full.removeprefix(f"{owner}_").removeprefix("0_")  # a tf.Variable is "w:0"
+                yield slot, (number, owners[i], kind)
 
 
 def _decode(array: np.ndarray) -> np.ndarray:
