@@ -16,7 +16,7 @@ _A_STEP = "a loop over optimizer.minimize(loss, model), in a @jv.compile'd funct
 _A_CHECKPOINT = "jv.checkpoint.Checkpoint(model=model)"
 _A_PURE_FUNCTION = "pure = jv.functionalize(model); pure(jv.State.of(model), x)"
 _A_LOSS_OF_CLASSES = "jv.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)"
-_A_UNIT = "jv.interop.from_flax of flax's, or write a jv.Module with Variables"
+_A_UNIT = "jv.interop.from_flax or from_keras of a layer, or a jv.Module with Variables"
 
 INSTEAD: dict[str, dict[str, str]] = {
     "jaxvars": {

@@ -173,11 +173,19 @@ class EquinoxModule(Module):
         full = held.value
         return (nn.delete_init_state(full) if slots else full), nn.State(full)
 
+    def _parts_of(self, kind: type) -> Iterator[object]:
+        if isinstance(self._kept()[0].tree, kind):
+            yield self
+
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute.
         kind = type(self._kept()[0].tree) if "_kept" in vars(self) else object
         if name.startswith("__") or not hasattr(kind, name):
-            raise AttributeError(f"Neither this model nor its module has an attribute {name!r}.")
+            mode = " For another mode: model.view(eqx.nn.inference_mode)."
+            raise AttributeError(
+                f"Neither this model nor its module has an attribute {name!r}."
+                f"{mode if name in ('train', 'eval') else ''}"
+            )
         is_method = callable(getattr(kind, name))
         return functools.partial(self._call, name) if is_method else getattr(self.value, name)
 

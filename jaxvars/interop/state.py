@@ -29,6 +29,10 @@ from jaxvars.typing import Array
 Nested: TypeAlias = dict[str, Any]
 
 _TEXT, _SHAPE = "__text__", "shape"
+_RULES = (
+    "Rules say what such a name is here, as for a layer of PyTorch and one of flax: "
+    r'from_dict(model, values, [(r"net\.fc", "fc", "Linear"), ...]).'
+)
 
 
 def state_of(source: Any) -> State:
@@ -119,7 +123,9 @@ def from_dict(
         except (JaxvarsError, TypeError, ValueError) as error:
             problems.append(f"{shown}: {error}")
     if problems:
-        raise StateError("The values do not fit the variables:\n  " + "\n  ".join(sorted(problems)))
+        has_dots = not rules and any("." in path for path in given.keys() - state.keys())
+        listed = [*sorted(problems), *([_RULES] if has_dots else [])]
+        raise StateError("\n  ".join(["The values do not fit the variables:", *listed]))
     return state.replace(fitted)
 
 
@@ -303,7 +309,9 @@ def _fit(value: Any, like: Array, *, cast: bool) -> Array:
     if cast and are_floats(value, like):
         value = to_tensor(value, like.dtype)
     if value.shape != like.shape or value.dtype != like.dtype:
-        raise StateError(f"the variable is {_describe(like)}, the value {_describe(value)}")
+        casts = value.shape == like.shape and are_floats(value, like)
+        cure = ". cast=True of from_dict and from_file converts it" if casts else ""
+        raise StateError(f"the variable is {_describe(like)}, the value {_describe(value)}{cure}")
     return to_tensor(value)
 
 

@@ -134,6 +134,11 @@ class Batches:
     def _find_spec(self) -> Any:
         if self._spec is not ...:
             return self._spec
+        if self._mesh is not None and "data" not in (axes := self._mesh.axis_names):
+            raise ShardingError(
+                "Batches are sharded along the axis 'data' unless another is given, and this mesh "
+                f"has {list(axes)}: jv.parallel.Batches(source, jax.P({axes[0]!r}), mesh=mesh)."
+            )
         if self._mesh is not None or self._local or process_count() > 1:
             return PartitionSpec("data")
         return jax.numpy.zeros(()).sharding  # on the device of a scope, or JAX's default one

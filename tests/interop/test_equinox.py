@@ -379,6 +379,10 @@ def test_it_is_found_where_variables_are_looked_for(tmp_path: Path):
     paths = ["scale", *(f"body/{path}" for path in net.body.named_variables)]
     assert list(net.named_variables) == list(jv.State.of(net)) == paths
     assert list(jv.select(net, "body/layers/0/*")) == ["body/layers/0/bias", "body/layers/0/weight"]
+    assert list(jv.select(net, eqx.nn.Linear)) == paths[1:]
+    assert list(net.body.layers[1].select(eqx.nn.Linear)) == ["bias", "weight"]
+    with pytest.raises(AttributeError, match=r"mode: model\.view\(eqx\.nn\.inference_mode\)"):
+        net.body.eval()
     saved = jv.checkpoint.Checkpoint(net=net).save(tmp_path / "c.npz")
     other = Net(jax.random.key(5))
     jv.checkpoint.Checkpoint(net=other).restore(saved).assert_consumed()

@@ -195,6 +195,8 @@ def test_all_that_is_wrong_with_rules_is_in_one_error():
     ]
     with pytest.raises(StateError, match=r"variables:\n  z: there is no such variable\nMore"):
         interop.from_dict(v, {"z": 1.0}, [("none", "c")], partial=True)
+    with pytest.raises(StateError, match=r"x\.w: there is no such variable\n  Rules say .*Linear"):
+        interop.from_dict(v, {"x.w": 1.0}, partial=True)
     state = interop.from_dict(v, {"z": 1.0, "b": 5.0}, [("z", None), ("y", None)], partial=True)
     assert (float(state["b"]), float(state["c"])) == (5, 1)
 

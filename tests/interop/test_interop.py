@@ -1118,8 +1118,11 @@ def test_dtypes_are_not_cast():
     target = {"w": jv.Variable([1.0, 2.0]), "b": jv.Variable(jnp.ones(2, jnp.bfloat16))}
     for values in ({"w": np.ones(2), "b": jnp.ones(2, jnp.bfloat16)},
                    {"w": np.ones(2, np.float32), "b": np.ones(2, np.float16)}):  # fmt: skip
-        with pytest.raises(StateError, match=r"the variable is .*, the value float"):
+        with pytest.raises(StateError, match=r"the variable is .*, the value .*\. cast=True of"):
             interop.from_dict(target, values)
+        interop.from_dict(target, values, cast=True)
+    with pytest.raises(StateError, match=r"the value float64\[3\]\nMore"):
+        interop.from_dict(target, {"w": np.ones(3)}, partial=True)
 
 
 def test_a_path_that_is_a_value_and_more_is_refused():

@@ -202,6 +202,10 @@ def test_errors_name_the_leaf(thread):
         next(batches)
         with pytest.raises(kind, match=match):
             next(batches)
+    mesh = jv.mesh({"rows": 4})
+    with pytest.raises(ShardingError, match=r"this mesh has \['rows'\]: .*jax\.P\('rows'\)"):
+        list(Batches([good], mesh=mesh, thread=thread))
+    assert len(list(Batches([{"x": np.ones(4)}], jax.P("rows"), mesh=mesh, thread=thread))) == 1
     mesh = jv.mesh({"data": 4})
     ragged = [{"x": np.ones(8)}, {"x": np.ones(6)}]
     with pytest.raises(ShardingError, match=r"Batch 1 .*\['x'\] of shape \(6,\)(?s:.*)drop_rem"):
