@@ -103,9 +103,11 @@ class FlaxModule(Module, ABC):
         try:
             return self._field(name)
         except AttributeError:
+            mode = " The mode of linen is an argument of the call: model(x, train=False)."
             raise AttributeError(
                 f"Neither this model nor its {kind.__name__} has an attribute {name!r}; its "
                 f"variables are under {sorted(self._tops())}."
+                f"{mode if name in ('train', 'eval') else ''}"
             ) from None
 
     def __dir__(self) -> Iterable[str]:

@@ -379,6 +379,8 @@ def test_parts_of_linen_have_what_the_bound_module_has():
     same(tape.gradient(loss, model.params["encoder"]["dense"]["bias"]), jnp.full(4, 16.0))
     with pytest.raises(AttributeError, match="LinenEncoder has an attribute 'dens'"):
         _ = model.encoder.dens
+    with pytest.raises(AttributeError, match=r"mode of linen is .*: model\(x, train=False\)"):
+        model.encoder.eval()
     late = interop.from_flax(LinenWhole(nn.Dense(2)), rngs=0)
     with pytest.raises(AttributeError, match="'encoder' yet: the first call makes the parts"):
         _ = late.encoder

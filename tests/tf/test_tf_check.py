@@ -62,7 +62,7 @@ def test_names_and_what_is_said_of_them(check):
         from tensorflow.keras.layers import Dense as D, Densee
         import tensorflow.compat.v1 as tf1
         import tensorflow.keras.backend
-        import tensorflow_hub as hub, numpy as np
+        import tensorflow_hub as hub, numpy as np; from .tensorflow_own import a
         x = tf.constant([1.0]); y = tf.argsort(x).numpy()
         L = keras.layers
         L.Conv2D(tf.float32.max, D(3), tf.nope(np.tf, hub.load("x")), tensorflow.add(x, x))
@@ -79,14 +79,16 @@ def test_names_and_what_is_said_of_them(check):
         "tf.compat.v1.reduce_mean": ("10", "not there: use tf.reduce_mean"),
         "tf.keras.layers.Densee": ("3", "not there: Did you mean 'Dense'?"),
         "tf.nope": ("9", names["tf.nope"][1]),
+        "tensorflow_hub": ("6", names["tensorflow_hub"][1]),
     }
+    assert names["tensorflow_hub"][1].startswith("not there: a package that needs TensorFlow")
     assert names["tf.compat.v1"][1].startswith("not there: TensorFlow 1 is not here.")
     assert {name: row[0] for name, row in names.items() if row[1] == "there"} == {
         "tf.add": "9", "tf.constant": "7, 10", "tf.float32": "9", "tf.keras": "2",
         "tf.keras.backend": "5", "tf.keras.layers": "8", "tf.keras.layers.Conv2D": "9",
         "tf.keras.layers.Dense": "3, 9",
     }  # fmt: skip
-    assert said.splitlines()[-1] == "9 of 15 names are there."
+    assert said.splitlines()[-1] == "9 of 16 names are there."
 
 
 def test_names_that_are_something_else(check):

@@ -118,6 +118,12 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
     assert not tf.saved_model.contains_saved_model(tmp_path)
     with pytest.raises(OSError, match="SavedModel file does not exist at"):
         tf.saved_model.load(tmp_path)
+    theirs = Path(__file__).resolve().parents[1] / "goldens" / "tf_checkpoints" / "saved"
+    with pytest.raises(OSError, match=r"but for its values: .*restore\('.*variables'\)"):
+        tf.saved_model.load(theirs)
+    w = tf.Variable([0.0, 0.0])
+    tf.train.Checkpoint(w=w).restore(str(theirs / "variables" / "variables")).expect_partial()
+    assert w.numpy().tolist() == [4.0, 5.0]
 
 
 class Dense(tf.Module):

@@ -20,6 +20,9 @@ from jaxvars.tf.check.names import Names
 from jaxvars.tf.page import differs
 
 _NOT = "not there"
+_PACKAGE = (
+    f"{_NOT}: a package that needs TensorFlow itself. What it makes is taken as NumPy arrays."
+)
 _OPEN = (
     types.ModuleType,
     types.SimpleNamespace,
@@ -78,6 +81,8 @@ def _rows(names: Names) -> list[tuple[str, str, str]]:
         name, what = look_up(next(filter(is_there, ways), ways[0]))
         if path[0] != "?" or None not in names.stars or not what.startswith(_NOT):
             found.setdefault(f"tf.{name}", (what, []))[1].append(place)
+    for package, place in names.packages:
+        found.setdefault(package, (_PACKAGE, []))[1].append(place)
     order = [_NOT, "differs", "there"]
     rows = [(name, ", ".join(dict.fromkeys(at)), what) for name, (what, at) in found.items()]
     return sorted(rows, key=lambda row: (order.index(row[2].partition(":")[0]), row[0]))

@@ -46,11 +46,13 @@ class Names(ast.NodeVisitor):
     Attributes:
         uses: the names, without `tf.`, and where they are; "?" is before those that nothing in the
             program defines, where there is a star import.
+        packages: others that are made for TensorFlow, as tensorflow_datasets, and where they are.
         stars: the modules of star imports; None for those that are not TensorFlow's.
     """
 
     def __init__(self, parts: list[tuple[str, ast.AST]]) -> None:
         self.uses: list[tuple[str, str]] = []
+        self.packages: list[tuple[str, str]] = []
         self.stars: list[str | None] = []
         self._known: dict[str, str] = {}  # what is imported
         self._bound: set[str] = set()
@@ -83,6 +85,8 @@ class Names(ast.NodeVisitor):
         elif isinstance(node, ast.Import | ast.ImportFrom):
             for path, _, name in imports_of(node):
                 self._use(None if name == "*" else path, node)
+            place = f"{self._label}{node.lineno}"
+            self.packages += [(name, place) for name in _list_packages(node)]
         elif not isinstance(node, ast.Name | ast.Attribute) or (path := self._find(node)) is None:
             self.generic_visit(node)
         elif isinstance(node.ctx, ast.Load):
@@ -136,3 +140,11 @@ def _bound_by(node: Any) -> list[str]:
         return [] if isinstance(node.ctx, ast.Load) else [node.id]
     name = node.arg if isinstance(node, ast.arg) else getattr(node, "name", None)
     return [name] if isinstance(name, str) and not isinstance(node, ast.alias) else []
+
+
+def _list_packages(node: Any) -> list[str]:
+    """Return the packages beside TensorFlow from which an import takes something."""
+    is_own = getattr(node, "level", 0) > 0
+    modules = [x.name for x in node.names] if isinstance(node, ast.Import) else [node.module]
+    packages = {str(module).partition(".")[0] for module in modules if not is_own}
+    return sorted(name for name in packages if name.startswith("tensorflow_"))

@@ -180,7 +180,14 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
     """
     file = Path(export_dir) / FILE
     if not file.is_file():
-        raise OSError(f"SavedModel file does not exist at: {os.fspath(export_dir)}/{{{FILE}}}")
+        its = Path(export_dir) / "variables" / "variables"
+        more = (
+            ". What TensorFlow saved is not read, but for its values: "
+            f"tf.train.Checkpoint(...).restore({str(its)!r})."
+        ) * its.with_suffix(".index").exists()
+        raise OSError(
+            f"SavedModel file does not exist at: {os.fspath(export_dir)}/{{{FILE}}}{more}"
+        )
     try:
         loaded = core.load(file)
         variables = loaded.named_variables
