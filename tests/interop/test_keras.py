@@ -24,10 +24,14 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 RNG = np.random.default_rng(0)
-jv.interop.from_keras(keras.metrics.Mean())  # from now on what is not adopted yet is found, too
-
 X, Y = RNG.normal(size=(16, 8, 8, 1)).astype("float32"), RNG.integers(0, 4, 16).astype("int32")
 ROWS = X.reshape(16, 64)[:, :8]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def adopted() -> None:
+    """Adopt something, from when on what is not adopted yet is found, too."""
+    jv.interop.from_keras(keras.metrics.Mean())
 
 
 def convnet() -> Any:
