@@ -209,7 +209,6 @@ class EagerFrame(Frame):
         return is_held_elsewhere(cell)
 
 
-@final
 class BoundFrame(Frame):
     """Holds the values of the cells it was given, while a function runs."""
 

@@ -347,6 +347,35 @@ def test_other_variables_are_read_from_outside():
     assert jv.functionalize(lambda: v * w)(State.of(v))[0] == 6
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile], ids=["", "compile"])
+@pytest.mark.parametrize("use", [
+    lambda pure, state: pure(state, 2.0), lambda pure, state: jax.vmap(pure, (None, 0))(state, X),
+    lambda pure, state: jax.grad(lambda s: pure(s, 2.0)[0], allow_int=True)(state),
+])  # fmt: skip
+def test_the_state_of_another_model_is_refused(wrap, use):
+    """Else the values of this one would be used, and mapped over and differentiated in vain."""
+    one, other = Line(3.0), Line(5.0)
+    pure = jv.functionalize(wrap(one.__call__))
+    with pytest.raises(StateError, match=r"test_state.py:\d+.* holds none .* such as 'w', but .*"):
+        use(pure, State.of(other))
+    given = State.of(one).replace(State.of(other))
+    assert pure(given, 2.0)[0] == 10
+
+
+def test_a_state_is_that_of_the_function_if_one_variable_is_used():
+    v, w = V(2.0, name="v"), V(3.0, name="w")
+    inner = jax.jit(lambda x: v * x)  # its trace may be used again
+
+    def write_only():
+        v.assign(7.0)
+        return w + 0
+
+    for _ in range(3):
+        assert jv.functionalize(lambda: inner(1.0) * w)(State.of(v))[0] == 6
+        assert jv.functionalize(write_only)(State.of(v))[1]["v"] == 7
+        assert jv.functionalize(lambda: 1)(State.of(v))[0] == 1
+
+
 @pytest.mark.parametrize("write", [
     lambda w, _: w.assign([1.0]), lambda w, _: w.assign_add(1.0),
     lambda w, _: w.scatter_update([0], [1.0]), lambda _, state: state.commit(),
