@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 FAULTS: dict[str, tuple[str, ...]] = {
     "an error in a trace, a host callback or a check: no variable is changed": (
         "test_safety::test_an_error_in_a_callback_changes_nothing",
-        "test_leaks::test_no_tracer_leaks_from_an_exception_in_a_trace",
+        "test_leaks::test_no_tracer_leaks_from_an_exception_in_a_trace_or_creation_inside",
         "core/test_checks::test_a_check_anywhere_raises_eagerly",
     ),
     "an interrupt anywhere, creation, saves and restores too: all or nothing": (
