@@ -335,6 +335,22 @@ def test_a_check_in_a_plain_jit():
         (jax.block_until_ready(jitted(9.0)), jax.effects_barrier())
 
 
+@pytest.mark.parametrize("calls", [0, 1, 3])
+def test_a_step_that_only_checks_in_traces(calls: int):
+    step = jv.compile(lambda x: (assert_less(x, 5.0, "too large"), x + 1)[1])
+    x, total = jnp.arange(3.0), jv.Variable(0.0)
+    for _ in range(calls):
+        step(x)
+        step(x[0])
+    outer = jv.compile(lambda x: (total.assign_add(1.0), step(x))[1])
+    around = [outer, jax.jit(step), jax.vmap(step), lambda x: jax.lax.map(step, x)]
+    assert [f(x).tolist() for f in around] == [[1.0, 2.0, 3.0]] * 4
+    fails(lambda: outer(x + 9), "too large")
+    assert float(total) == 1.0
+    with pytest.raises(jax.errors.JaxRuntimeError, match="too large"):
+        (jax.block_until_ready(around[1](x + 9)), jax.effects_barrier())
+
+
 # ---------------------------------------------------------------- what is said
 def test_the_first_example_that_fails():
     v = jv.Variable(2.0)
