@@ -492,7 +492,7 @@ def test_confusion_matrices():
         jv.compile(lambda t: metrics.confusion_matrix(t, t))([0, 1])
     with pytest.raises(IndexError, match="prediction is 5, but the classes are 0 to 1"):
         metrics.confusion_matrix([0, 1], [0, 5], num_classes=2)
-    with pytest.raises(ShapeError, match=r"shape \(2,\) and the predictions \(3,\)"):
+    with pytest.raises(ShapeError, match=r"y_true has shape \(2,\) and y_pred \(3,\)"):
         metrics.confusion_matrix([0, 1], [0, 1, 1])
 
 
