@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -43,6 +44,7 @@ _CURES = {
     "equinox": "jv.interop.from_equinox({name})",
     "Keras": "jv.interop.from_keras({name})",
 }
+_LIBRARIES: WeakKeyDictionary[type, str | None] = WeakKeyDictionary()
 
 
 def walk_known(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
@@ -56,25 +58,32 @@ def walk_known(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
         if isinstance(found, kind):
             yield path, found
         else:
-            library = next(name for base, name in bases.items() if isinstance(found, base))
+            library = _library_of(type(found))
             is_one_enough = library in ("flax linen", "Keras")
             is_adapted = is_one_enough and any(walk(found, kind))
-            if _holds_state(found, library, kind) and not is_adapted:
+            if library and _holds_state(found, library, kind) and not is_adapted:
                 raise InteropError(_refusal(found, library, path))
 
 
 def refuse_flax(name: str, value: object) -> None:
     """Raise InteropError for a module of flax's with state, which is set as an attribute."""
-    for base, library in _bases().items():
-        is_flax = library not in ("equinox", "Keras") and isinstance(value, base)
-        if is_flax and _holds_state(value, library):
-            raise InteropError(_refusal(value, library, (name,)))
+    library = _library_of(type(value))
+    if library and library not in ("equinox", "Keras") and _holds_state(value, library):
+        raise InteropError(_refusal(value, library, (name,)))
 
 
 def is_foreign(value: object) -> bool:
     """Return whether a value is a module of another library that is changed in place."""
-    kinds = [b for b, library in _bases().items() if library not in ("equinox", "nnx.Variable")]
-    return isinstance(value, tuple(kinds))
+    return _library_of(type(value)) not in (None, "equinox", "nnx.Variable")
+
+
+def _library_of(kind: type) -> str | None:
+    """Return whose module a class is; looked up once, since its bases were there before it."""
+    try:
+        return _LIBRARIES[kind]
+    except KeyError:
+        found = (library for base, library in _bases().items() if issubclass(kind, base))
+        return _LIBRARIES.setdefault(kind, next(found, None))
 
 
 def _bases() -> dict[type, str]:

@@ -209,28 +209,30 @@ class EagerFrame(Frame):
         return is_held_elsewhere(cell)
 
 
+@final
 class BoundFrame(Frame):
-    """Holds the values of the cells it was given, while a function runs."""
+    """Holds the values of the cells it was given, while a function runs, and which it uses."""
 
     def __init__(self, values: dict[int, Array], parent: Frame) -> None:
         super().__init__(context.strip(context.current()))
-        self.values = values
-        self.parent = parent
+        self.values, self.parent = values, parent
+        self.used: dict[int, Cell] = {}
 
     def get(self, cell: Cell) -> Array:
         """Return the bound value; a cell that is not bound is read from the frame below."""
+        self.used[cell.key] = cell
         self.note_inner_read()
         return self.values[cell.key] if cell.key in self.values else self.parent.read(cell)
 
     def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
         """Return the bound value, or that of the frame below."""
-        known = cell.key in self.values
-        return self.values[cell.key] if known else self.parent.peek(cell, keep=keep)
+        held = self.values.get(cell.key)
+        return self.parent.peek(cell, keep=keep) if held is None else held
 
     def put(self, cell: Cell, value: Array) -> None:
         """Bind a new value."""
         self.renew()
-        self.values[cell.key] = value
+        self.used[cell.key], self.values[cell.key] = cell, value
 
     def check_writable(self, cell: Cell) -> None:
         """Raise StateError, too, if the State does not hold the cell."""

@@ -28,7 +28,7 @@ import numpy as np
 
 from jaxvars.core.cells import Cell, untrainable
 from jaxvars.core.foreign import walk_known
-from jaxvars.core.frame import Frame, Owner
+from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.core.traversal import Path, Tied
 from jaxvars.display.repr import Sketch, html_repr, human_bytes, value_text
@@ -349,34 +349,6 @@ def _misfit(cell: Cell | None, path: str, value: Array, *, cast: bool) -> str | 
     return f"{path}: the variable is {want.dtype}{list(want.shape)}, the value {have}{cure}"
 
 
-@final
-class _StateFrame(BoundFrame):
-    """Notes which variables a function uses, to refuse the State of others."""
-
-    def __init__(self, values: dict[int, Array], parent: Frame) -> None:
-        super().__init__(values, parent)
-        self._used: dict[int, Cell] = {}
-
-    def get(self, cell: Cell) -> Array:
-        self._used[cell.key] = cell
-        return super().get(cell)
-
-    def put(self, cell: Cell, value: Array) -> None:
-        self._used[cell.key] = cell
-        super().put(cell, value)
-
-    def check_used(self, state: State) -> None:
-        """Raise StateError if all variables that were used are others than the State's."""
-        used = [cell.name for cell in self._used.values() if cell.deliver is None]
-        if state and used and self._used.keys().isdisjoint(self.values):
-            raise StateError(
-                f"The State passed to a functionalized function at {user_line()} holds none of the "
-                f"variables that it reads, such as {used[0]!r}, but others: "
-                f"{', '.join(map(repr, [*state][:3]))}. To give it the values of another model "
-                "that is alike: jv.State.of(model).replace(jv.State.of(other))."
-            )
-
-
 def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
     """Make a function of variables a pure function of their State.
 
@@ -412,18 +384,30 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
                 f"The first argument must be a State, not {type(state).__name__}: "
                 "pure(jv.State.of(model), *args)."
             )
-        frame = _StateFrame(state._bound(), LOCAL.frame)
+        frame = BoundFrame(state._bound(), LOCAL.frame)
 
         def run() -> Any:
             return map_leaves(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
 
         result = within(frame, run)
-        frame.check_used(state)
+        _check_used(frame, state)
         return result, state._rebind(frame.values)
 
     with suppress(ValueError, TypeError):  # no signature, as of some functions of C
         setattr(pure, "__signature__", _with_state(inspect.signature(fn)))  # noqa: B010 - pyright knows no such name
     return pure
+
+
+def _check_used(frame: BoundFrame, state: State) -> None:
+    """Raise StateError if all variables that a function used are others than the State's."""
+    used = [cell.name for cell in frame.used.values() if cell.deliver is None]
+    if state and used and frame.used.keys().isdisjoint(frame.values):
+        raise StateError(
+            f"The State passed to a functionalized function at {user_line()} holds none of the "
+            f"variables that it reads, such as {used[0]!r}, but others: "
+            f"{', '.join(map(repr, [*state][:3]))}. To give it the values of another model "
+            "that is alike: jv.State.of(model).replace(jv.State.of(other))."
+        )
 
 
 def _with_state(signature: inspect.Signature) -> inspect.Signature:

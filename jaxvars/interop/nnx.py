@@ -100,8 +100,8 @@ class _Core:
             self.form = form
         if graph != last:
             self.graph, self._nodes = graph, None
-            for known, mode in self._modes:
-                set_trainable(mode, known != graph)
+            for then, mode in self._modes:
+                set_trainable(mode, then != graph)
 
     def ask(self) -> None:
         """Make the function that is traced depend on the graph, as on what is trainable."""

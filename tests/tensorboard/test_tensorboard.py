@@ -30,14 +30,6 @@ def nothing_is_left():
         assert len(default._settings) == 1
 
 
-@pytest.fixture
-def writer(tmp_path):
-    made = summary.create_file_writer(tmp_path)
-    with made.as_default():
-        yield made
-    made.close()
-
-
 def read(folder) -> list:
     """The events of the files in a folder, from the framing of TFRecord."""
     events = []

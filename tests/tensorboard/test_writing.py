@@ -16,14 +16,6 @@ from jaxvars.errors import CheckError, SavedError
 from tests.tensorboard.test_tensorboard import Late, read, scalars
 
 
-@pytest.fixture
-def writer(tmp_path):
-    made = summary.create_file_writer(tmp_path)
-    with made.as_default():
-        yield made
-    made.close()
-
-
 def counter():
     return jv.Variable(0, name="count"), jv.Variable(jnp.zeros(3), name="w")
 
