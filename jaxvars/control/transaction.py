@@ -28,7 +28,7 @@ from typing import Any, final
 from jaxvars.autodiff.tape_base import TapeBase
 from jaxvars.core.cells import TRANSACTIONS, Cell
 from jaxvars.core.failures import execution_error, failure_of, prove
-from jaxvars.core.frame import TRACING, Change, FastPathBlocker, to_sharding
+from jaxvars.core.frame import TRACING, Change, FastPathBlocker, Frame, to_sharding
 from jaxvars.core.frames import LOCAL, EagerFrame, is_traced
 from jaxvars.core.store import alone, commit, exclusively
 from jaxvars.errors import ForeignTransformError, user_line
@@ -183,6 +183,8 @@ class TransactionFrame(EagerFrame):
     def is_shared(self, cell: Cell) -> bool:
         """Return True: what was assigned may be in the store, too, soon."""
         return True
+
+    modify = Frame.modify
 
     def _replace(self, *changes: Change) -> None:
         refuse_if_forked("A variable is written in a transaction")

@@ -30,7 +30,8 @@ from typing import final
 
 import jax
 
-from jaxvars.core.cells import NEW_CELLS, SHARED, STORE, UNPROVEN, Cell
+from jaxvars.core import store
+from jaxvars.core.cells import CURRENT, NEW_CELLS, SHARED, STORE, UNPROVEN, Cell
 from jaxvars.core.failures import failure_of, prove
 from jaxvars.core.frame import (
     EPOCH,
@@ -43,22 +44,7 @@ from jaxvars.core.frame import (
     T,
     to_sharding,
 )
-from jaxvars.core.store import (
-    alone,
-    announce,
-    be_forked,
-    commit,
-    exclusively,
-    inherited,
-    is_held_elsewhere,
-    is_interrupting,
-    look,
-    replace,
-    seek,
-    stored,
-    take,
-    take_all,
-)
+from jaxvars.core.store import exchange, look, take
 from jaxvars.devices.device import SCOPES, put_in_scope
 from jaxvars.errors import (
     CreationError,
@@ -85,7 +71,7 @@ _EVAL = context.EVAL
 class EagerFrame(Frame):
     """The bottom of each thread's stack: values are in `STORE`."""
 
-    take_all = staticmethod(take_all)
+    take_all = staticmethod(store.take_all)
 
     def __init__(self) -> None:
         super().__init__(context.EVAL)
@@ -101,12 +87,13 @@ class EagerFrame(Frame):
         """Return the value without a mark that has the next step copy it, where that can be."""
         if self.observers or SCOPES or NEW_CELLS or FORKED or context.place(None) is not _EVAL:
             return self.read(cell)
+        wait = wait and CURRENT[0] is not None  # else no step has left it behind
         value = look(cell)
         return value if value is not None and not (wait and failure_of(value)) else self.read(cell)
 
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values; no step of another thread comes between."""
-        is_alone = len(cells) < 2 or FORKED or is_interrupting()
+        is_alone = len(cells) < 2 or FORKED or store.is_interrupting()
         if is_alone or not context.is_eager():
             return super().read_all(cells)
         values = self.take_all(cells)
@@ -120,16 +107,16 @@ class EagerFrame(Frame):
     def get(self, cell: Cell) -> Array:
         """Return the value from `STORE`; warn if it is about to become a constant."""
         if FORKED:
-            return inherited(cell)
+            return store.inherited(cell)
         if cell.deliver is not None:
             return STORE[cell.key]  # which never changes
-        staging = context.current() is not context.EVAL and not is_interrupting()
+        staging = context.current() is not context.EVAL and not store.is_interrupting()
         if staging and context.is_staging():
             if is_for_tape():
                 raise read_by_kept_rule_error(cell.name)
             warn_stale(cell.name)
         if NEW_CELLS:
-            seek([cell])
+            store.seek([cell])
         return take(cell)
 
     def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
@@ -160,17 +147,23 @@ class EagerFrame(Frame):
                 kept.add(cell.key)
             pairs.append((cell, value))
         if NEW_CELLS:
-            seek(cells)
+            store.seek(cells)
         new = {cell.key: to_sharding(cell, value) for cell, value in pairs}
         self._commit([cell for cell, _ in pairs], new, kept)
         self._tell(cells, values)
 
     def _commit(self, cells: Sequence[Cell], new: dict[int, Array], kept: set[int]) -> None:
-        commit(new, kept)
+        store.commit(new, kept)
 
     def alone(self) -> AbstractContextManager[object]:
         """Return a context in which no other thread changes what has been read."""
-        return alone()
+        return store.alone()
+
+    def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
+        """Replace the value in `STORE`, where nothing else has to be known or told."""
+        plain = not (self.observers or NEW_CELLS or FORKED) and context.place(None) is _EVAL
+        if not (plain and exchange(cell, change)):
+            super().modify(cell, change)
 
     def _replace(self, *changes: Change) -> None:
         """Replace the values; no other thread's change comes between."""
@@ -178,7 +171,7 @@ class EagerFrame(Frame):
         if FORKED:
             refuse_if_forked(f"Variable {cells[0].name!r} is written")
         if NEW_CELLS:
-            seek(cells)
+            store.seek(cells)
         keys = [cell.key for cell in cells]
 
         def changed(old: Iterable[Array]) -> dict[int, Array]:
@@ -187,11 +180,13 @@ class EagerFrame(Frame):
 
         def change_in_store() -> None:
             prove(keys)
-            STORE.update(changed(map(stored, cells)))
+            STORE.update(changed(map(store.stored, cells)))
 
         with context.at(context.EVAL):
-            if not replace(keys, lambda old: None if any(map(failure_of, old)) else changed(old)):
-                exclusively(change_in_store, None if UNPROVEN else keys)
+            if not store.replace(
+                keys, lambda old: None if any(map(failure_of, old)) else changed(old)
+            ):
+                store.exclusively(change_in_store, None if UNPROVEN else keys)
 
     def create(self, cell: Cell, value: Array) -> None:
         """Put the first value into `STORE`; nothing else holds it, but a tape that recorded it."""
@@ -202,11 +197,11 @@ class EagerFrame(Frame):
         if context.place(None) is not _EVAL:
             SHARED.add(cell.key)
         STORE[cell.key] = to_sharding(cell, value, "created")
-        announce(cell)
+        store.announce(cell)
 
     def is_shared(self, cell: Cell) -> bool:
         """Return whether anything besides `STORE` holds the array."""
-        return is_held_elsewhere(cell)
+        return store.is_held_elsewhere(cell)
 
 
 @final
@@ -367,7 +362,7 @@ LOCAL = _Local()
 
 
 def _detour_if_forked() -> None:
-    be_forked()
+    store.be_forked()
     FAST_PATH_BLOCKERS[0] = FORKED  # compiled functions take the slow way, which refuses
 
 

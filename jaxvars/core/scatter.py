@@ -20,7 +20,7 @@ from jaxvars.devices.device import is_elsewhere
 from jaxvars.errors import NotATensorError, ShapeError
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_string
-from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_dtype, to_tensor
+from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_dtype, number_of, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array, ArrayLike
 
@@ -211,6 +211,11 @@ class Scattered(ArrayProxy, Owner):
                 f"shape {new.shape}, and {shape} (or what broadcasts to it) is needed."
             )
         return self._near(new)
+
+    def _summand(self, value: Any) -> Any:
+        """Return what is added to the value, or subtracted: a Python number stays on the host."""
+        number = number_of(value, self._cell.aval.dtype)
+        return self._operand(value, self.shape) if number is None else number
 
     def _near(self, value: Any) -> Any:
         """Return a value on the device that the variable was placed on, if that is one."""

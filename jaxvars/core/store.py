@@ -54,6 +54,7 @@ from jaxvars.core.cells import (
     WriteBack,
 )
 from jaxvars.core.failures import doubt, execution_error, failure_of, is_ready, one_of, prove
+from jaxvars.core.frame import to_sharding
 from jaxvars.errors import (
     ExecutionError,
     ForeignTransformError,
@@ -118,6 +119,28 @@ def replace(
             return _run_exclusive(lambda: _replace_in(held, keys, change), held, ())
         finally:
             CURRENT[0] = held
+
+
+def exchange(cell: Cell, change: Callable[[Array], Array]) -> bool:
+    """Replace a value by what `change` makes of it, if it is in `STORE`; return whether it was.
+
+    Not of a step that may have failed. As `exclusively`, and faster.
+    """
+    if CURRENT[0] is not None or UNPROVEN or TRANSACTIONS:
+        return False
+
+    def put() -> bool:
+        STORE[cell.key] = to_sharding(cell, change(stored(cell)))
+        return True
+
+    with context.restoring(), _waiting:
+        if CURRENT[0] is not None or UNPROVEN:  # pragma: no cover - another thread's step meanwhile
+            return False
+        CURRENT[0] = BUSY
+        try:
+            return _run_exclusive(put, None, ())
+        finally:
+            CURRENT[0] = None
 
 
 def commit(new: Mapping[int, Array], kept: Set[int]) -> None:

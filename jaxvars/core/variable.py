@@ -249,7 +249,7 @@ class Variable(Scattered):
         >>> Variable([1.0, 2.0]).assign_add(1).numpy()
         array([2., 3.], dtype=float32)
         """
-        change = self._operand(delta, self.shape)
+        change = self._summand(delta)
         LOCAL.frame.modify(self._cell, lambda old: _add(old, change))
         return self if read_value else None
 
@@ -259,7 +259,7 @@ class Variable(Scattered):
         >>> Variable([1.0, 2.0]).assign_sub([0.5, 0.5]).numpy()
         array([0.5, 1.5], dtype=float32)
         """
-        change = self._operand(delta, self.shape)
+        change = self._summand(delta)
         LOCAL.frame.modify(self._cell, lambda old: _subtract(old, change))
         return self if read_value else None
 

@@ -31,6 +31,9 @@ T = TypeVar("T")
 BOXES: dict[type, Callable[[Any], Array]] = {}
 """Classes that are not a Face and stand for an array, and what returns that: `tf.Tensor` is one."""
 
+_PLAIN: set[type] = {int, float}
+"""What operators run compiled, without what `jnp` asks of its operands: Python's and JAX's own."""
+
 _OF_ARRAYS_ALONE = frozenset(
     {"block_until_ready", "clone", "devices", "is_ready", "on_device_size_in_bytes", "platform"}
     | {"tobytes", "tolist"}
@@ -51,22 +54,31 @@ def _operand(value: Any) -> Any:
     Raises:
         DtypeError: when JAX would cut NumPy's integers: `v == np.int64(2**32)` is True of 0 then.
     """
+    if type(value) in _PLAIN:
+        return value
     value = value._look() if isinstance(value, ArrayProxy) else unwrap(value)
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, jax.Array):
+        if not context.is_tracer(value) and isinstance(value.dtype, np.dtype):  # not of keys
+            _PLAIN.add(type(value))
+    elif isinstance(value, np.ndarray | np.generic):
         check_uncut(value, "an operand")
         return value.copy() if isinstance(value, np.ndarray) else value
     return value
 
 
+_COMPILED = frozenset({"add", "sub", "mul", "truediv", "matmul", "lt", "le", "gt", "ge"})
 _SAME = " == compares elements; whether two are one variable is `a is b`."
 
 
 def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the method of an operator."""
+    run = jax.jit(compute, inline=True) if compute.__name__ in _COMPILED else compute
 
     def method(self: ArrayProxy, other: Any) -> Any:
         value, operand = self._look(), _operand(other)
         try:
+            if type(value) in _PLAIN and type(operand) in _PLAIN:
+                return run(value, operand)
             return compute(value, operand)
         except (RuntimeError, TypeError, ValueError) as error:
             if not (is_deleted(value) or is_deleted(operand)):
@@ -82,7 +94,12 @@ def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _reflect(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the method of an operator for an object on its right."""
-    return _operator(lambda value, other: compute(other, value))
+
+    def reflected(value: Any, other: Any) -> Any:
+        return compute(other, value)
+
+    reflected.__name__ = compute.__name__  # which profiles show
+    return _operator(reflected)
 
 
 _equal, _unequal = _operator(operator.eq), _operator(operator.ne)

@@ -116,6 +116,9 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         return value
     if FORKED:
         refuse_if_forked(f"Variable {name!r} is written")
+    number = number_of(value, dtype)
+    if number is not None:
+        return _convert(np.asarray(number), dtype)
     what = f"the value for variable {name!r}"
     array = array_of(value, what)
     loose = is_literal(value) or is_weak(array)
@@ -135,6 +138,27 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         check_fits(array, dtype, what, refuse_zeros=True)
         return _convert(array, dtype)
     return array
+
+
+def number_of(value: object, dtype: Any) -> Any:
+    """Return a Python number as NumPy's scalar of a dtype; None if that has to be looked at."""
+    make, is_float, most = _NUMBERS.get(dtype, _NO_NUMBER)
+    kind = type(value)
+    if not (kind is int or (kind is float and is_float)):
+        return None
+    size = abs(value)  # pyright: ignore[reportArgumentType] - a number
+    is_large_enough = kind is int or size > _TINY or not size
+    return make(value) if size <= most and is_large_enough else None
+
+
+_NUMBERS: dict[Any, tuple[Any, bool, float]] = {
+    np.dtype(kind): (kind, issubclass(kind, np.floating), most)
+    for kind, most in [
+        (np.int32, 2**31 - 1), (np.int64, 2**53), (np.float32, 2.0**53), (np.float64, 2.0**53)
+    ]
+}  # fmt: skip
+_NO_NUMBER = (None, False, -1.0)
+_TINY = 2.0**-120
 
 
 def check_argument(value: int | np.ndarray | np.generic, what: str) -> None:
@@ -332,7 +356,7 @@ def _convert(array: Array, dtype: Any) -> Array:
         if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
             return jax.lax.convert_element_type(array, dtype)
         # JAX copies in the background, while the caller may already change the array: wait.
-        return jax.block_until_ready(jnp.array(array, dtype=dtype))
+        return jax.block_until_ready(jnp.array(array.astype(dtype, copy=False)))
 
 
 def is_weak(array: Array) -> bool:

@@ -10,7 +10,13 @@ import pytest
 from threads import run_in_threads
 
 import jaxvars as jv
-from jaxvars.errors import DtypeError, NotATensorError, ShapeError, StringVariableError
+from jaxvars.errors import (
+    DtypeError,
+    NotATensorError,
+    ShapeError,
+    StringVariableError,
+    UninitializedError,
+)
 
 V = jv.Variable
 
@@ -301,3 +307,43 @@ def test_html():
     assert "&lt;w&gt;" in html
     assert "<w>" not in html
     assert "float32" in html
+
+
+# ---------------------------------------------------------------- Python numbers
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float16", "bfloat16", "float32", "complex64"])
+@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+def test_a_number_counts_as_a_list_of_it(dtype, method):
+    def outcome(shape, given):
+        v = jv.Variable(jnp.ones(shape).astype(dtype), name="v")
+        try:
+            getattr(v, method)(given)
+        except (DtypeError, RuntimeWarning) as error:  # too small for float16
+            return str(error)[:13]
+        return v.dtype, v.numpy().tobytes()
+
+    small = [0, 1, -3, 2**24 + 1, 2**53 + 1, 2**31, -(2**31), 2**40, 0.0, -0.0, 0.1, 1e-38, 1e38]
+    for number in [*small, float("nan"), float("inf"), 1e39, True]:
+        assert outcome((), number) == outcome((1,), [number])
+
+
+def test_numbers_are_added_by_threads_and_in_compiled_functions():
+    v = jv.Variable(0, name="v")
+    step = jv.compile(lambda: v.assign_add(1))
+
+    def add():
+        for _ in range(200):
+            v.assign_add(1)
+            step()
+
+    run_in_threads(*[add] * 4)
+    assert int(v) == 1600
+
+
+def test_a_donated_value_is_not_added_to():
+    v = jv.Variable(jnp.ones(3), name="v")
+    jax.jit(lambda x: x + 1, donate_argnums=0)(v.value)
+    with pytest.raises(UninitializedError, match=r"'v' is used at .*then donated"):
+        v.assign_add(1.0)
+    with pytest.raises(UninitializedError, match=r"'v' is used at .*then donated"):
+        v + 1.0
+    assert v.assign(jnp.ones(3)).assign_add(1.0).numpy().tolist() == [2.0] * 3

@@ -282,3 +282,28 @@ def test_what_arrays_do_not_have_variables_do_not_have():
     assert not hasattr(v, "delete")
     assert not hasattr(v, "aval")
     assert not hasattr(v, "__cuda_array_interface__")
+
+
+# ---------------------------------------------------------------- operators of plain operands
+_NUMBERS = [0, 1, -7, 2**31 - 1, 2**31, 2**70, 0.0, -0.0, 0.1, 1e-45, 1e300, float("nan"), True, 1j]
+_OPERATORS = [op.add, op.sub, op.mul, op.truediv, op.lt, op.ge]
+
+
+def outcome(compute, *operands):
+    try:
+        result = compute(*operands)
+    except (TypeError, OverflowError, ValueError) as error:
+        return type(error), str(error)[:60]  # then the name of an argument
+    return result.dtype, result.weak_type, result.shape, np.asarray(result).tobytes()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", ["int8", "int32", "bfloat16", "float32", "bool"])
+@pytest.mark.parametrize("compute", _OPERATORS, ids=lambda o: o.__name__)
+def test_an_operator_gives_exactly_what_it_gives_for_the_array(dtype, compute):
+    array = jnp.asarray([0, 1, 3]).astype(dtype)
+    v = jv.Variable(array)
+    others = [jnp.asarray([2, 0, 5]).astype(d) for d in ("int32", "bfloat16", "float32")]
+    for other in [*_NUMBERS, *others, jnp.ones((2, 1)), jnp.ones(2), jnp.asarray(2.0)]:
+        assert outcome(compute, v, other) == outcome(compute, array, other)
+        assert outcome(compute, other, v) == outcome(compute, other, array)
