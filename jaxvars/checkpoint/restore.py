@@ -378,11 +378,12 @@ def misfits_of(entries: Mapping[str, Entry], cells: Mapping[str, Cell | Leaf]) -
 def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
     if isinstance(cell, Leaf):
         where, shape, dtype, fits = "tree", cell.shape, cell.dtype, cell.takes(entry.dtype)
+        is_same = entry.shape == shape
     else:
-        where, shape, dtype = "variable", tuple(cell.aval.shape), dtype_name(cell.aval.dtype)
-        fits = entry.dtype == dtype
+        where, shape, dtype = "variable", cell.declared, dtype_name(cell.dtype)
+        fits, is_same = entry.dtype == dtype, cell.takes(entry.shape)
     problems: list[str] = []
-    if entry.shape != shape:
+    if not is_same:
         problems.append(f"shape {entry.shape} in the checkpoint, {shape} in the {where}")
     if not fits:
         problems.append(f"dtype {entry.dtype} in the checkpoint, {dtype} in the {where}")

@@ -176,7 +176,10 @@ class Executable:
             raise ShapeMismatch
         layout = self._layout
         values = [*donated, *readonly, *layout.idle]
-        outputs = self._flat(*[values[i] for i in layout.input_order], *leaves)
+        reads = [values[i] for i in layout.input_order]
+        if any(x.shape != a.shape for x, a in zip(reads, self.staged.program.in_avals, strict=False)):
+            raise SignatureMismatch
+        outputs = self._flat(*reads, *leaves)
         results, written = self.staged.split(outputs)
         new = tuple(written[i] for i in layout.output_order)
         result: Any = tuple(results)

@@ -1,17 +1,21 @@
 """Which programs depend on whether a variable is trainable: a part of what they are known by.
 
+And on its shape, of one that may have several.
+
 Rules this file keeps:
-- a program is found by the flags of the variables that its function asked for, and by no others;
-- a hot path, which looks at no flag, is forgotten when one is set that its function asked for.
+- a program is found by the flags and shapes of the variables that its function asked for, and by no
+  others;
+- a hot path, which looks at no flag, is forgotten when one is set that its function asked for; jit
+  looks at the shapes.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from typing import Any, final
 
-from jaxvars.core.cells import ASKED, FLAG_SET, untrainable
+from jaxvars.core.cells import ASKED, FLAG_SET, Cell, untrainable
 
 
 @final
@@ -25,6 +29,7 @@ class Flags:
     def __init__(self, cool: Callable[[], None]) -> None:
         self._cool = cool
         self._asked: dict[Any, frozenset[int]] = {}  # keys of cells
+        self._open: dict[Any, frozenset[weakref.ref[Cell]]] = {}
         number = id(self)
         FLAG_SET[number] = weakref.WeakMethod(self._set, lambda _: FLAG_SET.pop(number, None))
 
@@ -33,17 +38,26 @@ class Flags:
             self._cool()
 
     def extend(self, key: Any) -> Any:
-        """Return the key of a signature with those variables that are not trainable now."""
-        return (*key, untrainable(self._asked.get(key, frozenset())))
+        """Return the key of a signature with the variables not trainable now, and with shapes."""
+        return self._extend(key, {})
+
+    def _extend(self, key: Any, known: Mapping[Cell, tuple[int, ...]]) -> Any:
+        cells = [cell for ref in self._open.get(key, ()) if (cell := ref()) is not None]
+        shapes = [(c.key, known[c] if c in known else c.aval.shape) for c in cells]
+        return (*key, untrainable(self._asked.get(key, frozenset())), frozenset(shapes))
 
     def hold(self, key: Any) -> bool:
         """Return whether an extended key is that of now."""
-        return self.extend(key[:-1]) == key
+        return self.extend(key[:-2]) == key
 
-    def note(self, key: Any, asked: Set[int] | None) -> Any:
-        """Take note of what a trace asked for; return the extended key."""
+    def note(
+        self, key: Any, asked: Set[int] | None, shapes: Mapping[Cell, tuple[int, ...]]
+    ) -> Any:
+        """Take note of what a trace asked for, and of shapes in it; return the extended key."""
         self._asked[key] = self._asked.get(key, frozenset()) | frozenset(asked or ())
-        return self.extend(key)
+        if shapes:
+            self._open[key] = self._open.get(key, frozenset()).union(map(weakref.ref, shapes))
+        return self._extend(key, shapes)
 
     def ask_again(self, key: Any) -> None:
         """Tell the function that is traced now what the one that it called had asked for."""
@@ -52,6 +66,7 @@ class Flags:
 
     def forget(self, key: Any, programs: dict[Any, Any]) -> None:
         """Forget the programs of an extended key and of other flags: what they asked for goes."""
-        for other in [each for each in list(programs) if each[:-1] == key[:-1]]:
+        for other in [each for each in list(programs) if each[:-2] == key[:-2]]:
             programs.pop(other, None)
-        self._asked.pop(key[:-1], None)
+        self._asked.pop(key[:-2], None)
+        self._open.pop(key[:-2], None)

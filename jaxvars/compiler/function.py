@@ -131,13 +131,10 @@ class Function:
         signature = self._signature
         return Function(
             copy.deepcopy(self.python_function, memo),
-            static_argnames=tuple(signature.static),
-            donate=self._donate,
-            input_signature=signature.specs,
-            guard=self._guard,
-            autograph=self._autograph,
-            in_shardings=self._in_shardings,
-        )
+            static_argnames=tuple(signature.static), donate=self._donate,
+            input_signature=signature.specs, guard=self._guard,
+            autograph=self._autograph, in_shardings=self._in_shardings,
+        )  # fmt: skip
 
     def __reduce__(self) -> str:
         """Pickle a function of a module by its name, as Python's are: nothing is compiled in it."""
@@ -243,6 +240,8 @@ class Function:
             result = entry.run(call.given())
         except NotTopLevel:
             return entry.inline(call.given())
+        except SignatureMismatch:  # another thread changed the shape of a variable meanwhile
+            return self._run(call, args, kwargs)
         except (ValueError, RuntimeError) as error:
             entry.explain(error, call.values)
             raise
@@ -287,7 +286,7 @@ class Function:
         if NEW_CELLS:
             seek([*staged.reads, *staged.writes])
         entry = Executable(
-            self._flags.note(call.key, asked), staged, self._signature.name,
+            self._flags.note(call.key, asked, staged.shapes), staged, self._signature.name,
             donate=self._donate is not False, inputs=self._input_shardings(call, names),
             values=call.values,
         )  # fmt: skip

@@ -17,6 +17,7 @@ from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import stored
+from jaxvars.errors import CompileError
 from jaxvars.tensors.array_like import is_deleted
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -54,7 +55,7 @@ class NotTopLevel(Exception):  # noqa: N818 - a signal between us, not an error
 
 
 class SignatureMismatch(Exception):  # noqa: N818 - a signal between us, not an error
-    """The arguments, or JAX's settings, are not those that a program was made for."""
+    """Arguments, shapes of variables or JAX's settings are not what a program was made for."""
 
 
 @final
@@ -153,6 +154,12 @@ class Layout:
         cells = [*self.donated, *(cell for cell in writes if cell.key not in donated)]
         self.write_back = _shared_write_back(cells, name) if is_shared else WriteBack(cells, name)
         self.is_checked = FAILURE in staged.writes
+        if self.is_checked and staged.reshaped:
+            raise CompileError(
+                f"{name} assigns a value of another shape to variable {staged.reshaped[0]!r}, and "
+                "checks values: if a check fails the old value must stay, but a program has fixed "
+                "shapes. Assign, or check, outside of it."
+            )
         if self.is_checked:
             self.donated = list(self.write_back.cells)
         signals = [cell for cell in staged.reads if cell.deliver is not None]

@@ -161,6 +161,8 @@ class Signature:
             changes.append("another order of the keys of a dict")
         if old[5] != new[5]:
             changes.append("other variables are trainable")
+        if old[6] != new[6]:
+            changes.append("a variable has another shape")
         objects = [n for n, leaf in zip(names, new[1], strict=True) if isinstance(leaf, Itself)]
         gone = " or ".join([*objects, "a variable"])
         return "; ".join(changes) or f"the program was dropped: {gone} of the last call is gone"

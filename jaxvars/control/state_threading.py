@@ -14,6 +14,7 @@ from jaxvars.control.forms import Type, type_of
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.core.staging import Staged
+from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import reread
@@ -56,6 +57,8 @@ class Threads:
         self.written = list(written.values())
         for cell in self.written:
             self._frame.check_writable(cell)
+            if cell.is_open:
+                _check_shapes(cell, staged)
 
     def state(self) -> dict[int, Array]:
         """Return the values of all cells now."""
@@ -82,6 +85,21 @@ class Threads:
     def write(self, values: Sequence[Array]) -> None:
         """Assign the cells."""
         self._frame.write_all(self.written, values)
+
+
+def _check_shapes(cell: Cell, staged: Sequence[Staged]) -> None:
+    """Raise ControlFlowError if programs of one operation leave a cell with several shapes."""
+    shapes = {cell.aval.shape} if len(staged) == 1 else set()
+    for one in staged:
+        new = dict(zip(one.writes, one.split(one.program.out_avals)[1], strict=True))
+        shapes.add(new.get(cell, cell.aval).shape)
+    if len(shapes) > 1:
+        raise ControlFlowError(
+            f"Variable {cell.name!r} would have one of the shapes {', '.join(map(str, shapes))} "
+            f"after the branches, or after each iteration of the loop, at {user_line()}. A program "
+            "has fixed shapes: assign one shape in all branches, or choose outside of the compiled "
+            "function which one is assigned."
+        )
 
 
 def in_block() -> bool:

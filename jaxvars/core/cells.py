@@ -8,7 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, TypeVar, final
 
 from jaxvars.tracing.context import Scoped
 from jaxvars.typing import Array, Aval
@@ -64,11 +64,11 @@ _KEYS = itertools.count(1)
 XLA_STATUS = re.compile("[A-Z_]+: ")
 
 
-@final
 class Cell:
     """A name for one value: what frames and states know of a variable.
 
     Attributes:
+        is_open: whether its values may have several shapes: see `core/initial.py`.
         key: a number that is never used again.
         aval: shape and dtype, for life.
         sharding: the one that it was placed with, or None.
@@ -79,6 +79,7 @@ class Cell:
     """
 
     __slots__ = ("__weakref__", "aval", "deliver", "key", "name", "owner", "sharding")
+    is_open: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -110,6 +111,24 @@ class Cell:
         forget(key, None)
         find(key, None)
         unmark(key)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements, for life."""
+        return self.aval.dtype
+
+    @property
+    def declared(self) -> Sequence[int | None] | None:
+        """The sizes that all values have: None for any; None for any number of them."""
+        return self.aval.shape
+
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Return whether its value may have a shape."""
+        return tuple(shape) == self.aval.shape
+
+    def form(self, frame: Any) -> Aval:
+        """Return the shape and dtype of its value now in a frame."""
+        return self.aval
 
 
 def untrainable(keys: Set[int]) -> frozenset[int]:

@@ -22,10 +22,11 @@ import numpy as np
 
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.traversal import Path, walk
-from jaxvars.errors import foreign_write_error
+from jaxvars.errors import ShapeError, foreign_write_error, user_line
 from jaxvars.tensors.dtypes import is_inexact, is_string
+from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Aval
 
 T = TypeVar("T")
 Change: TypeAlias = tuple[Cell, Callable[[Array], Array]]
@@ -132,6 +133,31 @@ def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
     return value
 
 
+def form_of(value: Array) -> Aval:
+    """Return the shape and dtype of a value, as a strongly typed one."""
+    known = is_string(value.dtype)
+    return TensorSpec(value.shape, value.dtype) if known else context.aval_of(value)
+
+
+def reshaped_error(cell: Cell) -> ShapeError:
+    return ShapeError(
+        f"Another thread gave variable {cell.name!r} a value of another shape while it was used at "
+        f"{user_line()}; nothing has changed. Use it again."
+    )
+
+
+def _keep_shape(cell: Cell, change: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return a change of an open cell's value that raises if another thread changed the shape."""
+
+    def changed(old: Array) -> Array:
+        new = change(old)
+        if new.shape != old.shape:
+            raise reshaped_error(cell)
+        return new
+
+    return changed
+
+
 # ---------------------------------------------------------------- frames
 class Frame(ABC):
     """What answers reads and writes now.
@@ -140,9 +166,11 @@ class Frame(ABC):
         lifts: whether first values of variables are computed eagerly where they can be.
         trace: the trace that this frame's values belong to.
         observers: the tapes that record in this frame.
+        parent: the frame below, of one that does not know all values.
     """
 
     lifts: ClassVar[bool] = True
+    parent: Frame
 
     def __init__(self, trace: Any) -> None:
         self.trace = trace
@@ -214,6 +242,15 @@ class Frame(ABC):
         for tape in self.observers:
             tape._wrote(cells, values)
 
+    def form(self, cell: Cell) -> Aval:
+        """Return the shape and dtype of the value now of a cell of open shape."""
+        value = self.peek(cell)
+        return form_of(self._input(cell) if value is None else value)
+
+    def _input(self, cell: Cell) -> Array:
+        """Return the value that a cell has when the program begins that is being traced."""
+        return self.parent._input(cell)
+
     def keeps_signals(self) -> bool:
         """Return whether a signal may be written here, to go out with the program's results."""
         return False
@@ -231,6 +268,8 @@ class Frame(ABC):
         cells = [cell for cell, _ in changes]
         for cell in cells:
             self.check_writable(cell)
+        if any(cell.is_open for cell in cells):
+            changes = tuple((c, _keep_shape(c, do) if c.is_open else do) for c, do in changes)
         follows = any(tape.through_assigns for tape in self.observers)
         if follows and any(is_inexact(cell.aval) for cell in cells):
             self.write_all(cells, [change(self.read(cell)) for cell, change in changes], ())

@@ -257,6 +257,7 @@ class CaptureFrame(Frame):
 
     def __init__(self, refuse_creation: str | None) -> None:
         super().__init__(context.strip(context.current()))
+        self.parent = LOCAL.frame
         self.refuse_creation = refuse_creation
         self.cells: list[Cell] = []
         self.values: dict[int, Array] = {}
@@ -310,11 +311,11 @@ class CaptureFrame(Frame):
     def put(self, cell: Cell, value: Array) -> None:
         """Make the value an output of the program."""
         self.renew()
-        if is_string(cell.aval.dtype):
+        if is_string(value.dtype):
             raise string_in_program_error(cell.name)
         self.values[cell.key] = value
         self.written[cell.key] = cell
-        if cell.deliver is None and is_inexact(cell.aval):
+        if cell.deliver is None and is_inexact(value):
             self._news.add(cell.key)
 
     def keeps_signals(self) -> bool:
@@ -323,9 +324,10 @@ class CaptureFrame(Frame):
 
     def _input(self, cell: Cell) -> Array:
         if cell.key not in self._inputs:
-            if is_string(cell.aval.dtype):
+            if is_string(cell.dtype):
                 raise string_in_program_error(cell.name)
-            value = capture.read_variable(self.trace, len(self.cells), cell.aval)
+            aval = cell.form(self.parent)
+            value = capture.read_variable(self.trace, len(self.cells), aval)
             self._inputs[cell.key] = value
             self.cells.append(cell)
         return self._inputs[cell.key]
@@ -336,14 +338,14 @@ class CaptureFrame(Frame):
             outside(lambda: LOCAL.eager.create(cell, value))
         elif self.refuse_creation:
             raise CreationError(f"{self.refuse_creation} Variable {cell.name!r}: {user_line()}.")
-        elif any(map(is_open, cell.aval.shape)):
+        elif any(map(is_open, value.shape)):
             raise CreationError(
                 f"Variable {cell.name!r} is created at {user_line()} with a size that is open "
                 "while the function is traced. A variable has fixed sizes."
             )
         else:
             made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
-            if not context.is_tracer(value) and not is_string(cell.aval.dtype):
+            if not context.is_tracer(value) and not is_string(value.dtype):
                 made.first, value = value, self._rename(value)
             self.created.append((made, value))
             self.values[cell.key] = self._inputs[cell.key] = value

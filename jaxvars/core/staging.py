@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.cells import Cell
+from jaxvars.core.frame import reshaped_error
 from jaxvars.core.frames import LOCAL, CaptureFrame, Created, within
 from jaxvars.symbolic.sizes import is_compared
 from jaxvars.tensors.tensor import check_uncut
@@ -164,6 +165,18 @@ class Staged:
         """What the last of the results are for, which are not the function's but of `after`."""
         return [call.what for call in self.after for x in call.values if x is TRACED]
 
+    @functools.cached_property
+    def shapes(self) -> dict[Cell, tuple[int, ...]]:
+        """The shapes of the values that it reads, of cells whose values may have several."""
+        pairs = zip(self.reads, self.program.in_avals, strict=False)
+        return {cell: aval.shape for cell, aval in pairs if cell.is_open}
+
+    @property
+    def reshaped(self) -> list[str]:
+        """The names of variables that have another shape afterwards, of those that it reads."""
+        pairs = zip(self.writes, self.split(self.program.out_avals)[1], strict=True)
+        return [c.name for c, aval in pairs if self.shapes.get(c, aval.shape) != aval.shape]
+
     @property
     def fits_jit(self) -> bool:
         """Return whether jit can return the function's result, and nothing follows."""
@@ -180,13 +193,17 @@ class Staged:
         for cell in self.writes:
             frame.check_writable(cell)
         read = frame.read_all(self.reads)
+        for cell, value in zip(self.reads, read, strict=True):
+            if cell.is_open and value.shape != self.shapes[cell]:
+                raise reshaped_error(cell)
         results, new = self.split(run(read, values))
         frame.write_all(self.writes, new, [*read, *values])  # JAX passes on what it was given
         return self.finish(results)
 
     def to_run(self) -> Staged:
         """Return the same without what only matters when it is differentiated."""
-        program, kept = jaxprs.without(self.program, reread_p, len(self.reads))
+        wanted = [cell.is_open for cell in self.reads]  # their shapes are what it is known by
+        program, kept = jaxprs.without(self.program, reread_p, wanted)
         return replace(self, program=program, reads=list(itertools.compress(self.reads, kept)))
 
 
@@ -236,6 +253,9 @@ def _run_captured(
         found["after"], traced = after.take_apart()
         arrays += traced
     writes = list(frame.written.values())
+    if any(cell.deliver for cell in writes):  # if a check fails, each keeps the value it had
+        for cell in filter(lambda cell: cell.is_open, writes):
+            frame._input(cell)
     created = [made for made, _ in frame.created]
     found.update(cells=frame.cells, writes=writes, created=created, rebuild=rebuild)
     firsts = [value for made, value in frame.created if made.first is None]

@@ -341,8 +341,9 @@ def _misfit(cell: Cell | None, path: str, value: Array, *, cast: bool) -> str | 
     if cell is None or cell.owner() is None:
         return f"{path}: the variable is gone. State.of(...) takes the values of those there are"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    want, castable = cell.aval, are_floats(cell.aval, value) and shape == cell.aval.shape
-    if (shape, dtype) == (want.shape, want.dtype) or (cast and castable):
+    want, fits = cell.aval, shape is not None and cell.takes(shape)
+    castable = are_floats(want, value) and fits
+    if (fits and dtype == want.dtype) or (cast and castable):
         return None
     have = f"{dtype}{list(shape)}" if shape is not None else type(value).__name__
     cure = ". state.commit(cast=True) converts it" if castable else ""

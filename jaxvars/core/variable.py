@@ -25,20 +25,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.cells import NAMES, Cell, is_trainable, set_trainable
+from jaxvars.core.cells import NAMES, is_trainable, set_trainable
 from jaxvars.core.failures import failure_of
 from jaxvars.core.frame import FRESH, TRACING
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, is_traced, outside
 from jaxvars.core.indices import check_index, plain_index
-from jaxvars.core.initial import check_arguments, initial
+from jaxvars.core.initial import Open, check_arguments, initial, make_cell
 from jaxvars.core.scatter import Scattered
 from jaxvars.devices.device import dump_sharding, load_sharding
-from jaxvars.devices.mesh import describe_place, sharding_for
+from jaxvars.devices.mesh import describe_place
 from jaxvars.display import repr as _display
 from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, is_deleted, processes_of, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, is_string, nbytes
-from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
@@ -99,7 +98,7 @@ class Variable(Scattered):
         trainable: bool = True,
         name: str | None = None,
         dtype: DTypeLike | None = None,
-        shape: int | tuple[int, ...] | None = None,
+        shape: int | tuple[int, ...] | Open | None = None,
         sharding: Any = None,
     ) -> None:
         check_arguments(name, initial_value, more)
@@ -108,11 +107,7 @@ class Variable(Scattered):
         make = functools.partial(initial, initial_value, dtype, shape, name)
         with context.restoring(), context.evaluating():
             value = outside(make) if is_interrupting_trace() else make()
-        if is_string(value.dtype):
-            self._cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
-        else:
-            sharding = sharding_for(sharding, value, name)
-            self._cell = Cell(self, context.aval_of(value), name, sharding)
+        self._cell = make_cell(self, value, name, sharding, shape)
         set_trainable(self._cell, bool(trainable))
         LOCAL.frame.create(self._cell, value)
 
@@ -138,7 +133,7 @@ class Variable(Scattered):
     @property
     def dtype(self) -> Any:
         """The type of the elements, for life."""
-        return self._cell.aval.dtype
+        return self._cell.dtype
 
     @dtype.setter
     def dtype(self, new: NoReturn) -> NoReturn:
@@ -228,7 +223,9 @@ class Variable(Scattered):
         array([3., 4.], dtype=float32)
         """
         cell, given = self._cell, unwrap(value)
-        make = functools.partial(fit, given, cell.aval.shape, cell.aval.dtype, name=cell.name)
+        is_new = cell.is_open and cell.takes(np.shape(given))
+        shape = np.shape(given) if is_new else cell.aval.shape
+        make = functools.partial(fit, given, shape, cell.dtype, name=cell.name)
         new = outside(make) if is_interrupting_trace() else make()
         LOCAL.frame.write_all([cell], [new], FRESH if is_host(given) else None)
         return self if read_value else None

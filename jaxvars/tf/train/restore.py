@@ -91,10 +91,10 @@ class Wait(Proxy):
         cells = restoring.find_cells(self._roots())
         for name in restoring.misfits_of(stored.entries, cells):
             entry, cell = stored.entries[name], cells[name]
-            if entry.shape != tuple(cell.aval.shape):
+            if not cell.takes(entry.shape):
                 raise ValueError(
                     f"Received incompatible tensor with shape {entry.shape} when attempting to "
-                    f"restore variable with shape {tuple(cell.aval.shape)} and name {cell.name}:0."
+                    f"restore variable with shape {cell.declared} and name {cell.name}:0."
                 )
             key = self._saved.key_of(name)
             raise refused(

@@ -26,14 +26,6 @@ from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
-_FIXED = (
-    " Its stated shape has unknown dimensions, but a variable keeps the shape of its first value, "
-    "for which programs are compiled: make another tf.Variable, or one of the largest size, and "
-    "assign the part that is used:\n"
-    "    v = tf.Variable(tf.zeros([largest, 2]))\n"
-    "    v[:n].assign(value)    # and keep n"
-)
-
 
 def _make_refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
     def refuse(self: Updates, other: Any) -> Any:
@@ -135,17 +127,16 @@ class Updates(TensorLike):
         """Make `value` the value.
 
         Raises:
-            ValueError: when it has another shape, or is a tensor of another type.
+            ValueError: when its shape is not the variable's, or is not compatible with it where
+                that has unknown sizes; or when it is a tensor of another type.
             TypeError: when it cannot be converted to the type.
         """
         array = to_array(value, self.dtype)
-        shape = self.aliased._cell.aval.shape
-        if array.shape != shape:
-            fixed = "" if TensorShape(self.shape).is_fully_defined() else _FIXED
+        if not TensorShape(self.shape).is_compatible_with(array.shape):
             raise ValueError(
                 f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable "
-                f"shape {TensorShape(shape)}, and the assigned value shape "
-                f"{TensorShape(array.shape)} are incompatible.{fixed}"
+                f"shape {TensorShape(self.shape)}, and the assigned value shape "
+                f"{TensorShape(array.shape)} are incompatible."
             )
         self.aliased.assign(to_core_strings(array))
         return self._unread() if read_value else None

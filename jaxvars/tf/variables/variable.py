@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
+from jaxvars.core.initial import Open
 from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.devices.device import device_name
@@ -63,7 +64,8 @@ class Variable(Updates, Proxy):
         constraint: a function that an optimizer applies to the value after each update.
         synchronization: accepted, and of no effect.
         aggregation: accepted, and of no effect.
-        shape: what its `shape` says; must be compatible with that of the value, which is kept.
+        shape: what its `shape` says; must be compatible with that of the value. If it has unknown
+            sizes, a value of any shape that is compatible with it can be assigned.
         experimental_enable_variable_lifting: accepted, and of no effect.
 
     Raises:
@@ -74,8 +76,8 @@ class Variable(Updates, Proxy):
     >>> tf.Variable([1.0, 2.0])
     <tf.Variable 'Variable:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>
 
-    Differs from TensorFlow: a `shape` with unknown dimensions does not let the variable change its
-    shape.
+    Differs from TensorFlow: a `tf.function` is traced for each shape that a variable with unknown
+    sizes has, and its branches cannot assign different shapes.
     """
 
     __slots__ = (
@@ -112,16 +114,16 @@ class Variable(Updates, Proxy):
         first = _first_value(initial_value, wanted)
         if trainable is None:
             trainable = synchronization is not VariableSynchronization.ON_READ
-        self._variable = CoreVariable(first, trainable=trainable, name=name)
+        stated = None if shape is None else TensorShape(shape)
+        sizes = None if stated is None or stated.is_fully_defined() else _open_sizes(stated)
+        self._variable = CoreVariable(first, trainable=trainable, name=name, shape=sizes)
         self._is_unread = False
         self._options = VariableOptions(
             constraint, synchronization or VariableSynchronization.AUTO,
             aggregation or VariableAggregation.NONE,
         )  # fmt: skip
-        self._static_shape = None if shape is None else TensorShape(shape)
-        if self._static_shape is not None and not self._static_shape.is_compatible_with(
-            self._variable.shape
-        ):
+        self._static_shape = stated
+        if stated is not None and not stated.is_compatible_with(self._variable.shape):
             raise ValueError(
                 "In this `tf.Variable` creation, the initial value's shape "
                 f"({TensorShape(self._variable.shape)}) is not compatible with the explicitly "
@@ -161,12 +163,12 @@ class Variable(Updates, Proxy):
     def shape(self) -> TensorShape:
         """The sizes of the dimensions, as they were stated."""
         stated = self._static_shape
-        return TensorShape(self._variable._cell.aval.shape) if stated is None else stated
+        return TensorShape(self._variable._cell.declared) if stated is None else stated
 
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
-        dtype = self._variable._cell.aval.dtype
+        dtype = self._variable._cell.dtype
         return string if is_string(dtype) else as_dtype(dtype)
 
     @property
@@ -253,7 +255,7 @@ class Variable(Updates, Proxy):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         made = face_of(self._variable.__deepcopy__({}))
-        made._static_shape, made._options = self._static_shape, self._options
+        made._options = self._options
         for name, value in vars(self).items():
             setattr(made, name, copy.deepcopy(value, memo))
         memo[id(self)] = made
@@ -297,6 +299,11 @@ def face_of(variable: CoreVariable) -> Variable:
         made._options, made._is_unread = VariableOptions(), False
         _FACES[variable._cell.key] = made
     return made
+
+
+def _open_sizes(shape: TensorShape) -> Open:
+    """Return a shape with unknown sizes as jaxvars has it."""
+    return Open(None if shape.rank is None else tuple(shape.as_list()))
 
 
 def _read(variable: Variable) -> Array:
