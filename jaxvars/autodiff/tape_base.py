@@ -204,7 +204,15 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
     def _values_of(self, source: Any) -> list[Array]:
         """Return the known values that a source stands for."""
         if isinstance(source, Variable):
-            return [x for x in self._reads.get(source._cell.key, []) if self._record.knows(x)]
+            reads = [x for x in self._reads.get(source._cell.key, []) if self._record.knows(x)]
+            if len(shapes := {x.shape for x in reads}) > 1:
+                raise TapeError(
+                    f"Variable {source.name!r} was read with several shapes under the tape "
+                    f"({', '.join(map(str, shapes))}), so its gradient at {user_line()} has no "
+                    "shape. Open a tape for each shape, or take the gradient by the values that "
+                    "were read."
+                )
+            return reads
         value = source.value if isinstance(source, ArrayProxy) else source
         if not hasattr(value, "dtype"):
             raise _source_error(value)

@@ -102,7 +102,7 @@ class Executable:
         self._makes_keys = bool(_KEYS & primitives)
         # A check of numbers fails after the program has run, when donated values are gone.
         checked = context.numbers_are_checked()
-        self._donates = donate and not self.has_callbacks and not checked
+        self._donates = donate and not (self.has_callbacks or checked or self.staged.reshaped)
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._inputs = inputs
         self._lowered = list(map(lowered_like, self._specs, values))

@@ -162,7 +162,7 @@ class Signature:
         if old[5] != new[5]:
             changes.append("other variables are trainable")
         if old[6] != new[6]:
-            changes.append("a variable has another shape")
+            changes.append("another shape of a variable")
         objects = [n for n, leaf in zip(names, new[1], strict=True) if isinstance(leaf, Itself)]
         gone = " or ".join([*objects, "a variable"])
         return "; ".join(changes) or f"the program was dropped: {gone} of the last call is gone"

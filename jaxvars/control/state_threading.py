@@ -89,13 +89,13 @@ class Threads:
 
 def _check_shapes(cell: Cell, staged: Sequence[Staged]) -> None:
     """Raise ControlFlowError if programs of one operation leave a cell with several shapes."""
-    shapes = {cell.aval.shape} if len(staged) == 1 else set()
+    shapes = {str(cell.aval.shape)} if len(staged) == 1 else set()  # sizes may be open
     for one in staged:
         new = dict(zip(one.writes, one.split(one.program.out_avals)[1], strict=True))
-        shapes.add(new.get(cell, cell.aval).shape)
+        shapes.add(str((new[cell] if cell in new else cell.aval).shape))
     if len(shapes) > 1:
         raise ControlFlowError(
-            f"Variable {cell.name!r} would have one of the shapes {', '.join(map(str, shapes))} "
+            f"Variable {cell.name!r} would have one of the shapes {', '.join(sorted(shapes))} "
             f"after the branches, or after each iteration of the loop, at {user_line()}. A program "
             "has fixed shapes: assign one shape in all branches, or choose outside of the compiled "
             "function which one is assigned."

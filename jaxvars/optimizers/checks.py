@@ -6,14 +6,17 @@ Each error names the variable, and says what would be right.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypedDict, TypeGuard
 
+import jax
+
+from jaxvars.core.cells import Cell
 from jaxvars.core.module import named_variables
 from jaxvars.core.traversal import Holder, first_of, resolve_proxy
 from jaxvars.core.variable import DEFAULT_NAME, Variable
 from jaxvars.display.text import did_you_mean
-from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
+from jaxvars.errors import DtypeError, GradientWarning, ShapeError, user_line, warn_user
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
@@ -216,3 +219,26 @@ def _to_array(gradient: Any, variable: Variable) -> Array:
             f"{variable.shape}. Are gradients and variables in the same order?"
         )
     return value
+
+
+def same_shapes(cells: Sequence[Cell], update: Callable[[], Any]) -> Any:
+    """Return what an update gives; raise ShapeError if slots are of another shape than a value.
+
+    Only a variable whose values may have several shapes can have come to that.
+    """
+    opened = [cell for cell in cells if cell.is_open]
+    if not opened:
+        return update()
+    before = [cell.aval.shape for cell in cells]
+    try:
+        new = update()
+        if [x.shape for x in jax.tree.leaves(new)] == before:
+            return new
+        why = None
+    except (TypeError, ValueError) as error:
+        why = error
+    raise ShapeError(
+        f"The optimizer was made for other shapes than variable {opened[0].name!r} has at "
+        f"{user_line()}, {opened[0].aval.shape}, or its gradient has another one. Make a new "
+        "optimizer when the shape of a variable has changed."
+    ) from why

@@ -30,6 +30,7 @@ from jaxvars.optimizers.checks import (
     checked_variables,
     is_list,
     refuse_options,
+    same_shapes,
     trainable_in,
 )
 from jaxvars.optimizers.keeper import Keeper
@@ -186,7 +187,7 @@ class Optimizer(Keeper, ABC):
         given = (grads, self._read_rate(names), accept, extra)
         with frame.alone():
             carry = form.unflatten(frame.read_all(leaves))
-            new = jax.tree.leaves(run_step(recipe, carry, *given))
+            new = jax.tree.leaves(same_shapes(leaves, lambda: run_step(recipe, carry, *given)))
             leaves, new = [*leaves, *(c for c, _ in also)], [*new, *(x for _, x in also)]
             frame.write_all(leaves, new, jax.tree.leaves((carry, given)))
         return self.iterations

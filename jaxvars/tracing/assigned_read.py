@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
+from jaxvars.errors import TapeError, user_line
 from jaxvars.tracing import capture
 from jaxvars.typing import Array
 
@@ -45,6 +46,18 @@ def is_for_tape() -> bool:
 
 
 def _jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
+    value, source = primals
+    if _is_for_tape.value and value.shape != source.shape:
+        if isinstance(tangents[1], ad.Zero):
+            return reread_p.bind(*primals), jnp.zeros_like(value)
+        raise TapeError(
+            f"A function that is differentiated at {user_line()} assigns a variable of shape "
+            f"{source.shape} a value of shape {value.shape} and reads it: the gradient by the "
+            "variable has no shape. Assign it before, outside of the tape, or compute with the "
+            "value that was assigned:\n"
+            "    v.assign(x)\n"
+            "    y = f(x)    # not: f(v)"
+        )
     return reread_p.bind(*primals), tangents[1] if _is_for_tape.value else tangents[0]
 
 
