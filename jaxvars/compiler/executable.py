@@ -177,7 +177,9 @@ class Executable:
         layout = self._layout
         values = [*donated, *readonly, *layout.idle]
         reads = [values[i] for i in layout.input_order]
-        if any(x.shape != a.shape for x, a in zip(reads, self.staged.program.in_avals, strict=False)):
+        if any(
+            x.shape != a.shape for x, a in zip(reads, self.staged.program.in_avals, strict=False)
+        ):
             raise SignatureMismatch
         outputs = self._flat(*reads, *leaves)
         results, written = self.staged.split(outputs)

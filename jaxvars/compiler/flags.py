@@ -43,16 +43,14 @@ class Flags:
 
     def _extend(self, key: Any, known: Mapping[Cell, tuple[int, ...]]) -> Any:
         cells = [cell for ref in self._open.get(key, ()) if (cell := ref()) is not None]
-        shapes = [(c.key, known[c] if c in known else c.aval.shape) for c in cells]
+        shapes = [(c.key, known.get(c, c.aval.shape)) for c in cells]
         return (*key, untrainable(self._asked.get(key, frozenset())), frozenset(shapes))
 
     def hold(self, key: Any) -> bool:
         """Return whether an extended key is that of now."""
         return self.extend(key[:-2]) == key
 
-    def note(
-        self, key: Any, asked: Set[int] | None, shapes: Mapping[Cell, tuple[int, ...]]
-    ) -> Any:
+    def note(self, key: Any, asked: Set[int] | None, shapes: Mapping[Cell, tuple[int, ...]]) -> Any:
         """Take note of what a trace asked for, and of shapes in it; return the extended key."""
         self._asked[key] = self._asked.get(key, frozenset()) | frozenset(asked or ())
         if shapes:

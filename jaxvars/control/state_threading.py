@@ -92,7 +92,7 @@ def _check_shapes(cell: Cell, staged: Sequence[Staged]) -> None:
     shapes = {str(cell.aval.shape)} if len(staged) == 1 else set()  # sizes may be open
     for one in staged:
         new = dict(zip(one.writes, one.split(one.program.out_avals)[1], strict=True))
-        shapes.add(str((new[cell] if cell in new else cell.aval).shape))
+        shapes.add(str(new.get(cell, cell.aval).shape))
     if len(shapes) > 1:
         raise ControlFlowError(
             f"Variable {cell.name!r} would have one of the shapes {', '.join(sorted(shapes))} "

@@ -50,12 +50,20 @@ class OpenCell(Cell):
 
     __slots__ = ("first", "shapes")
     is_open = True
-    dtype = property(lambda self: self.first.dtype, doc="The type of the elements, for life.")
-    declared = property(lambda self: self.shapes.sizes, doc="The sizes that all values have.")
 
     def __init__(self, shapes: Open, *args: Any) -> None:
         self.shapes = shapes
         super().__init__(*args)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements, for life."""
+        return self.first.dtype
+
+    @property
+    def declared(self) -> Sequence[int | None] | None:
+        """The sizes that all values have."""
+        return self.shapes.sizes
 
     @property
     def aval(self) -> Aval:

@@ -63,20 +63,16 @@ def _slice(jaxpr: Any, used: list[bool], eqns: Any, outputs: Any, **changes: Any
     )
 
 
-def without(closed: Any, primitive: Any, wanted: Sequence[bool]) -> tuple[Any, list[bool]]:
+def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
     """Take an operation that passes its first input on out of a program.
 
-    Args:
-        closed: the closed jaxpr.
-        primitive: the operation.
-        wanted: for each of the first inputs, whether it stays even if it is not needed.
-
     Returns:
-        The closed jaxpr, and which of its first inputs it still has.
+        The closed jaxpr, and which of its first `count` inputs it still has: the others are
+        not needed any more.
     """
     jaxpr = open_jaxpr(closed)
     if not any(eqn.primitive is primitive for eqn in jaxpr.eqns):
-        return closed, [True] * len(wanted)
+        return closed, [True] * count
     same: dict[Any, Any] = {}
     eqns: list[Any] = []
     for old in jaxpr.eqns:
@@ -87,9 +83,8 @@ def without(closed: Any, primitive: Any, wanted: Sequence[bool]) -> tuple[Any, l
             eqns.append(eqn)
     outputs = [_same(var, same) for var in jaxpr.outvars]
     eqns, needed = needed_equations(eqns, outputs)
-    first = [want or var in needed for var, want in zip(jaxpr.invars, wanted, strict=False)]
-    kept = first + [True] * len(jaxpr.invars[len(wanted) :])
-    return close_jaxpr(closed, _slice(jaxpr, kept, eqns, outputs)), first
+    kept = [var in needed for var in jaxpr.invars[:count]] + [True] * len(jaxpr.invars[count:])
+    return close_jaxpr(closed, _slice(jaxpr, kept, eqns, outputs)), kept[:count]
 
 
 def close_jaxpr(like: Any, jaxpr: Any) -> Any:

@@ -247,13 +247,3 @@ def test_indices_below_0_are_refused():
         with pytest.raises(tf.errors.InvalidArgumentError, match="index -1 is below 0"):
             change()
     assert v.numpy().tolist() == [1.0, 2.0]
-
-
-def test_an_unknown_shape_does_not_let_a_variable_change_its_shape():
-    v = tf.Variable([1.0, 2.0], shape=tf.TensorShape(None))
-    v.assign([3.0, 4.0])
-    with pytest.raises(
-        ValueError, match=r"keeps the shape of its first value.*another tf\.Variable"
-    ):
-        v.assign([[1.0, 2.0, 3.0]])
-    assert v.numpy().tolist() == [3.0, 4.0]
