@@ -71,6 +71,7 @@ class Cell:
         is_open: whether its values may have several shapes: see `core/initial.py`.
         key: a number that is never used again.
         aval: shape and dtype, for life.
+        dtype: the type of the elements.
         sharding: the one that it was placed with, or None.
         name: what people call it.
         owner: a weak reference to the Variable whose cell this is.
@@ -78,7 +79,7 @@ class Cell:
             a program. Else None.
     """
 
-    __slots__ = ("__weakref__", "aval", "deliver", "key", "name", "owner", "sharding")
+    __slots__ = ("__weakref__", "aval", "deliver", "dtype", "key", "name", "owner", "sharding")
     is_open: ClassVar[bool] = False
 
     def __init__(
@@ -91,6 +92,7 @@ class Cell:
     ) -> None:
         self.key = next(_KEYS)
         self.aval = aval
+        self.dtype = aval.dtype
         self.sharding = sharding
         self.name = name
         self.owner = weakref.ref(owner)
@@ -111,11 +113,6 @@ class Cell:
         forget(key, None)
         find(key, None)
         unmark(key)
-
-    @property
-    def dtype(self) -> Any:
-        """The type of the elements, for life."""
-        return self.aval.dtype
 
     @property
     def declared(self) -> Sequence[int | None] | None:

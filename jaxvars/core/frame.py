@@ -261,15 +261,13 @@ class Frame(ABC):
 
     def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
         """Replace the cell's value by `change(value)`, as one step."""
-        self.modify_all((cell, change))
+        self.modify_all((cell, _keep_shape(cell, change) if cell.is_open else change))
 
     def modify_all(self, *changes: Change) -> None:
         """Replace the values of cells, all of them as one step."""
         cells = [cell for cell, _ in changes]
         for cell in cells:
             self.check_writable(cell)
-        if any(cell.is_open for cell in cells):
-            changes = tuple((c, _keep_shape(c, do) if c.is_open else do) for c, do in changes)
         follows = any(tape.through_assigns for tape in self.observers)
         if follows and any(is_inexact(cell.aval) for cell in cells):
             self.write_all(cells, [change(self.read(cell)) for cell, change in changes], ())

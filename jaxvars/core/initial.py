@@ -56,11 +56,6 @@ class OpenCell(Cell):
         super().__init__(*args)
 
     @property
-    def dtype(self) -> Any:
-        """The type of the elements, for life."""
-        return self.first.dtype
-
-    @property
     def declared(self) -> Sequence[int | None] | None:
         """The sizes that all values have."""
         return self.shapes.sizes

@@ -1,4 +1,4 @@
-"""Variables of `jaxvars.tf` with unknown sizes: each shape of the value has a program of its own."""
+"""Variables of `jaxvars.tf` with unknown sizes: each shape of a value has its program."""
 
 from __future__ import annotations
 
