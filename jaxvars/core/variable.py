@@ -8,7 +8,8 @@ The verbs: **read** (`value`, operators, indexing, any jnp function), **assign**
 `w[1:3].assign(...)` a part), **scatter** (rows by index).
 
 Rules this file keeps:
-- shape and dtype are for life; a value that does not fit raises and changes nothing;
+- shape and dtype are for life, but of an `Open` shape; a value that does not fit raises and changes
+  nothing;
 - every read and write goes through the current frame (`core/state.py`), so that the same code
   runs eagerly, compiled and as a pure function;
 - flattening as a pytree reads, unflattening gives the plain array: JAX never sees a Variable.
