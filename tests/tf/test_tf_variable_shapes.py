@@ -103,11 +103,16 @@ def test_each_shape_has_its_program_on_hot_paths_too():
 
 
 def test_a_function_that_asks_for_the_shape_alone_follows_it():
-    v, n = of_any_shape([1.0, 2.0]), tf.Variable(0)
-    count = tf.function(lambda: n.assign(tf.size(v)))
+    v, n = of_any_shape([1.0, 2.0]), tf.Variable(0.0)
+
+    @tf.function
+    def count() -> Any:
+        n.assign(tf.cast(tf.size(v), tf.float32))
+        return n * 2.0
+
     for size in (2, 2, 2, 3, 3, 2, 5, 5, 5):
         v.assign(ones(size))
-        count()
+        assert count().numpy() == 2 * size
         assert n.numpy() == size
 
 
