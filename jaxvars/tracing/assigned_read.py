@@ -47,7 +47,7 @@ def is_for_tape() -> bool:
 
 def _jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
     value, source = primals
-    if _is_for_tape.value and value.shape != source.shape:
+    if _is_for_tape.value and jnp.shape(value) != jnp.shape(source):
         if isinstance(tangents[1], ad.Zero):
             return reread_p.bind(*primals), jnp.zeros_like(value)
         raise TapeError(
