@@ -453,3 +453,22 @@ def test_a_generator_is_closed_with_its_iterator():
     del iterator
     gc.collect()
     assert closed
+
+
+def test_datasets_made_of_others_have_tensorflows_kind_size_and_spec(tmp_path):
+    made, path = tf.data.Dataset, str(tmp_path)
+    (tmp_path / "x.csv").write_text("1,2\n")
+    number = tf.TensorSpec((), tf.int64)
+    pair = (tf.TensorSpec((), tf.int32),) * 2
+    csv = tf.data.experimental.CsvDataset(f"{path}/x.csv", [tf.int32, tf.int32])
+    assert (csv._kind, csv._count, csv.element_spec) == ("CsvDatasetV2", -2, pair)
+    assert made.range(3).flat_map(made.range)._kind == "_FlatMapDataset"
+    some = [made.range(3).repeat(), made.range(2)]
+    assert int(made.sample_from_datasets(some).cardinality()) == -1
+    made.range(5).save(f"{path}/a", shard_func=lambda x: x % 2)
+    assert len(made.load(f"{path}/a")) == 5
+    made.range(0).save(f"{path}/b")
+    empty = made.load(f"{path}/b")
+    assert (len(empty), empty.element_spec, list(empty)) == (0, number, [])
+    padded = made.range(3).map(lambda x: {"a": x}).filter(lambda _: True)
+    assert len(padded.pad_to_cardinality(5, "valid")) == 5

@@ -245,6 +245,7 @@ REMAINDERS = {
     "padded": PAIRS.padded_batch(4),
     "zipped": Dataset.zip((PAIRS.map(lambda x, _: x).batch(3), Dataset.range(10).batch(3))),
     "concatenated": PAIRS.batch(3).concatenate(PAIRS.batch(3)),
+    "enumerated": PAIRS.batch(3).enumerate().map(lambda i, e: e),
     "empty": PAIRS.take(0).batch(3),
 }
 

@@ -39,59 +39,51 @@ from jaxvars.tracing import context
 
 Elements: TypeAlias = Iterator[Element]
 Change: TypeAlias = Callable[[Elements, Memory], Iterable[Element]]
+Forms: TypeAlias = Callable[[], list[Any]]
 
 
 class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of their files
     """A dataset without its steps; `kind` is TensorFlow's name of the class."""
 
     def __init__(
-        self, kind: str, step: Step, count: int, spec: Callable[[], Any], options: Any = None
-    ) -> None:
+        self, kind: str, step: Step, count: int, spec: Callable[[], Any], options: Any = None,
+        forms: Forms | None = None, sources: tuple[Source, ...] = (),
+    ) -> None:  # fmt: skip
         self._kind, self._run, self._count = kind, step, count
-        self._find_spec = functools.cache(spec)
-        self._forms: Callable[[], list[Any]] = lambda: [self._spec()]  # all specs, with all sizes
-        self._sources: tuple[Source, ...] = ()  # tensors of a program
+        self._spec = functools.cache(spec)
+        self._forms = forms or (lambda: [self._spec()])  # all specs, with all sizes
+        self._sources = sources  # tensors of a program
         self._options = options or Options()
         self._kept: Any = None  # the elements and their spec, of a window
 
     def _step(
-        self,
-        kind: str,
-        change: Change,
-        count: int | None = None,
-        spec: Callable[[], Any] | None = None,
-    ) -> Self:
+        self, kind: str, change: Change, count: int | None = None,
+        spec: Callable[[], Any] | None = None, forms: Forms | None = None,
+    ) -> Self:  # fmt: skip
         """Return this dataset with a step after it; with as many elements, of the same spec."""
 
         def run(memory: Memory) -> Any:
             return iter(change(memory.iterate("source", self._cursor), memory))
 
-        return self._like(kind, run, count, spec)
+        return self._like(kind, run, count, spec, forms)
 
     def _like(
-        self, kind: str, step: Step, count: int | None = None, spec: Callable[[], Any] | None = None
-    ) -> Self:
+        self, kind: str, step: Step, count: int | None = None,
+        spec: Callable[[], Any] | None = None, forms: Forms | None = None,
+        sources: tuple[Source, ...] | None = None,
+    ) -> Self:  # fmt: skip
         """Return a dataset that is like this one but for its elements."""
         number = self._count if count is None else count
-        made = type(self)(kind, step, number, spec or self._spec, self._options)
-        made._forms, made._sources = made._forms if spec else self._forms, self._sources
-        return made
+        return type(self)(
+            kind, step, number, spec or self._spec, self._options,
+            forms if spec else self._forms, self._sources if sources is None else sources,
+        )  # fmt: skip
 
     def _cursor(self) -> Cursor:
         return Cursor(self._run)
 
     def _elements(self) -> Iterator[Element]:
         return iter(self._cursor())
-
-    def _spec(self) -> Any:
-        return self._find_spec()
-
-    def _with_spec(
-        self, spec: Callable[[], Any], forms: Callable[[], list[Any]] | None = None
-    ) -> Self:
-        self._find_spec = functools.cache(spec)
-        self._forms = forms or (lambda: [self._spec()])
-        return self
 
     # ------------------------------------------------------------ what it is
     @property
@@ -158,7 +150,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         Raises:
             TypeError: when elements are datasets.
         """
-        for leaf in leaves(self._find_spec()) if "Window" in self._kind else ():
+        for leaf in leaves(self._spec()) if "Window" in self._kind else ():
             if isinstance(leaf, DatasetSpec):
                 raise TypeError(
                     "`tf.data.Dataset.as_numpy_iterator()` is not supported for datasets that "

@@ -55,15 +55,14 @@ class Several(DatasetBase, ABC):
             rows = [row * count if len(row) == 1 else row for row in rows]
             return [pack_leaves(given, list(row)) for row in zip(*rows, strict=False)]
 
-        made = cls(
+        return cls(
             "_ZipDataset",
             step,
             counts.fewest(part._count for part in leaves(given)),
             lambda: map_leaves(lambda part: part.element_spec, given),
+            forms=forms,
+            sources=tuple(source for part in leaves(given) for source in part._sources),
         )
-        made._forms = forms
-        made._sources = tuple(source for part in leaves(given) for source in part._sources)
-        return made
 
     def concatenate(self, dataset: Any, name: str | None = None) -> Self:
         """Put the elements of another dataset after these.
@@ -80,15 +79,14 @@ class Several(DatasetBase, ABC):
                 memory.values["second"] = True
             yield from memory.iterate("second", dataset._cursor)
 
-        made = self._like(
+        return self._like(
             "_ConcatenateDataset",
             step,
             counts.total(self._count, dataset._count),
             lambda: map_leaves(merge_specs, self._spec(), dataset._spec()),
+            lambda: [*self._forms(), *dataset._forms()],
+            self._sources + dataset._sources,
         )
-        made._forms = lambda: [*self._forms(), *dataset._forms()]
-        made._sources = self._sources + dataset._sources
-        return made
 
     @classmethod
     def choose_from_datasets(
@@ -166,10 +164,9 @@ class Several(DatasetBase, ABC):
             choices = _draw_indices(memory, seeds, of_each)
             return _take_in_turn(memory, makes, choices, bool(stop_on_empty_dataset))
 
-        made = cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _find_common_spec(given))
-        if any(part._count == INFINITE for part in given) and not stop_on_empty_dataset:
-            made._count = INFINITE
-        return made
+        endless = any(part._count == INFINITE for part in given) and not stop_on_empty_dataset
+        size = INFINITE if endless else UNKNOWN
+        return cls("_DirectedInterleaveDataset", step, size, lambda: _find_common_spec(given))
 
     def rejection_resample(
         self, class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None,

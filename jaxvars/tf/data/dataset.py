@@ -76,27 +76,25 @@ class Dataset(Steps, Groups, Several, Kept):
         [3 4] 6
         """
         source = Source(tensors)
-        made = cls(
+        return cls(
             "_TensorSliceDataset",
             lambda memory: indexed(memory, *slice_rows(source.whole())),
             source.count(),
             lambda: map_leaves(drop_dimension, source.spec),
+            sources=source.if_traced,
         )
-        made._sources = source.if_traced
-        return made
 
     @classmethod
     def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
         """Make a dataset of one element."""
         source = Source(tensors)
-        made = cls(
+        return cls(
             "_TensorDataset",
             lambda memory: indexed(memory, 1, lambda _: source.whole()),
             1,
             lambda: source.spec,
+            sources=source.if_traced,
         )
-        made._sources = source.if_traced
-        return made
 
     @classmethod
     def from_list(cls, elements: list[Any], name: str | None = None) -> Self:
@@ -183,9 +181,8 @@ class Dataset(Steps, Groups, Several, Kept):
             return indexed(memory, len(numbers), lambda i: np.asarray(numbers[i], dtype.dtype))
 
         size = UNKNOWN if source else len(range(*given))
-        made = cls("_RangeDataset", step, size, lambda: TensorSpec((), dtype))
-        made._sources = source.if_traced if source else ()
-        return made
+        sources = source.if_traced if source else ()
+        return cls("_RangeDataset", step, size, lambda: TensorSpec((), dtype), sources=sources)
 
     @classmethod
     def counter(

@@ -176,8 +176,7 @@ def _make_dataset(
     if not isinstance(names, Dataset):
         names = Dataset.from_tensor_slices(to_host(Tensor(texts(filenames))).reshape(-1))
     made = names.interleave(of_file, cycle_length=int(parallel) if parallel else 1)
-    made._kind = kind
-    return made._with_spec(lambda: spec)
+    return made._like(kind, made._run, None, lambda: spec)
 
 
 # ---------------------------------------------------------------- batches by name

@@ -60,21 +60,18 @@ class Groups(DatasetBase, ABC):
             InvalidArgumentError: when `batch_size` is not positive; when shapes differ.
         """
         size, drop = check_positive(batch_size, "Batch size"), bool(drop_remainder)
-        made = self._step(
+        sizes = [size] if drop else counts.sizes_of_groups(self._count, size)
+
+        def spec(form: Any, number: int | None) -> Any:
+            return map_leaves(lambda leaf: add_dimension(leaf, number), form)
+
+        return self._step(
             "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset",
             lambda source, _: map(_stack_batch, _group(source, size, drop)),
             counts.count_groups(self._count, size, drop),
-            lambda: map_leaves(
-                lambda spec: add_dimension(spec, size if drop else None), self._spec()
-            ),
+            lambda: spec(self._spec(), size if drop else None),
+            lambda: [spec(form, n) for form in self._forms() for n in sizes],
         )
-        sizes = [size] if drop else counts.sizes_of_groups(self._count, size)
-        made._forms = lambda: [
-            map_leaves(lambda spec: add_dimension(spec, n), form)  # noqa: B023 - used at once
-            for form in self._forms()
-            for n in sizes
-        ]
-        return made
 
     def padded_batch(
         self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None,
@@ -100,15 +97,14 @@ class Groups(DatasetBase, ABC):
             return pack_leaves(self._spec(), [add_dimension(s, number) for s in before])
 
         sizes = [size] if drop else counts.sizes_of_groups(self._count, size)
-        made = self._step(
+        return self._step(
             "_PaddedBatchDataset",
             lambda source, _: (
                 pad(group, padded_shapes, padding_values) for group in _group(source, size, drop)
             ),
             counts.count_groups(self._count, size, drop),
-        )
-        return made._with_spec(
-            lambda: spec(size if drop else None), lambda: [spec(n) for n in sizes]
+            lambda: spec(size if drop else None),
+            lambda: [spec(n) for n in sizes],
         )
 
     def unbatch(self, name: str | None = None) -> Self:

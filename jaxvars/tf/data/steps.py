@@ -64,11 +64,12 @@ class Steps(DatasetBase, ABC):
         def step(source: Elements, _: Memory) -> Iterable[Element]:
             return (call_function(func, element) for element in source)
 
-        made = self._step(_kind("Map", num_parallel_calls), step)
-        return made._with_spec(
+        made = self._step(
+            _kind("Map", num_parallel_calls), step, None,
             lambda: result_spec(func, (self._spec(),)) or first_spec(made),
             lambda: [result_spec(func, (form,)) or made._spec() for form in self._forms()],
-        )
+        )  # fmt: skip
+        return made
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keep the elements for which a function returns true."""
@@ -80,8 +81,7 @@ class Steps(DatasetBase, ABC):
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
         """Put the elements of the dataset that a function returns in place of each element."""
         made = self.interleave(map_func, cycle_length=1)
-        made._kind = "_FlatMapDataset"
-        return made
+        return made._like("_FlatMapDataset", made._run)
 
     def interleave(
         self, map_func: Callable[..., Any], cycle_length: int | None = None,
@@ -195,8 +195,8 @@ class Steps(DatasetBase, ABC):
             found = result_spec(lambda s, x: func(s, x), (given, self._spec()))
             return first_spec(made) if found is None else found[1]
 
-        made = self._step("_ScanDataset", step)
-        return made._with_spec(spec)
+        made = self._step("_ScanDataset", step, None, spec)
+        return made
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keep the elements before the first for which a function returns false."""
@@ -396,10 +396,10 @@ class Steps(DatasetBase, ABC):
                 yield np.asarray(i, np.int64), element
 
         number = TensorSpec((), int64)
-        made = self._step("_ZipDataset", step)
-        return made._with_spec(
-            lambda: (number, self._spec()), lambda: [(number, form) for form in self._forms()]
-        )
+        return self._step(
+            "_ZipDataset", step, None,
+            lambda: (number, self._spec()), lambda: [(number, form) for form in self._forms()],
+        )  # fmt: skip
 
     def unique(self, name: str | None = None) -> Self:
         """Keep each element, a tensor, that was not there before."""

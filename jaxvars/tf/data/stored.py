@@ -155,10 +155,12 @@ class Kept(DatasetBase, ABC):
         )
         if reader_func is None:
             made = parts.interleave(lambda x: x, cycle_length=os.cpu_count() or 1)
-            made._count = sum(stored.counts.values())
+            size = sum(stored.counts.values())
         else:
             made = check_dataset(reader_func(parts))
-        return made._with_spec(lambda: stored.spec) if not files else made
+            size = made._count
+        spec = None if files else lambda: stored.spec
+        return made._like(made._kind, made._run, size, spec)
 
     def snapshot(
         self, path: Any, compression: Any = "AUTO", reader_func: Callable[[Any], Any] | None = None,
@@ -232,9 +234,7 @@ class Kept(DatasetBase, ABC):
             none = {key: np.zeros(leaf.shape, leaf.dtype.as_numpy_dtype) for key, leaf in x.items()}
             return {**none, mask_key: np.asarray(False)}
 
-        made = marked.concatenate(whole.take(1).map(empty).repeat()).take(wanted)
-        made._count = wanted
-        return made
+        return marked.concatenate(whole.take(1).map(empty).repeat()).take(wanted)
 
 
 def _to_path(path: Any) -> str:

@@ -162,8 +162,8 @@ class Source:
         if_traced: itself, in a tuple, if there are such.
     """
 
-    def __init__(self, tensors: Any, convert: Callable[[Any], Any] = to_array) -> None:
-        given = [convert(leaf) for leaf in leaves(tensors)] if context.is_staging() else []
+    def __init__(self, tensors: Any) -> None:
+        given = [to_array(leaf) for leaf in leaves(tensors)] if context.is_staging() else []
         self.traced: list[Any] = given if any(map(context.is_tracer, given)) else []
         self.values: list[Any] = []
         self._tensors = tensors if self.traced else map_leaves(to_stored, tensors)
