@@ -255,6 +255,34 @@ def test_an_array_that_would_grow_by_what_is_not_known_says_what_to_write():
         tf.function(lambda n: tf.TensorArray(tf.float32, size=n).stack())(tf.constant(2))
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_an_array_grows_by_what_follows_from_a_known_range(mode):
+    @mode
+    def run(x):
+        after, square, even = (tf.TensorArray(tf.int32, size=0, dynamic_size=True) for _ in "123")
+        for i in tf.range(3):
+            after = after.write(i + 1, x)
+            if i % 2 == 0:
+                even = even.write(even.size(), 2 * i)
+            for j in tf.range(2):
+                square = square.write(i * 2 + j, x * i)
+        return after.stack(), even.stack(), square.stack()
+
+    assert numbers(run(tf.constant(7))) == ([0, 7, 7, 7], [0, 4], [0, 0, 7, 7, 14, 14])
+
+
+def test_what_is_computed_with_sizes_is_known():
+    @tf.function
+    def run(x):
+        n = tf.shape(x)[0]
+        return tf.zeros(n + 1), "one" if n == 3 else "other", n + n != 6, 1 + n
+
+    assert run.get_concrete_function(tf.zeros(3)).structured_outputs[0].shape == (4,)
+    assert int((tf.constant([2]) + 1)[0]) == 3
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.constant(["a"]) + 1
+
+
 def test_a_tensor_array_of_strings():
     ta = tf.TensorArray(tf.string, size=3, clear_after_read=False).unstack(["a", "b", "c"])
     assert numbers(ta.write(1, "x").stack()) == [b"a", b"x", b"c"]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
+import numpy as np
 
 from jaxvars.autograph.operators.branches import (
     Run,
@@ -148,7 +149,8 @@ def _list_items(iterated: Any, items: Sequential) -> list[Any]:
     """Return the items of something of a known length, as boxes, known ones if it is known."""
     if is_box(iterated) and context.is_known(unwrap(iterated)):
         with context.at(context.EVAL):
-            return boxed(list(unwrap(iterated)))
+            items, is_whole = list(unwrap(iterated)), unwrap(iterated).dtype.kind in "iu"
+        return boxed([np.asarray(x) for x in items] if is_whole else items)  # computed with now
     if len(items) > _MOST_WRITTEN_OUT:
         raise ControlFlowError("A loop is too long to be written out.")
     return [boxed(items.item(i)) for i in range(len(items))]

@@ -50,7 +50,8 @@ class TensorArray:
 
     Differs from TensorFlow: strings, and elements of different shapes, are written at places that
     are known while a function is traced, and there one grows only where the number of writes is
-    known: not in a `while`, nor after a `break`.
+    known, 256 at most: not in a `while`, nor after a `break`. No bound is exact there: give the
+    largest size, and take `ta.stack()[:n]` outside.
     """
 
     __slots__ = ("_array", "_cleared", "_clears", "_loose")

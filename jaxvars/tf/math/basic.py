@@ -45,7 +45,8 @@ def pair_hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     Raises:
         InvalidArgumentError: when the types differ.
     """
-    if is_tensor_like(y):  # else only `y` is of no type yet
+    is_number = type(x) is Tensor and type(y) is int and x._array.dtype.kind in "ifc"
+    if is_number or is_tensor_like(y):  # else only `y` is of no type yet
         return pair(x, y, op)
     a = to_array(x)
     return pair(Tensor(a), Tensor(to_array(y, hint=dtype_of(a))), op)

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars.tf import bitwise, math
 from jaxvars.tf.arrays.indexing import getitem, index_of
 from jaxvars.tf.math import basic as _basic
 from jaxvars.tf.math.basic import equal, not_equal
+from jaxvars.tf.registry.rows import compute_static
 from jaxvars.tf.tensors.convert import pair
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
 
@@ -42,8 +44,9 @@ def _equality(compare: Binary, op: str, otherwise: bool) -> Binary:
         if x is None or y is None:
             return otherwise
         a, b = pair(x, y, op)
+        is_size = type(a) is type(b) is np.ndarray and a.dtype.kind in "iub"
         try:
-            return Tensor(compare(a, b))
+            return Tensor(compute_static(compare, a, b) if is_size else compare(a, b))
         except (TypeError, ValueError):  # the shapes do not broadcast
             return Tensor(jnp.asarray(otherwise))
 

@@ -239,7 +239,7 @@ def _write_operation(row: Row) -> Any:
             TypeError, ValueError, JaxvarsError, NotImplementedError, IndexError, ZeroDivisionError,
         ),
         "translated": _translate_error, "row": row, "listed": _to_list, "REFUSED": Refused,
-        "static": _compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
+        "static": compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
         "IndexedSlices": IndexedSlices, "function": row.function,
     }  # fmt: skip
@@ -293,16 +293,17 @@ def _compile_code(source: str, below: CodeType) -> CodeType:
 def _fold(row: Row, given: str) -> str:
     """Return what comes before the call: the choice of computing with sizes on the host."""
     names = [word for word in row.tensors.split() if word[-1] != "?"]
-    if not names or row.text:
+    if not names or (row.text and row.op != "AddV2"):
         return ""
     if any(word[-1] == "*" for word in names):
         lists = " and ".join(f"is_static({word[:-1]})" for word in names if word[-1] == "*")
         return f"static(call, {given}) if {lists} else "
-    known = " and ".join(f"class_of({word}) is ndarray" for word in names)
+    also = " and {}.dtype.kind in 'iub'" if row.text else ""  # strings are NumPy's, too
+    known = " and ".join(f"class_of({word}) is ndarray{also.format(word)}" for word in names)
     return f"static(call, {given}) if {known} else "
 
 
-def _compute_static(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def compute_static(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Compute with sizes, which are known: while a function is traced, too."""
     with context.at(context.EVAL):
         return jax.tree.map(np.asarray, call(*args, **kwargs))
