@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jaxvars.tf as tf
+from jaxvars.errors import CheckpointWarning
 
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -200,3 +201,19 @@ def test_what_reads_a_variable_to_say_its_children_is_found(tmp_path: Path) -> N
     late = tf.Variable(0.0)
     checkpoint.late = late
     assert late.numpy() == 3.0
+
+
+def test_a_checkpoint_of_another_model_restores_what_fits_and_says_the_rest(tmp_path: Path) -> None:
+    tf.train.CheckpointManager(tf.train.Checkpoint(model=thing(1.0)), tmp_path, 3).save()
+    other, called = Thing(), []
+    other.other = tf.Variable(5.0)  # type: ignore[attr-defined]
+    checkpoint = tf.train.Checkpoint(model=other)
+    manager = tf.train.CheckpointManager(checkpoint, tmp_path, 3, init_fn=lambda: called.append(1))
+    assert str(manager.restore_or_initialize()).endswith("ckpt-1")  # TensorFlow does the same
+    assert (float(other.other), int(checkpoint.save_counter), called) == (5.0, 1, [])
+    status = checkpoint.restore(manager.latest_checkpoint)
+    with pytest.raises(AssertionError, match="Found 1 Python objects that were not bound"):
+        status.assert_consumed()
+    with pytest.warns(CheckpointWarning, match="these values were never used: model/v"):
+        del checkpoint, manager, other, status
+        gc.collect()

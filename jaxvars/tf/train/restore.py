@@ -214,9 +214,8 @@ class Status:
 
     def assert_consumed(self) -> Status:
         """Raise AssertionError unless all values have variables, and all variables values."""
-        wait = self._require_wait()
+        wait = self.assert_existing_objects_matched()._require_wait()
         restore = wait.restore
-        self._refuse_misfits(restore)
         for name in sorted(restore.waiting):
             key = wait._saved.key_of(name)
             place = f"(root).{key.removesuffix(graphs.SUFFIX).replace('/', '.')}"
@@ -229,7 +228,7 @@ class Status:
             raise AssertionError(
                 f"Unresolved object in checkpoint {place}: no variable has taken the value {key}."
             )
-        return self._all_have_values(wait)
+        return self
 
     def assert_existing_objects_matched(self) -> Status:
         """Raise AssertionError unless all variables that there are have values from it."""
