@@ -23,6 +23,10 @@ TYPES = {
 }  # fmt: skip
 
 
+FIRST = ["first", "first_shards-?????-of-00002"]
+NOT_FIRST = ("bfloat16", "uint64")  # which its first format has not
+
+
 def main() -> None:
     import tensorflow as tf
 
@@ -34,8 +38,9 @@ def main() -> None:
     write_module(tf)
     write_old_keras(tf)
     write_saver(tf)
+    write_first_saver(tf)
     found = sorted(FOLDER.rglob("*.index"))
-    prefixes = [str(path.relative_to(FOLDER)).removesuffix(".index") for path in found]
+    prefixes = [str(path.relative_to(FOLDER)).removesuffix(".index") for path in found] + FIRST
     rows = {prefix: list_values(tf, prefix) for prefix in prefixes}
     lines = [f"{json.dumps(prefix)}: {json.dumps(values)}" for prefix, values in rows.items()]
     (FOLDER / "values.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
@@ -46,10 +51,17 @@ def list_values(tf, prefix):
     reader = tf.train.load_checkpoint(str(FOLDER / prefix))
     shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
     return {
-        key: [types[key].name, shape, str(reader.get_tensor(key).tolist())]
+        key: [types[key].name, shape, str(read(tf, prefix, key, types[key]).tolist())]
         for key, shape in sorted(shapes.items())
         if key != "_CHECKPOINTABLE_OBJECT_GRAPH" and types[key].name != "variant"
     }
+
+
+def read(tf, prefix, key, dtype):
+    """Return a value; the reader has not all types of the first format."""
+    return tf.raw_ops.RestoreV2(
+        prefix=str(FOLDER / prefix), tensor_names=[key], shape_and_slices=[""], dtypes=[dtype]
+    )[0].numpy()
 
 
 def write_types(tf):
@@ -132,6 +144,26 @@ def write_saver(tf):
         v1.train.get_or_create_global_step()
         session.run(v1.global_variables_initializer())
         v1.train.Saver().save(session, str(FOLDER / "saver"), write_meta_graph=False)
+    (FOLDER / "checkpoint").unlink()
+
+
+def write_first_saver(tf):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        named = {name: tf.constant(x, name) for name, x in TYPES.items() if name not in NOT_FIRST}
+        made = {name: v1.get_variable(name, initializer=x) for name, x in named.items()}
+        made["empty"] = v1.get_variable("empty", initializer=tf.zeros([0, 3]))
+        split = v1.fixed_size_partitioner(3)
+        start = v1.random_uniform_initializer(seed=1)
+        table = v1.get_variable("table", [7, 3], partitioner=split, initializer=start)
+        session.run(v1.global_variables_initializer())
+        for name, saved in (
+            ("first", {**made, "net/table": table}),
+            ("first_shards-00000-of-00002", {"x": made["int64"]}),
+            ("first_shards-00001-of-00002", {"y": made["string"], "net/table": table}),
+        ):
+            saver = v1.train.Saver(saved, write_version=v1.train.SaverDef.V1)
+            saver.save(session, str(FOLDER / name), write_meta_graph=False)
     (FOLDER / "checkpoint").unlink()
 
 

@@ -67,6 +67,15 @@ _FIELDS = {
         ("shard_id", 3, "int32", ""), ("offset", 4, "int64", ""), ("size", 5, "int64", ""),
         ("crc32c", 6, "fixed32", ""), ("slices", 7, "TensorSliceProto", "repeated"),
     ],
+    "SavedSliceMeta": [
+        ("name", 1, "string", ""), ("shape", 2, "TensorShapeProto", ""), ("type", 3, "int32", ""),
+    ],
+    "SavedTensorSliceMeta": [("tensor", 1, "SavedSliceMeta", "repeated")],
+    "SavedSlice": [
+        ("name", 1, "string", ""), ("slice", 2, "TensorSliceProto", ""),
+        ("data", 3, "TensorProto", ""),
+    ],
+    "SavedTensorSlices": [("meta", 1, "SavedTensorSliceMeta", ""), ("data", 2, "SavedSlice", "")],
     "ObjectReference": [("node_id", 1, "int32", ""), ("local_name", 2, "string", "")],
     "SerializedTensor": [
         ("name", 1, "string", ""), ("full_name", 2, "string", ""), ("key", 3, "string", ""),
@@ -193,10 +202,11 @@ def from_bytes(data: bytes, dtype: Any = None) -> np.ndarray:
     if kind is None:
         raise refused("Could not parse the bytes of a tensor: it has no type.")
     shape = tuple(dim.size for dim in found.tensor_shape.dim)
-    return _fill(_read_values(found, kind), shape, kind)
+    return _fill(read_values(found, kind), shape, kind)
 
 
-def _read_values(found: Any, kind: DType) -> np.ndarray:
+def read_values(found: Any, kind: DType) -> np.ndarray:
+    """Return the numbers of a TensorProto, of a type, as they are there."""
     if kind.is_string:
         made = np.empty(len(found.string_val), object)
         made[:] = list(found.string_val)

@@ -15,6 +15,7 @@ Source: https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/pro
 from __future__ import annotations
 
 import math
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ from jaxvars.tf.io.messages import parse
 from jaxvars.tf.io.records import masked_crc32c
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.train.graph import GRAPH, Edges, Graph, Slot
+from jaxvars.tf.train.slices import read_slices
 from jaxvars.typing import Array
 
 INDEX = ".index"
@@ -47,7 +49,7 @@ class Bundle(Stored):
     """A checkpoint of TensorFlow's; the names of its values are their keys.
 
     Args:
-        path: of the index.
+        path: of the index; of TensorFlow 1's first format, the file itself.
 
     Raises:
         CheckpointError: when the index is damaged.
@@ -63,6 +65,11 @@ class Bundle(Stored):
             raise CheckpointError(f"{path} is damaged: {error}") from error
 
     def _read_index(self) -> None:
+        self._slices: dict[str, np.ndarray] = {}
+        if self.path.suffix != INDEX:
+            self._slices = read_slices(self.path, _read_table)
+            self.entries = {key: _entry_of(x.shape, x.dtype) for key, x in self._slices.items()}
+            return
         found = dict(_read_table(self.path.read_bytes()))
         header = parse("BundleHeaderProto", found.pop(b""))
         if header.endianness:
@@ -70,7 +77,7 @@ class Bundle(Stored):
         self._shards = header.num_shards
         self._found = {key: parse("BundleEntryProto", data) for key, data in found.items()}
         named = {key.decode(): x for key, x in self._found.items() if key[:1] != b"\0"}
-        self.entries = {key: _entry_of(entry) for key, entry in named.items()}
+        self.entries = {key: _entry_of(_shape_of(x), x.dtype) for key, x in named.items()}
 
     def _words(self) -> Any:
         return None  # the index stands for a manifest
@@ -98,11 +105,13 @@ class Bundle(Stored):
     def _array(self, name: str, entry: Entry) -> np.ndarray:
         if entry.dtype == NOT_READ:
             raise ValueError(f"it has {NOT_READ}")
+        if self._slices:
+            return self._slices[name]
         found = self._found[name.encode()]
         return self._join(name, found) if found.slices else self._read(found)
 
     def _read(self, found: Any) -> np.ndarray:
-        shape, dtype = tuple(dim.size for dim in found.shape.dim), as_dtype(found.dtype)
+        shape, dtype = _shape_of(found), as_dtype(found.dtype)
         count = math.prod(shape)
         least = count if dtype.is_string else count * dtype.dtype.itemsize
         if found.size < least or (found.size > least and not dtype.is_string):
@@ -130,8 +139,8 @@ class Bundle(Stored):
         """Return the value of a partitioned variable, whose parts have separate entries."""
         start = b"\0" + name.encode().replace(b"\0", b"\0\xff") + b"\0\1"
         parts = [x for key, x in sorted(self._found.items()) if key.startswith(start)]
-        shape = tuple(dim.size for dim in found.shape.dim)
-        if sum(math.prod(dim.size for dim in x.shape.dim) for x in parts) != math.prod(shape):
+        shape = _shape_of(found)
+        if sum(math.prod(_shape_of(x)) for x in parts) != math.prod(shape):
             raise ValueError("its parts are not all of it")
         whole = np.empty(shape, as_dtype(found.dtype).as_numpy_dtype)
         for extents, part in zip(sorted(map(_extents, found.slices)), parts, strict=True):
@@ -176,10 +185,22 @@ class Bundle(Stored):
                 self.entries[key] = Entry((), "int32", (), "int32", "")
 
 
-def _entry_of(found: Any) -> Entry:
-    shape = tuple(dim.size for dim in found.shape.dim)
+def is_table(path: Path) -> bool:
+    """Return whether a file is a checkpoint in TensorFlow 1's first format."""
+    if not path.is_file() or path.stat().st_size < 48:
+        return False
+    with path.open("rb") as file:
+        file.seek(-8, os.SEEK_END)
+        return file.read() == struct.pack("<Q", _MAGIC)
+
+
+def _shape_of(found: Any) -> tuple[int, ...]:
+    return tuple(dim.size for dim in found.shape.dim)
+
+
+def _entry_of(shape: tuple[int, ...], dtype: Any) -> Entry:
     try:
-        name = as_dtype(found.dtype).name
+        name = as_dtype(dtype).name
     except TypeError:
         name = NOT_READ
     return Entry(shape, name, shape, name, "")

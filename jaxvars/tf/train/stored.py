@@ -30,7 +30,7 @@ from jaxvars.errors import CheckpointError, SavedError
 from jaxvars.export import files as saved
 from jaxvars.tf.errors import DataLossError, InvalidArgumentError, NotFoundError
 from jaxvars.tf.train import graph as graphs
-from jaxvars.tf.train.bundle import INDEX, Bundle
+from jaxvars.tf.train.bundle import INDEX, Bundle, is_table
 from jaxvars.tf.train.graph import GRAPH, Graph
 
 SUFFIX = ".npz"
@@ -94,7 +94,7 @@ def open_checkpoint(path: Any) -> Stored:
             "the '-1' in 'path/to/ckpt-1')."
         )
     try:
-        if place.suffix == INDEX:
+        if place.suffix == INDEX or is_table(place):
             return Bundle(place)
         return SavedVariables(place) if place.name == SAVED_FILE else open_stored(place)
     except CheckpointError as error:
@@ -107,13 +107,17 @@ def file_of(path: Any) -> Path | None:
     found = [place for end in (SUFFIX, INDEX) if (place := Path(f"{path}{end}")).is_file()]
     if found:
         return max(found, key=lambda place: place.stat().st_mtime_ns)
-    for place in (Path(f"{path}{SUFFIX}"), Path(path)):
+    for place in (Path(f"{path}{SUFFIX}"), Path(_first_shard(path))):
         if place.is_file() or (place / "_METADATA").is_file():
             return place
         for name in (SAVED_FILE, f"variables/variables{INDEX}"):
             if (place / name).is_file():
                 return place / name
     return None
+
+
+def _first_shard(path: str) -> str:
+    return path.replace("-?????-of-", "-00000-of-")
 
 
 def saved_graph(stored: Stored) -> Graph:
@@ -238,9 +242,10 @@ def _last_of_tensorflow(folder: str) -> list[tuple[int, str, Record | None]]:
     path = word.decode("unicode_escape").encode("latin-1").decode("utf-8")
     # If it is not where it was, the folder was moved; "./x" stays so.
     for place in (os.path.join(folder, path), path_in(folder, path)):  # noqa: PTH118
-        if (index := Path(f"{place}{INDEX}")).is_file():
+        found = [x for x in (f"{place}{INDEX}", _first_shard(place)) if Path(x).is_file()]
+        if found:
             seconds = float(words.get("all_model_checkpoint_timestamps", 0))  # the last of them
-            return [(int(seconds * 1e9) or index.stat().st_mtime_ns, place, None)]
+            return [(int(seconds * 1e9) or Path(found[0]).stat().st_mtime_ns, place, None)]
     return []
 
 
