@@ -2,7 +2,7 @@
 
 python -m jaxvars.tf                  print the page of all names
 python -m jaxvars.tf gather           print the lines whose name holds a word
-python -m jaxvars.tf check FILES...   say which names in programs are there
+python -m jaxvars.tf check PATHS...   say which names in programs are there
 """
 
 from __future__ import annotations

@@ -261,3 +261,25 @@ def test_every_name_of_the_page_is_there():
     assert [name for name in names if look_up(name)[1].startswith("not there")] == []
     said = {name: look_up(name)[1] for name in ("Variable", "function")}
     assert all(f"*Differs: {what.removeprefix('differs: ')}*" in page for what in said.values())
+
+
+# ---------------------------------------------------------------- folders
+def test_a_folder_is_all_programs_below_it(tmp_path, capsys):
+    for name in ("b/c.py", "a.py", "b/note.ipynb", ".git/x.py", "env/lib/y.py", "b/.z.py", "t.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_note = path.suffix == ".ipynb"
+        path.write_text(json.dumps(notebook("import os")) if is_note else "import tensorflow as tf")
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    (tmp_path / "none").mkdir()
+    assert main([str(tmp_path), str(tmp_path / "a.py")]) == 0
+    said = capsys.readouterr().out
+    assert said == (
+        "".join(
+            f"{tmp_path}/{name}: no name of TensorFlow's\n"
+            for name in ("a.py", "b/c.py", "b/note.ipynb", "a.py")
+        )
+        + "0 of 0 names are there.\n"
+    )
+    assert main([str(tmp_path / "none")]) == 1
+    assert "no .py or .ipynb file" in capsys.readouterr().out

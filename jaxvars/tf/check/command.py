@@ -1,4 +1,4 @@
-"""What is said of the names in programs: `python -m jaxvars.tf check FILES...`."""
+"""What is said of the names in programs: `python -m jaxvars.tf check PATHS...`."""
 
 from __future__ import annotations
 
@@ -37,15 +37,18 @@ def main(arguments: Sequence[str]) -> int:
         "python -m jaxvars.tf check",
         description="Say which of TensorFlow's names in programs and notebooks are there.",
     )
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="+", type=Path, help="or folders: all in and below them")
     parser.add_argument("--rewrite", action="store_true", help="change the imports in the files")
     parser.add_argument("--run", action="store_true", help="run each, and say where it fails")
     given = parser.parse_args(arguments)
     known: dict[str, str] = {}
-    results = [_check(path, given, known) for path in given.files]
+    files = [file for path in given.files for file in programs.files_in(path)]
+    results = [_check(path, given, known) for path in files]
     there = sum(not what.startswith(_NOT) for what in known.values())
+    if not files:
+        _say("There is no .py or .ipynb file in it.")
     _say(f"{there} of {len(known)} names are there.")
-    return int(not all(results) or there < len(known))
+    return int(not files or not all(results) or there < len(known))
 
 
 def _check(path: Path, given: Any, known: dict[str, str]) -> bool:
@@ -56,7 +59,7 @@ def _check(path: Path, given: Any, known: dict[str, str]) -> bool:
         table = Table("name", "lines", "here", title=Text(str(path)), title_justify="left")
         for row in rows:
             table.add_row(*map(Text, row))
-        get_console().print(table)
+        get_console().print(table if rows else Text(f"{path}: no name of TensorFlow's"))
         known |= {name: what for name, _, what in rows}
         if given.rewrite:
             _say(f"{path}: imports changed: {programs.write(path, is_there)}")

@@ -39,6 +39,24 @@ class Part(NamedTuple):
     tree: ast.Module
 
 
+def files_in(path: Path) -> list[Path]:
+    """Return a file, or the programs and notebooks in and below a folder, sorted.
+
+    Those of hidden folders, virtual environments and `__pycache__` are left out.
+    """
+    if not path.is_dir():
+        return [path]
+    found: list[Path] = []
+    for folder, names, files in os.walk(path):
+        here = Path(folder)
+        names[:] = [
+            x for x in names
+            if x[0] != "." and x != "__pycache__" and not (here / x / "pyvenv.cfg").exists()
+        ]  # fmt: skip
+        found += [here / x for x in files if x[0] != "." and x.endswith((".py", ".ipynb"))]
+    return sorted(found)
+
+
 def read(path: Path) -> list[Part]:
     """Return the parts of a file; raise ValueError if it is not Python, with the line."""
     data = path.read_bytes()
