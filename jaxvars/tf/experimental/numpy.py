@@ -7,6 +7,8 @@
 Rules this file keeps:
 - each function is that of `jax.numpy`, which takes and gives Tensors: slopes where there are
   several, as of `abs` at 0 or `maximum` of equal numbers, are JAX's, and not those of `tf.abs`;
+- bfloat16 stays so with a Python number, and `angle` and `linspace(dtype=)` have the type that
+  NumPy gives them, which they have not in TensorFlow;
 - operands of two types are promoted as NumPy does it, and integers become float64 where it does.
 """
 
@@ -29,7 +31,8 @@ from jaxvars.tf.experimental.numpy_semantics import (
 )
 from jaxvars.tf.experimental.numpy_semantics import promoted_type
 from jaxvars.tf.listing import lister
-from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike, wrap
 
 ndarray = Tensor
@@ -40,6 +43,7 @@ _PROMOTED = frozenset({
     "add", "subtract", "multiply", "divide", "true_divide", "floor_divide", "mod", "remainder",
     "power", "maximum", "minimum", "where", "concatenate", "stack", "vstack", "hstack", "dot",
     "matmul", "inner", "outer", "tensordot", "equal", "less", "greater", "append", "hypot",
+    "vdot", "kron", "cross", "einsum", "clip",
 })  # fmt: skip
 """Those whose operands get the type that NumPy gives them."""
 
@@ -49,7 +53,15 @@ _FLOATING = frozenset({
     "arcsinh", "arccosh", "arctanh", "mean", "average", "var", "std", "hypot", "cbrt",
     "logaddexp", "nanmean",
 })  # fmt: skip
-"""Those that make float64 of integers."""
+"""Those that make float64 of integers and bools."""
+
+_SAME = {"fabs": "abs", "fix": "trunc", "float_power": "power"}
+"""Those that are others in TensorFlow."""
+
+_TYPES = {"float_": np.float64, "int_": np.int64, "string_": np.bytes_, "unicode_": np.str_}
+
+_RESULTS: dict[str, Callable[[Any], Any]] = {"shape": TensorShape, "size": np.int64}
+"""What the results of some are."""
 
 _ARRAYS = frozenset({
     "a", "a1", "a2", "A", "ar", "ar1", "ar2", "args", "arr", "array", "ary", "arys", "b",
@@ -59,10 +71,16 @@ _ARRAYS = frozenset({
 })  # fmt: skip
 """Parameters for which a list is an array; `shape`, `axis` and the like stay lists."""
 
+_TYPED: dict[str, Any] = {"values": int | float | complex | np.generic}
+"""What has a type where a parameter is called so, as that of `append`."""
+
 _ARRAY_LISTS = frozenset({"arrays", "choicelist", "condlist", "tup"})
 """Parameters that are lists of arrays."""
 
-_MADE: dict[str, Any] = {}
+_MADE: dict[str, Any] = {
+    "promote_types": lambda type1, type2: promoted_type(_plain(type1), _plain(type2)),
+    "result_type": lambda *given: as_dtype(promoted_type(*map(_type_of, given))),
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -70,10 +88,10 @@ def __getattr__(name: str) -> Any:
         return _MADE[name]
     if name.startswith("_"):
         raise AttributeError(name)
-    found = getattr(np, name, None)
+    found = _TYPES.get(name) or getattr(np, name, None)
     if isinstance(found, type) and issubclass(found, np.generic):
         return found
-    found = getattr(jnp, name, None)
+    found = getattr(jnp, _SAME.get(name, name), None)
     if found is None:
         hint = did_you_mean(name, dir(jnp))
         raise AttributeError(
@@ -98,9 +116,12 @@ def _with_tensors(func: Callable[..., Any], name: str) -> Callable[..., Any]:
         )
         if name in _PROMOTED:
             given = _of_one_type(given)
-        if name in _FLOATING:
-            given = nest.map_structure(_floating, given)
-        return wrap(func(*given[0], **given[1]))
+        if name in _CONVERTED:
+            given = nest.map_structure(_CONVERTED[name], given)
+        if name == "tri" and len(args) < 4:
+            given[1].setdefault("dtype", np.float64)
+        result = func(*given[0], **given[1])
+        return _RESULTS[name](result) if name in _RESULTS else wrap(result)
 
     return wrapped
 
@@ -121,6 +142,8 @@ def _of_list(value: Any, name: str, others: set[Any]) -> Any:
 
     Its numbers are as wide as arrays of some other types need.
     """
+    if name in _ARRAYS and isinstance(value, _TYPED.get(name, np.generic)):
+        return np.asarray(value)  # its type counts, a Python number's does not
     if not isinstance(value, list | tuple):
         return value
     if name in _ARRAY_LISTS:
@@ -149,9 +172,19 @@ def _of_one_type(given: Any) -> Any:
     return nest.map_structure(lambda x: _of_type(x, common), given)
 
 
-def _floating(x: Any) -> Any:
-    is_integer = isinstance(x, jax.Array | np.ndarray) and x.dtype.kind in "iu"
-    return x.astype(np.float64) if is_integer else x
+def _to(x: Any, wide: Any, kinds: str, narrow: Any = None) -> Any:
+    """Return an array of some kinds in another type: of one or two bytes in a narrow one."""
+    if not isinstance(x, jax.Array | np.ndarray) or x.dtype.kind not in kinds:
+        return x
+    return x.astype(narrow if narrow and x.dtype.kind != "b" and x.dtype.itemsize < 4 else wide)
+
+
+_CONVERTED: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(_FLOATING, lambda x: _to(x, np.float64, "iub")),
+    **dict.fromkeys(["divide", "true_divide"], lambda x: _to(x, np.float64, "iub", np.float32)),
+    **dict.fromkeys(["cumsum", "cumprod"], lambda x: _to(x, np.int64, "iub")),
+}
+"""What becomes of the arguments of some."""
 
 
 def _of_type(x: Any, dtype: Any) -> Any:
@@ -163,6 +196,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, TensorLike):
         return jnp.asarray(value)
     return value.dtype if isinstance(value, DType) else value
+
+
+def _type_of(value: Any) -> Any:
+    plain = _plain(value)
+    return plain.dtype if isinstance(plain, jax.Array | np.ndarray | np.generic) else plain
 
 
 __dir__ = lister(__name__)
