@@ -5,6 +5,8 @@ What is expected was seen in TensorFlow 2.21.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -336,3 +338,40 @@ def test_a_variable_moves_with_itself_once():
         assert numbers(acc.jvp(v)) == [1.0, 3.0]
     with tf.GradientTape(persistent=True) as tape:
         assert numbers(tape.gradient(v, v)) == [1.0, 1.0]
+
+
+COMPLEX = np.array([[1.0 - 2j, 0.3 + 1j, -0.7j], [0.2 + 0.1j, -1.5 + 1j, 2.0], [1j, 0.4, 3.0 - 1j]])
+
+
+@pytest.mark.parametrize("function", [
+    tf.abs, tf.math.angle, tf.math.conj, tf.exp, tf.math.log, tf.sqrt, tf.tanh, tf.sign, tf.square,
+    tf.math.reciprocal, tf.linalg.det, tf.linalg.inv, tf.linalg.adjoint, tf.signal.fft,
+    tf.signal.ifft2d, tf.math.cumprod, tf.linalg.eigvalsh, lambda x: tf.abs(tf.linalg.eigh(x)[1]),
+    lambda x: tf.abs(tf.linalg.eig(x)[1]), lambda x: tf.matmul(x, x, adjoint_a=True),
+    lambda x: tf.pow(x, x), lambda x: tf.math.xlogy(x, x + 1.0), tf.math.reduce_euclidean_norm,
+])  # fmt: skip
+def test_gradients_of_complex_numbers_are_conjugated(function):
+    def loss(x):
+        y = tf.cast(function(tf.constant(x)), tf.complex128)
+        weights = (1 + 0.5j) * np.arange(1, y.numpy().size + 1).reshape(y.shape)
+        return tf.reduce_sum(y * weights)
+
+    x = tf.constant(COMPLEX)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = loss(x)
+    slopes, step = np.zeros(9, complex), 1e-6
+    for i, way in itertools.product(range(9), (1, 1j)):
+        change = step * way * np.eye(9)[i].reshape(3, 3)
+        difference = loss(COMPLEX + change) - loss(COMPLEX - change)
+        slopes[i] += way * difference.numpy().real / (2 * step)
+    np.testing.assert_allclose(tape.gradient(y, x).numpy().ravel(), slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_the_sign_of_a_complex_zero_has_the_slope_0():
+    x = tf.constant([0j, 2j])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.sign(x)
+    assert y.numpy().tolist() == [0, 1j]
+    assert tape.gradient(y, x).numpy().tolist() == [0, 0.5]

@@ -149,8 +149,8 @@ def _list_items(iterated: Any, items: Sequential) -> list[Any]:
     """Return the items of something of a known length, as boxes, known ones if it is known."""
     if is_box(iterated) and context.is_known(unwrap(iterated)):
         with context.at(context.EVAL):
-            items, is_whole = list(unwrap(iterated)), unwrap(iterated).dtype.kind in "iu"
-        return boxed([np.asarray(x) for x in items] if is_whole else items)  # computed with now
+            found, is_whole = list(unwrap(iterated)), unwrap(iterated).dtype.kind in "iu"
+        return boxed([np.asarray(x) for x in found] if is_whole else found)  # computed with now
     if len(items) > _MOST_WRITTEN_OUT:
         raise ControlFlowError("A loop is too long to be written out.")
     return [boxed(items.item(i)) for i in range(len(items))]

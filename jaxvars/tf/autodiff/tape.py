@@ -42,6 +42,10 @@ class GradientTape:
     ...     y = x * x
     >>> tape.gradient(y, x)
     <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+
+    Differs from TensorFlow: gradients of complex numbers are conjugated, as TensorFlow's are, also
+    those of cumprod, det, slogdet, sqrtm, reduce_euclidean_norm, squared_difference, xlogy,
+    xlog1py, xdivy, multiply_no_nan and unsorted_segment_prod, where TensorFlow's are not.
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:

@@ -236,7 +236,10 @@ def rint(x: Array) -> Array:
 @op("math.sign", "x", kinds=_NUMBERS, aliases=("sign",), example="r(2, 3)")
 def sign(x: Array) -> Array:
     """Return -1, 0 or 1; of complex numbers, x / |x|."""
-    return jnp.sign(x)
+    if x.dtype.kind != "c":
+        return jnp.sign(x)
+    other = jnp.where(x == 0, 1, x)  # JAX's has no derivative
+    return jnp.where(x == 0, 0, other / jnp.abs(other))
 
 
 @op("math.sigmoid", "x", kinds=_INEXACT, aliases=("sigmoid", "nn.sigmoid"), example="r(2, 3)")

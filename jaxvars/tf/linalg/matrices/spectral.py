@@ -77,7 +77,8 @@ def eigh(tensor: Array) -> tuple[Array, Array]:
 
 @jax.jit
 def _of_lower(x: Array) -> tuple[Array, Array]:
-    whole = jnp.tril(x) + conjugate_transpose(jnp.tril(x, -1))
+    below, real = jnp.tril(x, -1), jnp.real(x).astype(x.dtype)  # of the diagonal it is all
+    whole = below + conjugate_transpose(below) + jnp.where(np.eye(x.shape[-1], dtype=bool), real, 0)
     values, vectors = jnp.linalg.eigh(whole, symmetrize_input=False)
     return values.astype(x.dtype), vectors
 
@@ -98,7 +99,9 @@ def eig(tensor: Array) -> tuple[Array, Array]:
     only.
     """
     check_square(tensor)
-    values, vectors = jnp.linalg.eig(tensor)
+    values, vectors = jax.lax.linalg.eig(
+        tensor, compute_left_eigenvectors=False, enable_eigvec_derivs=True
+    )
     return values, vectors
 
 
