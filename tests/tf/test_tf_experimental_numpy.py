@@ -114,12 +114,8 @@ def test_types_are_those_of_numpy():
     assert tnp.sqrt(f).dtype == tf.float32
 
 
-I, F, U, B = (
-    tf.constant([1, 2]),
-    tf.constant([1.0, 2.0]),
-    tf.constant([1, 2], tf.uint8),
-    [True, False],
-)
+I, F, U = tf.constant([1, 2]), tf.constant([1.0, 2.0]), tf.constant([1, 2], tf.uint8)
+B = [True, False]
 
 
 @pytest.mark.parametrize(("made", "dtype", "values"), [

@@ -432,3 +432,28 @@ def test_a_concrete_function_takes_a_zero_of_its_sign_only() -> None:
     assert f.get_concrete_function(tf.TensorSpec([], tf.float32), -0.0) is not concrete
     with pytest.raises(TypeError, match=r"Can not cast -0\.0 to Literal\[0\.0\]"):
         concrete(tf.constant(1.0), -0.0)
+
+
+# ---------------------------------------------------------------- how often
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize(("calls", "counts"), [
+    ([tf.zeros(n) for n in (1, 2, 3, 4, 2, 7)], ((1, 2, 3, 4, 4, 5), (1, 2, 2, 2, 2, 2))),
+    ([tf.constant(1), tf.constant(1.0), tf.constant(2)], ((1, 2, 2),) * 2),
+    ([1, 2, 3, 2, 1], ((1, 2, 3, 3, 3),) * 2),
+    ([None, tf.constant(1.0), None], ((1, 2, 2),) * 2),
+    ([[1, 2], [1, 2], [2, 3]], ((1, 1, 2),) * 2),
+    ([{"a": [tf.zeros(n), m]} for n, m in ((2, 1), (3, 1), (4, 2))], ((1, 2, 3), (1, 2, 3))),
+    ([(tf.constant(1),), [tf.constant(1)], (tf.constant(2),)], ((1, 2, 2),) * 2),
+    ([np.zeros(n, np.float32) for n in (2, 3, 4)], ((1, 2, 3), (1, 2, 2))),
+    ([tf.float32, tf.int32, tf.float32, len, abs, len], ((1, 2, 2, 3, 4, 4),) * 2),
+])  # fmt: skip
+def test_a_function_is_traced_as_often_as_in_tensorflow(relaxed, calls, counts):
+    traced = []
+
+    @tf.function(reduce_retracing=relaxed)
+    def f(x):
+        traced.append(x)
+
+    found = [len(traced) for call in calls if f(call) is None]
+    assert found == list(counts[relaxed])
+    assert f.experimental_get_tracing_count() == found[-1]

@@ -426,7 +426,8 @@ def function(
     are equal in one call and not in another. A tensor of strings is traced for each value. An `if`
     on a tensor whose value is known while the function is traced (a constant, a shape) is decided
     then; 1, 1.0 and True are different arguments, and so are 0.0 and -0.0. A Variable that is an
-    argument counts as itself: another one, even of its shape and type, is traced for, too. With
+    argument counts as itself: another one, even of its shape and type, is traced for, too, and so
+    is a dict whose keys are in another order. With
     `reduce_retracing` each rank has a trace. A `graph` is a view of JAX's program: what XLA has no
     operation for has another type, variables are read by what uses them, and nothing is exported.
     """

@@ -41,6 +41,7 @@ _ELSEWHERE = {
     "GradientDescentOptimizer": "use tf.keras.optimizers.SGD(learning_rate)",
     "MomentumOptimizer": "use tf.keras.optimizers.SGD(learning_rate, momentum)",
     "Saver": "use tf.train.Checkpoint, or tf.train.CheckpointManager",
+    "experimental": "keep what PythonState kept in a tf.Variable, a string or numbers",
     "get_or_create_global_step": "count in a tf.Variable; an optimizer has its own: iterations",
 }
 _unknown, __dir__ = namespace(__name__, _ELSEWHERE, MESSAGES)
