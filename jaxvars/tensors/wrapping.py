@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tracing.context import Scoped
@@ -38,7 +39,7 @@ class TensorWrapping(NamedTuple):
 
     Attributes:
         box: takes a structure with arrays, returns one with boxes.
-        array: takes a Python number, returns an array.
+        array: takes a Python number, or strings of NumPy, returns an array of JAX.
         words: how error messages name things.
     """
 
@@ -83,11 +84,16 @@ def is_box(value: Any) -> bool:
 
 
 def settled_numbers(value: Any) -> Any:
-    """Return a structure with arrays for Python's numbers, if users see boxes now."""
+    """Return a structure with arrays for numbers of Python and strings, if users see boxes now."""
     semantics = _CURRENT.value
     if semantics is None:
         return value
-    return map_leaves(lambda x: semantics.array(x) if type(x) in (int, float) else x, value)
+
+    def settled(x: Any) -> Any:
+        has_strings = isinstance(x, np.ndarray) and x.dtype.hasobject
+        return semantics.array(x) if has_strings or type(x) in (int, float) else x
+
+    return map_leaves(settled, value)
 
 
 def type_for(kind: type, dtype: Any) -> Any:

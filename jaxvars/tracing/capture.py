@@ -7,7 +7,7 @@ function and turns those equations into inputs of the jaxpr.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import jax
 from jax.extend import core as jex
@@ -83,6 +83,19 @@ class Resumed:
         if hasattr(jaxpr, "with_consts"):  # pragma: no cover - JAX 0.12 made them one class
             return _with_variables(jaxpr.with_consts(consts))
         return _with_variables(jex.ClosedJaxpr(jaxpr, consts))  # pragma: no cover - before
+
+
+class Place(NamedTuple):
+    """Where a value of a trace is: the frame that has its equations, and its variable there."""
+
+    frame: Any
+    var: Any
+
+
+def staged_place(value: Any) -> Place | None:
+    """Return where a value is staged; None if it is known, or its trace is over."""
+    frame = getattr(getattr(value, "_trace", None), "frame", None)
+    return Place(frame, value.val) if hasattr(frame, "get_eqns") else None
 
 
 def _with_variables(closed: Any) -> tuple[Any, list[int]]:

@@ -273,7 +273,7 @@ def test_operations_have_names_types_and_tensors():
         graph.as_graph_def().SerializeToString()
 
 
-def test_operations_of_loops_keys_and_functions_that_have_no_program():
+def test_operations_of_loops_keys_strings_and_constants():
     inner = tf.function(lambda x: tf.nn.softmax(x) - 1.0)
 
     def f(x):
@@ -285,8 +285,7 @@ def test_operations_of_loops_keys_and_functions_that_have_no_program():
     assert types.count("While") == types.count("If") == 1
     made = tf.function(lambda s: s).get_concrete_function(tf.TensorSpec([None], tf.string))
     assert [(x.op.name, x.dtype) for x in made.inputs] == [("s", tf.string)]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="has no program before"):
-        made.graph.get_operations()
+    assert [op.name for op in made.graph.get_operations()] == ["s", "Identity"]
     assert graph_of(lambda: tf.constant(1.0)).outputs[0].op.inputs[0].op.type == "Const"
 
 
@@ -457,3 +456,37 @@ def test_a_function_is_traced_as_often_as_in_tensorflow(relaxed, calls, counts):
     found = [len(traced) for call in calls if f(call) is None]
     assert found == list(counts[relaxed])
     assert f.experimental_get_tracing_count() == found[-1]
+
+
+def test_tensors_have_names_while_a_function_is_traced():
+    shown: list[Any] = []
+
+    @tf.function
+    def f(x: Any, add: Any) -> Any:
+        a = x + 1.0
+        b = tf.matmul(a + add, a)
+        shown.extend([str(a), repr(b), b.name, b.op.type, b.op.inputs[1].name, f"{tf.nn.relu(b)}"])
+        c = tf.cond(
+            tf.reduce_sum(b) > 0.0, lambda: [b * 2.0, shown.append((b * 2.0).name)][0], lambda: b
+        )
+        shown.append(c.name)
+        return tf.nn.relu(c)
+
+    concrete = f.get_concrete_function(tf.ones([2, 2]), tf.ones([]))
+    kind = "shape=(2, 2) dtype=float32"
+    assert shown == [
+        'Tensor("add_1:0", shape=(2, 2), dtype=float32)',
+        f"<tf.Tensor 'MatMul:0' {kind}>",
+        "MatMul:0", "MatMul", "add_1:0", 'Tensor("Relu:0", shape=(2, 2), dtype=float32)',
+        "mul_1:0", "cond:0",
+    ]  # fmt: skip
+    names = [op.name for op in concrete.graph.get_operations()]
+    assert {"add", "add_1", "add_2", "MatMul", "cond"} <= set(names)
+
+
+def test_a_tensor_without_a_trace_has_no_name():
+    kept: list[Any] = []
+    tf.function(lambda x: kept.append(x + 1.0))(tf.constant(1.0))
+    assert str(kept[0]) == "Tensor(shape=(), dtype=float32)"
+    with pytest.raises(AttributeError, match=r"Tensor\.name is undefined when eager"):
+        tf.constant(1.0).name  # noqa: B018

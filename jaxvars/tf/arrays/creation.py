@@ -39,7 +39,7 @@ def cast(x: Array, dtype: Any) -> Array:
     wanted = type_of(dtype)
     if wanted == dtype_of(x):
         return x
-    if wanted.is_string or is_text(x):
+    if wanted.is_string or dtype_of(x).is_string:
         raise UnimplementedError(
             None,
             None,

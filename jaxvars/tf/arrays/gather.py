@@ -21,6 +21,7 @@ from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known, space_of
 from jaxvars.tf.tensors.tensor import OPERATIONS
 from jaxvars.tracing import context
@@ -143,6 +144,7 @@ def gather(
 
 
 def _take(params: Array, indices: Array, axis: int) -> Array:
+    params = lift(params) if context.is_tracer(indices) else params
     if _convert.is_text(params):
         return np.take(params, np.asarray(indices), axis=axis)
     return _take_rows(params, indices, axis)

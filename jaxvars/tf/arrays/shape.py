@@ -13,6 +13,7 @@ from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.arrays.sizes import not_negative
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.handles import is_handles, on_strings
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import ints, one_axis, refused, require_known, space_of
 from jaxvars.typing import Array
@@ -97,6 +98,8 @@ def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: A
             f"{list(widths.shape)} {list(tensor.shape)}"
         )
     how = mode.upper()
+    if is_handles(tensor):
+        return on_strings(pad.__wrapped__)(tensor, widths, mode, constant_values)
     if how == "CONSTANT" and not _convert.is_text(tensor) and (widths >= 0).all():
         edges = tuple([(a, b, 0) for a, b in widths.tolist()])
         return _padded(tensor, _filler(tensor, constant_values), edges)

@@ -20,6 +20,7 @@ from jaxvars.tensors.tensor import is_weak
 from jaxvars.tensors.wrapping import ErrorVocabulary, TensorWrapping, boxing
 from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
 
@@ -41,7 +42,9 @@ def _drop_weak_type(leaf: Any) -> Any:
 
 
 SEMANTICS = TensorWrapping(
-    _box, to_array, ErrorVocabulary("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})")
+    _box,
+    lambda x: lift(to_array(x)),
+    ErrorVocabulary("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})"),
 )
 
 

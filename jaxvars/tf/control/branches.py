@@ -22,6 +22,7 @@ from jaxvars.core.checks import require
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable
@@ -93,7 +94,7 @@ def _to_truth(pred: Any) -> Any:
 
 def _on_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function for the core, which takes and returns arrays."""
-    return lambda *args: arrays_of(fn(*map(wrap, args)))
+    return lambda *args: nest.map_structure(lift, arrays_of(fn(*map(wrap, args))))
 
 
 def case(
@@ -255,6 +256,7 @@ def _run_body(body: Callable[..., Any], state: Any) -> Any:
         raise TypeError(f"The body returned {new!r} for {len(state)} loop variables.")
     nest.assert_same_structure(list(state), list(new))
     made = arrays_of(list(new))
+    made = made if context.is_eager() else nest.map_structure(lift, made)
     return made if type(state) is list else nest._like(state, made)
 
 
@@ -267,7 +269,7 @@ def _run_in_python(cond: Any, body: Any, state: Any, most: Any) -> Any:
 
 
 def _stage_loop(cond: Any, body: Any, state: Any, most: Any) -> Any:
-    limit = None if most is None else to_array(most)
+    limit, state = None if most is None else to_array(most), nest.map_structure(lift, state)
     if limit is None or not context.is_tracer(limit):
         return _loops.while_loop(
             lambda state: _to_truth(cond(*map(wrap, state))),

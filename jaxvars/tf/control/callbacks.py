@@ -36,6 +36,7 @@ from jaxvars.tf.errors import (
 )
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.handles import is_handles, stage, taker, to_data
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -206,8 +207,11 @@ def _run_call(call: _Call, inp: Sequence[Any]) -> Any:
     if not any(map(context.is_tracer, arrays)) and not context.is_staging():
         found = _run_eagerly(call, arrays)
     elif not call.dtypes:
-        jax.experimental.io_callback(call.on_host, [], *arrays, ordered=True)
+        take, data = taker(arrays), map(to_data, arrays)
+        jax.experimental.io_callback(lambda *xs: call.on_host(*take(xs)), [], *data, ordered=True)
         return [] if call.is_list else None
+    elif any(map(is_handles, arrays)) or any(dtype.is_string for dtype in call.dtypes):
+        found = stage(call.tensors, *arrays)
     else:
         found = _stage_call(call, arrays)
     if not call.dtypes:

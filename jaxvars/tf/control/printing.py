@@ -18,10 +18,10 @@ import numpy as np
 from jaxvars.console.print import Options, emit, find_writer
 from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.handles import taker, to_data
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
-from jaxvars.tracing.host_calls import drop_gradient
 from jaxvars.typing import Array
 
 _OPTIONS = ("output_stream", "end", "sep", "summarize", "name")
@@ -142,5 +142,6 @@ def _send(
     text: Callable[[list[np.ndarray]], str], arrays: list[Array], write: Callable[[str, bool], None]
 ) -> None:
     """Print now if all is known and nothing is being staged; else when the program runs."""
-    values = [x if context.is_tracer(x) else np.asarray(x) for x in map(drop_gradient, arrays)]
-    emit(lambda *known: text(list(known)), values, Options(write, True, 3, True))
+    take, data = taker(arrays), map(to_data, arrays)
+    values = [x if context.is_tracer(x) else np.asarray(x) for x in data]
+    emit(lambda *known: text(take(known)), values, Options(write, True, 3, True))

@@ -16,6 +16,7 @@ from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.handles import is_handles, lift
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import is_size, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -401,6 +402,7 @@ def _join_elements(
 ) -> Array:
     """Return elements joined to one; refuse shapes that do not go together."""
     try:
+        parts = list(map(lift, parts)) if any(map(is_handles, parts)) else parts
         return (on_host if any(map(is_text, parts)) else on_device)(parts)
     except (TypeError, ValueError) as error:
         shapes = [list(np.shape(part)) for part in parts]

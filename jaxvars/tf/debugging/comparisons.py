@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxvars.core.checks import require
 from jaxvars.tf.tensors.convert import dtype_of, is_text, pair, to_array
+from jaxvars.tf.tensors.handles import is_handles
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -148,7 +149,11 @@ def _compare(
         sizes = [f"[{','.join(map(str, part.shape))}]" for part in (a, b)]
         raise refused(f"Incompatible shapes: {sizes[0]} vs. {sizes[1]}") from error
     if context.is_tracer(good):
-        require(good, _add_message(message, f"Condition x {sign} y did not hold"), {"x": a, "y": b})
+        require(
+            good,
+            _add_message(message, f"Condition x {sign} y did not hold"),
+            {} if is_handles(a) else {"x": a, "y": b},
+        )
     elif not np.all(good):
         raise refused(_difference(np.asarray(good), (a, b), sign, message, summarize))
 
@@ -156,7 +161,7 @@ def _compare(
 def _evaluate(x: Array, y: Array, sign: str, holds: Callable[[Array, Array], Array]) -> Array:
     if is_text(x):
         return np.asarray(x == y if sign == "==" else x != y)
-    return holds(*jax.lax.stop_gradient((x, y)))
+    return x == y if is_handles(x) and sign == "==" else holds(*jax.lax.stop_gradient((x, y)))
 
 
 def _difference(

@@ -9,11 +9,11 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.compiler.symbolic_calls import name_of_size
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
+from jaxvars.tf.functions import strings
 from jaxvars.tf.functions.arguments import describe, format_spec, is_spec, is_traced, to_core
 from jaxvars.tf.functions.concrete_binding import FunctionType, Parameters
 from jaxvars.tf.functions.graph_view import Graph
@@ -22,7 +22,8 @@ from jaxvars.tf.functions.traced_arguments import names_of
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.attributes import getter as attribute
 from jaxvars.tf.tensors.convert import dtype_of, to_array
-from jaxvars.tf.tensors.dtypes import as_dtype, string
+from jaxvars.tf.tensors.dtypes import HANDLE, as_dtype, string
+from jaxvars.tf.tensors.handles import NeedsKnown, NeedsStrings
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused, refusing
@@ -41,25 +42,23 @@ class ConcreteFunction:
     """
 
     def __init__(
-        self,
-        compiled: CoreFunction,
-        bound: inspect.BoundArguments,
-        name: str,
-        sizes: OpenSizes,
-        own: tuple[Any, ...] = (),
+        self, of: Any, bound: inspect.BoundArguments, sizes: OpenSizes, own: tuple[Any, ...] = ()
     ) -> None:
-        self._compiled = compiled
+        self._compiled, self._run = of._core, of._run
+        self._table = {strings.SCOPE_NAME: strings.SCOPE_SPEC} if of._has_strings else {}
         self._owner = tuple(map(weakref.ref, own))  # the object of a method
-        self.name = name
+        self.name = of.__name__
         args = bound.args[len(own) :]
         self._args = nest.map_structure(_to_spec, args)
         self._kwargs = nest.map_structure(_to_spec, bound.kwargs)
         self._given = self._flat()  # with the names that were given
         self.structured_input_signature = self._name_parameters(bound.signature)
+        if self._has_strings and not self._table:
+            raise NeedsStrings
         self._traced: Any = None
         self._learned: Any = None  # of calls: the result of what has no program
         if not self._is_open:
-            self._traced = self._trace()
+            self._traced = None if self._has_no_program else self._trace()
         elif not self._has_no_program:
             self._traced = self._trace_open(sizes)
 
@@ -82,8 +81,7 @@ class ConcreteFunction:
 
     @property
     def _is_open(self) -> bool:
-        known = all(spec.shape.is_fully_defined() for spec in self._specs())
-        return self._has_strings or not known
+        return not all(spec.shape.is_fully_defined() for spec in self._specs())
 
     @property
     def _has_strings(self) -> bool:
@@ -91,7 +89,15 @@ class ConcreteFunction:
 
     @property
     def _has_no_program(self) -> bool:
-        return self._has_strings or any(spec.shape.rank is None for spec in self._specs())
+        return any(spec.shape.rank is None for spec in self._specs()) or self._must_know_strings
+
+    @functools.cached_property
+    def _must_know_strings(self) -> bool:
+        """Whether it is traced for each string, when it is called."""
+        try:
+            return self._has_strings and self.core is None
+        except Exception:  # noqa: BLE001 - whatever it is, `core` says so
+            return True
 
     def learn(self, result: Any) -> None:
         """Take note of what a call returned, with specs for its tensors."""
@@ -121,7 +127,11 @@ class ConcreteFunction:
             lambda x: _to_struct(x, sizes), (self._args, self._kwargs)
         )
         given = {key: to_core(value) for key, value in kwargs.items()}
-        return self._compiled.trace(*map(to_core, (*self._own, *args)), **given)
+        try:
+            own = (*self._own, *args)
+            return self._compiled.trace(*map(to_core, own), **given, **self._table)
+        except NeedsKnown as why:
+            raise why.error from None
 
     def _trace_open(self, sizes: OpenSizes) -> Any:
         """Trace for all sizes; return None where that cannot be: each is traced when it is met."""
@@ -137,11 +147,6 @@ class ConcreteFunction:
     @property
     def core(self) -> Any:
         """The concrete function of jaxvars; for the smallest sizes where it needs to know them."""
-        if self._has_strings:
-            raise refused(
-                f"{self.name} takes strings, which are constants of a program: it is traced for "
-                "each string when it is called, and has no program before."
-            )
         if self._traced is None:
             self._traced = self._trace()
         return self._traced
@@ -157,7 +162,7 @@ class ConcreteFunction:
         whole, named = self._fill(args, kwargs)
         given = {key: to_core(value) for key, value in named.items()}
         with refusing():
-            return wrap(self._compiled(*map(to_core, (*self._own, *whole)), **given))
+            return wrap(self._run(*map(to_core, (*self._own, *whole)), **given))
 
     def _fill(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return all arguments: those given, and what is the same each time."""
@@ -231,7 +236,7 @@ class ConcreteFunction:
             return self._learned
         return jax.tree.map(
             lambda s: TensorSpec(s.shape, as_dtype(s.dtype)) if _is_struct(s) else s,
-            self.core.structured_outputs,
+            self.core.structured_outputs[0] if self._table else self.core.structured_outputs,
             is_leaf=_is_struct,
         )
 
@@ -362,7 +367,8 @@ def _to_struct(value: Any, sizes: Any) -> Any:
         (sizes(axis) if sizes else 1) if size is None else size
         for axis, size in enumerate(value.shape)
     )
-    return jax.ShapeDtypeStruct(shape, value.dtype.dtype)
+    dtype = HANDLE if value.dtype == string else value.dtype.dtype
+    return jax.ShapeDtypeStruct(shape, dtype)
 
 
 def _name_specs(value: Any, name: str) -> Any:

@@ -25,19 +25,18 @@ from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401  # pyright: ignore[reportUnusedImport] - converted code calls it
-from jaxvars.tf.context.scope import inside_function
+from jaxvars.tf.context.scope import executing_eagerly, inside_function
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
+from jaxvars.tf.functions import strings
 from jaxvars.tf.functions.arguments import convert_result, keep_dict_order, to_body, to_core
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.gradients import NeedsTape, graph_tape, names_gradients
-from jaxvars.tf.functions.signature import (
-    InputSignature,
-    binding_error,
-    signature_of,
-    with_defaults,
-)
+from jaxvars.tf.functions.signature import InputSignature, binding_error, signature_of
 from jaxvars.tf.functions.traced_arguments import (
+    NO_BOOL,
+    ONLY_ONCE,
     Seen,
+    count_run,
     guard_changes,
     hold_weakly,
     name_arguments,
@@ -46,20 +45,9 @@ from jaxvars.tf.functions.traced_arguments import (
 )  # fmt: skip
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.tensors.handles import NeedsStrings
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
-from jaxvars.tf.variables.variable import Variable
-
-_ONLY_ONCE = (
-    "tf.function only supports singleton tf.Variables created on the first call. Make sure the "
-    "tf.Variable is only created once or created outside tf.function. "
-)
-_NO_BOOL = (
-    "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed at {line}: its value is known "
-    "when the function runs, not while it is traced. AutoGraph converts `if`, `while` and the "
-    "like in functions whose source it sees, unless they are decorated with do_not_convert or "
-    "@tf.function(autograph=False). There, use tf.cond, tf.while_loop or tf.where."
-)
 
 
 @final
@@ -91,26 +79,29 @@ class Function:
         self._runs: Counter[int] = Counter()  # of the body, by the object of a method
         self.clear_cache()
 
-    def _make_program(self) -> Callable[..., Any]:
+    def _make_program(self, has_strings: bool) -> Callable[..., Any]:
         """Return what the core compiles."""
         fn, this = self.python_function, weakref.ref(self)
         names = names_of(self._signature)
         converts = self._autograph
 
         def program(*args: Any, **kwargs: Any) -> Any:
+            scope = kwargs.pop(strings.SCOPE_NAME, None)
+            strings.refuse_strings(scope, (args, kwargs))
             args = tuple(map(to_body, args))
             kwargs = {key: to_body(value) for key, value in kwargs.items()}
             shown = names(len(args))
-            name_arguments(shown, args, kwargs)
             check = guard_changes(shown, args, kwargs)
             made_for = this()
             has_tape = made_for is not None and made_for._has_tape
-            with inside_function(), graph_tape(is_needed=has_tape):
+            tracing = strings.tracing(scope, (args, kwargs))
+            with inside_function(), graph_tape(is_needed=has_tape), tracing:
+                name_arguments(shown, args, kwargs)
                 try:
                     result = (_convert(fn) if converts else fn)(*args, **kwargs)
                 except jax.errors.TracerBoolConversionError as error:
                     raise OperatorNotAllowedInGraphError(
-                        _NO_BOOL.format(line=line_of(error))
+                        NO_BOOL.format(line=line_of(error))
                     ).with_traceback(error.__traceback__) from None
                 made = keep_dict_order(
                     nest.map_structure(functools.partial(convert_result, fn), result)
@@ -118,16 +109,17 @@ class Function:
             check(program.__name__)
             if (function := this()) is not None:
                 function._note(args, kwargs, specs_of(made))
-            return made
+            return made if scope is None else (made, scope + 1)
 
         program.__name__ = self.__name__
         if self._signature is not None:
-            setattr(program, "__signature__", with_defaults(self._signature, to_core))  # noqa: B010 - pyright knows no such name
+            signature = strings.core_signature(self._signature, has_strings=has_strings)
+            setattr(program, "__signature__", signature)  # noqa: B010 - pyright knows no such name
         return program
 
     def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Take note of a trace."""
-        own = args[:1] if _count(self, args) else ()
+        own = args[:1] if count_run(self._runs, args) else ()
         rest = hold_weakly(args[len(own) :])
         self._seen.append(Seen(hold_weakly(own), rest, hold_weakly(kwargs), result))
 
@@ -139,15 +131,15 @@ class Function:
             TypeError: when the arguments do not fit the function, or its `input_signature`.
             ValueError: when it creates variables on any call but its first.
         """
-        if kwargs or self._specs is not None or EAGER.on:
+        if kwargs or self._is_careful or EAGER.on:
             return self._careful_call(args, kwargs)
         given = [x._array if type(x) is Tensor else to_core(x) for x in args]
         try:
             result = self._core(*given)
         except (JaxvarsError, TypeError) as error:
             self._explain(error, args, kwargs)
-        except NeedsTape:
-            return self._trace_with_tape(self, args, kwargs)
+        except (NeedsTape, NeedsStrings) as need:
+            return self._trace_again(need, self, args, kwargs)
         return Tensor(result) if type(result) in ARRAYS else wrap(result)
 
     def _careful_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -156,16 +148,32 @@ class Function:
         new, named = (args, kwargs) if self._specs is None else self._specs.fit(args, kwargs)
         given = {key: to_core(value) for key, value in named.items()}
         try:
-            return wrap(self._core(*map(to_core, new), **given))
+            return wrap(self._called(*map(to_core, new), **given))
         except (JaxvarsError, TypeError) as error:
             self._explain(error, args, kwargs)
-        except NeedsTape:
-            return self._trace_with_tape(self, args, kwargs)
+        except (NeedsTape, NeedsStrings) as need:
+            return self._trace_again(need, self, args, kwargs)
 
-    def _trace_with_tape(self, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Call once more, traced with a tape."""
-        self._has_tape = True
+    def _trace_again(self, need: BaseException, call: Any, args: Any, kwargs: Any) -> Any:
+        """Call once more, traced with a tape, or with a table of strings."""
+        if isinstance(need, NeedsTape):
+            self._has_tape = True
+        elif self._has_strings and not executing_eagerly():
+            raise need  # the function that calls it is traced again
+        else:
+            with TRACING:
+                if not self._has_strings:
+                    self._make_core(has_strings=True)
         return call(*args, **kwargs)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        """Call what is compiled, with what it needs."""
+        try:
+            if self._has_strings:
+                return strings.call_with_strings(self, args, kwargs)
+            return self._core(*args, **kwargs)
+        except (NeedsTape, NeedsStrings) as need:
+            return self._trace_again(need, self._run, args, kwargs)
 
     def _explain(self, error: Exception, args: Any, kwargs: Any) -> NoReturn:
         """Raise what TensorFlow does."""
@@ -174,7 +182,7 @@ class Function:
         if isinstance(error, jax.errors.UnexpectedTracerError):
             raise TypeError(OUT_OF_SCOPE) from error
         if isinstance(error, CreationError):
-            raise CreationError(_ONLY_ONCE + str(error)).with_traceback(
+            raise CreationError(ONLY_ONCE + str(error)).with_traceback(
                 error.__traceback__
             ) from None
         may_not_fit = isinstance(error, CompileError) or not isinstance(error, JaxvarsError)
@@ -222,9 +230,9 @@ class Function:
         bound = self._bind((*own, *args), kwargs)
         with TRACING:
             try:
-                made = ConcreteFunction(self._core, bound, self.__name__, self._open, own)
-            except NeedsTape:
-                return self._trace_with_tape(self._find_concrete, (own, args, kwargs), {})
+                made = ConcreteFunction(self, bound, self._open, own)
+            except (NeedsTape, NeedsStrings) as need:
+                return self._trace_again(need, self._find_concrete, (own, args, kwargs), {})
             for known in self._list_requested(own):
                 if known.is_for(made):
                     return known
@@ -253,9 +261,17 @@ class Function:
         self._known: list[ConcreteFunction] = []
         self._seen: list[Seen] = []
         self._runs.clear()
+        self._make_core(has_strings=False)
+
+    def _make_core(self, *, has_strings: bool) -> None:
         self._open = OpenSizes(self.input_signature, reduces=self._reduce_retracing)
-        self._core = _compile(self._make_program())
-        self._core.open_axes = self._open
+        core = _compile(self._make_program(has_strings))
+        core.open_axes = self._open
+        self._core = core  # before it is said how to call it: it is called so from other threads
+        self._has_strings, self.must_know_strings = has_strings, False
+        this: Any = weakref.proxy(self)
+        self._called = functools.partial(Function._run, this) if has_strings else core
+        self._is_careful = self._specs is not None or has_strings
 
     def _bind(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
         if self._specs is not None:
@@ -360,19 +376,6 @@ def _convert(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn if new is None else functools.partial(new, *given)
 
 
-def _count(function: Function, args: tuple[Any, ...]) -> int:
-    """Count a run of the body, under the object that a method belongs to; return its number."""
-    is_method = args and hasattr(args[0], "__dict__") and not isinstance(args[0], Variable)
-    number = id(args[0]) if is_method else 0
-    if number and number not in function._runs:
-        try:
-            weakref.finalize(args[0], function._runs.pop, number, None).atexit = False
-        except TypeError:
-            number = 0
-    function._runs[number] += 1
-    return number
-
-
 def _format_signatures(traces: list[ConcreteFunction], verbose: bool) -> str:
     return "\n\n".join(made.pretty_printed_signature(verbose) for made in traces)
 
@@ -423,13 +426,14 @@ def function(
     Differs from TensorFlow: the body is traced once for all sizes where a size is None in
     `input_signature`, but XLA's program is made for each; a body that must know its sizes is traced
     for each, too, and so is one that is given a size of 0, or sizes of one place in a shape that
-    are equal in one call and not in another. A tensor of strings is traced for each value. An `if`
-    on a tensor whose value is known while the function is traced (a constant, a shape) is decided
-    then; 1, 1.0 and True are different arguments, and so are 0.0 and -0.0. A Variable that is an
-    argument counts as itself: another one, even of its shape and type, is traced for, too, and so
-    is a dict whose keys are in another order. With
-    `reduce_retracing` each rank has a trace. A `graph` is a view of JAX's program: what XLA has no
-    operation for has another type, variables are read by what uses them, and nothing is exported.
+    are equal in one call and not in another. A body that must know strings (how many
+    tf.strings.split gives, what is in a file) is traced for each tensor of them. An `if` on a
+    tensor whose value is known while the function is traced (a constant, a shape) is decided then;
+    1, 1.0 and True differ, and so do 0.0 and -0.0. A Variable as an argument counts as itself:
+    another one, even of its shape and type, is traced for, and so is a dict whose keys are in
+    another order. With `reduce_retracing` each rank has a trace; strings are traced for each size.
+    A `graph` is a view of JAX's program: what XLA has no operation for has another type, variables
+    are read by what uses them, and nothing is exported.
     """
 
     def decorate(func: Callable[..., Any]) -> Function:

@@ -2,16 +2,22 @@
 
 What stands for an operation of TensorFlow has its type; other types are the
 primitives' of JAX. Functions that a program calls are written out. Nothing can be changed.
+While a function is traced its tensors are named the same way, when their names are requested;
+an operation whose result is not needed counts then, and is not in the graph.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn, final
 
+from jaxvars.tf.context.scope import notes_of_trace
 from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import OPERATIONS
+from jaxvars.tracing.capture import staged_place
 from jaxvars.tracing.jaxprs import inner_jaxprs, open_jaxpr
 
 _SAME = """
@@ -26,7 +32,7 @@ top_k:TopKV2 while:While:while scan:While:while cond:If:cond iota:Range:range st
 add:AddV2:add add_any:AddV2:add sub:Sub:sub mul:Mul:mul div:RealDiv:truediv
 conv_general_dilated:Conv2D bitcast_convert_type:Bitcast relu relu6 elu selu softmax log_softmax
 softplus leaky_relu sigmoid slice:StridedSlice:strided_slice dynamic_slice:Slice
-dynamic_update_slice:TensorScatterUpdate
+dynamic_update_slice:TensorScatterUpdate squeeze read_variable:ReadVariableOp
 """
 _TYPES: dict[str, tuple[str, str]] = {}
 """TensorFlow's type and name for what JAX calls so."""
@@ -52,7 +58,9 @@ class Operation:
     control_inputs: tuple[Any, ...] = ()  # operations run in the order in which they stand
     device = ""
 
-    def __init__(self, graph: Graph, name: str, type: str, inputs: list[Any], outputs: Any) -> None:
+    def __init__(
+        self, graph: Operations, name: str, type: str, inputs: list[Any], outputs: Any
+    ) -> None:
         self.graph, self.name, self.type, self.inputs = graph, name, type, inputs
         self.outputs = [GraphTensor(self, i, aval) for i, aval in enumerate(outputs)]
 
@@ -135,23 +143,16 @@ class GraphDef:
         )
 
 
-@final
-class Graph:
-    """The operations of a program.
+class Operations:
+    """Operations that have names, in the order in which they run."""
 
-    Attributes:
-        name: of the function.
-    """
-
-    def __init__(self, name: str, concrete: Any) -> None:
-        self._concrete = concrete
+    def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._made: list[Operation] = []
-        self._results: list[GraphTensor] = []
-        self._places: dict[int, GraphTensor] = {}  # of variables, by cell
-        self.name = name
-        specs = concrete._specs()
-        self.inputs = [self._add(str(x.name), "Placeholder", [], [x]).outputs[0] for x in specs]
+
+    @functools.cached_property
+    def _all(self) -> list[Operation]:
+        return self._made
 
     # ------------------------------------------------------------ operations
     def get_operations(self) -> list[Operation]:
@@ -181,40 +182,22 @@ class Graph:
             )
         return found[0]
 
-    @functools.cached_property
-    def _all(self) -> list[Operation]:
-        """All operations: arguments, variables, the equations of the program, results."""
-        staged = self._concrete.core._executable.staged
-        jaxpr = staged.program.jaxpr
-        count, known = len(jaxpr.invars) - len(self.inputs), {}
-        for cell, var in zip(staged.reads, jaxpr.invars[:count], strict=True):
-            known[var] = self._places[cell.key] = self._stand_for(cell)
-        known.update(zip(jaxpr.invars[count:], self.inputs, strict=True))
-        results, written = staged.split(self._walk(jaxpr, known))
-        for cell, value in zip(staged.writes, written, strict=True):
-            place = self._places.get(cell.key) or self._stand_for(cell)
-            kind, self._places[cell.key] = "AssignVariableOp", place
-            self._add(kind, kind, [place, value], [])
-        for value in results:
-            self._results += self._add("Identity", "Identity", [value], [value]).outputs
-        return self._made
-
-    def _walk(self, jaxpr: Any, known: dict[Any, GraphTensor]) -> list[GraphTensor]:
+    def _walk(
+        self, equations: Sequence[Any], results: Sequence[Any], known: dict[Any, GraphTensor]
+    ) -> list[GraphTensor]:
         """Add the operations of a program, and of those that it calls; return its results."""
-        for equation in jaxpr.eqns:
+        for equation in equations:
             kind, name = _kind_of(equation)
             if kind in _CALLS:
                 inner = open_jaxpr(next(iter(inner_jaxprs(equation.params))))
                 given = [self._find(var, known) for var in equation.invars]
-                made = self._walk(inner, dict(zip(inner.invars, given, strict=True)))
+                within = dict(zip(inner.invars, given, strict=True))
+                made = self._walk(inner.eqns, inner.outvars, within)
             else:
                 given = self._operands(equation, known, name)
                 made = self._add(name, kind, given, [x.aval for x in equation.outvars]).outputs
             known.update(zip(equation.outvars, made, strict=True))
-        return [self._find(var, known) for var in jaxpr.outvars]
-
-    def _stand_for(self, cell: Any) -> GraphTensor:
-        return self._add(cell.name, "Placeholder", [], [cell.aval]).outputs[0]
+        return [self._find(var, known) for var in results]
 
     def _operands(self, equation: Any, known: dict[Any, GraphTensor], name: str) -> list[Any]:
         count = self._counts.get(name, -1) + 1
@@ -236,6 +219,72 @@ class Graph:
         op = Operation(self, f"{name}_{count}" if count else name, type, inputs, outputs)
         self._made.append(op)
         return op
+
+
+@final
+class TraceGraph(Operations):
+    """The operations of the function that is being traced, or of a loop or branch in it, so far."""
+
+    def find(self, value: Any) -> GraphTensor | None:
+        """Return what stands for the value of a tensor; None if that is not being traced here."""
+        if (traced := staged_place(value)) is None:
+            return None
+        pairs = [(staged_place(x), name) for x, name in notes_of_trace().get("arguments", ())]
+        names = {place.var: name for place, name in pairs if place is not None}
+        known: dict[Any, GraphTensor] = {}
+        for var in traced.frame.invars:
+            name = names.get(var, "Placeholder:0").removesuffix(":0")
+            known[var] = self._add(name, "Placeholder", [], [var.aval]).outputs[0]
+        self._walk(traced.frame.get_eqns(), [], known)
+        return known.get(traced.var)
+
+    def __repr__(self) -> str:
+        return f"<Graph that is being traced: {len(self._made)} operations>"
+
+
+OPERATIONS["trace"] = lambda tensor: TraceGraph().find(tensor._array)
+
+
+@final
+class Graph(Operations):
+    """The operations of a program.
+
+    Attributes:
+        name: of the function.
+    """
+
+    def __init__(self, name: str, concrete: Any) -> None:
+        super().__init__()
+        self._concrete = concrete
+        self._results: list[GraphTensor] = []
+        self._places: dict[int, GraphTensor] = {}  # of variables, by cell
+        self.name = name
+        specs = concrete._specs()
+        self.inputs = [self._add(str(x.name), "Placeholder", [], [x]).outputs[0] for x in specs]
+
+    @functools.cached_property
+    def _all(self) -> list[Operation]:
+        """All operations: arguments, variables, the equations of the program, results."""
+        staged = self._concrete.core._executable.staged
+        jaxpr = staged.program.jaxpr
+        tables = len(self._concrete._table)  # of strings: the last argument, and result
+        count, known = len(jaxpr.invars) - len(self.inputs) - tables, {}
+        for cell, var in zip(staged.reads, jaxpr.invars[:count], strict=True):
+            known[var] = self._places[cell.key] = self._stand_for(cell)
+        known.update(zip(jaxpr.invars[count:], self.inputs, strict=not tables))
+        known.update(dict.fromkeys(staged.split(jaxpr.outvars)[0][-1:] if tables else []))
+        shown = [eqn for eqn in jaxpr.eqns if known.keys().isdisjoint(eqn.outvars)]
+        results, written = staged.split(self._walk(shown, jaxpr.outvars, known))
+        for cell, value in zip(staged.writes, written, strict=True):
+            place = self._places.get(cell.key) or self._stand_for(cell)
+            kind, self._places[cell.key] = "AssignVariableOp", place
+            self._add(kind, kind, [place, value], [])
+        for value in results[: len(results) - tables]:
+            self._results += self._add("Identity", "Identity", [value], [value]).outputs
+        return self._made
+
+    def _stand_for(self, cell: Any) -> GraphTensor:
+        return self._add(cell.name, "Placeholder", [], [cell.aval]).outputs[0]
 
     # ------------------------------------------------------------ what it takes and returns
     @property

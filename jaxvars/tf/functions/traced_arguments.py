@@ -8,13 +8,27 @@ from __future__ import annotations
 import inspect
 import re
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jaxvars.tf import nest
+from jaxvars.tf.context.scope import notes_of_trace
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
+
+ONLY_ONCE = (
+    "tf.function only supports singleton tf.Variables created on the first call. Make sure the "
+    "tf.Variable is only created once or created outside tf.function. "
+)
+NO_BOOL = (
+    "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed at {line}: its value is known "
+    "when the function runs, not while it is traced. AutoGraph converts `if`, `while` and the "
+    "like in functions whose source it sees, unless they are decorated with do_not_convert or "
+    "@tf.function(autograph=False). There, use tf.cond, tf.while_loop or tf.where."
+)
 
 _KEPT = (TensorSpec, bool, int, float, complex, str, bytes, type(None))
 
@@ -23,12 +37,11 @@ def name_arguments(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str,
     """Give tensors among the arguments the names of their parameters: x:0, x_1:0, ..."""
     _check_names(kwargs)
     for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
-        if type(value) is Tensor:
-            value._name = f"{name}:0"
-        elif nest.is_nested(value):
+        if type(value) is Tensor or nest.is_nested(value):
             tensors = [part for part in nest.flatten(value) if type(part) is Tensor]
             for i, tensor in enumerate(tensors):
                 tensor._name = f"{name}_{i}:0" if i else f"{name}:0"
+                notes_of_trace().setdefault("arguments", []).append((tensor._array, tensor._name))
 
 
 def _check_names(kwargs: Mapping[str, Any]) -> None:
@@ -84,6 +97,19 @@ def names_of(signature: inspect.Signature | None) -> Callable[[int], list[str]]:
 
 
 # ---------------------------------------------------------------- traces
+def count_run(runs: Counter[int], args: tuple[Any, ...]) -> int:
+    """Count a run of the body, under the object that a method belongs to; return its number."""
+    is_method = args and hasattr(args[0], "__dict__") and not isinstance(args[0], Variable)
+    number = id(args[0]) if is_method else 0
+    if number and number not in runs:
+        try:
+            weakref.finalize(args[0], runs.pop, number, None).atexit = False
+        except TypeError:
+            number = 0
+    runs[number] += 1
+    return number
+
+
 class Seen(NamedTuple):
     """A trace: what returns its arguments, and its result with specs for tensors."""
 

@@ -14,7 +14,7 @@ from jaxvars.tf.errors import FailedPreconditionError, NotFoundError
 from jaxvars.tf.io.csv import Columns, columns_of, fields_of, parse_row
 from jaxvars.tf.io.messages import from_bytes, to_bytes
 from jaxvars.tf.io.records import decompress
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.registry.rows import HOST, Refused, op
 from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -23,11 +23,11 @@ from jaxvars.tf.tensors.static import refused, require_known
 
 Text: TypeAlias = np.ndarray
 
-HOST = "strings are on the host: inside a `tf.function` they must be known"
+_FILES = "files are on the host: inside a `tf.function` they must be known"
 
 
 # ---------------------------------------------------------------- files
-@op("io.read_file", "filename", kinds="string", text=True, eager_only=HOST, example="'/no/file'")
+@op("io.read_file", "filename", kinds="string", text=True, eager_only=_FILES, example="'/no/file'")
 def read_file(filename: Text) -> Text:
     """Return what is in a file."""
     path = _name(filename)
@@ -47,7 +47,7 @@ def _name(filename: Text) -> str:
     return filename.item().decode()
 
 
-@op("io.matching_files", "pattern", kinds="string", text=True, eager_only=HOST, example="'/no/*'")
+@op("io.matching_files", "pattern", kinds="string", text=True, eager_only=_FILES, example="'/no/*'")
 def matching_files(pattern: Text) -> Text:
     """Return the sorted names of the files that match patterns."""
     patterns = [text.decode() for text in pattern.ravel()]

@@ -1,7 +1,7 @@
 """Tables that change, on the host; a checkpoint holds what is in them.
 
 Rules this file keeps:
-- inside of a `tf.function` the host is called when the program runs; strings are known there.
+- inside of a `tf.function` the host is called when the program runs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from jaxvars.tf.data.generators.staged import at_once
 from jaxvars.tf.lookup.sources import to_typed
 from jaxvars.tf.lookup.tables import Table
 from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.handles import is_handles, stage, taker, to_data
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -42,7 +43,8 @@ class _Changing(Table, Recorded, ABC):
 
     def _ask_host(self, keys: Array) -> Array:
         """Call the host when the program runs."""
-        self._require_numbers()
+        if is_handles(keys) or self.value_dtype.is_string:
+            return stage(self._look_up, keys, ordered=True)
 
         def on_host(given: Array) -> np.ndarray:
             self._read()
@@ -94,19 +96,17 @@ class _Changing(Table, Recorded, ABC):
     def _apply_change(self, change: Any, *arrays: Array) -> None:
         if not context.is_staging():
             change(*arrays)
-        elif any(map(_convert.is_text, arrays)):
+        else:
             numbers = [x for x in arrays if not _convert.is_text(x)]
             texts = [x if _convert.is_text(x) else None for x in arrays]
+            take = taker(numbers)
 
             def run(*given: Array) -> None:
-                rest = iter(given)
+                rest = iter(take(given))
                 at_once(lambda: change(*(next(rest) if x is None else x for x in texts)))
 
-            jax.experimental.io_callback(run, None, *numbers, ordered=True)
-        else:
-            jax.experimental.io_callback(
-                lambda *given: at_once(lambda: change(*given)), None, *arrays, ordered=True
-            )
+            data = list(map(to_data, numbers))
+            jax.experimental.io_callback(run, None, *data, ordered=True)
 
     def _put(self, keys: Array, values: Array) -> None:
         self._read()

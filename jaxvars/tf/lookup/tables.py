@@ -1,8 +1,8 @@
 """Tables from keys to values, on the host.
 
 Rules this file keeps:
-- inside of a `tf.function` keys that are numbers are looked up when the program runs: in a static
-  table by the program, in one that changes by a call to the host; strings are known there.
+- inside of a `tf.function` keys are looked up when the program runs: numbers in a static table by
+  the program, others, and in a table that changes, by a call to the host.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from jaxvars.tf.lookup.sources import to_typed
 from jaxvars.tf.strings import hash as hashes
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
+from jaxvars.tf.tensors.handles import is_handles, on_strings, stage
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -66,13 +67,6 @@ class Table(ABC):
         if (dtype := _convert.dtype_of(array)) != self.key_dtype:
             raise TypeError(f"Dtype of argument `keys` must be {self.key_dtype}, received: {dtype}")
         return array
-
-    def _require_numbers(self) -> None:
-        if self.value_dtype.is_string:
-            raise refused(
-                "A table whose values are strings cannot be looked up inside a tf.function: XLA's "
-                "programs have numbers only. Look up outside of it."
-            )
 
     def __getitem__(self, keys: Any) -> Tensor:
         return self.lookup(keys)
@@ -160,12 +154,13 @@ class StaticHashTable(Table):
     def _look_up(self, keys: Array) -> Array:
         if context.is_known(keys):
             return _convert.to_array(self._find_values(np.asarray(keys), self._default))
+        if is_handles(keys) or self.value_dtype.is_string:
+            return stage(lambda given: self._find_values(given, self._default), keys)
         return _search_sorted(self, keys, self._default)
 
 
 def _search_sorted(table: Table, keys: Array, default: Array) -> Array:
     """Look up keys in a program."""
-    table._require_numbers()
     known, values = table._arrays()
     if not len(known):
         return jnp.broadcast_to(jnp.asarray(default), keys.shape)
@@ -225,11 +220,9 @@ class StaticVocabularyTable(Table):
         _fill_table(self, initializer)
 
     def _look_up(self, keys: Array) -> Array:
-        if not context.is_known(keys):
-            raise refused(
-                "A StaticVocabularyTable hashes keys on the host: inside a tf.function they must "
-                "be known. Look up outside of it, or use a StaticHashTable."
-            )
+        return on_strings(self._number_keys)(keys)
+
+    def _number_keys(self, keys: Array) -> Array:
         array = np.asarray(keys)
         made = [self._number(key) for key in array.ravel().tolist()]
         return _convert.to_array(np.array(made, np.int64).reshape(array.shape))

@@ -31,6 +31,7 @@ from jaxvars.tf.tensors.convert import (
     to_array,
 )
 from jaxvars.tf.tensors.dtypes import as_dtype, divisible
+from jaxvars.tf.tensors.handles import is_handles, on_strings
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -71,9 +72,13 @@ def pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 )  # fmt: skip
 def add(x: Array, y: Array) -> Array:
     """Add, element by element; join strings."""
-    if is_text(x) and is_text(y):
-        return string_array(np.asarray(x + y, dtype=object))
+    if is_text(x) or is_handles(x):
+        return on_strings(_join)(x, y)
     return jnp.add(x, y)
+
+
+def _join(x: Array, y: Array) -> Array:
+    return string_array(np.asarray(x + y, dtype=object))
 
 
 def _truediv(x: Array, y: Array) -> Array:

@@ -21,6 +21,7 @@ from jaxvars.tf.math.slopes import extreme, root
 from jaxvars.tf.registry.rows import Refused, axes_of, op
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.dtypes import as_dtype, widen
+from jaxvars.tf.tensors.handles import is_handles, on_strings
 from jaxvars.typing import Array
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
@@ -190,6 +191,7 @@ def count_nonzero(
     input: Array, axis: Any = None, keepdims: bool | None = None, dtype: Any = "int64"
 ) -> Array:
     """Count what is not 0, False, or an empty string."""
+    input = on_strings(lambda x: jnp.asarray(x != b""))(input) if is_handles(input) else input
     found = jnp.asarray(input != b"") if is_text(input) else input != 0
     return jnp.sum(found, axis=axes_of(axis), keepdims=bool(keepdims), dtype=as_dtype(dtype).dtype)
 

@@ -38,6 +38,7 @@ from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import check_integers, refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
@@ -57,6 +58,9 @@ _KINDS: dict[str, Callable[[DType], bool]] = {
     "bool": lambda d: d.is_bool,
     "string": lambda d: d.is_string,
 }
+
+HOST = "strings are on the host, which a `tf.function` calls: their sizes must be known"
+"""Why an operation on strings is not part of a compiled function."""
 
 _PURE = {"jaxvars.tf", "jaxvars.tf.math", "jaxvars.tf.nn", "jaxvars.tf.linalg"}
 """Namespaces whose operations depend on their arguments alone."""
@@ -262,6 +266,8 @@ def _write_operation(row: Row) -> Any:
 
 def _call_of(row: Row) -> Callable[..., Any]:
     """Return the function of arrays, recorded as one operation if it depends on them alone."""
+    if row.eager_only == HOST:
+        return on_strings(row.call)
     kinds = {p.name: p.kind for p in inspect.signature(row.call).parameters.values()}
     names, words = list(kinds), row.tensors.split()
     is_pure = row.function.__module__ in _PURE and not row.eager_only

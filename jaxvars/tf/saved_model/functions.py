@@ -55,8 +55,17 @@ def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
         return _programs_for(function.get_concrete_function(), sizes)
     asked = [made for made in owner._list_requested(given) if made._is_open]
     known = [one for made in asked for one in _programs_for(made, sizes)]
+    _refuse_strings(owner.__name__, owner._has_strings)
     called = [one for one in _programs_of_calls(owner._core, given) if not _is_symbolic(one)]
     return list({id(one._executable): one for one in [*known, *called]}.values())
+
+
+def _refuse_strings(name: str, has_strings: Any) -> None:
+    if has_strings:
+        raise SavedError(
+            f"{name} works on strings, by calls to this process, which cannot be saved. Save what "
+            "takes numbers, and give it what was made of the strings."
+        )
 
 
 def _is_symbolic(program: CoreConcrete) -> bool:
@@ -79,6 +88,7 @@ def _programs_of_calls(core: CoreFunction, given: tuple[Any, ...]) -> list[CoreC
 
 def _programs_for(function: ConcreteFunction, sizes: Sequence[int]) -> list[CoreConcrete]:
     """Return the programs of a concrete function, with the sizes open that are."""
+    _refuse_strings(function.name, function._table)
     if not function._is_open:
         return [function.core]
 

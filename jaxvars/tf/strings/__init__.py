@@ -1,8 +1,8 @@
 """`tf.strings`: strings, on the host.
 
 Rules this file keeps:
-- strings are a NumPy array of bytes objects; JAX has none, so that in a `tf.function` only strings
-  that are known are worked on, while it is traced;
+- strings are a NumPy array of bytes objects; JAX has none, so that a `tf.function` calls these
+  operations back (`tensors/handles.py`), unless the strings are known while it is traced;
 - regular expressions are Python's, with `[:alpha:]` and the like.
 """
 
@@ -17,9 +17,9 @@ import numpy as np
 
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.listing import namespace
-from jaxvars.tf.registry.rows import Refused, op, operations
+from jaxvars.tf.registry.rows import HOST, Refused, op, operations
 from jaxvars.tf.strings import buckets, conversion, unicode
-from jaxvars.tf.strings.conversion import HOST, each
+from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused, require_known
 

@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.registry.rows import HOST, Refused, op
 from jaxvars.tf.strings import hash as hashes
-from jaxvars.tf.strings.conversion import HOST
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import one_int, refused, require_known
 

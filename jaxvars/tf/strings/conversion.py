@@ -8,14 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.registry.rows import HOST, Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import refused, require_known
 
 Text: TypeAlias = np.ndarray
 
-HOST = "strings are on the host: inside a `tf.function` they must be known"
 _NUMBER = re.compile(rb"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)\s*", re.I)
 _OUT = {"float32", "float64", "int32", "int64", "uint32", "uint64"}
 _INTEGER = re.compile(rb"\s*[+-]?\d+\s*")

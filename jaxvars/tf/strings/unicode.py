@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.registry.rows import Refused, op
-from jaxvars.tf.strings.conversion import HOST, each
+from jaxvars.tf.registry.rows import HOST, Refused, op
+from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import refused, require_known
 

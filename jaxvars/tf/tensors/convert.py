@@ -21,6 +21,7 @@ from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
+from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.python_values import (
     c_name,
     fits,
@@ -107,7 +108,9 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
         b = to_array(y)
         a = _operand(x, b)
     if a.dtype != b.dtype:
-        raise mixed_error(op, 1, dtype_of(a), dtype_of(b))
+        if dtype_of(a) != dtype_of(b):
+            raise mixed_error(op, 1, dtype_of(a), dtype_of(b))
+        return lift(a), lift(b)
     return a, b
 
 
@@ -139,7 +142,9 @@ def match_dtypes(values: Sequence[Any], op: str) -> list[Array]:
         array = to_array(value) if wanted is None else _operand(value, wanted)
         wanted = array if wanted is None else wanted
         if array.dtype != wanted.dtype:
-            raise mixed_error(op, i, dtype_of(wanted), dtype_of(array))
+            if dtype_of(array) != dtype_of(wanted):
+                raise mixed_error(op, i, dtype_of(wanted), dtype_of(array))
+            array, arrays = lift(array), list(map(lift, arrays))
         arrays.append(array)
     return arrays
 

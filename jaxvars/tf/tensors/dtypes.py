@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, NoReturn, final
 
+import jax
 import ml_dtypes
 import numpy as np
+from jax.extend.random import define_prng_impl
 
 from jaxvars.tensors.dtypes import string as _text
 from jaxvars.tf.tensors.attributes import getter
@@ -194,6 +196,19 @@ complex64, complex128 = DTYPES["complex64"], DTYPES["complex128"]
 string = DTYPES["string"]
 
 
+def _refuse_strings(*_: Any, **__: Any) -> NoReturn:
+    raise TypeError("A tensor of strings is not a random key.")
+
+
+IMPL: Any = define_prng_impl(
+    key_shape=(3,), seed=_refuse_strings, split=_refuse_strings, random_bits=_refuse_strings,
+    fold_in=_refuse_strings, name="string", tag="string",
+)  # fmt: skip
+HANDLE: Any = jax.eval_shape(
+    lambda data: jax.random.wrap_key_data(data, impl=IMPL), jax.ShapeDtypeStruct((3,), np.uint32)
+).dtype
+"""The type of strings in a program of JAX; see `handles.py`."""
+
 _PYTHON = {float: float32, bool: bool_, object: string, int: None, complex: None, str: None}
 
 
@@ -232,6 +247,8 @@ def _of_numpy(type_value: Any) -> DType | None:
     try:
         dtype = np.dtype(type_value)
     except (TypeError, ValueError):  # an array, or an object whose `dtype` is a name
+        if type(type_value) is type(HANDLE) and type_value == HANDLE:
+            return string
         inner = getattr(type_value, "dtype", None)
         return None if inner is None else _of_numpy(inner)
     if dtype.kind == "O" and isinstance(type_value, type) and type_value is not np.object_:

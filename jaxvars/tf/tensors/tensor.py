@@ -245,9 +245,11 @@ class Tensor(TensorLike):
             return self._assign()
         if name in NUMPY_METHODS:
             return NUMPY_METHODS[name](self)
-        if name == "name" and (found := _name_of(self)):
-            return found
         if name in {"graph", "op", "name", "value_index"}:
+            if name == "name" and (found := _name_of(self)):
+                return found
+            if (found := _find_in_trace(self)) is not None:
+                return getattr(found, name)
             raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
         hint = f" Did you mean jnp.asarray(x).{name}?" if hasattr(jnp.ndarray, name) else ""
         raise AttributeError(f"'Tensor' object has no attribute {name!r}.{hint}")
@@ -287,11 +289,18 @@ class Tensor(TensorLike):
 
 
 def _name_of(x: Tensor) -> str:
-    """Return the name of an argument of a function that is traced, or nothing."""
+    """Return the name in a function that is being traced; an empty string outside of one."""
     try:
         return object.__getattribute__(x, "_name")
     except AttributeError:
-        return ""
+        found = _find_in_trace(x)
+        return "" if found is None else found.name
+
+
+def _find_in_trace(x: Tensor) -> Any:
+    """Return what shows a tensor in the graph of the function that is being traced, so far."""
+    find = OPERATIONS.get("trace")
+    return find(x) if find is not None and context.is_tracer(x._array) else None
 
 
 def _describe(x: Any) -> str:

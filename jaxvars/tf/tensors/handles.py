@@ -1,0 +1,260 @@
+"""Strings in a program: each element is a number, of a string in a table that the call has.
+
+Rules this file keeps:
+- a call makes a table, and waits for its program; the table is gone with the last of its numbers
+  outside of programs, which a tape keeps;
+- a string has one number in a table, and a number of a table that is gone is never that of another;
+- an array of them has a type of its own (a kind of JAX's keys): nothing computes with it, while
+  what moves elements (loops, branches, gather, reshape) does;
+- what reads or makes strings is called back, with the table's number: functions of their arguments
+  alone, unless it is said that they have an order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import jax
+import jax.experimental
+import numpy as np
+
+from jaxvars.core.checks import Raised
+from jaxvars.core.frames import LOCAL, entered
+from jaxvars.tensors.wrapping import boxing
+from jaxvars.tf.errors import InvalidArgumentError, OpError
+from jaxvars.tf.tensors.dtypes import HANDLE, IMPL
+from jaxvars.tracing import context
+from jaxvars.tracing.host_calls import drop_gradient
+from jaxvars.typing import Array
+
+SCOPE: context.Scoped[Array | bool | None] = context.Scoped(False)
+"""The number of the table, in the `tf.function` that is being traced; True if it can be given one.
+
+False outside of one; None where strings must be known: they are constants of the program.
+"""
+
+SAMPLES: list[tuple[bytes, int]] = [(b"", 0), (b"0", 1), (b"0" * 64, 1), (b"0" * 4096, 1)]
+"""What functions are called with, for the shapes of their results: strings, and numbers."""
+
+TABLES: dict[int, Table] = {}
+"""The tables of the calls that are under way, or that a tape may repeat."""
+
+_NUMBERS = itertools.count(1)
+
+
+@final
+class NeedsStrings(BaseException):
+    """Signals that a function must be traced again, with a table of strings; is never seen."""
+
+
+@final
+class NeedsKnown(BaseException):
+    """Signals that a function cannot be traced for all strings, for an error; is never seen."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@final
+class Table:
+    """The strings of a call, each with a number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._key = (number >> 32, number & 0xFFFFFFFF)
+        self._strings: list[bytes] = []
+        self._places: dict[bytes, int] = {}
+        self._lock = threading.Lock()
+
+    def put(self, strings: np.ndarray) -> np.ndarray:
+        """Return the numbers of strings."""
+        made = np.empty((*strings.shape, 3), np.uint32)
+        made[..., :2] = self._key
+        with self._lock:
+            for index, string in np.ndenumerate(strings):
+                place = self._places.setdefault(string, len(self._strings))
+                if place == len(self._strings):
+                    self._strings.append(string)
+                made[(*index, 2)] = place
+        return made
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the strings that numbers stand for."""
+        if (numbers[..., :2] != self._key).any():
+            raise RuntimeError("A string of another call is in a program of tf.function.")
+        made = np.empty(numbers.shape[:-1], object)
+        for index in np.ndindex(made.shape):
+            made[index] = self._strings[numbers[(*index, 2)]]
+        return made
+
+
+def new_table() -> tuple[Table, Array]:
+    """Return a table, and its number as an array, with which it is dropped."""
+    number = next(_NUMBERS)
+    with context.at(context.EVAL):
+        scope = jax.numpy.array([number >> 32, number & 0xFFFFFFFF], np.uint32)
+    TABLES[number] = table = Table(number)
+    weakref.finalize(scope, TABLES.pop, number, None).atexit = False
+    return table, scope
+
+
+def _table(scope: Array) -> Table:
+    high, low = np.asarray(scope).tolist()
+    return TABLES[high << 32 | low]
+
+
+# ---------------------------------------------------------------- arrays of numbers
+def is_handles(array: Any) -> bool:
+    """Return whether an array is of numbers that stand for strings."""
+    dtype = getattr(array, "dtype", None)  # to compare one of NumPy takes long
+    return type(dtype) is type(HANDLE) and dtype == HANDLE
+
+
+def to_data(array: Array) -> Array:
+    """Return what a callback is given for an array: numbers in place of strings."""
+    return jax.random.key_data(array) if is_handles(array) else drop_gradient(array)
+
+
+def from_data(data: Array) -> Array:
+    """Return an array of strings in a program, of what a callback has returned."""
+    return jax.random.wrap_key_data(data, impl=IMPL)
+
+
+def taker(arrays: Sequence[Array]) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return what makes the arrays of the data that a callback is given for some."""
+    strings = [is_handles(x) for x in arrays]
+
+    def take(values: Sequence[Any]) -> list[Any]:
+        pairs = zip(map(np.asarray, values), strings, strict=True)
+        return [_find(x) if is_string else x for x, is_string in pairs]
+
+    return take
+
+
+def _find(numbers: np.ndarray) -> np.ndarray:
+    if not numbers.size:
+        return np.empty(numbers.shape[:-1], object)
+    return _table(numbers.reshape(-1, 3)[0, :2]).take(numbers)
+
+
+def require_scope() -> Array:
+    """Return the number of the table; raise NeedsStrings for the function to be given one."""
+    if SCOPE.value is True:
+        raise NeedsStrings
+    if SCOPE.value is False or SCOPE.value is None:
+        raise InvalidArgumentError(
+            None, None, "Strings that are known when a program runs are worked on in a "
+            "tf.function only, not in one of jv.compile or jax.jit; and where an operation must "
+            "know strings while the tf.function is traced, all must be known.",
+        )  # fmt: skip
+    return SCOPE.value
+
+
+def lift(array: Array) -> Array:
+    """Return strings that are known as strings in the program; other arrays as they are."""
+    return array if not _is_text(array) else stage(lambda: array)
+
+
+def _is_text(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype == object
+
+
+# ---------------------------------------------------------------- callbacks
+def on_strings(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls another one, or has it called when the program runs."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        is_staged = any(map(context.is_tracer, jax.tree.leaves((args, kwargs))))
+        return stage(call, *args, **kwargs) if is_staged else call(*args, **kwargs)
+
+    return run
+
+
+def stage(call: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> Any:
+    """Have a function of strings and numbers called when the program runs.
+
+    Args:
+        call: returns strings or numbers, or a structure of them, whose shapes do not depend on
+            values: for these it is called with a few samples.
+        *args: what it takes, some of which is traced.
+        ordered: whether it is called once, in the order of the program.
+        **kwargs: the same.
+    """
+    scope = require_scope()
+    leaves, form = jax.tree.flatten((args, kwargs))
+    traced = [i for i, x in enumerate(leaves) if context.is_tracer(x)]
+    operands = [leaves[i] for i in traced]
+
+    def run(values: Sequence[Any]) -> tuple[list[np.ndarray], Any]:
+        found = dict(zip(traced, values, strict=True))
+        some, others = form.unflatten(found.get(i, x) for i, x in enumerate(leaves))
+        with context.at(context.EVAL), entered(LOCAL.eager), boxing(None):
+            made, kind = jax.tree.flatten(call(*some, **others))
+            return list(map(np.asarray, made)), kind
+
+    results, kind = _sample(run, operands, getattr(call, "__name__", "this"))
+    take, structs = taker(operands), [_struct_of(x) for x in results]
+
+    def on_host(scope: Array, *values: Array) -> list[np.ndarray]:
+        try:
+            made, _ = run(take(values))
+            if _kinds(made) != _kinds(results):
+                raise ValueError(f"{_kinds(made)}: this is a program for {_kinds(results)}.")
+            return [_table(scope).put(x) if _is_text(x) else x for x in made]
+        except Exception as error:  # of which XLA would pass on the message alone
+            Raised.error = raised = _translate(error)
+            raise raised from error
+
+    data = [scope, *map(to_data, operands)]
+    if ordered:
+        found = jax.experimental.io_callback(on_host, structs, *data, ordered=True)
+    else:
+        found = jax.pure_callback(on_host, structs, *data, vmap_method="sequential")
+    pairs = zip(found, results, strict=True)
+    return kind.unflatten(from_data(x) if _is_text(old) else x for x, old in pairs)
+
+
+def _struct_of(x: np.ndarray) -> Any:
+    return jax.ShapeDtypeStruct((*x.shape, 3), np.uint32) if _is_text(x) else jax.typeof(x)
+
+
+def _sample(run: Callable[..., Any], operands: Sequence[Array], name: str) -> Any:
+    """Return results of the shapes that all have, and their structure."""
+    found, error = [], None
+    for string, number in SAMPLES if operands else SAMPLES[:1]:
+        try:
+            found.append(run([_filled(x, string, number) for x in operands]))
+        except Exception as why:  # noqa: BLE001 - if all samples raise, it is told
+            error = why
+        if len(found) == 2:  # longer ones, of many elements, take memory
+            break
+    if not found:
+        raise error or RuntimeError
+    if any(_kinds(made) != _kinds(found[0][0]) for made, _ in found):
+        raise InvalidArgumentError(
+            None, None,
+            f"How many elements {name} gives depends on the strings, which are known when the "
+            "tf.function runs: XLA compiles for fixed shapes. Call it outside of tf.function.",
+        )  # fmt: skip
+    return found[0]
+
+
+def _filled(x: Array, string: bytes, number: int) -> np.ndarray:
+    return np.full(x.shape, string, object) if is_handles(x) else np.full(x.shape, number, x.dtype)
+
+
+def _kinds(arrays: Sequence[np.ndarray]) -> list[Any]:
+    return [(x.shape, x.dtype) for x in arrays]
+
+
+def _translate(error: Exception) -> Exception:
+    """Return an error as TensorFlow's programs raise it."""
+    error = getattr(error, "error", error)  # of what is refused by an operation
+    if isinstance(error, OpError):
+        return error
+    return InvalidArgumentError(None, None, f"{type(error).__name__}: {error}")

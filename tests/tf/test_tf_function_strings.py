@@ -1,0 +1,270 @@
+"""`tf.function` with strings: arguments, results, branches, loops, tapes, threads.
+
+What is expected was seen in TensorFlow 2.21, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars import tf
+from jaxvars.tf.tensors.handles import TABLES, new_table
+
+InvalidArgumentError = tf.errors.InvalidArgumentError
+
+
+@pytest.fixture(autouse=True)
+def no_table_is_left():
+    yield
+    gc.collect()
+    assert not TABLES
+
+
+def value(x):
+    return tf.nest.map_structure(lambda t: np.asarray(t.numpy()).tolist(), x)
+
+
+def strings(*x):
+    return tf.constant(list(x), tf.string)
+
+
+def join(s, x):
+    return tf.strings.join([s, tf.strings.as_string(x)], "-")
+
+
+def test_one_trace_for_all_strings_of_a_shape():
+    shown: list[str] = []
+
+    @tf.function
+    def f(s: Any) -> Any:
+        shown.append(str(s))
+        return s + "x", tf.strings.length(s), s == "a", tf.strings.upper(s)
+
+    assert value(f(strings("a", "bb"))) == ([b"ax", b"bbx"], [1, 2], [True, False], [b"A", b"BB"])
+    assert value(f(strings("c", "a")))[2] == [False, True]
+    assert value(f(strings("d")))[0] == [b"dx"]
+    assert value(f(strings()))[0] == []
+    assert shown == [f'Tensor("s:0", shape=({n},), dtype=string)' for n in (2, 1, 0)]
+    assert f.experimental_get_tracing_count() == 3
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        (lambda s, i: tf.strings.regex_replace(s, "1", "2"), [b"22", b"234"]),
+        (lambda s, i: tf.strings.to_number(s), [11.0, 234.0]),
+        (lambda s, i: tf.strings.to_hash_bucket_fast(s, 7), [4, 3]),
+        (lambda s, i: tf.strings.reduce_join(s), b"11234"),
+        (lambda s, i: tf.strings.substr(s, 1, 1), [b"1", b"3"]),
+        (lambda s, i: tf.strings.substr(s, i, i), [b"1", b""]),
+        (lambda s, i: tf.strings.format("<{}>", s), b'<["11" "234"]>'),
+        (lambda s, i: tf.io.encode_base64(s), [b"MTE", b"MjM0"]),
+        (lambda s, i: tf.strings.as_string(i), [b"1", b"0"]),
+        (lambda s, i: tf.gather(s, i), [b"234", b"11"]),
+        (lambda s, i: tf.gather(["k", "l"], i), [b"l", b"k"]),
+        (lambda s, i: tf.concat([s, ["c"]], 0), [b"11", b"234", b"c"]),
+        (lambda s, i: tf.stack([s[0], "k"]), [b"11", b"k"]),
+        (lambda s, i: s[i[0]], b"234"),
+        (lambda s, i: tf.where(i > 0, s, "n"), [b"11", b"n"]),
+        (lambda s, i: tf.pad(s, [[1, 0]]), [b"", b"11", b"234"]),
+        (lambda s, i: tf.math.count_nonzero(s), 2),
+        (lambda s, i: tf.equal(s, s[0]), [True, False]),
+        (lambda s, i: tf.map_fn(lambda x: x + "m", s), [b"11m", b"234m"]),
+        (lambda s, i: tf.vectorized_map(tf.strings.length, s), [2, 3]),
+        (lambda s, i: tf.py_function(lambda x: x + "p", [s], tf.string), [b"11p", b"234p"]),
+        (lambda s, i: tf.numpy_function(lambda x: np.int64(len(x)), [s], tf.int64), 2),
+        (lambda s, i: tf.TensorArray(tf.string, 2).write(0, s[0]).write(1, "k").stack(),
+         [b"11", b"k"]),
+        (lambda s, i: tf.io.decode_csv(s, [[""]])[0], [b"11", b"234"]),
+    ],
+)  # fmt: skip
+def test_operations_on_strings(op, expected):
+    f = tf.function(op)
+    f(strings("0", "0"), tf.constant([0, 0]))
+    assert value(f(strings("11", "234"), tf.constant([1, 0]))) == expected
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_branches_and_loops():
+    @tf.function
+    def f(s: Any, n: Any) -> Any:
+        r = s
+        for i in tf.range(n):
+            if i % 2 == 0:
+                r = r + s
+            else:
+                r = tf.strings.join([r, tf.strings.as_string(i)])
+        if n > 3:
+            short = tf.constant("long")
+        else:
+            short = s
+        return r, short, tf.cond(n > 3, lambda: "a", lambda: "b")
+
+    assert value(f(tf.constant("z"), tf.constant(4))) == (b"zz1z3", b"long", b"a")
+    assert value(f(tf.constant("y"), tf.constant(2))) == (b"yy1", b"y", b"b")
+    end = tf.function(
+        lambda s: tf.while_loop(lambda s: tf.strings.length(s) < 5, lambda s: s + "w", [s])
+    )
+    assert value(end(tf.constant("ab"))[0]) == b"abwww"
+
+
+def test_strings_that_no_argument_has():
+    f = tf.function(lambda x: tf.strings.join(["n", tf.strings.as_string(x)]))
+    assert [value(f(tf.constant(x))) for x in (1, 20)] == [b"n1", b"n20"]
+    choose = tf.function(lambda p: tf.cond(p, lambda: "a", lambda: "b"))
+    assert [value(choose(tf.constant(p))) for p in (True, False)] == [b"a", b"b"]
+
+
+def test_functions_in_functions():
+    g = tf.function(lambda s: s + "g")
+    f = tf.function(lambda s, x: (g(g(s)) + tf.strings.as_string(x), g("k")))
+    h = tf.function(lambda x: g(tf.strings.as_string(x)))
+    assert value(f(tf.constant("q"), tf.constant(1))) == (b"qgg1", b"kg")
+    assert value(f(tf.constant("r"), tf.constant(2))) == (b"rgg2", b"kg")
+    assert value(g(tf.constant("s"))) == b"sg"
+    assert value(h(tf.constant(5))) == b"5g"
+
+
+def test_a_tape_may_repeat_a_call_after_others():
+    w = tf.Variable(2.0)
+
+    @tf.function
+    def f(s: Any, x: Any) -> Any:
+        return w * x * tf.strings.to_number(s + "0"), s
+
+    with tf.GradientTape(persistent=True) as tape:
+        a, b = f(tf.constant("3"), tf.constant(2.0))[0], f(tf.constant("5"), tf.constant(2.0))[0]
+    f(tf.constant("7"), tf.constant(2.0))
+    gc.collect()
+    assert [float(tape.gradient(y, w)) for y in (a, b, a)] == [60.0, 100.0, 60.0]
+
+
+def test_a_tape_in_a_function():
+    w = tf.Variable(2.0)
+
+    @tf.function
+    def step(s: Any, x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            y = w * x * tf.strings.to_number(s)
+        g = tape.gradient(y, w)
+        w.assign_sub(g)
+        return tf.strings.as_string(g)
+
+    assert value(step(tf.constant("2"), tf.constant(3.0))) == b"6.000000"
+    assert value(step(tf.constant("4"), tf.constant(3.0))) == b"12.000000"
+    assert float(w) == -16.0
+
+
+def test_calls_in_threads_have_strings_of_their_own():
+    g = tf.function(lambda s, x: join(s, x))
+    f = tf.function(lambda s, x: (g(s, x), tf.strings.to_number(tf.strings.as_string(x))))
+    wrong: list[Any] = []
+
+    def run(k: int) -> None:
+        for i in range(30):
+            a, b = f(tf.constant(f"t{k}_{i}"), tf.constant(i * 1000 + k))
+            if value(a) != f"t{k}_{i}-{i * 1000 + k}".encode() or float(b) != i * 1000 + k:
+                wrong.append((k, i, a, b))
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_what_is_called_back_is_in_order(capsys):
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.string, "none")
+    words = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 2], ["a", "b"]), "?")
+    seen: list[bytes] = []
+
+    @tf.function
+    def f(s: Any, i: Any) -> Any:
+        table.insert(s, s + "v")
+        found = table.lookup(s)
+        table.insert(s, "last")
+        tf.py_function(lambda x: seen.append(x.numpy()), [s + "!"], [])
+        tf.print(s, [s], output_stream="stdout")
+        return found, table.lookup(s), words.lookup(i)
+
+    assert value(f(tf.constant("x"), tf.constant(2))) == (b"xv", b"last", b"b")
+    assert value(f(tf.constant("y"), tf.constant(9))) == (b"yv", b"last", b"?")
+    assert seen == [b"x!", b"y!"]
+    assert capsys.readouterr().out.splitlines() == ['"x" ["x"]', '"y" ["y"]']
+
+
+def test_arguments_of_all_kinds():
+    @tf.function
+    def f(d: Any, k: Any = "d", *, e: Any) -> Any:
+        return {"r": d["a"][0] + d["b"] + k + e, "k": tf.constant("k")}
+
+    one = f({"a": [tf.constant("1")], "b": tf.constant("2")}, e=tf.constant("3"))
+    two = f({"a": [tf.constant("4")], "b": tf.constant("5")}, tf.constant("7"), e=np.array("6"))
+    assert value(one) == {"r": b"12d3", "k": b"k"}
+    assert value(two) == {"r": b"4576", "k": b"k"}
+
+
+def test_concrete_functions_and_signatures():
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def f(s: Any) -> Any:
+        return s + "e", tf.strings.reduce_join(s)
+
+    assert value(f(["a", "b"])) == ([b"ae", b"be"], b"ab")
+    assert value(f(strings())) == ([], b"")
+    concrete = f.get_concrete_function()
+    assert value(concrete(strings("c"))) == ([b"ce"], b"c")
+    assert [x.dtype for x in concrete.structured_outputs] == [tf.string, tf.string]
+    assert str(concrete.inputs[0]) == 'Tensor("s:0", shape=(None,), dtype=string)'
+    assert len(concrete.outputs) == 2
+
+
+def test_errors_end_the_table_too():
+    f = tf.function(lambda s: tf.strings.to_number(s))
+    with pytest.raises(InvalidArgumentError, match="could not correctly convert string: x"):
+        f(tf.constant("x"))
+    assert float(f(tf.constant("5"))) == 5.0
+
+
+def test_what_must_know_strings_is_traced_for_each_tensor():  # TensorFlow traces once
+    f = tf.function(lambda s: tf.strings.split(s) + "x")
+    texts = ["a b", "c", "a b", "d e f"]
+    assert [value(f(tf.constant(x))) for x in texts] == [
+        [part.encode() + b"x" for part in x.split()] for x in texts
+    ]
+    assert f.experimental_get_tracing_count() == len(texts)
+    outer = tf.function(lambda s, x: (f(s), x + 1))
+    assert value(outer(tf.constant("k l"), tf.constant(1))) == ([b"kx", b"lx"], 2)
+    assert value(outer(tf.constant("m"), tf.constant(2))) == ([b"mx"], 3)
+
+
+def test_what_has_no_fixed_shape_is_refused():  # TensorFlow's programs have unknown dimensions
+    for op in (tf.strings.split, tf.strings.bytes_split):
+        with pytest.raises(InvalidArgumentError, match=r"How many elements \w+ gives depends on"):
+            tf.function(lambda x: op(tf.strings.as_string(x)))(tf.constant(12))  # noqa: B023
+
+
+def test_inside_of_functions_of_jax_strings_are_constants():  # not in TensorFlow
+    f = tf.function(lambda s, x: tf.strings.to_number(s) * x)
+    for compiled in (jax.jit(lambda x: f(tf.constant("3"), x)), jv.compile(lambda x: f("3", x))):
+        assert float(compiled(np.float32(2.0))) == 6.0
+    assert float(f(tf.constant("4"), tf.constant(2.0))) == 8.0
+    with pytest.raises(InvalidArgumentError, match=r"in a tf\.function only"):
+        jax.jit(lambda x: tf.strings.length(tf.strings.as_string(x)))(np.int32(2))
+
+
+def test_a_string_of_another_call_is_refused():  # no program has one
+    (one, kept), (other, also_kept) = new_table(), new_table()
+    numbers = one.put(np.array([b"a", b"b", b"a"], object))
+    assert one.take(numbers).tolist() == [b"a", b"b", b"a"]
+    with pytest.raises(RuntimeError, match="A string of another call"):
+        other.take(numbers)
+    assert len(TABLES) == 2
+    del kept, also_kept
