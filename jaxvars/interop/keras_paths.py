@@ -22,7 +22,10 @@ from typing import Any
 from jaxvars.core.state import unique
 from jaxvars.core.traversal import Tied, attributes_of, resolve_proxy
 
-_ELSEWHERE = {"_compile_config", "_inbound_nodes", "_outbound_nodes", "_trainable_variables"}
+_ELSEWHERE = {
+    "_compile_config", "_inbound_nodes", "_outbound_nodes", "_trainable_variables",
+    "_token_array", "_token_weights",  # of layers of strings of `tf.keras`: no variables
+}  # fmt: skip
 _BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])")
 _COUNTED_SEED = re.compile(r"^seed_generator_\d+/")
 

@@ -39,6 +39,8 @@ class OpError(Exception):
     def __init__(
         self, node_def: Any = None, op: Any = None, message: str = "", error_code: Any = None
     ) -> None:
+        if isinstance(node_def, str) and not message:  # Keras makes an error again of its words
+            node_def, message = None, node_def
         super().__init__(message)
         self.node_def, self.op, self.message = node_def, op, message
         self.experimental_payloads = error_code if isinstance(error_code, dict) else {}

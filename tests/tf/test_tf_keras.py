@@ -265,3 +265,94 @@ def test_slots_are_made_where_the_first_update_is_in_a_loop_or_a_branch():
     found, expected = updated(tf.function), updated(lambda fn: fn)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
     assert found[1:] == expected[1:] == (8, 2)
+
+
+# ---------------------------------------------------------------- float16
+@pytest.fixture
+def float16():
+    pytest.importorskip("keras")
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    yield
+    tf.keras.mixed_precision.set_global_policy("float32")
+
+
+def small_model():
+    last = tf.keras.layers.Dense(1, dtype="float32")
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(4, "tanh"), last])
+    for i, v in enumerate(model.weights):
+        v.assign((np.sin(np.arange(np.prod(v.shape)) * 0.7 + i) * 0.3).reshape(v.shape))
+    return model
+
+
+X = np.cos(np.arange(24) * 0.37).reshape(8, 3).astype("float32")
+Y = np.sin(np.arange(8.0)).reshape(8, 1).astype("float32")
+
+
+def test_a_model_of_float16_is_trained_with_the_losses_of_tensorflow(float16):
+    for optimizer, losses in (
+        ("adam", [0.3852, 0.3825, 0.3803, 0.3781]),
+        (tf.keras.optimizers.SGD(0.1), [0.4205, 0.3883, 0.3583, 0.3288]),
+    ):
+        model = small_model()
+        model.compile(optimizer, "mse")
+        history = model.fit(X, Y, epochs=4, batch_size=4, shuffle=False, verbose=0).history
+        np.testing.assert_allclose(history["loss"], losses, atol=2e-4)
+        assert float(model.optimizer.dynamic_scale) == 2.0**15
+        assert int(model.optimizer.step_counter) == int(model.optimizer.iterations) == 8
+    made = tf.keras.optimizers.LossScaleOptimizer(tf.keras.optimizers.SGD(0.25), 8.0)
+    twin = tf.keras.optimizers.deserialize(tf.keras.optimizers.serialize(made))
+    assert twin.get_config() == made.get_config()
+    assert float(twin.dynamic_scale) == 8.0
+    assert float(twin.learning_rate) == 0.25
+
+
+@pytest.mark.parametrize("run", [lambda f: f, tf.function], ids=["eager", "function"])
+def test_a_step_that_is_not_finite_is_skipped_and_halves_the_scale(float16, run):
+    model = small_model()
+    optimizer = tf.keras.mixed_precision.LossScaleOptimizer(
+        tf.keras.optimizers.SGD(0.1), initial_scale=16.0, dynamic_growth_steps=2
+    )
+
+    @run
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(y - model(x, training=True)))
+            scaled = optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    losses, scales = [], []
+    for factor in (1, 1, np.inf, 1, 1, 1):
+        losses.append(float(step(tf.constant(X * np.float32(factor)), tf.constant(Y))))
+        scales.append(float(optimizer.dynamic_scale))
+    expected = [0.3849, 0.3702, np.nan, 0.356, 0.3422, 0.3282]
+    np.testing.assert_allclose(losses, expected, atol=2e-4)
+    assert scales == [16, 32, 16, 16, 32, 32]
+    assert int(optimizer.iterations) == 5
+
+
+def test_an_optimizer_of_keras_itself_names_bfloat16(float16):
+    import keras
+
+    with pytest.raises(TypeError, match="mixed_bfloat16"):
+        small_model().compile(keras.optimizers.SGD(), "mse")
+
+
+# ---------------------------------------------------------------- shapes that differ
+def test_weights_of_a_column_give_a_column_of_losses():
+    y, p, w = np.array([0.0, 1, 0]), np.array([[0.5], [0.5], [1]]), np.array([[1.0], [2], [3]])
+    loss = tf.keras.losses.MeanAbsoluteError(reduction="none")
+    assert loss(y, p, w).numpy().tolist() == [[0.5], [1.0], [3.0]]
+    assert loss(y, p, w[:, 0]).numpy().tolist() == [0.5, 1.0, 3.0]
+    assert float(tf.keras.losses.MeanAbsoluteError()(y, p, w)) == 1.5
+
+
+def test_metrics_and_functions_of_hinges_broadcast_as_those_of_tensorflow():
+    y, p = np.array([0, 1, 0], "float32"), np.array([[0.87866], [0.83556], [0.30087]], "float32")
+    np.testing.assert_allclose(tf.keras.losses.hinge(y, p), [1.2929, 1.2785, 1.1003], 1e-3)
+    for given in ((y, p), ()):
+        metric = tf.keras.metrics.Hinge()
+        metric.update_state(*given, **({} if given else {"y_true": y, "y_pred": p}))
+        np.testing.assert_allclose(float(metric.result()), 1.2239, 1e-4)
+    assert float(tf.keras.metrics.MeanAbsoluteError()(y, p)) < 0.5  # this one does not

@@ -63,12 +63,33 @@ def bridge(value: Any) -> Any:
     if isinstance(value, losses.Loss):
         return _loss()(value) if value.made_of is None else named(value)
     if isinstance(value, optimizers.Optimizer):
-        return _optimizer()(value, learning_rate=0.0)
+        return _optimizer(type(value).__name__)(value, learning_rate=0.0)
     if isinstance(value, metrics.Metric):
         return _metric()(value)
     if isinstance(value, types.FunctionType) and value.__module__.startswith("jaxvars."):
         return getattr(keras().losses, value.__name__, None) or to_keras(value)
     return to_keras(value)
+
+
+def scaled(optimizer: Any, policy: str) -> Any:
+    """Return an optimizer as a model of a policy needs it: one that scales the loss for float16."""
+    if policy != "mixed_float16" or optimizer is None:
+        return optimizer
+    found = optimizers.get(optimizer)
+    if isinstance(found, keras().optimizers.Optimizer):
+        check_scale(found)
+    is_scaled = isinstance(found, optimizers.LossScaleOptimizer)
+    return found if is_scaled else optimizers.LossScaleOptimizer(found, name="loss_scale_optimizer")
+
+
+def check_scale(optimizer: Any) -> None:
+    """Raise TypeError for an optimizer of Keras's own that is to scale a loss."""
+    if not isinstance(optimizer, _Optimizer):
+        raise TypeError(
+            f"{type(optimizer)} of Keras cannot scale the loss of float16 here, since it assigns "
+            "in a branch. Compile the model, also after it was loaded, with an optimizer of "
+            "tf.keras; or use the policy 'mixed_bfloat16', which needs no scale."
+        )
 
 
 def named(value: Any) -> Any:
@@ -197,6 +218,13 @@ class _Optimizer(_Wrapper):
         found = _variables_of(self.wrapped, self._known)
         return sorted(found, key=lambda v: order.get(id(v._cell_variable), -1))
 
+    iterations = property(lambda self: self.wrapped.iterations)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("dynamic_scale", "step_counter", "inner_optimizer"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.wrapped, name)
+
     @property
     def learning_rate(self) -> Any:
         """The learning rate now."""
@@ -208,5 +236,6 @@ class _Optimizer(_Wrapper):
 
 
 @functools.cache
-def _optimizer() -> Any:
-    return type("Optimizer", (_Optimizer, keras().optimizers.Optimizer), {"__module__": __name__})
+def _optimizer(name: str) -> Any:
+    """Return the class with the name of that which it wraps, by which what is saved names it."""
+    return type(name, (_Optimizer, keras().optimizers.Optimizer), {"__module__": __name__})

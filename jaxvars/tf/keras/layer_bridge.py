@@ -14,27 +14,37 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import operator
 import sys
 import types
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
+import numpy as np
+
 from jaxvars.core.frames import LOCAL
 from jaxvars.display.text import did_you_mean
 from jaxvars.interop import keras as _shared
+from jaxvars.tf.keras import optimizers
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.operators import BOXED
 from jaxvars.tf.keras.adapter.semantics import PLACE, box_arrays, into_keras, of_user, unwrap
 from jaxvars.tf.keras.additions import ADDED, CALLS, as_array, follow_seed
 from jaxvars.tf.keras.bridges import OfTensors, to_keras
+from jaxvars.tf.keras.data import windows_of
+from jaxvars.tf.keras.lookup_layers import IndexLookup
 from jaxvars.tf.keras.metrics import Metric
 from jaxvars.tf.keras.spaces import Space
+from jaxvars.tf.keras.text_layer import TextVectorization
 from jaxvars.tf.keras.training import Trained
+from jaxvars.tf.tensors.convert import is_text
+from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tracing import context
 from jaxvars.tracing.around import around
 
 _BY_THE_USER = ("call", "build", "compute_loss", "compute_metrics", "train_step", "test_step")
-_BY_KERAS = ("call", "compute_mask", "get_initial_state", "adapt")
+_BY_KERAS = ("call", "compute_mask", "get_initial_state")
 _CALLED = (
     "initializers.Initializer",
     "regularizers.Regularizer",
@@ -80,9 +90,20 @@ class ArrayProxy(Face):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer: Tensors come out."""
         layer: Any = super()
+        args = self._take_strings(*args) if args else args
         if LOCAL.frame is LOCAL.eager and not LOCAL.frame.observers:
             return into_keras(layer.__call__, args, kwargs)
         return around([_shared.scope], lambda: into_keras(layer.__call__, args, kwargs))
+
+    def _take_strings(self, inputs: Any, *others: Any) -> tuple[Any, ...]:
+        """Have Keras convert nothing where strings are among the inputs; it takes NumPy's then."""
+        this: Any = self
+        parts = keras().tree.flatten(unwrap(inputs))
+        if any(map(is_text, parts)):
+            this._convert_input_args, this._allow_non_tensor_positional_args = False, True
+            parts = [np.asarray(x) if context.is_known(x) else x for x in parts]
+            inputs = keras().tree.pack_sequence_as(inputs, parts)
+        return (inputs, *others)
 
     def add_weight(self, *args: Any, **kwargs: Any) -> Any:
         """Make a variable of the layer."""
@@ -128,6 +149,9 @@ def face_class(cls: Any) -> Any:
     space = {"_of_keras": cls, "__doc__": cls.__doc__, "__module__": _module_of(cls)}
     if issubclass(cls, keras().Layer):
         space.update({name: _method(vars(cls)[name]) for name in _BY_KERAS if name in vars(cls)})
+        space.update({name: of(cls) for name, of in _OVER_KERAS.items() if name in vars(cls)})
+        if cls is keras().Sequential:
+            space["build"] = _adopt_when_built(cls)
     elif "__call__" in vars(cls):
         space["__call__"] = _method(_call_of(cls))
     if "__init__" in vars(cls):
@@ -190,10 +214,51 @@ def _initializer(cls: Any) -> Callable[..., None]:
     return __init__
 
 
+def _convert_all_but_strings(cls: Any) -> Callable[..., Any]:
+    def convert(self: Any, inputs: Any) -> Any:
+        alone = [types.SimpleNamespace(_inputs=[part]) for part in self._inputs]
+        return [
+            (x[..., None] if x.ndim < len(one._inputs[0].shape) else x)
+            if is_text(x)
+            else cls._convert_inputs_to_tensors(one, [x])[0]
+            for x, one in zip(inputs, alone, strict=True)
+        ]
+
+    return convert
+
+
+def _adopt_when_built(cls: Any) -> Callable[..., Any]:
+    def build(self: Any, input_shape: Any = None) -> None:
+        cls.build(self, input_shape)
+        adopt(self)
+
+    return functools.wraps(cls.build)(build)
+
+
+def _adapt_to_arrays(cls: Any) -> Callable[..., Any]:
+    """Return `adapt` of Keras's, which knows datasets of TensorFlow alone."""
+
+    @functools.wraps(cls.adapt)
+    def adapt(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
+        if hasattr(data, "__iter__") and not isinstance(data, np.ndarray | Tensor | list | tuple):
+            steps = kwargs.pop("steps", None)
+            batches = [part[0] if isinstance(part, tuple) else part
+                       for part in itertools.islice(data, steps)]  # fmt: skip
+            data = np.concatenate([np.atleast_1d(np.asarray(part)) for part in batches])
+        into_keras(functools.partial(cls.adapt, self), (data, *args), kwargs)
+
+    return adapt
+
+
+_OVER_KERAS = {"_convert_inputs_to_tensors": _convert_all_but_strings, "adapt": _adapt_to_arrays}
+"""What stands for methods of Keras's that know strings, or datasets, of TensorFlow alone."""
+
+
 def adopt(thing: Any) -> Any:
     """Give a layer or model of Keras, all that are in it, or another object, its faced class."""
-    parts = thing._flatten_layers() if isinstance(thing, keras().Layer) else [thing]
-    for one in parts:
+    parts = [*thing._flatten_layers()] if isinstance(thing, keras().Layer) else [thing]
+    parts += [one._functional for one in parts if getattr(one, "_functional", None)]
+    for one in parts:  # and what a Sequential runs
         if isinstance(one, _bases_of_keras()) and not isinstance(one, Face):
             one.__class__ = face_class(type(one))
     return thing
@@ -231,6 +296,27 @@ def _functional_class(cls: Any) -> Any:
     return types.new_class(cls.__name__, (cls, graph), exec_body=lambda ns: ns.update(space))
 
 
+# ---------------------------------------------------------------- layers of strings
+@functools.cache
+def _instead() -> dict[str, Any]:
+    """Return what stands for layers and functions of Keras that need TensorFlow, by name."""
+    of_integers = {"vocabulary_dtype": "int64", "_default_oov": -1}
+    made: dict[str, Any] = {}
+    for name, base, own in (
+        ("StringLookup", IndexLookup, {}),
+        ("IntegerLookup", IndexLookup, of_integers),
+        ("TextVectorization", TextVectorization, {}),
+    ):
+        space = {"__module__": "keras.layers", "__doc__": base.__doc__, **own}
+        made[name] = type(name, (base, face_class(keras().Layer)), space)
+    keras().saving.get_custom_objects().update(made)  # for what is saved
+    spaces = ("utils", "preprocessing")
+    return {
+        **{f"layers.{name}": kind for name, kind in made.items()},
+        **{f"{space}.timeseries_dataset_from_array": windows_of for space in spaces},
+    }
+
+
 # ---------------------------------------------------------------- names
 def of_keras(path: str) -> Any:
     """Return what Keras has under a name."""
@@ -244,8 +330,11 @@ def find(path: str) -> Any:
         AttributeError: when there is nothing; names the nearest.
     """
     keras()
-    if path in ADDED:
-        return ADDED[path]
+    if path == "mixed_precision.LossScaleOptimizer":
+        return optimizers.LossScaleOptimizer
+    added = ADDED.get(path) or _instead().get(path)
+    if added is not None:
+        return added
     space, _, name = path.rpartition(".")
     where = of_keras(space) if space else keras()
     if not hasattr(where, name):
@@ -280,6 +369,7 @@ def _face_result(thing: Any) -> Any:
     """Return what a function of Keras has made or found as `tf.keras` has it."""
     if isinstance(thing, OfTensors):
         return thing.__wrapped__
-    if isinstance(thing, types.FunctionType) and thing.__module__.startswith("keras."):
+    is_function = isinstance(thing, types.FunctionType) and thing.__module__.startswith("keras.")
+    if is_function and hasattr(keras().activations, thing.__name__):
         return find(f"activations.{thing.__name__}")
     return adopt(thing)

@@ -71,8 +71,10 @@ class Loss:
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
         """Return the loss."""
         dtype = as_dtype(self.dtype).dtype
-        found = self._core(array(y_true), to_array(y_pred).astype(dtype), array(sample_weight))
-        return Tensor(found)
+        weight: Any = array(sample_weight)
+        found = self._core(array(y_true), to_array(y_pred).astype(dtype), weight)
+        is_column = found.ndim == 1 and jnp.ndim(0 if weight is None else weight) == 2
+        return Tensor(found[:, None] if is_column else found)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""

@@ -23,6 +23,7 @@ from jaxvars.tf.keras.adapter.facade import (
     from_configuration,
     interpret,
     made_of,
+    pair_of,
     to_configuration,
 )
 from jaxvars.tf.keras.spaces import find
@@ -113,7 +114,12 @@ class _Made(Metric):
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Take something into account."""
-        self._inner.update_state(*map(array, args), **{k: array(x) for k, x in kwargs.items()})
+        given = {k: array(x) for k, x in kwargs.items()}
+        first = [given.pop(k) for k in ("y_true", "y_pred")[len(args) :] if k in given]
+        given_first = [*map(array, args), *first]
+        if len(given_first) > 1:
+            given_first[:2] = pair_of(self.made_of.__name__, *given_first[:2])
+        self._inner.update_state(*given_first, **given)
 
     def result(self) -> Any:
         """Return what comes of everything so far."""

@@ -48,6 +48,10 @@ _KNOWN: dict[str, Any] = {
 }
 
 
+_FIRST = ("step_counter", "dynamic_scale", "iterations", "learning_rate")
+"""The variables before the slots, in Keras's order."""
+
+
 class Optimizer(Proxy):
     """The base of optimizers.
 
@@ -64,7 +68,11 @@ class Optimizer(Proxy):
             raise TypeError("Optimizer is a base: use one like tf.keras.optimizers.Adam.")
         bound = inspect.signature(self.made_of.__init__).bind(None, *args, **kwargs)
         bound.apply_defaults()
+        inner = bound.arguments.get("inner_optimizer")  # of a LossScaleOptimizer
+        if isinstance(inner, Optimizer):
+            bound.arguments["inner_optimizer"], self.inner_optimizer = inner._core, inner
         rate = bound.arguments.get("learning_rate")
+        self._first_scale = bound.arguments.get("initial_scale")
         self._schedule = rate if _is_schedule(rate) else None
         if "learning_rate" in bound.arguments:
             bound.arguments["learning_rate"] = _rate(rate)
@@ -103,7 +111,7 @@ class Optimizer(Proxy):
     @property
     def variables(self) -> list[Variable]:
         """All its variables: the count, the learning rate, the slots."""
-        first = [self._core.iterations, self._core.learning_rate]
+        first = [getattr(self._core, name, None) for name in _FIRST]
         begun = [v for v in first if isinstance(v, CoreVariable)]
         slots = [v for v in self._core.variables if not any(v is w for w in begun)]
         return list(map(face_of, (*begun, *slots)))
@@ -112,8 +120,15 @@ class Optimizer(Proxy):
         """Make the slots of variables now."""
         self._core.build(list(map(resolve_proxy, var_list)))
 
+    dynamic_scale = getter("_core.dynamic_scale", "What the loss is multiplied by.", face_of)
+    step_counter = getter("_core.step_counter", "Steps since the scale has changed.", face_of)
+
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""
+        if hasattr(self, "inner_optimizer"):
+            steps = self._core.dynamic_growth_steps
+            return {"name": self.name, "inner_optimizer": serialize(self.inner_optimizer),
+                    "initial_scale": self._first_scale, "dynamic_growth_steps": steps}  # fmt: skip
         names = [*inspect.signature(self.made_of.__init__).parameters][1:-1]
         options = [*Options.__annotations__, "weight_decay"]
         known = dict.fromkeys(name for name in (*names, *options) if name != "learning_rate")
@@ -125,6 +140,8 @@ class Optimizer(Proxy):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Optimizer:
         """Return the optimizer with these arguments."""
         given = dict(config)
+        if "inner_optimizer" in given:
+            given["inner_optimizer"] = deserialize(given["inner_optimizer"], custom_objects)
         if isinstance(given.get("learning_rate"), dict):
             revive = find("optimizers.schedules.deserialize")
             given["learning_rate"] = revive(given["learning_rate"], custom_objects)

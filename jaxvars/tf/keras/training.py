@@ -17,10 +17,11 @@ from typing import Any, cast
 
 from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.functions.function import function
-from jaxvars.tf.keras.adapter.data import data_of, is_dataset
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import box_arrays, into_keras, unwrap
-from jaxvars.tf.keras.bridges import bridge, named
+from jaxvars.tf.keras.bridges import bridge, check_scale, named, scaled
+from jaxvars.tf.keras.data import data_of, is_dataset
+from jaxvars.tf.tensors.convert import is_text
 
 _SAVED = (
     "optimizer", "loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly",
@@ -51,6 +52,9 @@ class Trained:
             **options: `run_eagerly`, `steps_per_execution`, `jit_compile`, `auto_scale_loss`.
         """
         model: Any = super()
+        if options.get("auto_scale_loss", True):
+            optimizer = scaled(optimizer, model.dtype_policy.name)
+        options["auto_scale_loss"] = False
         given = {
             "optimizer": optimizer, "loss": loss, "loss_weights": loss_weights,
             "metrics": metrics, "weighted_metrics": weighted_metrics, **options,
@@ -152,8 +156,10 @@ class Trained:
         if self._is_of_keras(what):
             model: Any = super()
             return getattr(model, f"make_{what}_function")(force)
+        if what == "train" and isinstance(this.optimizer, keras().optimizers.LossScaleOptimizer):
+            check_scale(this.optimizer)
         step = getattr(this, f"{what}_step")
-        run = step if this.run_eagerly else function(lambda data: step(data), autograph=False)
+        run = step if this.run_eagerly else _compiled(step)
         made = _batches(run, this.steps_per_execution, joined=what == "predict")
         setattr(this, f"{what}_function", made)
         return made
@@ -191,7 +197,8 @@ class Trained:
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Return predictions as NumPy arrays; see `keras.Model.predict`."""
         model: Any = super()
-        return self._run("predict", model.predict, (data_of(x), *args), kwargs)
+        size = (args[0] if args else kwargs.get("batch_size")) or 32
+        return self._run("predict", model.predict, (data_of(x, size=size), *args), kwargs)
 
     def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Train on one batch."""
@@ -213,6 +220,16 @@ class Trained:
         if self._is_of_keras(what):
             return into_keras(loop, args, kwargs)
         return loop(*unwrap(args), **unwrap(kwargs))
+
+
+def _compiled(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a step as a function, which runs eagerly on strings: XLA has none."""
+    fast = function(lambda data: step(data), autograph=False)
+    return lambda data: (step if any(map(is_text, _leaves(data))) else fast)(data)
+
+
+def _leaves(data: Any) -> Any:
+    return keras().tree.flatten(unwrap(data))
 
 
 def _batches(run: Callable[[Any], Any], count: int, *, joined: bool) -> Callable[..., Any]:

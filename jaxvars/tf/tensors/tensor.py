@@ -225,6 +225,19 @@ class Tensor(TensorLike):
             raise TypeError("Cannot iterate over a scalar tensor.")
         return map(Tensor, iter(self._array))
 
+    @property
+    def _keras_mask(self) -> Any:
+        """The mask that Keras keeps with an array."""
+        return self._array._keras_mask
+
+    @_keras_mask.setter
+    def _keras_mask(self, mask: Any) -> None:
+        self._array._keras_mask = mask
+
+    @_keras_mask.deleter
+    def _keras_mask(self) -> None:
+        del self._array._keras_mask
+
     def __hash__(self) -> int:
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
 

@@ -13,6 +13,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
+
 from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
@@ -28,12 +30,26 @@ def arrays(value: Any) -> Any:
     return nest.map_structure(array, value)
 
 
+_BROADCAST = frozenset(
+    "hinge squared_hinge categorical_hinge kl_divergence poisson Hinge SquaredHinge "  # noqa: SIM905 - shorter
+    "CategoricalHinge KLDivergence Poisson".split()
+)
+"""Functions and metrics, not losses, that compare (n,) and (n, 1) as (n, n), as Keras's do."""
+
+
+def pair_of(name: str, y_true: Any, y_pred: Any) -> list[Any]:
+    """Return labels and predictions as arrays, in the shapes that TensorFlow compares them in."""
+    pair = [array(y_true), array(y_pred)]
+    is_uneven = name in _BROADCAST and pair[0].ndim != pair[1].ndim
+    return jnp.broadcast_arrays(*pair) if is_uneven else pair
+
+
 def function_of(fn: Callable[..., Any], name: str, module: str) -> Callable[..., Any]:
     """Return a function of labels and predictions that takes and returns Tensors."""
 
     @functools.wraps(fn)
     def call(y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
-        return wrap(fn(array(y_true), array(y_pred), *args, **kwargs))
+        return wrap(fn(*pair_of(name, y_true, y_pred), *args, **kwargs))
 
     call.__name__, call.__module__, call.__doc__ = name, module, _description(fn)
     return call

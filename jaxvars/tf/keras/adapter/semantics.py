@@ -20,6 +20,7 @@ import numpy as np
 
 from jaxvars.errors import line_of
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
+from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
@@ -106,8 +107,9 @@ def box_arrays(value: Any) -> Any:
 
 
 def _box_jax(value: Any) -> Any:
-    """Return a structure with a Tensor in place of each array of JAX; those of NumPy remain."""
-    return Tensor(value) if isinstance(value, jax.Array) else _map_parts(_box_jax, value)
+    """Return a structure with a Tensor in place of each array of JAX, or of strings."""
+    is_array = isinstance(value, jax.Array) or is_text(value)
+    return Tensor(value) if is_array else _map_parts(_box_jax, value)
 
 
 def _map_parts(fn: Callable[[Any], Any], value: Any) -> Any:

@@ -11,18 +11,51 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf.keras.adapter.semantics import unwrap
+from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.elements import leaves
+from jaxvars.tf.tensors.tensor import Tensor
 
 
-def data_of(value: Any, class_weight: Mapping[int, float] | None = None) -> Any:
+def data_of(
+    value: Any, class_weight: Mapping[int, float] | None = None, size: int | None = None
+) -> Any:
     """Return data as Keras takes them: a Dataset by an adapter, Tensors as arrays.
 
     Args:
         value: a Dataset, or anything else that `fit` takes.
         class_weight: the weights of the examples in a Dataset, by class.
+        size: of the batches of tensors of strings, which Keras does not cut.
     """
+    if size and any(map(is_text, leaves(unwrap(value)))):
+        data = importlib.import_module("jaxvars.tf.data")
+        value = data.Dataset.from_tensor_slices(value).batch(size)
     if isinstance(value, list | tuple) and any(map(is_dataset, value)):
         return type(value)(map(data_of, value))
     return _adapter_class()(value, class_weight) if is_dataset(value) else unwrap(value)
+
+
+def windows_of(
+    data: Any, targets: Any, sequence_length: int, sequence_stride: int = 1, sampling_rate: int = 1,
+    batch_size: int | None = 128, shuffle: bool = False, seed: int | None = None,
+    start_index: int | None = None, end_index: int | None = None,
+) -> Any:  # fmt: skip
+    """Return a Dataset of windows of a series; see `keras.utils.timeseries_dataset_from_array`."""
+    datasets = importlib.import_module("jaxvars.tf.data").Dataset
+    parts = [np.asarray(x)[start_index:end_index] for x in (data, targets) if x is not None]
+    known = len(parts[0]) if targets is None else len(targets)
+    count = min(len(parts[0]) - (sequence_length - 1) * sampling_rate, known)
+    starts = datasets.from_tensor_slices(np.arange(0, count, sequence_stride))
+    if shuffle:
+        starts = starts.shuffle(batch_size * 8 if batch_size else 1024, seed=seed)
+    offsets = np.arange(sequence_length) * sampling_rate
+
+    def window(start: Any) -> Any:
+        first = np.asarray(start)
+        found = [Tensor(to_array(parts[0][first[..., None] + offsets]))]
+        found += [Tensor(to_array(part[first])) for part in parts[1:]]
+        return found[0] if targets is None else tuple(found)
+
+    return (starts if batch_size is None else starts.batch(batch_size)).map(window)
 
 
 def is_dataset(value: Any) -> bool:
