@@ -52,7 +52,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tf.arrays", "tf.autodiff"),
     ("tf.math", "tf.random", "tf.dtypes", "tf.autograph", "tf.control"),
     ("tf.functions", "tf.debugging", "tf.config", "tf.linalg.matrices", "tf.nn", "tf.image"),
-    ("tf.io",),
+    ("tf.io", "tf.ragged"),
     ("tf.linalg.operators", "tf.train", "tf.types", "tf.distribute", "tf.test"),
     ("tf.linalg", "tf.saved_model", "tf.data.generators"),
     ("tf.data", "tf.lookup", "tf.experimental"),

@@ -43,6 +43,7 @@ from jaxvars.tf import linalg as linalg
 from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
+from jaxvars.tf import ragged as ragged
 from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
 from jaxvars.tf.arrays.constant import constant as constant
@@ -96,6 +97,7 @@ from jaxvars.tf.tensors.components import (
 from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf.tensors.dtypes import DType as DType
 from jaxvars.tf.tensors.dtypes import as_dtype as as_dtype
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor as RaggedTensor
 from jaxvars.tf.tensors.shapes import TensorShape as TensorShape
 from jaxvars.tf.tensors.slices import IndexedSlices as IndexedSlices
 from jaxvars.tf.tensors.specs import TensorSpec as TensorSpec
@@ -130,6 +132,7 @@ ELSEWHERE = {
     ),
     "tuple": "jaxvars.tf.control.environment:tuple_",
     "__version__": "jaxvars.tf.version:VERSION",
+    "RaggedTensorSpec": "jaxvars.tf.tensors.ragged_spec",
     "SparseTensor": "jaxvars.tf.sparse",
     "OptionalSpec": "jaxvars.tf.data.generators.optional",
     "as_string": "jaxvars.tf.strings",

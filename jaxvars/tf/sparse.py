@@ -5,6 +5,7 @@ Where the size of a result depends on values, it is computed on the host, and re
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,14 +13,20 @@ import numpy as np
 
 from jaxvars.display.text import did_you_mean
 from jaxvars.tf.listing import lister
+from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf.tensors.sparse_tensor import host_array, of_host, on_host
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import ints, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 
-__all__ = ["SparseTensor", "expand_dims", "from_dense", "map_values", "reorder", "to_dense"]
+__all__ = [
+    "SparseTensor", "add", "concat", "expand_dims", "from_dense", "map_values", "mask",
+    "reduce_sum", "reorder", "reshape", "slice", "softmax", "sparse_dense_matmul", "to_dense",
+    "to_indicator", "transpose",
+]  # fmt: skip
 
 
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
@@ -118,6 +125,178 @@ def map_values(op: Any, *args: Any, **kwargs: Any) -> SparseTensor:
     return sparse[0].with_values(made)
 
 
+# ---------------------------------------------------------------- arithmetic
+def sparse_dense_matmul(
+    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+) -> Tensor:
+    """Multiply a sparse matrix by a tensor; `adjoint_a` and `adjoint_b` transpose them first.
+
+    >>> sparse_dense_matmul(from_dense([[0.0, 2.0]]), [[1.0], [3.0]]).numpy().tolist()
+    [[6.0]]
+    """
+    if isinstance(b, SparseTensor) and not isinstance(sp_a, SparseTensor):
+        return find("transpose")(
+            sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a), conjugate=False
+        )
+    sparse = _check_sparse(sp_a)
+    sizes, values = _sizes(sparse, "sparse_dense_matmul"), sparse.values._array
+    dense = to_array(b, hint=sparse.dtype)
+    rows, columns = sparse.indices._array.T
+    if adjoint_a:
+        rows, columns, sizes, values = columns, rows, sizes[::-1], jnp.conj(values)
+    dense = jnp.conj(dense).T if adjoint_b else dense
+    if dense.shape[0] != sizes[1]:
+        raise refused(
+            "Cannot multiply A and B because inner dimension does not match: "
+            f"{sizes[1]} vs. {dense.shape[0]}", "SparseTensorDenseMatMul",
+        )  # fmt: skip
+    made = jnp.zeros((sizes[0], dense.shape[1]), dense.dtype)
+    return Tensor(made.at[rows].add(values[:, None] * dense[columns]))
+
+
+def add(a: Any, b: Any, threshold: Any = 0) -> Any:
+    """Add sparse tensors, or a sparse one and a tensor; sums below `threshold` are left out.
+
+    Elements that only one of them has are never left out.
+    """
+    if not any(isinstance(x, SparseTensor) for x in (a, b)):
+        raise TypeError("At least one input should be SparseTensor; do you mean to use tf.add()?")
+    if not isinstance(a, SparseTensor):
+        a, b = b, a
+    if not isinstance(b, SparseTensor):
+        return Tensor(_scatter(a, "add", to_array(b, hint=a.dtype)))
+    values = [x.values._array for x in (a, b)]
+    if values[0].dtype != values[1].dtype or _sizes(a, "add") != _sizes(b, "add"):
+        raise refused(f"{a.dtype.name} {a.shape} cannot be added to {b.dtype.name} {b.shape}")
+    given = np.concatenate([_places(a, "add"), _places(b, "add")])
+    places, ids, counts = np.unique(given, axis=0, return_inverse=True, return_counts=True)
+    sums = jnp.zeros(len(places), values[0].dtype).at[ids.ravel()].add(jnp.concatenate(values))
+    if not threshold:
+        return _made(places, sums, _sizes(a, "add"))
+    kept = (counts == 1) | (np.abs(host_array(sums, "sparse.add")) >= threshold)
+    return _made(places[kept], sums[kept], _sizes(a, "add"))
+
+
+def reduce_sum(sp_input: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Tensor:
+    """Add the elements, along one axis, several, or all."""
+    whole = _scatter(_check_sparse(sp_input), "reduce_sum")
+    return find("math.reduce_sum")(Tensor(whole), axis, keepdims)
+
+
+def softmax(sp_logits: Any, name: str | None = None) -> SparseTensor:
+    """Return the softmax of the elements that there are in each row."""
+    sparse = _check_sparse(sp_logits)
+    rows, ids = np.unique(_places(sparse, "softmax")[:, :-1], axis=0, return_inverse=True)
+    values, ids = sparse.values, ids.ravel()
+    most = find("math.unsorted_segment_max")(values, ids, len(rows))._array
+    powers = jnp.exp(values._array - most[ids])
+    sums = jnp.zeros(len(rows), powers.dtype).at[ids].add(powers)
+    return sparse.with_values(Tensor(powers / sums[ids]))
+
+
+# ---------------------------------------------------------------- other places
+def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
+    """Put the dimensions in another order: the reverse one when `perm` is None."""
+    sparse = _check_sparse(sp_input)
+    sizes = _sizes(sparse, "transpose")
+    order = range(len(sizes))[::-1] if perm is None else ints(perm, "perm")
+    if sorted(order) != list(range(len(sizes))):
+        raise ValueError(f"Dimensions {len(order)} and {len(sizes)} are not compatible: {order}")
+    places = _places(sparse, "transpose")[:, list(order)]
+    return _sorted(places, sparse.values._array, [sizes[i] for i in order])
+
+
+def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
+    """Give another shape; one size may be -1."""
+    sparse = _check_sparse(sp_input)
+    old, new = _sizes(sparse, "reshape"), list(ints(shape, "shape"))
+    count, known = math.prod(old), math.prod(n for n in new if n != -1)
+    if -1 in new and known:
+        new[new.index(-1)] = count // known
+    if -1 in new or math.prod(new) != count:
+        raise refused(f"Input to reshape is a tensor with {count} dense values, not {new}")
+    flat = np.ravel_multi_index(tuple(_places(sparse, "reshape").T), old)
+    return _made(np.stack(np.unravel_index(flat, new), axis=1), sparse.values._array, new)
+
+
+def concat(
+    axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None
+) -> SparseTensor:
+    """Put sparse tensors together along an axis."""
+    sparse = list(map(_check_sparse, sp_inputs))
+    shapes = np.array([_sizes(x, "concat") for x in sparse])
+    at, rank = one_int(axis, "axis"), shapes.shape[1]
+    if not -rank <= at < rank:
+        raise refused(f"Concat dimension must be in range [{-rank}, {rank}), got {at}")
+    sizes, starts = shapes.max(axis=0), np.cumsum(shapes[:, at]) - shapes[:, at]
+    for i in range(rank):
+        if i != at % rank and not expand_nonconcat_dims and len(set(shapes[:, i])) > 1:
+            raise refused(
+                f"Input shapes must match: expected {shapes[0, i]} for dimension {i} but got "
+                f"{shapes[:, i].tolist()}"
+            )
+    sizes[at] = shapes[:, at].sum()
+    moves = np.eye(rank, dtype=np.int64)[at]
+    places = [_places(x, "concat") + moves * n for x, n in zip(sparse, starts, strict=True)]
+    values = jnp.concatenate([x.values._array for x in sparse])
+    return _sorted(np.concatenate(places), values, sizes)
+
+
+def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
+    """Return the part that begins at a place and has a size, as far as there is one."""
+    sparse = _check_sparse(sp_input)
+    first, shape = np.array(ints(start, "start")), np.array(_sizes(sparse, "slice"))
+    sizes = np.clip(np.array(ints(size, "size")), 0, np.maximum(shape - first, 0))
+    places = _places(sparse, "slice") - first
+    kept = np.all((places >= 0) & (places < sizes), axis=1)
+    return _made(places[kept], sparse.values._array[kept], sizes)
+
+
+def to_indicator(sp_input: Any, vocab_size: int, name: str | None = None) -> Tensor:
+    """Return True where the last dimension has the number: of [..., vocab_size]."""
+    indices, values, sizes = on_host(_check_sparse(sp_input), "sparse.to_indicator")
+    shape = (*sizes[:-1], vocab_size)
+    if values.dtype.kind not in "iu" or ((values < 0) | (values >= vocab_size)).any():
+        raise refused(f"Indices are not valid (out of bounds).  Shape: {list(shape)}")
+    whole = np.zeros(shape, bool)
+    whole[(*indices[:, :-1].T, values)] = True
+    return Tensor(jnp.asarray(whole))
+
+
+def mask(a: Any, mask_indices: Any, name: str | None = None) -> IndexedSlices:
+    """Return the rows of `tf.IndexedSlices` that are not among some."""
+    indices = host_array(to_array(a.indices), "sparse.mask")
+    kept = np.flatnonzero(~np.isin(indices, host_array(to_array(mask_indices), "sparse.mask")))
+    values = Tensor(to_array(a.values)[kept])
+    return IndexedSlices(values, Tensor(jnp.asarray(indices[kept])), a.dense_shape)
+
+
+def _places(sparse: SparseTensor, op: str) -> np.ndarray:
+    return host_array(sparse.indices._array, f"sparse.{op}")
+
+
+def _sizes(sparse: SparseTensor, op: str) -> tuple[int, ...]:
+    return tuple(host_array(sparse.dense_shape._array, f"sparse.{op}").tolist())
+
+
+def _scatter(sparse: SparseTensor, op: str, onto: Any = None) -> Any:
+    """Return a whole tensor with the elements added to it; those of one place add up."""
+    values = sparse.values._array
+    whole = jnp.zeros(_sizes(sparse, op), values.dtype) if onto is None else onto
+    return whole.at[tuple(sparse.indices._array.T)].add(values)
+
+
+def _made(places: Any, values: Any, sizes: Any) -> SparseTensor:
+    rank = len(sizes)
+    indices = np.asarray(places, np.int64).reshape(-1, rank)
+    return SparseTensor(indices, Tensor(values), np.asarray(sizes, np.int64))
+
+
+def _sorted(places: np.ndarray, values: Any, sizes: Any) -> SparseTensor:
+    order = np.lexsort(places.T[::-1])
+    return _made(places[order], values[order], sizes)
+
+
 def _values(x: Any) -> Any:
     return x.values if isinstance(x, SparseTensor) else x
 
@@ -154,8 +333,8 @@ def _format_numbers(numbers: Any) -> str:
 def __getattr__(name: str) -> Any:
     hint = did_you_mean(name, __all__) or "tf.sparse.to_dense(x) has all of tf.math."
     raise AttributeError(
-        f"tf.sparse has no attribute {name!r}: of sparse tensors there is only what tf.sets and "
-        f"parsed examples need. {hint}"
+        f"tf.sparse has no attribute {name!r}: there are only the most common operations of "
+        f"sparse tensors. {hint}"
     )
 
 

@@ -129,7 +129,6 @@ def test_strings_keep_zero_characters_at_their_end():
     (lambda: tf.expand_dims(1, 2), r"is not in range \[-1, 1\)"),
     (lambda: tf.pad(tf.ones(2), [[1, 1]], "edge"), "'CONSTANT', 'REFLECT' or 'SYMMETRIC'"),
     (lambda: tf.where([True], [1]), "both be non-None or both be None"),
-    (lambda: tf.strings.split(["a b"]), "no ragged tensors"),
 ])  # fmt: skip
 def test_messages(call, message):
     with pytest.raises(ValueError, match=message):
@@ -190,12 +189,6 @@ def test_resize_method():
     assert tf.image.ResizeMethod.NEAREST_NEIGHBOR == "nearest"
     with pytest.raises(ValueError, match="largest"):
         tf.image.resize(tf.ones([2, 2, 1]), [1, 1], "largest")
-
-
-@pytest.mark.parametrize("name", ["ragged", "RaggedTensor"])
-def test_what_needs_ragged_tensors_says_so(name):
-    with pytest.raises(AttributeError, match=r"no ragged tensors.*padded_batch"):
-        getattr(tf, name)
 
 
 def test_axes_that_are_not_there_are_named():

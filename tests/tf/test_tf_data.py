@@ -378,7 +378,7 @@ def test_element_spec_of_a_function_that_needs_values():
         (lambda: Dataset.zip(Dataset.range(2), [1]), TypeError, "is not a dataset"),
         (lambda: list(Dataset.range(3).window(2).batch(2)), TypeError, "cannot be batched"),
         (lambda: Dataset.range(2).get_single_element(), ValueError, "more than one element"),
-        (lambda: Dataset.range(3).ragged_batch(2), AttributeError, "padded_batch"),
+        (lambda: Dataset.range(3).sparse_batch(2), AttributeError, "padded_batch"),
         (
             lambda: list(Dataset.range(1, 4).map(lambda x: tf.fill([x], x)).batch(2)),
             tf.errors.InvalidArgumentError,

@@ -177,7 +177,7 @@ def test_what_is_not_there_says_why():
     assert tf.experimental.float8_e5m2 is tf.dtypes.experimental.float8_e5m2
     for name, words in (
         ("dispatch_for_api", "not dispatched"),
-        ("StructuredTensor", "no ragged tensors"),
+        ("StructuredTensor", "tf.RaggedTensor is here"),
         ("ExtensionTyp", "Did you mean"),
     ):
         with pytest.raises(AttributeError, match=words):

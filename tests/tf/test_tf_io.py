@@ -266,7 +266,6 @@ def test_tables_that_change(tmp_path):
     (lambda: tf.lookup.StaticVocabularyTable(None, 0), ValueError, "`num_oov_buckets` must be > 0"),
     (lambda: tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, 0, -1, -2).insert([-1], [5]),
      tf.errors.InvalidArgumentError, "Using the empty_key"),
-    (lambda: tf.strings.unicode_decode(["a"], "UTF-8"), ValueError, "no ragged tensors"),
     (lambda: tf.strings.unicode_script, AttributeError, "unicodedata.name"),
     (lambda: tf.io.parse_sequence_example, AttributeError, "VarLenFeature"),
 ])  # fmt: skip

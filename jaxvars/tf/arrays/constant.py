@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
@@ -83,10 +84,13 @@ def convert_to_tensor(
     return Tensor(to_array(value, wanted, hint=hint))
 
 
+_TENSORS = (Tensor, Variable, jax.Array, SparseTensor, IndexedSlices, RaggedTensor)
+
+
 def is_tensor(x: Any) -> bool:
-    """Return whether something is a tensor, sparse or not, or a variable.
+    """Return whether something is a tensor, sparse or ragged or not, or a variable.
 
     >>> is_tensor(constant(1)), is_tensor(1)
     (True, False)
     """
-    return isinstance(x, Tensor | Variable | jax.Array | SparseTensor | IndexedSlices)
+    return isinstance(x, _TENSORS)

@@ -20,6 +20,7 @@ from jaxvars.errors import TapeError
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import refused
@@ -201,9 +202,13 @@ class GradientTape:
 
 
 def _parts(structure: Any) -> list[Any]:
-    """Return the leaves of a structure, and the rows of `tf.IndexedSlices` for these."""
+    """Return the leaves of a structure: of what consists of tensors, its values."""
     flat = nest.flatten(structure)
-    return [x.values if isinstance(x, IndexedSlices) else x for x in flat]
+    return [x.values if isinstance(x, IndexedSlices) else _values_of(x) for x in flat]
+
+
+def _values_of(x: Any) -> Any:
+    return x.flat_values if isinstance(x, RaggedTensor) else x
 
 
 def core_of(x: Any) -> Any:
@@ -224,7 +229,7 @@ def target_of(x: Any) -> Any:
 
 def source_of(x: Any) -> Any:
     """Return that by which is differentiated; raise TypeError when it is not a tensor."""
-    return _check_source(x, "sources")
+    return _check_source(_values_of(x), "sources")
 
 
 def _check_source(x: Any, what: str) -> Any:
@@ -259,7 +264,15 @@ def check_unconnected(given: Any) -> UnconnectedGradients:
 
 def like_sources(sources: Any, found: Sequence[Any]) -> Any:
     """Return gradients in the structure of the sources, as Tensors and `tf.IndexedSlices`."""
-    return nest.pack_sequence_as(sources, [None if g is None else _wrap_gradient(g) for g in found])
+    made = [None if g is None else _wrap_gradient(g) for g in found]
+    pairs = zip(nest.flatten(sources), made, strict=True)
+    return nest.pack_sequence_as(
+        sources,
+        [
+            x.with_flat_values(g) if g is not None and isinstance(x, RaggedTensor) else g
+            for x, g in pairs
+        ],
+    )
 
 
 def _wrap_gradient(found: Any) -> Any:

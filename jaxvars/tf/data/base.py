@@ -32,6 +32,7 @@ from jaxvars.tf.tensors.elements import (
     spec_of,
     to_tensors,
 )
+from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
@@ -125,7 +126,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute: say what to write instead.
-        if name in {"ragged_batch", "sparse_batch"}:
+        if name == "sparse_batch":
             raise AttributeError(
                 f"There is no Dataset.{name}, since XLA compiles for fixed shapes. Use "
                 "Dataset.padded_batch, and a mask."
@@ -202,6 +203,8 @@ def make_seeds(seed: Any, changing: bool) -> Seeds:
 
 
 def _of_any_size(spec: Any) -> Any:
+    if type(spec) is RaggedTensorSpec:
+        return RaggedTensorSpec([None] * len(spec.shape), spec.dtype, spec.ragged_rank)
     if type(spec) is not TensorSpec:
         return spec
     return TensorSpec([None] * len(spec.shape), spec.dtype)

@@ -36,8 +36,10 @@ from jaxvars.tf.tensors.elements import (
     spec_of,
     to_host,
     to_leaf,
+    to_ragged,
     to_stored,
 )
+from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
@@ -95,6 +97,30 @@ class Dataset(Steps, Groups, Several, Kept):
             lambda: source.spec,
             sources=source.if_traced,
         )
+
+    def ragged_batch(
+        self, batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = None,
+        name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Put several elements, whose sizes may differ, together as ragged tensors.
+
+        >>> from jaxvars import tf
+        >>> dataset = tf.data.Dataset.range(3).map(tf.range).ragged_batch(3)
+        >>> next(iter(dataset))
+        <tf.RaggedTensor [[], [0], [0, 1]]>
+        """
+
+        def spec() -> Any:
+            return map_leaves(_loosen, self._spec())
+
+        def step(source: Iterator[Element], _: Memory) -> Iterator[Element]:
+            kinds: list[bool] = []
+            for element in source:
+                kinds = kinds or [type(each) is RaggedTensorSpec for each in leaves(spec())]
+                pairs = zip(leaves(element), kinds, strict=True)
+                yield pack_leaves(element, [to_ragged(x) if is_so else x for x, is_so in pairs])
+
+        return self._step("_MapDataset", step, spec=spec).batch(batch_size, drop_remainder)
 
     @classmethod
     def from_list(cls, elements: list[Any], name: str | None = None) -> Self:
@@ -325,3 +351,9 @@ def _pair_specs(types: Any, shapes: Any) -> Any:
 
 register_loops(Dataset)
 WINDOWS.append(Dataset.range(0)._from_elements)
+
+
+def _loosen(spec: Any) -> Any:
+    """Return the spec of tensors, whose sizes may differ, as that of rows."""
+    is_open = type(spec) is TensorSpec and not spec.shape.is_fully_defined()
+    return RaggedTensorSpec(spec.shape, spec.dtype, 0) if is_open else spec

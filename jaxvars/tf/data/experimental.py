@@ -251,6 +251,7 @@ def _make_change(method: Callable[..., Any], name: str | None = None) -> Callabl
 
 
 bucket_by_sequence_length = _make_change(Dataset.bucket_by_sequence_length)
+dense_to_ragged_batch = _make_change(Dataset.ragged_batch, "dense_to_ragged_batch")
 enumerate_dataset = _make_change(Dataset.enumerate, "enumerate_dataset")
 group_by_window = _make_change(Dataset.group_by_window)
 ignore_errors = _make_change(Dataset.ignore_errors)

@@ -7,6 +7,7 @@ from typing import Any, final
 from jaxvars.tf.control.tensor_array import TensorArray
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
+from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import IndexedSlicesSpec, NoneTensorSpec, Parts, TensorSpec, TypeSpec
 from jaxvars.tf.tensors.tensor import Tensor
@@ -76,7 +77,7 @@ def type_spec_from_value(value: Any) -> Any:
     own = getattr(type(value), "Spec", None)
     if own is not None and hasattr(own, "from_value"):  # an ExtensionType
         return own.from_value(value)
-    for spec in (NoneTensorSpec, IndexedSlicesSpec, TensorArraySpec):
+    for spec in (NoneTensorSpec, IndexedSlicesSpec, TensorArraySpec, RaggedTensorSpec):
         if isinstance(value, spec().value_type):
             return spec._of(value)
     try:

@@ -19,7 +19,7 @@ extension_type = types.SimpleNamespace(as_dict=_as_dict)
 globals().update({name: DTYPES[name] for name in EXPERIMENTAL})
 
 _DISPATCH = "operations are not dispatched on classes. Give the class methods, or Python operators"
-_RAGGED = "there are no ragged tensors, since XLA compiles for fixed shapes. Pad, and use a mask"
+_RAGGED = "tf.RaggedTensor is here, with its row_splits, row_lengths() and bounding_shape()"
 _ABSENT = {
     **dict.fromkeys(
         ["dispatch_for_api", "dispatch_for_unary_elementwise_apis",

@@ -29,7 +29,7 @@ __all__ = [
 _ABSENT = {
     **dict.fromkeys(
         ["RaggedFeature", "SparseFeature", "parse_sequence_example"],
-        "there are no ragged tensors. Use VarLenFeature, or FixedLenSequenceFeature, which pads, "
+        "it is not read here. Use VarLenFeature, or FixedLenSequenceFeature, which pads, "
         "with parse_example",
     ),
     "match_filenames_once": "use tf.io.matching_files",

@@ -20,6 +20,7 @@ from jaxvars.tf.math import basic as _basic
 from jaxvars.tf.math.basic import equal, not_equal
 from jaxvars.tf.registry.rows import compute_static
 from jaxvars.tf.tensors.convert import pair
+from jaxvars.tf.tensors.ragged_base import NotDense
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
 
 Binary: TypeAlias = Callable[[Any, Any], Any]
@@ -39,11 +40,16 @@ def _either(logical: Binary, bits: Binary) -> Binary:
     return operator
 
 
-def _equality(compare: Binary, op: str, otherwise: bool) -> Binary:
+def _equality(function: Any, op: str, otherwise: bool) -> Binary:
+    compare = function.__wrapped__
+
     def operator(x: Any, y: Any) -> Any:
         if x is None or y is None:
             return otherwise
-        a, b = pair(x, y, op)
+        try:
+            a, b = pair(x, y, op)
+        except NotDense:
+            return function(x, y)
         is_size = type(a) is type(b) is np.ndarray and a.dtype.kind in "iub"
         try:
             return Tensor(compute_static(compare, a, b) if is_size else compare(a, b))
@@ -69,8 +75,8 @@ OPERATIONS.update(
         "le": math.less_equal,
         "gt": math.greater,
         "ge": math.greater_equal,
-        "eq": _equality(equal.__wrapped__, "Equal", otherwise=False),
-        "ne": _equality(not_equal.__wrapped__, "NotEqual", otherwise=True),
+        "eq": _equality(equal, "Equal", otherwise=False),
+        "ne": _equality(not_equal, "NotEqual", otherwise=True),
         "and": _either(math.logical_and, bitwise.bitwise_and),
         "or": _either(math.logical_or, bitwise.bitwise_or),
         "xor": _either(math.logical_xor, bitwise.bitwise_xor),

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-_FIXED = (
-    "there are no ragged tensors, since XLA compiles for fixed shapes. Pad to one shape, as "
-    "Dataset.padded_batch does, and use a mask."
-)
 _GRAPHS = "TensorFlow's graphs and sessions are not here. Write it with tf.function."
 _STARTED = "variables have their values from the start: leave it out."
 _NAMED = "make a tf.Variable(value, name=...) once, and keep it on a tf.Module."
@@ -49,8 +45,8 @@ WHY = {
     "assign": "use v.assign(value).",
     "log": "use tf.math.log.",
     **dict.fromkeys(
-        ["ragged", "RaggedTensor", "RaggedTensorSpec", "ragged_fill_empty_rows",
-         "ragged_fill_empty_rows_grad"], _FIXED,
+        ["ragged_fill_empty_rows", "ragged_fill_empty_rows_grad"],
+        "they are kernels of tf.ragged, which is here.",
     ),
     **dict.fromkeys(["Graph", "Operation", "import_graph_def"], _GRAPHS),
     "graph_util": "there are no GraphDefs to look at. f.get_concrete_function(...).graph and "

@@ -39,6 +39,7 @@ from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.handles import on_strings
+from jaxvars.tf.tensors.ragged_base import NotDense
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import check_integers, refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
@@ -67,13 +68,18 @@ _PURE = {"jaxvars.tf", "jaxvars.tf.math", "jaxvars.tf.nn", "jaxvars.tf.linalg"}
 
 _TEMPLATE = """
 def op{signature}:
-{conversions}
     try:
-        result = {fold}call({arguments})
-    except REFUSED as refused:
-        raise refused.error from None
-    except ERRORS as error:
-        raise translated(error, {op!r}, {operands}) from error
+{conversions}
+        try:
+            result = {fold}call({arguments})
+        except REFUSED as refused:
+            raise refused.error from None
+        except NOT_DENSE:
+            raise
+        except ERRORS as error:
+            raise translated(error, {op!r}, {operands}) from error
+    except NOT_DENSE as found:
+        return found.dispatch(row, {given})
     return Tensor(result) if class_of(result) in ARRAYS else wrap(result)
 """
 
@@ -245,15 +251,16 @@ def _write_operation(row: Row) -> Any:
         "translated": _translate_error, "row": row, "listed": _to_list, "REFUSED": Refused,
         "static": compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
-        "IndexedSlices": IndexedSlices, "function": row.function,
+        "IndexedSlices": IndexedSlices, "function": row.function, "NOT_DENSE": NotDense,
     }  # fmt: skip
     function, below, given = row.function, inspect.unwrap(row.call), _format_arguments(row)
     signature = inspect.signature(function)
     plain = [p.replace(annotation=p.empty, default=p.empty) for p in signature.parameters.values()]
     source = _TEMPLATE.format(
         signature=inspect.Signature(plain),
-        conversions="\n".join(f"    {line}" for line in _write_conversions(row)) or "    pass",
+        conversions="\n".join(f"        {line}" for line in _write_conversions(row)),
         arguments=given,
+        given=f"{{{', '.join(f'{p.name!r}: {p.name}' for p in plain)}}}",
         op=_op_of(row),
         fold=_fold(row, given),
         operands=f"({', '.join(row.tensors.split())})" if _is_pair(row) else "()",

@@ -19,7 +19,7 @@ from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.listing import namespace
 from jaxvars.tf.registry.rows import HOST, Refused, op, operations
 from jaxvars.tf.strings import buckets, conversion, unicode
-from jaxvars.tf.strings.conversion import each
+from jaxvars.tf.strings.conversion import each, rows_of_each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused, require_known
 
@@ -106,34 +106,16 @@ def _dimensions(axes: tuple[int, ...], rank: int) -> list[int]:
 
 
 @op("strings.split", "input", kinds="string", text=True, eager_only=HOST, example="' a  b '")
-def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Text:
-    """Split a string at a separator, or at spaces.
-
-    Differs from TensorFlow: of one string only: there are no ragged tensors.
-    """
-    text = _only(input, "tf.strings.split")
+def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Any:
+    """Split strings at a separator, or at spaces: several ones into the rows of a ragged tensor."""
     given = None if sep is None else require_known(_convert.to_array(sep), "sep").item()
-    parts = text.split(given or None, maxsplit)
-    return _convert.string_array(np.array(parts, object))
+    return rows_of_each(input, lambda text: text.split(given or None, maxsplit))
 
 
 @op("strings.bytes_split", "input", kinds="string", text=True, eager_only=HOST, example="'ab'")
-def bytes_split(input: Text) -> Text:
-    """Split a string into its bytes.
-
-    Differs from TensorFlow: of one string only.
-    """
-    text = _only(input, "tf.strings.bytes_split")
-    return _convert.string_array(np.array([text[i : i + 1] for i in range(len(text))], object))
-
-
-def _only(text: Text, name: str) -> bytes:
-    if text.ndim:
-        raise refused(
-            f"{name} of {text.ndim} dimensions gives rows of different lengths, and there are no "
-            "ragged tensors here. Split one string at a time: [tf.strings.split(x) for x in values]"
-        )
-    return text.item()
+def bytes_split(input: Text) -> Any:
+    """Split strings into their bytes: several ones into the rows of a ragged tensor."""
+    return rows_of_each(input, lambda text: [text[i : i + 1] for i in range(len(text))])
 
 
 @op("strings.substr", "input", kinds="string", text=True, eager_only=HOST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -11,7 +12,10 @@ import numpy as np
 from jaxvars.tf.registry.rows import HOST, Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.ragged_base import Partition
+from jaxvars.tf.tensors.ragged_tensor import make
 from jaxvars.tf.tensors.static import refused, require_known
+from jaxvars.tf.tensors.tensor import Tensor
 
 Text: TypeAlias = np.ndarray
 
@@ -27,6 +31,18 @@ def each(func: Callable[..., Any], *arrays: Any) -> Text:
     for index in np.ndindex(made.shape):
         made[index] = func(*(array[index] for array in given))
     return made
+
+
+def rows_of_each(strings: Text, cut: Callable[[bytes], list[Any]], dtype: Any = object) -> Any:
+    """Return the parts of a string, or of each: a ragged tensor, if there are several."""
+    rows = [cut(each) for each in strings.flat]
+    made = np.array([part for row in rows for part in row], dtype)
+    flat = Tensor(made if dtype is object else _convert.to_array(made))
+    if not strings.ndim:
+        return flat
+    sizes, last = strings.shape, Partition.of_lengths([len(row) for row in rows])
+    outer = [Partition.regular(math.prod(sizes[:i]), sizes[i]) for i in range(1, len(sizes))]
+    return make(flat, [*outer, last])
 
 
 @op("strings.as_string", "input", text=True, eager_only=HOST, aliases=("as_string",))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from jaxvars.tf.registry.rows import HOST, Refused, op
-from jaxvars.tf.strings.conversion import each
-from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.strings.conversion import each, rows_of_each
 from jaxvars.tf.tensors.static import refused, require_known
 
 Text: TypeAlias = np.ndarray
@@ -92,16 +91,6 @@ def unicode_transcode(
 
 
 # ---------------------------------------------------------------- code points
-def _only(text: Text, name: str) -> bytes:
-    if text.ndim:
-        raise refused(
-            f"tf.strings.{name} of {text.ndim} dimensions gives rows of different lengths, and "
-            f"there are no ragged tensors here. Take one string at a time: [tf.strings.{name}(x, "
-            "...) for x in values]"
-        )
-    return text.item()
-
-
 @op("strings.unicode_decode_with_offsets", "input", kinds="string", text=True, eager_only=HOST)
 def unicode_decode_with_offsets(
     input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
@@ -110,15 +99,22 @@ def unicode_decode_with_offsets(
     r"""Return the code points of the characters of a string, and where they begin.
 
     Example: `tf.strings.unicode_decode_with_offsets('h\u00e9!', 'UTF-8')`.
-
-    Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
-    found = _clean_points(
-        _only(input, "unicode_decode"), _codec(input_encoding), errors, replacement_char,
-        replace_control_characters,
-    )  # fmt: skip
-    pairs = np.array(found, np.int64).reshape(-1, 2)
-    return _convert.to_array(pairs[:, 1].astype(np.int32)), _convert.to_array(pairs[:, 0])
+    found = _find_points(
+        input, input_encoding, errors, replacement_char, replace_control_characters
+    )
+    return found(np.int32, lambda at, number: number), found(np.int64, lambda at, number: at)
+
+
+def _find_points(
+    input: Text, encoding: str, errors: str, replacement: int, controls: bool
+) -> Callable[[Any, Callable[[int, int], Any]], Any]:
+    """Return what makes rows of the place and number of each character of strings."""
+    codec = _codec(encoding)
+    found = {text: _clean_points(text, codec, errors, replacement, controls) for text in input.flat}
+    return lambda dtype, change: rows_of_each(
+        input, lambda text: [change(*pair) for pair in found[text]], dtype
+    )
 
 
 @op("strings.unicode_split_with_offsets", "input", kinds="string", text=True, eager_only=HOST)
@@ -128,16 +124,11 @@ def unicode_split_with_offsets(
     r"""Split a string into its characters; return where they begin, too.
 
     Example: `tf.strings.unicode_split_with_offsets('h\u00e9!', 'UTF-8')`.
-
-    Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
-    found = _clean_points(
-        _only(input, "unicode_split"), _codec(input_encoding), errors, replacement_char, False
-    )
-    output = _codec(input_encoding)
-    parts = [chr(number).encode(output) for _, number in found]
-    places = np.array([at for at, _ in found], np.int64)
-    return _convert.string_array(np.array(parts, object)), _convert.to_array(places)
+    codec = _codec(input_encoding)
+    found = _find_points(input, input_encoding, errors, replacement_char, False)
+    characters = found(object, lambda at, number: chr(number).encode(codec))
+    return characters, found(np.int64, lambda at, number: at)
 
 
 @op("strings.unicode_encode", "input", kinds="int", text=True, eager_only=HOST)
@@ -175,8 +166,6 @@ def unicode_decode(
     r"""Return the code points of the characters of a string.
 
     Example: `tf.strings.unicode_decode('h\u00e9', 'UTF-8')`.
-
-    Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
     return unicode_decode_with_offsets.__wrapped__(
         input, input_encoding, errors, replacement_char, replace_control_characters
@@ -190,8 +179,6 @@ def unicode_split(
     r"""Split a string into its characters.
 
     Example: `tf.strings.unicode_split('h\u00e9', 'UTF-8')`.
-
-    Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
     return unicode_split_with_offsets.__wrapped__(input, input_encoding, errors, replacement_char)[
         0

@@ -17,6 +17,9 @@ import numpy as np
 from jaxvars.tf import nest
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.ragged_base import DISPATCH
+from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor, flat_of, make, parts_of, unflatten
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
@@ -56,22 +59,25 @@ def pack_leaves(structure: Any, values: Sequence[Any]) -> Any:
 
 
 # ---------------------------------------------------------------- leaves
-def to_stored(value: Any) -> np.ndarray:
+def to_stored(value: Any) -> Any:
     """Return what was given to a dataset as an array that nothing else writes to."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return value.copy()
+    if isinstance(value, RaggedTensor):
+        require_known(value.flat_values, "What a dataset is made of")
+        return value
     return require_known(_convert.to_array(value), "What a dataset is made of")
 
 
-def to_host(leaf: Leaf) -> np.ndarray:
-    """Return a leaf as a NumPy array."""
+def to_host(leaf: Leaf) -> Any:
+    """Return a leaf as a NumPy array; a ragged one as it is."""
     return np.asarray(leaf._array) if isinstance(leaf, Tensor) else leaf
 
 
 def to_tensor(leaf: Leaf) -> Any:
     """Return a leaf as what a program sees."""
     if not isinstance(leaf, np.ndarray):
-        return leaf
+        return make(leaf._flat, leaf._parts) if isinstance(leaf, RaggedTensor) else leaf
     if _convert.is_text(leaf):
         return Tensor(leaf)
     with context.at(context.EVAL):
@@ -85,7 +91,22 @@ def to_tensors(element: Element) -> Element:
 
 def to_numpy(element: Element) -> Element:
     """Return an element as NumPy arrays and scalars; strings as bytes."""
-    return map_leaves(lambda leaf: to_host(leaf)[()], element)
+    return map_leaves(
+        lambda leaf: leaf.numpy() if isinstance(leaf, RaggedTensor) else to_host(leaf)[()], element
+    )
+
+
+def to_ragged(leaf: Leaf) -> Leaf:
+    """Return a leaf as the row of a ragged tensor, which may have no partitions itself."""
+    found = leaf if isinstance(leaf, RaggedTensor | Tensor) else Tensor(np.asarray(leaf))
+    return unflatten(parts_of(found), (flat_of(found),))
+
+
+def _row(leaf: Any, i: int) -> Leaf:
+    if not isinstance(leaf, RaggedTensor):
+        return leaf[i, ...]
+    found = to_tensor(leaf)
+    return to_host(found[i]) if isinstance(found, Tensor) else to_ragged(found[i])
 
 
 # ---------------------------------------------------------------- several at once
@@ -94,15 +115,15 @@ def slice_rows(structure: Any) -> tuple[int, Callable[[int], Element]]:
     flat = [to_host(leaf) for leaf in leaves(structure)]
     if not flat:
         raise ValueError("There must be at least one tensor to slice.")
-    if any(not leaf.ndim for leaf in flat):
+    if any(not len(leaf.shape) for leaf in flat):
         raise ValueError("Unbatching a tensor is only supported for rank >= 1")
     size = flat[0].shape[0]
     for leaf in flat:
         if leaf.shape[0] != size:
             raise ValueError(f"Dimensions {size} and {leaf.shape[0]} are not compatible")
     if not is_structure(structure):
-        return size, lambda i: flat[0][i, ...]
-    return size, lambda i: pack_leaves(structure, [leaf[i, ...] for leaf in flat])
+        return size, lambda i: _row(flat[0], i)
+    return size, lambda i: pack_leaves(structure, [_row(leaf, i) for leaf in flat])
 
 
 def batch_elements(elements: Sequence[Element]) -> Element:
@@ -112,7 +133,9 @@ def batch_elements(elements: Sequence[Element]) -> Element:
     return pack_leaves(elements[0], stacks)
 
 
-def _stack(component: int, column: Sequence[np.ndarray]) -> np.ndarray:
+def _stack(component: int, column: Sequence[Any]) -> Any:
+    if isinstance(column[0], RaggedTensor):
+        return DISPATCH["stack"](None, {"values": list(map(to_tensor, column)), "axis": 0})
     first = column[0].shape
     for i, leaf in enumerate(column):
         if leaf.shape != first:
@@ -130,6 +153,13 @@ def pad(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
     `shapes` are in the structure of an element, with None or -1 for the largest size; `values`, to
     pad with, too, or one for all, or None for zeros and empty strings.
     """
+    for leaf in leaves(elements[0]):
+        if isinstance(leaf, RaggedTensor):
+            raise TypeError(
+                "`padded_batch` is only supported for datasets that produce tensor elements but "
+                "type spec of elements in the input dataset is not a subclass of TensorSpec: "
+                f"`{spec_of(leaf)}`. Write batch(n), and x.to_tensor() for each."
+            )
     columns = zip(*([to_host(x) for x in leaves(element)] for element in elements), strict=True)
     count = len(leaves(elements[0]))
     wanted = [None] * count if shapes is None else shapes_of(elements[0], shapes)
@@ -178,6 +208,8 @@ def spec_of(leaf: Leaf) -> Any:
     """Return the spec of a leaf."""
     if hasattr(leaf, "element_spec"):
         return DatasetSpec(leaf.element_spec)
+    if isinstance(leaf, RaggedTensor):
+        return RaggedTensorSpec.from_value(leaf)
     array = to_host(leaf)
     return TensorSpec(array.shape, _convert.dtype_of(array))
 
@@ -186,11 +218,17 @@ def add_dimension(spec: Any, size: int | None) -> Any:
     """Return the spec of tensors with one more dimension in front."""
     if spec.shape.rank is None:
         return spec
-    return TensorSpec([size, *spec.shape.as_list()], spec.dtype)
+    sizes = [size, *spec.shape.as_list()]
+    if isinstance(spec, RaggedTensorSpec):
+        sizes = [size, None, *spec.shape.as_list()[1:]]
+        return RaggedTensorSpec(sizes, spec.dtype, spec.ragged_rank + 1)
+    return TensorSpec(sizes, spec.dtype)
 
 
 def drop_dimension(spec: Any) -> Any:
     """Return the spec of tensors without their first dimension."""
+    if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank:
+        return RaggedTensorSpec(spec.shape.as_list()[1:], spec.dtype, spec.ragged_rank - 1)
     return TensorSpec(spec.shape.as_list()[1:], spec.dtype) if spec.shape.rank else spec
 
 

@@ -39,8 +39,8 @@ class SparseTensor:
     >>> tf.sparse.to_dense(tf.SparseTensor([[0, 1]], [5], [1, 3]))
     <tf.Tensor: shape=(1, 3), dtype=int32, numpy=array([[0, 5, 0]], dtype=int32)>
 
-    Differs from TensorFlow: it is there for `tf.sets` and what is decoded; `tf.sparse` has only a
-    few operations, since XLA compiles for fixed sizes.
+    Differs from TensorFlow: `tf.sparse` has only the most common operations, and a `tf.function`
+    does not know the shape of one that is its argument, since XLA compiles for fixed sizes.
     """
 
     __slots__ = ("__weakref__", "_dense_shape", "_indices", "_values")

@@ -62,8 +62,8 @@ def _make_reflected(name: str) -> Callable[[Any, Any], Any]:
     return _name_method(lambda self, other: OPERATIONS[name](other, self), f"__r{name}__")
 
 
-class TensorLike:
-    """The operators that Tensor and Variable share."""
+class Operators:
+    """The operators of what operations take."""
 
     __slots__ = ()
     __array_priority__ = 100
@@ -83,6 +83,12 @@ class TensorLike:
     __lt__, __le__, __gt__, __ge__ = map(_make_binary, ("lt", "le", "gt", "ge"))
     __eq__, __ne__ = _make_binary("eq"), _make_binary("ne")
     __hash__: Any = None  # each class says what to use instead
+
+
+class TensorLike(Operators):
+    """What Tensor and Variable share."""
+
+    __slots__ = ()
 
     # ------------------------------------------------------------ conversion
     @property

@@ -26,6 +26,7 @@ from jaxvars.tf.tensors.elements import (
     spec_of,
     to_tensors,
 )
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -68,7 +69,7 @@ def _result(result: Any) -> Element:
 
 
 def _leaf(value: Any) -> Any:
-    if isinstance(value, Tensor) or hasattr(value, "element_spec"):
+    if isinstance(value, Tensor | RaggedTensor) or hasattr(value, "element_spec"):
         return value
     if value is None:
         raise TypeError("The function of a dataset returned None: let it return tensors.")

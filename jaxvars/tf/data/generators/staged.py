@@ -31,9 +31,11 @@ from jaxvars.tf.tensors.elements import (
     map_leaves,
     pack_leaves,
     slice_rows,
+    spec_of,
     to_host,
     to_stored,
 )
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -163,12 +165,13 @@ class Source:
     """
 
     def __init__(self, tensors: Any) -> None:
-        given = [to_array(leaf) for leaf in leaves(tensors)] if context.is_staging() else []
+        dense = [leaf for leaf in leaves(tensors) if not isinstance(leaf, RaggedTensor)]
+        given = [to_array(leaf) for leaf in dense] if context.is_staging() else []
         self.traced: list[Any] = given if any(map(context.is_tracer, given)) else []
         self.values: list[Any] = []
         self._tensors = tensors if self.traced else map_leaves(to_stored, tensors)
         self._kinds = self.traced or list(map(to_host, leaves(self._tensors)))
-        self.spec = pack_leaves(tensors, [TensorSpec(x.shape, dtype_of(x)) for x in self._kinds])
+        self.spec = pack_leaves(tensors, [_spec_of(x) for x in self._kinds])
         self.if_traced = (self,) if self.traced else ()
 
     def count(self) -> int:
@@ -188,6 +191,10 @@ class Source:
                 "        step(x)  # the tf.function"
             )
         return pack_leaves(self._tensors, self.values)
+
+
+def _spec_of(x: Any) -> Any:
+    return spec_of(x) if isinstance(x, RaggedTensor) else TensorSpec(x.shape, dtype_of(x))
 
 
 def _struct(leaf: Any, spec: Any, what: str) -> Any:

@@ -1,0 +1,263 @@
+"""What a ragged tensor tells of itself, and what it becomes: tensors, arrays, lists, strings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NoReturn, final
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, of_host
+from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.tensor import Operators, Tensor
+from jaxvars.tracing import context
+
+DISPATCH: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+"""What operations do with ragged tensors, by full name: called with the row and the arguments."""
+
+
+@final
+class NotDense(ValueError):  # noqa: N818 - operations catch it
+    """What is raised where a tensor is needed and a ragged one is given."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "TypeError: object of type 'RaggedTensor' has no len(): its rows have different "
+            "lengths, and it is not a tensor. x.to_tensor() pads them, x.flat_values has all."
+        )
+
+    def dispatch(self, row: Any, given: dict[str, Any]) -> Any:
+        """Return what an operation makes of ragged tensors, or raise this."""
+        space, name = row.function.__module__.removeprefix("jaxvars.tf"), row.function.__name__
+        how = DISPATCH.get(f"{space}.{name}"[1:])
+        if how is None:
+            raise self
+        return how(row, given)
+
+
+def _make_teller(name: str, doc: str, nested: bool = False) -> Callable[..., Any]:
+    """Return a method that returns numbers of the partition, or of all."""
+
+    def told(self: RaggedBase, name_: Any = None) -> Any:
+        found = tuple(self._tell(getattr(part, name)) for part in self._parts)
+        return found if nested else found[0]
+
+    told.__doc__ = doc
+    return told
+
+
+@final
+class Partition:
+    """Which values belong to which row: `splits`, and the length of all rows if it is known."""
+
+    def __init__(self, splits: np.ndarray, uniform: int | None = None) -> None:
+        self.splits, self.uniform = splits, uniform
+        splits.setflags(write=False)
+
+    @classmethod
+    def of_lengths(cls, lengths: Any, dtype: Any = np.int64, uniform: Any = None) -> Partition:
+        """Return the one of rows of some lengths."""
+        return cls(np.concatenate([[0], np.cumsum(lengths)]).astype(dtype), uniform)
+
+    @classmethod
+    def regular(cls, nrows: int, length: int, dtype: Any = np.int64) -> Partition:
+        """Return the one of rows of one length."""
+        return cls(np.arange(nrows + 1).astype(dtype) * length, length)
+
+    starts = property(lambda self: self.splits[:-1])
+    limits = property(lambda self: self.splits[1:])
+    lengths = property(lambda self: np.diff(self.splits))
+    nrows = property(lambda self: len(self.splits) - 1)
+
+    @property
+    def row_ids(self) -> np.ndarray:
+        """Return the row of each value."""
+        return np.repeat(np.arange(self.nrows, dtype=self.splits.dtype), self.lengths)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Return the place of each value in its row."""
+        return np.arange(self.splits[-1]) - np.repeat(self.starts, self.lengths)
+
+    def select(self, starts: Any, lengths: Any, step: int = 1) -> tuple[Partition, np.ndarray]:
+        """Return the partition of other rows, and which values are in them."""
+        made = Partition.of_lengths(lengths, self.splits.dtype, self.uniform)
+        return made, np.repeat(starts, lengths) + made.offsets * step
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Partition)
+            and (other.uniform, other.splits.dtype) == (self.uniform, self.splits.dtype)
+            and np.array_equal(other.splits, self.splits)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.splits.tobytes())
+
+
+def take(flat: Any, places: np.ndarray) -> Any:
+    """Return some of the flat values."""
+    array = getattr(flat, "_array", flat)
+    is_all = len(places) == array.shape[0] and np.array_equal(places, np.arange(len(places)))
+    return array if is_all else array[places]
+
+
+class RaggedBase(Operators):
+    """Flat values, and partitions for each ragged dimension, the outermost first."""
+
+    __slots__ = ("__weakref__", "_flat", "_parts")
+    _flat: Tensor
+    _parts: tuple[Partition, ...]
+
+    flat_values = getter("_flat", "All values, in a tensor.")
+    dtype = getter("_flat.dtype", "The type of the values.")
+    ragged_rank = property(lambda self: len(self._parts), doc="The number of ragged dimensions.")
+    uniform_row_length = property(
+        lambda self: self._parts[0].uniform, doc="The length of all rows, if it is known."
+    )
+    row_splits = property(
+        lambda self: Tensor(jnp.asarray(self._parts[0].splits)), doc="Where rows begin and end."
+    )
+    nested_row_splits = property(
+        lambda self: tuple(Tensor(jnp.asarray(part.splits)) for part in self._parts),
+        doc="The row splits of all ragged dimensions.",
+    )
+
+    @property
+    def shape(self) -> TensorShape:
+        """The sizes, None where rows have different ones."""
+        if not self._parts:  # the row of another one, in a dataset
+            return self._flat.shape
+        sizes = [part.uniform for part in self._parts]
+        return TensorShape([self._parts[0].nrows, *sizes, *self._flat._array.shape[1:]])
+
+    def get_shape(self) -> TensorShape:
+        """Return `shape`."""
+        return self.shape
+
+    def nrows(self, out_type: Any = None, name: Any = None) -> Tensor:
+        """Return the number of rows."""
+        return self._tell(self._parts[0].nrows, out_type)
+
+    value_rowids = _make_teller("row_ids", "Return the row of each value.")
+    row_starts = _make_teller("starts", "Return where each row starts.")
+    row_limits = _make_teller("limits", "Return where each row ends.")
+    nested_row_lengths = _make_teller("lengths", "Return the lengths of all rows.", nested=True)
+    nested_value_rowids = _make_teller("row_ids", "Return the rows of all values.", nested=True)
+
+    def bounding_shape(self, axis: Any = None, name: Any = None, out_type: Any = None) -> Tensor:
+        """Return the shape that `to_tensor` has, or a size of it."""
+        sizes = np.array([*_bounds(self), *self._flat._array.shape[1:]])
+        return self._tell(sizes if axis is None else sizes[axis], out_type)
+
+    def _tell(self, numbers: Any, dtype: Any = None) -> Tensor:
+        kind = self._parts[0].splits.dtype if dtype is None else as_dtype(dtype).dtype
+        return Tensor(jnp.asarray(np.asarray(numbers).astype(kind)))
+
+    # ------------------------------------------------------------ conversion
+    def to_tensor(self, default_value: Any = None, name: Any = None, shape: Any = None) -> Tensor:
+        """Return a tensor, with rows filled up.
+
+        Args:
+            default_value: what they are filled up with: zero, or an empty string, when None.
+            name: of no effect.
+            shape: to cut or fill up to; None in it is the size of the longest row.
+        """
+        flat, sizes = self._flat._array, list(_bounds(self))
+        whole = [*sizes, *flat.shape[1:]]
+        for i, n in enumerate([] if shape is None else TensorShape(shape).as_list()):
+            whole[i : i + 1] = [whole[i] if n is None else n] if i < len(whole) else []
+        if shape is not None and len(TensorShape(shape)) != len(whole):
+            raise refused(
+                f"rt_input.shape and shape={list(TensorShape(shape))} are incompatible: "
+                f"rt_input.rank = {len(whole)}"
+            )
+        if tuple(whole[len(sizes) :]) != flat.shape[1:]:
+            raise refused(f"{whole} does not have the inner sizes {flat.shape[1:]} of the values")
+        places = np.stack(coordinates(self))
+        inside = np.all(places < np.array(whole[: len(sizes)])[:, None], axis=0)
+        index, kept = tuple(places[:, inside]), take(flat, np.flatnonzero(inside))
+        if is_text(flat):
+            fill: Any = b"" if default_value is None else to_array(default_value, self.dtype)
+            made = np.broadcast_to(np.asarray(fill, object), whole).copy()
+            made[index] = kept
+            return Tensor(made)
+        fill = 0 if default_value is None else to_array(default_value, self.dtype)
+        if np.ndim(fill) and fill.shape != flat.shape[1:]:
+            raise refused(f"default_value.shape={list(fill.shape)} and values do not fit")
+        return Tensor(jnp.full(whole, fill, flat.dtype).at[index].set(kept))
+
+    def to_sparse(self, name: Any = None) -> SparseTensor:
+        """Return a sparse tensor of the values."""
+        return of_host(np.stack(coordinates(self), axis=1), self._host(), _bounds(self))
+
+    def numpy(self) -> np.ndarray:
+        """Return a NumPy array, of arrays where rows have different lengths."""
+        made = np.array(self._host())  # what it returns may be written to
+        for part in reversed(self._parts):
+            rows = np.split(made, part.splits[1:-1]) if part.nrows else []
+            if len({len(row) for row in rows}) > 1:
+                made = np.empty(len(rows), object)
+                made[:] = rows
+            else:
+                made = np.array(rows) if rows else np.array([], made.dtype)
+        return made
+
+    def to_list(self) -> list[Any]:
+        """Return nested lists."""
+        made = self._host().tolist()
+        for part in reversed(self._parts):
+            ends = part.splits.tolist()
+            made = [made[i:j] for i, j in itertools.pairwise(ends)]
+        return made
+
+    def _host(self) -> np.ndarray:
+        if context.is_tracer(self._flat._array):
+            raise ValueError(
+                "RaggedTensor.numpy() is only supported in eager mode: its values are known when "
+                "the function runs, not while it is traced."
+            )
+        return np.asarray(self._flat._array)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("RaggedTensor may not be used as a boolean.")
+
+    def __hash__(self) -> int:
+        raise TypeError("RaggedTensor is unhashable.")
+
+    def __jax_array__(self) -> NoReturn:
+        raise NotDense
+
+    def __repr__(self) -> str:
+        if context.is_tracer(self._flat._array):
+            shown = str(self._flat)
+            for splits in reversed(self.nested_row_splits):
+                shown = f"tf.RaggedTensor(values={shown}, row_splits={splits})"
+            return shown
+        with np.printoptions(formatter={"all": _format}):
+            return f"<tf.RaggedTensor {_format(self.numpy())}>"
+
+
+def _bounds(x: RaggedBase) -> tuple[int, ...]:
+    most = [int(part.lengths.max(initial=0)) for part in x._parts]
+    return x._parts[0].nrows, *most
+
+
+def coordinates(x: RaggedBase) -> list[np.ndarray]:
+    """Return where each flat value is, in all dimensions."""
+    found = [np.arange(x._parts[0].nrows)]
+    for part in x._parts:
+        found = [*(each[part.row_ids] for each in found), part.offsets]
+    return found
+
+
+def _format(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return str(value)
+    return np.array2string(value, separator=", ") if value.size else repr(value.tolist())

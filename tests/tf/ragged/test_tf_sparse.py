@@ -1,0 +1,137 @@
+"""`tf.sparse` against whole tensors, and against what TensorFlow 2.21 gives."""
+
+# ruff: noqa: E501 - a case is a line
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from jaxvars import tf
+
+FEW = settings(max_examples=12, deadline=None)
+ANY = array_shapes(min_dims=1, max_dims=3, max_side=4).flatmap(
+    lambda shape: arrays(np.int64, shape, elements=st.integers(-2, 2))
+)
+MATRIX = array_shapes(min_dims=2, max_dims=2, max_side=4).flatmap(
+    lambda shape: arrays(np.float64, shape, elements=st.integers(-2, 2))
+)
+
+
+def whole(sparse: Any) -> Any:
+    return tf.sparse.to_dense(sparse).numpy()  # refuses places that are not sorted
+
+
+@FEW
+@given(MATRIX, st.booleans(), st.booleans())
+def test_matmul(x: Any, adjoint_a: bool, adjoint_b: bool) -> None:
+    b = np.arange(3.0 * x.shape[0 if adjoint_a else 1]).reshape(-1, 3)
+    left, right = (x.T if adjoint_a else x), (b.T if adjoint_b else b)
+    sparse = tf.sparse.from_dense(x)
+    found = tf.sparse.sparse_dense_matmul(sparse, right, adjoint_a, adjoint_b)
+    assert np.array_equal(found, left @ b)
+    swapped = tf.sparse.sparse_dense_matmul(
+        tf.constant(right), sparse, not adjoint_b, not adjoint_a
+    )
+    assert np.array_equal(swapped, (left @ b).T)
+
+
+@FEW
+@given(ANY, st.data())
+def test_places(x: Any, data: Any) -> None:
+    sparse = tf.sparse.from_dense(x)
+    order = data.draw(st.permutations(range(x.ndim)))
+    assert np.array_equal(whole(tf.sparse.transpose(sparse, order)), x.transpose(order))
+    assert np.array_equal(whole(tf.sparse.transpose(sparse)), x.T)
+    assert np.array_equal(whole(tf.sparse.reshape(sparse, [-1])), x.ravel())
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    both = tf.sparse.concat(axis, [sparse, sparse])
+    assert np.array_equal(whole(both), np.concatenate([x, x], axis))
+    starts = [data.draw(st.integers(0, n)) for n in x.shape]
+    sizes = [data.draw(st.integers(0, n)) for n in x.shape]
+    part = x[tuple(slice(i, i + n) for i, n in zip(starts, sizes, strict=True))]
+    assert np.array_equal(whole(tf.sparse.slice(sparse, starts, sizes)), part)
+    for keep in (False, True):
+        found = tf.sparse.reduce_sum(sparse, axis, keep)
+        assert np.array_equal(found, x.sum(axis, keepdims=keep))
+    assert int(tf.sparse.reduce_sum(sparse)) == x.sum()
+
+
+@FEW
+@given(MATRIX, MATRIX)
+def test_sums(x: Any, y: Any) -> None:
+    y = np.resize(y, x.shape)
+    a, b = tf.sparse.from_dense(x), tf.sparse.from_dense(y)
+    assert np.array_equal(whole(tf.sparse.add(a, b)), x + y)
+    assert np.array_equal(tf.sparse.add(a, tf.constant(y)), x + y)
+    assert np.array_equal(tf.sparse.add(tf.constant(x), b), x + y)
+
+
+A = tf.SparseTensor([[0, 1], [1, 0], [1, 2]], [1.0, 2.0, 3.0], [2, 3])
+B = tf.SparseTensor([[0, 1], [1, 1]], [-1.0, 5.0], [2, 3])
+
+
+def test_what_tensorflow_gives() -> None:
+    zero = tf.sparse.add(A, B)
+    assert zero.indices.numpy().tolist() == [[0, 1], [1, 0], [1, 1], [1, 2]]
+    assert zero.values.numpy().tolist() == [0, 2, 5, 3]
+    assert tf.sparse.add(A, B, threshold=3.5).values.numpy().tolist() == [2, 5, 3]
+    assert np.allclose(tf.sparse.softmax(A).values, [1.0, 0.26894143, 0.7310586])
+    ids = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [2, 0, 2], [3, 2])
+    assert tf.sparse.to_indicator(ids, 3).numpy().tolist() == [
+        [True, False, True],
+        [False, False, True],
+        [False, False, False],
+    ]
+    rows = tf.IndexedSlices(tf.constant([[1.0], [2.0], [3.0]]), tf.constant([12, 26, 37]))
+    assert tf.sparse.mask(rows, [12, 37]).indices.numpy().tolist() == [26]
+    wide = tf.sparse.concat(0, [A, tf.sparse.transpose(B)], expand_nonconcat_dims=True)
+    assert wide.indices.numpy().tolist() == [[0, 1], [1, 0], [1, 2], [3, 0], [3, 1]]
+
+
+def test_gradients() -> None:
+    values, dense = tf.constant([1.0, 2.0, 3.0]), tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([values, dense])
+        sparse = A.with_values(values)
+        product = tf.sparse.sparse_dense_matmul(sparse, dense) ** 2
+        parts = tf.sparse.slice(sparse, [1, 0], [1, 3]).values ** 2
+        soft = tf.sparse.softmax(sparse).values ** 2
+        both = tf.sparse.concat(0, [sparse, sparse]).values ** 2
+    assert tape.gradient(product, values).numpy().tolist() == [50, 122, 434]
+    assert tape.gradient(product, dense).numpy().tolist() == [[68, 88], [6, 8], [102, 132]]
+    assert tape.gradient(parts, values).numpy().tolist() == [0, 4, 6]
+    assert np.allclose(tape.gradient(soft, values), [0.0, -0.18171549, 0.18171555])
+    assert tape.gradient(both, values).numpy().tolist() == [4, 8, 12]
+
+
+def test_a_function_multiplies_where_the_shape_is_known() -> None:
+    @tf.function
+    def known(values: Any, dense: Any) -> Any:
+        return tf.sparse.sparse_dense_matmul(tf.SparseTensor([[0, 1]], values, [1, 2]), dense)
+
+    assert known(tf.constant([2.0]), tf.constant([[1.0], [3.0]])).numpy().tolist() == [[6.0]]
+    with pytest.raises(NotImplementedError, match=r"tf\.sparse\.transpose cannot be part"):
+        tf.function(tf.sparse.transpose)(A)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "words"),
+    [
+        (lambda: tf.sparse.add(1, 2), TypeError, "do you mean to use tf.add"),
+        (lambda: tf.sparse.transpose(A, [0]), ValueError, "Dimensions 1 and 2 are not compatible"),
+        (lambda: tf.sparse.reshape(A, [4, 2]), tf.errors.InvalidArgumentError, "Input to reshape"),
+        (lambda: tf.sparse.concat(2, [A, B]), tf.errors.InvalidArgumentError, "Concat dimension must"),
+        (lambda: tf.sparse.to_indicator(A, 3), tf.errors.InvalidArgumentError, "Indices are not valid"),
+        (lambda: tf.sparse.sparse_dense_matmul(A, tf.ones([2, 2])), tf.errors.InvalidArgumentError, "Cannot multiply A and B"),
+    ],
+)  # fmt: skip
+def test_errors(wrong: Any, kind: Any, words: str) -> None:
+    with pytest.raises(kind) as error:
+        wrong()
+    assert words in str(error.value)
