@@ -43,7 +43,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("checkpoint", "random", "losses", "optimizers"),
     ("initializers", "interop", "tensorboard", "parallel"),
     ("metrics", "export"),
-    ("tf.listing",),
+    ("tf.attributes", "tf.listing"),
     ("tf.errors", "tf.nest", "tf.compat", "tf.version"),
     ("tf.tensors", "tf.profiler"),
     ("tf.context", "tf.registry"),

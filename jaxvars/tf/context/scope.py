@@ -18,7 +18,7 @@ from jaxvars.core.cells import NAMES
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tensors.wrapping import ErrorVocabulary, TensorWrapping, boxing
-from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.tensor import wrap

@@ -12,6 +12,7 @@ import jax
 from jaxvars.compiler.symbolic_calls import name_of_size
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
+from jaxvars.tf.attributes import getter as attribute
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.functions import strings
 from jaxvars.tf.functions.arguments import describe, format_spec, is_spec, is_traced, to_core
@@ -20,7 +21,6 @@ from jaxvars.tf.functions.graph_view import Graph
 from jaxvars.tf.functions.signature import fit_tensor
 from jaxvars.tf.functions.traced_arguments import names_of
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
-from jaxvars.tf.tensors.attributes import getter as attribute
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import HANDLE, as_dtype, string
 from jaxvars.tf.tensors.handles import NeedsKnown, NeedsStrings

@@ -24,6 +24,7 @@ from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401  # pyright: ignore[reportUnusedImport] - converted code calls it
 from jaxvars.tf.context.scope import executing_eagerly, inside_function
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
@@ -44,7 +45,6 @@ from jaxvars.tf.functions.traced_arguments import (
     specs_of,
 )  # fmt: skip
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.handles import NeedsStrings
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap

@@ -12,8 +12,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn, final
 
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.context.scope import notes_of_trace
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import OPERATIONS

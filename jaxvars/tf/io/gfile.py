@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias, final
 
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
     NotFoundError,
     PermissionDeniedError,
 )
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.static import refused
 
 Name: TypeAlias = Any

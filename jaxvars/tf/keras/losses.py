@@ -12,6 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxvars import losses as _core
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.keras.adapter.facade import (
     array,
     from_configuration,
@@ -22,7 +23,6 @@ from jaxvars.tf.keras.adapter.facade import (
 from jaxvars.tf.keras.additions import floatx
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor

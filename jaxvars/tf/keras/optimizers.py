@@ -26,6 +26,7 @@ from jaxvars.core.traversal import Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CreationError
 from jaxvars.optimizers.checks import Options
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.context.scope import init_scope
 from jaxvars.tf.keras.adapter.facade import (
@@ -38,7 +39,6 @@ from jaxvars.tf.keras.adapter.facade import (
 from jaxvars.tf.keras.adapter.semantics import into_user
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 from jaxvars.tf.variables.variable import Variable, face_of

@@ -13,8 +13,8 @@ from jaxvars.export.forms import Tensor as TensorForm
 from jaxvars.export.functions import Known, trace
 from jaxvars.export.loaded import SavedFunction
 from jaxvars.tensors.spec import TensorSpec as CoreSpec
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.functions.arguments import to_body, to_core
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.specs import TensorSpec

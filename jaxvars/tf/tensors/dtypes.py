@@ -10,7 +10,7 @@ import numpy as np
 from jax.extend.random import define_prng_impl
 
 from jaxvars.tensors.dtypes import string as _text
-from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.attributes import getter
 from jaxvars.tracing.identity import told_by_pickle
 
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}

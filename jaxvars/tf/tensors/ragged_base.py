@@ -9,7 +9,7 @@ from typing import Any, NoReturn, final
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.tensors.array_like import BOXES
-from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor, wrap

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32, int64
 from jaxvars.tf.tensors.shapes import TensorShape

@@ -22,8 +22,8 @@ import numpy as np
 
 from jaxvars.devices.device import device_name
 from jaxvars.tensors.array_like import BOXES
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape

@@ -6,7 +6,7 @@ from typing import Any, final
 
 from jaxvars.core.traversal import Holder, Tied
 from jaxvars.optimizers.slots import Tie
-from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable

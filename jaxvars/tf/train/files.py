@@ -14,8 +14,8 @@ import numpy as np
 
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.core.variable import Variable
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.errors import DataLossError, NotFoundError
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype, int64, string
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.bundle import NOT_READ, Bundle

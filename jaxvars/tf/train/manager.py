@@ -12,7 +12,7 @@ from typing import Any, final
 
 from jaxvars.checkpoint.manager import CheckpointManager as CoreManager
 from jaxvars.errors import CheckpointError
-from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.checkpoint import Checkpoint, CheckpointOptions, call_back

@@ -25,8 +25,8 @@ from jaxvars.display.repr import SMALL, Sketch, html_repr
 from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.dtypes import is_string
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.elements import PlainSpec, map_leaves, spec_of
 from jaxvars.tf.tensors.static import refused

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.operators.arrays import in_batch, joint_batch
 from jaxvars.tf.linalg.operators.declare import HINTS, accept_hints, array_of, imply, register
@@ -17,7 +18,6 @@ from jaxvars.tf.linalg.operators.dense import LinearOperatorFullMatrix
 from jaxvars.tf.linalg.operators.diagonal import make_zeros
 from jaxvars.tf.linalg.operators.made import OfSeveral, check_operators, hint_of_all, require_square
 from jaxvars.tf.linalg.operators.operator import LinearOperator
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import debugging
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.linalg.operators.declare import accept_hints, array_of, imply, parameter, register
 from jaxvars.tf.linalg.operators.diagonal import OfNumbers
 from jaxvars.tf.linalg.operators.operator import LinearOperator
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import as_dtype, complex64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor

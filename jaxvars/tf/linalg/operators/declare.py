@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.tf.tensors.attributes import getter
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape

@@ -7,6 +7,7 @@ from typing import Any, final
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.linalg.matrices.bands import (
     matrix_of,
     multiply_bands,
@@ -27,7 +28,6 @@ from jaxvars.tf.linalg.operators.declare import (
 )
 from jaxvars.tf.linalg.operators.diagonal import TriangularOperator, require_nonzero
 from jaxvars.tf.linalg.operators.operator import LinearOperator
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.static import refused
 from jaxvars.typing import Array

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import debugging
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.linalg.operators.arrays import in_batch
 from jaxvars.tf.linalg.operators.declare import (
     HINTS,
@@ -21,7 +22,6 @@ from jaxvars.tf.linalg.operators.declare import (
     square_shape,
 )
 from jaxvars.tf.linalg.operators.operator import LinearOperator
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused

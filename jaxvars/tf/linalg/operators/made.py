@@ -9,6 +9,7 @@ from typing import Any, final
 
 import jax.numpy as jnp
 
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.factors import cholesky_solve
 from jaxvars.tf.linalg.operators.arrays import cholesky, joint_batch, solve, times
@@ -26,7 +27,6 @@ from jaxvars.tf.linalg.operators.declare import (
 from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
 from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag, LinearOperatorIdentity
 from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator
-from jaxvars.tf.tensors.attributes import getter
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
