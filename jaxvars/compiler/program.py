@@ -116,7 +116,7 @@ def copy_shared(cells: Sequence[Cell], before: Sequence[int]) -> Sequence[int]:
     the memory of each is free before the next is copied, if nothing holds it.
     """
     keys = [cell.key for cell in cells if cell.key in SHARED]
-    small = [key for key in keys if STORE[key].nbytes <= _SMALL]
+    small = keys if keys == before else [key for key in keys if STORE[key].nbytes <= _SMALL]
     at_once = small if small == before else []
     if at_once:
         STORE.update(zip(at_once, context.copied_all([STORE[key] for key in at_once]), strict=True))

@@ -110,8 +110,8 @@ class EagerFrame(Frame):
             return store.inherited(cell)
         if cell.deliver is not None:
             return STORE[cell.key]  # which never changes
-        staging = context.current() is not context.EVAL and not store.is_interrupting()
-        if staging and context.is_staging():
+        elsewhere = context.place(None) is not _EVAL and not store.is_interrupting()
+        if elsewhere and context.is_staging():
             if is_for_tape():
                 raise read_by_kept_rule_error(cell.name)
             warn_stale(cell.name)
