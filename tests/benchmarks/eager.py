@@ -16,7 +16,7 @@ from jaxvars.demo import train as _demo
 
 def reads(effort: Effort) -> list[Row]:
     """Return what an operation, a read and an assignment take."""
-    v, x = jv.Variable(jnp.zeros(8)), jnp.zeros(8)
+    v, x, n = jv.Variable(jnp.zeros(8)), jnp.zeros(8), jv.Variable(0)
     steps: dict[str, Step] = {
         "x + x, an array": lambda: x + x,
         "v + x, a variable": lambda: v + x,
@@ -25,6 +25,8 @@ def reads(effort: Effort) -> list[Row]:
         "v.value": lambda: v.value,
         "v.assign(x)": lambda: v.assign(x),
         "v.assign_add(x)": lambda: v.assign_add(x),
+        "v.assign_add(1.0)": lambda: v.assign_add(1.0),
+        "n.assign(1), a scalar": lambda: n.assign(1),
     }
     return compared(steps, 5, (2000, 500, 5)[effort])
 
