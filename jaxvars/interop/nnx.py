@@ -43,6 +43,7 @@ from jaxvars.interop.module import (
 )
 from jaxvars.interop.rngs import generator_of, source_of
 from jaxvars.random.generator import Generator
+from jaxvars.tensors.spec import TensorSpec
 
 Steps: TypeAlias = tuple[Any, ...]  # names of attributes, and indices in lists
 
@@ -108,7 +109,7 @@ class _Core:
         if ASKED.value is None:
             return
         if all(known != self.graph for known, _ in self._modes):
-            mode = Cell(self, None, "mode", None)  # pyright: ignore[reportArgumentType] - it has no value
+            mode = Cell(self, TensorSpec((), bool), "mode", None)  # it has no value
             self._modes.append((self.graph, mode))
             set_trainable(mode, False)
         for _, mode in self._modes:

@@ -140,7 +140,7 @@ class ConcreteFunction:
                 made = self._trace(lambda axis: symbol(name_of_size(0 if first else axis)))  # noqa: B023
             except Exception:  # noqa: BLE001 - whatever it is, a call says so
                 continue
-            sizes.add(made._executable.key[:-1])  # less which variables are trainable
+            sizes.add(made._executable.key[:-2])  # less flags and shapes of variables
             return made
         return None
 
