@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 import jax
 import numpy as np
@@ -44,7 +44,7 @@ _CURES = {
     "equinox": "jv.interop.from_equinox({name})",
     "Keras": "jv.interop.from_keras({name})",
 }
-_LIBRARIES: WeakKeyDictionary[type, str | None] = WeakKeyDictionary()
+_LIBRARIES: dict[int, tuple[ref[type], str | None]] = {}  # by id: a class may have any `==`
 
 
 def walk_known(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
@@ -79,11 +79,13 @@ def is_foreign(value: object) -> bool:
 
 def _library_of(kind: type) -> str | None:
     """Return whose module a class is; looked up once, since its bases were there before it."""
-    try:
-        return _LIBRARIES[kind]
-    except KeyError:
+    key = id(kind)
+    known = _LIBRARIES.get(key)
+    if known is None or known[0]() is not kind:
         found = (library for base, library in _bases().items() if issubclass(kind, base))
-        return _LIBRARIES.setdefault(kind, next(found, None))
+        own = ref(kind, lambda _: _LIBRARIES.pop(key, None))
+        known = _LIBRARIES[key] = own, next(found, None)
+    return known[1]
 
 
 def _bases() -> dict[type, str]:

@@ -161,8 +161,8 @@ class EagerFrame(Frame):
 
     def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
         """Replace the value in `STORE`, where nothing else has to be known or told."""
-        plain = not (self.observers or NEW_CELLS or FORKED) and context.place(None) is _EVAL
-        if not (plain and exchange(cell, change)):
+        told = self.observers or NEW_CELLS or FORKED or cell.is_open
+        if told or context.place(None) is not _EVAL or not exchange(cell, change):
             super().modify(cell, change)
 
     def _replace(self, *changes: Change) -> None:

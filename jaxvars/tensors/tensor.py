@@ -354,9 +354,10 @@ def _is_text(value: object) -> bool:
 def _convert(array: Array, dtype: Any) -> Array:
     with context.restoring(), context.evaluating():
         if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
-            return jax.lax.convert_element_type(array, dtype)
-        # JAX copies in the background, while the caller may already change the array: wait.
-        return jax.block_until_ready(jnp.array(array.astype(dtype, copy=False)))
+            new = jax.lax.convert_element_type(array, dtype)
+        else:  # JAX copies in the background, while the caller may already change the array: wait.
+            new = jax.block_until_ready(jnp.array(array.astype(dtype, copy=False)))
+    return new if new.dtype == dtype else as_dtype(dtype)  # raises: 64 bits have been switched off
 
 
 def is_weak(array: Array) -> bool:

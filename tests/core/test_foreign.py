@@ -90,6 +90,25 @@ def test_a_module_of_another_library_is_refused_wherever_variables_are_looked_fo
             look()
 
 
+class _Alike(type):
+    """A class of classes that are all equal."""
+
+    def __eq__(cls, _: object):
+        return True
+
+    def __hash__(cls):
+        return 0
+
+
+def test_a_class_is_not_taken_for_an_equal_one():
+    kind = _Alike("Plain", (), {})
+    module = jv.Module()
+    module.plain = kind()
+    module.layer = _Alike("Layer", (_Layer,), {})(jnp.ones(2))
+    with pytest.raises(InteropError, match="of Keras"):
+        jv.State.of(model=module)
+
+
 def test_what_was_adapted_or_holds_no_state_does_not_matter():
     scale = jv.interop.from_pytree(affine())
     assert list(around(scale).named_variables) == ["parts/net/bias", "parts/net/weight", "w"]
