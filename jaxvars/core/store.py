@@ -124,23 +124,18 @@ def replace(
 def exchange(cell: Cell, change: Callable[[Array], Array]) -> bool:
     """Replace a value by what `change` makes of it, if it is in `STORE`; return whether it was.
 
-    Not of a step that may have failed. As `exclusively`, and faster.
+    Not of a step that may have failed.
     """
     if CURRENT[0] is not None or UNPROVEN or TRANSACTIONS:
         return False
 
     def put() -> bool:
+        if UNPROVEN:  # pragma: no cover - another thread's step meanwhile
+            return False
         STORE[cell.key] = to_sharding(cell, change(stored(cell)))
         return True
 
-    with context.restoring(), _waiting:
-        if CURRENT[0] is not None or UNPROVEN:  # pragma: no cover - another thread's step meanwhile
-            return False
-        CURRENT[0] = BUSY
-        try:
-            return _run_exclusive(put, None, ())
-        finally:
-            CURRENT[0] = None
+    return exclusively(put, (cell.key,))
 
 
 def commit(new: Mapping[int, Array], kept: Set[int]) -> None:

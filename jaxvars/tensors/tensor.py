@@ -357,7 +357,9 @@ def _convert(array: Array, dtype: Any) -> Array:
             new = jax.lax.convert_element_type(array, dtype)
         else:  # JAX copies in the background, while the caller may already change the array: wait.
             new = jax.block_until_ready(jnp.array(array.astype(dtype, copy=False)))
-    return new if new.dtype == dtype else as_dtype(dtype)  # raises: 64 bits have been switched off
+    if new.dtype != dtype:
+        as_dtype(dtype)  # raises: 64 bits have been switched off
+    return new
 
 
 def is_weak(array: Array) -> bool:
