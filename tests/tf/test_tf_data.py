@@ -472,3 +472,21 @@ def test_datasets_made_of_others_have_tensorflows_kind_size_and_spec(tmp_path):
     assert (len(empty), empty.element_spec, list(empty)) == (0, number, [])
     padded = made.range(3).map(lambda x: {"a": x}).filter(lambda _: True)
     assert len(padded.pad_to_cardinality(5, "valid")) == 5
+
+
+def test_a_function_keeps_the_values_that_names_have_when_it_is_given():
+    made, total = [], 0
+    for i in range(2):
+        made.append(tf.data.Dataset.range(1).map(lambda x: (x, i)))  # noqa: B023, PERF401
+    assert [[int(label) for _, label in ds] for ds in made] == [[0], [1]]
+    scope = {"tf": tf, "made": []}
+    exec("for i in range(2): made.append(tf.data.Dataset.range(3).filter(lambda x: x > i))", scope)
+    assert [len([*ds]) for ds in scope["made"]] == [2, 1]
+
+    def count(x):
+        nonlocal total
+        total += 1
+        return x + total
+
+    assert [int(x) for x in tf.data.Dataset.range(2).map(count)] == [1, 3]
+    assert total == 2

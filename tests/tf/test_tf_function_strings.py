@@ -212,6 +212,31 @@ def test_arguments_of_all_kinds():
     assert value(two) == {"r": b"4576", "k": b"k"}
 
 
+def test_ragged_and_sparse_arguments_and_results():
+    @tf.function
+    def program(x):
+        return x, tf.strings.upper(x)
+
+    for words in (["a", "b\0"], ["c", ""]):
+        given = tf.RaggedTensor.from_row_lengths(strings(*words), [0, 2])
+        assert value(program(given)[1].flat_values) == [w.upper().encode() for w in words]
+    assert program.experimental_get_tracing_count() == 1
+    rows = tf.function(lambda x: tf.RaggedTensor.from_row_lengths(x, [1, 1]))(strings("a", "b"))
+    assert rows.to_list() == [[b"a"], [b"b"]]
+    sparse = tf.function(lambda x: tf.SparseTensor([[0], [2]], x, [3]))(strings("a", "b"))
+    assert value(tf.sparse.to_dense(sparse)) == [b"a", b"", b"b"]
+
+
+def test_what_iterates_over_strings_gets_tensors():
+    assert [s.shape.rank for s in strings("a b", "c")] == [0, 0]
+    assert [value(tf.strings.split(s)) for s in strings("a b", "c")] == [[b"a", b"b"], [b"c"]]
+
+
+def test_a_number_and_a_string_are_not_added():
+    with pytest.raises((TypeError, InvalidArgumentError), match="string"):
+        tf.function(lambda s: s + 1)(tf.constant("a"))
+
+
 def test_concrete_functions_and_signatures():
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def f(s: Any) -> Any:
@@ -268,3 +293,7 @@ def test_a_string_of_another_call_is_refused():  # no program has one
         other.take(numbers)
     assert len(TABLES) == 2
     del kept, also_kept
+
+
+def test_strings_are_shuffled():
+    assert sorted(value(tf.random.shuffle(strings("a", "b", "c")))) == [b"a", b"b", b"c"]

@@ -130,6 +130,36 @@ def test_unknown_tokens_are_refused_and_named_without_a_place_for_them():
         lookup(num_oov_indices=0)
     with pytest.raises(tf.errors.FailedPreconditionError, match="set the vocabulary"):
         tf.keras.layers.StringLookup()(["a"])
+    for layer, given in (
+        (tf.keras.layers.StringLookup(vocabulary=["a"], num_oov_indices=0), tf.constant(["z"])),
+        (tf.keras.layers.IntegerLookup(vocabulary=[1], num_oov_indices=0), tf.constant([7])),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="num_oov_indices=0"):
+            tf.function(lambda x, layer=layer: layer(x))(given)
+
+
+def test_ragged_tensors_are_looked_up():
+    letters = tf.strings.unicode_split(["abz", "", "d"], "UTF-8")
+    ids = tf.keras.layers.StringLookup(vocabulary=VOCABULARY)
+    found = ids(letters)
+    assert found.to_list() == [[1, 2, 0], [], [4]]
+    back = tf.keras.layers.StringLookup(vocabulary=ids.get_vocabulary(), invert=True)
+    assert tf.strings.reduce_join(back(found), axis=-1).numpy().tolist() == [b"ab[UNK]", b"", b"d"]
+    many = tf.keras.layers.StringLookup(vocabulary=VOCABULARY, output_mode="count")
+    assert many(letters).numpy().tolist() == [[1, 1, 1, 0, 0], [0] * 5, [0, 0, 0, 0, 1]]
+
+
+def test_tokens_of_another_type_are_refused():
+    for layer, given in (("StringLookup", [1]), ("IntegerLookup", ["a"])):
+        made = getattr(tf.keras.layers, layer)(vocabulary=["1"] if layer[0] == "S" else [1])
+        with pytest.raises(tf.errors.UnimplementedError, match=r"Cast .* is not supported"):
+            made(tf.constant(given))
+
+
+def test_a_mask_on_the_way_back_in_a_function():
+    back = tf.keras.layers.StringLookup(vocabulary=["a"], invert=True, mask_token="")
+    expected = [b"", b"[UNK]", b"a", b"[UNK]"]
+    assert tf.function(lambda x: back(x))(tf.constant([0, 1, 2, 9])).numpy().tolist() == expected
 
 
 # ---------------------------------------------------------------- IntegerLookup
@@ -161,6 +191,18 @@ def test_integers_are_learned():
 )
 def test_sentences_become_indices(options, expected):
     assert vectorizer(**options)(PROBE).numpy().tolist() == expected
+
+
+def test_rows_of_words_may_be_ragged():
+    layer = vectorizer(["x y", "x"], ragged=True)
+    assert layer(["x y", "q", ""]).to_list() == [[2, 3], [1], []]
+    assert layer(["", ""]).to_list() == [[], []]
+    assert tf.function(lambda s: layer(s).to_tensor())(
+        tf.constant(["x y", "q"])
+    ).numpy().tolist() == [[2, 3], [1, 0]]
+    assert layer.get_config()["ragged"] is True
+    with pytest.raises(ValueError, match="ragged=True"):
+        tf.keras.layers.TextVectorization(ragged=True, output_mode="count")
 
 
 def test_standards_splits_and_ngrams():
@@ -217,6 +259,19 @@ def test_a_model_takes_strings_and_is_trained():
     assert losses[-1] < losses[0] / 2
     found = model.predict(tf.constant(strings), verbose=0)
     np.testing.assert_allclose(found, model(tf.constant(strings)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [tf.constant, lambda x: np.array(x, object)])
+def test_tensors_of_strings_are_trained_on_with_targets(kind):
+    words, targets = kind(["a", "b", "c", "z", "a"]), np.array([1.0, 0, 1, 0, 1], np.float32)
+    layer = tf.keras.layers.StringLookup(vocabulary=VOCABULARY, output_mode="one_hot")
+    model = tf.keras.Sequential([layer, tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    history = model.fit(words, targets, 2, 3, verbose=0, validation_data=(words, targets)).history
+    assert len(history["val_loss"]) == 3
+    assert model.evaluate(words, targets, verbose=0) == pytest.approx(history["val_loss"][-1])
+    weighted = model.evaluate(words, targets, verbose=0, sample_weight=np.zeros(5, np.float32))
+    assert weighted == 0
 
 
 def test_strings_and_numbers_side_by_side():

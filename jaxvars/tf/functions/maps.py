@@ -18,6 +18,9 @@ from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.functions.arguments import is_spec
 from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.ragged_base import DISPATCH
+from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor, convert, flat_of, make, parts_of
 from jaxvars.tf.tensors.static import refused, refusing
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.typing import Array
@@ -78,8 +81,12 @@ def map_fn(
     """
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {fn!r}.")
-    arrays, _ = _take_rows(elems)
     signature = fn_output_signature if fn_output_signature is not None else dtype
+    if any(
+        isinstance(x, RaggedTensor | RaggedTensorSpec) for x in nest.flatten((elems, signature))
+    ):
+        return _map_ragged(fn, elems, signature)
+    arrays, _ = _take_rows(elems)
     wanted = signature if signature is not None else nest.map_structure(dtype_of, arrays)
 
     def step(_: None, row: Any) -> tuple[None, Any]:
@@ -90,6 +97,39 @@ def map_fn(
     if any(map(_is_string, (*nest.flatten(arrays), *nest.flatten(wanted)))):
         return _map_strings(lambda row: step(None, row)[1], arrays, wanted)
     return _wrap(_loops.scan(step, None, arrays)[1], back_prop)
+
+
+def _map_ragged(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
+    """Call a function with each row of ragged tensors, or for rows of different lengths."""
+    given = nest.map_structure(convert, elems)
+    wanted = nest.map_structure(_spec_of, given) if signature is None else signature
+    columns = [[*x] for x in nest.flatten(given)]
+    rows = [nest.pack_sequence_as(given, row) for row in zip(*columns, strict=True)]
+    results = [nest.map_structure(_to_row, wanted, fn(row), check_types=False) for row in rows]
+    if not results:
+        return nest.map_structure(lambda x: convert(_make_empty(x)), wanted)
+    return nest.map_structure(_stack_rows, wanted, *results, check_types=False)
+
+
+def _spec_of(x: Any) -> Any:
+    """Return what is known of a row."""
+    if not isinstance(x, RaggedTensor):
+        return x.dtype
+    return RaggedTensorSpec(x.shape[1:], x.dtype, len(parts_of(x)) - 1)
+
+
+def _to_row(wanted: Any, leaf: Any) -> Any:
+    made = make(_to_array(flat_of(convert(leaf, _dtype_of(wanted))), wanted), parts_of(leaf))
+    rank = wanted.shape.rank if isinstance(wanted, RaggedTensorSpec) else None
+    if rank not in (None, len(made.shape)) or (rank is None and parts_of(made)):
+        raise ValueError(f"fn returns {made}, not what fn_output_signature={wanted} says")
+    return made
+
+
+def _stack_rows(wanted: Any, *parts: Any) -> Any:
+    if isinstance(wanted, RaggedTensorSpec):
+        return DISPATCH["stack"](None, {"values": parts, "axis": 0})
+    return Tensor(_stack(*(x._array for x in parts)))
 
 
 def _is_string(part: Any) -> bool:
@@ -117,6 +157,8 @@ def _take_row(array: Array, i: int) -> Array:
 
 
 def _make_empty(wanted: Any) -> Array:
+    if isinstance(wanted, RaggedTensorSpec):
+        return RaggedTensor.from_row_splits(_make_empty(wanted.dtype), [0])
     shape = tuple(wanted.shape) if is_spec(wanted) and wanted.shape.rank is not None else ()
     if _is_string(wanted):
         return np.zeros((0, *shape), object)

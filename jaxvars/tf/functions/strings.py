@@ -32,6 +32,8 @@ from jaxvars.tf.tensors.handles import (
     require_scope,
     taker,
 )
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tracing import context
 
 SCOPE_NAME = "table_of_strings"
@@ -40,7 +42,7 @@ _PARAMETER = inspect.Parameter(SCOPE_NAME, inspect.Parameter.KEYWORD_ONLY, defau
 
 
 def _map_leaves(change: Callable[[Any], Any], given: Any) -> Any:
-    kinds = (list, tuple, dict, Components)
+    kinds = (list, tuple, dict, Components, RaggedTensor, SparseTensor)
     return jax.tree.map(change, given, is_leaf=lambda x: not isinstance(x, kinds))
 
 

@@ -34,6 +34,24 @@ def data_of(
     return _adapter_class()(value, class_weight) if is_dataset(value) else unwrap(value)
 
 
+def batch_strings(
+    x: Any, y: Any, args: Any, kwargs: dict[str, Any], *, shuffle: bool = True
+) -> tuple[Any, Any]:
+    """Return strings and their targets as a Dataset of batches, which Keras does not make."""
+    if y is None or not any(map(_is_text, leaves(unwrap(x)))):
+        return x, y
+    datasets = importlib.import_module("jaxvars.tf.data").Dataset
+    weight = kwargs.pop("sample_weight", None)
+    data = datasets.from_tensor_slices((x, y) if weight is None else (x, y, weight))
+    size = (args[0] if args else kwargs.pop("batch_size", None)) or 32
+    is_mixed = kwargs.pop("shuffle", shuffle)
+    return (data.shuffle(len(data)) if is_mixed else data).batch(size), None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "OSU"
+
+
 def windows_of(
     data: Any, targets: Any, sequence_length: int, sequence_stride: int = 1, sampling_rate: int = 1,
     batch_size: int | None = 128, shuffle: bool = False, seed: int | None = None,

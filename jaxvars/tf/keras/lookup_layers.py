@@ -18,15 +18,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import FailedPreconditionError
+from jaxvars.tf.control.branches import Assert
+from jaxvars.tf.errors import FailedPreconditionError, UnimplementedError
 from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.semantics import into_keras, unwrap
 from jaxvars.tf.keras.additions import floatx
 from jaxvars.tf.keras.data import is_dataset
 from jaxvars.tf.lookup.sources import KeyValueTensorInitializer
 from jaxvars.tf.lookup.tables import StaticHashTable
 from jaxvars.tf.strings import hash as hashes
-from jaxvars.tf.tensors.convert import is_text, string_array, to_array
-from jaxvars.tf.tensors.static import refused, require_known
+from jaxvars.tf.tensors.convert import dtype_of, is_text, string_array, to_array
+from jaxvars.tf.tensors.handles import is_handles, on_strings
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
+from jaxvars.tf.tensors.static import require_known
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -34,6 +38,10 @@ from jaxvars.typing import Array
 MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
 _DROPPED = np.iinfo(np.int32).max  # the index of what no row counts
 _NO_TOKENS = "set the vocabulary before calling the layer: pass `vocabulary`, or call `adapt`."
+_MISSING = (
+    "When `num_oov_indices=0` all inputs should be in vocabulary, consider setting "
+    "`num_oov_indices=1`; found OOV values among"
+)
 _SAVED = (
     "invert", "max_tokens", "num_oov_indices", "oov_token", "mask_token", "output_mode",
     "pad_to_max_tokens", "vocabulary", "idf_weights", "oov_method", "salt", "encoding",
@@ -67,7 +75,7 @@ class IndexLookup:
         self._size = kwargs.pop("vocabulary_size", None)
         self._is_fixed = kwargs.pop("has_input_vocabulary", vocabulary is not None)
         self._check_arguments(sparse, {*kwargs} - {"trainable", "dtype", "vocabulary_dtype"})
-        self._table = None
+        self._table: Any = None
         self._token_weights: Any = None
         self.reset_state()
         self._token_array = self._keys_of([])
@@ -103,11 +111,7 @@ class IndexLookup:
         return len(self._token_array) + len(self._special)
 
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
-        """Return the tokens, in the order of their indices; with those of masks and unknown ones.
-
-        Args:
-            include_special_tokens: false to leave those out.
-        """
+        """Return the tokens in the order of their indices, with those of masks and unknown ones."""
         tokens = self._token_array.tolist()
         known = [x.decode(self.encoding) for x in tokens] if is_text(self._token_array) else tokens
         return [*self._special, *known] if include_special_tokens else known
@@ -120,16 +124,7 @@ class IndexLookup:
         return string_array(np.array(made, object))
 
     def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
-        """Set the vocabulary.
-
-        Args:
-            vocabulary: the tokens, with or without the special ones; or the path of a file with a
-                token on each line.
-            idf_weights: the weight of each, for `output_mode="tf_idf"`.
-
-        Raises:
-            ValueError: when tokens are repeated, too many, or special ones at another place.
-        """
+        """Set the tokens, with or without the special ones, or the path of a file of lines."""
         if (self.output_mode == "tf_idf") is (idf_weights is None):
             verb = "must" if idf_weights is None else "should only"
             raise ValueError(f"`idf_weights` {verb} be set if output_mode is 'tf_idf'.")
@@ -198,13 +193,7 @@ class IndexLookup:
 
     # ------------------------------------------------------------ adapting
     def adapt(self, data: Any, batch_size: Any = None, steps: int | None = None) -> None:
-        """Learn the vocabulary, instead of what was learned before.
-
-        Args:
-            data: strings or integers, an array, or a Dataset or iterable of batches.
-            batch_size: of no effect.
-            steps: how many batches; all when None.
-        """
+        """Learn the vocabulary of an array, or of a Dataset's first batches, instead of the old."""
         self.reset_state()
         if isinstance(data, list | tuple | np.ndarray | jax.Array | Tensor) and not is_dataset(
             data
@@ -252,12 +241,22 @@ class IndexLookup:
 
     # ------------------------------------------------------------ looking up
     def _typed(self, tokens: Array) -> Array:
-        is_int = self.vocabulary_dtype == "int64" or self.invert
-        return tokens.astype(np.int64) if is_int and not is_text(tokens) else tokens
+        wanted = "int64" if self.vocabulary_dtype == "int64" or self.invert else "string"
+        given = dtype_of(tokens)
+        if given.is_string is not (wanted == "string"):
+            raise UnimplementedError(message=f"Cast {given.name} to {wanted} is not supported")
+        return tokens if given.is_string else tokens.astype(np.int64)
 
     @property
     def _depth(self) -> Any:
         return self.max_tokens if self.pad_to_max_tokens else self._size
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call the layer; not Keras, which does not know the strings of a `tf.function`."""
+        layer: Any = super()
+        if is_handles(unwrap(inputs)):
+            return into_keras(self.call, (inputs,), {})
+        return layer.__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any) -> Any:
         """Return the indices of tokens, or what `output_mode` says of each row of them."""
@@ -265,10 +264,21 @@ class IndexLookup:
             raise RuntimeError(f"When using `output_mode={self.output_mode}`, {_NO_TOKENS}")
         if self._table is None:
             raise FailedPreconditionError(message=f"Table not initialized: {_NO_TOKENS}")
-        keys = self._typed(to_array(inputs))
-        found = to_array(self._table._look_up(keys))
-        is_on_host, index = is_text(keys) or is_text(found), self._special.index
-        where: Any = np.where if is_on_host else jnp.where
+        given = inputs if isinstance(inputs, RaggedTensor) else to_array(inputs)
+        keys = self._typed(given.flat_values._array if isinstance(given, RaggedTensor) else given)
+        is_on_host = dtype_of(keys).is_string or self.invert
+        found = on_strings(self._find)(keys) if is_on_host else self._find(keys)
+        if isinstance(given, RaggedTensor):
+            rows = given.with_flat_values(Tensor(found))
+            if self.output_mode == "int":
+                return rows
+            found = rows.to_tensor(_DROPPED)._array
+        return found if self.output_mode == "int" else self._encode(found)
+
+    def _find(self, keys: Array) -> Array:
+        """Return the index of each token, or the token of each index."""
+        found, index = to_array(self._table._look_up(keys)), self._special.index
+        where: Any = np.where if is_text(keys) or is_text(found) else jnp.where
         is_masked = False
         if self.mask_token is not None:
             mask = self._keys_of([self.mask_token])[0]
@@ -277,13 +287,9 @@ class IndexLookup:
             found = where(is_masked, masked, found)
         if self.num_oov_indices > 1 and not self.invert:
             found = where(found == -1, self._buckets_of(keys) + index(self.oov_token), found)
-        is_missing = (found == -1) if not self.invert else False
-        if not self.num_oov_indices and context.is_known(is_missing) and np.any(is_missing):
-            raise refused(
-                "When `num_oov_indices=0` all inputs should be in vocabulary, found OOV values "
-                f"{np.asarray(keys)[np.asarray(is_missing)]}, consider setting `num_oov_indices=1`."
-            )
-        return to_array(found) if self.output_mode == "int" else self._encode(to_array(found))
+        if not self.num_oov_indices and not self.invert:
+            Assert(Tensor(jnp.asarray((found != -1).all())), [_MISSING, Tensor(keys)])
+        return to_array(found)
 
     def _buckets_of(self, keys: Array) -> Array:
         if self.vocabulary_dtype == "int64" and self.oov_method != "farmhash":

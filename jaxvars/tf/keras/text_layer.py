@@ -13,6 +13,7 @@ from jaxvars.tf.keras.adapter.semantics import into_user
 from jaxvars.tf.keras.lookup_layers import IndexLookup, check_choice, known
 from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors.convert import string_array, to_array
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.tensor import Tensor
 
 _STRIP = ("lower_and_strip_punctuation", "strip_punctuation")
@@ -27,8 +28,7 @@ _SPLITS: dict[Any, Callable[[bytes], list[bytes]]] = {
 class TextVectorization(IndexLookup):
     """From strings to the indices of their words; see `keras.layers.TextVectorization`.
 
-    Differs from TensorFlow: a `split` of the user's is called with one string at a time, since
-    there are no ragged tensors.
+    Differs from TensorFlow: a `split` of the user's is called with one string at a time.
     """
 
     def __init__(
@@ -47,9 +47,11 @@ class TextVectorization(IndexLookup):
             raise ValueError(
                 "`output_sequence_length` must not be set if `output_mode` is not 'int'."
             )
-        is_sparse = sparse or ragged
+        if ragged and (output_mode != "int" or split not in _SPLITS):
+            raise ValueError("`ragged=True` needs `output_mode='int'`, and a `split` by its name.")
+        self._ragged = ragged
         super().__init__(
-            max_tokens, mask_token="", output_mode=output_mode, sparse=is_sparse, **kwargs
+            max_tokens, mask_token="", output_mode=output_mode, sparse=sparse, **kwargs
         )
 
     def update_state(self, data: Any) -> None:
@@ -62,6 +64,8 @@ class TextVectorization(IndexLookup):
         if self._length is not None:
             lengths = [(0, 0)] * (words.ndim - 1) + [(0, max(0, self._length - words.shape[-1]))]
             words = np.pad(words, lengths, constant_values=b"")[..., : self._length]
+        if self._ragged and words.ndim > 1:
+            return super().call(RaggedTensor.from_tensor(Tensor(words), padding=b""))
         return super().call(words)
 
     def _words_of(self, strings: np.ndarray) -> np.ndarray:
@@ -114,7 +118,7 @@ class TextVectorization(IndexLookup):
         for key in ("invert", "num_oov_indices", "oov_token", "mask_token", "oov_method", "salt"):
             del config[key]
         own = {"standardize": self._standardize, "split": self._split, "ngrams": self._ngrams}
-        length = {"output_sequence_length": self._length, "ragged": False}
+        length = {"output_sequence_length": self._length, "ragged": self._ragged}
         return {**config, **own, **length, "vocabulary_size": self.vocabulary_size()}
 
     @classmethod

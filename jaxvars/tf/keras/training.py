@@ -20,7 +20,7 @@ from jaxvars.tf.functions.function import function
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import box_arrays, into_keras, unwrap
 from jaxvars.tf.keras.bridges import bridge, check_scale, named, scaled
-from jaxvars.tf.keras.data import data_of, is_dataset
+from jaxvars.tf.keras.data import batch_strings, data_of, is_dataset
 from jaxvars.tf.tensors.convert import is_text
 
 _SAVED = (
@@ -185,6 +185,12 @@ class Trained:
     def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Train; see `keras.Model.fit`."""
         model: Any = super()
+        held = kwargs.get("validation_data")
+        if isinstance(held, tuple | list) and len(held) == 2:
+            size = {"batch_size": kwargs.get("batch_size")}
+            held, targets = batch_strings(held[0], held[1], args, size, shuffle=False)
+            kwargs["validation_data"] = held if targets is None else (held, targets)
+        x, y = batch_strings(x, y, args, kwargs)
         weight = kwargs.pop("class_weight", None) if is_dataset(x) else None
         kwargs = {name: data_of(value) for name, value in kwargs.items()}
         return self._run("train", model.fit, (data_of(x, weight), data_of(y), *args), kwargs)
@@ -192,6 +198,7 @@ class Trained:
     def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Return the loss and the metrics; see `keras.Model.evaluate`."""
         model: Any = super()
+        x, y = batch_strings(x, y, args, kwargs, shuffle=False)
         return self._run("test", model.evaluate, (data_of(x), data_of(y), *args), kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:

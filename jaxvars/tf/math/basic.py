@@ -46,7 +46,9 @@ def pair_hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     Raises:
         InvalidArgumentError: when the types differ.
     """
-    is_number = type(x) is Tensor and type(y) is int and x._array.dtype.kind in "ifc"
+    is_number = (
+        type(x) is Tensor and type(y) is int and getattr(x._array.dtype, "kind", "s") in "ifc"
+    )
     if is_number or is_tensor_like(y):  # else only `y` is of no type yet
         return pair(x, y, op)
     a = to_array(x)

@@ -25,7 +25,6 @@ from jaxvars.tf.tensors.ragged_tensor import (
     rows_of,
 )
 from jaxvars.tf.tensors.static import refused, require_known
-from jaxvars.tf.tensors.tensor import Tensor
 
 
 def constant(
@@ -181,21 +180,6 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
         lengths = part.lengths if size is None else np.where(part.lengths, size, 0)
         made = nested(made, Partition.of_lengths(lengths, part.splits.dtype))
     return made
-
-
-def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Tensor:
-    """Return the row of each value, of where rows begin and end."""
-    return RaggedTensor.from_row_splits(
-        np.zeros(require_known(splits, "splits")[-1]), splits
-    ).value_rowids()
-
-
-def segment_ids_to_row_splits(
-    segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
-) -> Tensor:
-    """Return where rows begin and end, of the row of each value."""
-    ids = require_known(to_array(segment_ids, hint=int64), "segment_ids")
-    return RaggedTensor.from_value_rowids(ids, ids, num_segments).row_splits
 
 
 __getattr__, __dir__ = namespace(__name__)

@@ -282,6 +282,15 @@ def _reverse(row: Any, given: Given) -> Any:
     return x[tuple(slice(None, None, -1 if i in axes else None) for i in range(len(x.shape)))]
 
 
+def _tile(row: Any, given: Given) -> Any:
+    x, counts = given["input"], ints(given["multiples"], "multiples")
+    if len(counts) != len(x.shape):
+        raise refused(f"multiples must be a vector of length {len(x.shape)}, not {len(counts)}")
+    for axis, n in enumerate(counts):
+        x = concat([x] * n, axis) if n else x[(*[slice(None)] * axis, slice(0))]
+    return x
+
+
 def _gather(row: Any, given: Given) -> Any:
     """Return rows of a tensor by index: either is ragged, or both are."""
     names = [*given]
@@ -329,6 +338,16 @@ def _join_rows(row: Any, given: Given) -> Any:
     return make(Tensor(string_array(np.array(made, object))), x._parts[:-1])
 
 
+def _ngrams(row: Any, given: Given) -> Any:
+    """Return the n-grams of the innermost rows."""
+    x = given["data"]
+    flat, ends = require_known(x.flat_values, "Strings"), x._parts[-1].splits
+    made = [
+        row.function(**given | {"data": Tensor(flat[i:j])}) for i, j in itertools.pairwise(ends)
+    ]
+    return _with_parts(stack(made), x._parts[:-1]) if made else x
+
+
 DISPATCH.update(
     {
         "concat": lambda row, given: concat(given["values"], given["axis"]),
@@ -340,7 +359,9 @@ DISPATCH.update(
         "reverse": _reverse,
         "size": lambda row, given: row.function(**given | {"input": given["input"].flat_values}),
         "squeeze": _squeeze,
+        "tile": _tile,
         "nn.softmax": _softmax,
+        "strings.ngrams": _ngrams,
         "strings.reduce_join": _join_rows,
         "strings.unicode_encode": _join_rows,
         **{f"math.reduce_{name}": _reduce(_plain(name)) for name in ("sum", "prod", "max", "min")},

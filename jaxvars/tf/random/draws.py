@@ -26,7 +26,7 @@ from jaxvars.random import stateless as core
 from jaxvars.random.seeds import as_shape, unseen
 from jaxvars.tf.random import bits as bits
 from jaxvars.tf.tensors import static as _static
-from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
@@ -215,4 +215,6 @@ def shuffle(source: Source, value: Any) -> Tensor:
     array = to_array(value)
     if array.ndim == 0 or math.prod(array.shape) == 0:
         return Tensor(array)
+    if is_text(array):
+        return Tensor(array[np.asarray(shuffle(source, np.arange(len(array)))._array)])
     return Tensor(core.stateless_shuffle(array, key(source, array.shape[:1])))

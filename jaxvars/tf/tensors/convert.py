@@ -125,8 +125,8 @@ def _operand(value: Any, other: Array) -> Array:
     """Return an operand as an array; of the type of the other one, if it is not a tensor."""
     kind = type(value)
     if kind is int or kind is float:
-        dtype = other.dtype
-        if dtype.kind in ("fc" if kind is float else "ifc"):
+        dtype: Any = other.dtype
+        if getattr(dtype, "kind", "") in ("fc" if kind is float else "ifc"):  # of strings: none
             return np.asarray(value, dtype)  # JAX takes it as it is, which is faster
     if is_tensor_like(value) or hasattr(value, "__jax_array__"):
         return to_array(value)

@@ -41,17 +41,6 @@ class NotDense(ValueError):  # noqa: N818 - operations catch it
         return how(row, given)
 
 
-def _make_teller(name: str, doc: str, nested: bool = False) -> Callable[..., Any]:
-    """Return a method that returns numbers of the partition, or of all."""
-
-    def told(self: RaggedBase, name_: Any = None) -> Any:
-        found = tuple(self._tell(getattr(part, name)) for part in self._parts)
-        return found if nested else found[0]
-
-    told.__doc__ = doc
-    return told
-
-
 @final
 class Partition:
     """Which values belong to which row: `splits`, and the length of all rows if it is known."""
@@ -71,7 +60,6 @@ class Partition:
         return cls(np.arange(nrows + 1).astype(dtype) * length, length)
 
     starts = property(lambda self: self.splits[:-1])
-    limits = property(lambda self: self.splits[1:])
     lengths = property(lambda self: np.diff(self.splits))
     nrows = property(lambda self: len(self.splits) - 1)
 
@@ -145,11 +133,13 @@ class RaggedBase(Operators):
         """Return the number of rows."""
         return self._tell(self._parts[0].nrows, out_type)
 
-    value_rowids = _make_teller("row_ids", "Return the row of each value.")
-    row_starts = _make_teller("starts", "Return where each row starts.")
-    row_limits = _make_teller("limits", "Return where each row ends.")
-    nested_row_lengths = _make_teller("lengths", "Return the lengths of all rows.", nested=True)
-    nested_value_rowids = _make_teller("row_ids", "Return the rows of all values.", nested=True)
+    def value_rowids(self, name: Any = None) -> Tensor:
+        """Return the row of each value."""
+        return self._tell(self._parts[0].row_ids)
+
+    def nested_row_lengths(self, name: Any = None) -> tuple[Tensor, ...]:
+        """Return the lengths of all rows."""
+        return tuple(self._tell(part.lengths) for part in self._parts)
 
     def bounding_shape(self, axis: Any = None, name: Any = None, out_type: Any = None) -> Tensor:
         """Return the shape that `to_tensor` has, or a size of it."""

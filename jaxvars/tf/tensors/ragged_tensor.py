@@ -98,24 +98,6 @@ class RaggedTensor(RaggedBase):
         return nested(given, Partition.of_lengths(np.bincount(ids, minlength=count), ids.dtype))
 
     @classmethod
-    def from_row_starts(
-        cls, values: Any, row_starts: Any, name: Any = None, validate: bool = True
-    ) -> RaggedTensor:
-        """Make one of the places where rows start; the last one goes on to the end."""
-        starts, given = _numbers(row_starts, "row_starts"), convert(values)
-        if len(starts) and starts[0]:
-            raise refused(_INVALID.format("from_row_starts", f"\n{starts[0]} is not 0"))
-        return cls.from_row_splits(given, np.append(starts, np.array(_size(given), starts.dtype)))
-
-    @classmethod
-    def from_row_limits(
-        cls, values: Any, row_limits: Any, name: Any = None, validate: bool = True
-    ) -> RaggedTensor:
-        """Make one of the places where rows end."""
-        limits = _numbers(row_limits, "row_limits")
-        return cls.from_row_splits(values, np.concatenate([np.zeros(1, limits.dtype), limits]))
-
-    @classmethod
     def from_uniform_row_length(
         cls, values: Any, uniform_row_length: Any, nrows: Any = None, validate: bool = True,
         name: Any = None,
@@ -220,10 +202,6 @@ class RaggedTensor(RaggedBase):
             raise ValueError(f"Shapes ({last.splits[-1]},) and ({_size(given)},) are incompatible")
         return make(flat_of(given), (*self._parts, *parts_of(given)))
 
-    def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
-        """Return one with splits of another type."""
-        return make(self._flat, _of_kind(self._parts, as_dtype(dtype).dtype))
-
     def merge_dims(self, outer_axis: Any, inner_axis: Any) -> Values:
         """Return one with some dimensions made one."""
         rank = len(self._parts) + self._flat.ndim
@@ -239,10 +217,6 @@ class RaggedTensor(RaggedBase):
         return make(flat, [*parts[: low - 1], Partition(ends), *parts[high:]])
 
     # ------------------------------------------------------------ Python
-    def consumers(self) -> list[Any]:
-        """Return an empty list: nothing is known of who uses it."""
-        return []
-
     def __getitem__(self, key: Any) -> Values:
         return pick(self, _check_keys(key if isinstance(key, tuple | list) else (key,), self))
 
@@ -330,8 +304,10 @@ def _count_kept(flat: Array, part: Partition, lengths: Any, padding: Any) -> np.
     fill = to_array(padding, Tensor(flat).dtype)
     if fill.shape != flat.shape[1:]:
         raise ValueError(f"padding.shape={fill.shape} must be {flat.shape[1:]}")
-    differs = (values != np.asarray(fill)).reshape(len(values), -1).any(axis=1)
-    ends = np.where(differs, part.offsets + 1, 0).reshape(part.nrows, -1)
+    differs = (values != np.asarray(fill)).reshape(len(values), math.prod(fill.shape)).any(axis=1)
+    ends = np.where(differs, part.offsets + 1, 0).reshape(
+        part.nrows, flat.shape[0] // max(part.nrows, 1)
+    )
     return ends.max(axis=1, initial=0)
 
 

@@ -72,10 +72,6 @@ class SparseTensor:
         """Return one with other elements in the same places."""
         return SparseTensor(self._indices, new_values, self._dense_shape)
 
-    def consumers(self) -> list[Any]:
-        """Return an empty list: nothing is known of who uses it."""
-        return []
-
     def __mul__(self, other: Any) -> SparseTensor:
         return self._with(OPERATIONS["mul"], other)
 

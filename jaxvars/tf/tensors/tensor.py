@@ -229,7 +229,10 @@ class Tensor(TensorLike):
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
-        return map(Tensor, iter(self._array))
+        array = self._array
+        if isinstance(array, np.ndarray):  # of strings, whose rows may be bytes
+            return (Tensor(array[i, ...]) for i in range(len(array)))
+        return map(Tensor, iter(array))
 
     @property
     def _keras_mask(self) -> Any:

@@ -398,3 +398,24 @@ def test_ragged_elements_keep_their_specs() -> None:
         counted.apply(tf.data.experimental.dense_to_ragged_batch(2)),
     ):
         assert [x.to_list() for x in made] == [[[], [0]], [[0, 1], [0, 1, 2]]]
+
+
+def test_rows_are_mapped_and_tiled() -> None:
+    rows = ragged(1, [[1, 2], [], [3]])
+    int32s = tf.RaggedTensorSpec([None], tf.int32)
+    assert tf.map_fn(tf.math.square, rows).to_list() == [[1, 4], [], [9]]
+    assert tf.map_fn(tf.reduce_sum, rows, fn_output_signature=tf.int32).numpy().tolist() == [
+        3,
+        0,
+        3,
+    ]
+    found = tf.map_fn(tf.range, tf.constant([2, 0]), fn_output_signature=int32s)
+    assert found.to_list() == [[0, 1], []]
+    assert tf.map_fn(tf.math.square, rows[:0]).to_list() == []
+    with pytest.raises(ValueError, match="fn_output_signature"):
+        tf.map_fn(tf.reduce_sum, rows)
+    assert tf.tile(rows, [1, 2]).to_list() == [[1, 2, 1, 2], [], [3, 3]]
+    assert tf.tile(rows, [2, 0]).to_list() == [[]] * 6
+    words = tf.strings.split(["a b c", "d"])
+    assert tf.strings.ngrams(words, 2).to_list() == [[b"a b", b"b c"], []]
+    assert tf.RaggedTensor.from_tensor(tf.zeros([2, 0]), padding=0.0).to_list() == [[], []]

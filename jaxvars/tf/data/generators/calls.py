@@ -8,8 +8,10 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import jax
@@ -54,7 +56,37 @@ def check_function(func: Any) -> Any:
         raise ValueError(
             f"Argument `func` must be a callable. Received func={func} (of type {type(func)})"
         )
-    return func
+    return _keep_names(func) if type(func) is FunctionType else func
+
+
+def _keep_names(func: FunctionType) -> Callable[..., Any]:
+    """Return a function for which names stay what they are now: TensorFlow traces it now.
+
+    One that assigns to names of outer scopes keeps these scopes.
+    """
+    code = func.__code__
+    if _assigns_outside(code):
+        return func
+    cells = tuple(map(_copy_cell, func.__closure__ or ()))
+    made = FunctionType(code, {**func.__globals__}, func.__name__, func.__defaults__, cells)
+    made.__kwdefaults__, made.__qualname__ = func.__kwdefaults__, func.__qualname__
+    made.__dict__.update(func.__dict__)
+    return made
+
+
+def _assigns_outside(code: CodeType) -> bool:
+    own = {("STORE_DEREF", name) for name in code.co_freevars}
+    return any(
+        (each.opname, each.argval) in own or each.opname == "STORE_GLOBAL"
+        for each in dis.get_instructions(code)
+    ) or any(_assigns_outside(part) for part in code.co_consts if isinstance(part, CodeType))
+
+
+def _copy_cell(cell: CellType) -> CellType:
+    try:
+        return CellType(cell.cell_contents)
+    except ValueError:  # it is empty yet
+        return cell
 
 
 def _arguments(elements: tuple[Element, ...]) -> Any:
