@@ -68,10 +68,17 @@ def _keep_names(func: FunctionType) -> Callable[..., Any]:
     if _assigns_outside(code):
         return func
     cells = tuple(map(_copy_cell, func.__closure__ or ()))
-    made = FunctionType(code, {**func.__globals__}, func.__name__, func.__defaults__, cells)
+    used = {*_names_in(code), "__builtins__", "__name__"}  # others need not live as long
+    known = {name: value for name, value in func.__globals__.items() if name in used}
+    made = FunctionType(code, known, func.__name__, func.__defaults__, cells)
     made.__kwdefaults__, made.__qualname__ = func.__kwdefaults__, func.__qualname__
     made.__dict__.update(func.__dict__)
     return made
+
+
+def _names_in(code: CodeType) -> set[str]:
+    parts = [part for part in code.co_consts if isinstance(part, CodeType)]
+    return {*code.co_names}.union(*map(_names_in, parts))
 
 
 def _assigns_outside(code: CodeType) -> bool:
