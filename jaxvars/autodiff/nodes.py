@@ -138,6 +138,11 @@ def linearize(
         floats = [x for x in outputs if is_inexact(x)]
         return floats, [None if is_inexact(x) else x for x in outputs]
 
+    has_effects = any(jaxprs.open_jaxpr(x).effects for x in equation.operation.inner)
+    inside = list(map(jaxprs.primitives_in, equation.operation.inner))
+    has_loops = "while" in {equation.name}.union(*inside)
+    if reverse and has_effects and has_loops and not _is_reversible(run, primals):
+        return list(equation.function(*equation.inputs)), Linear(positions, _refuse_loop, False)
     try:
         with in_reverse(reverse):
             floats, linear, others = (jax.vjp if pull else jax.linearize)(
@@ -146,10 +151,28 @@ def linearize(
     except (NotImplementedError, TypeError, ValueError):
         return None, None  # the replay will say why, if a gradient is requested at all
     values = iter(floats)
-    inside = map(jaxprs.primitives_in, equation.operation.inner)
     if reverse and not pull and any(PULLS in names for names in inside):
         linear, pull = _pull(linear, primals), True
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
+
+
+def _is_reversible(run: Callable[..., Any], primals: Sequence[Array]) -> bool:
+    """Return whether JAX can; else it would find that out when it has called back twice."""
+
+    def back(*primals: Array) -> Any:
+        outputs, pull, _ = jax.vjp(run, *primals, has_aux=True)
+        return pull(outputs)
+
+    try:
+        with in_reverse():
+            jax.eval_shape(back, *primals)
+    except ValueError as error:
+        return not str(error).startswith("Reverse-mode")
+    return True
+
+
+def _refuse_loop(*_: Any) -> Any:
+    raise ValueError("Reverse-mode differentiation does not work for a loop that calls back.")
 
 
 def _pull(push: Callable[..., Any], primals: Sequence[Array]) -> Callable[..., Any]:

@@ -122,7 +122,7 @@ def _in_reverse(program: Program) -> Generator[None]:
         if not str(error).startswith("Reverse-mode differentiation does not work"):
             raise
         loops = "\n".join(f"    {line}" for line in program.while_loops())
-        raise TapeError(_NOT_REVERSIBLE.format(loops=loops)) from None
+        raise TapeError(_NOT_REVERSIBLE.format(loops=loops) + LOOP_CURE) from None
 
 
 _TOO_DEEP = (
@@ -136,6 +136,8 @@ _NOT_REVERSIBLE = (
     "The target depends on the source through a loop whose number of iterations is only known when "
     "the program runs. Its gradient needs the values of each iteration, and a compiled program "
     "must know beforehand how many to keep. How long it goes on is decided by\n{loops}\n"
+)
+LOOP_CURE = (
     "jaxvars keeps what is needed of its own loops, but not of `jax.lax.while_loop`, and of loops "
     "that print, call back or are mapped. Give it a bound:\n"
     "    jv.while_loop(cond, body, init, max_iterations=100)\n"

@@ -101,6 +101,11 @@ def test_a_table_is_an_array():
         tf.constant([Series()])
 
 
+def test_a_string_as_an_array_of_numpy():
+    for made in (np.asarray(tf.constant("ab")), np.array(tf.constant("ab"))):
+        assert (made.shape, made.dtype, made.item()) == ((), object, b"ab")
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python asks for __buffer__ from 3.12 on")
 def test_a_tensor_has_a_buffer_that_can_be_read():
     view = memoryview(tf.constant([1.0, 2.0]))

@@ -219,7 +219,7 @@ def test_training_in_a_function():
     [
         (Dataset.range(5).filter(lambda x: x < 4).batch(2), "drop_remainder=True"),
         (Dataset.range(5).batch(2).concatenate(Dataset.range(3).batch(3)), "drop_remainder=True"),
-        (Dataset.from_tensor_slices(["a"]), "programs have numbers only"),
+        (Dataset.range(3).window(2), "tensors of fixed shapes only"),
     ],
 )
 def test_what_is_refused_in_a_function(dataset, message):
@@ -355,3 +355,168 @@ def test_a_distributed_dataset_in_a_function():
     rows = iter(strategy.experimental_distribute_dataset(Dataset.range(4).batch(2)))
     step = tf.function(lambda it: tf.reduce_sum(next(it)))
     assert [int(step(rows)), int(step(rows))] == [1, 5]
+
+
+# ---------------------------------------------------------------- tapes around loops
+ROWS = Dataset.from_tensor_slices(np.float32([[1, 2], [3, 4], [5, 6]]))
+
+
+def loss_and_gradient(data, w):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(w)
+        for i, x in enumerate(data):
+            if tf.reduce_sum(x) > 60.0:
+                break
+            loss += tf.reduce_mean(w * x * x) * tf.cast(i + 1, tf.float32)
+    return loss, tape.gradient(loss, w)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ROWS, ROWS.batch(2), ROWS.batch(2, drop_remainder=True), ROWS.batch(2).repeat(2),
+        ROWS.concatenate(ROWS.map(lambda x: 10.0 * x)), ROWS.take(0), ROWS.take(0).batch(2),
+    ],
+)  # fmt: skip
+def test_the_gradient_of_a_loop_over_a_dataset_of_known_size(data):
+    w = tf.Variable([1.0, 2.0])
+    found = [[np.asarray(x) for x in f(data, w)]
+             for f in (loss_and_gradient, tf.function(loss_and_gradient))]  # fmt: skip
+    for eager, staged in zip(*found, strict=True):
+        np.testing.assert_allclose(staged, eager, rtol=1e-6)
+
+
+def test_the_gradient_of_reduce_of_zip_and_of_a_loop_that_is_written_out():
+    w = tf.Variable([1.0, 2.0])
+
+    def program(data, x):
+        with tf.GradientTape(persistent=True) as tape:
+            first = data.batch(2).reduce(0.0, lambda s, x: s + tf.reduce_sum(w * x))
+            second, rows = 0.0, tf.zeros([0, 2])
+            for a, i in zip(data, tf.range(2), strict=False):
+                second += tf.reduce_sum(w * a) * tf.cast(i, tf.float32)
+            for b in Dataset.from_tensor_slices(x):
+                rows = tf.concat([rows, [b * w]], 0)
+            third = tf.reduce_sum(rows**2)
+        return [tape.gradient(y, w) for y in (first, second, third)]
+
+    staged = tf.function(program)
+    for scale in (1.0, 2.0):
+        x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]) * scale
+        found = [g.numpy().tolist() for g in staged(ROWS, x)]
+        assert found[:2] == [[9.0, 12.0], [3.0, 4.0]]
+        assert found[2] == [70.0 * scale**2, 224.0 * scale**2]
+
+
+def rows_noting(calls):
+    counted = Dataset.from_tensor_slices([1.0, 3.0, 5.0]).map(lambda x: calls.append(float(x)) or x)
+    return counted.map(lambda x: tf.stack([x, x + 1.0]))
+
+
+def test_each_element_is_made_once_for_a_gradient():
+    calls = []
+    data = rows_noting(calls)
+    _ = data.element_spec
+    calls.clear()
+    tf.function(loss_and_gradient)(data, tf.Variable([1.0, 2.0]))
+    assert calls == [1.0, 3.0, 5.0]
+
+
+def test_a_wrong_cardinality_is_told_when_all_elements_are_made():
+    data = ROWS.take(2)
+    data._count = 3
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cardinality of the dataset is 3"):
+        tf.function(loss_and_gradient)(data, tf.Variable([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("shape", ["unknown", "infinite", "large", "outside", "nested"])
+def test_a_gradient_of_a_loop_over_a_dataset_that_cannot_be(shape):
+    w, calls = tf.Variable([1.0, 2.0]), []
+    data = rows_noting(calls)
+    _ = data.element_spec
+    calls.clear()
+
+    def total(rows):
+        loss = tf.constant(0.0)
+        for _ in tf.range(2 if shape == "nested" else 1):
+            for x in rows:
+                if tf.reduce_sum(x) > 8.0:
+                    break
+                loss += tf.reduce_sum(w * x)
+        return loss
+
+    def gradient(rows):
+        with tf.GradientTape() as tape:
+            loss = tf.constant(0.0)
+            for x in rows:
+                loss += tf.reduce_sum(w * x)
+        return tape.gradient(loss, w)
+
+    if shape in ("outside", "nested"):
+        with tf.GradientTape() as tape:
+            loss = tf.function(total)(data)
+        assert float(loss) == (32.0 if shape == "nested" else 16.0)
+        before = list(calls)
+        run = lambda: tape.gradient(loss, w)  # noqa: E731
+    else:
+        before = []
+        kinds = {"unknown": data.filter(lambda x: True), "infinite": data.repeat(),
+                 "large": data.repeat(1 << 28)}  # fmt: skip
+        run = lambda: tf.function(gradient)(kinds[shape])  # noqa: E731
+    with pytest.raises(RuntimeError, match=r"otherwise inside the loop:\n    for x in") as caught:
+        run()
+    assert "jv." not in str(caught.value)
+    assert shape in ("unknown", "infinite", "large") or calls == before
+
+
+# ---------------------------------------------------------------- strings
+WORDS = Dataset.from_tensor_slices((["a", "bcd", "\u00e9", "", "zz"], [1, 2, 3, 4, 5]))
+
+
+def joined(data, start):
+    total = tf.constant(0)
+    for words, numbers in data:
+        start = tf.strings.join([start, tf.strings.reduce_join(words)], "-")
+        total += tf.reduce_sum(tf.strings.length(words) * numbers)
+    return start, total
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        WORDS, WORDS.batch(2), WORDS.batch(2, drop_remainder=True), WORDS.take(0),
+        WORDS.filter(lambda s, n: n > 1), WORDS.map(lambda s, n: (tf.strings.upper(s), n)),
+    ],
+)  # fmt: skip
+def test_a_loop_over_strings_in_a_function(data):
+    program, start = tf.function(joined), tf.constant("x")
+    for _ in range(2):
+        eager, staged = joined(data, start), program(data, start)
+        assert [x.numpy() for x in staged] == [x.numpy() for x in eager]
+
+
+def test_strings_of_a_program_of_iterators_and_of_reduce():
+    made = tf.function(lambda x, n: joined(Dataset.from_tensor_slices((x, n)), tf.constant("x")))
+    for words in (["a", "bc"], ["d", "e"], ["a", "bc"]):
+        assert made(tf.constant(words), tf.constant([1, 2]))[0] == "-".join(["x", *words])
+    rows = iter(WORDS)
+    step = tf.function(lambda: next(rows)[0] + "!")
+    assert [step().numpy(), step().numpy()] == [b"a!", b"bcd!"]
+    add = tf.function(lambda data: data.reduce("", lambda s, e: s + e[0]))
+    assert add(WORDS).numpy() == "abcd\u00e9zz".encode()
+
+
+def test_strings_beside_a_tape():
+    w = tf.Variable(2.0)
+
+    @tf.function
+    def program(data):
+        with tf.GradientTape() as tape:
+            loss = 0.0
+            for words, n in data:
+                sizes = tf.cast(tf.strings.length(words) * n, tf.float32)
+                loss += w * tf.reduce_sum(sizes)
+        return tape.gradient(loss, w)
+
+    for data in (WORDS, WORDS.batch(2)):
+        assert float(program(data)) == 1 + 6 + 6 + 0 + 10

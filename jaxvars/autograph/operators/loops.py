@@ -28,7 +28,13 @@ from jaxvars.autograph.operators.branches import (
     stage_if,
 )
 from jaxvars.autograph.operators.logic import and_, changes_nothing
-from jaxvars.autograph.operators.sequences import OneOfTwo, Sequential, of_range, sequential
+from jaxvars.autograph.operators.sequences import (
+    OneOfTwo,
+    Sequential,
+    change_item,
+    of_range,
+    sequential,
+)
 from jaxvars.autograph.operators.state import Block, State
 from jaxvars.autograph.operators.values import check_size, unknown_length_error
 from jaxvars.control.loops import named_scan, named_while
@@ -153,7 +159,7 @@ def _list_items(iterated: Any, items: Sequential) -> list[Any]:
         return boxed([np.asarray(x) for x in found] if is_whole else found)  # computed with now
     if len(items) > _MOST_WRITTEN_OUT:
         raise ControlFlowError("A loop is too long to be written out.")
-    return [boxed(items.item(i)) for i in range(len(items))]
+    return [change_item(boxed, items.item(i)) for i in range(len(items))]
 
 
 @final
@@ -173,7 +179,7 @@ class _For(NamedTuple):
                 item = next(iterator)
             except StopIteration:
                 return
-            self.body(item)
+            self._run_item(item)
             count += 1
         if not is_traced(truth):
             return
@@ -195,9 +201,9 @@ class _For(NamedTuple):
         truth = self._continues()
         if is_traced(truth):
             block = Block(self.state, (self.body, item), lenient=True)
-            stage_if(block, truth, (lambda: self.body(item), lambda: None))
+            stage_if(block, truth, (lambda: self._run_item(item), lambda: None))
         elif truth:
-            self.body(item)
+            self._run_item(item)
         return truth is not False
 
     def stage(self, items: Sequential) -> None:
@@ -205,7 +211,7 @@ class _For(NamedTuple):
         block = Block(self.state, (self.body, self.test), lenient=True, loop=True)
         if items.stacked is None:
             test = functools.wraps(self.body)(self._test_of(items))
-            step = lambda i: self._run_item(items.item(i))  # noqa: E731 - one use
+            step = lambda i: self._run_item(change_item(boxed, items.item(i)))  # noqa: E731 - one use
             _stage_while(block, test(0), test, step, self.options)
         elif items.length:
             self._scan(block, items)
@@ -213,10 +219,10 @@ class _For(NamedTuple):
     def _run_item(self, item: Any) -> None:
         """Run the body for an item; for one of two shapes, as the two ways of an `if`."""
         if not isinstance(item, OneOfTwo):
-            self.body(boxed(item))
+            self.body(item)
             return
         block = Block(self.state, (self.body, item), lenient=True)
-        ways = (lambda: self.body(boxed(item.first)), lambda: self.body(boxed(item.second)))
+        ways = (lambda: self.body(item.first), lambda: self.body(item.second))
         stage_if(block, item.truth, ways)
 
     def _test_of(self, items: Sequential) -> Callable[[Any], Any]:
@@ -234,7 +240,7 @@ class _For(NamedTuple):
 
         def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
             block.enter(state)
-            _iterate(block, lambda: self._run_guarded(boxed(item)))
+            _iterate(block, lambda: self._run_guarded(change_item(boxed, item)))
             _, packed = block.leave(block.start)
             block.repeat()
             return packed, items_of(block.grown)

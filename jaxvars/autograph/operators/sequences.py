@@ -172,7 +172,8 @@ def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
     return Sequential(
         items.length,
         lambda i: change_item(lambda x: (start + i, x), items.item(i)),
-        items.stacked and (lambda: (start + _count_from_0(len(items)), items.all())),
+        items.stacked
+        and (lambda: change_item(lambda x: (start + _count_from_0(len(items)), x), items.all())),
         items.more,
     )
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.forward import ForwardAccumulator as CoreAccumulator
+from jaxvars.autodiff.reverse import LOOP_CURE
 from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.autodiff.tape import GradientTape as CoreTape
 from jaxvars.autodiff.tape import UnconnectedGradients as UnconnectedGradients
@@ -26,6 +27,27 @@ from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
+
+_LOOP_CURE = (
+    "They are kept unless the loop prints, calls Python, or is over a dataset. Where the number of "
+    "a dataset's elements is known, write the tape in the tf.function, around the loop alone; "
+    "otherwise inside the loop:\n"
+    "    for x in dataset:\n"
+    "        with tf.GradientTape() as tape:\n"
+    "            loss = compute_loss(x)\n"
+    "        total += tape.gradient(loss, w)  # begins with tf.zeros_like(w)\n"
+    "or bound their number, with tf.autograph.experimental.set_loop_options(maximum_iterations=n)."
+)
+
+
+@contextmanager
+def _in_tensorflows_words() -> Generator[None]:
+    try:
+        yield
+    except TapeError as error:
+        if not str(error).endswith(LOOP_CURE):
+            raise
+        raise TapeError(str(error).removesuffix(LOOP_CURE) + _LOOP_CURE) from None
 
 
 @final
@@ -111,7 +133,8 @@ class GradientTape:
         flat = [source_of(x) for x in nest.flatten(sources)]
         targets = [target_of(x) for x in _parts(target)]
         given = None if output_gradients is None else _check_upstream(targets, output_gradients)
-        return like_sources(sources, self._tape.row_gradients(targets, flat, given, how))
+        with _in_tensorflows_words():
+            return like_sources(sources, self._tape.row_gradients(targets, flat, given, how))
 
     def _use(self, what: str = "gradient", use_pfor: bool = True) -> None:
         if self._used and not self._persistent:
@@ -150,7 +173,8 @@ class GradientTape:
         self._use("jacobian", experimental_use_pfor)
         flat = [source_of(x) for x in nest.flatten(sources)]
         how = check_unconnected(unconnected_gradients)
-        return like_sources(sources, self._tape.jacobian(target_of(target), flat, how))
+        with _in_tensorflows_words():
+            return like_sources(sources, self._tape.jacobian(target_of(target), flat, how))
 
     def batch_jacobian(
         self,

@@ -16,6 +16,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
+from jaxvars.core.frames import LOCAL
+from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.data.generators.calls import call_function
 from jaxvars.tf.data.generators.counts import INFINITE
 from jaxvars.tf.data.generators.cursor import Cursor, Memory, Step
@@ -164,8 +166,10 @@ def staged_loop(dataset: DatasetBase) -> Sequential | None:
     """Return what a staged loop over a dataset goes through."""
     if not context.is_staging():
         return None
-    forms = at_once(dataset._forms)
-    return staged(Feed(dataset._elements, forms, "A dataset", dataset._sources))
+    feed = Feed(dataset._elements, at_once(dataset._forms), "A dataset", dataset._sources)
+    is_taped = is_boxing() and LOCAL.frame.observers and dataset._count >= 0
+    made = feed.all(dataset._count) if is_taped else None
+    return staged(feed) if made is None else made
 
 
 def register_loops(kind: type[DatasetBase]) -> None:

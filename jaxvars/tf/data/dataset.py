@@ -59,9 +59,11 @@ class Dataset(Steps, Groups, Several, Kept):
 
     Differs from TensorFlow: functions run for each element, not as a graph, unless they are a
     `tf.function`; `num_parallel_calls`, `prefetch` and options have no effect. A loop over it
-    inside a `tf.function` needs numbers of known shapes: where the number of elements is not known,
+    inside a `tf.function` needs tensors of known shapes: where the number of elements is not known,
     and the last batch may be smaller, write `batch(n, drop_remainder=True)`. A function is traced
-    for each dataset that it is given.
+    for each dataset that it is given. There, a gradient through a loop over a dataset of a known
+    number of elements is computed, where TensorFlow's is None: if a tape is around the loop, all
+    elements are made before it, up to 1 GiB. Other such gradients raise an error.
     """
 
     @classmethod

@@ -103,7 +103,8 @@ def new_table() -> tuple[Table, Array]:
     return table, scope
 
 
-def _table(scope: Array) -> Table:
+def table_of(scope: Array) -> Table:
+    """Return the table of a number."""
     high, low = np.asarray(scope).tolist()
     return TABLES[high << 32 | low]
 
@@ -139,7 +140,7 @@ def taker(arrays: Sequence[Array]) -> Callable[[Sequence[Any]], list[Any]]:
 def _find(numbers: np.ndarray) -> np.ndarray:
     if not numbers.size:
         return np.empty(numbers.shape[:-1], object)
-    return _table(numbers.reshape(-1, 3)[0, :2]).take(numbers)
+    return table_of(numbers.reshape(-1, 3)[0, :2]).take(numbers)
 
 
 def require_scope() -> Array:
@@ -157,10 +158,11 @@ def require_scope() -> Array:
 
 def lift(array: Array) -> Array:
     """Return strings that are known as strings in the program; other arrays as they are."""
-    return array if not _is_text(array) else stage(lambda: array)
+    return array if not is_text_array(array) else stage(lambda: array)
 
 
-def _is_text(array: Any) -> bool:
+def is_text_array(array: Any) -> bool:
+    """Return whether an array is one of NumPy with strings."""
     return isinstance(array, np.ndarray) and array.dtype == object
 
 
@@ -198,14 +200,14 @@ def stage(call: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs:
             return list(map(np.asarray, made)), kind
 
     results, kind = _sample(run, operands, getattr(call, "__name__", "this"))
-    take, structs = taker(operands), [_struct_of(x) for x in results]
+    take, structs = taker(operands), [struct_of(x) for x in results]
 
     def on_host(scope: Array, *values: Array) -> list[np.ndarray]:
         try:
             made, _ = run(take(values))
             if _kinds(made) != _kinds(results):
                 raise ValueError(f"{_kinds(made)}: this is a program for {_kinds(results)}.")
-            return [_table(scope).put(x) if _is_text(x) else x for x in made]
+            return [table_of(scope).put(x) if is_text_array(x) else x for x in made]
         except Exception as error:  # of which XLA would pass on the message alone
             Raised.error = raised = _translate(error)
             raise raised from error
@@ -216,11 +218,12 @@ def stage(call: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs:
     else:
         found = jax.pure_callback(on_host, structs, *data, vmap_method="sequential")
     pairs = zip(found, results, strict=True)
-    return kind.unflatten(from_data(x) if _is_text(old) else x for x, old in pairs)
+    return kind.unflatten(from_data(x) if is_text_array(old) else x for x, old in pairs)
 
 
-def _struct_of(x: np.ndarray) -> Any:
-    return jax.ShapeDtypeStruct((*x.shape, 3), np.uint32) if _is_text(x) else jax.typeof(x)
+def struct_of(x: np.ndarray) -> Any:
+    """Return what a callback returns for an array: numbers in place of strings."""
+    return jax.ShapeDtypeStruct((*x.shape, 3), np.uint32) if is_text_array(x) else jax.typeof(x)
 
 
 def _sample(run: Callable[..., Any], operands: Sequence[Array], name: str) -> Any:

@@ -120,7 +120,9 @@ class TensorLike(Operators):
         return np.dtype(self.dtype.as_numpy_dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self.numpy(), dtype=dtype)
+        value = self.numpy()
+        is_string = isinstance(value, bytes) and dtype is None
+        return np.array(value, dtype=object if is_string else dtype)
 
     def __int__(self) -> int:
         return int(self._scalar())
@@ -206,7 +208,7 @@ class Tensor(TensorLike):
         return jnp.asarray(self._array) if isinstance(self._array, np.ndarray) else self._array
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self.numpy()).toreadonly()  # Python asks for it from 3.12 on
+        return memoryview(self.__array__()).toreadonly()  # Python asks for it from 3.12 on
 
     def __bool__(self) -> bool:
         if self._array.size > 1:
