@@ -138,10 +138,7 @@ def linearize(
         floats = [x for x in outputs if is_inexact(x)]
         return floats, [None if is_inexact(x) else x for x in outputs]
 
-    has_effects = any(jaxprs.open_jaxpr(x).effects for x in equation.operation.inner)
-    inside = list(map(jaxprs.primitives_in, equation.operation.inner))
-    has_loops = "while" in {equation.name}.union(*inside)
-    if reverse and has_effects and has_loops and not _is_reversible(run, primals):
+    if reverse and _calls_back_in_loop(equation) and not _is_reversible(run, primals):
         return list(equation.function(*equation.inputs)), Linear(positions, _refuse_loop, False)
     try:
         with in_reverse(reverse):
@@ -151,9 +148,17 @@ def linearize(
     except (NotImplementedError, TypeError, ValueError):
         return None, None  # the replay will say why, if a gradient is requested at all
     values = iter(floats)
+    inside = map(jaxprs.primitives_in, equation.operation.inner)
     if reverse and not pull and any(PULLS in names for names in inside):
         linear, pull = _pull(linear, primals), True
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
+
+
+def _calls_back_in_loop(equation: Any) -> bool:
+    programs = equation.operation.inner
+    if not any(jaxprs.open_jaxpr(program).effects for program in programs):
+        return False
+    return "while" in {equation.name}.union(*map(jaxprs.primitives_in, programs))
 
 
 def _is_reversible(run: Callable[..., Any], primals: Sequence[Array]) -> bool:
