@@ -154,7 +154,7 @@ def linearize(
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
 
 
-def _calls_back_in_loop(equation: Any) -> bool:
+def _calls_back_in_loop(equation: Equation) -> bool:
     programs = equation.operation.inner
     if not any(jaxprs.open_jaxpr(program).effects for program in programs):
         return False

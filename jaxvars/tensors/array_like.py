@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import jax
@@ -151,8 +150,10 @@ class ArrayProxy(ABC):
 
     def _to_host(self, convert: Callable[[Any], T]) -> T:
         """Return what Python or NumPy makes of the value."""
-        with suppress(Exception):  # it was donated since it was looked at, or is not computed
+        try:
             return convert(self._peek())
+        except Exception:  # noqa: BLE001 - it was donated since it was looked at, or is not computed
+            pass
         __tracebackhide__ = True  # IPython and pytest leave the frame out
         return convert(self._peek(keep=True))
 
