@@ -9,7 +9,7 @@ import jax
 
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
-from jaxvars.tracing.checkpointed_while import in_reverse
+from jaxvars.tracing.checkpointed_while import in_reverse, is_irreversible
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array
 
@@ -172,7 +172,7 @@ def _is_reversible(run: Callable[..., Any], primals: Sequence[Array]) -> bool:
         with in_reverse():
             jax.eval_shape(back, *primals)
     except ValueError as error:
-        return not str(error).startswith("Reverse-mode")
+        return not is_irreversible(error)
     return True
 
 

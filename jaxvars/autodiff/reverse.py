@@ -21,7 +21,7 @@ from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
-from jaxvars.tracing.checkpointed_while import TooManyLoopsError, in_reverse
+from jaxvars.tracing.checkpointed_while import TooManyLoopsError, in_reverse, is_irreversible
 from jaxvars.typing import Array
 
 # ---------------------------------------------------------------- reverse mode
@@ -119,7 +119,7 @@ def _in_reverse(program: Program) -> Generator[None]:
     except ValueError as error:
         if isinstance(error, TooManyLoopsError):
             raise TapeError(_TOO_DEEP.format(line=user_line())) from None
-        if not str(error).startswith("Reverse-mode differentiation does not work"):
+        if not is_irreversible(error):
             raise
         loops = "\n".join(f"    {line}" for line in program.while_loops())
         raise TapeError(_NOT_REVERSIBLE.format(loops=loops) + LOOP_CURE) from None

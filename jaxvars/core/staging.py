@@ -175,8 +175,8 @@ class Staged:
     def reshaped(self) -> list[str]:
         """The names of variables that have another shape afterwards, of those that it reads."""
         pairs = zip(self.writes, self.split(self.program.out_avals)[1], strict=True)
-        found = [(c, self.shapes.get(c, aval.shape), aval.shape) for c, aval in pairs]
-        return [c.name for c, old, new in found if str(old) != str(new)]  # sizes may be open
+        read = [(c, aval.shape) for c, aval in pairs if c in self.shapes]
+        return [c.name for c, new in read if str(self.shapes[c]) != str(new)]  # sizes may be open
 
     @property
     def fits_jit(self) -> bool:

@@ -56,6 +56,11 @@ def in_reverse(is_reverse: bool = True) -> AbstractContextManager[object]:
     return _is_reverse(is_reverse)
 
 
+def is_irreversible(error: ValueError) -> bool:
+    """Return whether JAX has raised it for a loop that it cannot differentiate in reverse."""
+    return str(error).startswith("Reverse-mode differentiation does not work")
+
+
 def while_loop(
     cond_fun: Callable[[Any, Any], Array],
     body_fun: Callable[[Any, Any], Any],

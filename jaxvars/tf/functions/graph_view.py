@@ -9,6 +9,7 @@ an operation whose result is not needed counts then, and is not in the graph.
 from __future__ import annotations
 
 import functools
+from abc import ABC
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn, final
 
@@ -143,7 +144,7 @@ class GraphDef:
         )
 
 
-class Operations:
+class Operations(ABC):  # noqa: B024 - not of use by itself
     """Operations that have names, in the order in which they run."""
 
     def __init__(self) -> None:

@@ -23,7 +23,6 @@ from jaxvars.tf.errors import FailedPreconditionError, UnimplementedError
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import into_keras, unwrap
 from jaxvars.tf.keras.additions import floatx
-from jaxvars.tf.keras.data import is_dataset
 from jaxvars.tf.lookup.sources import KeyValueTensorInitializer
 from jaxvars.tf.lookup.tables import StaticHashTable
 from jaxvars.tf.strings import hash as hashes
@@ -195,9 +194,7 @@ class IndexLookup:
     def adapt(self, data: Any, batch_size: Any = None, steps: int | None = None) -> None:
         """Learn the vocabulary of an array, or of a Dataset's first batches, instead of the old."""
         self.reset_state()
-        if isinstance(data, list | tuple | np.ndarray | jax.Array | Tensor) and not is_dataset(
-            data
-        ):
+        if isinstance(data, list | tuple | np.ndarray | jax.Array | Tensor):
             whole = known(data)
             data, steps = [np.expand_dims(whole, -1) if whole.ndim == 1 else whole], None
         for i, batch in enumerate(data):

@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -65,10 +65,12 @@ def _keep_names(func: FunctionType) -> Callable[..., Any]:
     One that assigns to names of outer scopes keeps these scopes.
     """
     code = func.__code__
-    if _assigns_outside(code):
+    parts = list(_parts_of(code))
+    if any(map(_assigns_outside, parts)):
         return func
     cells = tuple(map(_copy_cell, func.__closure__ or ()))
-    used = {*_names_in(code), "__builtins__", "__name__"}  # others need not live as long
+    # Of the globals, others need not live as long.
+    used = {"__builtins__", "__name__"}.union(*(part.co_names for part in parts))
     known = {name: value for name, value in func.__globals__.items() if name in used}
     made = FunctionType(code, known, func.__name__, func.__defaults__, cells)
     made.__kwdefaults__, made.__qualname__ = func.__kwdefaults__, func.__qualname__
@@ -76,9 +78,12 @@ def _keep_names(func: FunctionType) -> Callable[..., Any]:
     return made
 
 
-def _names_in(code: CodeType) -> set[str]:
-    parts = [part for part in code.co_consts if isinstance(part, CodeType)]
-    return {*code.co_names}.union(*map(_names_in, parts))
+def _parts_of(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of a function and of those that are defined in it."""
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _parts_of(part)
 
 
 def _assigns_outside(code: CodeType) -> bool:
@@ -86,7 +91,7 @@ def _assigns_outside(code: CodeType) -> bool:
     return any(
         (each.opname, each.argval) in own or each.opname == "STORE_GLOBAL"
         for each in dis.get_instructions(code)
-    ) or any(_assigns_outside(part) for part in code.co_consts if isinstance(part, CodeType))
+    )
 
 
 def _copy_cell(cell: CellType) -> CellType:
