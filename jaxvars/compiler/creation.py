@@ -1,25 +1,73 @@
-"""The first values of variables that a trace of a function created."""
+"""The trace of a function that may create variables, and their first values."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.compiler.signature import Call
+from jaxvars.compiler.symbolic_calls import Opened, is_symbolic
 from jaxvars.core.cells import STORE
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.staging import Staged
+from jaxvars.core.staging import BrokenOff, Staged, stage
 from jaxvars.errors import CompileError, CreationError
+from jaxvars.symbolic.propagate import follow_sizes
+from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context, jaxprs
 from jaxvars.typing import Array
 
+_REFUSAL = (
+    "{name} tried to create variables on non-first call. A compiled function may create variables "
+    "on its first call only; keep them, for example as `if self.w is None: self.w = "
+    "jv.Variable(...)`, or create them outside."
+)
 
-def initialize(staged: Staged, values: Sequence[Array], name: str) -> None:
-    """Give the variables that a trace created their first values."""
+
+def stage_body(
+    run: Callable[..., Any], call: Call, real: Opened | None, name: str, *, may_create: bool
+) -> Staged:
+    """Return the program of a function; it is traced again if it creates variables.
+
+    Args:
+        run: the function, of the arrays of a call.
+        call: what it is traced for.
+        real: the call with known sizes, if `call` has unknown ones.
+        name: of the function.
+        may_create: whether it may create variables.
+
+    Raises:
+        CreationError: when it creates variables and may not, or does so in the second trace.
+    """
+    refusal = _REFUSAL.format(name=name)
+    here, broken_off = context.current(), list[BrokenOff]()
+    is_open = is_symbolic(call)
+    given = list(map(with_compared_sizes, call.values)) if is_open else call.values
+    with follow_sizes() if is_open else nullcontext():
+        try:
+            staged = stage(run, given, None if may_create else refusal, broken_off, is_whole=True)
+            _initialize(staged, call, real, name)
+        except BaseException:  # whatever it is: variables exist, and need their values
+            with suppress(Exception), context.at(here):
+                for trace in broken_off:
+                    _initialize(trace.created(), call, real, name)
+            raise
+        return stage(run, given, refusal, is_whole=True) if staged.created else staged
+
+
+def _initialize(staged: Staged, call: Call, real: Opened | None, name: str) -> None:
+    """Give the variables that a trace created their first values, at known sizes."""
+    if not staged.created:
+        return
+    values = call.values
+    if real is not None:
+        staged, values = real.filled(staged), real.values
     for made in staged.created:
         cell = made.ref()
         if cell is None or cell.owner() is None:

@@ -21,7 +21,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import time
@@ -36,7 +35,7 @@ import numpy as np
 from jaxvars.autograph import convert
 from jaxvars.compiler.colocation import is_about_deleted, is_about_places
 from jaxvars.compiler.concrete_function import ConcreteFunction
-from jaxvars.compiler.creation import initialize
+from jaxvars.compiler.creation import stage_body
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
@@ -53,19 +52,17 @@ from jaxvars.compiler.leaves import (
 )
 from jaxvars.compiler.program import NotTopLevel, ShapeMismatch, SignatureMismatch
 from jaxvars.compiler.signature import Call, Signature
-from jaxvars.compiler.symbolic_calls import Axes, Opened, is_symbolic, opened
+from jaxvars.compiler.symbolic_calls import Axes, Opened, opened
 from jaxvars.control.branches import named_conditions
 from jaxvars.core.cells import ASKED, FROZEN, NEW_CELLS
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING
 from jaxvars.core.frames import is_interrupting_trace, outside
 from jaxvars.core.indices import indices_are_checked
-from jaxvars.core.staging import BrokenOff, Staged, stage
+from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail, seek
 from jaxvars.display.repr import Table, html_repr
 from jaxvars.errors import CompileError, line_of_function, warn_of_retraces
-from jaxvars.symbolic.propagate import follow_sizes
-from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context
@@ -131,10 +128,13 @@ class Function:
         signature = self._signature
         return Function(
             copy.deepcopy(self.python_function, memo),
-            static_argnames=tuple(signature.static), donate=self._donate,
-            input_signature=signature.specs, guard=self._guard,
-            autograph=self._autograph, in_shardings=self._in_shardings,
-        )  # fmt: skip
+            static_argnames=tuple(signature.static),
+            donate=self._donate,
+            input_signature=signature.specs,
+            guard=self._guard,
+            autograph=self._autograph,
+            in_shardings=self._in_shardings,
+        )
 
     def __reduce__(self) -> str:
         """Pickle a function of a module by its name, as Python's are: nothing is compiled in it."""
@@ -338,38 +338,10 @@ class Function:
         called = f"{self._signature.name} at {line_of_function(self.python_function)}"
         describe(run, called, [name for _, name in names])
         objects = object_ids(call.key)
-        refusal = (
-            f"{self._signature.name} tried to create variables on non-first call. A compiled "
-            "function may create variables on its first call only; keep them, for example as "
-            "`if self.w is None: self.w = jv.Variable(...)`, or create them outside."
-        )
-        here, broken_off = context.current(), list[BrokenOff]()
-        reason = refusal if objects in self._initialized else None
-        is_open = is_symbolic(call)
-        given = list(map(with_compared_sizes, call.values)) if is_open else call.values
-        with follow_sizes() if is_open else contextlib.nullcontext():
-            try:
-                staged = stage(run, given, reason, broken_off, is_whole=True)
-                if staged.created:
-                    initialize(*self._at_sizes(staged, call, real), self._signature.name)
-            except BaseException:  # whatever it is: variables exist, and need their values
-                with contextlib.suppress(Exception), context.at(here):
-                    for trace in broken_off:
-                        initialize(
-                            *self._at_sizes(trace.created(), call, real), self._signature.name
-                        )
-                raise
-            if staged.created:
-                staged = stage(run, given, refusal, is_whole=True)
+        may_create = objects not in self._initialized
+        staged = stage_body(run, call, real, self._signature.name, may_create=may_create)
         self._initialized.add(objects)
         return staged
-
-    @staticmethod
-    def _at_sizes(
-        staged: Staged, call: Call, real: Opened | None
-    ) -> tuple[Staged, Sequence[Array]]:
-        """Return a program and its arguments, with known sizes if they are known."""
-        return (staged, call.values) if real is None else (real.filled(staged), real.values)
 
     def _check_donation(self, entry: Executable) -> None:
         if self._donate is True and entry.has_callbacks:

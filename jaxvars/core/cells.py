@@ -64,13 +64,13 @@ _KEYS = itertools.count(1)
 XLA_STATUS = re.compile("[A-Z_]+: ")
 
 
-class Cell:
+class Cell(ABC):
     """A name for one value: what frames and states know of a variable.
 
     Attributes:
-        is_open: whether its values may have several shapes: see `core/initial.py`.
+        is_open: whether its values may have several shapes.
         key: a number that is never used again.
-        aval: shape and dtype, for life.
+        aval: shape and dtype of the value now.
         dtype: the type of the elements.
         sharding: the one that it was placed with, or None.
         name: what people call it.
@@ -79,8 +79,9 @@ class Cell:
             a program. Else None.
     """
 
-    __slots__ = ("__weakref__", "aval", "deliver", "dtype", "key", "name", "owner", "sharding")
-    is_open: ClassVar[bool] = False
+    __slots__ = ("__weakref__", "deliver", "dtype", "key", "name", "owner", "sharding")
+    is_open: ClassVar[bool]
+    aval: Aval
 
     def __init__(
         self,
@@ -115,16 +116,37 @@ class Cell:
         unmark(key)
 
     @property
+    @abstractmethod
     def declared(self) -> Sequence[int | None] | None:
         """The sizes that all values have: None for any; None for any number of them."""
+
+    @abstractmethod
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Return whether its value may have a shape."""
+
+    @abstractmethod
+    def form(self, frame: Any) -> Aval:
+        """Return the shape and dtype of its value now in a frame."""
+
+
+@final
+class FixedCell(Cell):
+    """A cell whose values have one shape, for life; `OpenCell` is in `core/initial.py`."""
+
+    __slots__ = ("aval",)
+    is_open = False
+
+    @property
+    def declared(self) -> Sequence[int | None] | None:
+        """The sizes of its value."""
         return self.aval.shape
 
     def takes(self, shape: Sequence[int]) -> bool:
-        """Return whether its value may have a shape."""
+        """Return whether a shape is that of its value."""
         return tuple(shape) == self.aval.shape
 
     def form(self, frame: Any) -> Aval:
-        """Return the shape and dtype of its value now in a frame."""
+        """Return shape and dtype, which are the same in all frames."""
         return self.aval
 
 

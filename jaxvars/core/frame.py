@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, final
 import jax
 import numpy as np
 
-from jaxvars.core.cells import STORE, Cell
+from jaxvars.core.cells import STORE, Cell, FixedCell
 from jaxvars.core.traversal import Path, walk
 from jaxvars.errors import ShapeError, foreign_write_error, user_line
 from jaxvars.tensors.dtypes import is_inexact, is_string
@@ -113,7 +113,7 @@ class Signal(Owner):
     __slots__ = ("__weakref__", "_cell")
 
     def __init__(self, name: str, idle: np.ndarray, deliver: Callable[[Array], None]) -> None:
-        self._cell = Cell(self, context.aval_of(idle), name, None, deliver=deliver)
+        self._cell = FixedCell(self, context.aval_of(idle), name, None, deliver=deliver)
         STORE[self._cell.key] = idle
 
 

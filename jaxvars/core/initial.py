@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.advice import takes
-from jaxvars.core.cells import Cell
+from jaxvars.core.cells import Cell, FixedCell
 from jaxvars.core.frame import form_of
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
 from jaxvars.devices.mesh import on_mesh, sharding_for
@@ -87,7 +87,7 @@ def make_cell(owner: object, value: Array, name: str, sharding: Any, shape: Any)
     """Return the cell of a variable with this first value, and this `shape` argument."""
     sharding = None if is_string(value.dtype) else sharding_for(sharding, value, name)
     given = owner, form_of(value), name, sharding
-    return OpenCell(shape, *given) if isinstance(shape, Open) else Cell(*given)
+    return OpenCell(shape, *given) if isinstance(shape, Open) else FixedCell(*given)
 
 
 def check_arguments(name: Any, initial_value: Any, more: tuple[Any, ...]) -> None:

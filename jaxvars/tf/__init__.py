@@ -72,8 +72,8 @@ from jaxvars.tf.functions.custom_gradient import custom_gradient as custom_gradi
 from jaxvars.tf.functions.custom_gradient import grad_pass_through as grad_pass_through
 from jaxvars.tf.functions.custom_gradient import recompute_grad as recompute_grad
 from jaxvars.tf.functions.custom_gradient import stop_gradient as stop_gradient
+from jaxvars.tf.functions.decorator import function as function
 from jaxvars.tf.functions.function import Function as Function
-from jaxvars.tf.functions.function import function as function
 from jaxvars.tf.functions.gradients import AggregationMethod as AggregationMethod
 from jaxvars.tf.functions.gradients import gradients as gradients
 from jaxvars.tf.functions.gradients import hessians as hessians

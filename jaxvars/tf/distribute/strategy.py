@@ -19,7 +19,8 @@ from jaxvars.parallel import strategies as _core
 from jaxvars.parallel.batches import Batches
 from jaxvars.parallel.strategies import ReduceOp
 from jaxvars.tf import nest
-from jaxvars.tf.functions.function import BoundFunction, Function, function
+from jaxvars.tf.functions.decorator import function
+from jaxvars.tf.functions.function import BoundFunction, Function
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import wrap

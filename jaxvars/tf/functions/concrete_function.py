@@ -16,10 +16,10 @@ from jaxvars.tf.attributes import getter as attribute
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.functions import strings
 from jaxvars.tf.functions.arguments import describe, format_spec, is_spec, is_traced, to_core
+from jaxvars.tf.functions.body import names_of
 from jaxvars.tf.functions.concrete_binding import FunctionType, Parameters
 from jaxvars.tf.functions.graph_view import Graph
 from jaxvars.tf.functions.signature import fit_tensor
-from jaxvars.tf.functions.traced_arguments import names_of
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import HANDLE, as_dtype, string

@@ -17,33 +17,18 @@ from typing import Any, NoReturn, final
 
 import jax
 
-from jaxvars.autograph.calls import as_written, convert_function, function_in
-from jaxvars.autograph.calls import call as converted_call
 from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.core.frame import TRACING
-from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError, line_of
-from jaxvars.tf import nest
+from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError
 from jaxvars.tf.attributes import getter
-from jaxvars.tf.autograph import staged as _staged  # noqa: F401  # pyright: ignore[reportUnusedImport] - converted code calls it
-from jaxvars.tf.context.scope import executing_eagerly, inside_function
-from jaxvars.tf.errors import OperatorNotAllowedInGraphError
+from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.functions import strings
-from jaxvars.tf.functions.arguments import convert_result, keep_dict_order, to_body, to_core
+from jaxvars.tf.functions.arguments import to_core
+from jaxvars.tf.functions.body import ONLY_ONCE, Seen, count_run, hold_weakly, make_body
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
-from jaxvars.tf.functions.gradients import NeedsTape, graph_tape, names_gradients
+from jaxvars.tf.functions.gradients import NeedsTape, names_gradients
 from jaxvars.tf.functions.signature import InputSignature, binding_error, signature_of
-from jaxvars.tf.functions.traced_arguments import (
-    NO_BOOL,
-    ONLY_ONCE,
-    Seen,
-    count_run,
-    guard_changes,
-    hold_weakly,
-    name_arguments,
-    names_of,
-    specs_of,
-)  # fmt: skip
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.handles import NeedsStrings
 from jaxvars.tf.tensors.static import refused
@@ -79,45 +64,7 @@ class Function:
         self._runs: Counter[int] = Counter()  # of the body, by the object of a method
         self.clear_cache()
 
-    def _make_program(self, has_strings: bool) -> Callable[..., Any]:
-        """Return what the core compiles."""
-        fn, this = self.python_function, weakref.ref(self)
-        names = names_of(self._signature)
-        converts = self._autograph
-
-        def program(*args: Any, **kwargs: Any) -> Any:
-            scope = kwargs.pop(strings.SCOPE_NAME, None)
-            strings.refuse_strings(scope, (args, kwargs))
-            args = tuple(map(to_body, args))
-            kwargs = {key: to_body(value) for key, value in kwargs.items()}
-            shown = names(len(args))
-            check = guard_changes(shown, args, kwargs)
-            made_for = this()
-            has_tape = made_for is not None and made_for._has_tape
-            tracing = strings.tracing(scope, (args, kwargs))
-            with inside_function(), graph_tape(is_needed=has_tape), tracing:
-                name_arguments(shown, args, kwargs)
-                try:
-                    result = (_convert(fn) if converts else fn)(*args, **kwargs)
-                except jax.errors.TracerBoolConversionError as error:
-                    raise OperatorNotAllowedInGraphError(
-                        NO_BOOL.format(line=line_of(error))
-                    ).with_traceback(error.__traceback__) from None
-                made = keep_dict_order(
-                    nest.map_structure(functools.partial(convert_result, fn), result)
-                )
-            check(program.__name__)
-            if (function := this()) is not None:
-                function._note(args, kwargs, specs_of(made))
-            return made if scope is None else (made, scope + 1)
-
-        program.__name__ = self.__name__
-        if self._signature is not None:
-            signature = strings.core_signature(self._signature, has_strings=has_strings)
-            setattr(program, "__signature__", signature)  # noqa: B010 - pyright knows no such name
-        return program
-
-    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def note_trace(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Take note of a trace."""
         own = args[:1] if count_run(self._runs, args) else ()
         rest = hold_weakly(args[len(own) :])
@@ -265,7 +212,7 @@ class Function:
 
     def _make_core(self, *, has_strings: bool) -> None:
         self._open = OpenSizes(self.input_signature, reduces=self._reduce_retracing)
-        core = _compile(self._make_program(has_strings))
+        core = _compile(make_body(self, has_strings=has_strings))
         core.open_axes = self._open
         self._core = core  # before it is said how to call it: it is called so from other threads
         self._has_strings, self.must_know_strings = has_strings, False
@@ -367,84 +314,5 @@ def _unpickled(fn: Callable[..., Any], autograph: bool, specs: Any, reduces: boo
     return Function(fn, autograph=autograph, input_signature=specs, reduce_retracing=reduces)
 
 
-def _convert(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function with its control flow converted; as it is where that cannot be done."""
-    function, given = function_in(fn)
-    if function is None or as_written(function) is not function:
-        return lambda *args, **kwargs: converted_call(fn, args, kwargs, "")
-    new = convert_function(function)
-    return fn if new is None else functools.partial(new, *given)
-
-
 def _format_signatures(traces: list[ConcreteFunction], verbose: bool) -> str:
     return "\n\n".join(made.pretty_printed_signature(verbose) for made in traces)
-
-
-def function(
-    func: Callable[..., Any] | None = None,
-    input_signature: Any = None,
-    autograph: bool = True,
-    jit_compile: bool | None = None,
-    reduce_retracing: bool = False,
-    experimental_implements: str | None = None,
-    experimental_autograph_options: Any = None,
-    experimental_attributes: Any = None,
-    experimental_relax_shapes: bool | None = None,
-    experimental_compile: bool | None = None,
-    experimental_follow_type_hints: bool | None = None,
-) -> Any:
-    """Compile a Python function into one program.
-
-    Python's `if`, `while`, `for` and the like on tensors become parts of the program; whatever
-    else Python does in the body happens once for each trace.
-
-    Args:
-        func: the function; without it, a decorator is returned.
-        input_signature: a `tf.TensorSpec`, or structure of them, for each argument.
-        autograph: convert Python's control flow.
-        jit_compile: accepted, and of no effect: everything is compiled by XLA.
-        reduce_retracing: trace once for all sizes that have differed between calls.
-        experimental_implements: accepted, and of no effect.
-        experimental_autograph_options: accepted, and of no effect.
-        experimental_attributes: accepted, and of no effect.
-        experimental_relax_shapes: the old name of `reduce_retracing`.
-        experimental_compile: accepted, and of no effect.
-        experimental_follow_type_hints: accepted, and of no effect.
-
-    Raises:
-        TypeError: when `input_signature` is not a list, or does not fit the function.
-
-    >>> from jaxvars import tf
-    >>> @tf.function
-    ... def relu(x):
-    ...     if x > 0:
-    ...         return x
-    ...     return tf.zeros_like(x)
-    >>> relu(tf.constant(-1.0))
-    <tf.Tensor: shape=(), dtype=float32, numpy=0.0>
-
-    Differs from TensorFlow: the body is traced once for all sizes where a size is None in
-    `input_signature`, but XLA's program is made for each; a body that must know its sizes is traced
-    for each, too, and so is one that is given a size of 0, or sizes of one place in a shape that
-    are equal in one call and not in another. A body that must know strings (how many
-    tf.strings.split gives, what is in a file) is traced for each tensor of them. An `if` on a
-    tensor whose value is known while the function is traced (a constant, a shape) is decided then;
-    1, 1.0 and True differ, and so do 0.0 and -0.0. A Variable as an argument counts as itself:
-    another one, even of its shape and type, is traced for, and so is a dict whose keys are in
-    another order. With `reduce_retracing` each rank has a trace; strings are traced for each size.
-    A `graph` is a view of JAX's program: what XLA has no operation for has another type, variables
-    are read by what uses them, and nothing is exported.
-    """
-
-    def decorate(func: Callable[..., Any]) -> Function:
-        if not callable(func):
-            raise TypeError(f"{func!r} is not a callable object")
-        func = func.python_function if isinstance(func, Function | BoundFunction) else func
-        return Function(
-            func,
-            autograph=autograph,
-            input_signature=input_signature,
-            reduce_retracing=bool(reduce_retracing or experimental_relax_shapes),
-        )
-
-    return decorate if func is None else decorate(func)

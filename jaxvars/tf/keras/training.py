@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from jaxvars.tf.autodiff.tape import GradientTape
-from jaxvars.tf.functions.function import function
+from jaxvars.tf.functions.decorator import function
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import box_arrays, into_keras, unwrap
 from jaxvars.tf.keras.bridges import bridge, check_scale, named, scaled

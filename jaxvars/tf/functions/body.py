@@ -1,10 +1,12 @@
-"""What a `tf.function` is traced for: arguments with names, which its body must not change.
+"""What the core compiles for a `tf.function`: its body, with TensorFlow's arguments and results.
 
-What is kept of a trace keeps no object alive.
+The arguments have names, and the body must not change them. What is kept of a trace keeps no object
+alive.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import weakref
@@ -12,8 +14,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import jax
+
+from jaxvars.autograph.calls import as_written, convert_function, function_in
+from jaxvars.autograph.calls import call as converted_call
+from jaxvars.errors import line_of
 from jaxvars.tf import nest
-from jaxvars.tf.context.scope import notes_of_trace
+from jaxvars.tf.autograph import staged as _staged  # noqa: F401  # pyright: ignore[reportUnusedImport] - converted code calls it
+from jaxvars.tf.context.scope import inside_function, notes_of_trace
+from jaxvars.tf.errors import OperatorNotAllowedInGraphError
+from jaxvars.tf.functions import strings
+from jaxvars.tf.functions.arguments import convert_result, keep_dict_order, to_body
+from jaxvars.tf.functions.gradients import graph_tape
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
@@ -33,6 +45,55 @@ NO_BOOL = (
 _KEPT = (TensorSpec, bool, int, float, complex, str, bytes, type(None))
 
 
+def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
+    """Return what the core compiles for a `Function`, which it does not keep alive."""
+    fn, this = function.python_function, weakref.ref(function)
+    names = names_of(function._signature)
+    converts = function._autograph
+
+    def program(*args: Any, **kwargs: Any) -> Any:
+        scope = kwargs.pop(strings.SCOPE_NAME, None)
+        strings.refuse_strings(scope, (args, kwargs))
+        args = tuple(map(to_body, args))
+        kwargs = {key: to_body(value) for key, value in kwargs.items()}
+        shown = names(len(args))
+        check = guard_changes(shown, args, kwargs)
+        made_for = this()
+        has_tape = made_for is not None and made_for._has_tape
+        tracing = strings.tracing(scope, (args, kwargs))
+        with inside_function(), graph_tape(is_needed=has_tape), tracing:
+            name_arguments(shown, args, kwargs)
+            try:
+                result = (_convert(fn) if converts else fn)(*args, **kwargs)
+            except jax.errors.TracerBoolConversionError as error:
+                raise OperatorNotAllowedInGraphError(
+                    NO_BOOL.format(line=line_of(error))
+                ).with_traceback(error.__traceback__) from None
+            made = keep_dict_order(
+                nest.map_structure(functools.partial(convert_result, fn), result)
+            )
+        check(program.__name__)
+        if (traced := this()) is not None:
+            traced.note_trace(args, kwargs, specs_of(made))
+        return made if scope is None else (made, scope + 1)
+
+    program.__name__ = function.__name__
+    if function._signature is not None:
+        signature = strings.core_signature(function._signature, has_strings=has_strings)
+        setattr(program, "__signature__", signature)  # noqa: B010 - pyright knows no such name
+    return program
+
+
+def _convert(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with its control flow converted; as it is where that cannot be done."""
+    function, given = function_in(fn)
+    if function is None or as_written(function) is not function:
+        return lambda *args, **kwargs: converted_call(fn, args, kwargs, "")
+    new = convert_function(function)
+    return fn if new is None else functools.partial(new, *given)
+
+
+# ---------------------------------------------------------------- arguments
 def name_arguments(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Give tensors among the arguments the names of their parameters: x:0, x_1:0, ..."""
     _check_names(kwargs)
