@@ -23,6 +23,8 @@ from jaxvars.errors import DistributedError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracebacks import shorten
 from jaxvars.tracing import context
+from jaxvars.tracing.context import EVAL, place
+from jaxvars.tracing.direct import Direct
 from jaxvars.typing import Array, DTypeLike
 
 T = TypeVar("T")
@@ -71,13 +73,15 @@ _SAME = " == compares elements; whether two are one variable is `a is b`."
 
 def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the method of an operator."""
-    run = jax.jit(compute, inline=True) if compute.__name__ in _COMPILED else compute
+    is_compiled = compute.__name__ in _COMPILED
+    run: Any = jax.jit(compute, inline=True) if is_compiled else compute
+    record = Direct(run, (0, 1), numbers=True) if is_compiled else run
 
     def method(self: ArrayProxy, other: Any) -> Any:
         value, operand = self._look(), _operand(other)
         try:
             if type(value) in _PLAIN and type(operand) in _PLAIN:
-                return run(value, operand)
+                return (run if place(None) is EVAL else record)(value, operand)
             return compute(value, operand)
         except (RuntimeError, TypeError, ValueError) as error:
             if not (is_deleted(value) or is_deleted(operand)):

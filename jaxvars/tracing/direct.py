@@ -7,8 +7,8 @@ runs at full speed, and the program that it is differentiated as is known after 
 Rules this file keeps:
 - what computes is the function itself, as without a recorder; its program, traced once for each
   kind of arguments, serves derivatives alone;
-- arguments are of the same kind if the arrays have the same types and all others, which cannot
-  change, are equal in each bit, under the same settings of JAX;
+- arguments are of the same kind if the arrays, and the numbers in the place of one, have the same
+  types and all others, which cannot change, are equal in each bit, under the same settings of JAX;
 - a program is used if it has few operations, closes over no array, has neither effects nor rules of
   a user's, and gives the type of array that the function gave. Else the call takes its usual way;
 - look-ups stay visible, and copies and casts, which pass on what is looked up: the gradient may be
@@ -34,6 +34,7 @@ _PLAIN = frozenset({type(None), bool, int, float, str})
 _PASSING = frozenset({"copy", "convert_element_type", "jit"})
 _LEARNED = 128  # kinds of arguments of one function: to trace takes milliseconds
 _CONCRETE: set[type] = {np.ndarray}
+_NUMBERS = frozenset({int, float})
 
 
 @final
@@ -43,20 +44,27 @@ class Direct:
     Args:
         call: takes arrays and other arguments, all by position; returns an array.
         arrays: the positions of the arrays.
+        numbers: whether the function takes a Python number for an array, and traces it.
     """
 
-    def __init__(self, call: Callable[..., Any], arrays: Sequence[int]) -> None:
+    def __init__(
+        self, call: Callable[..., Any], arrays: Sequence[int], *, numbers: bool = False
+    ) -> None:
         self._call = call
         self._arrays = tuple(arrays)
+        self._is_array = _is_array_or_number if numbers else _is_array
         self._learned = 0
 
     def __call__(self, *args: Any) -> Any:
         """Call the function."""
         recorder = place(None)
         if recorder.__class__ is Recorder and recorder.parent is EVAL:
-            listener, inputs = recorder.listener, [args[i] for i in self._arrays]
-            others = [x for i, x in enumerate(args) if i not in self._arrays]
-            is_known = all(map(_is_array, inputs)) and all(map(_is_plain, others))
+            listener = recorder.listener
+            inputs, others = args, ()
+            if len(args) > len(self._arrays):
+                inputs = [args[i] for i in self._arrays]
+                others = [x for i, x in enumerate(args) if i not in self._arrays]
+            is_known = all(map(self._is_array, inputs)) and all(map(_is_plain, others))
             if getattr(listener, "follows", listener is not None) and is_known:
                 with at(EVAL):
                     if not listener.wants(inputs):
@@ -83,6 +91,7 @@ class Direct:
         def call(*values: Array) -> Any:
             return self._call(*jaxprs.replace_values(others, self._arrays, values))
 
+        call = call if len(args) > len(inputs) else self._call
         try:
             program, form = jax.make_jaxpr(call, return_shape=True)(*inputs)
             result = call(*inputs)
@@ -108,12 +117,18 @@ def _is_array(value: Any) -> bool:
     return kind in _CONCRETE
 
 
+def _is_array_or_number(value: Any) -> bool:
+    return value.__class__ in _NUMBERS or _is_array(value)
+
+
 def _is_plain(value: Any) -> bool:
     kind = value.__class__
     return kind in _PLAIN or (kind is tuple and all(map(_is_plain, value)))
 
 
 def _type_of(value: Array) -> Hashable:
+    if value.__class__ in _NUMBERS:
+        return value.__class__
     return (value.shape, value.dtype) if isinstance(value, np.ndarray) else value.aval
 
 

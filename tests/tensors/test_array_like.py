@@ -307,3 +307,14 @@ def test_an_operator_gives_exactly_what_it_gives_for_the_array(dtype, compute):
     for other in [*_NUMBERS, *others, jnp.ones((2, 1)), jnp.ones(2), jnp.asarray(2.0)]:
         assert outcome(compute, v, other) == outcome(compute, array, other)
         assert outcome(compute, other, v) == outcome(compute, other, array)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_an_operator_gives_the_same_under_a_tape(dtype):
+    v = jv.Variable(jnp.asarray([0, 1, 3]).astype(dtype))
+    for compute in (op.mul, op.truediv, op.matmul, op.lt):
+        for other in [*_NUMBERS, jnp.asarray([2, 0, 5], jnp.bfloat16), jnp.ones(2)]:
+            with jv.GradientTape():
+                found = outcome(compute, v, other), outcome(compute, other, v)
+            assert found == (outcome(compute, v, other), outcome(compute, other, v))

@@ -94,6 +94,14 @@ def test_settings_are_told_apart() -> None:
     assert operations_of(function, (square, square)) == [one]
 
 
+def test_numbers_in_the_place_of_arrays_are_known_by_their_type() -> None:
+    function = Direct(jax.jit(jnp.multiply), [0, 1], numbers=True)
+    one, same, other = operations_of(function, (X, 2.0), (X, 3.0), (X, 2))
+    assert one is same
+    assert one is not other
+    assert one.function(X, 3.0)[0].tolist() == [3.0, 6.0, 9.0]
+
+
 def test_functions_are_told_apart() -> None:
     by = 2.0
     first = Direct(lambda x: x * by, [0])
