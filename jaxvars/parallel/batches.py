@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -31,6 +31,15 @@ from jaxvars.typing import Array
 _PATIENCE = 10.0  # seconds that the end of a loop waits for what the source is doing
 
 
+_USED = (
+    "These Batches are iterated over again, and their source, a {kind}, gives each batch once: the "
+    "ones sent ahead of the first loop would be lost, and there may be no more. Keep one iterator, "
+    "`batches = iter(Batches(source))`, for several loops; or make them of what can be iterated "
+    "over again, as a list is."
+)
+
+
+@final
 class Batches:
     """Batches on their way to a mesh or a device: iterate over it, as often as over its source.
 
@@ -54,7 +63,7 @@ class Batches:
     Raises:
         ShardingError: (when iterated) for a batch that cannot be sharded; it names the array.
         NotATensorError: (when iterated) for what is not an array, such as a string.
-        ValueError: when `prefetch` is negative.
+        ValueError: when `prefetch` is negative; (when iterated) for an iterator the second time.
 
     >>> import jax, numpy as np, jaxvars as jv
     >>> mesh = jv.mesh({"data": 1}, jax.devices()[:1])
@@ -89,8 +98,12 @@ class Batches:
         self._local = local
         self._drop = drop_remainder
         self._thread = thread
+        self._is_used = False
 
     def __iter__(self) -> Iterator[Any]:
+        if self._is_used and isinstance(self._source, Iterator):
+            raise ValueError(_USED.format(kind=type(self._source).__name__))
+        self._is_used = True
         sent = self._send_all()
         ahead: deque[Any] = deque()
         problem: list[Exception] = []

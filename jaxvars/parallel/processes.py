@@ -243,7 +243,7 @@ def rank() -> int:
     """Return the number of this process, from 0; JAX's `process_index`.
 
     Raises:
-        DistributedError: before `initialize`, in a process that the launcher started.
+        DistributedError: before `initialize`, in a process that the launcher or `mpirun` started.
 
     >>> rank()
     0
@@ -259,7 +259,7 @@ def process_count() -> int:
     """Return how many processes there are.
 
     Raises:
-        DistributedError: before `initialize`, in a process that the launcher started.
+        DistributedError: before `initialize`, in a process that the launcher or `mpirun` started.
 
     >>> process_count()
     1
@@ -272,7 +272,7 @@ def is_chief() -> bool:
     """Return whether this is process 0, which prints and writes files for all.
 
     Raises:
-        DistributedError: before `initialize`, in a process that the launcher started.
+        DistributedError: before `initialize`, in a process that the launcher or `mpirun` started.
 
     >>> is_chief()
     True
@@ -291,11 +291,14 @@ def attempt() -> int:
 
 
 def _check_joined(what: str) -> None:
-    if _names.COORDINATOR in os.environ and not jax.distributed.is_initialized():
+    if jax.distributed.is_initialized() or _alone:
+        return
+    counts = (os.environ[each[0]] for each in _MPI if all(name in os.environ for name in each))
+    if _names.COORDINATOR in os.environ or any(count != "1" for count in counts):
         raise DistributedError(
             f"jv.parallel.{what}() was called before jv.parallel.initialize(), so this "
             "process knows nothing of the others yet. Call initialize() first, at the top of the "
-            "program."
+            'program; or initialize(cluster_detection_method="deactivate"), if each is to be alone.'
         )
 
 

@@ -171,7 +171,7 @@ class Strategy:
 
     def experimental_distribute_dataset(
         self, dataset: Iterable[Any], options: Any = None
-    ) -> Batches:
+    ) -> Iterable[Any]:
         """Shard the batches of a dataset along their first dimension.
 
         Args:
@@ -187,7 +187,7 @@ class Strategy:
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Iterable[Any]], options: Any = None
-    ) -> Batches:
+    ) -> Iterable[Any]:
         """Put together batches of which each process gives its part.
 
         Args:
@@ -202,7 +202,7 @@ class Strategy:
         context = InputContext(workers, number, self.num_replicas_in_sync)
         return self._batches(dataset_fn(context), local=True)
 
-    def _batches(self, dataset: Iterable[Any], *, local: bool = False) -> Batches:
+    def _batches(self, dataset: Iterable[Any], *, local: bool = False) -> Iterable[Any]:
         return Batches(dataset, mesh=self.mesh, local=local)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:

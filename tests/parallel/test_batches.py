@@ -211,3 +211,16 @@ def test_errors_name_the_leaf(thread):
     with pytest.raises(ShardingError, match=r"Batch 1 .*\['x'\] of shape \(6,\)(?s:.*)drop_rem"):
         list(Batches(ragged, mesh=mesh, thread=thread))
     assert len(list(Batches(ragged, mesh=mesh, thread=thread, drop_remainder=True))) == 1
+
+
+@both
+def test_an_iterator_is_iterated_over_once(thread):
+    batches = Batches(numbers(), thread=thread)
+    for _ in batches:
+        break
+    with pytest.raises(
+        ValueError, match=r"source, a generator, gives each batch once: (?s:.*)iter"
+    ):
+        next(iter(batches))
+    kept = Batches([np.ones(2)], thread=thread)
+    assert [len(list(kept)), len(list(kept))] == [1, 1]

@@ -72,6 +72,16 @@ def test_alone_everything_has_an_answer():
     d.check_same(v=v, word=jv.Variable("text"), key=jv.Variable(jax.random.key(0)))
 
 
+@pytest.mark.parametrize("ask", [jv.parallel.rank, jv.parallel.process_count, jv.parallel.is_chief])
+def test_a_process_of_mpi_does_not_take_itself_for_the_only_one(monkeypatch, ask):
+    for name, value in {"SIZE": "2", "RANK": "1", "LOCAL_SIZE": "2", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", value)
+    with pytest.raises(DistributedError, match=r"before jv.parallel.initialize\(\)(?s:.*)alone\."):
+        ask()
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "1")
+    assert int(ask()) == (ask is not jv.parallel.rank)
+
+
 def test_initialize_after_jax_was_used_says_what_to_do():
     jax.devices()
     for given in ({}, {"coordinator_address": "127.0.0.1:1", "num_processes": 1, "process_id": 0}):

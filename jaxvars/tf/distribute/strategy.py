@@ -84,7 +84,7 @@ class Strategy(_core.Strategy):
     unwrap = experimental_local_results
 
     def _batches(self, dataset: Any, *, local: bool = False) -> DistributedDataset:
-        return DistributedDataset(_Arrays(dataset), mesh=self.mesh, local=local)
+        return DistributedDataset(dataset, self.mesh, local=local)
 
     def experimental_distribute_values_from_function(
         self, value_fn: Callable[..., Any]
@@ -110,31 +110,38 @@ class _Arrays:
     def __iter__(self) -> Iterator[Any]:
         return map(_arrays, iter(self._dataset))
 
-    def __len__(self) -> int:
-        return len(self._dataset)
-
 
 @final
-class DistributedDataset(Batches):
-    """Batches that are sharded over devices; made by a strategy."""
+class DistributedDataset:
+    """Batches that are sharded over devices; made by a strategy.
+
+    Args:
+        dataset: where they come from.
+        mesh: over which they are sharded.
+        local: each process gives its own part of the batch.
+    """
+
+    def __init__(self, dataset: Any, mesh: Any, *, local: bool) -> None:
+        self._dataset = dataset
+        self._is_plain = type(dataset) in SEQUENTIALS and mesh.size == 1
+        self._batches = Batches(_Arrays(dataset), mesh=mesh, local=local)
 
     def __iter__(self) -> Iterator[Any]:
-        source: Any = self._source
-        mesh: Any = self._mesh
-        given = source._dataset
-        if type(given) in SEQUENTIALS and mesh.size == 1:
-            return iter(given)
+        if self._is_plain:
+            return iter(self._dataset)
         if context.is_staging():
             raise refused(
                 "Batches for several devices cannot be taken here, inside a tf.function. Write a "
                 "`for` statement over the dataset in it, or give it each batch as an argument."
             )
-        return map(wrap, super().__iter__())
+        return map(wrap, iter(self._batches))
+
+    def __len__(self) -> int:
+        return len(self._dataset)
 
 
 def _staged_batches(batches: DistributedDataset) -> Any:
-    source: Any = batches._source
-    given = source._dataset
+    given = batches._dataset
     return SEQUENTIALS[type(given)](given) if type(given) in SEQUENTIALS else None
 
 
