@@ -167,6 +167,7 @@ def _found_elsewhere(name: str) -> str:
     import jax
 
     spaces = ("random", "optimizers", "losses", "metrics", "initializers", "parallel")
+    spaces += ("checkpoint", "interop", "debugging", "config", "export", "autograph")
     places = {"jnp": jax.numpy, "jax.nn": jax.nn, "jax": jax}
     places |= {f"jv.{space}": __getattr__(space) for space in spaces}
     short = name.removeprefix("reduce_")

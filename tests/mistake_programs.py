@@ -421,6 +421,12 @@ MISTAKES = {
     "a name of a namespace": Mistake(
         "jv.Adam(0.1)", "AttributeError", ("Use jv.optimizers.Adam.",), "jv.optimizers.Adam(0.1)"
     ),
+    "a checkpoint of TensorFlow's name": Mistake(
+        "jv.Checkpoint(v=jv.Variable(1.0))",
+        "AttributeError",
+        ("Use jv.checkpoint.Checkpoint.",),
+        "jv.checkpoint.Checkpoint(v=jv.Variable(1.0))",
+    ),
     "a name of jax.nn": Mistake(
         "jv.relu(x)", "AttributeError", ("Use jax.nn.relu.",), "jax.nn.relu(x)"
     ),
