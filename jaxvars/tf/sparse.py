@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,7 +18,7 @@ from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
-from jaxvars.tf.tensors.sparse_tensor import host_array, of_host, on_host
+from jaxvars.tf.tensors.sparse_tensor import host_array, on_host
 from jaxvars.tf.tensors.static import ints, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -42,10 +43,10 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     >>> from_dense([[0, 3], [0, 0]]).values
     <tf.Tensor: shape=(1,), dtype=int32, numpy=array([3], dtype=int32)>
     """
-    array = host_array(to_array(tensor), "sparse.from_dense")
-    given = array != b"" if is_text(array) else array != 0
-    indices = np.argwhere(given)
-    return of_host(indices, array[tuple(indices.T)], array.shape)
+    given = to_array(tensor)
+    array = host_array(given, "sparse.from_dense")
+    indices = np.argwhere(array != b"" if is_text(array) else array != 0)
+    return _made(indices, _pick(given, tuple(indices.T)), array.shape)
 
 
 def to_dense(
@@ -81,9 +82,8 @@ def to_dense(
 def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """Return a sparse tensor with its elements sorted by their places."""
     sparse = _check_sparse(sp_input)
-    indices, values, sizes = on_host(sparse, "sparse.reorder")
-    order = np.lexsort(indices.T[::-1]) if indices.shape[1] else np.arange(len(indices))
-    return of_host(indices[order], values[order], sizes)
+    places, sizes = _places(sparse, "reorder"), _sizes(sparse, "reorder")
+    return _sorted(places, sparse.values._array, sizes)
 
 
 def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> SparseTensor:
@@ -93,15 +93,14 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
         ValueError: when there is no such axis.
     """
     sparse = _check_sparse(sp_input)
-    indices, values, sizes = on_host(sparse, "sparse.expand_dims")
+    places, sizes = _places(sparse, "expand_dims"), _sizes(sparse, "expand_dims")
     rank = len(sizes)
     place = rank if axis is None or axis == -1 else int(axis)
     if not -rank - 1 <= place <= rank:
         raise ValueError(f"axis {axis} is not in the interval [{-rank - 1}, {rank}]")
     place = place % (rank + 1)
-    return of_host(
-        np.insert(indices, place, 0, axis=1), values, (*sizes[:place], 1, *sizes[place:])
-    )
+    places = np.insert(places, place, 0, axis=1)
+    return _made(places, sparse.values._array, (*sizes[:place], 1, *sizes[place:]))
 
 
 def map_values(op: Any, *args: Any, **kwargs: Any) -> SparseTensor:
@@ -174,7 +173,7 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
     if not threshold:
         return _made(places, sums, _sizes(a, "add"))
     kept = (counts == 1) | (np.abs(host_array(sums, "sparse.add")) >= threshold)
-    return _made(places[kept], sums[kept], _sizes(a, "add"))
+    return _made(places[kept], _pick(sums, kept), _sizes(a, "add"))
 
 
 def reduce_sum(sp_input: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Tensor:
@@ -249,7 +248,7 @@ def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Spar
     sizes = np.clip(np.array(ints(size, "size")), 0, np.maximum(shape - first, 0))
     places = _places(sparse, "slice") - first
     kept = np.all((places >= 0) & (places < sizes), axis=1)
-    return _made(places[kept], sparse.values._array[kept], sizes)
+    return _made(places[kept], _pick(sparse.values._array, kept), sizes)
 
 
 def to_indicator(sp_input: Any, vocab_size: int, name: str | None = None) -> Tensor:
@@ -289,12 +288,18 @@ def _scatter(sparse: SparseTensor, op: str, onto: Any = None) -> Any:
 def _made(places: Any, values: Any, sizes: Any) -> SparseTensor:
     rank = len(sizes)
     indices = np.asarray(places, np.int64).reshape(-1, rank)
-    return SparseTensor(indices, Tensor(values), np.asarray(sizes, np.int64))
+    return SparseTensor(indices, Tensor(to_array(values)), np.asarray(sizes, np.int64))
 
 
 def _sorted(places: np.ndarray, values: Any, sizes: Any) -> SparseTensor:
-    order = np.lexsort(places.T[::-1])
-    return _made(places[order], values[order], sizes)
+    order = np.lexsort(places.T[::-1]) if places.shape[1] else np.arange(len(places))
+    return _made(places[order], _pick(values, order), sizes)
+
+
+def _pick(values: Any, index: Any) -> Any:
+    """Return some elements: on the host, unless a tape may have to see it."""
+    is_seen = context.current() is not context.EVAL and isinstance(values, jax.Array)
+    return values[index] if is_seen else np.asarray(values)[index]
 
 
 def _values(x: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jaxvars import tf
+from jaxvars.errors import ControlFlowError
 
 
 def same(f, *args):
@@ -205,3 +206,11 @@ def test_a_branch_that_does_not_run_changes_no_module():
         return m.items[0] + 0.0
 
     assert [float(run(tf.constant(x))) for x in (3.0, -1.0)] == [3.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "use", [lambda x: x == 1, lambda x: 2 * x, lambda x: -x, lambda x: x[0], lambda x: 1 in x]
+)
+def test_a_range_of_unknown_length_is_for_loops_alone(use):
+    with pytest.raises(ControlFlowError, match=r"at test_tf_autograph.py:\d+, in <lambda> where"):
+        tf.function(lambda n: use(tf.range(n)))(tf.constant(3))

@@ -77,11 +77,18 @@ class Sequential:
     def __iter__(self) -> Iterator[Any]:
         return map(self.item, builtins.range(len(self)))
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any) -> NoReturn:
         raise ControlFlowError(
             f"A range whose end is a traced value is used at {user_line()} where its length must "
             "be known. Only a `for` statement in a converted function can go through it."
         )
+
+    # It is not an array, and equal to nothing: both would be taken for an answer.
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __abs__ = __getitem__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _refuse
+    __hash__ = object.__hash__
 
 
 SEQUENTIALS: dict[type, Callable[[Any], Sequential | None]] = {}

@@ -13,7 +13,7 @@ from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, of_host
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Operators, Tensor
 from jaxvars.tracing import context
@@ -185,7 +185,8 @@ class RaggedBase(Operators):
 
     def to_sparse(self, name: Any = None) -> SparseTensor:
         """Return a sparse tensor of the values."""
-        return of_host(np.stack(coordinates(self), axis=1), self._host(), _bounds(self))
+        places = np.stack(coordinates(self), axis=1).astype(np.int64)
+        return SparseTensor(places, self.flat_values, np.asarray(_bounds(self), np.int64))
 
     def numpy(self) -> np.ndarray:
         """Return a NumPy array, of arrays where rows have different lengths."""

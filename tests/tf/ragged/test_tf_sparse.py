@@ -110,6 +110,24 @@ def test_gradients() -> None:
     assert tape.gradient(both, values).numpy().tolist() == [4, 8, 12]
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        tf.sparse.from_dense,
+        lambda x: tf.sparse.expand_dims(tf.sparse.from_dense(x), 0),
+        lambda x: tf.sparse.slice(tf.sparse.from_dense(x), [0, 0], [2, 2]),
+        lambda x: tf.sparse.reorder(tf.SparseTensor([[1, 0], [0, 1]], [x[1, 0], x[0, 1]], [2, 2])),
+        lambda x: tf.RaggedTensor.from_row_lengths([x[0, 1], x[1, 0]], [1, 1]).to_sparse(),
+    ],
+)
+def test_what_picks_elements_has_gradients(make: Any) -> None:
+    x = tf.constant([[0.0, 2.0], [3.0, 0.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(tf.sparse.to_dense(make(x)) ** 2)
+    assert tf.convert_to_tensor(tape.gradient(y, x)).numpy().tolist() == [[0.0, 4.0], [6.0, 0.0]]
+
+
 def test_a_function_multiplies_where_the_shape_is_known() -> None:
     @tf.function
     def known(values: Any, dense: Any) -> Any:
