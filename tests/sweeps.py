@@ -202,7 +202,7 @@ SWEEPS: dict[str, str] = {
         test_a_narrow_variable_takes_the_step_of_a_wide_one
         test_a_scale_may_be_beyond_the_dtype_of_a_variable
         test_copies_of_model_and_optimizer_stay_tied test_gradients_of_small_floats_update_float32
-        test_limits_of_norms test_optax_is_not_imported_for_rules_that_are_not_its_own
+        test_limits_of_norms
         test_steps_go_into_a_scan test_the_updates_are_those_of_optax_to_the_bit
         test_the_updates_are_those_of_tensorflow
         test_updates_are_computed_where_dtypes_are_not_mixed

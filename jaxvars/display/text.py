@@ -180,7 +180,7 @@ def rate_text(rate: float | None) -> str:
 def did_you_mean(name: str, options: Iterable[str]) -> str:
     """Return a sentence, with a space before it, that offers what a name is close to; or nothing.
 
-    Private names are offered for private ones only.
+    Private names are offered for private ones, and no others: tools ask modules for many of these.
 
     >>> "No optimizer 'adm'." + did_you_mean("adm", ["sgd", "adam"])
     "No optimizer 'adm'. Did you mean 'adam'?"
@@ -189,7 +189,8 @@ def did_you_mean(name: str, options: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
-    known = {option.lower(): option for option in options if option[:1] != "_" or name[:1] == "_"}
+    is_private = name[:1] == "_"
+    known = {option.lower(): option for option in options if (option[:1] == "_") is is_private}
     close = get_close_matches(name.lower(), list(known), n=3)
     return f" Did you mean {' or '.join(repr(known[c]) for c in close)}?" if close else ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import subprocess
 import sys
 import threading
 import types
@@ -382,10 +381,3 @@ def test_the_rate_leaves_out_the_first_step(monkeypatch):
     assert bar.elapsed == 101.0
     assert bar.rate == pytest.approx(4.0)
     assert repr(bar) == "<progress: 5/5 in 0:01:41, 4 it/s>"
-
-
-def test_importing_rich_waits_for_the_first_bar(run_python):
-    code = "import sys, jaxvars as jv; jv.progress(3); print('rich' in sys.modules)"
-    done = run_python("-c", code)
-    assert isinstance(done, subprocess.CompletedProcess)
-    assert done.stdout == "False\n", done.stderr

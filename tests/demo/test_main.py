@@ -174,13 +174,6 @@ def test_bad_arguments_get_a_usage_line_before_anything_runs(
     assert message in err
 
 
-def test_a_bad_argument_of_the_program_shows_no_traceback(run_python: RunPython) -> None:
-    done = run_python("-m", "jaxvars", "--epochs", "few")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "usage: python -m jaxvars" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_folder_is_not_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(SystemExit):
@@ -289,13 +282,6 @@ def test_wrong_predictions_are_marked_and_counted(
     assert wrong == ["0, not 9", "8, not 7", "9, not 8"]
     assert "in red: 3 of its 3 errors" in kept[0].subfigs[1].get_suptitle()
     assert "95.0%" in kept[0].subfigs[0].axes[1].get_title(loc="left")
-
-
-def test_the_program_needs_no_matplotlib_to_start(run_python: RunPython) -> None:
-    code = (
-        "import sys, jaxvars.__main__; print('matplotlib' in sys.modules, 'optax' in sys.modules)"
-    )
-    assert run_python("-c", code).stdout.split() == ["False", "False"]
 
 
 def test_the_step_is_one_program_with_the_optimizer_in_it(

@@ -7,7 +7,7 @@ import re
 import sys
 import types
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -475,12 +475,3 @@ def test_did_you_mean() -> None:
     )
     assert did_you_mean("zzz", ["kernel"]) == ""
     assert did_you_mean("x", []) == ""
-
-
-def test_rich_and_treescope_are_imported_late(run_python: Callable[..., Any]) -> None:
-    code = (
-        "import jaxvars.display.repr; "
-        "print([m for m in ('rich', 'treescope') if m in sys.modules and m not in before])"
-    )
-    result = run_python("-c", "import sys, jax, numpy; before = set(sys.modules); " + code)
-    assert result.stdout == "[]\n", result.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import functools
 import pickle
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from jaxvars.errors import ForeignTransformError, InteropError
 from jaxvars.interop import from_equinox, to_equinox
 
 KEY = jax.random.key(0)
-XS = jax.random.normal(KEY, (16, 2))
-IMAGES = jax.random.normal(KEY, (16, 1, 8, 8))
-LABELS = jax.random.randint(KEY, (16,), 0, 3)
+RANDOM = np.random.default_rng(0)  # JAX's would be compiled as the file is imported
+XS = jnp.asarray(RANDOM.standard_normal((16, 2), np.float32))
+IMAGES = jnp.asarray(RANDOM.standard_normal((16, 1, 8, 8), np.float32))
+LABELS = jnp.asarray(RANDOM.integers(0, 3, 16))
 
 
 def mlp(**kwargs: Any) -> Any:
@@ -135,7 +137,7 @@ FILTERS = [
     (
         eqx.tree_at(
             lambda m: m.layers[1],
-            jax.tree.map(lambda _: False, eqx.nn.MLP(2, 1, 8, 1, key=KEY)),
+            jax.tree.map(lambda _: False, eqx.filter_eval_shape(eqx.nn.MLP, 2, 1, 8, 1, key=KEY)),
             replace=True,
         ),
         {"layers/1/bias", "layers/1/weight"},
@@ -180,12 +182,11 @@ class Tied(eqx.Module):
         return linear(embedding(i))
 
 
-TIED = Tied(KEY)  # one, for its functions are equal to themselves only
 MODULES = {
     "mlp": mlp,
     "scan": lambda: eqx.nn.MLP(2, 1, 8, 3, key=KEY, scan=True),
     "leaves": leaves,
-    "tied": lambda: TIED,
+    "tied": functools.cache(lambda: Tied(KEY)),  # its functions are equal to themselves only
     "empty": lambda: eqx.nn.Identity(),
     "attention": lambda: eqx.nn.MultiheadAttention(2, 4, key=KEY),
     "gru": lambda: eqx.nn.GRUCell(2, 3, key=KEY),

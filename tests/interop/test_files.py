@@ -21,7 +21,7 @@ from jaxvars import interop
 from jaxvars.errors import ControlFlowError, DtypeError, StateError
 
 NUMBERS = {
-    name: jnp.array([[0, 1, 1], [1, 0, 1]]).astype(name)
+    name: jnp.asarray(np.array([[0, 1, 1], [1, 0, 1]]).astype(jnp.dtype(name)))
     for name in ("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
                  "float8_e4m3b11fnuz", "int4", "int8", "int32", "uint32", "bool", "complex64")
 }  # fmt: skip
@@ -30,9 +30,9 @@ EVERYTHING = {
     "scalar": jnp.bfloat16(3),
     "empty": jnp.zeros((0, 3), ml_dtypes.float8_e5m2),
     "odd": jnp.array([np.nan, -0.0, np.inf, 1e-40]),
-    "columns": jnp.arange(6.0).reshape(2, 3).T,
+    "columns": jnp.asarray(np.arange(6.0, dtype=np.float32).reshape(2, 3).T),
     "key": jax.random.key(3),
-    "keys": jax.random.split(jax.random.key(3, impl="rbg"), 3),
+    "keys": jax.random.wrap_key_data(np.arange(12, dtype=np.uint32).reshape(3, 4), impl="rbg"),
     "text": np.array([["a", "bé\0"]], np.dtypes.StringDType()),
     "no text": np.zeros((0, 2), np.dtypes.StringDType()),
 }

@@ -166,26 +166,15 @@ def test_a_step_is_that_of_the_hand_written_stateless_loop(make, x, decorate, co
     assert int(optimizer.iterations.value) == count
 
 
-def test_neither_tf_nor_64_bits_are_switched_on(run_python):
-    program = (
-        "import os, sys; os.environ['KERAS_BACKEND'] = 'jax'; import keras, jax, jaxvars as jv;"
-        "m = jv.interop.from_keras(keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]));"
-        "print(jv.compile(m)(jax.numpy.ones((1, 2))).shape, 'jaxvars.tf' in sys.modules,"
-        "jax.config.jax_enable_x64)"
-    )
-    assert run_python("-c", program).stdout == "(1, 1) False False\n"
+def test_variables_of_tf_keras_and_of_keras_are_told_apart():
+    from jaxvars import tf
 
-
-def test_variables_of_tf_keras_and_of_keras_are_told_apart(run_python):
-    program = (
-        "from jaxvars import tf; import keras, jaxvars as jv;"
-        "theirs = tf.keras.layers.Dense(1); theirs.build((None, 2));"
-        "layer = jv.interop.from_keras(keras.layers.Dense(1)); layer.build((None, 2));"
-        "jv.compile(layer)(jv.Variable([[1.0, 2.0]]).value); layer.trainable = False;"
-        "print(*(isinstance(x.kernel * 2, tf.Tensor) for x in (theirs, layer)),"
-        "[v.trainable for v in jv.select(layer).values()])"
-    )
-    assert run_python("-c", program).stdout == "True False [False, False]\n"
+    theirs, layer = tf.keras.layers.Dense(1), jv.interop.from_keras(layers.Dense(1))
+    theirs.build((None, 2)), layer.build((None, 2))
+    jv.compile(layer)(jnp.ones((1, 2)))
+    layer.trainable = False
+    assert [isinstance(x.kernel * 2, tf.Tensor) for x in (theirs, layer)] == [True, False]
+    assert [v.trainable for v in jv.select(layer).values()] == [False, False]
 
 
 @pytest.mark.parametrize("optimizer", ["SGD", "AdamW", "Lion"])
@@ -403,15 +392,22 @@ def test_a_raw_layer_in_a_module_is_found_and_trained():
     assert (module.dense.kernel.value != before).any()
 
 
-def test_a_raw_layer_before_anything_was_adopted_is_refused(run_python):
-    program = (
-        "import os; os.environ['KERAS_BACKEND'] = 'jax'; import keras, jaxvars as jv;"
-        "m = jv.Module(); m.net = keras.layers.Dense(2); m.net.build((None, 3));"
-        "\ntry: m.variables"
-        "\nexcept jv.errors.InteropError as e: print('jv.interop.from_keras(net)' in str(e))"
-        "\njv.interop.from_keras(m.net); print(len(m.variables))"
-    )
-    assert run_python("-c", program).stdout.split() == ["True", "2"]
+def test_a_raw_layer_is_refused_before_one_was_adopted_which_leaves_tf_and_64_bits_off(run_python):
+    program = """
+import os, sys; os.environ["KERAS_BACKEND"] = "jax"
+import keras, jax, jaxvars as jv
+m = jv.Module()
+m.net = keras.layers.Dense(2)
+m.net.build((None, 3))
+try:
+    m.variables
+except jv.errors.InteropError as error:
+    print("jv.interop.from_keras(net)" in str(error))
+net = jv.interop.from_keras(m.net)
+print(len(m.variables), jv.compile(net)(jax.numpy.ones((1, 3))).shape)
+print("jaxvars.tf" in sys.modules, jax.config.jax_enable_x64)
+"""
+    assert run_python("-c", program).stdout == "True\n2 (1, 2)\nFalse False\n"
 
 
 def test_another_backend_is_refused_with_the_line_that_helps(run_python):

@@ -185,13 +185,6 @@ def test_a_variable_may_be_called_like_a_part_of_the_state():
         )
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
-def test_optax_is_not_imported_for_rules_that_are_not_its_own(name: str, run_python: Any) -> None:
-    step = f"jv.optimizers.{name}().apply_gradients([(1.0, jv.Variable(1.0))])"
-    done = run_python("-c", f"import sys, jaxvars as jv; {step}; print('optax' in sys.modules)")
-    assert done.stdout == "False\n", done.stderr
-
-
 def test_extra_arguments_reach_the_transformation():
     v = jv.Variable(1.0)
     tx = optax.chain(optax.sgd(0.1), optax.contrib.reduce_on_plateau(factor=0.5, patience=1))
