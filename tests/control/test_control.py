@@ -15,8 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from control_programs import PROGRAMS, Case
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from threads import run_in_threads
 
 import jaxvars as jv
@@ -753,88 +751,3 @@ def test_maps_over_any_number_of_elements(batch_size, way):
     for n in (0, 1, 4):
         xs = jnp.arange(2.0 * n).reshape(n, 2)
         agree(f(xs), {"y": 2 * xs})
-
-
-# ---------------------------------------------------------------- any program
-NAMES = ("a", "b")
-names = st.sampled_from(NAMES)
-terms = st.sampled_from(["a", "b", "x", "c"])  # c is what the innermost loop or branch is given
-simple = st.one_of(
-    st.tuples(st.just("assign"), names, terms, terms),
-    st.tuples(st.just("add"), names, terms),
-    st.tuples(st.just("return"), terms, terms),
-)
-statements = st.recursive(
-    simple,
-    lambda inner: st.one_of(
-        st.tuples(st.just("cond"), terms, st.lists(inner, max_size=2), st.lists(inner, max_size=2)),
-        st.tuples(st.just("scan"), st.integers(0, 3), st.lists(inner, max_size=2)),
-        st.tuples(st.just("while"), st.integers(0, 3), st.lists(inner, max_size=2)),
-        st.tuples(st.just("recompute"), st.lists(inner, max_size=2)),
-        st.tuples(st.just("descend"), names, st.lists(inner, max_size=2)),
-    ),
-    max_leaves=5,
-)
-programs = st.lists(statements, min_size=1, max_size=3)
-
-
-def run(program: Any, variables: dict[str, jv.Variable], x: Any, c: Any) -> Any:  # noqa: C901
-    """Run the statements one after the other; return what the last `return` says."""
-
-    def term(name: str) -> Any:
-        return {"x": x, "c": c}[name] if name in "xc" else variables[name].value
-
-    def body(inner: Any) -> Any:
-        return lambda c: run(inner, variables, x, c)
-
-    for kind, *rest in program:
-        match kind:
-            case "assign":
-                variables[rest[0]].assign(jnp.tanh(term(rest[1]) * term(rest[2])))
-            case "add":
-                variables[rest[0]].assign_add(0.3 * jnp.sin(term(rest[1])))
-            case "return":
-                c = jnp.tanh(term(rest[0]) - term(rest[1])) + 0.1 * c
-            case "cond":
-                c = jv.cond(term(rest[0])[0] > 0.3, body(rest[1]), body(rest[2]), c)
-            case "scan":
-                step = body(rest[1])
-                c = jv.scan(lambda c, y, step=step: (step(c) * y, c), c, jnp.ones(rest[0]))[0]
-            case "while":
-                step = body(rest[1])
-                c = jv.while_loop(
-                    lambda s, n=rest[0]: (s[0] < n) & (s[1][0] < 5),
-                    lambda s, step=step: (s[0] + 1, step(s[1])),
-                    (jnp.int32(0), c),
-                    max_iterations=3,
-                )[1]
-            case "recompute":
-                c = jv.recompute(body(rest[0]))(c)
-            case _:
-                with jv.GradientTape() as tape:
-                    c = run(rest[1], variables, x, c)
-                    loss = jnp.sum(jnp.tanh(c + variables[rest[0]]))
-                grad = tape.gradient(loss, variables[rest[0]])
-                variables[rest[0]].assign_sub(0.1 * grad)
-    return c
-
-
-def fresh() -> dict[str, jv.Variable]:
-    return {n: jv.Variable(jnp.array([0.5, -0.25]) + i, name=n) for i, n in enumerate(NAMES)}
-
-
-@given(programs)
-@settings(max_examples=8)
-def test_any_program(program):
-    x = jnp.array([0.9, -1.1])
-
-    def outcome(inside: Any, around: Any, way: Any = run_twice) -> Any:
-        variables = fresh()
-        fn = inside(lambda x: run(program, variables, x, x))
-        every = list(variables.values())
-        return way(every, around(taped(every, fn)), (x,))
-
-    expected = outcome(as_it_is, as_it_is)
-    agree(outcome(as_it_is, compiled), expected, 1e-4)
-    agree(outcome(compiled, as_it_is), expected, 1e-4)
-    agree(outcome(compiled, as_it_is, run_pure), expected, 1e-4)
