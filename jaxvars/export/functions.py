@@ -93,14 +93,7 @@ def _list_traces(what: Any) -> list[Known]:
     fn, given = _take_apart(what)
     if fn._signature.specs is not None:
         return [trace(what, (), {})]
-    wanted = [id(x) for x in given]
-    return [
-        Known(fn._signature, entry)
-        for entry in list(fn._entries.values())
-        if not entry.is_stale
-        and fn._flags.hold(entry.key)
-        and first_objects(entry, len(given)) == wanted
-    ]
+    return traces_of(fn, given)
 
 
 def _take_apart(what: Function | BoundFunction) -> tuple[Function, tuple[Any, ...]]:
@@ -109,8 +102,19 @@ def _take_apart(what: Function | BoundFunction) -> tuple[Function, tuple[Any, ..
     return what, ()
 
 
-def first_objects(entry: Executable, count: int) -> list[int]:
-    return [leaf.number for leaf in entry.key[1][:count] if isinstance(leaf, Itself)]
+def traces_of(fn: Function, given: tuple[Any, ...]) -> list[Known]:
+    """Return what a function was traced for, with some objects as its first arguments."""
+    wanted = [id(x) for x in given]
+
+    def begins_with_them(entry: Executable) -> bool:
+        first = entry.key[1][: len(given)]
+        return [leaf.number for leaf in first if isinstance(leaf, Itself)] == wanted
+
+    return [
+        Known(fn._signature, entry)
+        for entry in list(fn._entries.values())
+        if not entry.is_stale and fn._flags.hold(entry.key) and begins_with_them(entry)
+    ]
 
 
 # ---------------------------------------------------------------- signatures that are given

@@ -75,18 +75,18 @@ def divide(a: Array, b: Array) -> Array:
 
 
 # ---------------------------------------------------------------- shapes
-def match_shapes(one: Sizes, other: Sizes, expand: bool = True) -> tuple[Sizes, Sizes]:
+def match_shapes(one: Sizes, other: Sizes) -> tuple[Sizes, Sizes]:
     """Return two shapes with as many axes, where an axis of size 1 at the end makes up for it.
 
-    Vectors get the axis, longer shapes lose it, unless `expand` is False.
+    Vectors get the axis, longer shapes lose it.
 
     >>> match_shapes((8,), (8, 1)), match_shapes((8, 5, 1), (8, 5)), match_shapes((8,), (8, 3))
     (((8, 1), (8, 1)), ((8, 5), (8, 5)), ((8,), (8, 3)))
     """
     if len(one) == len(other) + 1 and one[-1] == 1:
-        return (one, (*other, 1)) if len(other) == 1 and expand else (one[:-1], other)
+        return (one, (*other, 1)) if len(other) == 1 else (one[:-1], other)
     if len(other) == len(one) + 1 and other[-1] == 1:
-        return ((*one, 1), other) if len(one) == 1 and expand else (one, other[:-1])
+        return ((*one, 1), other) if len(one) == 1 else (one, other[:-1])
     return one, other
 
 

@@ -245,7 +245,7 @@ def array_of(value: object, what: str) -> Array:
             )
         leaves = jax.tree.leaves(value)
         refuse_masked(leaves, what)
-        if any(map(_holds_array, leaves)):
+        if any(isinstance(x, jax.Array) or hasattr(x, "__jax_array__") for x in leaves):
             return _stack(value, what)
     return _from_numpy(value, what)
 
@@ -364,10 +364,6 @@ def _convert(array: Array, dtype: Any) -> Array:
 
 def is_weak(array: Array) -> bool:
     return getattr(array, "weak_type", False)
-
-
-def _holds_array(leaf: object) -> bool:
-    return isinstance(leaf, jax.Array) or hasattr(leaf, "__jax_array__")
 
 
 def _stack(value: Any, what: str) -> Array:

@@ -29,7 +29,7 @@ def order_of(tree: Any) -> Order:
     >>> in_order({"a": 1, "b": 2}, order_of({"b": 0, "a": 0}))
     {'b': 2, 'a': 1}
     """
-    if _is_dict(tree):
+    if type(tree) in (dict, defaultdict):
         return Keys(tuple((key, order_of(child)) for key, child in tree.items()))
     parts = tuple(map(order_of, tree)) if _is_sequence(tree) else ()
     return parts if any(part is not None for part in parts) else None
@@ -95,10 +95,6 @@ def _tests(order: Order, tree: str, names: dict[str, Any]) -> list[str]:
         keys.append(name)
         tests += _tests(child, f"{tree}[{name}]", names)
     return [f"[*{tree}] == [{', '.join(keys)}]", *tests]
-
-
-def _is_dict(tree: Any) -> bool:
-    return type(tree) in (dict, defaultdict)
 
 
 def _is_sequence(tree: Any) -> bool:

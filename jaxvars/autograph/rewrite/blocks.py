@@ -98,7 +98,9 @@ class _Function:
                 new += self._block(node, state, (bound | carried) - state.local)
                 bound |= carried
                 continue
-            if isinstance(node, ast.Try) or _has_walrus(node):
+            if isinstance(node, ast.Try) or any(
+                isinstance(x, ast.NamedExpr) for x in walk_own([node])
+            ):
                 new += self._define(uses(node).writes, bound)
                 bound |= uses(node).writes
             bound = self._inside(node, bound)
@@ -209,10 +211,6 @@ def ag__set(ag__state):
 
 def _targets(node: Any) -> list[ast.expr]:
     return [node.target] if isinstance(node, ast.For) else []
-
-
-def _has_walrus(node: ast.stmt) -> bool:
-    return any(isinstance(part, ast.NamedExpr) for part in walk_own([node]))
 
 
 def _parts(inner: Sequence[ast.AST]) -> list[ast.Attribute | ast.Subscript]:

@@ -141,7 +141,7 @@ def _is_mask(key: Any) -> bool:
     return dtype is not None and dtype == np.bool_
 
 
-def take_masked(array: Array, mask: Any, axis: int = 0) -> Array:
+def take_masked(array: Array, mask: Any) -> Array:
     """Return the parts of an array where a mask is true.
 
     Raises:
@@ -151,7 +151,7 @@ def take_masked(array: Array, mask: Any, axis: int = 0) -> Array:
     chosen = to_array(mask)
     if not chosen.ndim:
         raise ValueError("mask cannot be scalar.")
-    sizes = array.shape[axis : axis + chosen.ndim]
+    sizes = array.shape[: chosen.ndim]
     if sizes != chosen.shape:
         raise ValueError(f"Shapes {tuple(sizes)} and {tuple(chosen.shape)} are incompatible")
     if context.is_tracer(chosen):
@@ -160,5 +160,5 @@ def take_masked(array: Array, mask: Any, axis: int = 0) -> Array:
             "mask is computed in it. Use tf.where(mask, x, 0), which keeps the shape, or do it "
             "outside of the function."
         )
-    index = (slice(None),) * axis + np.nonzero(np.asarray(chosen))
+    index = np.nonzero(np.asarray(chosen))
     return array[index] if isinstance(array, np.ndarray) else jnp.asarray(array)[index]

@@ -12,9 +12,9 @@ from jaxvars.tf.tensors.static import ints, one_int, refused, require_known
 from jaxvars.typing import Array
 
 
-def check_rank(image: Array, least: int = 3) -> None:
+def check_rank(image: Array) -> None:
     """Raise unless something is an image, or a batch of them."""
-    if not least <= image.ndim <= 4:
+    if not 3 <= image.ndim <= 4:
         raise refused(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
 
 

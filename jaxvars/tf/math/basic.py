@@ -378,7 +378,7 @@ def matmul(
     b_is_sparse: bool = False, output_type: Any = None,
 ) -> Array:  # fmt: skip
     """Multiply matrices, or stacks of them."""
-    _check_ranks(a, b)
+    check_ranks(a, b)
     if transpose_a or adjoint_a:
         a = _transpose(a, "a", transpose_a, adjoint_a)
     if transpose_b or adjoint_b:
@@ -393,7 +393,8 @@ def matmul(
     return jnp.matmul(a, b, preferred_element_type=wanted)
 
 
-def _check_ranks(a: Array, b: Array) -> None:
+def check_ranks(a: Array, b: Array) -> None:
+    """Raise ValueError unless both are matrices, or batches of them."""
     for i, x in enumerate((a, b)):
         if x.ndim < 2:
             raise ValueError(f"In[{i}] ndims must be >= 2: {x.ndim}")

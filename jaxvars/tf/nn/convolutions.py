@@ -36,7 +36,7 @@ def _convolve(
     dilations: Any, groups: int | None = None,
 ) -> Array:  # fmt: skip
     where = layout(spatial, data_format)
-    flat, batch = as_one_batch(x, where, "input")
+    flat, batch = as_one_batch(x, where)
     steps, gaps = numbers(strides, where, "strides"), numbers(dilations, where, "dilations")
     sizes = [flat.shape[axis] for axis in where.axes]
     windows = reach(filters.shape[: where.spatial], gaps)

@@ -43,7 +43,7 @@ _FEW = 4  # elements that are compared one after another
 def _reduce_windows(
     x: Array, window: Any, strides: Any, padding: Any, where: Layout, dilations: Any, mean: bool
 ) -> Array:
-    flat, batch = as_one_batch(x, where, "input")
+    flat, batch = as_one_batch(x, where)
     windows = _windows(flat, window, strides, padding, where, dilations)
     made = _mean(flat, windows) if mean else _largest((flat,), windows)[0]
     return made.reshape(*batch, *made.shape[1:])

@@ -124,12 +124,12 @@ def reach(windows: Sequence[int], dilations: Sequence[int]) -> list[int]:
     return [(size - 1) * d + 1 for size, d in zip(windows, dilations, strict=True)]
 
 
-def as_one_batch(x: Array, where: Layout, name: str) -> tuple[Array, tuple[int, ...]]:
+def as_one_batch(x: Array, where: Layout) -> tuple[Array, tuple[int, ...]]:
     """Return an input with one batch axis, and the batch axes that it had."""
     extra = x.ndim - (where.spatial + 2)
     if extra < 0 or (extra and where.channels_first):
         raise refused_value(
-            f"`{name}` must have {where.spatial + 2} axes. Received a tensor of shape {x.shape}"
+            f"`input` must have {where.spatial + 2} axes. Received a tensor of shape {x.shape}"
         )
     if not extra:
         return x, x.shape[:1]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.ragged.join import concat, stack
+from jaxvars.tf.ragged.join import check_axis, concat, stack
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.convert import string_array, to_array
 from jaxvars.tf.tensors.dtypes import int64
@@ -200,13 +200,6 @@ def _axes(axis: Any, rank: int) -> list[int]:
     if len(set(axes)) < len(axes):
         raise refused(f"Invalid reduction dimension: {axis} has one twice [Op:Sum]")
     return axes
-
-
-def check_axis(axis: int, rank: int) -> int:
-    """Return an axis counted from the front; raise ValueError if there is none."""
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis={axis} out of bounds: expected {-rank}<=axis<{rank}")
-    return axis % rank
 
 
 def _plain(name: str) -> Callable[[Any, Sequence[int] | None], Any]:

@@ -32,7 +32,7 @@ def concat(values: Any, axis: Any, name: str | None = None) -> Any:
     <tf.RaggedTensor [[1, 4], [2, 3, 5]]>
     """
     given = _same_depth(values, 0)
-    return _concat(given, _check_axis(axis, len(given[0].shape)))
+    return _concat(given, check_axis(one_int(axis, "axis"), len(given[0].shape)))
 
 
 def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
@@ -44,14 +44,14 @@ def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
     given = _same_depth(values, 0)
     if len(given[0].shape) > 1:
         given = _same_depth(given, min(len(given[0].shape) - 1, 1))
-    return _stack(given, _check_axis(axis, len(given[0].shape) + 1))
+    return _stack(given, check_axis(one_int(axis, "axis"), len(given[0].shape) + 1))
 
 
-def _check_axis(axis: Any, rank: int) -> int:
-    given = one_int(axis, "axis")
-    if not -rank <= given < rank:
-        raise ValueError(f"axis={given} out of bounds: expected {-rank}<=axis<{rank}")
-    return given % rank
+def check_axis(axis: int, rank: int) -> int:
+    """Return an axis counted from the front; raise ValueError if there is none."""
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis={axis} out of bounds: expected {-rank}<=axis<{rank}")
+    return axis % rank
 
 
 def _same_depth(values: Any, depth: int) -> list[Any]:

@@ -14,9 +14,8 @@ from typing import Any
 
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
 from jaxvars.compiler.decorator import compile as _compile
-from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.errors import SavedError
-from jaxvars.export.functions import Known, first_objects, trace
+from jaxvars.export.functions import trace, traces_of
 from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf import nest
 from jaxvars.tf.errors import OpError
@@ -56,7 +55,8 @@ def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
     asked = [made for made in owner._list_requested(given) if made._is_open]
     known = [one for made in asked for one in _programs_for(made, sizes)]
     _refuse_strings(owner.__name__, owner._has_strings)
-    called = [one for one in _programs_of_calls(owner._core, given) if not _is_symbolic(one)]
+    called = [concrete_of(one) for one in traces_of(owner._core, given)]
+    called = [one for one in called if not _is_symbolic(one)]
     return list({id(one._executable): one for one in [*known, *called]}.values())
 
 
@@ -72,18 +72,6 @@ def _is_symbolic(program: CoreConcrete) -> bool:
     return any(
         not isinstance(size, int) for spec in program._executable._specs for size in spec.shape
     )
-
-
-def _programs_of_calls(core: CoreFunction, given: tuple[Any, ...]) -> list[CoreConcrete]:
-    """Return the programs of a function that were made by calls."""
-    wanted = [id(x) for x in given]
-    return [
-        concrete_of(Known(core._signature, entry))
-        for entry in list(core._entries.values())
-        if not entry.is_stale
-        and core._flags.hold(entry.key)
-        and first_objects(entry, len(given)) == wanted
-    ]
 
 
 def _programs_for(function: ConcreteFunction, sizes: Sequence[int]) -> list[CoreConcrete]:

@@ -158,10 +158,10 @@ def require_scope() -> Array:
 
 def lift(array: Array) -> Array:
     """Return strings that are known as strings in the program; other arrays as they are."""
-    return array if not is_text_array(array) else stage(lambda: array)
+    return array if not is_text(array) else stage(lambda: array)
 
 
-def is_text_array(array: Any) -> bool:
+def is_text(array: Any) -> bool:
     """Return whether an array is one of NumPy with strings."""
     return isinstance(array, np.ndarray) and array.dtype == object
 
@@ -207,7 +207,7 @@ def stage(call: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs:
             made, _ = run(take(values))
             if _kinds(made) != _kinds(results):
                 raise ValueError(f"{_kinds(made)}: this is a program for {_kinds(results)}.")
-            return [table_of(scope).put(x) if is_text_array(x) else x for x in made]
+            return [table_of(scope).put(x) if is_text(x) else x for x in made]
         except Exception as error:  # of which XLA would pass on the message alone
             Raised.error = raised = _translate(error)
             raise raised from error
@@ -218,12 +218,12 @@ def stage(call: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs:
     else:
         found = jax.pure_callback(on_host, structs, *data, vmap_method="sequential")
     pairs = zip(found, results, strict=True)
-    return kind.unflatten(from_data(x) if is_text_array(old) else x for x, old in pairs)
+    return kind.unflatten(from_data(x) if is_text(old) else x for x, old in pairs)
 
 
 def struct_of(x: np.ndarray) -> Any:
     """Return what a callback returns for an array: numbers in place of strings."""
-    return jax.ShapeDtypeStruct((*x.shape, 3), np.uint32) if is_text_array(x) else jax.typeof(x)
+    return jax.ShapeDtypeStruct((*x.shape, 3), np.uint32) if is_text(x) else jax.typeof(x)
 
 
 def _sample(run: Callable[..., Any], operands: Sequence[Array], name: str) -> Any:

@@ -41,7 +41,7 @@ from jaxvars.tf.tensors.elements import (
 )
 from jaxvars.tf.tensors.handles import (
     from_data,
-    is_text_array,
+    is_text,
     require_scope,
     struct_of,
     table_of,
@@ -257,13 +257,13 @@ def _call_host(
     run: Callable[..., list[np.ndarray]], blanks: Sequence[np.ndarray], *arrays: Array
 ) -> list[Any]:
     """Have a function called that returns arrays like some; strings get numbers in the program."""
-    take, has_strings = taker(arrays), any(map(is_text_array, blanks))
+    take, has_strings = taker(arrays), any(map(is_text, blanks))
     scope = [require_scope()] if has_strings else []
 
     def on_host(*given: np.ndarray) -> list[np.ndarray]:
         try:
             made = at_once(functools.partial(run, *take(given[len(scope) :])))
-            return [table_of(given[0]).put(x) if is_text_array(x) else x for x in made]
+            return [table_of(given[0]).put(x) if is_text(x) else x for x in made]
         except Exception as error:
             Raised.error = error
             raise
@@ -271,7 +271,7 @@ def _call_host(
     structs = list(map(struct_of, blanks))
     data = [*scope, *map(to_data, arrays)]
     found = jax.experimental.io_callback(on_host, structs, *data, ordered=True)
-    return [from_data(x) if is_text_array(b) else x for x, b in zip(found, blanks, strict=True)]
+    return [from_data(x) if is_text(b) else x for x, b in zip(found, blanks, strict=True)]
 
 
 def reduce_in_program(items: Any, initial: Any, func: Callable[..., Any]) -> Any:

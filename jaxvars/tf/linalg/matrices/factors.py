@@ -17,6 +17,7 @@ from jax import lax
 
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square, refuse_singular
+from jaxvars.tf.math.basic import check_ranks
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.typing import Array
@@ -36,12 +37,17 @@ class Lu(NamedTuple):
     p: Array
 
 
+def in_one_batch(matrix: Array, rhs: Array) -> tuple[Array, Array]:
+    """Return two arrays of matrices with one batch."""
+    batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
+    matrix = jnp.broadcast_to(matrix, batch + matrix.shape[-2:])
+    return matrix, jnp.broadcast_to(rhs, batch + rhs.shape[-2:])
+
+
 # ---------------------------------------------------------------- triangles
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _triangular(matrix: Array, rhs: Array, lower: bool, is_adjoint: bool) -> Array:
-    batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
-    matrix = jnp.broadcast_to(matrix, batch + matrix.shape[-2:])
-    rhs = jnp.broadcast_to(rhs, batch + rhs.shape[-2:])
+    matrix, rhs = in_one_batch(matrix, rhs)
     return lax.linalg.triangular_solve(
         matrix, rhs, left_side=True, lower=lower, transpose_a=is_adjoint, conjugate_a=is_adjoint
     )
@@ -53,9 +59,7 @@ def triangular_solve(matrix: Array, rhs: Array, lower: bool = True, adjoint: boo
 
     Example: `tf.linalg.triangular_solve(p(3, 3), r(3, 2))`.
     """
-    for number, x in enumerate((matrix, rhs)):
-        if x.ndim < 2:
-            raise ValueError(f"In[{number}] ndims must be >= 2: {x.ndim}")
+    check_ranks(matrix, rhs)
     check_square(matrix)
     return _triangular(matrix, rhs, bool(lower), bool(adjoint))
 

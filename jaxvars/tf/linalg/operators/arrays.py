@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.factors import cholesky as factor_of
+from jaxvars.tf.linalg.matrices.factors import in_one_batch
 from jaxvars.tf.linalg.matrices.solve import try_solve
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
@@ -24,9 +25,7 @@ def solve(matrix: Array, rhs: Array, is_adjoint: bool = False) -> Array:
     Raises:
         InvalidArgumentError: when there is none, and that is known.
     """
-    batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
-    matrix = jnp.broadcast_to(matrix, batch + matrix.shape[-2:])
-    made, singular = try_solve(matrix, jnp.broadcast_to(rhs, batch + rhs.shape[-2:]), is_adjoint)
+    made, singular = try_solve(*in_one_batch(matrix, rhs), is_adjoint)
     if not context.is_tracer(singular) and bool(np.asarray(singular)):
         raise refused("Input matrix is not invertible.")
     return made
