@@ -1,7 +1,10 @@
-"""Compute what TensorFlow gives for each example of `jaxvars.tf`'s operations.
+"""Compute what TensorFlow gives for each example of `jaxvars.tf`'s operations, and for others.
 
     python tests/goldens/make_tf_goldens.py        # needs TensorFlow 2.21, and jaxvars
-    python tests/goldens/make_tf_goldens.py math nn              # only these namespaces
+    python tests/goldens/make_tf_goldens.py math nn keras        # only these
+
+"keras" are the expressions of `tests/tf/keras_cases.py`, and "linear_operators" those of
+`tests/tf/linear_operator_cases.py`; all others are namespaces.
 
 Rules of this file:
 - it is run manually when examples are added; TensorFlow is not a dependency, and no test needs it;
@@ -23,6 +26,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "tf"), str(HERE.parent.parent)]
 
 import cases  # noqa: E402 - after the path is set
+import keras_cases  # noqa: E402
+import linear_operator_cases  # noqa: E402
 
 
 def golden(tf: Any, example: str) -> dict[str, Any]:
@@ -57,16 +62,27 @@ def words(array: np.ndarray) -> dict[str, Any]:
     return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
 
 
+def goldens(tf: Any, name: str) -> dict[str, Any]:
+    """Return what TensorFlow gives for all examples of a name, by example."""
+    if name == "keras":
+        return {text: keras_cases.evaluate(tf, text) for text in keras_cases.EXPRESSIONS}
+    if name == "linear_operators":
+        made = linear_operator_cases.operators(tf).items()
+        return {kind: linear_operator_cases.facts(make()) for kind, make in made}
+    examples = sorted(example for found in cases.FILES[name].values() for example in found)
+    return {example: golden(tf, example) for example in examples}
+
+
 def main() -> None:
     import tensorflow as tf
 
-    for space in sys.argv[1:] or cases.FILES:
-        examples = sorted(example for found in cases.FILES[space].values() for example in found)
-        made = {example: golden(tf, example) for example in examples}
+    others = ["keras", "linear_operators"]
+    for name in sys.argv[1:] or [*cases.FILES, *others]:
+        made = goldens(tf, name)
         lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items()]
-        (HERE / "tf").mkdir(exist_ok=True)
-        (HERE / "tf" / f"{space}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        print(f"tf.{space}: {len(made)} examples, TensorFlow {tf.__version__}")
+        path = HERE / (f"tf_{name}.json" if name in others else f"tf/{name}.json")
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        print(f"{name}: {len(made)} examples, TensorFlow {tf.__version__}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """`tf.keras`: the values of TensorFlow, Tensors in and out, training loops, models of Keras.
 
-The goldens were computed by TensorFlow; see `tests/goldens/make_tf_keras_goldens.py`.
+The goldens were computed by TensorFlow; see `tests/goldens/make_tf_goldens.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def close(got, wanted):
 
 @pytest.mark.parametrize("expression", keras_cases.EXPRESSIONS)
 def test_expressions(expression):
-    dtypes, wanted = GOLDENS[expression]  # if it is missing: run make_tf_keras_goldens.py
+    dtypes, wanted = GOLDENS[expression]  # if it is missing: run make_tf_goldens.py
     got_dtypes, got = keras_cases.evaluate(tf, expression)
     assert got_dtypes == dtypes
     for x, y in zip(got, wanted, strict=True):

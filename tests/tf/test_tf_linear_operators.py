@@ -1,4 +1,4 @@
-"""`tf.linalg.LinearOperator*`, compared with TensorFlow's; see `make_tf_operator_goldens.py`."""
+"""`tf.linalg.LinearOperator*`, compared with TensorFlow's; see `make_tf_goldens.py`."""
 
 from __future__ import annotations
 
