@@ -10,10 +10,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-import pytest
-from mistake_programs import MISTAKES, SETUP
+from mistake_programs import MISTAKES, SETUP, Mistake
 
 from jaxvars import errors
 
@@ -36,14 +36,6 @@ print(json.dumps(shown))
 """
 
 
-@pytest.fixture(scope="module")
-def shown() -> dict[str, list[str]]:
-    """For each mistake: the exception, its message, and what IPython shows."""
-    programs = {name: mistake.program for name, mistake in MISTAKES.items()}
-    cures = {f"{name}, cured": mistake.cure for name, mistake in MISTAKES.items() if mistake.cure}
-    return run({}, {**programs, **cures})
-
-
 def run(environment: dict[str, str], programs: dict[str, str]) -> dict[str, Any]:
     found = subprocess.run(
         [sys.executable, "-c", _RUN],
@@ -53,42 +45,48 @@ def run(environment: dict[str, str], programs: dict[str, str]) -> dict[str, Any]
         text=True,
         check=True,
     )
-    return json.loads(found.stdout.splitlines()[-1])
+    shown = json.loads(found.stdout.splitlines()[-1])
+    return {name: tuple(each) for name, each in shown.items()}
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_explained(name: str, shown: dict[str, list[str]]) -> None:
-    error, message, text = shown[name]
-    assert error == MISTAKES[name].error
-    if error in errors.__all__:
-        assert f'help("jaxvars.errors.{error}")' in text
-    for words in MISTAKES[name].words:
-        assert words in message or words in text  # notes are shown below the message
+OTHER_WAYS = {  # to run a program in a cell
+    "await": "async def f():\n    v.assign(x[:2])\nawait f()",
+    "time": "%%time\nv.assign(x[:2])",
+}
+INTERNAL = ("staging.py", "leaves[0]", "function.py", "contextlib")
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in MISTAKES if name != "leaked tracer"]
-)  # JAX's own
-def test_the_users_lines_are_shown(name: str, shown: dict[str, list[str]]) -> None:
-    _, _, text = shown[name]
-    assert len(text.splitlines()) <= MOST_LINES
-    assert "Cell In[1], line" in text
-    for internal in ("staging.py", "leaves[0]", "function.py", "contextlib"):
-        assert internal not in text
+def explanation_lacks(mistake: Mistake, error: str, message: str, text: str) -> Iterator[str]:
+    if error != mistake.error:
+        yield f"{error} is raised"
+    said = f'help("jaxvars.errors.{error}")'
+    if error in errors.__all__ and said not in text:
+        yield said
+    # Notes are shown below the message.
+    yield from (words for words in mistake.words if words not in message and words not in text)
 
 
-@pytest.mark.parametrize("name", [name for name, mistake in MISTAKES.items() if mistake.cure])
-def test_a_cure_runs(name: str, shown: dict[str, list[str]]) -> None:
-    error, message, _ = shown[f"{name}, cured"]
-    assert (error, message) == ("NoneType", "None")
+def traceback_lacks(text: str) -> Iterator[str]:
+    if len(text.splitlines()) > MOST_LINES:
+        yield "it is long"
+    if "Cell In[1], line" not in text:
+        yield "the line of the user's"
+    yield from (f"it shows {internal}" for internal in INTERNAL if internal in text)
 
 
-def test_what_cell_magics_and_await_run_is_shown_as_well() -> None:
-    programs = {
-        "await": "async def f():\n    v.assign(x[:2])\nawait f()",
-        "time": "%%time\nv.assign(x[:2])",
-    }
-    for _, message, text in run({}, programs).values():
+def test_mistakes_are_explained_in_the_users_lines_and_the_cures_run() -> None:
+    programs = {name: mistake.program for name, mistake in MISTAKES.items()}
+    cures = {f"{name}, cured": mistake.cure for name, mistake in MISTAKES.items() if mistake.cure}
+    shown = run({}, {**programs, **cures, **OTHER_WAYS})
+    lacking: dict[str, list[str]] = {}
+    for name, mistake in MISTAKES.items():
+        lacking[name] = [*explanation_lacks(mistake, *shown[name])]
+        if name != "leaked tracer":  # JAX's own
+            lacking[name] += traceback_lacks(shown[name][2])
+    assert {name: found for name, found in lacking.items() if found} == {}
+    assert [name for name in cures if shown[name][:2] != ("NoneType", "None")] == []
+    for name in OTHER_WAYS:
+        _, message, text = shown[name]
         assert message.startswith("Cannot assign a value of shape (2,)")
         assert len(text.splitlines()) <= MOST_LINES
         assert ".py" not in text
