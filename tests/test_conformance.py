@@ -1,10 +1,9 @@
-"""Every public object in every situation, and random programs: all ways to run one are the same."""
+"""Every public object in every situation, and a check that the list is complete."""
 
 from __future__ import annotations
 
 import copy
 import pickle
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -358,9 +357,3 @@ def test_a_copy_does_the_same_and_leaves_the_original_alone(name, copied):
     np.testing.assert_array_equal(original.w, [1.0, 2.0])
     expected = PROGRAMS[name](original, jnp.float32(0.5))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), found, expected)
-
-
-def test_random_programs_do_the_same_in_every_way(run_python):
-    done = run_python("-m", "tests.fuzz", "--minutes", "0.3", "--seed", "pytest", "--jobs", "1")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.match(r"[1-9]\d* programs, 0 failed", done.stdout)
