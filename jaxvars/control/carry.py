@@ -27,7 +27,7 @@ from jaxvars.control.forms import (
 )
 from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.tensors.wrapping import is_boxing, words
+from jaxvars.tensors.wrapping import box_array, is_boxing, words
 from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
@@ -45,10 +45,11 @@ class Result(NamedTuple):
 def match_forms(forms: Sequence[PyTreeTemplate], types: Sequence[Sequence[Type]]) -> list[Result]:
     """Return what branches return, with values that know how to in the form of the others'.
 
-    A TensorArray that was not written in one branch takes the element shape it has in another.
+    A TensorArray that was not written in one branch takes the element shape it has in another, and
+    a string of Python is an array where it is one in another.
     """
     pairs = list(zip(forms, types, strict=True))
-    if all(form.treedef == forms[0].treedef for form in forms):
+    if all(_outline(form) == _outline(forms[0]) for form in forms):
         return [Result(form, kinds, list) for form, kinds in pairs]
     others = [form(kinds) for form, kinds in pairs]
     return [_match_all(form, kinds, others) for form, kinds in pairs]
@@ -77,11 +78,19 @@ def _match_tree(value: Any, other: Any) -> Any:
         return value
 
 
+def _outline(form: PyTreeTemplate) -> tuple[Any, list[bool]]:
+    """Return the structure of a form, and which of its parts are arrays."""
+    return form.treedef, [rest is None for rest in form.constants()]
+
+
 def _takes_form(value: Any) -> bool:
     return hasattr(value, "__carry_like__")
 
 
 def _match_leaf(value: Any, other: Any) -> Any:
+    is_extended = isinstance(other, Type) and jnp.issubdtype(other.dtype, jax.dtypes.extended)
+    if is_extended and type(value) in (str, bytes):
+        return box_array(value)
     return value.__carry_like__(other) if _takes_form(value) else value
 
 
@@ -106,7 +115,7 @@ class Carried:
 
     def accept(self, form: PyTreeTemplate, types: Sequence[Type]) -> bool:
         """Check what an iteration returned; return False if it is to be traced again."""
-        if form.treedef != self._form.treedef and self._reshape(form, types):
+        if _outline(form) != _outline(self._form) and self._reshape(form, types):
             return False
         if (found := difference(self._form, form, (self._types, types), self._names)) is not None:
             raise self._error_for(found)
@@ -130,11 +139,9 @@ class Carried:
 
     def _reshape(self, form: PyTreeTemplate, types: Sequence[Type]) -> bool:
         """Let values that know how to (TensorArrays) take the form of what was returned."""
-        values = _match_tree(self._form(self.arrays), form(types))
-        if jax.tree.structure(values) == self._form.treedef:
-            return False
-        self._take(values)
-        return True
+        old = _outline(self._form)
+        self._take(_match_tree(self._form(self.arrays), form(types)))
+        return _outline(self._form) != old
 
     def _error_for(self, found: Difference) -> ControlFlowError:
         say = _describe_boxed_change if is_boxing() else _describe_change

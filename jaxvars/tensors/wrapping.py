@@ -96,6 +96,11 @@ def settled_numbers(value: Any) -> Any:
     return map_leaves(settled, value)
 
 
+def box_array(value: Any) -> Any:
+    """Return an array of a number or string, as users who see boxes are to have it."""
+    return value if _CURRENT.value is None else _CURRENT.value.array(value)
+
+
 def type_for(kind: type, dtype: Any) -> Any:
     """Return the dtype that Python's numbers of a kind have; `dtype` if users see arrays."""
     return dtype if _CURRENT.value is None else _CURRENT.value.array(kind()).dtype

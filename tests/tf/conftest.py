@@ -15,3 +15,12 @@ import pytest
 def _numbers_of_64_bits() -> Iterator[None]:
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(scope="module")
+def keras_on_jax(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERAS_BACKEND", "jax")  # both are read when keras is imported
+        patch.setenv("KERAS_HOME", str(tmp_path_factory.mktemp("keras")))
+        pytest.importorskip("keras")
+        yield

@@ -258,16 +258,101 @@ def test_errors_end_the_table_too():
     assert float(f(tf.constant("5"))) == 5.0
 
 
-def test_what_must_know_strings_is_traced_for_each_tensor():  # TensorFlow traces once
-    f = tf.function(lambda s: tf.strings.split(s) + "x")
-    texts = ["a b", "c", "a b", "d e f"]
-    assert [value(f(tf.constant(x))) for x in texts] == [
-        [part.encode() + b"x" for part in x.split()] for x in texts
+def test_sizes_of_parts_of_strings_are_traced_for():  # TensorFlow traces once
+    f = tf.function(lambda s: tf.strings.split(tf.strings.upper(s)) + "x")
+    words = ["a b", "c", "d e", "f g h"]
+    assert [value(f(tf.constant(x))) for x in words] == [
+        [part.encode() + b"x" for part in x.upper().split()] for x in words
     ]
-    assert f.experimental_get_tracing_count() == len(texts)
+    assert f.experimental_get_tracing_count() == 3
     outer = tf.function(lambda s, x: (f(s), x + 1))
-    assert value(outer(tf.constant("k l"), tf.constant(1))) == ([b"kx", b"lx"], 2)
-    assert value(outer(tf.constant("m"), tf.constant(2))) == ([b"mx"], 3)
+    found = [value(outer(tf.constant(x), tf.constant(1))) for x in ("k l", "m n", "o")]
+    assert found == [([b"Kx", b"Lx"], 2), ([b"Mx", b"Nx"], 2), ([b"Ox"], 2)]
+    assert outer.experimental_get_tracing_count() == 2
+    lengths = tf.function(lambda s: tf.strings.split(s).row_lengths())  # of as many words
+    pairs = [("a b", "c"), ("d", "e f"), ("g h", "i")]
+    both = tf.function(lambda b, a: tf.concat([tf.strings.split(b), tf.strings.split(a)], 0))
+    assert value(both(b=tf.constant("x y"), a=tf.constant("z"))) == [b"x", b"y", b"z"]
+    assert [value(lengths(strings(*x))) for x in pairs] == [[2, 1], [1, 2], [2, 1]]
+
+
+def test_errors_are_those_of_operations_where_sizes_depend_on_strings():
+    f = tf.function(lambda s: tf.strings.to_number(tf.strings.split(s)))
+    for x in ("5 x", "y"):
+        with pytest.raises(InvalidArgumentError, match=f"not correctly convert string: {x[-1]}"):
+            f(tf.constant(x))
+    assert [value(f(tf.constant(x))) for x in ("1 2", "3")] == [[1.0, 2.0], [3.0]]
+
+
+def test_sizes_that_few_strings_have():
+    count = tf.Variable(0)
+
+    @tf.function
+    def f(s: Any) -> Any:
+        count.assign_add(1)
+        return tf.strings.to_number(tf.strings.split(s, "and"))
+
+    given = ["1and2", "3and4", "5andx", "6", "7and8"]
+    assert value(f(tf.constant(given[0]))) == [1.0, 2.0]
+    assert value(f(tf.constant(given[1]))) == [3.0, 4.0]
+    with pytest.raises(InvalidArgumentError, match="could not correctly convert string: x"):
+        f(tf.constant(given[2]))
+    assert [value(f(tf.constant(x))) for x in given[3:]] == [[6.0], [7.0, 8.0]]
+    assert int(count) == 4
+
+
+def test_ragged_strings_in_programs():
+    def one_of_each(words: Any) -> Any:
+        return (
+            words.to_tensor("-"),
+            tf.strings.reduce_join(words, axis=-1, separator="_"),
+            tf.strings.ngrams(words, 2).flat_values,
+        )
+
+    f = tf.function(lambda s: one_of_each(tf.strings.split(s)))
+    for a, b, c in ("abc", "def"):
+        given = strings(f"{a} {b}", c)
+        a, b, c, both = a.encode(), b.encode(), c.encode(), f"{a} {b}".encode()
+        assert value(f(given)) == ([[a, b], [c, b"-"]], [a + b"_" + b, c], [both])
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_what_must_know_strings_is_traced_for_each_tensor():  # TensorFlow traces once
+    f = tf.function(lambda s, n: (tf.strings.split(s[0]), tf.strings.as_string(n)))
+    for i, word in enumerate(("a b", "c d")):
+        found = value(f(strings(word), tf.constant(i)))
+        assert found == ([x.encode() for x in word.split()], str(i).encode())
+    assert f.experimental_get_tracing_count() == 2
+
+
+def test_strings_of_python_become_tensors_in_loops_and_branches():
+    @tf.function
+    def f(words: Any, n: Any) -> Any:
+        out, longest = "", "none"
+        for i in tf.range(n):
+            out = out + words[i]
+            if tf.strings.length(words[i]) > 2:
+                longest = words[i]
+        return out, longest
+
+    assert value(f(strings("ab", "cde"), tf.constant(2))) == (b"abcde", b"cde")
+    assert value(f(strings("ab", "cde"), tf.constant(0))) == (b"", b"none")
+
+
+def test_the_keys_of_dicts_are_in_order():
+    @tf.function
+    def f(d: Any, x: Any) -> Any:
+        joined = ""
+        for key, s in d.items():
+            joined = joined + key + s
+        total = 0
+        for row in tf.data.Dataset.from_tensor_slices(x).map(lambda x: {"z": x, "a": x + 1}):
+            for number in row.values():
+                total = total * 10 + number
+        return joined, total
+
+    given = {"z": tf.constant("1"), "b": tf.constant("2")}
+    assert value(f(given, tf.constant([1, 2]))) == (b"z1b2", 1223)
 
 
 def test_what_has_no_fixed_shape_is_refused():  # TensorFlow's programs have unknown dimensions

@@ -13,14 +13,7 @@ from interrupts import sweep
 import jaxvars as jv
 from jaxvars import tf
 
-
-@pytest.fixture(autouse=True, scope="module")
-def keras_on_jax(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KERAS_BACKEND", "jax")  # both are read when keras is imported
-        patch.setenv("KERAS_HOME", str(tmp_path_factory.mktemp("keras")))
-        pytest.importorskip("keras")
-        yield
+pytestmark = pytest.mark.usefixtures("keras_on_jax")
 
 
 def data(*shape, shift=0):

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
 from jaxvars import tf
+
+pytestmark = pytest.mark.usefixtures("keras_on_jax")
 
 VOCABULARY = ["a", "b", "c", "d"]
 ROWS = [["a", "c", "d", "d"], ["d", "z", "b", "z"]]
 WORDS = [["b", "a", "zz"], ["a", "zz", "y"], ["x", "x", "[UNK]"], ["é", "ü", "A"]]
 SENTENCES = ["The cat, sat on the mat!", "the DOG sat;  ", "don't  stop\tit\n", "", "héllo Ünï"]
 PROBE = ["The cat sat on a dog", "", "it's héllo stop"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def keras_on_jax(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KERAS_BACKEND", "jax")
-        patch.setenv("KERAS_HOME", str(tmp_path_factory.mktemp("keras")))
-        pytest.importorskip("keras")
-        yield
 
 
 def lookup(inputs=None, **options):
@@ -363,3 +357,41 @@ def test_a_checkpoint_holds_a_model_with_a_vocabulary(tmp_path):
     model.layers[1].embeddings.assign(np.zeros((3, 2)))
     tf.train.Checkpoint(model=model).restore(path)
     assert model(tf.constant(["a b"])).numpy().tolist() == first.tolist()
+
+
+@pytest.fixture
+def wide_numbers_in_all_threads():
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)  # as tests/conftest.py has it
+
+
+@pytest.mark.usefixtures("wide_numbers_in_all_threads")
+def test_letters_are_generated_as_by_tensorflow():
+    known, layers = sorted(set("the letters of a café, you know?")), tf.keras.layers
+    number = layers.StringLookup(vocabulary=known, mask_token=None)
+    known = number.get_vocabulary()
+    letter = layers.StringLookup(vocabulary=known, invert=True, mask_token=None)
+    table, out = layers.Embedding(len(known), 6), layers.Dense(len(known))
+    memory = layers.GRU(8, return_sequences=True, return_state=True)
+    out(memory(table(tf.constant([[1]])))[0])
+    for weight in (w for layer in (table, memory, out) for w in layer.weights):
+        weight.assign(3 * np.sin(np.arange(np.prod(weight.shape)) ** 2 + 1.0).reshape(weight.shape))
+    never = tf.constant([float("-inf")] + [0.0] * (len(known) - 1))  # an unknown letter
+
+    @tf.function
+    def write_one(given, states=None):
+        ids = number(tf.strings.unicode_split(given, "UTF-8")).to_tensor()
+        x, states = memory(table(ids), initial_state=states)
+        logits = out(x)[:, -1, :] / 1e-3 + never  # so cold that nothing is left to chance
+        drawn = tf.random.categorical(logits, num_samples=1)
+        return letter(tf.squeeze(drawn, axis=-1)), states
+
+    states, given = None, tf.constant(["the", "you"])
+    written = [given]
+    for _ in range(12):
+        given, states = write_one(given, states=states)
+        written.append(given)
+    found = [x.decode() for x in tf.strings.join(written).numpy()]
+    assert found == ["theykyykyykyyky", "youcfwwwf wwfww"]
+    assert write_one.experimental_get_tracing_count() == 2

@@ -23,14 +23,13 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
+from jaxvars.tracing.key_order import map_leaves
 
 
 def _box(value: Any) -> Any:
     """Return a structure with Tensors; JAX's weak types become those of TensorFlow's numbers."""
     return wrap(
-        jax.tree.map(
-            _drop_weak_type, value, is_leaf=lambda x: not isinstance(x, list | tuple | dict)
-        )
+        map_leaves(_drop_weak_type, value, is_leaf=lambda x: not isinstance(x, list | tuple | dict))
     )
 
 

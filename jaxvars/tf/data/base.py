@@ -22,7 +22,7 @@ from jaxvars.tf.data.generators.calls import call_function
 from jaxvars.tf.data.generators.counts import INFINITE
 from jaxvars.tf.data.generators.cursor import Cursor, Memory, Step
 from jaxvars.tf.data.generators.options import Options
-from jaxvars.tf.data.generators.philox import Seeds
+from jaxvars.tf.data.generators.philox import PEEKING, Seeds
 from jaxvars.tf.data.generators.staged import Feed, Source, at_once
 from jaxvars.tf.data.iterator import DatasetIterator, NumpyIterator, staged
 from jaxvars.tf.random.streams import seeds_of
@@ -221,6 +221,7 @@ def first_spec(made: DatasetBase) -> Any:
 
 def first_element(dataset: DatasetBase) -> Element:
     """Return the first element, to find a spec with; raise ValueError if there is none."""
-    for element in dataset._elements():
-        return element
+    with PEEKING.set(True):
+        for element in dataset._elements():
+            return element
     raise ValueError("An empty dataset has no element to find the element_spec with.")

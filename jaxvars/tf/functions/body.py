@@ -52,15 +52,15 @@ def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
     converts = function._autograph
 
     def program(*args: Any, **kwargs: Any) -> Any:
-        scope = kwargs.pop(strings.SCOPE_NAME, None)
+        scope, _ = kwargs.pop(strings.SCOPE_NAME, None), kwargs.pop(strings.SIZES_NAME, None)
         strings.refuse_strings(scope, (args, kwargs))
+        tracing = strings.tracing(scope, (args, kwargs))
         args = tuple(map(to_body, args))
         kwargs = {key: to_body(value) for key, value in kwargs.items()}
         shown = names(len(args))
         check = guard_changes(shown, args, kwargs)
         made_for = this()
         has_tape = made_for is not None and made_for._has_tape
-        tracing = strings.tracing(scope, (args, kwargs))
         with inside_function(), graph_tape(is_needed=has_tape), tracing:
             name_arguments(shown, args, kwargs)
             try:

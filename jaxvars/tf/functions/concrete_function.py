@@ -23,7 +23,7 @@ from jaxvars.tf.functions.signature import fit_tensor
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import HANDLE, as_dtype, string
-from jaxvars.tf.tensors.handles import NeedsKnown, NeedsStrings
+from jaxvars.tf.tensors.handles import SCOPE_SPEC, NeedsKnown, NeedsStrings
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused, refusing
@@ -45,7 +45,7 @@ class ConcreteFunction:
         self, of: Any, bound: inspect.BoundArguments, sizes: OpenSizes, own: tuple[Any, ...] = ()
     ) -> None:
         self._compiled, self._run = of._core, of._run
-        self._table = {strings.SCOPE_NAME: strings.SCOPE_SPEC} if of._has_strings else {}
+        self._table = {strings.SCOPE_NAME: SCOPE_SPEC} if of._has_strings else {}
         self._owner = tuple(map(weakref.ref, own))  # the object of a method
         self.name = of.__name__
         args = bound.args[len(own) :]

@@ -54,12 +54,13 @@ def function(
     Differs from TensorFlow: the body is traced once for all sizes where a size is None in
     `input_signature`, but XLA's program is made for each; a body that must know its sizes is traced
     for each, too, and so is one that is given a size of 0, or sizes of one place in a shape that
-    are equal in one call and not in another. A body that must know strings (how many
-    tf.strings.split gives, what is in a file) is traced for each tensor of them. An `if` on a
-    tensor whose value is known while the function is traced (a constant, a shape) is decided then;
-    1, 1.0 and True differ, and so do 0.0 and -0.0. A Variable as an argument counts as itself:
-    another one, even of its shape and type, is traced for, and so is a dict whose keys are in
-    another order. With `reduce_retracing` each rank has a trace; strings are traced for each size.
+    are equal in one call and not in another. Sizes that depend on strings, as of what
+    tf.strings.split gives, are traced for; a body that must know the strings themselves (what is in
+    a file) is traced for each tensor of them. An `if` on a tensor whose value is known while the
+    function is traced (a constant, a shape) is decided then; 1, 1.0 and True differ, and so do 0.0
+    and -0.0. A Variable as an argument counts as itself: another one, even of its shape and type,
+    is traced for, and so is a dict whose keys are in another order. With `reduce_retracing` each
+    rank has a trace; strings are traced for each size.
     A `graph` is a view of JAX's program: what XLA has no operation for has another type, variables
     are read by what uses them, and nothing is exported.
     """

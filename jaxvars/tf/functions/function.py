@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -30,7 +31,7 @@ from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.gradients import NeedsTape, names_gradients
 from jaxvars.tf.functions.signature import InputSignature, binding_error, signature_of
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
-from jaxvars.tf.tensors.handles import NeedsStrings
+from jaxvars.tf.tensors.handles import NeedsStrings, Sizes
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 
@@ -212,10 +213,13 @@ class Function:
 
     def _make_core(self, *, has_strings: bool) -> None:
         self._open = OpenSizes(self.input_signature, reduces=self._reduce_retracing)
-        core = _compile(make_body(self, has_strings=has_strings))
+        self.body = make_body(self, has_strings=has_strings)
+        core = _compile(self.body)
         core.open_axes = self._open
         self._core = core  # before it is said how to call it: it is called so from other threads
-        self._has_strings, self.must_know_strings = has_strings, False
+        self._has_strings, self.program_for = has_strings, strings.ANY
+        self.sizes: dict[int, list[Sizes]] = {}  # that depend on strings, by the object of a method
+        self.lock = threading.RLock()
         this: Any = weakref.proxy(self)
         self._called = functools.partial(Function._run, this) if has_strings else core
         self._is_careful = self._specs is not None or has_strings

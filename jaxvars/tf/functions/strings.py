@@ -1,13 +1,15 @@
 """Strings among the arguments and results of a `tf.function`: its program has numbers for them.
 
-A function that meets strings is traced once more, with the table of the call as an argument; if
-that fails, with the strings as constants.
+A function that meets strings is traced once more, with the table of the call as an argument. If
+that fails it is traced for each combination of the sizes that depend on strings, as those of their
+words; if that fails, too, with the strings as constants.
 """
 
 from __future__ import annotations
 
 import inspect
 import itertools
+import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -15,17 +17,22 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxvars.compiler.leaves import counts_as_itself
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.context.scope import executing_eagerly
+from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.functions.arguments import to_core
 from jaxvars.tf.functions.signature import with_defaults
 from jaxvars.tf.tensors.components import Components
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.handles import (
+    RECORDING,
     SCOPE,
     TABLES,
     NeedsKnown,
     NeedsStrings,
+    Recording,
+    Sizes,
     from_data,
     is_handles,
     new_table,
@@ -35,15 +42,21 @@ from jaxvars.tf.tensors.handles import (
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tracing import context
+from jaxvars.tracing.key_order import map_leaves
 
 SCOPE_NAME = "table_of_strings"
-SCOPE_SPEC = jax.ShapeDtypeStruct((2,), np.uint32)
-_PARAMETER = inspect.Parameter(SCOPE_NAME, inspect.Parameter.KEYWORD_ONLY, default=None)
+SIZES_NAME = "sizes_of_strings"
+_PARAMETERS = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+    for name in (SCOPE_NAME, SIZES_NAME)
+]
+ANY, SIZED, CONSTANT = range(3)
+"""What a program is for: strings of a shape, those with parts of some sizes, these strings."""
 
 
 def _map_leaves(change: Callable[[Any], Any], given: Any) -> Any:
     kinds = (list, tuple, dict, Components, RaggedTensor, SparseTensor)
-    return jax.tree.map(change, given, is_leaf=lambda x: not isinstance(x, kinds))
+    return map_leaves(change, given, is_leaf=lambda x: not isinstance(x, kinds))
 
 
 def refuse_strings(scope: Any, given: Any) -> None:
@@ -57,15 +70,20 @@ def core_signature(signature: inspect.Signature, *, has_strings: bool) -> inspec
     made = with_defaults(signature, to_core)
     parameters = list(made.parameters.values())
     count = len(parameters) - any(p.kind is p.VAR_KEYWORD for p in parameters)
-    more = [_PARAMETER] if has_strings else []
+    more = _PARAMETERS if has_strings else []
     return made.replace(parameters=[*parameters[:count], *more, *parameters[count:]])
 
 
 @contextmanager
 def tracing(scope: Any, given: Any) -> Generator[None]:
     """Have the number of a table while a function is traced, if it was given one."""
-    shapes = [getattr(x, "shape", ()) for x in jax.tree.leaves(given)]
-    with SCOPE.set(scope if scope is not None or SCOPE.value is None else True):
+    arrays = jax.tree.leaves(given)
+    shapes = [getattr(x, "shape", ()) for x in arrays]
+    recording = RECORDING.value
+    if scope is None or recording is None or not recording.start([*filter(is_handles, arrays)]):
+        recording = None
+    table = scope if scope is not None or SCOPE.value is None else True
+    with SCOPE.set(table), RECORDING.set(recording):
         try:
             yield
         except Exception as error:
@@ -75,44 +93,82 @@ def tracing(scope: Any, given: Any) -> Generator[None]:
 
 
 def call_with_strings(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Call what takes the number of a table, and returns it with the result.
-
-    What cannot be traced for all strings of a shape is traced for each tensor, as a constant.
-    """
+    """Call what takes the number of a table, and returns it with the result."""
     call = function._core
     if SCOPE.value is not False and SCOPE.value is not None and not executing_eagerly():
+        call = call if RECORDING.value is None else function.body  # as part of its caller
         return call(*args, **kwargs, **{SCOPE_NAME: require_scope()})[0]
-    if function.must_know_strings or not context.is_eager():
+    if not context.is_eager():
         with SCOPE.set(None):
             return call(*args, **kwargs)
-    try:
-        return _call_with_table(call, args, kwargs)
-    except NeedsKnown as why:
-        error = why.error
-    try:
-        with SCOPE.set(None):
-            result = call(*args, **kwargs)
-    except Exception:  # noqa: BLE001 - the first one says what cannot be
-        raise error from None
-    function.must_know_strings = True
-    return result
+    if kwargs and function._signature is not None:  # in the order of the body's parameters
+        bound = function._signature.bind(*args, **kwargs)
+        args, kwargs = bound.args, bound.kwargs
+    error: Any = None
+    for program_for in range(function.program_for, CONSTANT + 1):
+        try:
+            result = _call_with_table(function, program_for, args, kwargs)
+        except NeedsKnown as why:
+            error = error or why.error  # the first one says what cannot be
+        except InvalidArgumentError as found:
+            if program_for != ANY or not found.experimental_payloads:
+                raise
+            error = found  # of a program for all strings, though it depends on them
+        else:
+            function.program_for = max(program_for, function.program_for)
+            return result
+    raise error
 
 
-def _call_with_table(call: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+def _call_with_table(function: Any, program_for: int, args: Any, kwargs: dict[str, Any]) -> Any:
     table, scope = new_table()
+    strings: list[np.ndarray] = []
 
     def put(leaf: Any) -> Any:
-        return from_data(table.put(leaf)) if is_text(leaf) else leaf
+        if not is_text(leaf):
+            return leaf
+        strings.append(leaf)
+        return from_data(table.put(leaf))
 
     def take(leaf: Any) -> Any:
         return taker([leaf])([jax.random.key_data(leaf)])[0] if is_handles(leaf) else leaf
 
-    with context.at(context.EVAL):
-        args, kwargs = _map_leaves(put, (args, kwargs))
+    if program_for != CONSTANT:
+        with context.at(context.EVAL):
+            args, kwargs = _map_leaves(put, (args, kwargs))
+    call = _call_for_sizes if program_for == SIZED else _call
     try:
-        result, _ = jax.block_until_ready(call(*args, **kwargs, **{SCOPE_NAME: scope}))
+        result, _ = call(function, args, {**kwargs, SCOPE_NAME: scope}, strings)
     except BaseException:  # which keeps what was called
         TABLES.pop(table.number, None)
         raise
     with context.at(context.EVAL):
         return _map_leaves(take, result)
+
+
+def _call(
+    function: Any, args: Any, kwargs: dict[str, Any], strings: Any, recording: Any = None
+) -> Any:
+    with RECORDING.set(recording):
+        return jax.block_until_ready(function._core(*args, **kwargs))
+
+
+def _sizes_for(function: Any, args: Any) -> list[Sizes]:
+    """Return the sizes that a function was traced for; those of a method belong to its object."""
+    known, number = function.sizes, id(args[0]) if args and counts_as_itself(args[0]) else 0
+    if number and number not in known:
+        weakref.finalize(args[0], known.pop, number, None).atexit = False
+    return known.setdefault(number, [])
+
+
+def _call_for_sizes(function: Any, args: Any, kwargs: dict[str, Any], strings: Any) -> Any:
+    """Call a program that was traced for the sizes that these strings have parts of."""
+    recording, known = Recording(strings), _sizes_for(function, args)
+    with function.lock:  # until it is known what the sizes of a new program depend on
+        sizes = next((x for x in known if x.fit(strings)), None) or Sizes(f"#{len(known)}")
+        try:
+            named = {**kwargs, SIZES_NAME: sizes.name}
+            return _call(function, args, named, strings, recording)
+        finally:  # it may have been traced, and then failed
+            sizes.traces += [recording.steps] if recording.steps else []
+            known += [] if sizes in known else [sizes]

@@ -19,6 +19,7 @@ from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.elements import to_stored
+from jaxvars.tf.tensors.handles import is_handles, stage
 from jaxvars.tf.tensors.static import refused, require_known
 
 Text: TypeAlias = np.ndarray
@@ -27,9 +28,11 @@ _FILES = "files are on the host: inside a `tf.function` they must be known"
 
 
 # ---------------------------------------------------------------- files
-@op("io.read_file", "filename", kinds="string", text=True, eager_only=_FILES, example="'/no/file'")
+@op("io.read_file", "filename", kinds="string", text=True, example="'/no/file'")
 def read_file(filename: Text) -> Text:
     """Return what is in a file."""
+    if is_handles(filename):
+        return stage(read_file.__wrapped__, filename, like=np.array(b"", object))
     path = _name(filename)
     try:
         return np.array(Path(path).read_bytes(), object)

@@ -13,8 +13,9 @@ slopes where Keras on JAX has others, or NaN) and `metrics` (sums that count on 
 need Keras; all else does. Its layers, initializers, regularizers, constraints, schedules and
 functions take and return Tensors (`layer_bridge.py`, `additions.py`); tapes, `tf.function`,
 optimizers and checkpoints see its variables (`interop/keras.py`); `fit` runs `train_step` as a
-`tf.function` (`training.py`), and eagerly on strings. `StringLookup`, `IntegerLookup` and
-`TextVectorization` are written here (`lookup_layers.py`, `text_layer.py`): Keras's need TensorFlow.
+`tf.function` (`training.py`), and eagerly on strings. `StringLookup`, `IntegerLookup`, `Hashing`,
+`HashedCrossing`, `TextVectorization` and `text_dataset_from_directory` are written here
+(`lookup_layers.py`, `hash_layers.py`, `text_layer.py`, `directories.py`): Keras's need TensorFlow.
 
 Differs from TensorFlow: layers draw their first weights, and dropout its masks, from JAX's values;
 the shapes and types of Keras's variables are a tuple and a string.

@@ -8,41 +8,38 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxvars.tf.keras.adapter.semantics import unwrap
-from jaxvars.tf.tensors.convert import is_text, to_array
-from jaxvars.tf.tensors.elements import leaves
+from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 
 
-def data_of(
-    value: Any, class_weight: Mapping[int, float] | None = None, size: int | None = None
-) -> Any:
+def data_of(value: Any, class_weight: Mapping[int, float] | None = None) -> Any:
     """Return data as Keras takes them: a Dataset by an adapter, Tensors as arrays.
 
     Args:
         value: a Dataset, or anything else that `fit` takes.
         class_weight: the weights of the examples in a Dataset, by class.
-        size: of the batches of tensors of strings, which Keras does not cut.
     """
-    if size and any(map(is_text, leaves(unwrap(value)))):
-        data = importlib.import_module("jaxvars.tf.data")
-        value = data.Dataset.from_tensor_slices(value).batch(size)
     if isinstance(value, list | tuple) and any(map(is_dataset, value)):
         return type(value)(map(data_of, value))
     return _adapter_class()(value, class_weight) if is_dataset(value) else unwrap(value)
 
 
 def batch_strings(
-    x: Any, y: Any, args: Any, kwargs: dict[str, Any], *, shuffle: bool = True
+    x: Any, y: Any, args: Any, kwargs: dict[str, Any], *, shuffle: bool = False
 ) -> tuple[Any, Any]:
-    """Return strings and their targets as a Dataset of batches, which Keras does not make."""
-    if y is None or not any(map(_is_text, leaves(unwrap(x)))):
+    """Return strings, and what goes with them, as a Dataset of batches; others as they are.
+
+    Keras does not cut strings. `kwargs` are left without what the Dataset is made by.
+    """
+    if not any(map(_is_text, jax.tree.leaves(unwrap(x)))):
         return x, y
-    datasets = importlib.import_module("jaxvars.tf.data").Dataset
-    weight = kwargs.pop("sample_weight", None)
-    data = datasets.from_tensor_slices((x, y) if weight is None else (x, y, weight))
+    parts = [x, y, kwargs.pop("sample_weight", None)]
+    parts = [tuple(part) if isinstance(part, list) else part for part in parts if part is not None]
+    data = importlib.import_module("jaxvars.tf.data").Dataset.from_tensor_slices(tuple(parts))
     size = (args[0] if args else kwargs.pop("batch_size", None)) or 32
     is_mixed = kwargs.pop("shuffle", shuffle)
     return (data.shuffle(len(data)) if is_mixed else data).batch(size), None

@@ -33,6 +33,8 @@ from jaxvars.tf.keras.adapter.semantics import PLACE, box_arrays, into_keras, of
 from jaxvars.tf.keras.additions import ADDED, CALLS, as_array, follow_seed
 from jaxvars.tf.keras.bridges import OfTensors, to_keras
 from jaxvars.tf.keras.data import windows_of
+from jaxvars.tf.keras.directories import strings_of_directory
+from jaxvars.tf.keras.hash_layers import HashedCrossing, Hashing
 from jaxvars.tf.keras.lookup_layers import IndexLookup
 from jaxvars.tf.keras.metrics import Metric
 from jaxvars.tf.keras.spaces import Space
@@ -306,6 +308,8 @@ def _instead() -> dict[str, Any]:
         ("StringLookup", IndexLookup, {}),
         ("IntegerLookup", IndexLookup, of_integers),
         ("TextVectorization", TextVectorization, {}),
+        ("Hashing", Hashing, {}),
+        ("HashedCrossing", HashedCrossing, {}),
     ):
         space = {"__module__": "keras.layers", "__doc__": base.__doc__, **own}
         made[name] = type(name, (base, face_class(keras().Layer)), space)
@@ -314,6 +318,7 @@ def _instead() -> dict[str, Any]:
     return {
         **{f"layers.{name}": kind for name, kind in made.items()},
         **{f"{space}.timeseries_dataset_from_array": windows_of for space in spaces},
+        **{f"{space}.text_dataset_from_directory": strings_of_directory for space in spaces},
     }
 
 

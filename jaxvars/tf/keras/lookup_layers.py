@@ -21,21 +21,18 @@ import numpy as np
 from jaxvars.tf.control.branches import Assert
 from jaxvars.tf.errors import FailedPreconditionError, UnimplementedError
 from jaxvars.tf.keras.adapter.keras import keras
-from jaxvars.tf.keras.adapter.semantics import into_keras, unwrap
 from jaxvars.tf.keras.additions import floatx
+from jaxvars.tf.keras.hash_layers import DROPPED, Categories, check_choice
 from jaxvars.tf.lookup.sources import KeyValueTensorInitializer
 from jaxvars.tf.lookup.tables import StaticHashTable
 from jaxvars.tf.strings import hash as hashes
 from jaxvars.tf.tensors.convert import dtype_of, is_text, string_array, to_array
-from jaxvars.tf.tensors.handles import is_handles, on_strings
-from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
+from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.static import require_known
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
-_DROPPED = np.iinfo(np.int32).max  # the index of what no row counts
 _NO_TOKENS = "set the vocabulary before calling the layer: pass `vocabulary`, or call `adapt`."
 _MISSING = (
     "When `num_oov_indices=0` all inputs should be in vocabulary, consider setting "
@@ -47,7 +44,7 @@ _SAVED = (
 )  # fmt: skip
 
 
-class IndexLookup:
+class IndexLookup(Categories):
     """From tokens to indices, or back; see `keras.layers.StringLookup`."""
 
     vocabulary_dtype, _default_oov = "string", "[UNK]"
@@ -248,29 +245,18 @@ class IndexLookup:
     def _depth(self) -> Any:
         return self.max_tokens if self.pad_to_max_tokens else self._size
 
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call the layer; not Keras, which does not know the strings of a `tf.function`."""
-        layer: Any = super()
-        if is_handles(unwrap(inputs)):
-            return into_keras(self.call, (inputs,), {})
-        return layer.__call__(inputs, *args, **kwargs)
-
     def call(self, inputs: Any) -> Any:
         """Return the indices of tokens, or what `output_mode` says of each row of them."""
         if self._depth is None and self.output_mode != "int":
             raise RuntimeError(f"When using `output_mode={self.output_mode}`, {_NO_TOKENS}")
         if self._table is None:
             raise FailedPreconditionError(message=f"Table not initialized: {_NO_TOKENS}")
-        given = inputs if isinstance(inputs, RaggedTensor) else to_array(inputs)
-        keys = self._typed(given.flat_values._array if isinstance(given, RaggedTensor) else given)
+        return super().call(inputs)
+
+    def _index(self, values: Array) -> Array:
+        keys = self._typed(values)
         is_on_host = dtype_of(keys).is_string or self.invert
-        found = on_strings(self._find)(keys) if is_on_host else self._find(keys)
-        if isinstance(given, RaggedTensor):
-            rows = given.with_flat_values(Tensor(found))
-            if self.output_mode == "int":
-                return rows
-            found = rows.to_tensor(_DROPPED)._array
-        return found if self.output_mode == "int" else self._encode(found)
+        return on_strings(self._find)(keys) if is_on_host else self._find(keys)
 
     def _find(self, keys: Array) -> Array:
         """Return the index of each token, or the token of each index."""
@@ -279,7 +265,7 @@ class IndexLookup:
         is_masked = False
         if self.mask_token is not None:
             mask = self._keys_of([self.mask_token])[0]
-            masked = mask if self.invert else 0 if self.output_mode == "int" else _DROPPED
+            masked = mask if self.invert else 0 if self.output_mode == "int" else DROPPED
             is_masked = keys == (0 if self.invert else mask)
             found = where(is_masked, masked, found)
         if self.num_oov_indices > 1 and not self.invert:
@@ -297,24 +283,10 @@ class IndexLookup:
         return np.reshape([take(word) % self.num_oov_indices for word in words], np.shape(keys))
 
     def _encode(self, found: Array) -> Array:
-        found, depth = jnp.atleast_1d(found), self._depth
-        if self.output_mode == "one_hot":
-            is_column = found.ndim > 1 and found.shape[-1] == 1
-            return jax.nn.one_hot(found[..., 0] if is_column else found, depth, dtype=int)
-        found = jnp.moveaxis(found, min(1, found.ndim - 1), -1)
-        rows = jnp.minimum(found, depth).reshape(-1, found.shape[-1])
-        sums = jnp.asarray(_count(rows, depth)).reshape(*found.shape[:-1], depth)
+        made = super()._encode(found)
         if self.output_mode == "tf_idf":
-            return sums.astype(self._token_weights.dtype) * self._token_weights
-        return sums if self.output_mode == "count" else jnp.minimum(sums, 1)
-
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        """Return the shape of the result."""
-        shape = tuple(input_shape)
-        if self.output_mode == "int":
-            return shape
-        is_row = self.output_mode == "one_hot" and (len(shape) < 2 or shape[-1] != 1)
-        return (*(shape if is_row else shape[:-1]), self._depth)
+            return made.astype(self._token_weights.dtype) * self._token_weights
+        return made
 
     def compute_output_spec(self, inputs: Any) -> Any:
         """Return the symbolic result."""
@@ -324,10 +296,6 @@ class IndexLookup:
 
     # ------------------------------------------------------------ saving
     compute_dtype = variable_dtype = property(lambda self: self.vocabulary_dtype)
-
-    def get_build_config(self) -> dict[str, Any]:
-        """Return what `build` needs: nothing."""
-        return {}
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""
@@ -359,15 +327,6 @@ class IndexLookup:
             self._set_tokens(self._keys_of(words[len(self._special) :]))
 
 
-def check_choice(value: Any, choices: tuple[Any, ...], name: str, owner: Any) -> None:
-    """Raise ValueError unless an argument is one of some values."""
-    if value not in choices:
-        raise ValueError(
-            f"Unknown value for `{name}` argument of {type(owner).__name__}. Allowed values are: "
-            f"{choices}. Received: {name}={value}"
-        )
-
-
 def known(data: Any) -> np.ndarray:
     """Return tokens as an array on the host."""
     return require_known(to_array(data), "What a layer of strings gets")
@@ -377,13 +336,3 @@ def _listed(values: Any) -> Any:
     """Return an array or tensor as a list."""
     is_array = isinstance(values, Tensor | jax.Array | np.ndarray)
     return np.asarray(values).tolist() if is_array else values
-
-
-def _count(rows: Array, depth: int) -> Array:
-    """Return how often each index below a depth is in each row."""
-    at = np.arange(len(rows))[:, None]
-    if not context.is_known(rows):
-        return jnp.zeros((len(rows), depth + 1), int).at[at, rows].add(1)[:, :depth]
-    sums = np.zeros((len(rows), depth + 1), np.int64)
-    np.add.at(sums, (at, np.asarray(rows)), 1)  # rows of each length need no program of their own
-    return sums[:, :depth]

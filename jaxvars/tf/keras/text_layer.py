@@ -10,9 +10,11 @@ import numpy as np
 
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import into_user
-from jaxvars.tf.keras.lookup_layers import IndexLookup, check_choice, known
+from jaxvars.tf.keras.hash_layers import check_choice
+from jaxvars.tf.keras.lookup_layers import IndexLookup, known
 from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors.convert import string_array, to_array
+from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -60,13 +62,16 @@ class TextVectorization(IndexLookup):
 
     def call(self, inputs: Any) -> Any:
         """Return the indices of the words of each string, padded with zeros to one length."""
-        words = self._words_of(known(inputs))
+        return super().call(on_strings(self._rows_of)(to_array(inputs)))
+
+    def _rows_of(self, strings: np.ndarray) -> Any:
+        words = self._words_of(known(strings))
         if self._length is not None:
             lengths = [(0, 0)] * (words.ndim - 1) + [(0, max(0, self._length - words.shape[-1]))]
             words = np.pad(words, lengths, constant_values=b"")[..., : self._length]
         if self._ragged and words.ndim > 1:
-            return super().call(RaggedTensor.from_tensor(Tensor(words), padding=b""))
-        return super().call(words)
+            return RaggedTensor.from_tensor(Tensor(words), padding=b"")
+        return words
 
     def _words_of(self, strings: np.ndarray) -> np.ndarray:
         """Return the words of each string as a row, padded with empty ones."""

@@ -186,11 +186,11 @@ class Trained:
         """Train; see `keras.Model.fit`."""
         model: Any = super()
         held = kwargs.get("validation_data")
-        if isinstance(held, tuple | list) and len(held) == 2:
-            size = {"batch_size": kwargs.get("batch_size")}
-            held, targets = batch_strings(held[0], held[1], args, size, shuffle=False)
-            kwargs["validation_data"] = held if targets is None else (held, targets)
-        x, y = batch_strings(x, y, args, kwargs)
+        if isinstance(held, tuple | list) and len(held) in (2, 3):
+            options = {"batch_size": kwargs.get("batch_size"), "sample_weight": [*held, None][2]}
+            first, targets = batch_strings(held[0], held[1], args, options)
+            kwargs["validation_data"] = first if targets is None else held
+        x, y = batch_strings(x, y, args, kwargs, shuffle=True)
         weight = kwargs.pop("class_weight", None) if is_dataset(x) else None
         kwargs = {name: data_of(value) for name, value in kwargs.items()}
         return self._run("train", model.fit, (data_of(x, weight), data_of(y), *args), kwargs)
@@ -198,14 +198,14 @@ class Trained:
     def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Return the loss and the metrics; see `keras.Model.evaluate`."""
         model: Any = super()
-        x, y = batch_strings(x, y, args, kwargs, shuffle=False)
+        x, y = batch_strings(x, y, args, kwargs)
         return self._run("test", model.evaluate, (data_of(x), data_of(y), *args), kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Return predictions as NumPy arrays; see `keras.Model.predict`."""
         model: Any = super()
-        size = (args[0] if args else kwargs.get("batch_size")) or 32
-        return self._run("predict", model.predict, (data_of(x, size=size), *args), kwargs)
+        x, _ = batch_strings(x, None, args, kwargs)
+        return self._run("predict", model.predict, (data_of(x), *args), kwargs)
 
     def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Train on one batch."""

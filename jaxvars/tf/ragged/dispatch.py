@@ -16,6 +16,7 @@ from jaxvars.tf.ragged.join import check_axis, concat, stack
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.convert import string_array, to_array
 from jaxvars.tf.tensors.dtypes import int64
+from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.ragged_base import DISPATCH, Partition, coordinates, take
 from jaxvars.tf.tensors.ragged_tensor import (
     RaggedTensor,
@@ -30,6 +31,7 @@ from jaxvars.tf.tensors.ragged_tensor import (
 )
 from jaxvars.tf.tensors.static import ints, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.typing import Array
 
 Given: TypeAlias = dict[str, Any]
 
@@ -323,22 +325,27 @@ def _join_rows(row: Any, given: Given) -> Any:
     if x.flat_values.ndim > 1 or _axes(axis, rank) != [rank - 1]:
         raise refused("Strings of a ragged tensor are put together along the last axis")
     given = given | {"axis": 0} if "axis" in given else given
-    flat, ends = require_known(x.flat_values, "Strings"), x._parts[-1].splits
-    made = [
-        row.function(**given | {next(iter(given)): flat[i:j]}).numpy()
-        for i, j in itertools.pairwise(ends)
-    ]
-    return make(Tensor(string_array(np.array(made, object))), x._parts[:-1])
+    name, ends = next(iter(given)), x._parts[-1].splits
+
+    def join(flat: Array) -> Array:
+        parts = (flat[i:j] for i, j in itertools.pairwise(ends))
+        made = [row.function(**given | {name: part}).numpy() for part in parts]
+        return string_array(np.array(made, object))
+
+    return make(Tensor(on_strings(join)(x.flat_values._array)), x._parts[:-1])
 
 
 def _ngrams(row: Any, given: Given) -> Any:
     """Return the n-grams of the innermost rows."""
     x = given["data"]
-    flat, ends = require_known(x.flat_values, "Strings"), x._parts[-1].splits
-    made = [
-        row.function(**given | {"data": Tensor(flat[i:j])}) for i, j in itertools.pairwise(ends)
-    ]
-    return _with_parts(stack(made), x._parts[:-1]) if made else x
+    ends = x._parts[-1].splits
+
+    def make_all(flat: Array) -> Any:
+        parts = (Tensor(flat[i:j]) for i, j in itertools.pairwise(ends))
+        made = [row.function(**given | {"data": part}) for part in parts]
+        return _with_parts(stack(made), x._parts[:-1]) if made else x
+
+    return on_strings(make_all)(x.flat_values._array)
 
 
 DISPATCH.update(

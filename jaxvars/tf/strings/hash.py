@@ -6,6 +6,8 @@ Bernstein, "SipHash: a fast short-input PRF", 2012.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _MASK = 0xFFFFFFFFFFFFFFFF
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 _MURMUR = 0xC6A4A7935BD1E995
@@ -142,6 +144,21 @@ def _long(data: bytes) -> int:
 
 
 # ---------------------------------------------------------------- others
+def cross(values: Iterable[bytes | int]) -> int:
+    """Return the hash of strings and integers together, as `tf.sparse.cross_hashed` has it.
+
+    >>> cross([b"A", 101]) % 5
+    1
+    """
+    made = _MURMUR_SEED
+    for value in values:
+        found = (fast(value) if isinstance(value, bytes) else value) * _MURMUR & _MASK
+        made = made ^ _MURMUR ^ _fold_bits(found) * _MURMUR & _MASK
+        made = _fold_bits(made * _MURMUR & _MASK) * _MURMUR & _MASK
+        made = _fold_bits(made)
+    return made
+
+
 def plain(data: bytes) -> int:
     """Return the hash of `to_hash_bucket`.
 

@@ -12,11 +12,12 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import jax
 import jax.experimental
@@ -37,13 +38,23 @@ SCOPE: context.Scoped[Array | bool | None] = context.Scoped(False)
 False outside of one; None where strings must be known: they are constants of the program.
 """
 
-SAMPLES: list[tuple[bytes, int]] = [(b"", 0), (b"0", 1), (b"0" * 64, 1), (b"0" * 4096, 1)]
+SCOPE_SPEC = jax.ShapeDtypeStruct((2,), np.uint32)
+"""What the number of a table is as an array."""
+
+RECORDING: context.Scoped[Recording | None] = context.Scoped(None)
+"""The strings of the call that a `tf.function` is being traced for, where sizes depend on them."""
+
+_PARTS = b"0 0,0;0|0-0_0/0:0.0\t0\n0"
+SAMPLES = [(b"", 0), (_PARTS, 1), (b"0", 1), (b"0" * 64, 1), (b"0" * 4096, 1)]
 """What functions are called with, for the shapes of their results: strings, and numbers."""
 
 TABLES: dict[int, Table] = {}
 """The tables of the calls that are under way, or that a tape may repeat."""
 
 _NUMBERS = itertools.count(1)
+
+Step: TypeAlias = tuple[Callable[..., Any], list[int], Any]
+"""A function that was called, which of the arrays so far it got, and the kinds of what it made."""
 
 
 @final
@@ -90,6 +101,78 @@ class Table:
         made = np.empty(numbers.shape[:-1], object)
         for index in np.ndindex(made.shape):
             made[index] = self._strings[numbers[(*index, 2)]]
+        return made
+
+
+@final
+class Sizes:
+    """The sizes that strings have parts of: programs are traced for them, and run for no others."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.traces: list[list[Step]] = []
+
+    def fit(self, strings: Sequence[np.ndarray]) -> bool:
+        """Return whether the strings of a call have parts of these sizes."""
+        return all(_fit(steps, list(strings)) for steps in self.traces)
+
+
+def _fit(steps: list[Step], values: list[np.ndarray]) -> bool:
+    try:
+        for run, places, kinds in steps:
+            made = run([values[i] for i in places])
+            if _kinds(made) != kinds:
+                return False
+            values += made[0]
+    except Exception:  # noqa: BLE001 - the call says what it is, of a program of its own
+        return False
+    return True
+
+
+@final
+class Recording:
+    """What is known of strings while a function is traced for their sizes."""
+
+    def __init__(self, strings: Sequence[np.ndarray]) -> None:
+        self._values, self._count = list(strings), 0
+        self._steps: list[Step] = []
+        self.arrays: list[Array] = []
+        self._is_started = False
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps that sizes depend on, and those before them."""
+        return self._steps[: self._count]
+
+    def start(self, arrays: list[Array]) -> bool:
+        """Begin with the strings that a function gets; return whether they are known."""
+        if not self._is_started:
+            self._is_started = True
+            self.arrays += arrays
+        return bool(arrays) and self.places_of(arrays) is not None
+
+    def places_of(self, operands: Sequence[Array]) -> list[int] | None:
+        """Return where the values of traced arrays are; None if one is not known."""
+        places = {id(array): i for i, array in enumerate(self.arrays)}
+        found = [places.get(id(x), -1) for x in operands]
+        return None if -1 in found else found
+
+    def add(self, run: Callable[..., Any], operands: list[Array], sample: Any) -> Any:
+        """Return what a function returns for the strings of this call, if they are known."""
+        places = self.places_of(operands)
+        try:
+            made = None if places is None else run([self._values[i] for i in places])
+        except Exception:  # noqa: BLE001 - it is raised when the program runs
+            made = None
+        if places is None or made is None:
+            return None
+        self._steps.append((run, places, _kinds(made)))
+        self._values += made[0]
+        try:
+            is_same = _kinds(sample()) == _kinds(made)
+        except Exception:  # noqa: BLE001 - not for all strings
+            is_same = False
+        self._count = self._count if is_same else len(self._steps)
         return made
 
 
@@ -177,7 +260,9 @@ def on_strings(call: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def stage(call: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> Any:
+def stage(
+    call: Callable[..., Any], *args: Any, ordered: bool = False, like: Any = None, **kwargs: Any
+) -> Any:
     """Have a function of strings and numbers called when the program runs.
 
     Args:
@@ -185,12 +270,14 @@ def stage(call: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs:
             values: for these it is called with a few samples.
         *args: what it takes, some of which is traced.
         ordered: whether it is called once, in the order of the program.
+        like: an array like the result, if there are no samples.
         **kwargs: the same.
     """
     scope = require_scope()
     leaves, form = jax.tree.flatten((args, kwargs))
     traced = [i for i, x in enumerate(leaves) if context.is_tracer(x)]
     operands = [leaves[i] for i in traced]
+    leaves = [None if context.is_tracer(x) else x for x in leaves]  # which are kept
 
     def run(values: Sequence[Any]) -> tuple[list[np.ndarray], Any]:
         found = dict(zip(traced, values, strict=True))
@@ -199,14 +286,21 @@ def stage(call: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs:
             made, kind = jax.tree.flatten(call(*some, **others))
             return list(map(np.asarray, made)), kind
 
-    results, kind = _sample(run, operands, getattr(call, "__name__", "this"))
+    name = getattr(call, "__name__", "this")
+    sample = functools.partial(_sample, run, operands, name)
+    if like is not None:
+        sample = lambda: ([like], jax.tree.structure(0))  # noqa: E731 - as the other one
+    recording = None if ordered or like is not None else RECORDING.value
+    recorded = None if recording is None else recording.add(run, operands, sample)
+    results, kind = recorded or sample()
     take, structs = taker(operands), [struct_of(x) for x in results]
+    kinds = _kinds((results, kind))
 
     def on_host(scope: Array, *values: Array) -> list[np.ndarray]:
         try:
-            made, _ = run(take(values))
-            if _kinds(made) != _kinds(results):
-                raise ValueError(f"{_kinds(made)}: this is a program for {_kinds(results)}.")
+            made, form = run(take(values))
+            if _kinds((made, form)) != kinds:
+                raise _refuse_sizes(name, {"found": _kinds((made, form)), "expected": kinds})
             return [table_of(scope).put(x) if is_text(x) else x for x in made]
         except Exception as error:  # of which XLA would pass on the message alone
             Raised.error = raised = _translate(error)
@@ -218,7 +312,10 @@ def stage(call: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs:
     else:
         found = jax.pure_callback(on_host, structs, *data, vmap_method="sequential")
     pairs = zip(found, results, strict=True)
-    return kind.unflatten(from_data(x) if is_text(old) else x for x, old in pairs)
+    made = [from_data(x) if is_text(old) else x for x, old in pairs]
+    if recording and recorded:
+        recording.arrays += made
+    return kind.unflatten(made)
 
 
 def struct_of(x: np.ndarray) -> Any:
@@ -238,21 +335,27 @@ def _sample(run: Callable[..., Any], operands: Sequence[Array], name: str) -> An
             break
     if not found:
         raise error or RuntimeError
-    if any(_kinds(made) != _kinds(found[0][0]) for made, _ in found):
-        raise InvalidArgumentError(
-            None, None,
-            f"How many elements {name} gives depends on the strings, which are known when the "
-            "tf.function runs: XLA compiles for fixed shapes. Call it outside of tf.function.",
-        )  # fmt: skip
+    if any(_kinds(made) != _kinds(found[0]) for made in found):
+        raise _refuse_sizes(name)
     return found[0]
+
+
+def _refuse_sizes(name: str, sizes: Any = None) -> InvalidArgumentError:
+    """Return the error of a function whose results have other sizes than its program is for."""
+    return InvalidArgumentError(
+        None, None,
+        f"How many elements {name} gives depends on the strings, which are known when the "
+        "tf.function runs: XLA compiles for fixed shapes. Call it outside of tf.function.", sizes,
+    )  # fmt: skip
 
 
 def _filled(x: Array, string: bytes, number: int) -> np.ndarray:
     return np.full(x.shape, string, object) if is_handles(x) else np.full(x.shape, number, x.dtype)
 
 
-def _kinds(arrays: Sequence[np.ndarray]) -> list[Any]:
-    return [(x.shape, x.dtype) for x in arrays]
+def _kinds(made: tuple[Sequence[np.ndarray], Any]) -> Any:
+    """Return the types and structure of arrays; rows of other lengths are another structure."""
+    return [(x.shape, x.dtype) for x in made[0]], made[1]
 
 
 def _translate(error: Exception) -> Exception:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.handles import is_handles, lift
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.static import refused
@@ -178,6 +179,11 @@ class RaggedBase(Operators):
             made = np.broadcast_to(np.asarray(fill, object), whole).copy()
             made[index] = kept
             return Tensor(made)
+        if is_handles(flat):
+            fill = lift(to_array(b"" if default_value is None else default_value, self.dtype))
+            rows = np.full(whole, len(flat))
+            rows[index] = np.flatnonzero(inside)
+            return Tensor(jnp.concatenate([flat, fill[None]])[rows])
         fill = 0 if default_value is None else to_array(default_value, self.dtype)
         if np.ndim(fill) and fill.shape != flat.shape[1:]:
             raise refused(f"default_value.shape={list(fill.shape)} and values do not fit")

@@ -18,7 +18,8 @@ import jax
 import numpy as np
 
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import bool_
+from jaxvars.tf.tensors.convert import dtype_of
+from jaxvars.tf.tensors.dtypes import HANDLE, bool_
 from jaxvars.tf.tensors.elements import (
     Element,
     leaves,
@@ -28,6 +29,7 @@ from jaxvars.tf.tensors.elements import (
     spec_of,
     to_tensors,
 )
+from jaxvars.tf.tensors.handles import SCOPE, SCOPE_SPEC
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
@@ -135,7 +137,7 @@ def result_spec(func: Callable[..., Any], specs: tuple[Any, ...]) -> Any:
     """
     flat = [spec for each in specs for spec in leaves(each)]
     usable = [isinstance(s, TensorSpec) and s.shape.rank is not None for s in flat]
-    if not all(usable) or any(spec.dtype.is_string for spec in flat):
+    if not all(usable):
         return None
     try:
         first = _trace_specs(func, specs, 5)
@@ -148,18 +150,19 @@ def result_spec(func: Callable[..., Any], specs: tuple[Any, ...]) -> Any:
 def _trace_specs(func: Callable[..., Any], specs: tuple[Any, ...], size: int) -> Any:
     found: list[Any] = []
 
-    def run(arrays: Any) -> Any:
+    def run(arrays: Any, scope: Any) -> Any:
         given = iter(arrays)
         elements = [map_leaves(lambda _: Tensor(next(given)), spec) for spec in specs]
-        result = _result(func(*_arguments(tuple(elements))))
+        with SCOPE.set(scope):
+            result = _result(func(*_arguments(tuple(elements))))
         found.append(result)
         return [leaf._array for leaf in leaves(result)]
 
     flat = [spec for each in specs for spec in leaves(each)]
     shapes = [[size if n is None else n for n in spec.shape.as_list()] for spec in flat]
     structs = [
-        jax.ShapeDtypeStruct(shape, spec.dtype.dtype)
+        jax.ShapeDtypeStruct(shape, HANDLE if spec.dtype.is_string else spec.dtype.dtype)
         for shape, spec in zip(shapes, flat, strict=True)
     ]
-    made = jax.eval_shape(run, structs)
-    return pack_leaves(found[0], [TensorSpec(x.shape, x.dtype) for x in made])
+    made = jax.eval_shape(run, structs, SCOPE_SPEC)
+    return pack_leaves(found[0], [TensorSpec(x.shape, dtype_of(x)) for x in made])

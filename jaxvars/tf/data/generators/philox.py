@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from typing import Any, final
 
 from jaxvars.tf.random.bits import of_seeds, on_host
+from jaxvars.tracing import context
 
 _BLOCKS = 64
+
+PEEKING = context.Scoped(False)
+"""Whether an element is read to find a spec with: the iterations that follow do not see it."""
 
 
 @final
@@ -51,7 +55,8 @@ class Seeds:
         """Return those of an iteration."""
         if not self.changing:
             return self.seeds
-        return self._source.next(), self._source.next()
+        source = Philox(self.seeds, self.drawn) if PEEKING.value else self._source
+        return source.next(), source.next()
 
     def begin_stream(self, kept: dict[str, Any]) -> Philox:
         """Return the stream of an iteration, from where a step's memory says that it is."""
