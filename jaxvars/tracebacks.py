@@ -6,6 +6,7 @@ JAXVARS_TRACEBACK=full in the environment shows all of them.
 from __future__ import annotations
 
 import contextlib
+import dis
 import inspect
 import os
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import jax
 
+_RAISE = dis.opmap["RAISE_VARARGS"]
 JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
 _HIDDEN = (
     str(Path(__file__).parent) + os.sep,
@@ -113,6 +115,18 @@ def line_of(error: BaseException) -> str:
             line = _format_line(code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return line
+
+
+def is_raised_by_user(error: BaseException) -> bool:
+    """Return whether it comes from a `raise` or `assert` outside of jaxvars and JAX."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return False
+    code = traceback.tb_frame.f_code
+    is_raise = code.co_code[traceback.tb_lasti] == _RAISE
+    return is_raise and not code.co_filename.startswith(_HIDDEN)
 
 
 def line_of_function(fn: object) -> str:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
+from jaxvars import tracebacks
 
 
 def functions_in(error: BaseException) -> list[str]:
@@ -75,3 +76,18 @@ def test_errors_that_are_each_others_cause_end() -> None:
 
     with pytest.raises(ValueError, match="one"):
         nested(fail)
+
+
+def test_who_raised_an_error_is_known():
+    def raised_by(f):
+        with pytest.raises(Exception) as caught:
+            f()
+        return tracebacks.is_raised_by_user(caught.value)
+
+    def own():
+        raise ValueError
+
+    assert raised_by(own)
+    assert not raised_by(lambda: None + 1)
+    assert not raised_by(lambda: jnp.ones(2) + jnp.ones(3))
+    assert not raised_by(lambda: jv.Variable(1.0).assign([1.0]))

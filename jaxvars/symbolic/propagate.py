@@ -94,6 +94,40 @@ def _record_if_followed() -> AbstractContextManager[None]:
 AROUND.append(_record_if_followed)
 
 
+@final
+class NeedsSizes(BaseException):
+    """Signals that a function must be traced again, and what is computed of constants followed.
+
+    It passes through `except Exception`, and is never seen.
+    """
+
+
+_MAY_ASK: context.Scoped[bool] = context.Scoped(False)
+
+
+@contextmanager
+def follow_constants(*, is_needed: bool) -> Generator[None]:
+    """Keep book of what is computed of constants, in the function that is being traced.
+
+    Args:
+        is_needed: whether to; if not, `ask_for_sizes` raises NeedsSizes inside.
+    """
+    if _CURRENT.value is not None:
+        yield
+    elif is_needed:
+        with follow_sizes(), _record_if_followed():
+            yield
+    else:
+        with _MAY_ASK.set(True):
+            yield
+
+
+def ask_for_sizes() -> None:
+    """Raise NeedsSizes where constants could be followed and are not."""
+    if _CURRENT.value is None and _MAY_ASK.value:
+        raise NeedsSizes
+
+
 def array_of(sizes: Sequence[Any], dtype: Any) -> Array:
     """Return sizes, some of which are open, as an array."""
     value = jnp.stack([jnp.asarray(size).astype(dtype) for size in sizes])
@@ -127,6 +161,9 @@ def _compute(
 ) -> Sequence[Sizes | None] | None:
     """Return what an operation makes of sizes; None if that is not known."""
     try:
+        if (name in _OF_KNOWN or name in _MOVES) and all(x.dtype != object for x in given):
+            with context.at(context.EVAL):
+                return list(map(np.asarray, run(*given)))
         if name == "jit":
             return _of_program(params, given)
         if name in _ARITHMETIC:
@@ -150,6 +187,13 @@ def _to_exact(sizes: Sizes) -> Sizes:
     return sizes.astype(object)
 
 
+_OF_KNOWN = frozenset({
+    "abs", "add", "ceil", "clamp", "convert_element_type", "copy", "div", "eq", "exp", "floor",
+    "ge", "gt", "integer_pow", "iota", "le", "log", "lt", "max", "min", "mul", "ne", "neg", "pow",
+    "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "rem", "round", "select_n", "sign",
+    "sqrt", "square", "stop_gradient", "sub",
+})  # fmt: skip
+"""Operations that are run for numbers that are known; for sizes that are not there are rules."""
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,

@@ -490,3 +490,39 @@ def test_a_tensor_without_a_trace_has_no_name():
     assert str(kept[0]) == "Tensor(shape=(), dtype=float32)"
     with pytest.raises(AttributeError, match=r"Tensor\.name is undefined when eager"):
         tf.constant(1.0).name  # noqa: B018
+
+
+def test_what_is_computed_of_constants_is_a_size():
+    @tf.function
+    def f(x):
+        two = tf.constant(2)
+        rows = tf.zeros([tf.maximum(two, 1) * 3, tf.cast(tf.math.ceil(3 / 2), tf.int32)])
+        same = tf.reshape(x, [tf.reduce_prod(tf.constant([2, 3])), -1])
+        return rows, same, tf.tile(x, tf.ones([1], tf.int32) * two), tf.get_static_value(two * 3)
+
+    rows, same, tiled, six = f(tf.range(12.0))
+    assert (rows.shape, same.shape, tiled.shape, numbers(six)) == ((6, 2), (6, 2), (24,), 6)
+    depends = tf.function(lambda n: tf.zeros([tf.maximum(n, 3)]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="its value depends on an argument"):
+        depends(tf.constant(4))
+
+
+def test_a_size_that_must_be_known_is_refused_by_the_program_itself():
+    def build(x):
+        if x.shape[-1] is None:
+            raise ValueError("The last size must be known.")
+        return x
+
+    with pytest.raises(ValueError, match="The last size must be known"):
+        tf.function(build).get_concrete_function(tf.TensorSpec([2, None]))
+
+
+def test_results_without_one_trace_for_all_sizes_have_unknown_ones():
+    def split(x, like):
+        return tf.reshape(x, tf.concat([tf.shape(like)[:2], tf.shape(x)[1:]], 0))
+
+    made = tf.function(split).get_concrete_function(
+        tf.TensorSpec([None, None]), tf.TensorSpec([None, None])
+    )
+    assert made.output_shapes.as_list() == [None, None, None]
+    assert made(tf.ones([6, 4]), tf.ones([2, 3])).shape == (2, 3, 4)

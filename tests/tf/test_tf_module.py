@@ -159,3 +159,22 @@ def test_parts_that_are_made_as_they_are_read_are_all_found():
         setattr(module, f"part{i:02}", Fresh(v=i))
     assert sum(isinstance(leaf, int) for leaf in module._flatten()) == 20
     assert sum(type(leaf) is object for leaf in module._flatten()) == 20
+
+
+def test_a_subclass_may_have_its_own_list_of_variables():
+    class Guarded(tf.Module):
+        @property
+        def variables(self):  # pyright: ignore[reportIncompatibleMethodOverride] - as programs do
+            raise ValueError("not built")
+
+    module = Guarded()
+    assert module.trainable_variables == module.non_trainable_variables == ()
+
+
+def test_the_scope_comes_with_super_init():
+    class Bare(tf.Module):
+        def __init__(self):
+            pass
+
+    with pytest.raises(AttributeError, match="_name_scope"):
+        Bare().name_scope  # noqa: B018 - it raises

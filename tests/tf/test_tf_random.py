@@ -324,3 +324,13 @@ def test_initializers_with_a_seed_have_tensorflows_values():
     assert_close(normal([3]), [0.00633252, -0.02465083, 0.03155954])
     whole = tf.random_uniform_initializer(0, 10, seed=1)([3], "int32")
     assert whole.numpy().tolist() == [9, 4, 0]
+
+
+def test_bounds_may_be_tensors_in_a_function():
+    @tf.function
+    def f(low):
+        return tf.random.uniform([100], low), tf.random.uniform([100], low, low + 1.0)
+
+    plain, moved = f(tf.constant(0.5))
+    assert all(0.5 <= x < 1.0 for x in plain.numpy())
+    assert all(0.5 <= x < 1.5 for x in moved.numpy())

@@ -125,7 +125,7 @@ def test_what_is_not_there_is_said() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'graph'"):
         tf.summary.graph  # noqa: B018 - it raises
     with pytest.raises(AttributeError, match="MirroredStrategy runs on all devices"):
-        tf.distribute.TPUStrategy  # noqa: B018 - it raises
+        tf.distribute.ParameterServerStrategy  # noqa: B018 - it raises
 
 
 # ---------------------------------------------------------------- strategies
@@ -246,5 +246,7 @@ def test_a_strategy_that_is_set() -> None:
         tf.distribute.cluster_resolver  # noqa: B018 - it raises
     with pytest.raises(ValueError, match="num_packs must be greater"):
         tf.distribute.NcclAllReduce(num_packs=-1)
-    with pytest.raises(AttributeError, match=r"MirroredStrategy runs on all devices"):
-        tf.distribute.TPUStrategy  # noqa: B018 - it raises
+    with pytest.raises(ValueError, match=r"There is no TPU\. tf\.distribute\.MirroredStrategy"):
+        tf.distribute.TPUStrategy()
+    with pytest.raises(ValueError, match="takes no arguments: JAX finds"):
+        tf.distribute.experimental.TPUStrategy("local")

@@ -116,3 +116,12 @@ def test_what_is_there_and_what_is_not() -> None:
     assert called == [1]
     with pytest.raises(AttributeError, match=r"jaxvars\.profiler\.profile"):
         tf.test.Benchmark  # noqa: B018 - it raises
+
+
+def test_functions_are_compared_as_they_are_and_shapes_are_refused():
+    case = tf.test.TestCase()
+    case.assertAllEqual((print, len), (print, len))
+    with pytest.raises(AssertionError):
+        case.assertAllEqual((print, len), (print, print))
+    with case.assertRaisesIncompatibleShapesError():
+        tf.ones([2]) + tf.ones([3])

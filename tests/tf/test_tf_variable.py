@@ -247,3 +247,46 @@ def test_indices_below_0_are_refused():
         with pytest.raises(tf.errors.InvalidArgumentError, match="index -1 is below 0"):
             change()
     assert v.numpy().tolist() == [1.0, 2.0]
+
+
+def test_what_a_creator_saw_is_the_variable_that_was_made():
+    made = []
+
+    def creator(next_creator, **kwargs):
+        assert kwargs["synchronization"] is tf.VariableSynchronization.AUTO
+        assert kwargs["aggregation"] is tf.VariableAggregation.NONE
+        made.append(next_creator(**kwargs))
+        made[0].note = "seen"
+        return made[0]
+
+    with tf.variable_creator_scope(creator):
+        v = tf.Variable(1.0)
+    assert {made[0].ref(): "it"}[v.ref()] == "it"
+    assert v.note == "seen"
+    assert v.ref() != tf.Variable(1.0).ref()
+
+
+class Held(tf.Variable):  # pyright: ignore[reportGeneralTypeIssues] - as programs do
+    """A variable that has a tensor in the place of a resource."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    shape = property(lambda self: self.tensor.shape)
+    dtype = property(lambda self: self.tensor.dtype)
+
+
+tf.register_tensor_conversion_function(Held, lambda v, dtype, name, as_ref: v.tensor)
+
+
+def test_a_creator_may_return_a_variable_of_another_class():
+    with tf.variable_creator_scope(lambda _, **kwargs: Held(tf.constant(kwargs["initial_value"]))):
+        v = tf.Variable([1.0, 2.0])
+    assert isinstance(v, Held)
+    assert (v + 1).numpy().tolist() == tf.add(1.0, v).numpy().tolist() == [2.0, 3.0]
+    v.tensor = tf.constant([3.0])
+    assert tf.reduce_sum(v).numpy() == 3.0
+    with pytest.raises(TypeError, match=r"nor twice for a subclass of tf\.Variable"):
+        tf.register_tensor_conversion_function(Held, print)
+    with pytest.raises(TypeError, match="nor for tensors"):
+        tf.register_tensor_conversion_function(tf.Variable, print)

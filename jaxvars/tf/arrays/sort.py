@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.symbolic import propagate as _open_values
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -134,4 +136,10 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     array([1, 2], dtype=int32)
     """
     array = _convert.to_array(tensor)
-    return Tensor(array).numpy() if is_known(array) else None
+    if is_known(array):
+        return Tensor(array).numpy()
+    _open_values.ask_for_sizes()
+    found = _open_values.sizes_of(array)
+    if found is None or any(map(is_open, found.flat)):
+        return None
+    return found.astype(array.dtype)

@@ -23,6 +23,8 @@ import types
 from contextlib import ExitStack
 from typing import Any, final
 
+import jax
+
 from jaxvars.parallel import strategies as _core
 from jaxvars.parallel.strategies import InputContext as InputContext
 from jaxvars.parallel.strategies import ReduceOp as ReduceOp
@@ -44,7 +46,7 @@ __all__ = [
     "CrossDeviceOps", "DistributedDataset", "HierarchicalCopyAllReduce", "InputContext",
     "InputOptions", "InputReplicationMode", "MirroredStrategy", "MultiWorkerMirroredStrategy",
     "NcclAllReduce", "OneDeviceStrategy", "ReduceOp", "ReductionToOneDevice", "ReplicaContext",
-    "RunOptions", "Strategy", "experimental", "experimental_set_strategy",
+    "RunOptions", "Strategy", "TPUStrategy", "experimental", "experimental_set_strategy",
     "get_replica_context", "get_strategy", "has_strategy", "in_cross_replica_context",
 ]  # fmt: skip
 
@@ -90,6 +92,32 @@ class OneDeviceStrategy(Strategy, _core.OneDeviceStrategy):
     >>> OneDeviceStrategy("/cpu:0").num_replicas_in_sync
     1
     """
+
+
+@final
+class TPUStrategy(Strategy, _core.MirroredStrategy):
+    """Train on all TPUs of this process.
+
+    Args:
+        tpu_cluster_resolver: must be None: JAX finds the TPUs of this machine.
+        experimental_device_assignment: must be None: each TPU is a replica.
+
+    Raises:
+        ValueError: for an argument, and where there are no TPUs.
+    """
+
+    def __init__(
+        self, tpu_cluster_resolver: Any = None, experimental_device_assignment: Any = None
+    ) -> None:
+        if tpu_cluster_resolver is not None or experimental_device_assignment is not None:
+            raise ValueError("TPUStrategy() takes no arguments: JAX finds this machine's TPUs.")
+        tpus = [device for device in jax.local_devices() if device.platform == "tpu"]
+        if not tpus:
+            raise ValueError(
+                "There is no TPU. tf.distribute.MirroredStrategy() takes the devices that there "
+                f"are: {jax.local_devices()}."
+            )
+        super().__init__(tpus)
 
 
 def get_strategy() -> Strategy:
@@ -150,7 +178,7 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
 
 _ELSEWHERE = {
     **dict.fromkeys(
-        ["TPUStrategy", "ParameterServerStrategy"],
+        ["ParameterServerStrategy"],
         "MirroredStrategy runs on all devices of JAX's default kind, TPUs too, and "
         "MultiWorkerMirroredStrategy on those of all processes",
     ),
@@ -178,6 +206,7 @@ class _Experimental(types.SimpleNamespace):
 
 experimental = _Experimental(
     MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
+    TPUStrategy=TPUStrategy,
     CollectiveCommunication=_strategy.CommunicationImplementation,
     CommunicationImplementation=_strategy.CommunicationImplementation,
     CommunicationOptions=_strategy.CommunicationOptions,

@@ -11,10 +11,11 @@ from __future__ import annotations
 import enum
 from abc import ABC
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple, NoReturn, final
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS
+from jaxvars.core.frames import is_staged
 from jaxvars.parallel import strategies as _core
 from jaxvars.parallel.batches import Batches
 from jaxvars.parallel.strategies import ReduceOp
@@ -46,7 +47,8 @@ class Strategy(_core.Strategy):
 
     @contextmanager
     def scope(self) -> Generator[Strategy]:
-        with OPEN.set((self, None)), super().scope():
+        placed = nullcontext() if is_staged() else super().scope()  # a program has its mesh
+        with OPEN.set((self, None)), placed:
             yield self
 
     def run(
@@ -69,7 +71,7 @@ class Strategy(_core.Strategy):
 
         Differs from TensorFlow: `fn` runs once, for all devices together.
         """
-        with OPEN.set((self, ReplicaContext(self))):
+        with self.scope(), OPEN.set((self, ReplicaContext(self))):
             return super().run(fn, args, kwargs)
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:

@@ -19,6 +19,7 @@ import jax
 from jaxvars.autograph.calls import as_written, convert_function, function_in
 from jaxvars.autograph.calls import call as converted_call
 from jaxvars.errors import line_of
+from jaxvars.symbolic.propagate import follow_constants
 from jaxvars.tf import nest
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401  # pyright: ignore[reportUnusedImport] - converted code calls it
 from jaxvars.tf.context.scope import inside_function, notes_of_trace
@@ -61,7 +62,8 @@ def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
         check = guard_changes(shown, args, kwargs)
         made_for = this()
         has_tape = made_for is not None and made_for._has_tape
-        with inside_function(), graph_tape(is_needed=has_tape), tracing:
+        following = follow_constants(is_needed=made_for is not None and made_for.follows_sizes)
+        with inside_function(), graph_tape(is_needed=has_tape), tracing, following:
             name_arguments(shown, args, kwargs)
             try:
                 result = (_convert(fn) if converts else fn)(*args, **kwargs)

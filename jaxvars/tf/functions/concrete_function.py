@@ -10,6 +10,7 @@ from typing import Any, final
 import jax
 
 from jaxvars.compiler.symbolic_calls import name_of_size
+from jaxvars.symbolic.propagate import NeedsSizes
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
 from jaxvars.tf.attributes import getter as attribute
@@ -29,6 +30,7 @@ from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused, refusing
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
+from jaxvars.tracebacks import is_raised_by_user
 from jaxvars.tracing.identity import exact, held
 
 
@@ -44,7 +46,7 @@ class ConcreteFunction:
     def __init__(
         self, of: Any, bound: inspect.BoundArguments, sizes: OpenSizes, own: tuple[Any, ...] = ()
     ) -> None:
-        self._compiled, self._run = of._core, of._run
+        self._of, self._compiled, self._run = of, of._core, of._run
         self._table = {strings.SCOPE_NAME: SCOPE_SPEC} if of._has_strings else {}
         self._owner = tuple(map(weakref.ref, own))  # the object of a method
         self.name = of.__name__
@@ -56,6 +58,7 @@ class ConcreteFunction:
         if self._has_strings and not self._table:
             raise NeedsStrings
         self._traced: Any = None
+        self._is_for_smallest = False  # what was traced does not serve all sizes
         self._learned: Any = None  # of calls: the result of what has no program
         if not self._is_open:
             self._traced = None if self._has_no_program else self._trace()
@@ -132,13 +135,18 @@ class ConcreteFunction:
             return self._compiled.trace(*map(to_core, own), **given, **self._table)
         except NeedsKnown as why:
             raise why.error from None
+        except NeedsSizes:
+            self._of.follows_sizes = True
+            return self._trace(sizes)
 
     def _trace_open(self, sizes: OpenSizes) -> Any:
         """Trace for all sizes; return None where that cannot be: each is traced when it is met."""
         for first in (False, True):  # each place in a shape has a size, or all have one
             try:
                 made = self._trace(lambda axis: symbol(name_of_size(0 if first else axis)))  # noqa: B023
-            except Exception:  # noqa: BLE001 - whatever it is, a call says so
+            except Exception as error:
+                if is_raised_by_user(error):
+                    raise  # of sizes that are None here as they are in TensorFlow
                 continue
             sizes.add(made._executable.key[:-2])  # less flags and shapes of variables
             return made
@@ -148,7 +156,7 @@ class ConcreteFunction:
     def core(self) -> Any:
         """The concrete function of jaxvars; for the smallest sizes where it needs to know them."""
         if self._traced is None:
-            self._traced = self._trace()
+            self._traced, self._is_for_smallest = self._trace(), self._is_open
         return self._traced
 
     # ------------------------------------------------------------ calling
@@ -234,11 +242,16 @@ class ConcreteFunction:
         """The result, with a `tf.TensorSpec` in place of each tensor."""
         if self._has_no_program and self._learned is not None:
             return self._learned
+        made = self.core.structured_outputs
         return jax.tree.map(
-            lambda s: TensorSpec(s.shape, as_dtype(s.dtype)) if _is_struct(s) else s,
-            self.core.structured_outputs[0] if self._table else self.core.structured_outputs,
+            lambda s: self._spec_of_result(s) if _is_struct(s) else s,
+            made[0] if self._table else made,
             is_leaf=_is_struct,
         )
+
+    def _spec_of_result(self, struct: Any) -> TensorSpec:
+        shape = [None] * len(struct.shape) if self._is_for_smallest else struct.shape
+        return TensorSpec(shape, as_dtype(struct.dtype))
 
     @property
     def inputs(self) -> list[Any]:

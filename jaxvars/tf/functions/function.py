@@ -22,6 +22,7 @@ from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError
+from jaxvars.symbolic.propagate import NeedsSizes
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.functions import strings
@@ -34,6 +35,9 @@ from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.handles import NeedsStrings, Sizes
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
+
+NEEDS = (NeedsTape, NeedsStrings, NeedsSizes)
+"""What a trace raises for another one, which has more."""
 
 
 @final
@@ -62,6 +66,7 @@ class Function:
         )
         self._reduce_retracing = reduce_retracing
         self._has_tape = names_gradients(python_function)
+        self.follows_sizes = False
         self._runs: Counter[int] = Counter()  # of the body, by the object of a method
         self.clear_cache()
 
@@ -86,7 +91,7 @@ class Function:
             result = self._core(*given)
         except (JaxvarsError, TypeError) as error:
             self._explain(error, args, kwargs)
-        except (NeedsTape, NeedsStrings) as need:
+        except NEEDS as need:
             return self._trace_again(need, self, args, kwargs)
         return Tensor(result) if type(result) in ARRAYS else wrap(result)
 
@@ -99,13 +104,15 @@ class Function:
             return wrap(self._called(*map(to_core, new), **given))
         except (JaxvarsError, TypeError) as error:
             self._explain(error, args, kwargs)
-        except (NeedsTape, NeedsStrings) as need:
+        except NEEDS as need:
             return self._trace_again(need, self, args, kwargs)
 
     def _trace_again(self, need: BaseException, call: Any, args: Any, kwargs: Any) -> Any:
         """Call once more, traced with a tape, or with a table of strings."""
         if isinstance(need, NeedsTape):
             self._has_tape = True
+        elif isinstance(need, NeedsSizes):
+            self.follows_sizes = True
         elif self._has_strings and not executing_eagerly():
             raise need  # the function that calls it is traced again
         else:
@@ -120,7 +127,7 @@ class Function:
             if self._has_strings:
                 return strings.call_with_strings(self, args, kwargs)
             return self._core(*args, **kwargs)
-        except (NeedsTape, NeedsStrings) as need:
+        except NEEDS as need:
             return self._trace_again(need, self._run, args, kwargs)
 
     def _explain(self, error: Exception, args: Any, kwargs: Any) -> NoReturn:
@@ -179,7 +186,7 @@ class Function:
         with TRACING:
             try:
                 made = ConcreteFunction(self, bound, self._open, own)
-            except (NeedsTape, NeedsStrings) as need:
+            except NEEDS as need:
                 return self._trace_again(need, self._find_concrete, (own, args, kwargs), {})
             for known in self._list_requested(own):
                 if known.is_for(made):

@@ -139,7 +139,8 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) 
         high = _number(1 if maxval is None else maxval, dtype)
         _broadcast(size, (low, high), "AddV2")
         noise = _draw(bits.uniform, source, size, dtype)
-        return Tensor(noise if minval == 0 and maxval is None else _between(noise, low, high))
+        is_plain = maxval is None and isinstance(minval, int | float) and minval == 0
+        return Tensor(noise if is_plain else _between(noise, low, high))
     if minval is None:
         return Tensor(_draw(bits.full_int, source, size, dtype))
     low, high = to_array(minval, dtype), to_array(maxval, dtype)

@@ -13,7 +13,8 @@ from typing import Any, final
 import jax
 import numpy as np
 
-from jaxvars.tf.tensors.convert import CONVERSIONS
+from jaxvars.tensors.array_like import BOXES
+from jaxvars.tf.tensors.convert import CONVERSIONS, to_array
 from jaxvars.tf.tensors.tensor import WRAPPERS, TensorLike
 from jaxvars.tracing.identity import exact, held
 
@@ -99,12 +100,15 @@ def register_tensor_conversion_function(
         raise TypeError(
             f"Argument `base_type` must be a type or a tuple of types. Obtained: {base_type}"
         )
-    if any(issubclass(each, _TAKEN) for each in classes):
+    variants = {each for each in classes if issubclass(each, TensorLike) and each not in BOXES}
+    if any(issubclass(each, _TAKEN) for each in set(classes) - variants):
         raise TypeError(
             "Cannot register conversions for Python numeric types and NumPy scalars and arrays, "
-            f"nor for tensors. Obtained: {base_type}"
+            f"nor for tensors, nor twice for a subclass of tf.Variable. Obtained: {base_type}"
         )
     if not callable(conversion_func):
         raise TypeError(f"Argument `conversion_func` must be callable. Received {conversion_func}.")
+    for each in variants:  # classes of variables, which have a type
+        BOXES[each] = lambda value: to_array(conversion_func(value, None, None, False))
     CONVERSIONS.append((priority, classes, conversion_func))
     CONVERSIONS.sort(key=itemgetter(0))

@@ -60,6 +60,7 @@ def require_known(value: Any, what: str) -> np.ndarray:
     if not is_known(array):
         if (sizes := _open_values.sizes_of(array)) is not None:
             return sizes
+        _open_values.ask_for_sizes()
         raise refused(
             f"{what} must be known while the function is traced, since XLA compiles for fixed "
             "shapes, but its value depends on an argument. Give a Python number or a shape, or "

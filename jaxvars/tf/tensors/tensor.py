@@ -351,20 +351,24 @@ def _unpickled(value: Any, dtype: str) -> Tensor:
 class Reference:
     """Stands for a Tensor or Variable where something hashable is needed."""
 
-    __slots__ = ("_referred",)
+    __slots__ = ("_identity", "_referred")
 
-    def __init__(self, referred: Any) -> None:
+    def __init__(self, referred: Any, identity: Any = None) -> None:
         self._referred = referred
+        self._identity = referred if identity is None else identity
 
     def deref(self) -> Any:
         """Return what it stands for."""
         return self._referred
 
     def __hash__(self) -> int:
-        return id(self._referred)
+        return id(self._identity)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Reference) and other._referred is self._referred
+        return isinstance(other, Reference) and other._identity is self._identity
+
+    def __lt__(self, other: Reference) -> bool:
+        return id(self._identity) < id(other._identity)
 
     def __repr__(self) -> str:
         return f"<Reference wrapping {self._referred!r}>"

@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import GradientTape, UnconnectedGradients
-from jaxvars.tf.errors import OpError
+from jaxvars.tf.errors import InvalidArgumentError, OpError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
@@ -214,6 +214,15 @@ class TestCase(unittest.TestCase):
         with self.assertRaisesWithPredicateMatch(OpError, expected_err_re_or_predicate):
             yield
 
+    def assertRaisesIncompatibleShapesError(  # noqa: N802
+        self, exception_type: Any = InvalidArgumentError
+    ) -> Any:
+        """Check that shapes are refused, by the message."""
+        return self.assertRaisesWithPredicateMatch(
+            exception_type,
+            "Incompatible shapes|Dimensions must be equal|required broadcastable shapes",
+        )
+
     @contextlib.contextmanager
     def assertRaisesWithPredicateMatch(  # noqa: N802
         self, exception_type: Any, expected_err_re_or_predicate: str | Callable[[Any], bool]
@@ -245,6 +254,8 @@ def as_array(value: Any) -> np.ndarray:
         return value
     if value is None or (isinstance(value, list | tuple) and any(x is None for x in value)):
         return np.array(value, dtype=object)
+    if callable(value) or (isinstance(value, list | tuple) and any(map(callable, value))):
+        return np.array(value)  # of objects, as NumPy has it
     return np.asarray(Tensor(to_array(value)).numpy())
 
 

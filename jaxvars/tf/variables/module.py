@@ -40,11 +40,11 @@ class Module(CoreModule):
     >>> scale.name, scale.variables
     ('scale', (<tf.Variable 'scale/factor:0' shape=() dtype=float32, numpy=2.0>,))
 
-    Differs from TensorFlow: its name and scope are there without `super().__init__()`, too.
+    Differs from TensorFlow: its name is there without `super().__init__()`, too.
     """
 
     _TF_MODULE_IGNORED_PROPERTIES: frozenset[str] = frozenset()
-    _name_scope: name_scope | None = None
+    _name_scope: name_scope
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not name.isidentifier():
@@ -63,25 +63,22 @@ class Module(CoreModule):
     @property
     def name_scope(self) -> name_scope:
         """A context in which new variables' names begin with the module's, wherever it is used."""
-        if self._name_scope is None:  # without super().__init__()
-            self._name_scope = name_scope(f"{self.name}/")
         return self._name_scope
 
     @property
     def variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
         """All variables, each once, in a fixed order."""
-        found = self._flatten(predicate=lambda leaf: isinstance(leaf, Variable | CoreVariable))
-        return tuple(v if isinstance(v, Variable) else face_of(v) for v in found)
+        return _variables_of(self)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
         """The variables that a GradientTape watches automatically."""
-        return tuple(v for v in self.variables if v.trainable)
+        return tuple(v for v in _variables_of(self) if v.trainable)
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
         """The other variables."""
-        return tuple(v for v in self.variables if not v.trainable)
+        return tuple(v for v in _variables_of(self) if not v.trainable)
 
     @property
     def submodules(self) -> tuple[CoreModule, ...]:
@@ -110,6 +107,12 @@ class Module(CoreModule):
         for path, leaf in found:
             if predicate is None or predicate(leaf):
                 yield (path, leaf) if with_path else leaf
+
+
+def _variables_of(module: Module) -> tuple[Variable, ...]:
+    """Return the variables, whatever a subclass makes of `variables`."""
+    found = module._flatten(predicate=lambda leaf: isinstance(leaf, Variable | CoreVariable))
+    return tuple(v if isinstance(v, Variable) else face_of(v) for v in found)
 
 
 def _flatten_module(

@@ -30,7 +30,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike, describe_value
+from jaxvars.tf.tensors.tensor import OPERATIONS, Reference, Tensor, describe_value
 from jaxvars.tf.variables.options import (
     CREATORS,
     VariableAggregation,
@@ -95,12 +95,12 @@ class Variable(Updates, Proxy):
         dtype: Any = None,
         import_scope: Any = None,
         constraint: Callable[[Any], Any] | None = None,
-        synchronization: Any = None,
-        aggregation: Any = None,
+        synchronization: VariableSynchronization | None = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation | None = VariableAggregation.NONE,
         shape: Any = None,
         experimental_enable_variable_lifting: bool = True,
     ) -> None:
-        if CREATORS.value:
+        if CREATORS.value and type(self) is Variable:
             given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
             self._become(create_variable(Variable, given))
             return
@@ -135,6 +135,10 @@ class Variable(Updates, Proxy):
         """Stand for what another variable stands for."""
         if not isinstance(other, Variable):
             raise TypeError(f"A variable creator returned {other!r}, which is not a tf.Variable.")
+        self.__dict__ = vars(other)  # pyright: ignore[reportGeneralTypeIssues, reportAttributeAccessIssue] - it is shared
+        if type(other) is not Variable:  # a class of the user's, which may hold something else
+            self.__class__ = type(other)
+            return
         for name in Variable.__slots__[2:]:
             setattr(self, name, getattr(other, name))
         _FACES[self._variable._cell.key] = self
@@ -201,7 +205,11 @@ class Variable(Updates, Proxy):
         """Return the value as a NumPy array, or scalar."""
         return self.value().numpy()
 
-    experimental_ref = TensorLike.ref
+    def ref(self) -> Reference:
+        """Return what can be hashed in its place: a key of a dict or element of a set."""
+        return Reference(self, vars(self))  # a creator's variable has the attributes of this one
+
+    experimental_ref = ref
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Return rows by index."""
