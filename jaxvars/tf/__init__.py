@@ -123,7 +123,8 @@ ELSEWHERE = {
         ["assert_equal", "assert_greater", "assert_less", "assert_rank"], "jaxvars.tf.debugging"
     ),
     **dict.fromkeys(
-        ["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "jaxvars.tf.tensors.specs"
+        ["IndexedSlicesSpec", "NoneTensorSpec", "SparseTensorSpec", "TypeSpec"],
+        "jaxvars.tf.tensors.specs",
     ),
     **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "jaxvars.tf.data.spec_of"),
     **dict.fromkeys(

@@ -25,8 +25,8 @@ from jaxvars.tracing import context
 
 __all__ = [
     "SparseTensor", "add", "concat", "expand_dims", "from_dense", "map_values", "mask",
-    "reduce_sum", "reorder", "reshape", "slice", "softmax", "sparse_dense_matmul", "to_dense",
-    "to_indicator", "transpose",
+    "reduce_max", "reduce_sum", "reorder", "reshape", "slice", "softmax", "sparse_dense_matmul",
+    "to_dense", "to_indicator", "transpose",
 ]  # fmt: skip
 
 
@@ -182,6 +182,25 @@ def reduce_sum(sp_input: Any, axis: Any = None, keepdims: bool = False, name: An
     return find("math.reduce_sum")(Tensor(whole), axis, keepdims)
 
 
+def reduce_max(sp_input: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Tensor:
+    """Return the greatest of the elements that there are, along axes; 0 where there are none.
+
+    >>> reduce_max(from_dense([-5, 0, -3])).numpy().item()
+    -3
+    """
+    sparse = _check_sparse(sp_input)
+    values, places = sparse.values._array, tuple(sparse.indices._array.T)
+    whole = (
+        jnp.full(_sizes(sparse, "reduce_max"), sparse.dtype.min, values.dtype)
+        .at[places]
+        .max(values)
+    )
+    given = jnp.zeros(whole.shape, bool).at[places].set(True)
+    most = find("math.reduce_max")(Tensor(whole), axis, keepdims)._array
+    is_any = find("math.reduce_any")(Tensor(given), axis, keepdims)._array
+    return Tensor(jnp.where(is_any, most, jnp.zeros_like(most)))
+
+
 def softmax(sp_logits: Any, name: str | None = None) -> SparseTensor:
     """Return the softmax of the elements that there are in each row."""
     sparse = _check_sparse(sp_logits)
@@ -237,7 +256,8 @@ def concat(
     sizes[at] = shapes[:, at].sum()
     moves = np.eye(rank, dtype=np.int64)[at]
     places = [_places(x, "concat") + moves * n for x, n in zip(sparse, starts, strict=True)]
-    values = jnp.concatenate([x.values._array for x in sparse])
+    join = np.concatenate if is_text(sparse[0].values._array) else jnp.concatenate
+    values = join([x.values._array for x in sparse])
     return _sorted(np.concatenate(places), values, sizes)
 
 

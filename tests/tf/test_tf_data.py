@@ -228,6 +228,14 @@ def test_shuffle_is_uniform():
     assert min(counts.values()) > 60
 
 
+STEP = 3
+
+
+def test_a_function_that_reads_its_globals():
+    dataset = tf.data.Dataset.range(3).map(lambda x: x + globals()["STEP"])
+    assert [int(x) for x in dataset] == [3, 4, 5]
+
+
 def test_shuffle_without_a_seed_follows_the_global_one():
     def order():
         tf.random.set_seed(5)

@@ -71,6 +71,15 @@ def test_wrong_fields_are_refused(make, error, words):
         make()
 
 
+def test_a_field_of_the_class_itself():
+    class Node(tf.experimental.ExtensionType):
+        value: tf.Tensor
+        children: tuple[typing.ForwardRef("Node"), ...] = ()
+
+    tree = Node(3, [Node(5), Node(2)])
+    assert [int(child.value) for child in tree.children] == [5, 2]
+
+
 def test_classes_are_checked():
     with pytest.raises(TypeError, match="Unsupported type annotation"):
 

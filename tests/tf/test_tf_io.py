@@ -159,6 +159,21 @@ def test_examples():
     assert sparse.dense_shape.numpy().tolist() == [2, 2]
 
 
+def test_examples_with_rows():
+    texts = [example(a=[5, 7], s=[b"x"]), example(s=[b"y", b"z"])]
+    spec = {
+        "a": tf.io.RaggedFeature(tf.int64),
+        "words": tf.io.RaggedFeature(tf.string, "s", row_splits_dtype=tf.int64),
+    }
+    found = tf.io.parse_example(texts, spec)
+    assert [x.to_list() for x in found.values()] == [[[5, 7], []], [[b"x"], [b"y", b"z"]]]
+    assert [x.row_splits.dtype for x in found.values()] == [tf.int32, tf.int64]
+    single = tf.io.parse_single_example(texts[1], spec)
+    assert [single[key].numpy().tolist() for key in ("a", "words")] == [[], [b"y", b"z"]]
+    with pytest.raises(ValueError, match="'a' has partitions, which are not read here"):
+        tf.io.parse_example(texts, {"a": tf.io.RaggedFeature(tf.int64, "s", ["lengths"])})
+
+
 def test_examples_in_a_dataset():
     spec = {"a": tf.io.FixedLenFeature([], tf.int64)}
     texts = tf.data.Dataset.from_tensor_slices([example(a=[5]), example(a=[6])])
@@ -174,6 +189,7 @@ def test_examples_in_a_dataset():
         (example(b=[1]), tf.io.FixedLenFeature([], tf.int64), "is required but could not be found"),
         (example(a=[1]), tf.io.FixedLenFeature([], tf.float32), "Data types don't match"),
         (example(a=[1]), tf.io.FixedLenFeature([2], tf.int64), "Number of int64 values"),
+        (example(a=[1]), tf.io.RaggedFeature(tf.string), "Data types don't match"),
         (b"\xff", tf.io.FixedLenFeature([2], tf.int64), "Could not parse"),
     ],
 )

@@ -193,12 +193,13 @@ def test_open_sizes_that_cannot_be_open(tmp_path: Path) -> None:
 
         @tf.function(input_signature=[tf.TensorSpec([None, None])])
         def __call__(self, x: Any) -> Any:
-            return x - self.mean
+            return tf.reshape(x, [-1, 2]) - self.mean  # not for the size 1
 
     model = Shift()
+    tf.saved_model.save(model, tmp_path / "default")
     tf.saved_model.save(model, tmp_path, signatures=model.__call__)
-    loaded = tf.saved_model.load(tmp_path)
-    for rows in (1, 3):
+    for rows, path in ((1, tmp_path), (3, tmp_path / "default")):
+        loaded = tf.saved_model.load(path)
         x = tf.zeros([rows, 2])
         np.testing.assert_array_equal(loaded(x).numpy(), [[-1, -2]] * rows)
         served = loaded.signatures["serving_default"](x=x)["output_0"]
@@ -206,10 +207,13 @@ def test_open_sizes_that_cannot_be_open(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Could not find matching concrete function"):
         loaded(tf.zeros([1, 3]))
     add = tf.function(lambda x: x + tf.ones([2]), input_signature=[tf.TensorSpec([None])])
+    cube = tf.TensorSpec([None, None, None])
+    halves = tf.function(lambda x: tf.reshape(x, [-1, 2]), input_signature=[cube])
     other = tf.train.Checkpoint(mean=model.mean)
-    vars(other)["f"] = add
-    with pytest.raises(SavedError, match=r"Give those that must be certain ones"):
-        tf.saved_model.save(other, tmp_path)
+    for function in (add, halves):
+        vars(other)["f"] = function
+        with pytest.raises(SavedError, match=r"Give those that must be certain ones"):
+            tf.saved_model.save(other, tmp_path)
 
 
 def test_a_method_of_an_object_that_is_gone_is_not_saved(tmp_path: Path) -> None:

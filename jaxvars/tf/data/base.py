@@ -35,7 +35,7 @@ from jaxvars.tf.tensors.elements import (
     to_tensors,
 )
 from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
-from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.specs import SparseTensorSpec, TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import context
@@ -209,9 +209,9 @@ def make_seeds(seed: Any, changing: bool) -> Seeds:
 def _of_any_size(spec: Any) -> Any:
     if type(spec) is RaggedTensorSpec:
         return RaggedTensorSpec([None] * len(spec.shape), spec.dtype, spec.ragged_rank)
-    if type(spec) is not TensorSpec:
+    if not isinstance(spec, TensorSpec | SparseTensorSpec):
         return spec
-    return TensorSpec([None] * len(spec.shape), spec.dtype)
+    return type(spec)([None] * len(spec.shape), spec.dtype)
 
 
 def first_spec(made: DatasetBase) -> Any:

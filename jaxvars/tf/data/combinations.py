@@ -281,9 +281,12 @@ def _list_datasets(datasets: Sequence[Any]) -> list[Any]:
 
 def _require_alike(one: Any, other: Any) -> None:
     mine, its = leaves(one._spec()), leaves(other._spec())
-    kinds = [[getattr(leaf, "dtype", None) for leaf in spec] for spec in (mine, its)]
-    if kinds[0] != kinds[1]:
+    if list(map(_kind_of, mine)) != list(map(_kind_of, its)):
         raise TypeError(f"Incompatible dataset elements:\n  {one._spec()} vs.   {other._spec()}")
+
+
+def _kind_of(spec: Any) -> tuple[Any, Any]:
+    return getattr(spec, "value_type", None), getattr(spec, "dtype", None)
 
 
 def _find_common_spec(datasets: list[Any]) -> Any:

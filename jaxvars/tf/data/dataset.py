@@ -40,7 +40,9 @@ from jaxvars.tf.tensors.elements import (
     to_stored,
 )
 from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -306,9 +308,10 @@ def _fit_element(value: Any, spec: Any) -> Element:
         ) from None
 
 
-def _fit_leaf(spec: Any, value: Any) -> np.ndarray:
+def _fit_leaf(spec: Any, value: Any) -> Any:
     try:
-        made = to_leaf(value, spec.dtype)
+        is_own = isinstance(value, RaggedTensor | SparseTensor) and spec.is_compatible_with(value)
+        made = to_stored(value) if is_own else to_leaf(value, spec.dtype)
     except (TypeError, ValueError):
         raise refused(
             "TypeError: `generator` yielded an element that could not be converted to the expected "

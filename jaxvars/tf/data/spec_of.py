@@ -9,7 +9,14 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.specs import IndexedSlicesSpec, NoneTensorSpec, Parts, TensorSpec, TypeSpec
+from jaxvars.tf.tensors.specs import (
+    IndexedSlicesSpec,
+    NoneTensorSpec,
+    Parts,
+    SparseTensorSpec,
+    TensorSpec,
+    TypeSpec,
+)
 from jaxvars.tf.tensors.tensor import Tensor
 
 
@@ -61,8 +68,8 @@ def type_spec_from_value(value: Any) -> Any:
     """Return the spec of a value.
 
     Args:
-        value: a tensor, or what becomes one; a dataset, TensorArray, IndexedSlices, ExtensionType;
-            None.
+        value: a tensor, or what becomes one; a dataset, TensorArray, IndexedSlices, SparseTensor,
+            RaggedTensor, ExtensionType; None.
 
     Raises:
         TypeError: when it has none.
@@ -77,7 +84,8 @@ def type_spec_from_value(value: Any) -> Any:
     own = getattr(type(value), "Spec", None)
     if own is not None and hasattr(own, "from_value"):  # an ExtensionType
         return own.from_value(value)
-    for spec in (NoneTensorSpec, IndexedSlicesSpec, TensorArraySpec, RaggedTensorSpec):
+    kinds = NoneTensorSpec, IndexedSlicesSpec, TensorArraySpec, RaggedTensorSpec, SparseTensorSpec
+    for spec in kinds:
         if isinstance(value, spec().value_type):
             return spec._of(value)
     try:

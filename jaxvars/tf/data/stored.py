@@ -36,6 +36,7 @@ from jaxvars.tf.tensors.elements import (
     to_host,
     to_tensors,
 )
+from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 
 
@@ -285,6 +286,11 @@ class Writer:
             if isinstance(leaf, DatasetSpec):
                 raise UnimplementedError(
                     message="Datasets that are elements cannot be written: flat_map them before."
+                )
+            if not isinstance(leaf, TensorSpec):
+                raise UnimplementedError(
+                    message="Ragged and sparse tensors that are elements cannot be written: map "
+                    f"x.to_tensor(), or tf.sparse.to_dense(x), before. The element is {leaf}."
                 )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _FACTS).unlink(missing_ok=True)

@@ -30,6 +30,10 @@ from jaxvars.tf import nest
 from jaxvars.tf.functions.protocols import TraceType
 from jaxvars.tf.tensors.components import Components, components, has_components
 from jaxvars.tf.tensors.convert import dtype_of, string_array, to_array
+from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
+from jaxvars.tf.tensors.specs import SparseTensorSpec
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
@@ -150,6 +154,16 @@ def is_traced(value: Any) -> bool:
     return isinstance(value, Tensor | np.ndarray | np.generic | jax.Array)
 
 
+def composite_spec(value: Any) -> Any:
+    """Return the spec of a ragged or sparse tensor, or a spec of one; None for anything else."""
+    if isinstance(value, RaggedTensor):
+        return RaggedTensorSpec.from_value(value)
+    if isinstance(value, SparseTensor):
+        return SparseTensorSpec.from_value(value)
+    is_ragged = isinstance(value, RaggedTensorSpec) and value.ragged_rank
+    return value if is_ragged or isinstance(value, SparseTensorSpec) else None
+
+
 def describe(value: Any) -> str:
     """Return an argument, or result, as it stands in a signature."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
@@ -170,6 +184,8 @@ def describe(value: Any) -> str:
 
 def format_spec(value: Any) -> str:
     """Return the spec of something with a shape and dtype, as a string."""
+    if (composite := composite_spec(value)) is not None:
+        return repr(composite)
     dtype = dtype_of(value) if isinstance(value, np.ndarray | jax.Array) else value.dtype
     name = getattr(value, "name", None) if is_spec(value) else None
     shape = getattr(value, "shape", None)

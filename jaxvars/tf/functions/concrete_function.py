@@ -16,7 +16,14 @@ from jaxvars.tf import nest
 from jaxvars.tf.attributes import getter as attribute
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.functions import strings
-from jaxvars.tf.functions.arguments import describe, format_spec, is_spec, is_traced, to_core
+from jaxvars.tf.functions.arguments import (
+    composite_spec,
+    describe,
+    format_spec,
+    is_spec,
+    is_traced,
+    to_core,
+)
 from jaxvars.tf.functions.body import names_of
 from jaxvars.tf.functions.concrete_binding import FunctionType, Parameters
 from jaxvars.tf.functions.graph_view import Graph
@@ -92,7 +99,13 @@ class ConcreteFunction:
 
     @property
     def _has_no_program(self) -> bool:
-        return any(spec.shape.rank is None for spec in self._specs()) or self._must_know_strings
+        is_ranked = all(spec.shape.rank is not None for spec in self._specs())
+        return not is_ranked or self._is_composite or self._must_know_strings
+
+    @property
+    def _is_composite(self) -> bool:
+        """Whether it takes ragged or sparse tensors: it is traced for each partition it meets."""
+        return any(composite_spec(x) is not None for x in self._flat())
 
     @functools.cached_property
     def _must_know_strings(self) -> bool:
@@ -189,6 +202,8 @@ class ConcreteFunction:
 
     def _fill_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Fill in tensors that are given in order, or by name, without anything else."""
+        if self._is_composite:
+            raise TypeError("ragged and sparse tensors are given in the places of the signature.")
         names = [str(spec.name) for spec in self._specs()]
         where = f"{self.name}({', '.join(names)})"
         if len(args) > len(names):
@@ -231,6 +246,8 @@ class ConcreteFunction:
                 raise TypeError(
                     f"Can not cast {format_spec(value)} to {format_spec(_drop_names(mine))}"
                 )
+            return fit_tensor(value, mine)
+        if composite_spec(mine) is not None:
             return fit_tensor(value, mine)
         if exact(value, held) != exact(mine, held):
             raise TypeError(f"Can not cast {value!r} to {describe(mine)}")
@@ -365,6 +382,8 @@ def _to_spec(value: Any) -> Any:
     if is_traced(value):
         array = to_array(value)
         return TensorSpec(array.shape, dtype_of(array))
+    if (composite := composite_spec(value)) is not None:
+        return composite
     if is_spec(value) and not isinstance(value, TensorSpec):
         return TensorSpec(value.shape, as_dtype(value.dtype))
     return value
@@ -372,6 +391,11 @@ def _to_spec(value: Any) -> Any:
 
 def _to_struct(value: Any, sizes: Any) -> Any:
     """Return a spec as JAX's; with `sizes` of the axes for unknown dimensions, else with 1."""
+    if composite_spec(value) is not None:
+        raise refused(
+            f"{value} has no program: a program has fixed shapes. Call it with tensors, or write a "
+            "function of x.to_tensor(), or tf.sparse.to_dense(x)."
+        )
     if not isinstance(value, TensorSpec):
         return value
     if value.shape.rank is None:

@@ -21,6 +21,7 @@ from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.ragged_base import DISPATCH
 from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor, convert, flat_of, make, parts_of
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.static import refused, refusing
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.typing import Array
@@ -209,7 +210,19 @@ def vectorized_map(
         raise ValueError(f"The sizes of elems differ: {sorted(sizes)}.")
     wide = nest.map_structure(lambda x: jnp.broadcast_to(x, (size, *x.shape[1:])), arrays)
     with refusing():
-        return wrap(_maps.vectorized_map(lambda row: arrays_of(fn(wrap(row))), wide))
+        return wrap(
+            _maps.vectorized_map(lambda row: arrays_of(_require_dense(fn(wrap(row)))), wide)
+        )
+
+
+def _require_dense(result: Any) -> Any:
+    """Return the result of a row; refuse ragged and sparse tensors, whose parts are not stacked."""
+    if any(isinstance(x, RaggedTensor | SparseTensor) for x in nest.flatten(result)):
+        raise NotImplementedError(
+            "tf.vectorized_map cannot stack ragged or sparse tensors. Return x.to_tensor(), or "
+            "tf.sparse.to_dense(x); tf.map_fn stacks ragged ones."
+        )
+    return result
 
 
 def scan(

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.tf import nest
-from jaxvars.tf.functions.arguments import format_spec, is_spec
+from jaxvars.tf.functions.arguments import composite_spec, describe, format_spec, is_spec
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -136,8 +136,13 @@ def _fit(value: Any, spec: Any) -> Any:
     return nest._like(value, [_fit(part, inner) for part, inner in parts])
 
 
-def fit_tensor(value: Any, spec: Any) -> Tensor:
+def fit_tensor(value: Any, spec: Any) -> Any:
     """Return a value as a tensor of a spec's type."""
+    if (composite := composite_spec(spec)) is not None:
+        found = composite_spec(value)
+        if found is None or not found.is_subtype_of(composite):
+            raise TypeError(f"Can not cast {describe(value)} to {composite}")
+        return value
     wanted = as_dtype(spec.dtype)
     if is_spec(value):
         _check_fits(value, spec)

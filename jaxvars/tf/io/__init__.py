@@ -13,6 +13,7 @@ from jaxvars.tf import image as _image  # noqa: F401  # pyright: ignore[reportUn
 from jaxvars.tf.io import gfile as gfile
 from jaxvars.tf.io.examples import FixedLenFeature as FixedLenFeature
 from jaxvars.tf.io.examples import FixedLenSequenceFeature as FixedLenSequenceFeature
+from jaxvars.tf.io.examples import RaggedFeature as RaggedFeature
 from jaxvars.tf.io.examples import VarLenFeature as VarLenFeature
 from jaxvars.tf.io.examples import parse_example as parse_example
 from jaxvars.tf.io.examples import parse_single_example as parse_single_example
@@ -23,12 +24,13 @@ from jaxvars.tf.listing import namespace
 from jaxvars.tf.registry.rows import operations
 
 __all__ = [
-    "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter",
-    "VarLenFeature", "gfile", "parse_example", "parse_single_example", "write_file",
+    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "TFRecordOptions",
+    "TFRecordWriter", "VarLenFeature", "gfile", "parse_example", "parse_single_example",
+    "write_file",
 ]  # fmt: skip
 _ABSENT = {
     **dict.fromkeys(
-        ["RaggedFeature", "SparseFeature", "parse_sequence_example"],
+        ["SparseFeature", "parse_sequence_example"],
         "it is not read here. Use VarLenFeature, or FixedLenSequenceFeature, which pads, "
         "with parse_example",
     ),

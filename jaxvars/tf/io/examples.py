@@ -1,8 +1,8 @@
 """`tf.io.parse_example`: tensors from `tf.train.Example`s, as bytes.
 
 Rules this file keeps:
-- a feature of a fixed length is a tensor, one of a length that differs a `tf.SparseTensor`, or a
-  tensor that is padded.
+- a feature of a fixed length is a tensor, one of a length that differs a `tf.SparseTensor`,
+  a ragged tensor, or a tensor that is padded.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 
 from jaxvars.tf.io.messages import parse
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import as_dtype, int32
 from jaxvars.tf.tensors.elements import to_stored
+from jaxvars.tf.tensors.ragged_base import Partition
+from jaxvars.tf.tensors.ragged_tensor import make
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.static import refused
@@ -56,6 +58,25 @@ class FixedLenSequenceFeature(NamedTuple):
     default_value: Any = None
 
 
+class RaggedFeature(NamedTuple):
+    """A feature with a number of values that differs between examples, as rows.
+
+    Attributes:
+        dtype: string, float32 or int64.
+        value_key: the name of the feature in the examples; that in the dict when None.
+        partitions: must be empty: rows of rows are made of two features, with
+            `tf.RaggedTensor.from_row_lengths` and others.
+        row_splits_dtype: `tf.int32` or `tf.int64`.
+        validate: of no effect.
+    """
+
+    dtype: Any
+    value_key: str | None = None
+    partitions: Any = ()
+    row_splits_dtype: Any = int32
+    validate: bool = False
+
+
 class VarLenFeature(NamedTuple):
     """A feature with a number of values that differs between examples.
 
@@ -66,6 +87,9 @@ class VarLenFeature(NamedTuple):
     dtype: Any
 
 
+_FEATURES = FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, RaggedFeature
+
+
 def parse_example(
     serialized: Any, features: Any, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
@@ -73,7 +97,8 @@ def parse_example(
 
     Args:
         serialized: strings, a vector; a scalar as for `parse_single_example`.
-        features: what each is: FixedLenFeature, FixedLenSequenceFeature or VarLenFeature.
+        features: what each is: FixedLenFeature, FixedLenSequenceFeature, VarLenFeature or
+            RaggedFeature.
         example_names: what the examples are called in messages.
         name: of no effect.
 
@@ -95,7 +120,7 @@ def parse_example(
     found = [_parse_features(text) for text in texts.reshape(-1)]
     made: dict[str, Any] = {}
     for key in sorted(features):
-        values = [each.get(key) for each in found]
+        values = [each.get(getattr(features[key], "value_key", None) or key) for each in found]
         made[key] = _parse_feature(key, values, features[key], names, texts.ndim == 0)
     return made
 
@@ -127,13 +152,20 @@ def _check(features: Any) -> None:
     if not features:
         raise ValueError(f"Missing: features was {features}.")
     for key, feature in features.items():
-        if not isinstance(feature, FixedLenFeature | FixedLenSequenceFeature | VarLenFeature):
+        if not isinstance(feature, _FEATURES):
             raise ValueError(f"Invalid feature {key}:{feature}.")
         if as_dtype(feature.dtype).name not in _KINDS.values():
             raise TypeError(f"Feature {key!r} must be of string, float32 or int64.")
         if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
             raise ValueError(
                 "Unsupported: FixedLenSequenceFeature requires allow_missing to be True."
+            )
+        if isinstance(feature, RaggedFeature) and feature.partitions:
+            raise ValueError(
+                f"Feature {key!r} has partitions, which are not read here. Read values and lengths "
+                "as two RaggedFeatures, and put them together:\n"
+                "    rows = tf.RaggedTensor.from_row_lengths(values.values, lengths.values)\n"
+                "    rows = tf.RaggedTensor.from_row_lengths(rows, lengths.row_lengths())"
             )
 
 
@@ -144,6 +176,15 @@ def _parse_features(text: bytes) -> dict[str, Feature]:
         kind = feature.WhichOneof("kind")
         found[key] = kind and (_KINDS[kind], list(getattr(feature, kind).value))
     return found
+
+
+def _make_ragged(key: str, found: Sequence[Feature], feature: Any, is_single: bool) -> Any:
+    """Return the values of examples as rows; those of a single one as a vector."""
+    dtype = as_dtype(feature.dtype)
+    rows = [_check_values(key, i, given, dtype, "<unknown>") for i, given in enumerate(found)]
+    flat = Tensor(_convert.to_array([value for row in rows for value in row], dtype))
+    kind = as_dtype(feature.row_splits_dtype).dtype
+    return flat if is_single else make(flat, [Partition.of_lengths(list(map(len, rows)), kind)])
 
 
 def _make_sparse(key: str, found: Sequence[Feature], dtype: Any, is_single: bool) -> SparseTensor:
@@ -176,6 +217,8 @@ def _parse_feature(
     dtype = as_dtype(feature.dtype)
     if isinstance(feature, VarLenFeature):
         return _make_sparse(key, found, dtype, is_single)
+    if isinstance(feature, RaggedFeature):
+        return _make_ragged(key, found, feature, is_single)
     shape = tuple(int(n or 0) for n in TensorShape(feature.shape).as_list())
     size = int(np.prod(shape))
     rows: list[np.ndarray] = []

@@ -52,7 +52,7 @@ def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
     given = (function.__self__,) if isinstance(function, BoundFunction) else ()
     if owner._specs is not None:
         return _programs_for(function.get_concrete_function(), sizes)
-    asked = [made for made in owner._list_requested(given) if made._is_open]
+    asked = [made for made in owner._list_requested(given) if made._is_open or made._is_composite]
     known = [one for made in asked for one in _programs_for(made, sizes)]
     _refuse_strings(owner.__name__, owner._has_strings)
     called = [concrete_of(one) for one in traces_of(owner._core, given)]
@@ -68,6 +68,14 @@ def _refuse_strings(name: str, has_strings: Any) -> None:
         )
 
 
+def _refuse_composite(function: ConcreteFunction) -> None:
+    if function._is_composite:
+        raise SavedError(
+            f"{function.name} takes ragged or sparse tensors, for which a program cannot be saved: "
+            "programs have fixed shapes. Save a function of x.to_tensor() or tf.sparse.to_dense(x)."
+        )
+
+
 def _is_symbolic(program: CoreConcrete) -> bool:
     return any(
         not isinstance(size, int) for spec in program._executable._specs for size in spec.shape
@@ -77,6 +85,7 @@ def _is_symbolic(program: CoreConcrete) -> bool:
 def _programs_for(function: ConcreteFunction, sizes: Sequence[int]) -> list[CoreConcrete]:
     """Return the programs of a concrete function, with the sizes open that are."""
     _refuse_strings(function.name, function._table)
+    _refuse_composite(function)
     if not function._is_open:
         return [function.core]
 
@@ -101,10 +110,10 @@ def make_open(
     try:
         return [make(*nest.map_structure(_to_core_spec, given))]
     except _REFUSALS as error:
-        if not _has_open_sizes(given, 0):
+        if not _has_open_sizes(given):
             raise
         found: list[CoreConcrete] = []
-        for size in sizes if _has_open_sizes(given, 1) else ():
+        for size in sizes if _can_be_guessed(given) else ():
             with contextlib.suppress(*_REFUSALS):
                 spec = functools.partial(_to_core_spec, size=size)
                 found.append(make(*nest.map_structure(spec, given)))
@@ -145,9 +154,15 @@ def _specs_in(given: Any) -> list[TensorSpec]:
     return [spec for spec in nest.flatten(given) if isinstance(spec, TensorSpec)]
 
 
-def _has_open_sizes(given: Any, first: int) -> bool:
-    """Return whether there are unknown dimensions from some dimension on."""
-    return any(None in tuple(spec.shape)[first:] for spec in _specs_in(given))
+def _has_open_sizes(given: Any) -> bool:
+    """Return whether there are unknown dimensions."""
+    return any(None in tuple(spec.shape) for spec in _specs_in(given))
+
+
+def _can_be_guessed(given: Any) -> bool:
+    """Return whether one size may be that of the unknown dimensions after the first."""
+    counts = [tuple(spec.shape)[1:].count(None) for spec in _specs_in(given)]
+    return max(counts, default=0) == 1  # a program for cubes would be of no use
 
 
 def _to_core_spec(value: Any, size: int | None = None) -> Any:
@@ -184,7 +199,10 @@ def _can_be_served(function: Any) -> bool:
         return False
     if any(spec.shape.rank is None for spec in function._specs()):  # not known before it is saved
         return True
-    results = function.structured_outputs
+    try:
+        results = function.structured_outputs
+    except _REFUSALS:  # of sizes of 1: which ones it takes is known when it is saved
+        return True
     if isinstance(results, Mapping):
         results = list(results.values())
     parts = results if isinstance(results, list | tuple) else [results]
@@ -202,6 +220,7 @@ def programs_to_serve(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]
             " Only `tf.functions` with an input signature or concrete functions can be used as a "
             "signature."
         )
+    _refuse_composite(concrete)
     specs = {str(spec.name): spec for spec in concrete._specs()}
 
     def serve(**tensors: Any) -> Any:

@@ -20,7 +20,8 @@ from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.ragged_base import DISPATCH
 from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor, flat_of, make, parts_of, unflatten
-from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, row_of, stack_rows, whole_of
+from jaxvars.tf.tensors.specs import SparseTensorSpec, TensorSpec
 from jaxvars.tf.tensors.static import refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -60,12 +61,16 @@ def pack_leaves(structure: Any, values: Sequence[Any]) -> Any:
 
 # ---------------------------------------------------------------- leaves
 def to_stored(value: Any) -> Any:
-    """Return what was given to a dataset as an array that nothing else writes to."""
+    """Return what was given to a dataset as an array that nothing else writes to, or a tape has."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return value.copy()
     if isinstance(value, RaggedTensor):
-        require_known(value.flat_values, "What a dataset is made of")
-        return value
+        flat = require_known(value.flat_values, "What a dataset is made of")
+        return value.with_flat_values(to_tensor(flat))
+    if isinstance(value, SparseTensor):
+        return value.with_values(
+            to_tensor(require_known(value.values, "What a dataset is made of"))
+        )
     return require_known(_convert.to_array(value), "What a dataset is made of")
 
 
@@ -91,9 +96,13 @@ def to_tensors(element: Element) -> Element:
 
 def to_numpy(element: Element) -> Element:
     """Return an element as NumPy arrays and scalars; strings as bytes."""
-    return map_leaves(
-        lambda leaf: leaf.numpy() if isinstance(leaf, RaggedTensor) else to_host(leaf)[()], element
-    )
+    return map_leaves(_leaf_to_numpy, element)
+
+
+def _leaf_to_numpy(leaf: Leaf) -> Any:
+    if isinstance(leaf, SparseTensor):
+        return whole_of(leaf)
+    return leaf.numpy() if isinstance(leaf, RaggedTensor) else to_host(leaf)[()]
 
 
 def to_ragged(leaf: Leaf) -> Leaf:
@@ -103,6 +112,8 @@ def to_ragged(leaf: Leaf) -> Leaf:
 
 
 def _row(leaf: Any, i: int) -> Leaf:
+    if isinstance(leaf, SparseTensor):
+        return row_of(leaf, i)
     if not isinstance(leaf, RaggedTensor):
         return leaf[i, ...]
     found = to_tensor(leaf)
@@ -134,6 +145,8 @@ def batch_elements(elements: Sequence[Element]) -> Element:
 
 
 def _stack(component: int, column: Sequence[Any]) -> Any:
+    if isinstance(column[0], SparseTensor):
+        return stack_rows(column)
     if isinstance(column[0], RaggedTensor):
         return DISPATCH["stack"](None, {"values": list(map(to_tensor, column)), "axis": 0})
     first = column[0].shape
@@ -154,11 +167,12 @@ def pad(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
     pad with, too, or one for all, or None for zeros and empty strings.
     """
     for leaf in leaves(elements[0]):
-        if isinstance(leaf, RaggedTensor):
+        if isinstance(leaf, RaggedTensor | SparseTensor):
+            whole = "x.to_tensor()" if isinstance(leaf, RaggedTensor) else "tf.sparse.to_dense(x)"
             raise TypeError(
                 "`padded_batch` is only supported for datasets that produce tensor elements but "
                 "type spec of elements in the input dataset is not a subclass of TensorSpec: "
-                f"`{spec_of(leaf)}`. Write batch(n), and x.to_tensor() for each."
+                f"`{spec_of(leaf)}`. Write batch(n), and {whole} for each."
             )
     columns = zip(*([to_host(x) for x in leaves(element)] for element in elements), strict=True)
     count = len(leaves(elements[0]))
@@ -210,6 +224,8 @@ def spec_of(leaf: Leaf) -> Any:
         return DatasetSpec(leaf.element_spec)
     if isinstance(leaf, RaggedTensor):
         return RaggedTensorSpec.from_value(leaf)
+    if isinstance(leaf, SparseTensor):
+        return SparseTensorSpec.from_value(leaf)
     array = to_host(leaf)
     return TensorSpec(array.shape, _convert.dtype_of(array))
 
@@ -222,22 +238,23 @@ def add_dimension(spec: Any, size: int | None) -> Any:
     if isinstance(spec, RaggedTensorSpec):
         sizes = [size, None, *spec.shape.as_list()[1:]]
         return RaggedTensorSpec(sizes, spec.dtype, spec.ragged_rank + 1)
-    return TensorSpec(sizes, spec.dtype)
+    return type(spec)(sizes, spec.dtype)
 
 
 def drop_dimension(spec: Any) -> Any:
     """Return the spec of tensors without their first dimension."""
     if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank:
         return RaggedTensorSpec(spec.shape.as_list()[1:], spec.dtype, spec.ragged_rank - 1)
-    return TensorSpec(spec.shape.as_list()[1:], spec.dtype) if spec.shape.rank else spec
+    kind = SparseTensorSpec if isinstance(spec, SparseTensorSpec) else TensorSpec
+    return kind(spec.shape.as_list()[1:], spec.dtype) if spec.shape.rank else spec
 
 
 def merge_specs(spec: Any, other: Any) -> Any:
     """Return the spec of what is one or the other: sizes that differ are open."""
-    if not isinstance(spec, TensorSpec) or spec == other:
+    if not isinstance(spec, TensorSpec | SparseTensorSpec) or spec == other:
         return spec
     shape = spec.shape.most_specific_compatible_shape(other.shape)
-    return TensorSpec(shape, spec.dtype)
+    return type(spec)(shape, spec.dtype)
 
 
 def to_leaf(value: Any, dtype: Any) -> Leaf:

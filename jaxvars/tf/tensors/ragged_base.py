@@ -134,6 +134,14 @@ class RaggedBase(Operators):
         """Return the number of rows."""
         return self._tell(self._parts[0].nrows, out_type)
 
+    def row_starts(self, name: Any = None) -> Tensor:
+        """Return where each row begins."""
+        return self._tell(self._parts[0].starts)
+
+    def row_limits(self, name: Any = None) -> Tensor:
+        """Return where each row ends."""
+        return self._tell(self._parts[0].splits[1:])
+
     def value_rowids(self, name: Any = None) -> Tensor:
         """Return the row of each value."""
         return self._tell(self._parts[0].row_ids)

@@ -61,11 +61,7 @@ class RaggedTensor(RaggedBase):
         splits = _numbers(row_splits, "row_splits")
         if not len(splits):
             raise ValueError("row_splits tensor may not be empty.")
-        if splits[0]:
-            raise refused(_INVALID.format("from_row_splits", f":zero\n{splits[0]} is not 0"))
-        if np.any(np.diff(splits) < 0):
-            raise refused(_INVALID.format("from_row_splits", f":monotonic.\n{splits} decreases"))
-        return nested(convert(values), Partition(splits))
+        return nested(convert(values), _check_splits(splits, "from_row_splits"))
 
     @classmethod
     def from_row_lengths(
@@ -76,6 +72,24 @@ class RaggedTensor(RaggedBase):
         if np.any(lengths < 0):
             raise refused(_INVALID.format("from_row_lengths", f": {lengths} has negative ones"))
         return nested(convert(values), Partition.of_lengths(lengths, lengths.dtype))
+
+    @classmethod
+    def from_row_starts(
+        cls, values: Any, row_starts: Any, name: Any = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Make one of where its rows begin; each ends where the next one begins."""
+        starts, given = _numbers(row_starts, "row_starts"), convert(values)
+        splits = np.append(starts, _size(given)).astype(starts.dtype)
+        return nested(given, _check_splits(splits, "from_row_starts"))
+
+    @classmethod
+    def from_row_limits(
+        cls, values: Any, row_limits: Any, name: Any = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Make one of where its rows end; each begins where the one before ends."""
+        limits = _numbers(row_limits, "row_limits")
+        splits = np.append(limits.dtype.type(0), limits)
+        return nested(convert(values), _check_splits(splits, "from_row_limits"))
 
     @classmethod
     def from_value_rowids(
@@ -285,6 +299,15 @@ def _numbers(value: Any, what: str) -> np.ndarray:
     if found.size and found.dtype not in (np.int32, np.int64):
         raise ValueError(f"{what} must have dtype int32 or int64")
     return found if found.size else found.astype(np.int64)
+
+
+def _check_splits(splits: np.ndarray, where: str) -> Partition:
+    """Return a partition; raise InvalidArgumentError unless the splits rise from 0."""
+    if splits[0]:
+        raise refused(_INVALID.format(where, f":zero\n{splits[0]} is not 0"))
+    if np.any(np.diff(splits) < 0):
+        raise refused(_INVALID.format(where, f":monotonic.\n{splits} decreases"))
+    return Partition(splits)
 
 
 def _size(values: Values) -> int:

@@ -1,12 +1,14 @@
 """`tf.SparseTensor`: the elements of a tensor that are not zero, and where they are.
 
 Rules this file keeps:
-- flattened as a pytree it is its three arrays: a program is compiled for each number of elements;
+- flattened as a pytree it is its indices and values, and its shape where that is known: a program
+  is compiled for each number of elements, and each shape;
 - it is never converted to a tensor but by `tf.sparse.to_dense`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, final
 
 import jax
@@ -18,6 +20,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, wrap
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -40,7 +43,8 @@ class SparseTensor:
     <tf.Tensor: shape=(1, 3), dtype=int32, numpy=array([[0, 5, 0]], dtype=int32)>
 
     Differs from TensorFlow: `tf.sparse` has only the most common operations, and a `tf.function`
-    does not know the shape of one that is its argument, since XLA compiles for fixed sizes.
+    is traced for each number of elements and each shape, since XLA compiles for fixed sizes; in
+    it, branches and loops keep them.
     """
 
     __slots__ = ("__weakref__", "_dense_shape", "_indices", "_values")
@@ -132,14 +136,46 @@ def of_host(indices: Any, values: np.ndarray, sizes: Any) -> SparseTensor:
     )
 
 
-def _flatten(sparse: SparseTensor) -> tuple[tuple[Array, ...], None]:
+# ---------------------------------------------------------------- rows, in datasets
+def row_of(sparse: SparseTensor, i: int) -> SparseTensor:
+    """Return a slice along the first dimension."""
+    indices, values, sizes = on_host(sparse, "sparse.slice")
+    if len(sizes) < 2:
+        raise refused(f"Rank of input SparseTensor should be > 1, but saw rank: {len(sizes)}")
+    is_in = indices[:, 0] == i
+    return of_host(indices[is_in, 1:], values[is_in], sizes[1:])
+
+
+def stack_rows(rows: Sequence[SparseTensor]) -> SparseTensor:
+    """Return sparse tensors as one, with a new first dimension, and the largest sizes."""
+    parts = [on_host(row, "sparse.concat") for row in rows]
+    indices = [np.insert(places, 0, i, axis=1) for i, (places, _, _) in enumerate(parts)]
+    sizes = np.max([shape for _, _, shape in parts], axis=0)
+    values = np.concatenate([part for _, part, _ in parts])
+    return of_host(np.concatenate(indices), values, [len(rows), *sizes])
+
+
+def whole_of(sparse: SparseTensor) -> np.ndarray:
+    """Return the whole tensor as a NumPy array."""
+    indices, values, sizes = on_host(sparse, "sparse.to_dense")
+    made = np.full(sizes, b"", object) if values.dtype == object else np.zeros(sizes, values.dtype)
+    made[tuple(indices.T)] = values
+    return made
+
+
+# ---------------------------------------------------------------- pytrees
+def _flatten(sparse: SparseTensor) -> tuple[tuple[Array, ...], tuple[int, ...] | None]:
     parts = (sparse._indices, sparse._values, sparse._dense_shape)
-    return tuple(x._array if isinstance(x, Tensor) else x for x in parts), None
+    arrays = tuple(x._array if isinstance(x, Tensor) else x for x in parts)
+    if not isinstance(arrays[2], jax.Array | np.ndarray) or context.is_tracer(arrays[2]):
+        return arrays, None
+    return arrays[:2], tuple(np.asarray(arrays[2]).tolist())
 
 
-def _unflatten(_: None, parts: Any) -> SparseTensor:
+def _unflatten(sizes: tuple[int, ...] | None, parts: Any) -> SparseTensor:
     made = object.__new__(SparseTensor)
-    made._indices, made._values, made._dense_shape = map(wrap, parts)
+    known = [] if sizes is None else [to_array(np.asarray(sizes, np.int64))]
+    made._indices, made._values, made._dense_shape = map(wrap, [*parts, *known])
     return made
 
 

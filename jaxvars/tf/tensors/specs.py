@@ -14,6 +14,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32, int64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.slices import IndexedSlices
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing.identity import told_by_pickle
 
@@ -223,6 +224,44 @@ class IndexedSlicesSpec(TypeSpec):
         indices, dense = Tensor(to_array(value.indices)), value.dense_shape
         kind = None if dense is None else Tensor(to_array(dense)).dtype
         return cls(value.shape, value.dtype, indices.dtype, kind, indices.shape)
+
+    def _serialize(self) -> Parts:
+        return self._parts
+
+
+@final
+class SparseTensorSpec(TypeSpec):
+    """What is known of a `tf.SparseTensor`.
+
+    Args:
+        shape: of the whole tensor.
+        dtype: of the elements.
+
+    >>> SparseTensorSpec([None, 3])
+    SparseTensorSpec(TensorShape([None, 3]), tf.float32)
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, shape: Any = None, dtype: Any = float32) -> None:
+        self._parts: Parts = TensorShape(shape), as_dtype(dtype)
+
+    shape = property(lambda self: self._parts[0], doc="The shape of the whole tensor.")
+    dtype = property(lambda self: self._parts[1], doc="The type of the elements.")
+
+    @property
+    def value_type(self) -> type:
+        """SparseTensor."""
+        return SparseTensor
+
+    @classmethod
+    def from_value(cls, value: SparseTensor) -> SparseTensorSpec:
+        """Return the spec of a sparse tensor."""
+        return cls(value.shape, value.dtype)
+
+    @classmethod
+    def _of(cls, value: Any) -> SparseTensorSpec:
+        return cls.from_value(value)
 
     def _serialize(self) -> Parts:
         return self._parts

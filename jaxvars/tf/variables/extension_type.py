@@ -211,13 +211,20 @@ def as_dict(value: ExtensionType) -> dict[str, Any]:
 def _read_annotations(cls: type) -> dict[str, Any]:
     """Return the annotations of a class alone, with those that are strings evaluated."""
     own = inspect.get_annotations(cls)
-    if any(isinstance(kind, str) for kind in own.values()):
+    if any(map(_has_names, own.values())):
         frame = inspect.currentframe()
         while frame is not None and frame.f_code.co_filename == __file__:
             frame = frame.f_back
         local = {} if frame is None else {**frame.f_globals, **frame.f_locals}
-        own = inspect.get_annotations(cls, locals={**local, cls.__name__: cls}, eval_str=True)
+        alone = type("", (), {"__annotations__": own, "__module__": cls.__module__})
+        own = typing.get_type_hints(alone, localns={**local, cls.__name__: cls})
     return {name: kind for name, kind in own.items() if typing.get_origin(kind) is not ClassVar}
+
+
+def _has_names(kind: Any) -> bool:
+    """Return whether an annotation is a string, or has one inside: `tuple["Node", ...]`."""
+    is_name = isinstance(kind, str | typing.ForwardRef)
+    return is_name or any(map(_has_names, typing.get_args(kind)))
 
 
 def _make_field(cls: type, name: str, kind: Any) -> Field:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxvars import tf
+from jaxvars.errors import SavedError
 
 NUMBERS = st.integers(-9, 9)
 NAMES = ["int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
@@ -315,6 +316,8 @@ def test_what_tensorflow_shows(made: Any, shown: str) -> None:
         (lambda: tf.RaggedTensor.from_row_splits([1], [0, 2, 1]), tf.errors.InvalidArgumentError, ":monotonic"),
         (lambda: tf.RaggedTensor.from_row_splits([1], [0.0, 1.0]), ValueError, "must have dtype int32 or int64"),
         (lambda: tf.RaggedTensor.from_value_rowids([1], [0, 1]), ValueError, "Shapes (1,) and (2,)"),
+        (lambda: tf.RaggedTensor.from_row_starts([1], [1]), tf.errors.InvalidArgumentError, "from_row_starts do not form"),
+        (lambda: tf.RaggedTensor.from_row_limits([1, 2], [2, 1]), tf.errors.InvalidArgumentError, "from_row_limits do not form"),
         (lambda: tf.ragged.map_flat_values(tf.reduce_sum, ROWS), ValueError, "outer-dimension size"),
         (lambda: list(tf.data.Dataset.from_tensor_slices(ROWS).padded_batch(2)), TypeError, "`padded_batch` is only"),
     ],
@@ -361,10 +364,13 @@ def test_a_signature_and_strings_in_a_function() -> None:
         return tf.reduce_sum(x, axis=1)
 
     assert sums(tf.ragged.constant([[1.0], [], [2.0, 3.0]])).numpy().tolist() == [1, 0, 5]
-    with pytest.raises(TypeError):
-        sums(tf.constant([1.0]))
-    with pytest.raises(TypeError):
-        sums(tf.ragged.constant([[1], [2]]))
+    concrete = sums.get_concrete_function()
+    assert concrete(tf.ragged.constant([[1.0], [2.0, 3.0]])).numpy().tolist() == [1, 5]
+    assert "x (POSITIONAL_OR_KEYWORD): RaggedTensorSpec(" in str(concrete)
+    for wrong in (tf.ones([2, 2]), tf.ragged.constant([[1], [2]])):
+        for function in (concrete, sums):
+            with pytest.raises(TypeError, match="Can not cast"):
+                function(wrong)
 
     lengths = tf.function(tf.strings.length)
     assert lengths(tf.ragged.constant([["a", "bc"], []])).to_list() == [[1, 2], []]
@@ -398,6 +404,33 @@ def test_ragged_elements_keep_their_specs() -> None:
         counted.apply(tf.data.experimental.dense_to_ragged_batch(2)),
     ):
         assert [x.to_list() for x in made] == [[[], [0]], [[0, 1], [0, 1, 2]]]
+
+
+def test_programs_of_ragged_tensors_cannot_be_saved(tmp_path: Any) -> None:
+    class Grow(tf.Module):
+        @tf.function
+        def __call__(self, x: Any) -> Any:
+            return x * 2
+
+    grow = Grow()
+    grow.__call__.get_concrete_function(tf.RaggedTensorSpec([None, None], tf.int32))
+    with pytest.raises(SavedError, match=r"Save a function of x.to_tensor\(\)"):
+        tf.saved_model.save(grow, tmp_path)
+
+
+def test_where_rows_begin_and_end() -> None:
+    for rows in (
+        tf.RaggedTensor.from_row_starts([1, 2, 3], [0, 2, 2]),
+        tf.RaggedTensor.from_row_limits([1, 2, 3], [2, 2, 3]),
+    ):
+        assert rows.to_list() == [[1, 2], [], [3]]
+        assert rows.row_starts().numpy().tolist() == [0, 2, 2]
+        assert rows.row_limits().numpy().tolist() == [2, 2, 3]
+
+
+def test_vectorized_rows_are_not_ragged() -> None:
+    with pytest.raises(NotImplementedError, match="cannot stack ragged or sparse"):
+        tf.vectorized_map(lambda x: ragged(1, [[1], [2, 3]]) * x, tf.constant([1, 2]))
 
 
 def test_rows_are_mapped_and_tiled() -> None:

@@ -138,6 +138,81 @@ def test_a_function_multiplies_where_the_shape_is_known() -> None:
         tf.function(tf.sparse.transpose)(A)
 
 
+def test_a_function_knows_the_shape_of_its_argument() -> None:
+    count = [0]
+
+    @tf.function
+    def product(sparse: Any, dense: Any) -> Any:
+        count[0] += 1
+        assert sparse.shape == [2, 3]
+        return sparse, tf.sparse.sparse_dense_matmul(sparse, dense)
+
+    values = tf.Variable([1.0, 2.0, 3.0])
+    with tf.GradientTape() as tape:
+        same, made = product(A.with_values(values), tf.ones([3, 2]))
+    assert made.numpy().tolist() == [[1, 1], [5, 5]]
+    assert same.dense_shape.numpy().tolist() == [2, 3]
+    assert tape.gradient(made, values).numpy().tolist() == [2, 2, 2]
+    product(A, tf.zeros([3, 2]))
+    assert count == [1]
+    concrete = product.get_concrete_function(A, tf.ones([3, 2]))
+    assert concrete(A, tf.ones([3, 2]))[1].numpy().tolist() == [[1, 1], [5, 5]]
+    with pytest.raises(TypeError, match="Can not cast TensorSpec"):
+        concrete(tf.ones([2, 3]), tf.ones([3, 2]))
+
+    @tf.function(input_signature=[tf.SparseTensorSpec([None, 3], tf.float32)])
+    def total(sparse: Any) -> Any:
+        return tf.sparse.reduce_sum(sparse)
+
+    assert float(total(A)) == 6.0
+    with pytest.raises(TypeError, match="Can not cast SparseTensorSpec"):
+        total(tf.SparseTensor([[0, 0]], [1], [1, 3]))
+
+
+def test_the_greatest_and_strings() -> None:
+    found = tf.SparseTensor([[0, 1], [2, 0]], [-1.0, -3.0], [3, 3])
+    assert float(tf.sparse.reduce_max(found)) == -1.0
+    assert tf.sparse.reduce_max(found, axis=0).numpy().tolist() == [-3, -1, 0]
+    assert tf.sparse.reduce_max(found, 1, keepdims=True).numpy().tolist() == [[-1], [0], [-3]]
+    assert int(tf.function(tf.sparse.reduce_max)(tf.sparse.from_dense([-5, 0, -3]))) == -3
+    one, other = tf.sparse.from_dense([["a", ""]]), tf.sparse.from_dense([["", "b"]])
+    assert whole(tf.sparse.concat(0, [one, other])).tolist() == [[b"a", b""], [b"", b"b"]]
+
+
+def test_datasets_of_sparse_tensors() -> None:
+    dataset = tf.data.Dataset.from_tensor_slices({"a": A, "b": [1, 2]})
+    assert dataset.element_spec["a"] == tf.SparseTensorSpec([3], tf.float32)
+    assert [x["a"].indices.numpy().tolist() for x in dataset] == [[[1]], [[0], [2]]]
+    batches = dataset.map(lambda x: x["a"] * 2).batch(2)
+    assert [whole(x).tolist() for x in batches] == [[[0, 2, 0], [4, 0, 6]]]
+    assert [x.tolist() for x in batches.unbatch().as_numpy_iterator()] == [[0, 2, 0], [4, 0, 6]]
+    wider = tf.data.Dataset.from_tensors(tf.SparseTensor([[0, 4]], [1.0], [1, 5]))
+    both = tf.data.Dataset.from_tensors(A).concatenate(wider)
+    assert both.element_spec == tf.SparseTensorSpec([None, None], tf.float32)
+    assert next(iter(both.batch(2))).shape == [2, 2, 5]
+    spec = tf.type_spec_from_value(A)
+    made = tf.data.Dataset.from_generator(lambda: iter([A]), output_signature=spec)
+    assert [whole(x).tolist() for x in made] == [whole(A).tolist()]
+    values = tf.Variable([1.0, 2.0, 3.0])
+    with tf.GradientTape() as tape:
+        kept = next(iter(tf.data.Dataset.from_tensors(A.with_values(values * 2)))).values
+    assert tape.gradient(kept, values) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda x, _: list(x.padded_batch(2)), r"tf.sparse.to_dense\(x\) for each"),
+        (lambda x, _: list(x.unbatch()), "Rank of input SparseTensor should be > 1"),
+        (lambda x, _: x.concatenate(tf.data.Dataset.from_tensors([1.0])), "Incompatible dataset"),
+        (lambda x, path: x.save(path), r"map x.to_tensor\(\), or tf.sparse.to_dense\(x\), before"),
+    ],
+)
+def test_what_datasets_of_sparse_tensors_refuse(wrong: Any, words: str, tmp_path: Any) -> None:
+    with pytest.raises((TypeError, tf.errors.OpError), match=words):
+        wrong(tf.data.Dataset.from_tensor_slices(A), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("wrong", "kind", "words"),
     [

@@ -31,6 +31,7 @@ from jaxvars.tf.tensors.elements import (
 )
 from jaxvars.tf.tensors.handles import SCOPE, SCOPE_SPEC
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -64,11 +65,11 @@ def check_function(func: Any) -> Any:
 def _keep_names(func: FunctionType) -> Callable[..., Any]:
     """Return a function for which names stay what they are now: TensorFlow traces it now.
 
-    One that assigns to names of outer scopes keeps these scopes.
+    One that assigns to names of outer scopes, or reads `globals()`, keeps these scopes.
     """
     code = func.__code__
     parts = list(_parts_of(code))
-    if any(map(_assigns_outside, parts)):
+    if any(map(_assigns_outside, parts)) or any("globals" in part.co_names for part in parts):
         return func
     cells = tuple(map(_copy_cell, func.__closure__ or ()))
     # Of the globals, others need not live as long.
@@ -115,7 +116,7 @@ def _result(result: Any) -> Element:
 
 
 def _leaf(value: Any) -> Any:
-    if isinstance(value, Tensor | RaggedTensor) or hasattr(value, "element_spec"):
+    if isinstance(value, Tensor | RaggedTensor | SparseTensor) or hasattr(value, "element_spec"):
         return value
     if value is None:
         raise TypeError("The function of a dataset returned None: let it return tensors.")

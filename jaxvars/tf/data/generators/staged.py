@@ -49,6 +49,7 @@ from jaxvars.tf.tensors.handles import (
     to_data,
 )
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
@@ -203,7 +204,7 @@ class Source:
     """
 
     def __init__(self, tensors: Any) -> None:
-        dense = [leaf for leaf in leaves(tensors) if not isinstance(leaf, RaggedTensor)]
+        dense = [leaf for leaf in leaves(tensors) if not isinstance(leaf, _NOT_DENSE)]
         given = [to_array(leaf) for leaf in dense] if context.is_staging() else []
         self.traced: list[Any] = given if any(map(context.is_tracer, given)) else []
         self.values: list[Any] = []
@@ -232,9 +233,10 @@ class Source:
 
 
 def _spec_of(x: Any) -> Any:
-    return spec_of(x) if isinstance(x, RaggedTensor) else TensorSpec(x.shape, dtype_of(x))
+    return spec_of(x) if isinstance(x, _NOT_DENSE) else TensorSpec(x.shape, dtype_of(x))
 
 
+_NOT_DENSE = RaggedTensor, SparseTensor
 _TRUTH = np.asarray(False)
 
 
