@@ -72,6 +72,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_sweeps(items)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Run each file in one worker: what its tests compile, another one would compile again."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _garbage_of_this_file_alone() -> None:
     """Leave what other files made out of garbage collections, which would look at it each time."""
