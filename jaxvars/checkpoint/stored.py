@@ -10,6 +10,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -201,11 +202,23 @@ class Folder(Stored):
         base = {"driver": "file", "path": f"{self.path}/"}
         spec = {
             "driver": "zarr",
-            "kvstore": {"driver": "ocdbt", "base": base, "path": f"{name}/"},
+            "kvstore": {
+                "driver": "ocdbt",
+                "base": base,
+                "path": f"{name}/",
+                "cache_pool": "cache_pool#index",
+            },
             "metadata": {"compressor": None, "filters": None, "shape": list(entry.stored_shape)},
             "dtype": entry.stored_dtype,
         }
-        return ts.open(spec, open=True, read=True)
+        return ts.open(spec, open=True, read=True, context=self._context)
+
+    @functools.cached_property
+    def _context(self) -> Any:
+        """Keeps the database's index, or it is read again for each array."""
+        import tensorstore as ts
+
+        return ts.Context({"cache_pool#index": {"total_bytes_limit": 2**26}})
 
 
 def _bytes_in(folder: str | Path) -> int:
