@@ -25,7 +25,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import MethodType
 from typing import Any, final
@@ -126,11 +126,14 @@ class Strategy:
 
         Differs from TensorFlow: `fn` runs once, for all devices together. See `jv.parallel`.
         """
-        kwargs = dict(kwargs or {})
-        if is_staged():
-            return fn(*args, **kwargs)
-        with Strategy.scope(self):
-            return self._program(fn)(*args, **kwargs)
+        with nullcontext() if is_staged() else Strategy.scope(self):
+            return self._run_inside(fn, args, kwargs or {})
+
+    def _run_inside(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Run a step in the scope of the strategy, or as a part of a program."""
+        return (fn if is_staged() else self._program(fn))(*args, **kwargs)
 
     def _program(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(fn, self._programs):

@@ -72,7 +72,7 @@ class Strategy(_core.Strategy):
         Differs from TensorFlow: `fn` runs once, for all devices together.
         """
         with self.scope(), OPEN.set((self, ReplicaContext(self))):
-            return super().run(fn, args, kwargs)
+            return self._run_inside(fn, args, kwargs or {})
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
         return wrap(super().reduce(reduce_op, _arrays(value), axis=axis))
