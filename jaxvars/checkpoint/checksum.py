@@ -64,6 +64,10 @@ class Entry:
             raise ValueError("not an entry: no plain numbers")
         return entry
 
+    def empty(self) -> np.ndarray:
+        """Return the plain numbers of a value without any."""
+        return np.empty(self.stored_shape, jnp.dtype(self.stored_dtype))
+
     def holds(self, stored: np.ndarray) -> bool:
         """Return whether these are the bytes that were written."""
         return _checksum(self.shape, self.dtype, stored) == self.sha256

@@ -18,9 +18,10 @@ import re
 import weakref
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NoReturn, TypeVar, final
 from urllib.parse import quote
 
 import jax.numpy as jnp
@@ -37,6 +38,9 @@ from jaxvars.checkpoint.disk import (
 )
 from jaxvars.errors import CheckpointError
 from jaxvars.typing import Array
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 MANIFEST = "jaxvars.json"
 FORMAT = 2  # 1 had the slots of optimizers by the names of their variables
@@ -87,28 +91,26 @@ class Stored(ABC):
         """Return how many bytes the files have."""
 
     @abstractmethod
-    def _array(self, name: str, entry: Entry) -> np.ndarray:
+    def _array(self, path: str, entry: Entry) -> np.ndarray:
         """Return the array of a variable; raise ValueError where it is not as it should be."""
 
-    def read(self, path: str) -> np.ndarray:
-        """Return the plain numbers of one variable; raise DamageError if they are others."""
+    def _loaders(self, paths: Iterable[str]) -> Iterator[Callable[[], np.ndarray]]:
+        """Yield what returns the array of each of many variables, which may be read together."""
+        return (functools.partial(self._array, path, self.entries[path]) for path in paths)
+
+    def value(self, path: str) -> Array:
+        """Return one value, a NumPy array or random keys; raise DamageError if it is another."""
+        return self._value(path, functools.partial(self._array, path, self.entries[path]))
+
+    def _value(self, path: str, load: Callable[[], np.ndarray]) -> Array:
+        """Return the value of an array that is loaded, verified."""
         entry = self.entries[path]
-        stored = read_checked(lambda: self._array_or_nothing(path, entry))
+        stored = read_checked(load if entry.nbytes else entry.empty)
         if stored.shape != entry.stored_shape or stored.dtype != jnp.dtype(entry.stored_dtype):
             raise DamageError("its file is of another form than was written")
         if not entry.holds(stored):
             raise DamageError("its checksum is not that of what was written")
-        return stored
-
-    def _array_or_nothing(self, path: str, entry: Entry) -> np.ndarray:
-        if entry.nbytes:
-            return self._array(stored_name(path), entry)
-        return np.empty(entry.stored_shape, jnp.dtype(entry.stored_dtype))
-
-    def value(self, path: str) -> Array:
-        """Return one value, a NumPy array or random keys; raise DamageError if it is another."""
-        stored = self.read(path)
-        return read_checked(lambda: decode(stored, self.entries[path]))
+        return read_checked(lambda: decode(stored, entry))
 
     def values(
         self, keep: Callable[[str, Array], Array] = lambda _, value: value
@@ -116,9 +118,9 @@ class Stored(ABC):
         """Return the values by path, each after `keep`, and what is wrong with the others."""
         values: dict[str, Array] = {}
         problems: dict[str, str] = {}
-        for path in self.entries:
+        for path, load in zip(self.entries, self._loaders(self.entries), strict=True):
             try:
-                value = self.value(path)
+                value = self._value(path, load)
             except DamageError as error:
                 problems[path] = f"corrupt: {error}"
             else:
@@ -169,9 +171,43 @@ def _check_manifest(manifest: Any) -> dict[str, Any]:
     return manifest
 
 
+_OPENED = 256  # arrays that are opened ahead
+_READ = 2**26  # bytes that are read ahead
+
+
+def _ahead(items: Iterable[tuple[S, int]], start: Callable[[S], T], limit: int) -> Iterator[T]:
+    """Yield what is started for each item, after others were whose costs add up to a limit."""
+    started: deque[tuple[T, int]] = deque()
+    total = 0
+    for item, cost in items:
+        while started and total + cost > limit:
+            first, price = started.popleft()
+            total -= price
+            yield first
+        started.append((start(item), cost))
+        total += cost
+    yield from (first for first, _ in started)
+
+
+def _start(action: Callable[[], Any]) -> Callable[[], Any]:
+    """Return what gives the result of something that was begun, or raises why it was not."""
+    try:
+        return action().result
+    except Exception as error:  # noqa: BLE001 - raised where the value is asked for
+        return functools.partial(_raise, error)
+
+
+def _start_reading(opened: Callable[[], Any]) -> Callable[[], np.ndarray]:
+    return _start(lambda: opened().read())
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
 @final
 class Folder(Stored):
-    """A checkpoint of orbax: zarr arrays in an OCDBT database, each read by itself."""
+    """A checkpoint of orbax: zarr arrays in an OCDBT database, some of them read at once."""
 
     def _words(self) -> Any:
         file = self.path / "_METADATA"
@@ -185,33 +221,37 @@ class Folder(Stored):
 
     def require_all(self) -> None:
         """Raise DamageError if an array is not there, as orbax may lose some without a word."""
-        opening = [
-            (path, self._open(stored_name(path), entry))
-            for path, entry in self.entries.items()
-            if entry.nbytes
-        ]
-        for path, array in opening:
-            read_checked(array.result, f"{path} is lost: ")
+        paths = [path for path, entry in self.entries.items() if entry.nbytes]
+        for path, opened in [(path, self._open(path)) for path in paths]:
+            read_checked(opened, f"{path} is lost: ")
 
-    def _array(self, name: str, entry: Entry) -> np.ndarray:
-        return self._open(name, entry).result().read().result()
+    def _array(self, path: str, entry: Entry) -> np.ndarray:
+        return _start_reading(self._open(path))()
 
-    def _open(self, name: str, entry: Entry) -> Any:
+    def _loaders(self, paths: Iterable[str]) -> Iterator[Callable[[], np.ndarray]]:
+        """Yield what returns each array; those that follow are read meanwhile."""
+        paths = list(paths)
+        opened = _ahead(((path, 1) for path in paths), self._open, _OPENED)
+        sizes = (self.entries[path].nbytes for path in paths)
+        return _ahead(zip(opened, sizes, strict=True), _start_reading, _READ)
+
+    def _open(self, path: str) -> Callable[[], Any]:
+        """Begin to open the array of a variable."""
         import tensorstore as ts
 
-        base = {"driver": "file", "path": f"{self.path}/"}
+        entry = self.entries[path]
         spec = {
             "driver": "zarr",
             "kvstore": {
                 "driver": "ocdbt",
-                "base": base,
-                "path": f"{name}/",
+                "base": {"driver": "file", "path": f"{self.path}/"},
+                "path": f"{stored_name(path)}/",
                 "cache_pool": "cache_pool#index",
             },
             "metadata": {"compressor": None, "filters": None, "shape": list(entry.stored_shape)},
             "dtype": entry.stored_dtype,
         }
-        return ts.open(spec, open=True, read=True, context=self._context)
+        return _start(lambda: ts.open(spec, open=True, read=True, context=self._context))
 
     @functools.cached_property
     def _context(self) -> Any:
@@ -245,8 +285,8 @@ class File(Stored):
     def _size(self) -> int:
         return self._bytes
 
-    def _array(self, name: str, entry: Entry) -> np.ndarray:
-        return from_npy(self._member(f"{name}.npy"), entry)
+    def _array(self, path: str, entry: Entry) -> np.ndarray:
+        return from_npy(self._member(f"{stored_name(path)}.npy"), entry)
 
     def _member(self, name: str) -> bytes:
         info = self._archive.getinfo(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -90,12 +91,12 @@ def test_the_latest_is_what_was_written_last_and_is_whole(tmp_path: Path):
 def test_a_file_that_is_replaced_while_it_is_read_is_read_to_its_end(tmp_path: Path):
     old = {"a": jnp.zeros(3), "b": jnp.zeros(2)}
     stored = open_stored(write(tmp_path / "c.npz", old))
-    assert not stored.read("a").any()
+    assert not stored.value("a").any()
     write(tmp_path / "c.npz", {"a": jnp.ones(3), "b": jnp.ones(2)})
     values, problems = stored.values()
     assert not problems
     assert not any(x.any() for x in values.values())
-    assert open_stored(tmp_path / "c.npz").read("b").all()
+    assert open_stored(tmp_path / "c.npz").value("b").all()
 
 
 def test_a_folder_that_was_being_replaced_is_found(tmp_path: Path):
@@ -243,6 +244,7 @@ def test_what_a_signal_handler_raises_passes(
 ):
     path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / form)
     kind = _stored.File if form.endswith("npz") else _stored.Folder
+    where = {("folder", "_array"): "_open"}.get((form, where), where)
     do = getattr(kind, where)
 
     def handler(*_: Any):
@@ -260,6 +262,37 @@ def test_what_a_signal_handler_raises_passes(
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert caught.value is error
+
+
+def test_arrays_are_read_ahead_up_to_a_limit_in_order():
+    running: set[int] = set()
+    most = []
+
+    def start(item: int) -> int:
+        running.add(item)
+        most.append(sum(running))
+        return item
+
+    for item in _stored._ahead([(x, x) for x in (3, 9, 4, 5, 1, 40, 2)], start, 10):
+        assert item in running
+        running.remove(item)
+    assert not running
+    assert most == [3, 9, 4, 9, 10, 40, 2]  # at most 10, or one alone
+
+
+def test_every_damaged_array_of_many_is_named(tmp_path: Path):
+    values = {f"v{i}": jnp.full(3, i) for i in range(600)} | {"none": jnp.zeros((0, 4))}
+    stored = open_stored(write(tmp_path / "c", values))
+    stored.entries["v7"] = dataclasses.replace(stored.entries["v7"], sha256="0" * 64)
+    stored.entries["v300"] = dataclasses.replace(stored.entries["v300"], stored_dtype="float64")
+    stored.entries["lost"] = stored.entries["v8"]
+    found, problems = stored.values()
+    assert sorted(problems) == ["lost", "v300", "v7"]
+    assert "NOT_FOUND" in problems["lost"]
+    assert "dtype" in problems["v300"]
+    assert "its checksum" in problems["v7"]
+    assert found.keys() == values.keys() - {"v7", "v300"}
+    assert all(found[name].tolist() == values[name].tolist() for name in found)
 
 
 def test_an_error_of_the_disk_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

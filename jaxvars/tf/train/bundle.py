@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, final
 
@@ -90,25 +90,25 @@ class Bundle(Stored):
         """Return a value, strings as bytes; raise DamageError if it is another."""
         return read_checked(lambda: self._array(key, self.entries[key]))
 
-    def value(self, path: str) -> Array:
+    def _value(self, path: str, load: Callable[[], np.ndarray]) -> Array:
         """Return a value as variables have it; raise DamageError if it is another."""
         entry = self.entries[path]
         if entry.dtype == NOT_READ:  # it will be left, as no variable has this type
             return np.empty(0)
-        array = self.tensor(path)
+        array = read_checked(load)
         if entry.dtype == "string":
             return read_checked(lambda: _decode(array))
         if path in self._counters and array >= 2**31:
             raise DamageError(f"it is {array}, which is too large for jaxvars: counters are int32")
         return array.astype(np.int32) if path in self._counters else array
 
-    def _array(self, name: str, entry: Entry) -> np.ndarray:
+    def _array(self, path: str, entry: Entry) -> np.ndarray:
         if entry.dtype == NOT_READ:
             raise ValueError(f"it has {NOT_READ}")
         if self._slices:
-            return self._slices[name]
-        found = self._found[name.encode()]
-        return self._join(name, found) if found.slices else self._read(found)
+            return self._slices[path]
+        found = self._found[path.encode()]
+        return self._join(path, found) if found.slices else self._read(found)
 
     def _read(self, found: Any) -> np.ndarray:
         shape, dtype = _shape_of(found), as_dtype(found.dtype)

@@ -22,7 +22,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars.checkpoint.checksum import Entry
+from jaxvars.checkpoint.checksum import Entry, from_npy
 from jaxvars.checkpoint.directory import record_in
 from jaxvars.checkpoint.retention import Record
 from jaxvars.checkpoint.stored import Stored, open_stored
@@ -70,12 +70,8 @@ class SavedVariables(Stored):
     def _size(self) -> int:
         return self.path.stat().st_size
 
-    def _array(self, name: str, entry: Entry) -> np.ndarray:
-        return saved.array_of(self._members[self._files[name]], entry)
-
-    def read(self, path: str) -> np.ndarray:
-        """Return the plain numbers of one variable."""
-        return self._array(path, self.entries[path])
+    def _array(self, path: str, entry: Entry) -> np.ndarray:
+        return from_npy(self._members[self._files[path]], entry)
 
 
 def open_checkpoint(path: Any) -> Stored:
