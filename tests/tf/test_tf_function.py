@@ -424,6 +424,26 @@ def test_concrete_functions():
     assert repr(made).startswith("<ConcreteFunction (x: TensorSpec(shape=(None, 2)")
 
 
+def test_functions_and_methods_show_what_tensorflow_shows():
+    class Model:
+        @tf.function
+        def half(self, x):
+            return x / 2.0
+
+    theirs = {  # TensorFlow 2.21, without function_spec and get_initialization_function
+        "experimental_get_compiler_ir", "experimental_get_tracing_count", "function_type",
+        "get_concrete_function", "input_signature", "name", "pretty_printed_concrete_signatures",
+        "python_function",
+    }  # fmt: skip
+    model = Model()
+    for shown in (Model.half, model.half):
+        assert {name for name in dir(shown) if not name.startswith("_")} == theirs
+        assert list(shown.function_type.parameters) == ["self", "x"]
+    ir = model.half.experimental_get_compiler_ir(tf.constant(1.0))
+    assert "divide" in ir()
+    assert "HloModule" in ir("optimized_hlo")
+
+
 def test_concrete_functions_of_a_signature():
     f = tf.function(lambda x: x, input_signature=[tf.TensorSpec([2], tf.float32, name="inp")])
     assert f.get_concrete_function().structured_input_signature[0][0].name == "inp"

@@ -19,14 +19,14 @@ import jax
 from jaxvars.autograph.calls import as_written, convert_function, function_in
 from jaxvars.autograph.calls import call as converted_call
 from jaxvars.errors import line_of
-from jaxvars.symbolic.propagate import follow_constants
+from jaxvars.symbolic.propagate import NeedsSizes, follow_constants
 from jaxvars.tf import nest
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401  # pyright: ignore[reportUnusedImport] - converted code calls it
 from jaxvars.tf.context.scope import inside_function, notes_of_trace
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
 from jaxvars.tf.functions import strings
 from jaxvars.tf.functions.arguments import convert_result, keep_dict_order, to_body
-from jaxvars.tf.functions.gradients import graph_tape
+from jaxvars.tf.functions.gradients import NeedsTape, graph_tape
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
@@ -61,9 +61,9 @@ def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
         shown = names(len(args))
         check = guard_changes(shown, args, kwargs)
         made_for = this()
-        has_tape = made_for is not None and made_for._has_tape
-        following = follow_constants(is_needed=made_for is not None and made_for.follows_sizes)
-        with inside_function(), graph_tape(is_needed=has_tape), tracing, following:
+        met = set() if made_for is None else made_for._met
+        taped = graph_tape(is_needed=NeedsTape in met)
+        with inside_function(), taped, tracing, follow_constants(is_needed=NeedsSizes in met):
             name_arguments(shown, args, kwargs)
             try:
                 result = (_convert(fn) if converts else fn)(*args, **kwargs)
@@ -76,7 +76,7 @@ def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
             )
         check(program.__name__)
         if (traced := this()) is not None:
-            traced.note_trace(args, kwargs, specs_of(made))
+            _note_trace(traced, args, kwargs, specs_of(made))
         return made if scope is None else (made, scope + 1)
 
     program.__name__ = function.__name__
@@ -187,6 +187,12 @@ class Seen(NamedTuple):
             return self.own(), self.args(), self.kwargs()
         except ReferenceError:
             return None
+
+
+def _note_trace(function: Any, args: tuple[Any, ...], kwargs: Any, result: Any) -> None:
+    own = args[:1] if count_run(function._runs, args) else ()
+    rest = hold_weakly(args[len(own) :])
+    function._seen.append(Seen(hold_weakly(own), rest, hold_weakly(kwargs), result))
 
 
 def specs_of(result: Any) -> Any:

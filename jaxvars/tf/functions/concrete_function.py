@@ -54,7 +54,7 @@ class ConcreteFunction:
         self, of: Any, bound: inspect.BoundArguments, sizes: OpenSizes, own: tuple[Any, ...] = ()
     ) -> None:
         self._of, self._compiled, self._run = of, of._core, of._run
-        self._table = {strings.SCOPE_NAME: SCOPE_SPEC} if of._has_strings else {}
+        self._table = {strings.SCOPE_NAME: SCOPE_SPEC} if NeedsStrings in of._met else {}
         self._owner = tuple(map(weakref.ref, own))  # the object of a method
         self.name = of.__name__
         args = bound.args[len(own) :]
@@ -149,7 +149,7 @@ class ConcreteFunction:
         except NeedsKnown as why:
             raise why.error from None
         except NeedsSizes:
-            self._of.follows_sizes = True
+            self._of._met |= {NeedsSizes}
             return self._trace(sizes)
 
     def _trace_open(self, sizes: OpenSizes) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -27,17 +26,17 @@ from jaxvars.tf.attributes import getter
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.functions import strings
 from jaxvars.tf.functions.arguments import to_core
-from jaxvars.tf.functions.body import ONLY_ONCE, Seen, count_run, hold_weakly, make_body
+from jaxvars.tf.functions.body import ONLY_ONCE, Seen, make_body
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.gradients import NeedsTape, names_gradients
 from jaxvars.tf.functions.signature import InputSignature, binding_error, signature_of
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
-from jaxvars.tf.tensors.handles import NeedsStrings, Sizes
+from jaxvars.tf.tensors.handles import NeedsStrings
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 
 NEEDS = (NeedsTape, NeedsStrings, NeedsSizes)
-"""What a trace raises for another one, which has more."""
+"""What a trace raises that needs more: it is traced again, by a function that has met this."""
 
 
 @final
@@ -65,16 +64,12 @@ class Function:
             None if input_signature is None else InputSignature(input_signature, self._signature)
         )
         self._reduce_retracing = reduce_retracing
-        self._has_tape = names_gradients(python_function)
-        self.follows_sizes = False
         self._runs: Counter[int] = Counter()  # of the body, by the object of a method
-        self.clear_cache()
-
-    def note_trace(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Take note of a trace."""
-        own = args[:1] if count_run(self._runs, args) else ()
-        rest = hold_weakly(args[len(own) :])
-        self._seen.append(Seen(hold_weakly(own), rest, hold_weakly(kwargs), result))
+        self._known: list[ConcreteFunction] = []
+        self._seen: list[Seen] = []
+        has_tape = names_gradients(python_function)
+        self._met: set[type[BaseException]] = {NeedsTape} if has_tape else set()
+        self._make_core()
 
     # ------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -108,23 +103,21 @@ class Function:
             return self._trace_again(need, self, args, kwargs)
 
     def _trace_again(self, need: BaseException, call: Any, args: Any, kwargs: Any) -> Any:
-        """Call once more, traced with a tape, or with a table of strings."""
-        if isinstance(need, NeedsTape):
-            self._has_tape = True
-        elif isinstance(need, NeedsSizes):
-            self.follows_sizes = True
-        elif self._has_strings and not executing_eagerly():
-            raise need  # the function that calls it is traced again
-        else:
-            with TRACING:
-                if not self._has_strings:
-                    self._make_core(has_strings=True)
+        """Call once more, traced with what was needed."""
+        with TRACING:
+            is_new = type(need) not in self._met
+            self._met |= {type(need)}
+            if isinstance(need, NeedsStrings):
+                if is_new:
+                    self._make_core()
+                elif not executing_eagerly():
+                    raise need  # the function that calls it is traced again
         return call(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         """Call what is compiled, with what it needs."""
         try:
-            if self._has_strings:
+            if NeedsStrings in self._met:
                 return strings.call_with_strings(self, args, kwargs)
             return self._core(*args, **kwargs)
         except NEEDS as need:
@@ -211,22 +204,14 @@ class Function:
         asked = self._list_requested(own)
         return [*found, *(made for made in asked if all(made is not one for one in found))]
 
-    def clear_cache(self) -> None:
-        """Forget all traces: the next call is a first one."""
-        self._known: list[ConcreteFunction] = []
-        self._seen: list[Seen] = []
-        self._runs.clear()
-        self._make_core(has_strings=False)
-
-    def _make_core(self, *, has_strings: bool) -> None:
+    def _make_core(self) -> None:
+        has_strings = NeedsStrings in self._met
         self._open = OpenSizes(self.input_signature, reduces=self._reduce_retracing)
-        self.body = make_body(self, has_strings=has_strings)
-        core = _compile(self.body)
+        self._body = make_body(self, has_strings=has_strings)
+        core = _compile(self._body)
         core.open_axes = self._open
         self._core = core  # before it is said how to call it: it is called so from other threads
-        self._has_strings, self.program_for = has_strings, strings.ANY
-        self.sizes: dict[int, list[Sizes]] = {}  # that depend on strings, by the object of a method
-        self.lock = threading.RLock()
+        self._strings = strings.Programs()
         this: Any = weakref.proxy(self)
         self._called = functools.partial(Function._run, this) if has_strings else core
         self._is_careful = self._specs is not None or has_strings
@@ -252,13 +237,7 @@ class Function:
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
         """Return a function of a stage ("hlo", "optimized_hlo") that returns XLA's program."""
-        made = self.get_concrete_function(*args, **kwargs)
-
-        def text(stage: str = "hlo") -> str:
-            lowered = made.core.lower()
-            return lowered.compile().as_text() if "optimized" in stage else lowered.as_text()
-
-        return text
+        return _ir_of(self.get_concrete_function(*args, **kwargs))
 
     @property
     def input_signature(self) -> Any:
@@ -293,11 +272,17 @@ class BoundFunction:
 
     input_signature = getter("_function.input_signature", "The specs that it was given.")
 
+    function_type = getter("_function.function_type", "The parameters.")
+
     name = getter("__name__", "What the method is called.")
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Return the program for one signature; see `Function.get_concrete_function`."""
         return self._function._find_concrete((self.__self__,), args, kwargs)
+
+    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
+        """Return a function of a stage ("hlo", "optimized_hlo") that returns XLA's program."""
+        return _ir_of(self.get_concrete_function(*args, **kwargs))
 
     def experimental_get_tracing_count(self) -> int:
         """Return how often the body has been traced for this object."""
@@ -323,6 +308,14 @@ class BoundFunction:
 
 def _unpickled(fn: Callable[..., Any], autograph: bool, specs: Any, reduces: bool) -> Function:
     return Function(fn, autograph=autograph, input_signature=specs, reduce_retracing=reduces)
+
+
+def _ir_of(made: ConcreteFunction) -> Callable[..., str]:
+    def text(stage: str = "hlo") -> str:
+        lowered = made.core.lower()
+        return lowered.compile().as_text() if "optimized" in stage else lowered.as_text()
+
+    return text
 
 
 def _format_signatures(traces: list[ConcreteFunction], verbose: bool) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import threading
 import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -52,6 +53,28 @@ _PARAMETERS = [
 ]
 ANY, SIZED, CONSTANT = range(3)
 """What a program is for: strings of a shape, those with parts of some sizes, these strings."""
+
+
+@final
+class Programs:
+    """What the programs of a function are made for.
+
+    Attributes:
+        made_for: the last of these that one has served.
+        lock: held until it is known what the sizes of a new program depend on.
+    """
+
+    def __init__(self) -> None:
+        self.made_for = ANY
+        self.lock = threading.RLock()
+        self._sizes: dict[int, list[Sizes]] = {}
+
+    def sizes_for(self, args: Any) -> list[Sizes]:
+        """Return the sizes that there are programs for; those of a method belong to its object."""
+        number = id(args[0]) if args and counts_as_itself(args[0]) else 0
+        if number and number not in self._sizes:
+            weakref.finalize(args[0], self._sizes.pop, number, None).atexit = False
+        return self._sizes.setdefault(number, [])
 
 
 def _map_leaves(change: Callable[[Any], Any], given: Any) -> Any:
@@ -96,7 +119,7 @@ def call_with_strings(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Call what takes the number of a table, and returns it with the result."""
     call = function._core
     if SCOPE.value is not False and SCOPE.value is not None and not executing_eagerly():
-        call = call if RECORDING.value is None else function.body  # as part of its caller
+        call = call if RECORDING.value is None else function._body  # as part of its caller
         return call(*args, **kwargs, **{SCOPE_NAME: require_scope()})[0]
     if not context.is_eager():
         with SCOPE.set(None):
@@ -105,7 +128,8 @@ def call_with_strings(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         bound = function._signature.bind(*args, **kwargs)
         args, kwargs = bound.args, bound.kwargs
     error: Any = None
-    for program_for in range(function.program_for, CONSTANT + 1):
+    programs = function._strings
+    for program_for in range(programs.made_for, CONSTANT + 1):
         try:
             result = _call_with_table(function, program_for, args, kwargs)
         except NeedsKnown as why:
@@ -115,7 +139,7 @@ def call_with_strings(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
                 raise
             error = found  # of a program for all strings, though it depends on them
         else:
-            function.program_for = max(program_for, function.program_for)
+            programs.made_for = max(program_for, programs.made_for)
             return result
     raise error
 
@@ -153,18 +177,11 @@ def _call(
         return jax.block_until_ready(function._core(*args, **kwargs))
 
 
-def _sizes_for(function: Any, args: Any) -> list[Sizes]:
-    """Return the sizes that a function was traced for; those of a method belong to its object."""
-    known, number = function.sizes, id(args[0]) if args and counts_as_itself(args[0]) else 0
-    if number and number not in known:
-        weakref.finalize(args[0], known.pop, number, None).atexit = False
-    return known.setdefault(number, [])
-
-
 def _call_for_sizes(function: Any, args: Any, kwargs: dict[str, Any], strings: Any) -> Any:
     """Call a program that was traced for the sizes that these strings have parts of."""
-    recording, known = Recording(strings), _sizes_for(function, args)
-    with function.lock:  # until it is known what the sizes of a new program depend on
+    recording, programs = Recording(strings), function._strings
+    known = programs.sizes_for(args)
+    with programs.lock:
         sizes = next((x for x in known if x.fit(strings)), None) or Sizes(f"#{len(known)}")
         try:
             named = {**kwargs, SIZES_NAME: sizes.name}

@@ -23,6 +23,7 @@ from jaxvars.tf.functions.arguments import to_core
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.function import BoundFunction, Function
 from jaxvars.tf.saved_model.restored import RestoredFunction, concrete_of
+from jaxvars.tf.tensors.handles import NeedsStrings
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 
@@ -54,7 +55,7 @@ def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
         return _programs_for(function.get_concrete_function(), sizes)
     asked = [made for made in owner._list_requested(given) if made._is_open or made._is_composite]
     known = [one for made in asked for one in _programs_for(made, sizes)]
-    _refuse_strings(owner.__name__, owner._has_strings)
+    _refuse_strings(owner.__name__, NeedsStrings in owner._met)
     called = [concrete_of(one) for one in traces_of(owner._core, given)]
     called = [one for one in called if not _is_symbolic(one)]
     return list({id(one._executable): one for one in [*known, *called]}.values())
