@@ -117,16 +117,21 @@ def line_of(error: BaseException) -> str:
     return line
 
 
-def is_raised_by_user(error: BaseException) -> bool:
-    """Return whether it comes from a `raise` or `assert` outside of jaxvars and JAX."""
+def file_of_raise(error: BaseException) -> str | None:
+    """Return the file of the `raise` or `assert` that an error comes from; None of other code."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     if traceback is None:
-        return False
+        return None
     code = traceback.tb_frame.f_code
-    is_raise = code.co_code[traceback.tb_lasti] == _RAISE
-    return is_raise and not code.co_filename.startswith(_HIDDEN)
+    return code.co_filename if code.co_code[traceback.tb_lasti] == _RAISE else None
+
+
+def is_raised_by_user(error: BaseException) -> bool:
+    """Return whether it comes from a `raise` or `assert` outside of jaxvars and JAX."""
+    file = file_of_raise(error)
+    return file is not None and not file.startswith(_HIDDEN)
 
 
 def line_of_function(fn: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import gc
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -232,8 +233,12 @@ STEP = 3
 
 
 def test_a_function_that_reads_its_globals():
-    dataset = tf.data.Dataset.range(3).map(lambda x: x + globals()["STEP"])
-    assert [int(x) for x in dataset] == [3, 4, 5]
+    for read in (lambda x: x + globals()["STEP"], lambda x: x + eval("STEP")):
+        assert [int(x) for x in tf.data.Dataset.range(3).map(read)] == [3, 4, 5]
+    step, settings = 3, types.SimpleNamespace(globals=0)
+    kept = tf.data.Dataset.range(3).map(lambda x: x + step + settings.globals)
+    step = 7
+    assert [int(x) for x in kept] == [3, 4, 5]
 
 
 def test_shuffle_without_a_seed_follows_the_global_one():

@@ -8,7 +8,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,6 +21,7 @@ from jaxvars.core.checks import require
 from jaxvars.errors import ControlFlowError, is_library, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed
+from jaxvars.tracebacks import file_of_raise
 from jaxvars.tracing import context
 from jaxvars.tracing.interruption import is_of_handler
 from jaxvars.typing import Array
@@ -102,21 +102,12 @@ def _raises(run: Run, *, may: bool) -> bool:
     try:
         run()
     except Exception as error:
-        if not may or not _is_raised_by_user(error) or is_of_handler(error):
+        file = file_of_raise(error)
+        if not may or file is None or is_library(file) or is_of_handler(error):
             raise
         require(jnp.zeros((), bool), f"{type(error).__name__}: {error}")
         return True
     return False
-
-
-def _is_raised_by_user(error: Exception) -> bool:
-    """Return whether an error comes from a `raise` statement in the user's code."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or is_library(trace.tb_frame.f_code.co_filename):
-        return False
-    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def _check_lists(first: Sequence[Grown], second: Sequence[Grown]) -> None:

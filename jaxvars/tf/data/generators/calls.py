@@ -65,11 +65,11 @@ def check_function(func: Any) -> Any:
 def _keep_names(func: FunctionType) -> Callable[..., Any]:
     """Return a function for which names stay what they are now: TensorFlow traces it now.
 
-    One that assigns to names of outer scopes, or reads `globals()`, keeps these scopes.
+    One that assigns to names of outer scopes, or calls `globals()` or `eval`, keeps these scopes.
     """
     code = func.__code__
     parts = list(_parts_of(code))
-    if any(map(_assigns_outside, parts)) or any("globals" in part.co_names for part in parts):
+    if any(map(_needs_scopes, parts)):
         return func
     cells = tuple(map(_copy_cell, func.__closure__ or ()))
     # Of the globals, others need not live as long.
@@ -89,10 +89,11 @@ def _parts_of(code: CodeType) -> Iterator[CodeType]:
             yield from _parts_of(part)
 
 
-def _assigns_outside(code: CodeType) -> bool:
-    own = {("STORE_DEREF", name) for name in code.co_freevars}
+def _needs_scopes(code: CodeType) -> bool:
+    needing = {("STORE_DEREF", name) for name in code.co_freevars}
+    needing |= {("LOAD_GLOBAL", name) for name in ("globals", "eval", "exec")}
     return any(
-        (each.opname, each.argval) in own or each.opname == "STORE_GLOBAL"
+        (each.opname, each.argval) in needing or each.opname == "STORE_GLOBAL"
         for each in dis.get_instructions(code)
     )
 
