@@ -7,7 +7,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +40,7 @@ def check_choice(value: Any, choices: tuple[Any, ...], name: str, owner: Any) ->
         )
 
 
-class Categories:
+class Categories(ABC):
     """From strings or integers to indices, or to what `output_mode` makes of a row of them."""
 
     output_mode: str
@@ -64,8 +65,9 @@ class Categories:
             found = found.to_tensor(DROPPED)._array
         return found if self.output_mode == "int" else self._encode(found)
 
+    @abstractmethod
     def _index(self, values: Array) -> Array:
-        raise NotImplementedError
+        """Return the indices of strings or integers."""
 
     def _encode(self, found: Array) -> Array:
         found, depth = jnp.atleast_1d(found), self._depth
@@ -101,7 +103,7 @@ def _count(rows: Array, depth: int) -> Array:
     return sums[:, :depth]
 
 
-class _Hashed(Categories):
+class _Hashed(Categories, ABC):
     """What `Hashing` and `HashedCrossing` have in common."""
 
     _modes: tuple[str, ...] = ("int", "one_hot")
@@ -147,6 +149,7 @@ class _Hashed(Categories):
         return {**layer.get_config(), **own}
 
 
+@final
 class Hashing(_Hashed):
     """From strings or integers to bins, by their hashes; see `keras.layers.Hashing`."""
 
@@ -186,6 +189,7 @@ class Hashing(_Hashed):
         return {**super().get_config(), "salt": self.salt, "mask_value": self.mask_value}
 
 
+@final
 class HashedCrossing(_Hashed):
     """From combinations of values to bins, by a hash of all; see `keras.layers.HashedCrossing`."""
 

@@ -9,10 +9,11 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -44,8 +45,8 @@ _SAVED = (
 )  # fmt: skip
 
 
-class IndexLookup(Categories):
-    """From tokens to indices, or back; see `keras.layers.StringLookup`."""
+class Vocabulary(Categories, ABC):
+    """From tokens to their indices in a vocabulary, or back."""
 
     vocabulary_dtype, _default_oov = "string", "[UNK]"
 
@@ -204,6 +205,10 @@ class IndexLookup(Categories):
         """Forget what was counted."""
         self._seen = SimpleNamespace(tokens=Counter(), documents=Counter(), total=0)
 
+    @abstractmethod
+    def _tokens_in(self, data: np.ndarray, /) -> np.ndarray:
+        """Return the tokens of a batch."""
+
     def update_state(self, data: Any) -> None:
         """Count the tokens of a batch."""
         if self._is_fixed:
@@ -211,7 +216,7 @@ class IndexLookup(Categories):
                 f"Cannot adapt layer '{getattr(self, 'name')}' after setting a static vocabulary "  # noqa: B009
                 "via `vocabulary` argument or `set_vocabulary()` method."
             )
-        rows = np.atleast_2d(self._typed(known(data))).tolist()
+        rows = np.atleast_2d(self._typed(self._tokens_in(known(data)))).tolist()
         self._seen.tokens.update(token for row in rows for token in np.ravel(row).tolist())
         self._seen.documents.update(token for row in rows for token in {*np.ravel(row).tolist()})
         self._seen.total += len(rows)
@@ -325,6 +330,14 @@ class IndexLookup(Categories):
         if self.vocabulary is None:
             words = (Path(dir_path) / "vocabulary.txt").read_text("utf-8").split("\n")
             self._set_tokens(self._keys_of(words[len(self._special) :]))
+
+
+@final
+class IndexLookup(Vocabulary):
+    """From tokens to indices, or back; see `keras.layers.StringLookup`."""
+
+    def _tokens_in(self, data: np.ndarray, /) -> np.ndarray:
+        return data
 
 
 def known(data: Any) -> np.ndarray:

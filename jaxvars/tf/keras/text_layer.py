@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import into_user
 from jaxvars.tf.keras.hash_layers import check_choice
-from jaxvars.tf.keras.lookup_layers import IndexLookup, known
+from jaxvars.tf.keras.lookup_layers import Vocabulary, known
 from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors.convert import string_array, to_array
 from jaxvars.tf.tensors.handles import on_strings
@@ -27,7 +27,8 @@ _SPLITS: dict[Any, Callable[[bytes], list[bytes]]] = {
 }
 
 
-class TextVectorization(IndexLookup):
+@final
+class TextVectorization(Vocabulary):
     """From strings to the indices of their words; see `keras.layers.TextVectorization`.
 
     Differs from TensorFlow: a `split` of the user's is called with one string at a time.
@@ -56,16 +57,12 @@ class TextVectorization(IndexLookup):
             max_tokens, mask_token="", output_mode=output_mode, sparse=sparse, **kwargs
         )
 
-    def update_state(self, data: Any) -> None:
-        """Count the words of a batch."""
-        super().update_state(self._words_of(known(data)))
-
     def call(self, inputs: Any) -> Any:
         """Return the indices of the words of each string, padded with zeros to one length."""
         return super().call(on_strings(self._rows_of)(to_array(inputs)))
 
     def _rows_of(self, strings: np.ndarray) -> Any:
-        words = self._words_of(known(strings))
+        words = self._tokens_in(known(strings))
         if self._length is not None:
             lengths = [(0, 0)] * (words.ndim - 1) + [(0, max(0, self._length - words.shape[-1]))]
             words = np.pad(words, lengths, constant_values=b"")[..., : self._length]
@@ -73,7 +70,7 @@ class TextVectorization(IndexLookup):
             return RaggedTensor.from_tensor(Tensor(words), padding=b"")
         return words
 
-    def _words_of(self, strings: np.ndarray) -> np.ndarray:
+    def _tokens_in(self, strings: np.ndarray, /) -> np.ndarray:
         """Return the words of each string as a row, padded with empty ones."""
         if callable(self._standardize):
             strings = _call(self._standardize, strings)
