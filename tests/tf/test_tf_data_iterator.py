@@ -343,6 +343,7 @@ def test_a_list_of_a_dataset_in_a_function_is_refused():
 def test_a_distributed_dataset_in_a_function():
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     batches = strategy.experimental_distribute_dataset(Dataset.range(5).batch(2))
+    assert batches.element_spec == tf.TensorSpec([None], tf.int64)
 
     @tf.function
     def total(data):

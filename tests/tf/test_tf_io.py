@@ -174,6 +174,54 @@ def test_examples_with_rows():
         tf.io.parse_example(texts, {"a": tf.io.RaggedFeature(tf.int64, "s", ["lengths"])})
 
 
+def test_examples_with_sparse_tensors():
+    texts = [example(i=[3, 0], j=[1, 0], w=[0.5, 2.0]), example(i=[1], j=[0], w=[7.0]), example()]
+    one = tf.io.SparseFeature("i", "w", tf.float32, 5)
+    two = tf.io.SparseFeature(["i", "j"], "w", tf.float32, [5, 2])
+    found = tf.io.parse_example(texts, {"one": one, "two": two})
+    assert parts_of(found["one"]) == [[[0, 0], [0, 3], [1, 1]], [2.0, 0.5, 7.0], [3, 5]]
+    assert parts_of(found["two"])[::2] == [[[0, 0, 0], [0, 3, 1], [1, 1, 0]], [3, 5, 2]]
+    single = tf.io.parse_single_example(texts[0], {"s": one._replace(already_sorted=True)})["s"]
+    assert parts_of(single) == [[[3], [0]], [0.5, 2.0], [5]]
+    for feature, error, message in (
+        (one._replace(index_key=""), ValueError, "Missing index_key"),
+        (one._replace(size=[5]), TypeError, "are both lists, or neither"),
+        (one._replace(dtype=tf.int64), ValueError, "Data types don't match"),
+    ):
+        with pytest.raises(error, match=message):
+            tf.io.parse_example(texts, {"s": feature})
+    with pytest.raises(ValueError, match=r"has 1 values in 'w', and \[2\] indices in \['i'\]"):
+        tf.io.parse_single_example(example(i=[3, 0], w=[0.5]), {"s": one})
+
+
+def parts_of(sparse):
+    return [x.numpy().tolist() for x in (sparse.indices, sparse.values, sparse.dense_shape)]
+
+
+def test_sparse_tensors_as_strings():
+    sparse = tf.SparseTensor([[0, 0], [1, 2]], [1.5, -2.0], [2, 3])
+    whole, rows = tf.io.serialize_sparse(sparse), tf.io.serialize_many_sparse(sparse)
+    assert (whole.shape, rows.shape) == ([3], [2, 3])
+    assert rows[1, 1].numpy() == b'\x08\x01\x12\x04\x12\x02\x08\x01"\x04\x00\x00\x00\xc0'
+    for text in (whole, rows):
+        assert parts_of(tf.io.deserialize_many_sparse(text, tf.float32)) == parts_of(sparse)
+    words = tf.SparseTensor([[0, 1]], ["a"], [1, 2])
+    strings = tf.concat([tf.io.serialize_many_sparse(words)] * 2, 0)
+    found = tf.io.deserialize_many_sparse(strings, tf.string, rank=2)
+    assert parts_of(found) == [[[0, 1], [1, 1]], [b"a", b"a"], [2, 2]]
+    for call, error, message in (
+        (lambda: tf.io.deserialize_many_sparse(rows, tf.int32), ValueError, "Type mismatch"),
+        (lambda: tf.io.deserialize_many_sparse(rows, tf.float32, 3), ValueError, "not 3"),
+        (lambda: tf.io.deserialize_many_sparse(rows[:, :2], tf.float32), ValueError, "3 columns"),
+        (lambda: tf.io.deserialize_many_sparse(rows[:0], tf.float32), ValueError, "not known"),
+        (lambda: tf.io.serialize_many_sparse(tf.sparse.from_dense([1])), ValueError, "Rank of"),
+        (lambda: tf.io.serialize_sparse([1]), TypeError, "must be a SparseTensor"),
+        (lambda: tf.io.serialize_sparse(words, tf.int32), NotImplementedError, "as strings alone"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
 def test_examples_in_a_dataset():
     spec = {"a": tf.io.FixedLenFeature([], tf.int64)}
     texts = tf.data.Dataset.from_tensor_slices([example(a=[5]), example(a=[6])])

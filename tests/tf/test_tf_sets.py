@@ -79,6 +79,31 @@ def test_sparse_and_dense_are_each_other():
     assert tf.sparse.map_values(tf.add, sparse, 1).values.numpy().tolist() == [6, 8]
 
 
+def test_operations_that_keep_zeros_work_on_sparse_tensors():
+    sparse = tf.SparseTensor([[0, 0], [1, 2]], [0.5, -0.25], [2, 3])
+    dense = tf.sparse.to_dense(sparse)
+    names = "abs asin asinh atan atanh erf negative sign sin square tan tanh bessel_i0e bessel_i1e"
+    for name in names.split():
+        made = getattr(tf.math, name)(sparse)
+        expected = getattr(tf.math, name)(tf.constant([0.5, -0.25])).numpy()
+        assert made.values.numpy().tolist() == expected.tolist(), name
+    assert tf.sqrt(sparse * 2).values.numpy()[0] == 1.0
+    whole = tf.cast(sparse * 4, tf.int32)
+    assert (whole.dtype, listed(tf.identity(whole))) == (tf.int32, listed(whole))
+    assert listed(tf.stop_gradient(whole)) == [[[0, 0], [1, 2]], [2, -1], [2, 3]]
+    for about in (tf.shape, tf.size, tf.rank):
+        assert about(sparse).numpy().tolist() == about(dense).numpy().tolist()
+    assert tf.function(tf.abs)(sparse).values.numpy().tolist() == [0.5, 0.25]
+    for refuse in (lambda: tf.multiply(sparse, 2.0), lambda: tf.zeros_like(sparse)):
+        with pytest.raises(ValueError, match=r"unsupported type .*to_dense\(x\) is one"):
+            refuse()
+    values = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        squares = tf.square(tf.SparseTensor([[0, 0], [1, 2]], values, [2, 3]))
+        loss = tf.reduce_sum(squares.values)
+    assert tape.gradient(loss, values).numpy().tolist() == [2.0, 4.0]
+
+
 def test_sparse_indices_are_checked():
     turned = tf.SparseTensor([[1, 0], [0, 0]], [1.0, 2.0], [2, 2])
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[1\] = \[0,0\] is out of"):

@@ -20,6 +20,7 @@ from jaxvars.parallel import strategies as _core
 from jaxvars.parallel.batches import Batches
 from jaxvars.parallel.strategies import ReduceOp
 from jaxvars.tf import nest
+from jaxvars.tf.attributes import getter
 from jaxvars.tf.functions.decorator import function
 from jaxvars.tf.functions.function import BoundFunction, Function
 from jaxvars.tf.tensors.convert import to_array
@@ -140,6 +141,8 @@ class DistributedDataset:
 
     def __len__(self) -> int:
         return len(self._dataset)
+
+    element_spec = getter("_dataset.element_spec", "What the batches are, of all devices together.")
 
 
 def _staged_batches(batches: DistributedDataset) -> Any:

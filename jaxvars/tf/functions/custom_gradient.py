@@ -20,6 +20,7 @@ from jaxvars.tf.functions.eager_gradient import call_now, runs_now
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.slices import IndexedSlices
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
 
@@ -39,7 +40,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
     >>> float(tape.gradient(y, x))
     3.0
     """
-    if isinstance(input, IndexedSlices | RaggedTensor):
+    if isinstance(input, IndexedSlices | RaggedTensor | SparseTensor):
         return input.with_values(stop_gradient(input.values))
     return Tensor(jax.lax.stop_gradient(to_array(input)))
 

@@ -4,6 +4,7 @@ values    files as strings; tensors, numbers and rows of CSV as bytes
 records   TFRecord files
 messages  `tf.train.Example`, and tensors as bytes
 examples  `tf.train.Example`s as tensors
+sparse    sparse tensors as bytes
 gfile     files and folders
 """
 
@@ -14,26 +15,28 @@ from jaxvars.tf.io import gfile as gfile
 from jaxvars.tf.io.examples import FixedLenFeature as FixedLenFeature
 from jaxvars.tf.io.examples import FixedLenSequenceFeature as FixedLenSequenceFeature
 from jaxvars.tf.io.examples import RaggedFeature as RaggedFeature
+from jaxvars.tf.io.examples import SparseFeature as SparseFeature
 from jaxvars.tf.io.examples import VarLenFeature as VarLenFeature
 from jaxvars.tf.io.examples import parse_example as parse_example
 from jaxvars.tf.io.examples import parse_single_example as parse_single_example
 from jaxvars.tf.io.records import TFRecordOptions as TFRecordOptions
 from jaxvars.tf.io.records import TFRecordWriter as TFRecordWriter
+from jaxvars.tf.io.sparse import deserialize_many_sparse as deserialize_many_sparse
+from jaxvars.tf.io.sparse import serialize_many_sparse as serialize_many_sparse
+from jaxvars.tf.io.sparse import serialize_sparse as serialize_sparse
 from jaxvars.tf.io.values import write_file as write_file
 from jaxvars.tf.listing import namespace
 from jaxvars.tf.registry.rows import operations
 
 __all__ = [
-    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "TFRecordOptions",
-    "TFRecordWriter", "VarLenFeature", "gfile", "parse_example", "parse_single_example",
+    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature",
+    "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "deserialize_many_sparse", "gfile",
+    "parse_example", "parse_single_example", "serialize_many_sparse", "serialize_sparse",
     "write_file",
 ]  # fmt: skip
 _ABSENT = {
-    **dict.fromkeys(
-        ["SparseFeature", "parse_sequence_example"],
-        "it is not read here. Use VarLenFeature, or FixedLenSequenceFeature, which pads, "
-        "with parse_example",
-    ),
+    "parse_sequence_example": "it is not read here. Use VarLenFeature, or FixedLenSequenceFeature, "
+    "which pads, with parse_example",
     "match_filenames_once": "use tf.io.matching_files",
 }
 

@@ -77,6 +77,24 @@ class RaggedFeature(NamedTuple):
     validate: bool = False
 
 
+class SparseFeature(NamedTuple):
+    """Some elements of a tensor, in two features or more: where they are, and what they are.
+
+    Attributes:
+        index_key: the name of the feature with the indices, int64; a list of several dimensions'.
+        value_key: the name of the feature with the elements.
+        dtype: of the elements: string, float32 or int64.
+        size: of the dimension; a list where `index_key` is one.
+        already_sorted: leave the elements in their order.
+    """
+
+    index_key: Any
+    value_key: str
+    dtype: Any
+    size: Any
+    already_sorted: bool = False
+
+
 class VarLenFeature(NamedTuple):
     """A feature with a number of values that differs between examples.
 
@@ -87,7 +105,7 @@ class VarLenFeature(NamedTuple):
     dtype: Any
 
 
-_FEATURES = FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, RaggedFeature
+_FEATURES = FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, RaggedFeature, SparseFeature
 
 
 def parse_example(
@@ -97,8 +115,8 @@ def parse_example(
 
     Args:
         serialized: strings, a vector; a scalar as for `parse_single_example`.
-        features: what each is: FixedLenFeature, FixedLenSequenceFeature, VarLenFeature or
-            RaggedFeature.
+        features: what each is: FixedLenFeature, FixedLenSequenceFeature, VarLenFeature,
+            RaggedFeature or SparseFeature.
         example_names: what the examples are called in messages.
         name: of no effect.
 
@@ -120,8 +138,12 @@ def parse_example(
     found = [_parse_features(text) for text in texts.reshape(-1)]
     made: dict[str, Any] = {}
     for key in sorted(features):
-        values = [each.get(getattr(features[key], "value_key", None) or key) for each in found]
-        made[key] = _parse_feature(key, values, features[key], names, texts.ndim == 0)
+        feature = features[key]
+        if isinstance(feature, SparseFeature):
+            made[key] = _merge_sparse(found, feature, texts.ndim == 0)
+            continue
+        values = [each.get(getattr(feature, "value_key", None) or key) for each in found]
+        made[key] = _parse_feature(key, values, feature, names, texts.ndim == 0)
     return made
 
 
@@ -132,7 +154,7 @@ def parse_single_example(
 
     Args:
         serialized: a string, a scalar.
-        features: what each is: FixedLenFeature, FixedLenSequenceFeature or VarLenFeature.
+        features: as for `parse_example`.
         example_names: what the example is called in messages.
         name: of no effect.
 
@@ -156,6 +178,9 @@ def _check(features: Any) -> None:
             raise ValueError(f"Invalid feature {key}:{feature}.")
         if as_dtype(feature.dtype).name not in _KINDS.values():
             raise TypeError(f"Feature {key!r} must be of string, float32 or int64.")
+        for part in ("index_key", "value_key"):
+            if isinstance(feature, SparseFeature) and not getattr(feature, part):
+                raise ValueError(f"Missing {part} for SparseFeature {feature}.")
         if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
             raise ValueError(
                 "Unsupported: FixedLenSequenceFeature requires allow_missing to be True."
@@ -185,6 +210,38 @@ def _make_ragged(key: str, found: Sequence[Feature], feature: Any, is_single: bo
     flat = Tensor(_convert.to_array([value for row in rows for value in row], dtype))
     kind = as_dtype(feature.row_splits_dtype).dtype
     return flat if is_single else make(flat, [Partition.of_lengths(list(map(len, rows)), kind)])
+
+
+def _merge_sparse(
+    examples: Sequence[dict[str, Feature]], feature: SparseFeature, is_single: bool
+) -> SparseTensor:
+    """Return the elements of examples in the places that other features say."""
+    is_list = isinstance(feature.index_key, list | tuple)
+    if is_list is not isinstance(feature.size, list | tuple):
+        raise TypeError(f"index_key and size are both lists, or neither: {feature}.")
+    keys = [*feature.index_key] if is_list else [feature.index_key]
+    sizes = [*feature.size] if is_list else [feature.size]
+    dtype, whole, places = as_dtype(feature.dtype), as_dtype("int64"), list[list[int]]()
+    values: list[Any] = []
+    for i, example in enumerate(examples):
+        columns = [
+            _check_values(key, i, example.get(key), kind, "<unknown>")
+            for key, kind in [*((key, whole) for key in keys), (feature.value_key, dtype)]
+        ]
+        if len({len(column) for column in columns}) > 1:
+            raise refused(
+                f"Example {i} has {len(columns[-1])} values in {feature.value_key!r}, and "
+                f"{[len(column) for column in columns[:-1]]} indices in {keys}: each value has one."
+            )
+        rows = list(zip(*columns, strict=True))
+        rows = rows if feature.already_sorted else sorted(rows, key=lambda row: row[:-1])
+        places += [[i, *row[:-1]] for row in rows]
+        values += [row[-1] for row in rows]
+    made = np.empty(len(values), object if dtype.is_string else dtype.dtype)
+    made[:] = values
+    first, shape = int(is_single), [len(examples), *map(int, sizes)]
+    indices = np.array(places, np.int64).reshape(-1, len(shape))
+    return SparseTensor(indices[:, first:], made, np.array(shape[first:], np.int64))
 
 
 def _make_sparse(key: str, found: Sequence[Feature], dtype: Any, is_single: bool) -> SparseTensor:

@@ -19,8 +19,7 @@ from jaxvars.tf.arrays.indexing import getitem, index_of
 from jaxvars.tf.math import basic as _basic
 from jaxvars.tf.math.basic import equal, not_equal
 from jaxvars.tf.registry.rows import compute_static
-from jaxvars.tf.tensors.convert import pair
-from jaxvars.tf.tensors.ragged_base import NotDense
+from jaxvars.tf.tensors.convert import NotDense, pair
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
 
 Binary: TypeAlias = Callable[[Any, Any], Any]

@@ -39,7 +39,6 @@ from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.handles import on_strings
-from jaxvars.tf.tensors.ragged_base import NotDense
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import check_integers, refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
@@ -251,7 +250,7 @@ def _write_operation(row: Row) -> Any:
         "translated": _translate_error, "row": row, "listed": _to_list, "REFUSED": Refused,
         "static": compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
-        "IndexedSlices": IndexedSlices, "function": row.function, "NOT_DENSE": NotDense,
+        "IndexedSlices": IndexedSlices, "function": row.function, "NOT_DENSE": _convert.NotDense,
     }  # fmt: skip
     function, below, given = row.function, inspect.unwrap(row.call), _format_arguments(row)
     signature = inspect.signature(function)

@@ -9,8 +9,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,28 @@ Conversion: TypeAlias = Callable[..., Any]
 
 CONVERSIONS: list[tuple[float, Any, Conversion]] = []
 """What `tf.register_tensor_conversion_function` was given: priority, classes, function."""
+
+
+@final
+class NotDense(ValueError):  # noqa: N818 - operations catch it
+    """What is raised where a tensor is needed and a ragged or sparse one is given.
+
+    Args:
+        message: what it says where an operation has no way with it.
+        table: what operations do with it, by full name: called with the row and the arguments.
+    """
+
+    def __init__(self, message: str, table: Mapping[str, Callable[[Any, Any], Any]]) -> None:
+        super().__init__(message)
+        self._table = table
+
+    def dispatch(self, row: Any, given: dict[str, Any]) -> Any:
+        """Return what an operation makes of it, or raise this."""
+        space, name = row.function.__module__.removeprefix("jaxvars.tf"), row.function.__name__
+        how = self._table.get(f"{space}.{name}"[1:])
+        if how is None:
+            raise self
+        return how(row, given)
 
 
 def to_array(value: Any, dtype: DType | None = None, *, hint: DType | None = None) -> Array:

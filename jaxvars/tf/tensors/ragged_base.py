@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.attributes import getter
-from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.convert import NotDense, is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.handles import is_handles, lift
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -20,26 +20,13 @@ from jaxvars.tf.tensors.tensor import Operators, Tensor
 from jaxvars.tracing import context
 
 DISPATCH: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
-"""What operations do with ragged tensors, by full name: called with the row and the arguments."""
+"""What operations do with ragged tensors, by full name: see `NotDense`."""
 
 
-@final
-class NotDense(ValueError):  # noqa: N818 - operations catch it
-    """What is raised where a tensor is needed and a ragged one is given."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "TypeError: object of type 'RaggedTensor' has no len(): its rows have different "
-            "lengths, and it is not a tensor. x.to_tensor() pads them, x.flat_values has all."
-        )
-
-    def dispatch(self, row: Any, given: dict[str, Any]) -> Any:
-        """Return what an operation makes of ragged tensors, or raise this."""
-        space, name = row.function.__module__.removeprefix("jaxvars.tf"), row.function.__name__
-        how = DISPATCH.get(f"{space}.{name}"[1:])
-        if how is None:
-            raise self
-        return how(row, given)
+NO_TENSOR = (
+    "TypeError: object of type 'RaggedTensor' has no len(): its rows have different lengths, and "
+    "it is not a tensor. x.to_tensor() pads them, x.flat_values has all."
+)
 
 
 @final
@@ -237,7 +224,7 @@ class RaggedBase(Operators):
         raise TypeError("RaggedTensor is unhashable.")
 
     def __jax_array__(self) -> NoReturn:
-        raise NotDense
+        raise NotDense(NO_TENSOR, DISPATCH)
 
     def __repr__(self) -> str:
         if context.is_tracer(self._flat._array):

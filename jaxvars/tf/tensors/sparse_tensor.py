@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.convert import NotDense, to_array
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
@@ -42,7 +42,7 @@ class SparseTensor:
     >>> tf.sparse.to_dense(tf.SparseTensor([[0, 1]], [5], [1, 3]))
     <tf.Tensor: shape=(1, 3), dtype=int32, numpy=array([[0, 5, 0]], dtype=int32)>
 
-    Differs from TensorFlow: `tf.sparse` has only the most common operations, and a `tf.function`
+    Differs from TensorFlow: `tf.sparse` has only the most common operations; a `tf.function`
     is traced for each number of elements and each shape, since XLA compiles for fixed sizes; in
     it, branches and loops keep them.
     """
@@ -90,11 +90,43 @@ class SparseTensor:
             dense = jnp.broadcast_to(dense, sizes)[tuple(self._indices._array.T)]
         return self.with_values(operation(self._values, Tensor(dense)))
 
+    def __jax_array__(self) -> NoReturn:
+        raise NotDense(
+            f"Attempt to convert a value ({self!r}) with an unsupported type ({type(self)}) to a "
+            "Tensor. tf.sparse.to_dense(x) is one, x.values has the elements.",
+            DISPATCH,
+        )
+
     def __repr__(self) -> str:
         return (
             f"SparseTensor(indices={self._indices!s}, values={self._values!s}, "
             f"dense_shape={self._dense_shape!s})"
         )
+
+
+# ---------------------------------------------------------------- operations
+def _each(row: Any, given: dict[str, Any]) -> SparseTensor:
+    """Return what an operation makes of the elements; one that keeps zeros as they are."""
+    first, sparse = next(iter(given.items()))
+    return sparse.with_values(row.function(**{**given, first: sparse.values}))
+
+
+def _of_shape(row: Any, given: dict[str, Any]) -> Tensor:
+    """Return what an operation says of a tensor of this shape."""
+    sizes = host_array(given["input"].dense_shape._array, row.function.__name__)
+    return row.function(**{**given, "input": np.broadcast_to(np.int32(0), sizes)})
+
+
+DISPATCH = {
+    **dict.fromkeys(["cast", "identity", "math.special.bessel_i0e",
+                     "math.special.bessel_i1e"], _each),
+    **{f"math.{name}": _each for name in (
+        "abs", "asin", "asinh", "atan", "atanh", "erf", "negative", "sign", "sin", "sqrt",
+        "square", "tan", "tanh",
+    )},
+    **dict.fromkeys(["rank", "shape", "size"], _of_shape),
+}  # fmt: skip
+"""What operations do with sparse tensors, by full name: see `NotDense`."""
 
 
 def _check(indices: Tensor, values: Tensor, sizes: Tensor) -> None:
