@@ -80,6 +80,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
+_ROOM = 2000  # programs: jit's cache has 8,192 calls, and takes no others when it is full
+_COMPILED: list[None] = []  # since it was emptied
+
+
+def _count_compilation(event: str, _: float, **__: object) -> None:
+    if event == "/jax/core/compile/backend_compile_duration":
+        _COMPILED.append(None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compilations_are_counted() -> None:
+    import jax
+
+    jax.monitoring.register_event_duration_secs_listener(_count_compilation)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _room_in_the_cache_of_jit(_compilations_are_counted: None) -> None:
+    """Empty the cache between files before it is full: steps would never take jit's fast path."""
+    import jax
+
+    if len(_COMPILED) > _ROOM:
+        _COMPILED.clear()
+        jax.clear_caches()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _garbage_of_this_file_alone() -> None:
     """Leave what other files made out of garbage collections, which would look at it each time."""

@@ -356,3 +356,31 @@ def test_metrics_and_functions_of_hinges_broadcast_as_those_of_tensorflow():
         metric.update_state(*given, **({} if given else {"y_true": y, "y_pred": p}))
         np.testing.assert_allclose(float(metric.result()), 1.2239, 1e-4)
     assert float(tf.keras.metrics.MeanAbsoluteError()(y, p)) < 0.5  # this one does not
+
+
+# ---------------------------------------------------------------- sparse tensors
+def test_models_take_sparse_tensors():
+    given = tf.keras.Input(shape=(4,), sparse=True)
+    model = tf.keras.Model(given, tf.keras.layers.Dense(3)(given))
+    sparse = tf.SparseTensor([(0, 0), (0, 2), (2, 3)], [1.0, 2.0, -1.0], (3, 4))
+    dense = tf.sparse.to_dense(sparse)
+    found = []
+    for x in (sparse, dense):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(x) ** 2)
+        found.append([loss, *tape.gradient(loss, model.trainable_variables)])
+    for one, other in zip(*found, strict=True):
+        close(one, other)
+    for call in (tf.function(model), lambda x: model.predict(x, verbose=0)):
+        close(call(sparse), model(dense))
+    assert isinstance(tf.keras.layers.Identity()(sparse), tf.SparseTensor)
+    model.compile("sgd", "mse")
+    pairs = [tf.data.Dataset.from_tensors((x, tf.ones((3, 3)))) for x in (sparse, dense)]
+    close(*[model.evaluate(pair, verbose=0) for pair in pairs])
+
+    class Widths(tf.keras.layers.Layer):
+        def call(self, x):
+            assert isinstance(x, tf.SparseTensor)
+            return tf.sparse.reduce_sum(x, axis=1)
+
+    assert Widths()(sparse).numpy().tolist() == [3.0, 0.0, -1.0]

@@ -17,12 +17,14 @@ from typing import Any, final
 
 import jax
 import numpy as np
+from jax.experimental.sparse import BCOO
 
 from jaxvars.errors import line_of
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 
@@ -96,11 +98,16 @@ def unwrap(value: Any) -> Any:
         return value.name
     if isinstance(value, TensorShape):
         return tuple(value)
+    if isinstance(value, SparseTensor):
+        parts = value.values._array, value.indices._array
+        return BCOO(parts, shape=tuple(value.shape.as_list()))
     return _map_parts(unwrap, value)
 
 
 def box_arrays(value: Any) -> Any:
     """Return a structure with a Tensor in place of each array."""
+    if isinstance(value, BCOO):
+        return _box_jax(value)
     if isinstance(value, jax.Array | np.ndarray):
         return Tensor(value)
     return _map_parts(box_arrays, value)
@@ -108,6 +115,8 @@ def box_arrays(value: Any) -> Any:
 
 def _box_jax(value: Any) -> Any:
     """Return a structure with a Tensor in place of each array of JAX, or of strings."""
+    if isinstance(value, BCOO):
+        return SparseTensor(value.indices, value.data, np.array(value.shape, np.int64))
     is_array = isinstance(value, jax.Array) or is_text(value)
     return Tensor(value) if is_array else _map_parts(_box_jax, value)
 
