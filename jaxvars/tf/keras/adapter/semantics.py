@@ -100,7 +100,7 @@ def unwrap(value: Any) -> Any:
         return tuple(value)
     if isinstance(value, SparseTensor):
         parts = value.values._array, value.indices._array
-        return BCOO(parts, shape=tuple(value.shape.as_list()))
+        return BCOO(parts, shape=tuple(value.dense_shape._array.tolist()))
     return _map_parts(unwrap, value)
 
 
