@@ -80,30 +80,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
-_ROOM = 2000  # programs: jit's cache has 8,192 calls, and takes no others when it is full
-_COMPILED: list[None] = []  # since it was emptied
-
-
-def _count_compilation(event: str, _: float, **__: object) -> None:
-    if event == "/jax/core/compile/backend_compile_duration":
-        _COMPILED.append(None)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _compilations_are_counted() -> None:
+@pytest.fixture(scope="module")
+def empty_jit_cache() -> None:
+    """Empty the cache of jit, whose `_cache_size` is 0 for what it takes when it is full."""
     import jax
 
-    jax.monitoring.register_event_duration_secs_listener(_count_compilation)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _room_in_the_cache_of_jit(_compilations_are_counted: None) -> None:
-    """Empty the cache between files before it is full: steps would never take jit's fast path."""
-    import jax
-
-    if len(_COMPILED) > _ROOM:
-        _COMPILED.clear()
-        jax.clear_caches()
+    jax.clear_caches()
 
 
 @pytest.fixture(scope="module", autouse=True)

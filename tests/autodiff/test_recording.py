@@ -416,6 +416,7 @@ def ruled(kind: str, rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return f
 
 
+@pytest.mark.usefixtures("empty_jit_cache")
 def test_a_training_loop_pays_the_compiler_once() -> None:
     w = jv.Variable(X)
 

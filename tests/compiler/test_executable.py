@@ -416,6 +416,7 @@ def mesh() -> jax.sharding.Mesh:
     return jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
 
 
+@pytest.mark.usefixtures("empty_jit_cache")
 def test_sharded_variables_keep_their_sharding_and_compile_once(mesh: jax.sharding.Mesh):
     split = NamedSharding(mesh, PartitionSpec("data"))
     whole = NamedSharding(mesh, PartitionSpec())

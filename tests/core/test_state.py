@@ -437,6 +437,7 @@ def test_nested():
 
 
 # ---------------------------------------------------------------- under JAX's transforms
+@pytest.mark.usefixtures("empty_jit_cache")
 def test_under_jit():
     line = Line()
     pure = jax.jit(jv.functionalize(line.step))

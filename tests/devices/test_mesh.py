@@ -20,7 +20,10 @@ import jaxvars as jv
 from jaxvars.errors import DeviceError, ShardingError
 
 P = jax.P
-pytestmark = pytest.mark.skipif(jax.device_count() < 8, reason="needs 8 devices: see conftest.py")
+pytestmark = [
+    pytest.mark.skipif(jax.device_count() < 8, reason="needs 8 devices: see conftest.py"),
+    pytest.mark.usefixtures("empty_jit_cache"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -70,6 +70,7 @@ def train(strategy):
     return results, [*network.variables, *optimizer.variables], strategy._compiled(step)
 
 
+@pytest.mark.usefixtures("empty_jit_cache")
 def test_a_strategy_gives_the_same_result_as_one_device():
     expected, on_one, _ = train(OneDeviceStrategy("CPU:0"))
     strategy = MirroredStrategy()

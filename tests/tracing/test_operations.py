@@ -103,6 +103,7 @@ def test_what_is_forgotten_leaves_its_key_to_no_other(monkeypatch: pytest.Monkey
 
 
 # ---------------------------------------------------------------- often called
+@pytest.mark.usefixtures("empty_jit_cache")
 @pytest.mark.parametrize(
     "f",
     [jnp.tanh, jax.nn.silu, lambda x: x * 2.0, lambda x: jnp.add(np.ones(3, "f4"), x),
