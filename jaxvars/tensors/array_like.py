@@ -105,6 +105,21 @@ def _reflect(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return _operator(reflected)
 
 
+def _unary(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the method of an operator that never returns its operand's memory."""
+
+    def method(self: ArrayProxy) -> Any:
+        value = self._look()
+        try:
+            return compute(value)
+        except RuntimeError:
+            if not is_deleted(value):
+                raise
+        return compute(self.value)
+
+    return method
+
+
 _equal, _unequal = _operator(operator.eq), _operator(operator.ne)
 
 
@@ -299,17 +314,13 @@ class ArrayProxy(ABC):
     __lshift__, __rlshift__ = _operator(operator.lshift), _reflect(operator.lshift)
     __rshift__, __rrshift__ = _operator(operator.rshift), _reflect(operator.rshift)
 
-    def __neg__(self) -> Array:
-        return -self.value
+    __neg__, __invert__ = _unary(operator.neg), _unary(operator.invert)
 
     def __pos__(self) -> Array:
         return +self.value
 
     def __abs__(self) -> Array:
         return abs(self.value)
-
-    def __invert__(self) -> Array:
-        return ~self.value
 
     def __round__(self, digits: int | None = None) -> Array:
         return round(self.value, *() if digits is None else (digits,))

@@ -79,6 +79,19 @@ def test_no_operator_returns_the_memory_of_a_variable(compute: Any, start: jax.A
             assert not own & {x.unsafe_buffer_pointer() for x in results if x.shape == v.shape}
 
 
+@pytest.mark.parametrize("start", [jnp.ones(3), jnp.ones(3, bool), jnp.ones(3, "uint8")])
+def test_signs_and_complements_leave_the_memory_to_the_next_step(start: jax.Array):
+    v = jv.Variable(start)
+    for compute in (operator.neg, operator.invert):
+        try:
+            result = compute(v)
+        except TypeError:
+            continue
+        assert result.unsafe_buffer_pointer() != pointer(v)
+        assert v._cell.key not in SHARED
+        assert (result == compute(start)).all()
+
+
 def test_a_look_that_another_thread_s_step_overtakes_is_taken_again():
     (v, *_), step = steps()
 
