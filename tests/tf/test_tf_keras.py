@@ -358,6 +358,23 @@ def test_metrics_and_functions_of_hinges_broadcast_as_those_of_tensorflow():
     assert float(tf.keras.metrics.MeanAbsoluteError()(y, p)) < 0.5  # this one does not
 
 
+# ---------------------------------------------------------------- datasets
+def test_the_spec_of_a_dataset_changes_no_layer_and_no_variable():
+    flip, count = tf.keras.layers.RandomFlip(seed=1), tf.Variable(0)
+    images = np.arange(24.0, dtype="float32").reshape(2, 2, 2, 3)
+
+    def augment(x):
+        count.assign_add(1)
+        return flip(x, training=True)
+
+    dataset = tf.data.Dataset.from_tensor_slices(images).map(augment)
+    before = flip.generator.state.numpy().tolist()
+    assert dataset.element_spec == tf.TensorSpec([2, 2, 3], tf.float32)
+    assert (flip.generator.state.numpy().tolist(), int(count)) == (before, 0)
+    assert flip(images, training=True).shape == images.shape
+    assert len(list(dataset)) == int(count) == 2
+
+
 # ---------------------------------------------------------------- sparse tensors
 def test_models_take_sparse_tensors():
     given = tf.keras.Input(shape=(4,), sparse=True)

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxvars.core.staging import stage
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import HANDLE, bool_
@@ -25,7 +26,6 @@ from jaxvars.tf.tensors.elements import (
     leaves,
     map_leaves,
     merge_specs,
-    pack_leaves,
     spec_of,
     to_tensors,
 )
@@ -150,15 +150,15 @@ def result_spec(func: Callable[..., Any], specs: tuple[Any, ...]) -> Any:
 
 
 def _trace_specs(func: Callable[..., Any], specs: tuple[Any, ...], size: int) -> Any:
+    """Return the spec of a result; what the function assigns, layers of Keras too, is dropped."""
     found: list[Any] = []
 
-    def run(arrays: Any, scope: Any) -> Any:
+    def run(scope: Any, *arrays: Any) -> None:
         given = iter(arrays)
         elements = [map_leaves(lambda _: Tensor(next(given)), spec) for spec in specs]
         with SCOPE.set(scope):
             result = _result(func(*_arguments(tuple(elements))))
-        found.append(result)
-        return [leaf._array for leaf in leaves(result)]
+        found.append(map_leaves(lambda leaf: TensorSpec(leaf.shape, dtype_of(leaf._array)), result))
 
     flat = [spec for each in specs for spec in leaves(each)]
     shapes = [[size if n is None else n for n in spec.shape.as_list()] for spec in flat]
@@ -166,5 +166,5 @@ def _trace_specs(func: Callable[..., Any], specs: tuple[Any, ...], size: int) ->
         jax.ShapeDtypeStruct(shape, HANDLE if spec.dtype.is_string else spec.dtype.dtype)
         for shape, spec in zip(shapes, flat, strict=True)
     ]
-    made = jax.eval_shape(run, structs, SCOPE_SPEC)
-    return pack_leaves(found[0], [TensorSpec(x.shape, dtype_of(x)) for x in made])
+    stage(run, [SCOPE_SPEC, *structs], "an element of the dataset shows what it returns")
+    return found[0]
