@@ -15,6 +15,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import tf
+from jaxvars.tf.functions import function as functions
 from jaxvars.tf.tensors.handles import TABLES, new_table
 
 InvalidArgumentError = tf.errors.InvalidArgumentError
@@ -179,6 +180,20 @@ def test_calls_in_threads_have_strings_of_their_own():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_call_while_a_function_learns_of_strings_runs_what_there_is(monkeypatch):
+    f = tf.function(lambda x: x)
+    known = f.get_concrete_function(tf.TensorSpec([None], tf.float32))
+    made, found = functions.make_body, []
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        found.append(value(known(tf.constant([1.0]))))  # as another thread may
+        return made(*args, **kwargs)
+
+    monkeypatch.setattr(functions, "make_body", make)
+    assert value(f(strings("a"))) == [b"a"]
+    assert found == [[1.0]]
 
 
 def test_what_is_called_back_is_in_order(capsys):

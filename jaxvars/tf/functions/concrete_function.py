@@ -149,7 +149,7 @@ class ConcreteFunction:
         except NeedsKnown as why:
             raise why.error from None
         except NeedsSizes:
-            self._of._met |= {NeedsSizes}
+            self._of._met.add(NeedsSizes)
             return self._trace(sizes)
 
     def _trace_open(self, sizes: OpenSizes) -> Any:

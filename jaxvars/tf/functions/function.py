@@ -69,7 +69,7 @@ class Function:
         self._seen: list[Seen] = []
         has_tape = names_gradients(python_function)
         self._met: set[type[BaseException]] = {NeedsTape} if has_tape else set()
-        self._make_core()
+        self._make_core(has_strings=False)
 
     # ------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -105,13 +105,12 @@ class Function:
     def _trace_again(self, need: BaseException, call: Any, args: Any, kwargs: Any) -> Any:
         """Call once more, traced with what was needed."""
         with TRACING:
-            is_new = type(need) not in self._met
-            self._met |= {type(need)}
             if isinstance(need, NeedsStrings):
-                if is_new:
-                    self._make_core()
+                if NeedsStrings not in self._met:
+                    self._make_core(has_strings=True)
                 elif not executing_eagerly():
                     raise need  # the function that calls it is traced again
+            self._met.add(type(need))  # what is called by other threads is there already
         return call(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
@@ -204,8 +203,7 @@ class Function:
         asked = self._list_requested(own)
         return [*found, *(made for made in asked if all(made is not one for one in found))]
 
-    def _make_core(self) -> None:
-        has_strings = NeedsStrings in self._met
+    def _make_core(self, *, has_strings: bool) -> None:
         self._open = OpenSizes(self.input_signature, reduces=self._reduce_retracing)
         self._body = make_body(self, has_strings=has_strings)
         core = _compile(self._body)
