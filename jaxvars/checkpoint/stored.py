@@ -94,9 +94,9 @@ class Stored(ABC):
     def _array(self, path: str, entry: Entry) -> np.ndarray:
         """Return the array of a variable; raise ValueError where it is not as it should be."""
 
-    def _loaders(self, paths: Iterable[str]) -> Iterator[Callable[[], np.ndarray]]:
-        """Yield what returns the array of each of many variables, which may be read together."""
-        return (functools.partial(self._array, path, self.entries[path]) for path in paths)
+    def _loaders(self) -> Iterator[Callable[[], np.ndarray]]:
+        """Yield what returns the array of each variable; they may be read together."""
+        return (functools.partial(self._array, *each) for each in self.entries.items())
 
     def value(self, path: str) -> Array:
         """Return one value, a NumPy array or random keys; raise DamageError if it is another."""
@@ -118,7 +118,7 @@ class Stored(ABC):
         """Return the values by path, each after `keep`, and what is wrong with the others."""
         values: dict[str, Array] = {}
         problems: dict[str, str] = {}
-        for path, load in zip(self.entries, self._loaders(self.entries), strict=True):
+        for path, load in zip(self.entries, self._loaders(), strict=True):
             try:
                 value = self._value(path, load)
             except DamageError as error:
@@ -228,11 +228,10 @@ class Folder(Stored):
     def _array(self, path: str, entry: Entry) -> np.ndarray:
         return _start_reading(self._open(path))()
 
-    def _loaders(self, paths: Iterable[str]) -> Iterator[Callable[[], np.ndarray]]:
+    def _loaders(self) -> Iterator[Callable[[], np.ndarray]]:
         """Yield what returns each array; those that follow are read meanwhile."""
-        paths = list(paths)
-        opened = _ahead(((path, 1) for path in paths), self._open, _OPENED)
-        sizes = (self.entries[path].nbytes for path in paths)
+        opened = _ahead(((path, 1) for path in self.entries), self._open, _OPENED)
+        sizes = (entry.nbytes for entry in self.entries.values())
         return _ahead(zip(opened, sizes, strict=True), _start_reading, _READ)
 
     def _open(self, path: str) -> Callable[[], Any]:
