@@ -18,7 +18,7 @@ from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
-from jaxvars.tf.tensors.sparse_tensor import host_array, on_host
+from jaxvars.tf.tensors.sparse_tensor import check_sparse, host_array, on_host
 from jaxvars.tf.tensors.static import ints, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -64,7 +64,7 @@ def to_dense(
         TypeError: when it is not a sparse tensor.
         InvalidArgumentError: when an index is outside, or they are not sorted.
     """
-    sparse = _check_sparse(sp_input)
+    sparse = check_sparse(sp_input)
     values = sparse.values._array
     sizes = tuple(host_array(sparse.dense_shape._array, "sparse.to_dense").tolist())
     if not context.is_tracer(sparse.indices._array):
@@ -81,7 +81,7 @@ def to_dense(
 
 def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """Return a sparse tensor with its elements sorted by their places."""
-    sparse = _check_sparse(sp_input)
+    sparse = check_sparse(sp_input)
     places, sizes = _places(sparse, "reorder"), _sizes(sparse, "reorder")
     return _sorted(places, sparse.values._array, sizes)
 
@@ -92,7 +92,7 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
     Raises:
         ValueError: when there is no such axis.
     """
-    sparse = _check_sparse(sp_input)
+    sparse = check_sparse(sp_input)
     places, sizes = _places(sparse, "expand_dims"), _sizes(sparse, "expand_dims")
     rank = len(sizes)
     place = rank if axis is None or axis == -1 else int(axis)
@@ -137,7 +137,7 @@ def sparse_dense_matmul(
         return find("transpose")(
             sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a), conjugate=False
         )
-    sparse = _check_sparse(sp_a)
+    sparse = check_sparse(sp_a)
     sizes, values = _sizes(sparse, "sparse_dense_matmul"), sparse.values._array
     dense = to_array(b, hint=sparse.dtype)
     rows, columns = sparse.indices._array.T
@@ -178,7 +178,7 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
 
 def reduce_sum(sp_input: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Tensor:
     """Add the elements, along one axis, several, or all."""
-    whole = _scatter(_check_sparse(sp_input), "reduce_sum")
+    whole = _scatter(check_sparse(sp_input), "reduce_sum")
     return find("math.reduce_sum")(Tensor(whole), axis, keepdims)
 
 
@@ -188,7 +188,7 @@ def reduce_max(sp_input: Any, axis: Any = None, keepdims: bool = False, name: An
     >>> reduce_max(from_dense([-5, 0, -3])).numpy().item()
     -3
     """
-    sparse = _check_sparse(sp_input)
+    sparse = check_sparse(sp_input)
     values, places = sparse.values._array, tuple(sparse.indices._array.T)
     whole = (
         jnp.full(_sizes(sparse, "reduce_max"), sparse.dtype.min, values.dtype)
@@ -203,7 +203,7 @@ def reduce_max(sp_input: Any, axis: Any = None, keepdims: bool = False, name: An
 
 def softmax(sp_logits: Any, name: str | None = None) -> SparseTensor:
     """Return the softmax of the elements that there are in each row."""
-    sparse = _check_sparse(sp_logits)
+    sparse = check_sparse(sp_logits)
     rows, ids = np.unique(_places(sparse, "softmax")[:, :-1], axis=0, return_inverse=True)
     values, ids = sparse.values, ids.ravel()
     most = find("math.unsorted_segment_max")(values, ids, len(rows))._array
@@ -215,7 +215,7 @@ def softmax(sp_logits: Any, name: str | None = None) -> SparseTensor:
 # ---------------------------------------------------------------- other places
 def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
     """Put the dimensions in another order: the reverse one when `perm` is None."""
-    sparse = _check_sparse(sp_input)
+    sparse = check_sparse(sp_input)
     sizes = _sizes(sparse, "transpose")
     order = range(len(sizes))[::-1] if perm is None else ints(perm, "perm")
     if sorted(order) != list(range(len(sizes))):
@@ -226,7 +226,7 @@ def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> Spars
 
 def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
     """Give another shape; one size may be -1."""
-    sparse = _check_sparse(sp_input)
+    sparse = check_sparse(sp_input)
     old, new = _sizes(sparse, "reshape"), list(ints(shape, "shape"))
     count, known = math.prod(old), math.prod(n for n in new if n != -1)
     if -1 in new and known:
@@ -241,7 +241,7 @@ def concat(
     axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None
 ) -> SparseTensor:
     """Put sparse tensors together along an axis."""
-    sparse = list(map(_check_sparse, sp_inputs))
+    sparse = list(map(check_sparse, sp_inputs))
     shapes = np.array([_sizes(x, "concat") for x in sparse])
     at, rank = one_int(axis, "axis"), shapes.shape[1]
     if not -rank <= at < rank:
@@ -263,7 +263,7 @@ def concat(
 
 def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """Return the part that begins at a place and has a size, as far as there is one."""
-    sparse = _check_sparse(sp_input)
+    sparse = check_sparse(sp_input)
     first, shape = np.array(ints(start, "start")), np.array(_sizes(sparse, "slice"))
     sizes = np.clip(np.array(ints(size, "size")), 0, np.maximum(shape - first, 0))
     places = _places(sparse, "slice") - first
@@ -273,7 +273,7 @@ def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Spar
 
 def to_indicator(sp_input: Any, vocab_size: int, name: str | None = None) -> Tensor:
     """Return True where the last dimension has the number: of [..., vocab_size]."""
-    indices, values, sizes = on_host(_check_sparse(sp_input), "sparse.to_indicator")
+    indices, values, sizes = on_host(check_sparse(sp_input), "sparse.to_indicator")
     shape = (*sizes[:-1], vocab_size)
     if values.dtype.kind not in "iu" or ((values < 0) | (values >= vocab_size)).any():
         raise refused(f"Indices are not valid (out of bounds).  Shape: {list(shape)}")
@@ -324,12 +324,6 @@ def _pick(values: Any, index: Any) -> Any:
 
 def _values(x: Any) -> Any:
     return x.values if isinstance(x, SparseTensor) else x
-
-
-def _check_sparse(sparse: Any) -> SparseTensor:
-    if not isinstance(sparse, SparseTensor):
-        raise TypeError("Input must be a SparseTensor.")
-    return sparse
 
 
 def _check_inside(indices: np.ndarray, sizes: tuple[int, ...], is_sorted: bool) -> None:

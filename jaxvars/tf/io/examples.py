@@ -138,12 +138,12 @@ def parse_example(
     found = [_parse_features(text) for text in texts.reshape(-1)]
     made: dict[str, Any] = {}
     for key in sorted(features):
-        feature = features[key]
+        feature, is_single = features[key], texts.ndim == 0
         if isinstance(feature, SparseFeature):
-            made[key] = _merge_sparse(found, feature, texts.ndim == 0)
-            continue
-        values = [each.get(getattr(feature, "value_key", None) or key) for each in found]
-        made[key] = _parse_feature(key, values, feature, names, texts.ndim == 0)
+            made[key] = _merge_sparse(found, feature, is_single)
+        else:
+            values = [each.get(getattr(feature, "value_key", None) or key) for each in found]
+            made[key] = _parse_feature(key, values, feature, names, is_single)
     return made
 
 
@@ -221,39 +221,52 @@ def _merge_sparse(
         raise TypeError(f"index_key and size are both lists, or neither: {feature}.")
     keys = [*feature.index_key] if is_list else [feature.index_key]
     sizes = [*feature.size] if is_list else [feature.size]
-    dtype, whole, places = as_dtype(feature.dtype), as_dtype("int64"), list[list[int]]()
-    values: list[Any] = []
-    for i, example in enumerate(examples):
-        columns = [
-            _check_values(key, i, example.get(key), kind, "<unknown>")
-            for key, kind in [*((key, whole) for key in keys), (feature.value_key, dtype)]
-        ]
-        if len({len(column) for column in columns}) > 1:
-            raise refused(
-                f"Example {i} has {len(columns[-1])} values in {feature.value_key!r}, and "
-                f"{[len(column) for column in columns[:-1]]} indices in {keys}: each value has one."
-            )
-        rows = list(zip(*columns, strict=True))
-        rows = rows if feature.already_sorted else sorted(rows, key=lambda row: row[:-1])
-        places += [[i, *row[:-1]] for row in rows]
-        values += [row[-1] for row in rows]
-    made = np.empty(len(values), object if dtype.is_string else dtype.dtype)
-    made[:] = values
-    first, shape = int(is_single), [len(examples), *map(int, sizes)]
-    indices = np.array(places, np.int64).reshape(-1, len(shape))
-    return SparseTensor(indices[:, first:], made, np.array(shape[first:], np.int64))
+    rows = [
+        (i, *row)
+        for i, example in enumerate(examples)
+        for row in _elements_of(i, example, keys, feature)
+    ]
+    places, shape = [row[:-1] for row in rows], [len(examples), *map(int, sizes)]
+    return _sparse(places, [row[-1] for row in rows], shape, feature.dtype, is_single)
+
+
+def _elements_of(
+    i: int, example: dict[str, Feature], keys: Sequence[str], feature: SparseFeature
+) -> list[tuple[Any, ...]]:
+    """Return the elements in an example, each after its indices."""
+    whole, dtype = as_dtype("int64"), as_dtype(feature.dtype)
+    wanted = [*((key, whole) for key in keys), (feature.value_key, dtype)]
+    columns = [_check_values(key, i, example.get(key), kind, "<unknown>") for key, kind in wanted]
+    if len({len(column) for column in columns}) > 1:
+        raise refused(
+            f"Example {i} has {len(columns[-1])} values in {feature.value_key!r}, and "
+            f"{[len(column) for column in columns[:-1]]} indices in {keys}: each value has one."
+        )
+    rows = list(zip(*columns, strict=True))
+    return rows if feature.already_sorted else sorted(rows, key=lambda row: row[:-1])
 
 
 def _make_sparse(key: str, found: Sequence[Feature], dtype: Any, is_single: bool) -> SparseTensor:
     """Return the values of examples, each as many as it has."""
     rows = [_check_values(key, i, given, dtype, "<unknown>") for i, given in enumerate(found)]
-    indices = [[i, j] for i, row in enumerate(rows) for j in range(len(row))]
-    values = np.empty(len(indices), object if dtype.is_string else dtype.dtype)
-    values[:] = [value for row in rows for value in row]
+    places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
     shape = [len(rows), max(map(len, rows), default=0)]
-    places = np.array(indices, np.int64).reshape(-1, 2)
-    first = int(is_single)
-    return SparseTensor(places[:, first:], values, np.array(shape[first:], np.int64))
+    return _sparse(places, [value for row in rows for value in row], shape, dtype, is_single)
+
+
+def _sparse(
+    places: Sequence[Any], values: list[Any], shape: list[int], dtype: Any, is_single: bool
+) -> SparseTensor:
+    """Return elements of examples; of a single one, without the first dimension."""
+    first, indices = int(is_single), np.array(places, np.int64).reshape(-1, len(shape))
+    sizes = np.array(shape[first:], np.int64)
+    return SparseTensor(indices[:, first:], _to_row(values, as_dtype(dtype)), sizes)
+
+
+def _to_row(values: list[Any], dtype: Any) -> np.ndarray:
+    made = np.empty(len(values), object if dtype.is_string else dtype.dtype)
+    made[:] = values
+    return made
 
 
 def _check_values(key: str, i: int, given: Feature, dtype: Any, who: str) -> list[Any]:
@@ -291,7 +304,6 @@ def _make_row(
     key: str, given: Feature, feature: Any, shape: tuple[int, ...], size: int, who: str
 ) -> np.ndarray:
     dtype = as_dtype(feature.dtype)
-    kind = np.dtype(object) if dtype.is_string else dtype.dtype
     is_sequence = isinstance(feature, FixedLenSequenceFeature)
     if given is None and not is_sequence:
         if feature.default_value is None:
@@ -306,9 +318,7 @@ def _make_row(
             f"Key: {key}, {who}. Number of {dtype.name} values != expected.  Values size: "
             f"{len(values)} but output shape: {list(shape)}"
         )
-    made = np.empty(len(values), kind)
-    made[:] = values
-    return made.reshape(shape)
+    return _to_row(values, dtype).reshape(shape)
 
 
 def _pad_rows(

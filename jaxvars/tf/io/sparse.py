@@ -11,7 +11,7 @@ from jaxvars.tf.io.values import serialize_tensor
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, string
 from jaxvars.tf.tensors.elements import to_stored
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, on_host, row_of, stack_rows
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, check_sparse, on_host, row_of, stack_rows
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -104,7 +104,6 @@ def _strings_of(sparse: Any, out_type: Any) -> list[Any]:
 
 
 def _check(sparse: Any, out_type: Any) -> None:
-    if not isinstance(sparse, SparseTensor):
-        raise TypeError("Input must be a SparseTensor.")
+    check_sparse(sparse)
     if as_dtype(out_type) != string:
         raise NotImplementedError("A sparse tensor is written as strings alone: out_type=tf.string")

@@ -140,6 +140,13 @@ def _check(indices: Tensor, values: Tensor, sizes: Tensor) -> None:
             raise ValueError(f"Dimensions {one} and {other} are not compatible")
 
 
+def check_sparse(value: Any) -> SparseTensor:
+    """Return a sparse tensor; raise TypeError for anything else."""
+    if not isinstance(value, SparseTensor):
+        raise TypeError("Input must be a SparseTensor.")
+    return value
+
+
 def on_host(sparse: SparseTensor, op: str) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """Return the parts of a sparse tensor as NumPy arrays."""
     parts = (sparse.indices._array, sparse.values._array, sparse.dense_shape._array)
