@@ -31,9 +31,27 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     >>> flatten({"b": [1, (2,)], "a": None})
     [None, 1, 2]
     """
+    if expand_composites:
+        structure = _expand(structure)
     if not is_nested(structure):
         return [structure]
     return [leaf for part in _parts(structure) for leaf in flatten(part)]
+
+
+def _expand(structure: Any) -> Any:
+    """Return a structure with the tensors that composite ones consist of, in their places."""
+    if is_nested(structure):
+        return _like(structure, list(map(_expand, _parts(structure))))
+    return [*structure._components] if hasattr(structure, "_components") else structure
+
+
+def _collapse(structure: Any, expanded: Any) -> Any:
+    """Return what `_expand` makes such tensors of, with those of a structure as models."""
+    if is_nested(structure):
+        pairs = zip(_parts(structure), _parts(expanded), strict=True)
+        return _like(structure, [_collapse(*pair) for pair in pairs])
+    is_composite = hasattr(structure, "_components")
+    return structure._of_components(*expanded) if is_composite else expanded
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
@@ -51,14 +69,16 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     if not callable(func):
         raise TypeError(f"func must be callable, got: {func}")
     check_types = kwargs.pop("check_types", True)
-    kwargs.pop("expand_composites", None)
+    expands = kwargs.pop("expand_composites", False)
     if kwargs:
         raise ValueError(
             "Only valid keyword arguments are `check_types` and `expand_composites`, not: "
             f"`{'`, `'.join(kwargs)}`"
         )
     for other in structure[1:]:
-        assert_same_structure(structure[0], other, check_types=check_types)
+        assert_same_structure(structure[0], other, check_types, expands)
+    if expands:
+        return _collapse(structure[0], _map(func, tuple(map(_expand, structure))))
     return _map(func, structure)
 
 
@@ -71,8 +91,9 @@ def assert_same_structure(
         ValueError: when the number of parts or the keys differ.
         TypeError: when the types of the containers differ.
     """
+    one, other = map(_expand, (nest1, nest2)) if expand_composites else (nest1, nest2)
     try:
-        _compare(nest1, nest2, check_types)
+        _compare(one, other, check_types)
     except (TypeError, ValueError) as why:
         raise type(why)(
             "The two structures don't have the same nested structure.\n\n"
@@ -128,12 +149,15 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
             f"incompatible type `{type(flat_sequence)}` instead."
         )
     leaves = list(flat_sequence)
-    if len(leaves) != len(flatten(structure)):
+    count = len(flatten(structure, expand_composites))
+    if len(leaves) != count:
         raise ValueError(
-            f"Could not pack sequence. Structure had {len(flatten(structure))} atoms, but "
+            f"Could not pack sequence. Structure had {count} atoms, but "
             f"flat_sequence had {len(leaves)} items.  Structure: {structure}, flat_sequence: "
             f"{leaves}."
         )
+    if expand_composites:
+        return _collapse(structure, _pack(_expand(structure), iter(leaves)))
     return _pack(structure, iter(leaves))
 
 

@@ -227,18 +227,11 @@ def _broad(a: int | None, b: int | None, x: TensorShape, y: TensorShape) -> int 
     return b if a is None else a
 
 
-def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """Return the shape of what two shapes, as tensors, are broadcast to.
-
-    Raises:
-        InvalidArgumentError: when they cannot be broadcast, or are not known.
-
-    >>> broadcast_dynamic_shape([2, 1], [3]).numpy().tolist()
-    [2, 3]
-    """
+@op("broadcast_dynamic_shape", op="BroadcastArgs", example="[2, 1], [3]")
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> np.ndarray:
+    """Return the shape of what two shapes, as tensors, are broadcast to."""
     x, y = ints(shape_x, "shape_x"), ints(shape_y, "shape_y")
     try:
-        made = np.broadcast_shapes(x, y)
+        return np.array(np.broadcast_shapes(x, y), np.int32)
     except ValueError:
-        raise refused(f"Incompatible shapes: {list(x)} vs. {list(y)} [Op:BroadcastArgs]") from None
-    return Tensor(_convert.to_array(np.array(made, np.int32)))
+        raise ValueError(f"Incompatible shapes: {list(x)} vs. {list(y)}") from None

@@ -9,7 +9,7 @@ import numpy as np
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.registry.rows import Refused
 from jaxvars.tf.tensors import static as _static
-from jaxvars.tf.tensors.convert import to_array, unsupported_error
+from jaxvars.tf.tensors.convert import NotDense, to_array, unsupported_error
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 
 
@@ -30,6 +30,8 @@ def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
         return (shape,)
     try:
         array = _sizes_array(shape)
+    except NotDense:
+        raise
     except (TypeError, ValueError) as error:
         raise Refused(error) from None
     if array.dtype.kind not in "iuO" or any(type(size) is bytes for size in array.flat):

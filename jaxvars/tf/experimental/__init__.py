@@ -8,6 +8,7 @@ from jaxvars.tf.data.generators.optional import Optional as Optional
 from jaxvars.tf.experimental import dlpack as dlpack
 from jaxvars.tf.experimental import numpy as numpy
 from jaxvars.tf.listing import namespace
+from jaxvars.tf.ragged.shapes import DynamicRaggedShape as DynamicRaggedShape
 from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf.variables.extension_type import ExtensionType as ExtensionType
 from jaxvars.tf.variables.extension_type import ExtensionTypeSpec as ExtensionTypeSpec
@@ -26,7 +27,7 @@ _ABSENT = {
          "dispatch_for_binary_elementwise_apis", "dispatch_for_binary_elementwise_assert_apis",
          "unregister_dispatch_for"], _DISPATCH,
     ),
-    **dict.fromkeys(["StructuredTensor", "DynamicRaggedShape", "RowPartition"], _RAGGED),
+    **dict.fromkeys(["StructuredTensor", "RowPartition"], _RAGGED),
     **dict.fromkeys(
         ["BatchableExtensionType", "ExtensionTypeBatchEncoder"],
         "tf.map_fn and tf.data take structures. Use ExtensionType, and map over its fields",

@@ -286,6 +286,57 @@ def _tile(row: Any, given: Given) -> Any:
     return x
 
 
+def _split(row: Any, given: Given) -> list[Any]:
+    """Return the parts along a dimension whose rows have one length."""
+    x, sizes = given["value"], require_known(given["num_or_size_splits"], "num_or_size_splits")
+    axis = check_axis(one_int(given["axis"], "axis"), len(x.shape))
+    total = x.shape[axis]
+    if total is None:
+        raise ValueError(f"Cannot split a ragged dimension. Got `value` = {x} and `axis` {axis}.")
+    if not sizes.ndim:
+        count = max(int(sizes), 1)
+        sizes = np.full(count, total // count)
+    if np.any(sizes < 0) or sizes.sum() != total:
+        raise refused(
+            "Cannot exactly split the `axis` dimension of `value` with the given "
+            f"`num_or_size_split`: its size is {total}"
+        )
+    ends = itertools.pairwise([0, *np.cumsum(sizes).tolist()])
+    return [x[(*[slice(None)] * axis, slice(*each))] for each in ends]
+
+
+def _matmul(row: Any, given: Given) -> Any:
+    """Return the products of the matrices of two tensors."""
+    a, b = (convert(given[name]) for name in ("a", "b"))
+    if a.dtype != b.dtype:
+        raise ValueError(f"`a` and `b` must have the same dtype, not {a.dtype} and {b.dtype}.")
+    rank = len(a.shape)
+    if rank != len(b.shape):
+        raise ValueError("`a` and `b` must have the same rank.")
+    if rank == 2:
+        return row.function(**given | {"a": _dense(a), "b": _dense(b)})
+    if a.shape[0] != b.shape[0]:
+        raise refused(f"Condition x == y did not hold: {a.shape[0]} is not {b.shape[0]}")
+    made = [row.function(**given | {"a": x, "b": y}) for x, y in zip(a, b, strict=True)]
+    if not made:
+        whole = {name: convert(given[name]) for name in ("a", "b")}
+        filled = {name: x if isinstance(x, Tensor) else x.to_tensor() for name, x in whole.items()}
+        return RaggedTensor.from_tensor(row.function(**given | filled))
+    if any(isinstance(x, RaggedTensor) or x.shape[1:] != made[0].shape[1:] for x in made):
+        return stack(made)
+    return nested(find("concat")(made, 0), Partition.of_lengths([x.shape[0] for x in made]))
+
+
+def _dense(x: Any) -> Tensor:
+    """Return the tensor of a ragged one whose rows have one length."""
+    if isinstance(x, RaggedTensor) and len(set(x._parts[0].lengths.tolist())) > 1:
+        raise refused(
+            "The matrices in `a` and `b` may not be ragged in their innermost dimension. "
+            f"Condition x == y did not hold: the rows have the lengths {x._parts[0].lengths}"
+        )
+    return x.to_tensor() if isinstance(x, RaggedTensor) else x
+
+
 def _gather(row: Any, given: Given) -> Any:
     """Return rows of a tensor by index: either is ragged, or both are."""
     names = [*given]
@@ -358,8 +409,10 @@ DISPATCH.update(
         "rank": lambda row, given: Tensor(to_array(len(given["input"].shape))),
         "reverse": _reverse,
         "size": lambda row, given: row.function(**given | {"input": given["input"].flat_values}),
+        "split": _split,
         "squeeze": _squeeze,
         "tile": _tile,
+        "matmul": _matmul,
         "nn.softmax": _softmax,
         "strings.ngrams": _ngrams,
         "strings.reduce_join": _join_rows,

@@ -98,10 +98,10 @@ class RaggedBase(Operators):
         lambda self: self._parts[0].uniform, doc="The length of all rows, if it is known."
     )
     row_splits = property(
-        lambda self: Tensor(jnp.asarray(self._parts[0].splits)), doc="Where rows begin and end."
+        lambda self: Tensor(self._parts[0].splits), doc="Where rows begin and end."
     )
     nested_row_splits = property(
-        lambda self: tuple(Tensor(jnp.asarray(part.splits)) for part in self._parts),
+        lambda self: tuple(Tensor(part.splits) for part in self._parts),
         doc="The row splits of all ragged dimensions.",
     )
 
@@ -144,7 +144,7 @@ class RaggedBase(Operators):
 
     def _tell(self, numbers: Any, dtype: Any = None) -> Tensor:
         kind = self._parts[0].splits.dtype if dtype is None else as_dtype(dtype).dtype
-        return Tensor(jnp.asarray(np.asarray(numbers).astype(kind)))
+        return Tensor(np.asarray(numbers).astype(kind))  # known while a function is traced, too
 
     # ------------------------------------------------------------ conversion
     def to_tensor(self, default_value: Any = None, name: Any = None, shape: Any = None) -> Tensor:

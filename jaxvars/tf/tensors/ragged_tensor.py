@@ -58,7 +58,7 @@ class RaggedTensor(RaggedBase):
         cls, values: Any, row_splits: Any, name: Any = None, validate: bool = True
     ) -> RaggedTensor:
         """Make one whose row i is `values[row_splits[i] : row_splits[i + 1]]`."""
-        splits = _numbers(row_splits, "row_splits")
+        splits = numbers_of(row_splits, "row_splits")
         if not len(splits):
             raise ValueError("row_splits tensor may not be empty.")
         return nested(convert(values), _check_splits(splits, "from_row_splits"))
@@ -68,7 +68,7 @@ class RaggedTensor(RaggedBase):
         cls, values: Any, row_lengths: Any, name: Any = None, validate: bool = True
     ) -> RaggedTensor:
         """Make one of the lengths of its rows."""
-        lengths = _numbers(row_lengths, "row_lengths")
+        lengths = numbers_of(row_lengths, "row_lengths")
         if np.any(lengths < 0):
             raise refused(_INVALID.format("from_row_lengths", f": {lengths} has negative ones"))
         return nested(convert(values), Partition.of_lengths(lengths, lengths.dtype))
@@ -78,7 +78,7 @@ class RaggedTensor(RaggedBase):
         cls, values: Any, row_starts: Any, name: Any = None, validate: bool = True
     ) -> RaggedTensor:
         """Make one of where its rows begin; each ends where the next one begins."""
-        starts, given = _numbers(row_starts, "row_starts"), convert(values)
+        starts, given = numbers_of(row_starts, "row_starts"), convert(values)
         splits = np.append(starts, _size(given)).astype(starts.dtype)
         return nested(given, _check_splits(splits, "from_row_starts"))
 
@@ -87,7 +87,7 @@ class RaggedTensor(RaggedBase):
         cls, values: Any, row_limits: Any, name: Any = None, validate: bool = True
     ) -> RaggedTensor:
         """Make one of where its rows end; each begins where the one before ends."""
-        limits = _numbers(row_limits, "row_limits")
+        limits = numbers_of(row_limits, "row_limits")
         splits = np.append(limits.dtype.type(0), limits)
         return nested(convert(values), _check_splits(splits, "from_row_limits"))
 
@@ -97,7 +97,7 @@ class RaggedTensor(RaggedBase):
         validate: bool = True,
     ) -> RaggedTensor:  # fmt: skip
         """Make one of the row of each value: sorted numbers."""
-        ids, given = _numbers(value_rowids, "value_rowids"), convert(values)
+        ids, given = numbers_of(value_rowids, "value_rowids"), convert(values)
         last = int(ids[-1]) if len(ids) else -1
         count = last + 1 if nrows is None else one_int(nrows, "nrows")
         if count <= last or count < 0:
@@ -188,6 +188,12 @@ class RaggedTensor(RaggedBase):
         if not np.array_equal(indices, rows):
             raise refused(f"SparseTensor is not right-ragged: its indices are {indices.tolist()}")
         return nested(st_input.values, part)
+
+    _components = property(lambda self: (self._flat, *self.nested_row_splits))
+
+    @classmethod
+    def _of_components(cls, flat: Any, *splits: Any) -> RaggedTensor:
+        return cls.from_nested_row_splits(flat, splits)
 
     # ------------------------------------------------------------ its values
     values = property(lambda self: inner(self), doc="The values of the rows, put together.")
@@ -288,7 +294,7 @@ def convert(value: Any, dtype: Any = None) -> Values:
     return Tensor(to_array(value) if dtype is None else to_array(value, hint=dtype))
 
 
-def _numbers(value: Any, what: str) -> np.ndarray:
+def numbers_of(value: Any, what: str) -> np.ndarray:
     """Return where rows begin, or how long they are."""
     if is_tensor_like(value) or isinstance(value, np.ndarray):
         found = np.array(require_known(value, what))
@@ -322,7 +328,7 @@ def _size(values: Values) -> int:
 def _count_kept(flat: Array, part: Partition, lengths: Any, padding: Any) -> np.ndarray:
     """Return how much of each row is not padding."""
     if lengths is not None:
-        return np.clip(_numbers(lengths, "lengths"), 0, part.uniform)
+        return np.clip(numbers_of(lengths, "lengths"), 0, part.uniform)
     values = require_known(flat, "A tensor with padding")
     fill = to_array(padding, Tensor(flat).dtype)
     if fill.shape != flat.shape[1:]:

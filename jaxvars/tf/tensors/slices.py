@@ -42,6 +42,15 @@ class IndexedSlices:
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self._values, self._indices, self._dense_shape = values, indices, dense_shape
 
+    @property
+    def _components(self) -> list[Any]:
+        parts = [self._values, self._indices, self._dense_shape]
+        return parts if self._dense_shape is not None else parts[:2]
+
+    @classmethod
+    def _of_components(cls, *parts: Any) -> IndexedSlices:
+        return cls(*parts)
+
     values = getter("_values", "The rows.")
     indices = getter("_indices", "Which rows they are.")
     dense_shape = getter("_dense_shape", "The shape of the whole tensor, or None.")

@@ -55,6 +55,12 @@ class SparseTensor:
         self._dense_shape = Tensor(to_array(dense_shape, hint=int64))
         _check(self._indices, self._values, self._dense_shape)
 
+    _components = property(lambda self: (self._indices, self._values, self._dense_shape))
+
+    @classmethod
+    def _of_components(cls, *parts: Any) -> SparseTensor:
+        return cls(*parts)
+
     indices = getter("_indices", "Where the elements are.")
     values = getter("_values", "The elements.")
     dense_shape = getter("_dense_shape", "The shape of the whole tensor, as a tensor.")
