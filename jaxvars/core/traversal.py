@@ -4,9 +4,9 @@ Rules this file keeps:
 - attributes and dict entries are visited sorted by name, sequences by position; what is in
   a `Holder` (a Module) comes after its siblings that are not, as TensorFlow orders variables;
 - every object is visited once, under the first path that reaches it, so cycles end;
-- what cannot hold variables is not entered: arrays of numbers, strings, numbers, functions,
-  classes (nor their attributes, through an instance), modules of Python; nor are slots whose
-  names begin with two underscores, which hide what is in them.
+- what cannot hold variables is not entered: a variable, arrays of numbers, strings, numbers,
+  functions, classes (nor their attributes, through an instance), modules of Python; nor are slots
+  whose names begin with two underscores, which hide what is in them.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ class Proxy(ABC):
 
 PROXIES: dict[type, Callable[[Any], object]] = {}
 """Classes that are not an Alias but stand for another object, and what returns that."""
+
+ATOMS: set[type] = set()
+"""Classes whose own objects hold nothing; those of classes below may have other attributes."""
 
 PARTS: dict[type, Callable[[Any], Iterable[tuple[str, object]]]] = {}
 """Classes whose objects, and those of classes below, hold other things than their attributes."""
@@ -141,6 +144,8 @@ def reaches(root: object, is_wanted: Callable[[object], bool]) -> bool:
 
 
 def children_of(value: object) -> Iterable[tuple[str, object]]:
+    if type(value) in ATOMS:
+        return ()
     other = resolve_proxy(value)
     if other is not value:
         return [("", other)]
@@ -156,10 +161,7 @@ def children_of(value: object) -> Iterable[tuple[str, object]]:
         return [(str(i), child) for i, child in enumerate(value)]
     if isinstance(value, set | frozenset):
         return [("0", child) for child in value]  # a set has no order to number them by
-    for base in type(value).__mro__ if PARTS else ():
-        if base in PARTS:
-            return PARTS[base](value)
-    return sorted(attributes_of(value).items())
+    return next(filter(None, map(PARTS.get, type(value).__mro__)), _list_attributes)(value)
 
 
 def holds_objects(value: object) -> bool:
@@ -223,6 +225,10 @@ def first_of(rules: Sequence[tuple[Pattern, T]]) -> Callable[[str, Any], T]:
 
 def _part(key: object) -> str:
     return key if isinstance(key, str) else str(key)
+
+
+def _list_attributes(value: object) -> list[tuple[str, object]]:
+    return sorted(attributes_of(value).items())
 
 
 def attributes_of(value: object) -> dict[str, object]:

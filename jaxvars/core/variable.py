@@ -33,6 +33,7 @@ from jaxvars.core.frames import LOCAL, is_interrupting_trace, is_traced, outside
 from jaxvars.core.indices import check_index, plain_index
 from jaxvars.core.initial import Open, check_arguments, initial, make_cell
 from jaxvars.core.scatter import Scattered
+from jaxvars.core.traversal import ATOMS
 from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.devices.mesh import describe_place
 from jaxvars.display import repr as _display
@@ -280,12 +281,8 @@ class Variable(Scattered):
         return self.__deepcopy__({})
 
     def __reduce__(self) -> tuple[Callable[..., Variable], tuple[Any, ...]]:
-        return _unpickle, (
-            *_dump(self._peek(keep=True)),
-            self.name,
-            self.trainable,
-            dump_sharding(self._cell.sharding or _chosen_sharding(self._peek())),
-        )
+        place = dump_sharding(self._cell.sharding or _chosen_sharding(self._peek()))
+        return _unpickle, (*_dump(self._peek(keep=True)), self.name, self.trainable, place)
 
     # ------------------------------------------------------------ display
     def __rich_repr__(self) -> Iterator[Any]:
@@ -408,6 +405,7 @@ class Slice(ArrayProxy):
         return str(self.value)
 
 
+ATOMS.add(Variable)
 jax.tree_util.register_pytree_node(Variable, lambda v: ((v.value,), None), lambda _, new: new[0])
 jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _, new: new[0])
 

@@ -13,6 +13,7 @@ from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame
 from jaxvars.core.module import Module
 from jaxvars.core.store import flush
+from jaxvars.core.traversal import ATOMS
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.devices.mesh import replicated_like
 from jaxvars.errors import NotATensorError
@@ -36,6 +37,9 @@ class Tie:
 
     def __reduce__(self) -> tuple[type[Tie], tuple[Variable | None]]:
         return Tie, (self(),)
+
+
+ATOMS.add(Tie)  # there is one in the path of each slot
 
 
 @final

@@ -12,6 +12,8 @@ from types import SimpleNamespace as Bag
 import numpy as np
 import pytest
 
+import jaxvars as jv
+from jaxvars.core.cells import Cell
 from jaxvars.core.traversal import Holder, Proxy, reaches, walk
 
 
@@ -151,3 +153,17 @@ def test_parts_that_are_made_as_they_are_read_are_not_taken_for_others_that_are_
     leaves = [Leaf() for _ in range(20)]
     assert [leaf for _, leaf in walk([Fresh(leaf) for leaf in leaves], Leaf)] == leaves
     assert reaches([Fresh(1) for _ in range(20)] + [Fresh("x")], lambda value: value == "x")
+
+
+def test_a_variable_is_not_entered_and_what_a_class_below_adds_is_found():
+    class Slotted(jv.Variable):
+        __slots__ = ("more",)
+
+    class Noted(jv.Variable):
+        pass
+
+    slotted, noted = Slotted(1.0), Noted(2.0)
+    slotted.more, noted.note = [Leaf()], Leaf()
+    assert paths({"a": slotted, "b": noted}) == ["a/more/0", "b/note"]
+    assert list(walk(jv.Variable(0.0), object))[1:] == []
+    assert not reaches(jv.Variable(0.0), lambda value: isinstance(value, Cell))
