@@ -18,10 +18,10 @@ import jax.numpy as jnp
 
 from jaxvars.checkpoint.disk import PathLike, absolute
 from jaxvars.checkpoint.files import write
-from jaxvars.checkpoint.restore import Restore, describe_missing, find_cells
+from jaxvars.checkpoint.restore import Found, Restore, cells_of, describe_missing, find
 from jaxvars.checkpoint.saving import do_in_first, gather, span_processes
 from jaxvars.checkpoint.stored import open_stored
-from jaxvars.checkpoint.trees import Trees, check_kept
+from jaxvars.checkpoint.trees import Trees, find_kept
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.module import Module
@@ -101,7 +101,7 @@ class Checkpoint(Module):
         super().__init__()
         _refuse_own(objects, "save_counter")
         for name, value in objects.items():
-            check_kept((name,), value, is_saving=False)
+            find_kept((name,), value, is_saving=False)
         self._root = root
         self._underway: dict[int, object] = {}
         vars(self).update(objects)
@@ -158,40 +158,26 @@ class Checkpoint(Module):
     def _find_variables(self) -> Iterator[tuple[Parts, Variable]]:
         return walk(self, Variable)  # arrays in modules of equinox are saved as they are
 
-    def _cells(self) -> dict[str, Cell]:
-        """Return the cells of all variables, by path."""
-        return find_cells(self._roots())
-
     def _roots(self) -> dict[str | None, object]:
         """Return the objects by name; that without one under None."""
         named = {name: x for name, x in vars(self).items() if name[0] != "_"}
         return {None: self._root, **named}
 
-    def _checkpoints(self) -> list[tuple[Parts, Checkpoint]]:
-        """Return this Checkpoint and those in it, with their paths."""
-        roots = self._roots()
-        root = roots.pop(None)
-        found = [((), self), *walk(roots, Checkpoint), *walk(root, Checkpoint)]
-        return list(
-            {id(checkpoint): (path, checkpoint) for path, checkpoint in found[::-1]}.values()
-        )
+    def _find(self, *, is_saving: bool) -> tuple[Found, Trees]:
+        """Return what is in this Checkpoint, and the trees with arrays in it and those in it.
 
-    def _trees(self) -> Trees:
-        """Return the trees with arrays in this Checkpoint and those in it."""
-        return Trees(self._checkpoints())
-
-    def _check(self, *, is_saving: bool) -> None:
-        """Raise where something that was given to this Checkpoint, or one in it, would be lost."""
-        for path, checkpoint in self._checkpoints():
-            for name, value in checkpoint._roots().items():
-                place = (*path, name or "root")
-                check_kept(place, value, is_root=name is None, is_saving=is_saving)
+        Raises where something that was given to one of them would be lost.
+        """
+        found = find(self._roots(), Variable, Checkpoint)
+        both: list[tuple[Parts, object]] = [((), self), *found[0], *found[1]]
+        first = {id(x): (path, x) for path, x in both[::-1] if isinstance(x, Checkpoint)}
+        return found, Trees(first.values(), is_saving=is_saving)
 
     def _snapshot(self, *, copy: bool = False) -> dict[str, Array]:
         """Return all values at one moment, by path; `copy` arrays in trees that may be donated."""
         refuse_traced("saved")
-        self._check(is_saving=True)
-        cells, leaves = self._cells(), self._trees().leaves
+        found, trees = self._find(is_saving=True)
+        cells, leaves = cells_of(found), trees.leaves
         if both := cells.keys() & leaves.keys():
             raise CheckpointError(f"A variable and an array have the same path: {sorted(both)}.")
         if not leaves and cells.keys() == {"save_counter"}:
@@ -274,9 +260,9 @@ class Checkpoint(Module):
         refuse_traced("restored")
         if path is None:
             return Status(None)
-        self._check(is_saving=False)
+        found, trees = self._find(is_saving=False)
         with context.at(context.EVAL):
-            restoring = Restore(open_stored(path), self._roots(), self, self._trees())
+            restoring = Restore(open_stored(path), self._roots(), self, cells_of(found), trees)
             restoring.begin()
         return Status(restoring)
 
@@ -305,8 +291,8 @@ class Status:
         Returns:
             The same status.
         """
-        restored = self._look_again()
-        restored.require(restored.unmatched(), "was not restored as a whole")
+        restored, cells = self._look_again()
+        restored.require(restored.unmatched(cells), "was not restored as a whole")
         return self
 
     def assert_existing_objects_matched(self) -> Status:
@@ -317,8 +303,8 @@ class Status:
         Returns:
             The same status.
         """
-        restored = self._look_again()
-        restored.require(describe_missing(restored.missing()), "does not have all variables")
+        restored, cells = self._look_again()
+        restored.require(describe_missing(restored.missing(cells)), "does not have all variables")
         return self
 
     def assert_nontrivial_match(self) -> Status:
@@ -327,9 +313,9 @@ class Status:
         Returns:
             The same status.
         """
-        restored = self._look_again()
+        restored, cells = self._look_again()
         if not restored.taken.keys() - {"save_counter"}:
-            restored.require(restored.unmatched(), "fits none of the objects")
+            restored.require(restored.unmatched(cells), "fits none of the objects")
         return self
 
     def expect_partial(self) -> Status:
@@ -342,14 +328,13 @@ class Status:
             self._restored.is_partial = True
         return self
 
-    def _look_again(self) -> Restore:
+    def _look_again(self) -> tuple[Restore, dict[str, Cell]]:
         if self._restored is None:
             raise CheckpointError(
                 "Nothing was restored: the path was None. Is there a checkpoint in the folder?"
             )
         refuse_traced("restored")
-        self._restored.look()
-        return self._restored
+        return self._restored, self._restored.look()
 
     def __repr__(self) -> str:
         if self._restored is None:

@@ -52,6 +52,7 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
+Found: TypeAlias = tuple[list[tuple[Path, object]], list[tuple[Path, object]]]
 
 _LOCK = threading.RLock()  # taken after `alone()`, as by a transaction that restores
 _restoring: list[
@@ -65,15 +66,20 @@ _GIVERS: weakref.WeakKeyDictionary[Cell, int] = weakref.WeakKeyDictionary()
 """Which restore, by its number, gave a cell its value last."""
 
 
-def find_cells(roots: Roots, before: Mapping[int, str] = _NO_PATHS) -> dict[str, Cell]:
-    """Return the cells of all variables in some objects, by path.
+def find(roots: Roots, *kinds: type) -> Found:
+    """Return the objects of some kinds in what has a name, and those in what has none."""
+    named = {name: root for name, root in roots.items() if name is not None}
+    return list(walk(named, kinds)), list(walk(roots.get(None), kinds))
+
+
+def cells_of(found: Found, before: Mapping[int, str] = _NO_PATHS) -> dict[str, Cell]:
+    """Return the cells of the variables among what was found, by path.
 
     Slots of variables that were there `before`, by key of their cells, are called by that path.
     """
-    named = {name: root for name, root in roots.items() if name is not None}
-    firsts, others = (
-        [(path, v._cell) for path, v in walk(root, Variable) if all(map(_is_there, path))]
-        for root in (named, roots.get(None))  # what has a name keeps it
+    firsts, others = (  # what has a name keeps it
+        [(p, v._cell) for p, v in each if isinstance(v, Variable) and all(map(_is_there, p))]
+        for each in found
     )
     keys = {cell.key for _, cell in firsts}
 
@@ -143,7 +149,9 @@ class Restore(PendingRestore):
         replaced_by: what has been restored into the same objects since, while values waited.
     """
 
-    def __init__(self, file: Stored, roots: Roots, owner: object, trees: Trees) -> None:
+    def __init__(
+        self, file: Stored, roots: Roots, owner: object, cells: Mapping[str, Cell], trees: Trees
+    ) -> None:
         self.source = str(file.path)
         self.line = user_line()
         self.waiting: dict[str, Array] = {}
@@ -157,8 +165,8 @@ class Restore(PendingRestore):
         self._roots = {name: self._refer_weakly(root) for name, root in roots.items()}
         self._is_over = False
         self._number = next(_NUMBERS)
-        cells, leaves = find_cells(roots), trees.leaves
         self._paths = {cell.key: path for path, cell in cells.items()}
+        leaves = trees.leaves
         self.waiting = self._read_verified(file, {**leaves, **cells})
         self._absent = sorted(leaves.keys() - file.entries.keys())
         mine = {path: self.waiting.pop(path) for path in leaves.keys() & self.waiting.keys()}
@@ -169,8 +177,10 @@ class Restore(PendingRestore):
         """Give what is there its values, all or nothing, and wait for the others."""
         with alone(), _LOCK:
             others = [other for other in _list_pending() if other.shares(self)]
-            build_late(self._list_alive(), {path: x.shape for path, x in self.waiting.items()})
             cells = self._find_cells()
+            if rest := {path: x.shape for path, x in self.waiting.items() if path not in cells}:
+                build_late(self._list_alive(), rest)
+                cells = self._find_cells()
             found = {path: cells[path] for path in self.waiting if path in cells}
             first = next(iter(found.values()), None)
             before = _value_of(first)
@@ -227,18 +237,19 @@ class Restore(PendingRestore):
             self._take(new, LOCAL.bottom)  # no transaction undoes it
             return {cell.key for cell in cells.values()}
 
-    def look(self) -> None:
-        """Give all variables that values wait for those, new or not."""
+    def look(self) -> dict[str, Cell]:
+        """Give all variables that values wait for those, new or not; return all cells, by path."""
         with alone(), _LOCK:
             cells = self._find_cells()
             self._take({p: cells[p] for p in self.waiting if p in cells})
+            return cells
 
     def _find_cells(self) -> dict[str, Cell]:
         """Return the cells of the variables that there are; reads meanwhile are not reported."""
         with alone(), _LOCK:
             _restoring.append(None)
             try:
-                return find_cells(self._list_alive(), self._paths)
+                return cells_of(find(self._list_alive(), Variable), self._paths)
             finally:
                 _restoring.pop()
 
@@ -270,16 +281,15 @@ class Restore(PendingRestore):
             self.end()
 
     # ------------------------------------------------------------ what became of it
-    def missing(self) -> list[str]:
-        """Return the paths of the variables that have got no value."""
+    def missing(self, cells: Mapping[str, Cell]) -> list[str]:
+        """Return the paths of the variables, whose `cells` there are, that have got no value."""
         taken = set(self.taken.values())
-        cells = self._find_cells()
         left = [p for p, cell in cells.items() if cell.key not in taken and p not in self.misfits]
         return [*left, *self._absent]
 
-    def unmatched(self) -> dict[str, str]:
+    def unmatched(self, cells: Mapping[str, Cell]) -> dict[str, str]:
         """Return what is wrong with values without variables, and variables without values."""
-        return {**describe_extra(self.waiting), **describe_missing(self.missing())}
+        return {**describe_extra(self.waiting), **describe_missing(self.missing(cells))}
 
     def require(self, paths: Mapping[str, str], what: str) -> None:
         """Raise CheckpointError if there are some paths, or misfits, or nothing to look at."""

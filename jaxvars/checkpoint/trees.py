@@ -14,6 +14,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager
@@ -141,23 +142,29 @@ def _make_weak(value: np.ndarray) -> jax.Array:
 class Trees:
     """The trees that are attributes of some Checkpoints, and their `leaves` by path."""
 
-    def __init__(self, found: Iterable[tuple[Path, Any]]) -> None:
-        self.leaves: dict[str, Leaf] = {}
+    def __init__(self, found: Iterable[tuple[Path, Any]] = (), *, is_saving: bool = False) -> None:
         self._holders: list[tuple[dict[str, Any], str, Path]] = []
+        self._kept: list[tuple[Path, Array]] = []
         for path, holder in found:
-            for name, tree in [(name, x) for name, x in vars(holder).items() if name[0] != "_"]:
-                self._holders.append((vars(holder), name, (*path, name)))
-                for place, leaf in _find_saved(tree, (*path, name)):
-                    self._add("/".join(place), leaf)
+            for name, value in holder._roots().items():
+                place, is_root = (*path, name or "root"), name is None
+                self._kept += find_kept(place, value, is_root=is_root, is_saving=is_saving)
+                if name is not None:
+                    self._holders.append((vars(holder), name, place))
 
-    def _add(self, path: str, leaf: Array) -> None:
-        if path in self.leaves:
-            raise CheckpointError(
-                f"Two arrays have the path {path!r}, as in a dict with the keys 1 and '1', or "
-                "'a/b' and 'a': one could be given the other's value. Use keys that are strings "
-                "without /."
-            )
-        self.leaves[path] = Leaf(leaf)
+    @functools.cached_property
+    def leaves(self) -> dict[str, Leaf]:
+        """The arrays, and the data beside them, by path."""
+        found: dict[str, Leaf] = {}
+        for parts, leaf in self._kept:
+            if (path := "/".join(parts)) in found:
+                raise CheckpointError(
+                    f"Two arrays have the path {path!r}, as in a dict with the keys 1 and '1', or "
+                    "'a/b' and 'a': one could be given the other's value. Use keys that are "
+                    "strings without /."
+                )
+            found[path] = Leaf(leaf)
+        return found
 
     def with_values(self, values: Mapping[str, Array]) -> Callable[[], None]:
         """Return what puts trees with these leaves in the place of the trees."""
@@ -173,13 +180,6 @@ class Trees:
                 holder[name] = tree
 
         return put
-
-
-def _find_saved(tree: object, path: Path) -> Iterator[tuple[Path, Array]]:
-    """Yield the arrays in a tree, and the data beside them or beside Variables, with paths."""
-    found = list(_leaves(tree, path, ()))
-    if any(_is_array(leaf) or _holds_variables(leaf) for _, leaf in found):
-        yield from ((place, leaf) for place, leaf in found if _is_saved(leaf))
 
 
 def _leaves(value: object, path: Path, within: tuple[int, ...]) -> Iterator[tuple[Path, Any]]:
@@ -251,24 +251,32 @@ def _kind(name: str) -> str:
     return "c"
 
 
-def check_kept(path: Path, value: object, *, is_root: bool = False, is_saving: bool) -> None:
-    """Raise if an object that a Checkpoint was given would be lost."""
+def find_kept(
+    path: Path, value: object, *, is_root: bool = False, is_saving: bool
+) -> list[tuple[Path, Array]]:
+    """Return the arrays in what a Checkpoint was given, and the data beside them or Variables.
+
+    Raises:
+        CheckpointError: when it would be lost.
+    """
     if is_root and value is None:
-        return
-    leaves = [leaf for _, leaf in _leaves(value, (), ())]
-    arrays = any(map(_is_array, leaves))
+        return []
+    found = list(_leaves(value, path, ()))
+    arrays = any(_is_array(leaf) for _, leaf in found)
     if arrays and is_root:
         raise CheckpointError(
             f"The root of a Checkpoint is a {type(value).__name__} with arrays, at {user_line()}, "
             "and where the restored one is to be found was not said. Give it a name, "
             "Checkpoint(params=tree); after restore it is checkpoint.params."
         )
-    variables = [v for leaf in leaves if not _is_saved(leaf) for _, v in variables_in(leaf)]
-    if arrays or variables or not (is_saving or isinstance(value, CLOSED_TYPES)):
-        return
-    is_empty = value is None or (type(value) in (dict, list, tuple) and not value)
-    if is_empty or leaves:
-        raise CheckpointError(_describe_refusal("/".join(path) or "root", value))
+    variables = [v for _, leaf in found if not _is_saved(leaf) for _, v in variables_in(leaf)]
+    if not (arrays or variables) and (is_saving or isinstance(value, CLOSED_TYPES)):
+        is_empty = value is None or (type(value) in (dict, list, tuple) and not value)
+        if is_empty or found:
+            raise CheckpointError(_describe_refusal("/".join(path), value))
+    if is_root or not (arrays or any(_holds_variables(leaf) for _, leaf in found)):
+        return []
+    return [(place, leaf) for place, leaf in found if _is_saved(leaf)]
 
 
 def _describe_refusal(name: str, value: object) -> str:

@@ -955,3 +955,25 @@ def test_metrics_that_data_builds_keep_their_size(tmp_path: Path):
     path = Checkpoint(m=wide).write(tmp_path / "d")
     with pytest.raises(CheckpointError, match="m/counts/true_positives"):
         Checkpoint(m=narrow).restore(path)
+
+
+class Counted(OrderedDict):
+    """Counts how often it is looked into."""
+
+    looks = 0
+
+    def items(self):
+        self.looks += 1
+        return super().items()
+
+
+def test_objects_are_looked_through_a_few_times_alone(tmp_path: Path):
+    inside = Counted(w=jv.Variable(1.0))
+    checkpoint = Checkpoint(model=jv.Module())
+    checkpoint.model.inside = inside
+    path = checkpoint.write(tmp_path / "c.npz")
+    assert inside.looks == 2  # what would be lost; all variables
+    status = checkpoint.restore(path)
+    assert inside.looks == 5  # the same, and the variables that there are after reading
+    status.assert_consumed()
+    assert inside.looks == 6

@@ -375,4 +375,4 @@ def test_modules_of_flax_are_refused_with_the_line_that_adapts_them(nested):
         with pytest.raises(InteropError, match=line):
             Checkpoint(w=jv.Variable(1.0), net=nested(module))
     adapted = jv.interop.from_flax(linear)
-    assert "net/kernel" in Checkpoint(net=adapted)._cells()
+    assert "net/kernel" in Checkpoint(net=adapted).named_variables

@@ -72,9 +72,10 @@ class Wait(Proxy):
             self._sinks[note] = CoreVariable("", name="graph")
         shapes = {path: entry.shape for path, entry in stored.entries.items()}
         restoring.build_late(dict(graphs.children_of(self._owner())), shapes)
-        self._check(stored)
+        cells = restoring.cells_of(restoring.find(self._roots(), CoreVariable))
+        self._check(stored, cells)
         try:
-            restore = restoring.Restore(stored, self._roots(), self, Trees([]))
+            restore = restoring.Restore(stored, self._roots(), self, cells, Trees())
             self._supersede(str(stored.path))
             restore.begin()
         except CheckpointError as error:
@@ -86,9 +87,8 @@ class Wait(Proxy):
                 waiting[:] = [other for other in waiting if other.is_waiting] + [self]
             exclusively(_announce_all)
 
-    def _check(self, stored: Stored) -> None:
+    def _check(self, stored: Stored, cells: Mapping[str, Cell]) -> None:
         """Raise what TensorFlow raises for a variable of another shape or type."""
-        cells = restoring.find_cells(self._roots())
         for name in restoring.misfits_of(stored.entries, cells):
             entry, cell = stored.entries[name], cells[name]
             if not cell.takes(entry.shape):
@@ -164,8 +164,8 @@ class Wait(Proxy):
     def missing(self) -> list[Variable]:
         """Return the variables that have got no value."""
         restore = self.restore
-        cells: Mapping[str, Cell] = restoring.find_cells(self._roots())
-        owners = [cells[name].owner() for name in restore.missing()]
+        cells = restore.look()
+        owners = [cells[name].owner() for name in restore.missing(cells)]
         return [face_of(owner) for owner in owners if isinstance(owner, CoreVariable)]
 
 
