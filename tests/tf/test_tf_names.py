@@ -123,7 +123,7 @@ INSTEAD = {
     "layers": r"tf\.keras\.layers", "placeholder": r"tf\.TensorSpec",
     "global_variables_initializer": "leave it out", "estimator": r"tf\.keras\.Model",
     "contrib": r"tf\.keras", "Session": r"@tf\.function", "app.flags": "argparse",
-    "logging": r"tf\.get_logger\(\)", "compat.v1": "without compat.v1",
+    "logging": r"tf\.get_logger\(\)", "compat.v1.train": "use tf.train",
     "distribute.experimental.ParameterServerStrategy": "MultiWorkerMirroredStrategy",
     "train.AdamOptimizer": r"tf\.keras\.optimizers\.Adam", "train.Saver": r"tf\.train\.Checkpoint",
 }  # fmt: skip

@@ -17,6 +17,7 @@ HOMES.update(
         "meshgrid": "jaxvars.tf.arrays.join:meshgrid",
         "bitcast": "jaxvars.tf.arrays.creation:bitcast",
         "broadcast_static_shape": "jaxvars.tf.arrays.join:broadcast_static_shape",
+        "broadcast_dynamic_shape": "jaxvars.tf.arrays.join:broadcast_dynamic_shape",
         "get_static_value": "jaxvars.tf.arrays.sort:get_static_value",
     }
 )

@@ -227,7 +227,7 @@ def _broad(a: int | None, b: int | None, x: TensorShape, y: TensorShape) -> int 
     return b if a is None else a
 
 
-@op("broadcast_dynamic_shape", op="BroadcastArgs", example="[2, 1], [3]")
+@op("broadcast_dynamic_shape", op="BroadcastArgs", is_listed=False, example="[2, 1], [3]")
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> np.ndarray:
     """Return the shape of what two shapes, as tensors, are broadcast to."""
     x, y = ints(shape_x, "shape_x"), ints(shape_y, "shape_y")

@@ -105,7 +105,7 @@ def look_up(path: str) -> tuple[str, str]:
     'not there: use tf.random.set_seed.'
     """
     parts, value = path.split("."), tf
-    if parts[:2] == ["compat", "v1"] and parts[2:]:
+    if parts[:2] == ["compat", "v1"] and parts[2:] and parts[2] not in dir(tf.compat.v1):
         name, what = look_up(".".join(parts[2:]))
         return f"compat.v1.{name}", what if what.startswith(_NOT) else f"{_NOT}: use tf.{name}"
     for i, part in enumerate(parts):

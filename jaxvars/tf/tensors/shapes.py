@@ -8,11 +8,77 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tracing.identity import told_by_pickle
+
+
+def _combine(compute: Callable[[int, int], Any], *, is_size: bool = True) -> Any:
+    """Return an operator of sizes; of an unknown one it returns an unknown one, or None."""
+
+    def combined(self: Dimension, other: Any) -> Any:
+        if not isinstance(other, Dimension | int | None):
+            return NotImplemented
+        x, y = self.value, Dimension(other).value
+        found = None if x is None or y is None else compute(x, y)
+        return Dimension(found) if is_size else found
+
+    return combined
+
+
+@final
+class Dimension:
+    """A size, or None if it is unknown: what `TensorShape.dims` has.
+
+    >>> Dimension(3) + 1, Dimension(3) == 3, Dimension(None) == 3
+    (Dimension(4), True, None)
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value._value if isinstance(value, Dimension) else _to_size(value)
+
+    value = property(lambda self: self._value, doc="The number, or None.")
+    __add__ = __radd__ = _combine(operator.add)
+    __mul__ = __rmul__ = _combine(operator.mul)
+    __sub__, __rsub__ = _combine(operator.sub), _combine(lambda x, y: y - x)
+    __floordiv__, __rfloordiv__ = _combine(operator.floordiv), _combine(lambda x, y: y // x)
+    __mod__, __rmod__ = _combine(operator.mod), _combine(lambda x, y: y % x)
+    __eq__, __ne__ = _combine(operator.eq, is_size=False), _combine(operator.ne, is_size=False)
+    __lt__, __le__ = _combine(operator.lt, is_size=False), _combine(operator.le, is_size=False)
+    __gt__, __ge__ = _combine(operator.gt, is_size=False), _combine(operator.ge, is_size=False)
+    __hash__ = None  # type: ignore[assignment]
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Return whether it may be another one: it is equal, or one is unknown."""
+        return (self == Dimension(other)) is not False
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raise ValueError unless it may be another one."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Dimensions {self} and {Dimension(other)} are not compatible")
+
+    def merge_with(self, other: Any) -> Dimension:
+        """Return what is known of two that may be the same."""
+        self.assert_is_compatible_with(other)
+        return Dimension(other) if self.value is None else self
+
+    def __index__(self) -> int:
+        return operator.index(self._value)  # pyright: ignore[reportArgumentType] - None raises
+
+    __int__ = __index__
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __str__(self) -> str:
+        return "?" if self._value is None else str(self._value)
+
+    def __repr__(self) -> str:
+        return f"Dimension({self._value})"
 
 
 @final
@@ -35,7 +101,7 @@ class TensorShape:
     >>> rows + columns
     5
 
-    Differs from TensorFlow: there is no `as_proto`, and `dims` are numbers.
+    Differs from TensorFlow: there is no `as_proto`.
     """
 
     __slots__ = ("_sizes",)
@@ -52,9 +118,9 @@ class TensorShape:
     ndims = rank
 
     @property
-    def dims(self) -> list[int | None] | None:
-        """The sizes, or None when even their number is unknown."""
-        return None if self._sizes is None else list(self._sizes)
+    def dims(self) -> list[Dimension] | None:
+        """The sizes as Dimensions, or None when even their number is unknown."""
+        return None if self._sizes is None else list(map(Dimension, self._sizes))
 
     def as_list(self) -> list[int | None]:
         """Return the sizes as a list.
@@ -203,13 +269,13 @@ class TensorShape:
         return as_shape(other).concatenate(self)
 
     def __reduce__(self) -> Any:
-        return TensorShape, (self.dims,)
+        return TensorShape, (self._sizes,)
 
     def __str__(self) -> str:
         return "<unknown>" if self._sizes is None else str(self._sizes)
 
     def __repr__(self) -> str:
-        return f"TensorShape({self.dims})"
+        return f"TensorShape({None if self._sizes is None else [*self._sizes]})"
 
 
 def _unknown(key: slice) -> list[None] | None:
@@ -242,6 +308,7 @@ def _to_sizes(dims: Any) -> tuple[int | None, ...]:
 
 
 def _to_size(part: Any) -> int | None:
+    part = part.value if isinstance(part, Dimension) else part
     if part is None:
         return None
     try:

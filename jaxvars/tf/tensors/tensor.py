@@ -12,6 +12,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, final
@@ -26,7 +27,7 @@ from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import DType
-from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.shapes import Dimension, TensorShape
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -398,6 +399,7 @@ def wrap(value: Any) -> Any:
 
 
 BOXES[Tensor] = lambda tensor: tensor._array
+BOXES[Dimension] = lambda size: np.array(operator.index(size), np.int32)
 jax.tree_util.register_pytree_node(
     Tensor, lambda tensor: ((tensor._array,), None), lambda _, children: children[0]
 )

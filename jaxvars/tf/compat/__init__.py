@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf.listing import lister
+from jaxvars.tf.tensors.shapes import Dimension
 
 bytes_or_text_types = (bytes, str)
 complex_types = (numbers.Complex, np.number)
@@ -61,13 +62,13 @@ def path_to_bytes(path: Any) -> bytes:
 
 
 def dimension_value(dimension: Any) -> int | None:
-    """Return a size of a TensorShape as a number; None if it is open."""
-    return dimension
+    """Return a size of a TensorShape as a number; None if it is unknown."""
+    return dimension.value if isinstance(dimension, Dimension) else dimension
 
 
-def dimension_at_index(shape: Any, index: int) -> int | None:
-    """Return one size of a TensorShape; None if it is open."""
-    return None if shape.rank is None else shape[index]
+def dimension_at_index(shape: Any, index: int) -> Dimension:
+    """Return one size of a TensorShape."""
+    return Dimension(None if shape.rank is None else shape[index])
 
 
 def forward_compatible(year: int, month: int, day: int) -> bool:
@@ -86,11 +87,8 @@ def _text(value: Any, encoding: str) -> str:
 def __getattr__(name: str) -> Any:
     if name == "v2":
         return importlib.import_module(__name__.rpartition(".")[0])
-    if name == "v1":
-        raise AttributeError(
-            "jaxvars.tf has no tf.compat.v1: TensorFlow 1 is not here. Most names are there "
-            "without compat.v1; tf.Session, tf.placeholder and others say what to write instead."
-        )
+    if name == "v1":  # what it takes its names from is made of this
+        return importlib.import_module(f"{__name__}.v1")
     raise AttributeError(f"tf.compat has no attribute {name!r}.")
 
 
