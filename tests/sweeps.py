@@ -18,13 +18,25 @@ ROOT = Path(__file__).resolve().parent.parent
 EVERY = 24
 FIRST = "notebooks/01_variables.ipynb"  # the one notebook that `pytest` runs
 THIRD = {  # sweeps of many cases of one kind
-    "test_a_tape_inside_around_and_both", "test_a_transform_of_the_pure_function_is_mathematics",
+    "test_a_compiled_step_is_traced_once_and_does_what_an_eager_one_does",
+    "test_a_narrow_variable_takes_the_step_of_a_wide_one", "test_a_tape_inside_around_and_both",
+    "test_a_transform_of_the_pure_function_is_mathematics", "test_chi_square",
     "test_compiled_gradients_are_eager", "test_compiled_is_eager",
-    "test_eager_is_compiled_is_pure", "test_gradients_equal_jax_grad",
-    "test_no_operator_returns_the_memory_of_a_variable", "test_statistics",
-    "test_through_assigns_is_the_gradient_of_the_pure_function",
+    "test_copies_of_model_and_optimizer_stay_tied", "test_eager_is_compiled_is_pure",
+    "test_every_draw_is_the_same_compiled", "test_global_generator_and_stateless_functions_agree",
+    "test_gradients", "test_gradients_equal_jax_grad", "test_it_does_the_same_as_eagerly",
+    "test_kolmogorov_smirnov", "test_no_operator_returns_the_memory_of_a_variable",
+    "test_operators_are_tensorflows", "test_random_programs",
+    "test_results_are_those_of_tensorflow", "test_shapes_and_types", "test_statistics",
+    "test_the_numbers_are_jaxs", "test_the_updates_are_those_of_optax_to_the_bit",
+    "test_through_assigns_is_the_gradient_of_the_pure_function", "test_values",
 }  # fmt: skip
 """Of these CI runs every third case, and `pytest -m slow` the others."""
+LONG = {  # single tests that `pytest -m slow` alone runs
+    "test_a_variational_autoencoder_trains_and_decodes_as_in_nnx",
+    "test_gamma_is_differentiated_by_its_shape_parameter",
+    "test_many_models_in_one_train_as_in_nnx", "test_pools_of_fractional_sizes",
+}  # fmt: skip
 
 
 def mark_sweeps(items: Iterable[pytest.Item]) -> None:
@@ -38,8 +50,8 @@ def mark_sweeps(items: Iterable[pytest.Item]) -> None:
         if path.startswith("notebooks/ko/"):  # the cells of the English ones
             item.add_marker("slow")
         elif seen[key] % EVERY and not item.get_closest_marker("slow"):
-            is_one_of_many = key[1] in THIRD and hasattr(item, "callspec")
-            item.add_marker("slow" if is_one_of_many and seen[key] % 3 else "sweep")
+            is_left = key[1] in LONG or (key[1] in THIRD and hasattr(item, "callspec"))
+            item.add_marker("slow" if is_left and seen[key] % 3 else "sweep")
 
 
 SWEEPS: dict[str, str] = {
