@@ -303,6 +303,18 @@ def test_the_one_function_with_a_signature_is_served(tmp_path: Path) -> None:
         tf.function(lambda: tf.saved_model.save(module, tmp_path))()
 
 
+def test_parts_that_lead_back_to_the_whole(tmp_path: Path) -> None:
+    whole: Any = tf.Module()
+    part: Any = tf.Module()
+    part.v, part.whole, whole.parts = tf.Variable(1.0), whole, (part, part)
+    part.siblings = whole.parts
+    tf.saved_model.save(whole, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    assert [one.v.numpy() for one in loaded.parts] == [1, 1]
+    assert loaded.parts[0].whole is loaded
+    assert loaded.parts[0].siblings is loaded.parts
+
+
 def test_names_of_the_format() -> None:
     assert tf.saved_model.PREDICT_METHOD_NAME == "tensorflow/serving/predict"
     with pytest.raises(AttributeError, match=r"is called tf\.saved_model\.FILE"):

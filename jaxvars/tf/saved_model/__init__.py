@@ -202,7 +202,7 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
 
     try:
         root = rebuild(tree, variables, function, Assets(Path(export_dir)).load)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataLossError(None, None, f"{file}: {error}") from error
     served_functions = {
         name: SignatureFunction(functions[word], name, variables)

@@ -59,7 +59,7 @@ class Tree:
         tree = cls([Item(**item) for item in data["items"]], dict(data["signatures"]))
         sound = all(
             item.kind in KINDS
-            and all(0 < child < len(tree.items) for child in item.children.values())
+            and all(0 <= child < len(tree.items) for child in item.children.values())
             for item in tree.items
         )
         if not sound or not tree.items:
@@ -97,29 +97,30 @@ def rebuild(
     }
 
     def make(number: int) -> Any:
-        if number in made:
-            return made[number]
+        """Return an object, without its parts, which may lead back to it; a tuple with them."""
         item = tree.items[number]
-        if item.kind in valued:
-            made[number] = valued[item.kind](item.value)
-            return made[number]
-        made[number] = value = _EMPTY[item.kind]()  # before its parts, which may lead back to it
-        parts = {name: make(child) for name, child in item.children.items()}
-        if item.kind == "list":
-            value.extend(parts.values())
-        elif item.kind == "tuple":
-            made[number] = tuple(parts.values())
-        elif item.kind == "dict":
-            value.update(parts)
-        else:
-            vars(value).update(parts)
-            vars(value).update({name: function(word) for name, word in item.functions.items()})
+        if number not in made:
+            if item.kind in valued:
+                made[number] = valued[item.kind](item.value)
+            elif item.kind == "tuple":
+                made[number] = tuple(map(make, item.children.values()))
+            else:
+                made[number] = _EMPTY[item.kind]()
         return made[number]
 
+    for number, item in enumerate(tree.items):
+        value, parts = make(number), {name: make(child) for name, child in item.children.items()}
+        if item.kind == "list":
+            value.extend(parts.values())
+        elif item.kind == "dict":
+            value.update(parts)
+        elif item.kind == "object":
+            vars(value).update(parts)
+            vars(value).update({name: function(word) for name, word in item.functions.items()})
     return make(0)
 
 
-_EMPTY: dict[str, Any] = {"object": LoadedObject, "list": list, "dict": dict, "tuple": tuple}
+_EMPTY: dict[str, Any] = {"object": LoadedObject, "list": list, "dict": dict}
 
 
 # ---------------------------------------------------------------- files
