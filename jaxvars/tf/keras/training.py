@@ -21,6 +21,7 @@ from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import box_arrays, into_keras, unwrap
 from jaxvars.tf.keras.bridges import bridge, check_scale, named, scaled
 from jaxvars.tf.keras.data import batch_strings, data_of, is_dataset
+from jaxvars.tf.keras.exporting import Served
 from jaxvars.tf.tensors.convert import is_text
 
 _SAVED = (
@@ -29,7 +30,7 @@ _SAVED = (
 )  # fmt: skip
 
 
-class Trained:
+class Trained(Served):
     """What a model of `tf.keras` has besides what one of Keras has."""
 
     def compile(

@@ -68,8 +68,9 @@ def save(
         obj: a module, or another object with variables and functions, in lists and dicts, too.
         export_dir: the folder.
         signatures: what is served: a concrete function, or `tf.function` with an
-            `input_signature`; or a dict of them by name. One alone is "serving_default". When None
-            it is the one function of the object that has an `input_signature`, if it is one.
+            `input_signature`; or a dict of them by name, {} for nothing. One alone is
+            "serving_default". When None it is what a model of `tf.keras` was built for, or the one
+            function of another object that has an `input_signature`, if it is one.
         options: of no effect.
 
     Raises:
@@ -118,7 +119,7 @@ def save(
         [_describe_item(graph, i, programs, sizes, assets) for i in range(len(graph.objects))], {}
     )
     if signatures is None:
-        signatures = default_of(functions_of(graph.objects[0]))
+        signatures = default_of(graph.objects[0])
     if not isinstance(signatures, Mapping):
         signatures = {} if signatures is None else {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
     for name, function in signatures.items():

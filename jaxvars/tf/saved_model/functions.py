@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
@@ -23,6 +23,7 @@ from jaxvars.tf.functions.arguments import to_core
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.function import BoundFunction, Function
 from jaxvars.tf.saved_model.restored import RestoredFunction, concrete_of
+from jaxvars.tf.tensors.dtypes import string
 from jaxvars.tf.tensors.handles import NeedsStrings
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor, wrap
@@ -182,12 +183,11 @@ _OUTPUTS = (
 _DEFAULT = "_default_save_signature"
 
 
-def default_of(functions: Iterable[tuple[str, Any]]) -> Any:
-    """Return what is served where nothing was requested; None for nothing."""
-    known = dict(functions)
-    if _DEFAULT in known:
-        return known[_DEFAULT]
-    found = [one for one in known.values() if _can_be_served(one)]
+def default_of(value: object) -> Any:
+    """Return what is served of an object where nothing was requested; None for nothing."""
+    if (served := getattr(value, _DEFAULT, None)) is not None:
+        return served
+    found = [one for _, one in functions_of(value) if _can_be_served(one)]
     return found[0] if len(found) == 1 else None
 
 
@@ -222,6 +222,7 @@ def programs_to_serve(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]
             "signature."
         )
     _refuse_composite(concrete)
+    _refuse_strings(concrete.name, any(spec.dtype == string for spec in concrete._specs()))
     specs = {str(spec.name): spec for spec in concrete._specs()}
 
     def serve(**tensors: Any) -> Any:
@@ -240,6 +241,15 @@ def programs_to_serve(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]
     return make_open(
         lambda given: concrete_of(trace(program, (), given)), (specs,), sizes, concrete.name
     )
+
+
+def holds_for_all_sizes(function: Any) -> bool:
+    """Return whether a function can be served for whatever its unknown dimensions are."""
+    try:
+        programs_to_serve(function, ())
+    except _REFUSALS:
+        return False
+    return True
 
 
 def _name_results(result: Any, name: str) -> dict[str, Any]:
