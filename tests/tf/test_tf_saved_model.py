@@ -216,6 +216,24 @@ def test_open_sizes_that_cannot_be_open(tmp_path: Path) -> None:
             tf.saved_model.save(other, tmp_path)
 
 
+def test_examples_have_other_sizes_before_they_are_prepared(tmp_path: Path) -> None:
+    module: Any = tf.Module()
+    module.w, mean = tf.Variable(tf.ones([5, 1])), tf.constant([1.0, 0.0, 0.0, 0.0, 0.0])
+
+    def predict(x: Any) -> Any:
+        kinds = tf.one_hot(tf.cast(x[:, -1], tf.int32), 3)
+        return (tf.concat([x[:, :-1], kinds], 1) - mean) @ module.w
+
+    module.f = tf.function(predict, input_signature=[tf.TensorSpec([None, None])])
+    tf.saved_model.save(module, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    x = tf.constant([[3.0, 4.0, 1.0], [5.0, 6.0, 7.0]])
+    for served in (loaded.f(x), loaded.signatures["serving_default"](x)["output_0"]):
+        assert served.numpy().tolist() == [[7], [10]]
+    with pytest.raises(ValueError, match="Could not find matching concrete function"):
+        loaded.f(x[:, :2])
+
+
 def test_a_method_of_an_object_that_is_gone_is_not_saved(tmp_path: Path) -> None:
     class Halved(tf.Module):
         @tf.function

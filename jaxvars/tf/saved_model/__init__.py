@@ -100,7 +100,7 @@ def save(
     its servers cannot read. Variables that a function uses are saved with it, whatever object has
     them. A size that is None must be one that the function can be traced for whatever it is; of
     those after the first, which often cannot be, a program is saved for each size that is found in
-    the variables' shapes instead.
+    the variables' shapes instead, or where none of them will do, for those that differ by up to 8.
     """
     if isinstance(obj, (*CLOSED, list, tuple, dict)):
         raise ValueError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
@@ -30,6 +30,8 @@ from jaxvars.tf.tensors.tensor import Tensor, wrap
 
 _REFUSALS = (SavedError, OpError, TypeError, ValueError)
 _RANKS = 5  # what an open number of dimensions may be
+_NEAR = 8
+"""By how many numbers the size of an example may differ from that of what is made of it."""
 
 
 def functions_of(value: object) -> Iterator[tuple[str, Any]]:
@@ -115,10 +117,8 @@ def make_open(
         if not _has_open_sizes(given):
             raise
         found: list[CoreConcrete] = []
-        for size in sizes if _can_be_guessed(given) else ():
-            with contextlib.suppress(*_REFUSALS):
-                spec = functools.partial(_to_core_spec, size=size)
-                found.append(make(*nest.map_structure(spec, given)))
+        if _can_be_guessed(given):
+            found = _make_for(make, given, sizes) or _make_for(make, given, _near(sizes))
         if not found:
             raise SavedError(
                 f"{name} cannot be traced with the unknown dimensions that it was given: "
@@ -127,6 +127,24 @@ def make_open(
                 "tf.TensorSpec([None, 3])."
             ) from error
         return found
+
+
+def _make_for(
+    make: Callable[..., CoreConcrete], given: Any, sizes: Iterable[int]
+) -> list[CoreConcrete]:
+    """Return programs for some sizes of the unknown dimensions after the first, if they work."""
+    found: list[CoreConcrete] = []
+    for size in sizes:
+        with contextlib.suppress(*_REFUSALS):
+            spec = functools.partial(_to_core_spec, size=size)
+            found.append(make(*nest.map_structure(spec, given)))
+    return found
+
+
+def _near(sizes: Sequence[int]) -> list[int]:
+    """Return sizes near some, which what comes to a variable may have before it is prepared."""
+    near = {size + more for size in sizes for more in range(-_NEAR, _NEAR + 1)}
+    return sorted(size for size in near - {*sizes} if size > 1)
 
 
 def _make_for_ranks(
