@@ -93,6 +93,11 @@ class OneDeviceStrategy(Strategy, _core.OneDeviceStrategy):
     1
     """
 
+    def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
+        if axis is None and ReduceOp(reduce_op):
+            return value  # whatever it is
+        return super().reduce(reduce_op, value, axis)
+
 
 @final
 class TPUStrategy(Strategy, _core.MirroredStrategy):
@@ -205,6 +210,7 @@ class _Experimental(types.SimpleNamespace):
 
 
 experimental = _Experimental(
+    CentralStorageStrategy=_strategy.CentralStorageStrategy,
     MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
     TPUStrategy=TPUStrategy,
     CollectiveCommunication=_strategy.CommunicationImplementation,

@@ -76,7 +76,8 @@ class Strategy(_core.Strategy):
             return self._run_inside(fn, args, kwargs or {})
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
-        return wrap(super().reduce(reduce_op, _arrays(value), axis=axis))
+        given = _arrays(value) if axis is None else to_array(value)  # a list is one tensor
+        return wrap(super().reduce(reduce_op, given, axis=axis))
 
     def gather(self, value: Any, axis: int = 0) -> Any:
         return wrap(super().gather(_arrays(value), axis=axis))
@@ -97,6 +98,19 @@ class Strategy(_core.Strategy):
             "A step runs once for all devices, so there are no values for each of them. Make one "
             "tensor of all, and divide it: strategy.experimental_distribute_dataset([tensor])."
         )
+
+
+@final
+class CentralStorageStrategy(Strategy, _core.MirroredStrategy):
+    """Train on all devices of this process, as `tf.distribute.MirroredStrategy` does.
+
+    Args:
+        compute_devices: which: names like "GPU:0"; all of the default kind when None.
+        parameter_device: of no effect: each device has the variables, which are the same.
+    """
+
+    def __init__(self, compute_devices: Any = None, parameter_device: Any = None) -> None:
+        super().__init__(compute_devices)
 
 
 def _arrays(value: Any) -> Any:
