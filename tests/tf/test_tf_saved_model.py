@@ -202,8 +202,8 @@ def test_open_sizes_that_cannot_be_open(tmp_path: Path) -> None:
         loaded = tf.saved_model.load(path)
         x = tf.zeros([rows, 2])
         np.testing.assert_array_equal(loaded(x).numpy(), [[-1, -2]] * rows)
-        served = loaded.signatures["serving_default"](x=x)["output_0"]
-        np.testing.assert_array_equal(served.numpy(), [[-1, -2]] * rows)
+        serve = loaded.signatures["serving_default"]
+        np.testing.assert_array_equal(serve(x=x)["output_0"], [[-1, -2]] * rows)
     with pytest.raises(ValueError, match="Could not find matching concrete function"):
         loaded(tf.zeros([1, 3]))
     add = tf.function(lambda x: x + tf.ones([2]), input_signature=[tf.TensorSpec([None])])
@@ -314,6 +314,9 @@ def test_the_one_function_with_a_signature_is_served(tmp_path: Path) -> None:
     for x in (3.0, [[1.0, 2.0]]):  # of any rank
         np.testing.assert_array_equal(loaded.f(tf.constant(x)), 2 * np.array(x))
         np.testing.assert_array_equal(served(x=tf.constant(x))["output_0"], 2 * np.array(x))
+    any_rank = {name: tf.TensorSpec(None, name=name) for name in ("x", "output_0")}
+    assert served.structured_input_signature == ((), {"x": any_rank["x"]})
+    assert served.structured_outputs == {"output_0": any_rank["output_0"]}
     module.h = tf.function(lambda x: 4 * x, input_signature=[tf.TensorSpec([], tf.float32)])
     tf.saved_model.save(module, tmp_path)
     assert list(tf.saved_model.load(tmp_path).signatures) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
@@ -117,12 +117,12 @@ class SignatureFunction(Node):
     @property
     def structured_input_signature(self) -> tuple[tuple[()], dict[str, TensorSpec]]:
         """The arguments: none by position, specs by name."""
-        return (), {name: _to_spec(form, name) for name, form in self._program.arguments.items()}
+        return (), _to_specs_of([program.arguments for program in self._saved.programs])
 
     @property
     def structured_outputs(self) -> dict[str, TensorSpec]:
         """The specs of the results by name."""
-        return {name: _to_spec(form, name) for name, form in self._program.outputs.items()}
+        return _to_specs_of([program.outputs for program in self._saved.programs])
 
     @property
     def inputs(self) -> list[TensorSpec]:
@@ -159,9 +159,18 @@ def _to_specs(form: Form) -> Any:
     return type(form)(*parts) if hasattr(form, "_fields") else type(form)(parts)
 
 
-def _to_spec(form: TensorForm, name: str) -> TensorSpec:
-    sizes = [size if isinstance(size, int) else None for size in form.shape]
-    return TensorSpec(sizes, form.dtype, name)
+def _to_specs_of(forms: Sequence[Mapping[str, TensorForm]]) -> dict[str, TensorSpec]:
+    """Return specs by name, of what several programs take or return."""
+    return {name: _to_spec([form[name] for form in forms], name) for name in forms[0]}
+
+
+def _to_spec(forms: Sequence[TensorForm], name: str) -> TensorSpec:
+    """Return the spec of a tensor, with what is not the same in all programs unknown."""
+    if len({len(form.shape) for form in forms}) > 1:
+        return TensorSpec(None, forms[0].dtype, name)
+    sizes = [{*of_axis} for of_axis in zip(*(form.shape for form in forms), strict=True)]
+    known = [found.pop() if len(found) == 1 else None for found in sizes]
+    return TensorSpec([x if isinstance(x, int) else None for x in known], forms[0].dtype, name)
 
 
 @final
