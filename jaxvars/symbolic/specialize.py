@@ -20,9 +20,14 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars.tracing import jaxprs
+from jaxvars.tracing.context import Scoped
 from jaxvars.typing import Array, Aval
 
 Size: TypeAlias = Any  # an int, or a symbolic expression
+
+MAY_CHECK: Scoped[bool] = Scoped(False)
+"""Whether a function is traced in which what must hold of unknown dimensions may be checked when it
+runs, which takes time."""
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "floordiv": operator.floordiv,

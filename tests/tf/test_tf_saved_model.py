@@ -204,16 +204,39 @@ def test_open_sizes_that_cannot_be_open(tmp_path: Path) -> None:
         np.testing.assert_array_equal(loaded(x).numpy(), [[-1, -2]] * rows)
         serve = loaded.signatures["serving_default"]
         np.testing.assert_array_equal(serve(x=x)["output_0"], [[-1, -2]] * rows)
-    with pytest.raises(ValueError, match="Could not find matching concrete function"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a multiple of 2"):
         loaded(tf.zeros([1, 3]))
     add = tf.function(lambda x: x + tf.ones([2]), input_signature=[tf.TensorSpec([None])])
     cube = tf.TensorSpec([None, None, None])
-    halves = tf.function(lambda x: tf.reshape(x, [-1, 2]), input_signature=[cube])
+    sums = tf.function(lambda x: x + tf.ones([2, 2]), input_signature=[cube])
     other = tf.train.Checkpoint(mean=model.mean)
-    for function in (add, halves):
+    for function in (add, sums):
         vars(other)["f"] = function
         with pytest.raises(SavedError, match=r"Give those that must be certain ones"):
             tf.saved_model.save(other, tmp_path)
+
+
+def test_that_a_shape_fits_is_checked_when_it_is_known(tmp_path: Path) -> None:
+    module: Any = tf.Module()
+    module.w = tf.Variable([[1.0], [2.0], [3.0]])
+
+    def predict(x: Any) -> Any:
+        return tf.reshape(x, [-1, 3]) @ module.w
+
+    module.f = tf.function(predict, input_signature=[tf.TensorSpec([None, None, None])])
+    tf.saved_model.save(module, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    x = tf.reshape(tf.range(12.0), [2, 3, 2])
+    for f in (loaded.f, tf.function(loaded.f), lambda x: loaded.signatures["serving_default"](x)):
+        result = f(x)
+        result = result["output_0"] if isinstance(result, dict) else result
+        assert result.numpy().tolist() == predict(x).numpy().tolist()
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"multiple of 3: .* values = 8"):
+            f(tf.ones([2, 2, 2]))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded.f(x)
+    assert tape.gradient(y, x).numpy().ravel().tolist() == [1, 2, 3] * 4
 
 
 def test_examples_have_other_sizes_before_they_are_prepared(tmp_path: Path) -> None:
@@ -334,95 +357,6 @@ def test_parts_that_lead_back_to_the_whole(tmp_path: Path) -> None:
     assert [one.v.numpy() for one in loaded.parts] == [1, 1]
     assert loaded.parts[0].whole is loaded
     assert loaded.parts[0].siblings is loaded.parts
-
-
-# ---------------------------------------------------------------- models of Keras
-def _is_served(model: Any, folder: Path, *inputs: Any) -> Any:
-    """Save a model, and compare what is served with what the model returns; return the former."""
-    tf.saved_model.save(model, folder)
-    served = tf.saved_model.load(folder).signatures["serving_default"]
-    given = dict(zip(served.structured_input_signature[1], inputs, strict=True))
-    first, *more = inputs
-    wanted = model([first, *more] if more else first)
-    np.testing.assert_allclose(served(**given)["output_0"], wanted, rtol=1e-5)
-    return served
-
-
-def _inputs(shape: list[Any]) -> dict[str, Any]:
-    return {"inputs": tf.TensorSpec(shape, name="inputs")}
-
-
-def test_a_model_of_keras_is_served(tmp_path: Path) -> None:
-    layers = tf.keras.layers
-    model = tf.keras.Sequential(
-        [tf.keras.Input((3,)), layers.Dense(2), layers.BatchNormalization(), layers.Dropout(0.5)]
-    )
-    model.compile("sgd", "mse")
-    model.fit(tf.ones((4, 3)), tf.ones((4, 2)), verbose=0)
-    served = _is_served(model, tmp_path, tf.ones((5, 3)))
-    assert served.structured_input_signature[1] == _inputs([None, 3])
-    assert served.structured_outputs == {"output_0": tf.TensorSpec([None, 2], name="output_0")}
-    a, b = tf.keras.Input((3,), name="a"), tf.keras.Input((2,), name="b")
-    model = tf.keras.Model([a, b], layers.Concatenate()([a, b]))
-    served = _is_served(model, tmp_path, tf.ones((5, 3)), tf.ones((5, 2)))
-    assert list(served.structured_input_signature[1]) == ["inputs", "inputs_1"]
-    model = tf.keras.Sequential(
-        [tf.keras.Input(batch_shape=(2, 4, 5)), layers.LSTM(3, stateful=True)]
-    )
-    tf.saved_model.save(model, tmp_path)
-    served = tf.saved_model.load(tmp_path).signatures["serving_default"]
-    assert served.structured_outputs == {"output_0": tf.TensorSpec([2, 3], name="output_0")}
-
-
-class Doubled(tf.keras.Model):
-    """A model that runs for each row, if it is asked to."""
-
-    def __init__(self, by_row: bool) -> None:
-        super().__init__()
-        self.dense, self.by_row = tf.keras.layers.Dense(2), by_row
-
-    def call(self, x: Any) -> Any:
-        if not self.by_row:
-            return tf.reshape(self.dense(x), [tf.shape(x)[0], 2, 1])
-        return tf.concat([self.dense(x[i : i + 1]) for i in range(x.shape[0])], 0)
-
-
-def test_a_model_of_the_user_is_served_for_what_it_was_built_for(tmp_path: Path) -> None:
-    tf.saved_model.save(Doubled(False), tmp_path)
-    assert list(tf.saved_model.load(tmp_path).signatures) == []  # it was not built
-    for by_row, count in ((False, None), (True, 4)):
-        model = Doubled(by_row)
-        model(tf.ones((4, 3)))
-        served = _is_served(model, tmp_path, tf.ones((count or 7, 3)))
-        assert served.structured_input_signature[1] == _inputs([count, 3])
-        tf.saved_model.save(model, tmp_path, signatures={})
-        assert list(tf.saved_model.load(tmp_path).signatures) == []
-    words = tf.keras.layers.TextVectorization(vocabulary=["a", "b"])
-    model = tf.keras.Sequential([tf.keras.Input((), dtype="string"), words])
-    with pytest.raises(SavedError, match="works on strings"):
-        tf.saved_model.save(model, tmp_path)
-
-
-def test_a_model_of_keras_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    layers = tf.keras.layers
-    model = tf.keras.Sequential([layers.Dense(2), layers.BatchNormalization()])
-    with pytest.raises(ValueError, match="has not yet been built"):
-        model.export(tmp_path)
-    x = tf.ones((4, 3))
-    wanted = model(x)
-    model.export(tmp_path)
-    assert f"Saved artifact at '{tmp_path}'" in capsys.readouterr().out
-    loaded = tf.saved_model.load(tmp_path)
-    np.testing.assert_allclose(loaded.serve(x), wanted)
-    assert list(loaded.signatures) == ["serve", "serving_default"]
-    assert [len(loaded.variables), len(loaded.trainable_variables)] == [6, 4]
-    assert len(loaded.non_trainable_variables) == 2
-    model.export(tmp_path, verbose=False, input_signature=[tf.TensorSpec([8, 3], name="q")])
-    served = tf.saved_model.load(tmp_path).signatures["serve"]
-    assert served.structured_input_signature == ((), {"q": tf.TensorSpec([8, 3], name="q")})
-    assert not capsys.readouterr().out
-    with pytest.raises(TypeError, match="Options of other formats"):
-        model.export(tmp_path, is_static=True)
 
 
 def test_names_of_the_format() -> None:

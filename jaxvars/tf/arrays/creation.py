@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.core.checks import require
 from jaxvars.symbolic import propagate as _open_values
-from jaxvars.symbolic.specialize import is_open
+from jaxvars.symbolic.specialize import MAY_CHECK, is_open
 from jaxvars.tf.arrays.sizes import not_negative, sizes_of, type_of
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.registry.rows import Refused, op
@@ -83,7 +84,27 @@ def identity(input: Array) -> Array:
 @op("reshape", "tensor", text=True, example="r(2, 3), [3, -1]")
 def reshape(tensor: Array, shape: Any) -> Array:
     """Give another shape to the same elements."""
-    return tensor.reshape(_complete(sizes_of(shape, integers=False), tensor))
+    sizes = _complete(sizes_of(shape, integers=False), tensor)
+    try:
+        return tensor.reshape(sizes)
+    except jax.errors.InconclusiveDimensionOperation:
+        if not MAY_CHECK.value or -1 not in sizes:
+            raise
+        return _reshape_checked(tensor, sizes)
+
+
+def _reshape_checked(x: Array, sizes: tuple[Any, ...]) -> Array:
+    """Give another shape to elements of which there are enough, which is checked at run time."""
+    at, have = sizes.index(-1), math.prod(x.shape)
+    rest = math.prod(size for i, size in enumerate(sizes) if i != at)
+    count = have // rest
+    require(
+        jnp.asarray(have % rest) == 0,
+        f"Input to reshape is a tensor for which the requested shape requires a multiple of {rest}",
+        {"number of values": jnp.asarray(have)},
+    )
+    even = jax.lax.slice_in_dim(x.reshape(-1), 0, count * rest)  # all of them, where it holds
+    return even.reshape((*sizes[:at], count, *sizes[at + 1 :]))
 
 
 _MOST_DIMENSIONS = 253  # of a tensor in TensorFlow

@@ -16,6 +16,7 @@ from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
 from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.errors import SavedError
 from jaxvars.export.functions import trace, traces_of
+from jaxvars.symbolic.specialize import MAY_CHECK
 from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf import nest
 from jaxvars.tf.errors import OpError
@@ -111,11 +112,14 @@ def make_open(
     """
     if any(spec.shape.rank is None for spec in _specs_in(given)):
         return _make_for_ranks(make, given, sizes, name)
+    opened = nest.map_structure(_to_core_spec, given)
     try:
-        return [make(*nest.map_structure(_to_core_spec, given))]
+        return [make(*opened)]
     except _REFUSALS as error:
         if not _has_open_sizes(given):
             raise
+        with contextlib.suppress(*_REFUSALS), MAY_CHECK.set(True):
+            return [make(*opened)]
         found: list[CoreConcrete] = []
         if _can_be_guessed(given):
             found = _make_for(make, given, sizes) or _make_for(make, given, _near(sizes))
