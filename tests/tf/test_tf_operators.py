@@ -40,6 +40,24 @@ def test_a_known_mask_in_a_traced_function():
     assert found.numpy().tolist() == [1, 3]
 
 
+def test_what_numpy_made_has_a_type_before_a_tensor():
+    for fn in (tf.add, tf.matmul):
+        for x in (np.array([[1.5]]), np.array([[1.5]], np.float32)):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=r"#1.* is a int32 tensor"):
+                fn(x, tf.constant([[1]]))  # 1.5 would become 1
+            with pytest.raises(TypeError, match=r"Input #1 of .* has type int32"):
+                tf.function(lambda y: fn(x, y))(tf.constant([[1]]))  # noqa: B023 - called now
+            assert fn(x, tf.constant([[1]], x.dtype)).numpy().tolist() in ([[1.5]], [[2.5]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is a int32 tensor"):
+        tf.add(np.float64(1.5), tf.Variable(1))
+    assert tf.add(tf.constant(1.0), np.array(1.5)).dtype == tf.float32  # the other way round
+    y = tf.Variable([[2.0]])
+    with tf.GradientTape() as tape:  # and operators are those of the tensor
+        z = np.array([[1.5]]) @ y + (np.array([[1]]) + y)
+    assert (z.dtype, z.numpy().tolist()) == (tf.float32, [[6]])
+    assert tape.gradient(z, y).numpy().tolist() == [[2.5]]
+
+
 def test_gradients_of_indexing_and_powers():
     x = tf.Variable([[1.0, 2.0], [-3.0, 0.0]])
     y = tf.Variable(2.0)

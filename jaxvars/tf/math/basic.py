@@ -43,16 +43,18 @@ _ORDERED, _NUMBERS = "float int", "float complex int"
 def pair_hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     """Return two operands as arrays: `y` that can't have the type of `x` has another one.
 
+    What is NumPy's as `x` has its own type, whatever `y` is.
+
     Raises:
         InvalidArgumentError: when the types differ.
     """
     is_number = (
         type(x) is Tensor and type(y) is int and getattr(x._array.dtype, "kind", "s") in "ifc"
     )
-    if is_number or is_tensor_like(y):  # else only `y` is of no type yet
-        return pair(x, y, op)
+    if is_number or (is_tensor_like(y) and not isinstance(x, np.ndarray | np.generic)):
+        return pair(x, y, op)  # else only `y` is of no type yet
     a = to_array(x)
-    return pair(Tensor(a), Tensor(to_array(y, hint=dtype_of(a))), op)
+    return pair(Tensor(a), y if is_tensor_like(y) else Tensor(to_array(y, hint=dtype_of(a))), op)
 
 
 def pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:

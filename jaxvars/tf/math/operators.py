@@ -8,6 +8,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -39,6 +40,18 @@ def _either(logical: Binary, bits: Binary) -> Binary:
     return operator
 
 
+def _reflected(function: Binary, op: str) -> Binary:
+    """Return an operator that gives what is NumPy's, on its left, the type of the other operand."""
+
+    def operator(x: Any, y: Any) -> Any:
+        if type(x) is not Tensor and isinstance(x, np.ndarray | np.generic):
+            with contextlib.suppress(NotDense):
+                x, y = map(Tensor, pair(x, y, op))
+        return function(x, y)
+
+    return operator
+
+
 def _equality(function: Any, op: str, otherwise: bool) -> Binary:
     compare = function.__wrapped__
 
@@ -60,14 +73,14 @@ def _equality(function: Any, op: str, otherwise: bool) -> Binary:
 
 OPERATIONS.update(
     {
-        "add": math.add,
+        "add": _reflected(math.add, "AddV2"),
         "sub": math.subtract,
         "mul": math.multiply,
         "truediv": math.truediv,
         "floordiv": math.floordiv,
         "mod": math.floormod,
         "pow": math.pow,
-        "matmul": _basic.matmul,
+        "matmul": _reflected(_basic.matmul, "MatMul"),
         "neg": math.negative,
         "abs": math.abs,
         "lt": math.less,
