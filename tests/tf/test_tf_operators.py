@@ -50,6 +50,16 @@ def test_what_numpy_made_has_a_type_before_a_tensor():
             assert fn(x, tf.constant([[1]], x.dtype)).numpy().tolist() in ([[1.5]], [[2.5]])
     with pytest.raises(tf.errors.InvalidArgumentError, match="is a int32 tensor"):
         tf.add(np.float64(1.5), tf.Variable(1))
+    numbers, row = tf.constant([[2]]), np.array([1.5])
+    for wrong in (
+        lambda: tf.tensordot(row, numbers[0], 1), lambda: tf.tensordot(numbers[0], row, 1),
+        lambda: tf.linalg.matvec(row[None], numbers[0]), lambda: tf.linalg.matvec(numbers, row),
+    ):  # fmt: skip
+        with pytest.raises(tf.errors.InvalidArgumentError, match="cannot compute MatMul as input"):
+            wrong()
+    with pytest.raises(TypeError, match="`x` and `y` must have the same dtype"):
+        tf.math.truediv(row, numbers)
+    assert (row / numbers).numpy().tolist() == [[0.5]]  # as in TensorFlow
     assert tf.add(tf.constant(1.0), np.array(1.5)).dtype == tf.float32  # the other way round
     y = tf.Variable([[2.0]])
     with tf.GradientTape() as tape:  # and operators are those of the tensor

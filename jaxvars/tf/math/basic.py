@@ -37,6 +37,7 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 _ORDERED, _NUMBERS = "float int", "float complex int"
+_OF_NUMPY = (np.ndarray, np.generic)
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -51,10 +52,27 @@ def pair_hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     is_number = (
         type(x) is Tensor and type(y) is int and getattr(x._array.dtype, "kind", "s") in "ifc"
     )
-    if is_number or (is_tensor_like(y) and not isinstance(x, np.ndarray | np.generic)):
+    if is_number or (is_tensor_like(y) and not isinstance(x, _OF_NUMPY)):
         return pair(x, y, op)  # else only `y` is of no type yet
     a = to_array(x)
     return pair(Tensor(a), y if is_tensor_like(y) else Tensor(to_array(y, hint=dtype_of(a))), op)
+
+
+def pair_typed(x: Any, y: Any, op: str) -> tuple[Array, Array]:
+    """Return two operands as arrays, of which those of NumPy have their own types.
+
+    Raises:
+        InvalidArgumentError: when the types differ.
+    """
+    return pair(_typed(x), _typed(y), op)
+
+
+def _typed(x: Any) -> Any:
+    return Tensor(to_array(x)) if isinstance(x, _OF_NUMPY) else x
+
+
+def _pair_dividend(x: Any, y: Any, op: str) -> tuple[Array, Array]:
+    return pair_up(_typed(x), y, op)
 
 
 def pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
@@ -120,7 +138,7 @@ def divide(x: Array, y: Array) -> Array:
 
 
 @op(
-    "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=pair_up,
+    "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=_pair_dividend,
     aliases=("truediv",), example="tf.constant([4, 5], tf.int8), 3",
 )  # fmt: skip
 def truediv(x: Array, y: Array) -> Array:

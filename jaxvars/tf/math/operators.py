@@ -76,7 +76,7 @@ OPERATIONS.update(
         "add": _reflected(math.add, "AddV2"),
         "sub": math.subtract,
         "mul": math.multiply,
-        "truediv": math.truediv,
+        "truediv": _reflected(math.truediv, "RealDiv"),
         "floordiv": math.floordiv,
         "mod": math.floormod,
         "pow": math.pow,

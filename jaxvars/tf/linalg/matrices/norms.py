@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf.math.basic import pair_typed
 from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import Refused, format_shape, op
@@ -104,7 +105,7 @@ def normalize(tensor: Array, ord: Any = "euclidean", axis: Any = None) -> tuple[
 # ---------------------------------------------------------------- products
 @op(
     "linalg.tensordot", "a b", op="MatMul", same=True, kinds="float complex int",
-    aliases=("tensordot",),
+    pairing=pair_typed, aliases=("tensordot",),
 )  # fmt: skip
 def tensordot(a: Array, b: Array, axes: Any) -> Array:
     """Multiply and add up over axes of both tensors.
@@ -135,7 +136,7 @@ def _read_axes(a: Array, axes: Any) -> tuple[list[int], list[int]]:
     return parts[0], parts[1]
 
 
-@op("linalg.matvec", "a b", op="MatMul", same=True, kinds="float complex int")
+@op("linalg.matvec", "a b", op="MatMul", same=True, kinds="float complex int", pairing=pair_typed)
 def matvec(
     a: Array, b: Array, transpose_a: bool = False, adjoint_a: bool = False,
     a_is_sparse: bool = False, b_is_sparse: bool = False,
