@@ -33,7 +33,11 @@ from jaxvars.tf.keras.adapter.semantics import PLACE, box_arrays, into_keras, of
 from jaxvars.tf.keras.additions import ADDED, CALLS, as_array, follow_seed
 from jaxvars.tf.keras.bridges import OfTensors, to_keras
 from jaxvars.tf.keras.data import windows_of
-from jaxvars.tf.keras.directories import strings_of_directory
+from jaxvars.tf.keras.directories import (
+    images_of_directory,
+    sounds_of_directory,
+    strings_of_directory,
+)
 from jaxvars.tf.keras.hash_layers import HashedCrossing, Hashing
 from jaxvars.tf.keras.lookup_layers import IndexLookup
 from jaxvars.tf.keras.metrics import Metric
@@ -319,6 +323,8 @@ def _instead() -> dict[str, Any]:
         **{f"layers.{name}": kind for name, kind in made.items()},
         **{f"{space}.timeseries_dataset_from_array": windows_of for space in spaces},
         **{f"{space}.text_dataset_from_directory": strings_of_directory for space in spaces},
+        **{f"{space}.image_dataset_from_directory": images_of_directory for space in spaces},
+        "utils.audio_dataset_from_directory": sounds_of_directory,
     }
 
 
