@@ -99,7 +99,8 @@ class Metric(Module, ABC):
     """
 
     def __init__(self, dtype: DTypeLike | None = None, name: str | None = None) -> None:
-        super().__init__(name)
+        super().__init__()
+        self._name = name or None  # any string: it is the key of a result
         self.dtype = float_dtype(dtype, type(self).__name__)
 
     # ------------------------------------------------------------ what to write

@@ -83,7 +83,8 @@ class Optimizer(Keeper, ABC):
     ) -> None:  # fmt: skip
         __tracebackhide__ = True
         refuse_options(type(self), others)
-        super().__init__(name)
+        super().__init__()
+        self._name = name or None  # any string
         check_options(
             {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm},
             ema_momentum,

@@ -123,6 +123,17 @@ def test_names(space):
         module.get("nothing")
 
 
+def test_metrics_and_optimizers_take_any_string_as_a_name():
+    metric = tf.keras.metrics.MeanSquaredError(name="Brier score")
+    assert (metric.name, metric.get_config()["name"]) == ("Brier score", "Brier score")
+    assert next(v.name for v in metric.variables).startswith("Brier score/")
+    assert tf.keras.metrics.Mean(name="").name == "mean"
+    optimizer = tf.keras.optimizers.SGD(name="2nd one")
+    variable = tf.Variable(1.0)
+    optimizer.apply_gradients([(tf.constant(1.0), variable)])
+    assert optimizer.name == "2nd one"
+
+
 def test_classes():
     assert isinstance(tf.keras.optimizers.Adam(), tf.keras.optimizers.Optimizer)
     assert isinstance(tf.keras.losses.MeanSquaredError(), tf.keras.losses.Loss)
