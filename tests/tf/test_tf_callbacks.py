@@ -1,9 +1,10 @@
-"""`tf.py_function` and `tf.numpy_function`: what their functions raise."""
+"""`tf.py_function` and `tf.numpy_function`: what their functions are given, and raise."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jaxvars.tf as tf
@@ -50,3 +51,36 @@ def test_strings_are_given_to_a_python_function():
         lambda x, n: tf.py_function(joined, (x, n), tf.string)
     )
     assert list(found.as_numpy_iterator()) == [b"a", b"bb"]
+
+
+def test_where_tensorflow_traces_arrays_without_axes_are_numbers_and_bytes():
+    seen: list[Any] = []
+
+    def note(text: Any, number: Any, numbers: Any) -> Any:
+        seen[:] = [type(text), type(number), type(numbers)]
+        return np.int32(number)
+
+    def call(text: Any, number: Any, numbers: Any) -> Any:
+        return tf.numpy_function(note, [text, number, numbers], tf.int32)
+
+    given = (tf.constant("a"), tf.constant(2), tf.constant([3]))
+    scalars, arrays = [bytes, np.int32, np.ndarray], [np.ndarray] * 3
+    for run, types in (
+        (lambda: call(*given), arrays),
+        (lambda: tf.function(call)(*given), scalars),
+        (lambda: next(iter(tf.data.Dataset.from_tensors(given).map(call))), scalars),
+        (lambda: tf.py_function(lambda: call(*given), [], tf.int32), arrays),
+    ):
+        seen.clear()
+        assert (int(run()), seen) == (2, types)
+
+
+def test_files_are_loaded_by_numpy_in_a_dataset(tmp_path: Any) -> None:
+    np.save(tmp_path / "a.npy", np.float32([1, 2]))
+
+    def load(path: Any) -> Any:
+        return np.load(path.decode())
+
+    data = tf.data.Dataset.from_tensor_slices([str(tmp_path / "a.npy")])
+    loaded = data.map(lambda path: tf.numpy_function(load, [path], tf.float32))
+    assert next(iter(loaded)).numpy().tolist() == [1, 2]

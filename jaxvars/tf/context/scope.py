@@ -51,6 +51,10 @@ _NOTES: context.Scoped[dict[str, Any] | None] = context.Scoped(None)
 """What has been noted for the function that is being traced; None where none is."""
 
 
+IN_DATASET: context.Scoped[bool] = context.Scoped(False)
+"""Whether a function of a dataset runs, which TensorFlow would trace; here it runs eagerly."""
+
+
 def notes_of_trace() -> dict[str, Any]:
     """Return what has been noted for the function that is being traced, to be added to."""
     return {} if _NOTES.value is None else _NOTES.value

@@ -5,7 +5,8 @@ Rules this file keeps:
 - XLA must know the shapes of what comes back: while a function is traced, the Python function is
   called once with zeros of the arguments' shapes, or with ones if that raises, unless it returns
   nothing;
-- what is called back runs eagerly, with Tensors (`py_function`) or NumPy arrays;
+- what is called back runs eagerly, with Tensors (`py_function`) or NumPy arrays; where TensorFlow
+  traces, in functions of datasets also, with NumPy's scalars and bytes for arrays without axes;
 - what it raises is raised by the program, as the exception of `tf.errors` that TensorFlow makes of
   it; but for those of a `numpy_function` that runs eagerly.
 """
@@ -25,7 +26,7 @@ from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tf.autodiff.tape import GradientTape
-from jaxvars.tf.context.scope import outside_functions
+from jaxvars.tf.context.scope import IN_DATASET, outside_functions
 from jaxvars.tf.errors import (
     InvalidArgumentError,
     OpError,
@@ -91,7 +92,8 @@ def numpy_function(
 
     Args:
         func: takes NumPy arrays, returns one, or a list, or nothing; without it, a decorator of
-            one is returned.
+            one is returned. In a `tf.function`, and in a function of a dataset, it takes NumPy's
+            scalars, and bytes, for arrays without axes.
         inp: its arguments, a list.
         Tout: the type of what it returns, a list of types, or [] or None for nothing.
         stateful: accepted: it is called as often as the program requests.
@@ -131,12 +133,13 @@ class _Call:
         self.func = func
         self.eager = eager
 
-    def tensors(self, *values: Array) -> list[Array]:
+    def tensors(self, *values: Array, is_traced: bool = True) -> list[Array]:
         """Call it with arrays; return what it returned as arrays."""
-        given = (
-            [Tensor(_device(x)) for x in values] if self.eager else list(map(np.asarray, values))
-        )
-        found = self.func(*given)
+        given: list[Any] = [Tensor(_device(x)) if self.eager else np.asarray(x) for x in values]
+        if is_traced and not self.eager:
+            given = [x[()] for x in given]
+        with IN_DATASET.set(False):
+            found = self.func(*given)
         parts = found if isinstance(found, list | tuple) else [] if found is None else [found]
         if not self.dtypes:
             return []
@@ -222,7 +225,7 @@ def _run_call(call: _Call, inp: Sequence[Any]) -> Any:
 
 def _run_eagerly(call: _Call, arrays: Sequence[Array]) -> list[Array]:
     if not call.eager:
-        return call.tensors(*arrays)
+        return call.tensors(*arrays, is_traced=IN_DATASET.value)
     try:
         return call.tensors(*arrays)
     except Exception as error:

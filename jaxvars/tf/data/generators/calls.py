@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.staging import stage
+from jaxvars.tf.context.scope import IN_DATASET
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import HANDLE, bool_
@@ -38,7 +39,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 
 def call_function(func: Callable[..., Any], *elements: Element) -> Element:
     """Return what a function makes of an element; a tuple gives several arguments."""
-    with _on_the_cpu():
+    with _on_the_cpu(), IN_DATASET.set(True):
         return _result(func(*_arguments(elements)))
 
 
