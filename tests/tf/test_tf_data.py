@@ -503,3 +503,11 @@ def test_a_function_keeps_the_values_that_names_have_when_it_is_given():
 
     assert [int(x) for x in tf.data.Dataset.range(2).map(count)] == [1, 3]
     assert total == 2
+
+
+def test_what_a_function_raises_is_not_hidden_by_the_spec():
+    data = tf.data.Dataset.range(2).map(lambda x: x.no_such_thing)
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        data.element_spec  # noqa: B018 - it is found now
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        data.nothing  # noqa: B018

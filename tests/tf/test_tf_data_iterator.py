@@ -521,3 +521,13 @@ def test_strings_beside_a_tape():
 
     for data in (WORDS, WORDS.batch(2)):
         assert float(program(data)) == 1 + 6 + 6 + 0 + 10
+
+
+def test_next_is_a_method_too():
+    data = tf.data.Dataset.range(2)
+    for iterator, kind in ((data.as_numpy_iterator(), np.int64), (iter(data), tf.Tensor)):
+        first = iterator.next()
+        assert isinstance(first, kind)
+        assert [int(first), int(iterator.next())] == [0, 1]
+        with pytest.raises(StopIteration):
+            iterator.next()

@@ -128,6 +128,8 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute: say what to write instead.
+        if hasattr(type(self), name):  # or a property that raised AttributeError: which one
+            return object.__getattribute__(self, name)
         if name == "sparse_batch":
             raise AttributeError(
                 f"There is no Dataset.{name}, since XLA compiles for fixed shapes. Use "

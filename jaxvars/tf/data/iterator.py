@@ -52,6 +52,10 @@ class DatasetIterator(Recorded, Iterator[Any]):
             return self._make_feed().next()
         return to_tensors(self.next_element())
 
+    def next(self) -> Any:
+        """Return the next element, as `next` of Python does."""
+        return self.__next__()
+
     def get_next(self) -> Any:
         """Return the next element.
 
@@ -125,6 +129,10 @@ class NumpyIterator(Iterator[Any]):
 
     def __next__(self) -> Any:
         return to_numpy(self._iterator.next_element())
+
+    def next(self) -> Any:
+        """Return the next element, as `next` of Python does."""
+        return self.__next__()
 
 
 @final
