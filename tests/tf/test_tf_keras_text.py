@@ -299,6 +299,41 @@ def test_predictions_for_a_dict_of_strings_and_numbers():
     assert model.predict(given, verbose=0).tolist() == [[0, 1, 1], [1, 0, 2]]
 
 
+class Column:
+    """What a table of pandas has, as far as it counts here."""
+
+    def __init__(self, values):
+        self.values = np.array(values)
+        self.dtype, self.shape = self.values.dtype, self.values.shape
+
+    def to_numpy(self):
+        return self.values
+
+    def __array__(self, *args, **kwargs):
+        return self.values.__array__(*args, **kwargs)
+
+
+@pytest.mark.parametrize("kind", [np.array, Column, lambda x: np.array(x, object), tf.constant])
+def test_a_model_is_called_with_strings_of_numpy_and_columns_of_tables(kind):
+    layers = tf.keras.layers
+    a, b = tf.keras.Input((), dtype=tf.string, name="a"), tf.keras.Input((2,), name="b")
+    hot = layers.StringLookup(vocabulary=["x"], output_mode="one_hot")(a)
+    model = tf.keras.Model({"a": a, "b": b}, layers.concatenate([hot, b]))
+    numbers = Column([[1.0, 2.0]] * 2) if kind is Column else np.array([[1.0, 2.0]] * 2)
+    found = model({"a": kind(["x", "q"]), "b": numbers})
+    assert found.numpy().tolist() == [[0, 1, 1, 2], [1, 0, 1, 2]]
+
+
+def test_what_normalization_has_learned_is_a_tensor():
+    layer = tf.keras.layers.Normalization()
+    assert layer.mean is None
+    layer.adapt(np.float32([[1, 2], [3, 5]]))
+    assert isinstance(layer.variance, tf.Tensor)
+    assert layer.mean.numpy().tolist() == [[2, 3.5]]
+    model = tf.keras.Sequential([layer])
+    assert model(np.float32([[3, 5]])).numpy().tolist() == [[1, 1]]
+
+
 def test_a_decorator_of_keras_returns_what_it_decorates():
     @tf.keras.utils.register_keras_serializable(package="tests")
     def doubled(x):

@@ -44,7 +44,7 @@ from jaxvars.tf.keras.metrics import Metric
 from jaxvars.tf.keras.spaces import Space
 from jaxvars.tf.keras.text_layer import TextVectorization
 from jaxvars.tf.keras.training import Trained
-from jaxvars.tf.tensors.convert import is_text
+from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.around import around
@@ -104,7 +104,7 @@ class ArrayProxy(Face):
     def _take_strings(self, inputs: Any, *others: Any) -> tuple[Any, ...]:
         """Have Keras convert nothing where strings are among the inputs; it takes NumPy's then."""
         this: Any = self
-        parts = keras().tree.flatten(unwrap(inputs))
+        parts = [_strings_of(part) for part in keras().tree.flatten(unwrap(inputs))]
         if any(map(is_text, parts)):
             this._convert_input_args, this._allow_non_tensor_positional_args = False, True
             parts = [np.asarray(x) if context.is_known(x) else x for x in parts]
@@ -142,6 +142,15 @@ class ArrayProxy(Face):
         return [*layer.metrics, *(part for part in parts if isinstance(part, Metric))]
 
 
+def _strings_of(part: Any) -> Any:
+    """Return strings of NumPy, or of a table's column, as a Tensor has them; others as they are."""
+    array = part.to_numpy() if hasattr(part, "to_numpy") else part
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "OSU":
+        return part
+    is_string = all(isinstance(x, str | bytes) for x in array.ravel())
+    return to_array(array) if is_string else part
+
+
 @functools.cache
 def _bases_of_keras() -> tuple[Any, ...]:
     return keras().Layer, *(operator.attrgetter(path)(keras()) for path in _CALLED)
@@ -158,6 +167,8 @@ def face_class(cls: Any) -> Any:
         space.update({name: of(cls) for name, of in _OVER_KERAS.items() if name in vars(cls)})
         if cls is keras().Sequential:
             space["build"] = _adopt_when_built(cls)
+        if cls is keras().layers.Normalization:
+            space.update(mean=_tensor_of("mean"), variance=_tensor_of("variance"))
     elif "__call__" in vars(cls):
         space["__call__"] = _method(_call_of(cls))
     if "__init__" in vars(cls):
@@ -170,6 +181,19 @@ def _bases(cls: Any) -> tuple[Any, ...]:
         return (ArrayProxy if cls is keras().Layer else Called,)
     above = tuple(face_class(base) for base in cls.__bases__ if issubclass(base, _bases_of_keras()))
     return (Trained, *above) if cls is keras().Model else above
+
+
+def _tensor_of(name: str) -> Any:
+    """Return the property for an array in an attribute: the user's code gets a Tensor."""
+
+    def get(self: Any) -> Any:
+        value = vars(self).get(name)
+        return value if PLACE.is_in_keras else box_arrays(value)
+
+    def put(self: Any, value: Any) -> None:
+        vars(self)[name] = unwrap(value)
+
+    return property(get, put)
 
 
 def _module_of(cls: Any) -> str:
