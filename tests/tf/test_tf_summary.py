@@ -41,6 +41,51 @@ def writer(tmp_path: Path) -> Iterator[Any]:
     made.close()
 
 
+# ---------------------------------------------------------------- the callback of Keras
+def fit_with_callback(folder: Path, optimizer: Any, **options: Any) -> dict[str, list[float]]:
+    layers = [tf.keras.Input((2,)), tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)]
+    model = tf.keras.Sequential(layers)
+    model.compile(optimizer, "mse", metrics=["mae"])
+    x, y = np.ones((8, 2), np.float32), np.ones((8, 1), np.float32)
+    callback = tf.keras.callbacks.TensorBoard(folder, **options)
+    assert isinstance(callback, tf.keras.callbacks.Callback)
+    given = {"batch_size": 4, "epochs": 2, "validation_data": (x, y), "verbose": 0}
+    history: Any = model.fit(x, y, callbacks=[callback], **given)
+    return history.history
+
+
+@pytest.mark.usefixtures("keras_on_jax")
+def test_a_callback_writes_losses_metrics_and_rates(tmp_path: Path) -> None:
+    rate = tf.keras.optimizers.schedules.ExponentialDecay(0.5, 1, 0.5)
+    history = fit_with_callback(tmp_path, tf.keras.optimizers.SGD(rate))
+    parts = {name: events(tmp_path / name) for name in ("train", "validation")}
+    for part, key, tag in (
+        ("train", "loss", "epoch_loss"),
+        ("train", "mae", "epoch_mae"),
+        ("validation", "val_loss", "epoch_loss"),
+    ):
+        written = [(step, x.simple_value) for step, x in parts[part][tag]]
+        assert written == [(i, pytest.approx(x)) for i, x in enumerate(history[key])]
+    rates = [x.simple_value for _, x in parts["train"]["epoch_learning_rate"]]
+    assert rates == [0.125, 0.03125]
+    assert set(parts["train"]) == {"epoch_loss", "epoch_mae", "epoch_learning_rate"}
+    ends = parts["validation"]["evaluation_loss_vs_iterations"]
+    assert [step for step, _ in ends] == [2, 4]
+
+
+@pytest.mark.usefixtures("keras_on_jax")
+def test_a_callback_writes_batches_and_weights(tmp_path: Path) -> None:
+    options = {"update_freq": "batch", "histogram_freq": 1, "write_images": True}
+    fit_with_callback(tmp_path, "adam", write_steps_per_second=True, **options)
+    found = events(tmp_path / "train")
+    assert [step for step, _ in found["batch_loss"]] == [1, 2, 3, 4]
+    assert [step for step, _ in found["epoch_steps_per_second"]] == [0, 1]
+    weights = sorted(tag.split("/", 1)[1] for tag in found if "/" in tag)
+    assert [tag.rsplit("/", 2)[-2:] for tag in weights[:4]] == [
+        ["bias", "histogram"], ["bias", "image"], ["kernel", "histogram"], ["kernel", "image"],
+    ]  # fmt: skip
+
+
 # ---------------------------------------------------------------- summaries
 def test_tensors_and_variables_are_written(writer: Any, tmp_path: Path) -> None:
     v = tf.Variable(0.25)

@@ -16,7 +16,8 @@ optimizers and checkpoints see its variables (`interop/keras.py`); `fit` runs `t
 `tf.function` (`training.py`), and eagerly on strings. `StringLookup`, `IntegerLookup`, `Hashing`,
 `HashedCrossing`, `TextVectorization`, and the datasets of the texts, images and sounds in a
 directory are written here (`lookup_layers.py`, `hash_layers.py`, `text_layer.py`,
-`directories.py`): Keras's need TensorFlow.
+`directories.py`): Keras's need TensorFlow. Its callback `TensorBoard` writes by `tf.summary`
+(`tensorboard.py`).
 
 Differs from TensorFlow: layers draw their first weights, and dropout its masks, from JAX's values;
 the shapes and types of Keras's variables are a tuple and a string.

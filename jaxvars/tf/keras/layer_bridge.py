@@ -42,6 +42,7 @@ from jaxvars.tf.keras.hash_layers import HashedCrossing, Hashing
 from jaxvars.tf.keras.lookup_layers import IndexLookup
 from jaxvars.tf.keras.metrics import Metric
 from jaxvars.tf.keras.spaces import Space
+from jaxvars.tf.keras.tensorboard import tensorboard_class
 from jaxvars.tf.keras.text_layer import TextVectorization
 from jaxvars.tf.keras.training import Trained
 from jaxvars.tf.tensors.convert import is_text, to_array
@@ -349,6 +350,7 @@ def _instead() -> dict[str, Any]:
         **{f"{space}.text_dataset_from_directory": strings_of_directory for space in spaces},
         **{f"{space}.image_dataset_from_directory": images_of_directory for space in spaces},
         "utils.audio_dataset_from_directory": sounds_of_directory,
+        "callbacks.TensorBoard": tensorboard_class(),
     }
 
 
