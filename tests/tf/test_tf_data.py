@@ -511,3 +511,40 @@ def test_what_a_function_raises_is_not_hidden_by_the_spec():
         data.element_spec  # noqa: B018 - it is found now
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         data.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", ["save", "cache", "snapshot"])
+@pytest.mark.parametrize(
+    ("value", "is_whole"),
+    [
+        ([[1, 2, 3], [], [4]], False),
+        ([[[1], [2, 3]], [[]], []], True),
+        ([[b"a"], [], [b"b", b""]], True),
+        (tf.sparse.from_dense([[1, 0], [0, 2]]), False),
+        (tf.sparse.from_dense([["a", ""], ["", "b"]]), True),
+    ],
+)
+def test_ragged_and_sparse_elements_are_in_files(tmp_path, kind, value, is_whole):
+    tensor = tf.ragged.constant(value) if isinstance(value, list) else value
+    sets = tf.data.Dataset
+    whole = sets.from_tensors(tensor) if is_whole else sets.from_tensor_slices(tensor)
+    data = tf.data.Dataset.zip((whole, whole.map(lambda _: 7)))
+    path = str(tmp_path / "files")
+    if kind == "save":
+        data.save(path)
+        again = tf.data.Dataset.load(path)
+        assert again.element_spec == data.element_spec
+    else:
+        again = getattr(data, kind)(path)
+        list(again)
+        assert (tmp_path / "files").exists()
+    rows = [(repr(x), int(n)) for x, n in data]
+    assert [(repr(x), int(n)) for x, n in again] == rows
+    assert {n for _, n in rows} == {7}
+
+
+def test_ragged_elements_of_a_file_are_batched_again(tmp_path):
+    rows = tf.ragged.constant([[1, 2, 3], [], [4]], row_splits_dtype=tf.int32)
+    tf.data.Dataset.from_tensor_slices(rows).save(str(tmp_path))
+    batch = next(iter(tf.data.Dataset.load(str(tmp_path)).batch(3)))
+    assert batch.to_list() == [[1, 2, 3], [], [4]]

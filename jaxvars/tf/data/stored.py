@@ -1,7 +1,7 @@
 """The steps of datasets that keep elements: in memory, or in files.
 
 A folder has a file of records for each shard, and `dataset.json`, which says how many there are and
-what an element is. A record holds the tensors of an element, in the order of its leaves.
+what an element is. A record holds the arrays of an element (`generators/components.py`).
 
 Rules this file keeps:
 - `dataset.json` is written last, and all at once: without it nothing was saved.
@@ -22,21 +22,17 @@ import numpy as np
 
 from jaxvars.tf.data.base import DatasetBase, Elements, check_dataset, check_positive
 from jaxvars.tf.data.generators.calls import call_function, check_function
+from jaxvars.tf.data.generators.components import (
+    arrays_of,
+    element_of,
+    spec_from_json,
+    spec_to_json,
+)
 from jaxvars.tf.data.generators.cursor import Memory, indexed, numbered
 from jaxvars.tf.errors import NotFoundError, OutOfRangeError, UnimplementedError
 from jaxvars.tf.io.messages import from_bytes, message, parse, to_bytes
 from jaxvars.tf.io.records import TFRecordWriter, compression_kind, records
-from jaxvars.tf.tensors.elements import (
-    DatasetSpec,
-    Element,
-    leaves,
-    pack_leaves,
-    spec_from_json,
-    spec_to_json,
-    to_host,
-    to_tensors,
-)
-from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.elements import DatasetSpec, Element, leaves, to_host, to_tensors
 from jaxvars.tf.tensors.static import one_int, refused
 
 
@@ -287,11 +283,6 @@ class Writer:
                 raise UnimplementedError(
                     message="Datasets that are elements cannot be written: flat_map them before."
                 )
-            if not isinstance(leaf, TensorSpec):
-                raise UnimplementedError(
-                    message="Ragged and sparse tensors that are elements cannot be written: map "
-                    f"x.to_tensor(), or tf.sparse.to_dense(x), before. The element is {leaf}."
-                )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _FACTS).unlink(missing_ok=True)
         self._folder, self._spec, self._kind = folder, spec, kind
@@ -303,7 +294,7 @@ class Writer:
         if shard not in self._writers:
             self._writers[shard] = TFRecordWriter(_file(self._folder, shard), self._kind)
             self._counts[shard] = 0
-        parts = [to_bytes(to_host(leaf)) for leaf in leaves(element)]
+        parts = list(map(to_bytes, arrays_of(element)))
         self._writers[shard].write(message("BytesList")(value=parts).SerializeToString())
         self._counts[shard] += 1
 
@@ -337,7 +328,7 @@ class Folder:
     def element(self, shard: int, start: int = 0) -> Iterator[Element]:
         """Yield the elements of a shard, but for some first ones."""
         for data in records(_file(self._folder, shard), self._kind, start):
-            yield pack_leaves(self.spec, list(map(from_bytes, parse("BytesList", data).value)))
+            yield element_of(self.spec, map(from_bytes, parse("BytesList", data).value))
 
 
 def is_stored(folder: Path) -> bool:

@@ -262,25 +262,6 @@ def to_leaf(value: Any, dtype: Any) -> Leaf:
     return np.asarray(_convert.to_array(value, as_dtype(dtype)))
 
 
-def spec_to_json(spec: Any) -> Any:
-    """Return the specs of an element as what JSON can represent."""
-    if isinstance(spec, dict):
-        return {"dict": {key: spec_to_json(part) for key, part in spec.items()}}
-    if isinstance(spec, tuple):
-        return {"tuple": list(map(spec_to_json, spec))}
-    shape = None if spec.shape.rank is None else spec.shape.as_list()
-    return {"shape": shape, "dtype": spec.dtype.name}
-
-
-def spec_from_json(data: Any) -> Any:
-    """Return the specs that `spec_to_json` has returned."""
-    if "dict" in data:
-        return {key: spec_from_json(part) for key, part in data["dict"].items()}
-    if "tuple" in data:
-        return tuple(map(spec_from_json, data["tuple"]))
-    return TensorSpec(data["shape"], as_dtype(data["dtype"]))
-
-
 class PlainSpec:
     """A spec that is compared by its attributes."""
 

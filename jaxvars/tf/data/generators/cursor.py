@@ -27,9 +27,10 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 
 from jaxvars.core.variable import Variable
+from jaxvars.tf.data.generators.components import spec_from_json, spec_to_json
 from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.tensors.convert import is_text
-from jaxvars.tf.tensors.elements import Element, spec_from_json, spec_to_json
+from jaxvars.tf.tensors.elements import Element
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.graph import Node
 
