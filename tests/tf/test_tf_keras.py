@@ -412,3 +412,54 @@ def test_models_take_sparse_tensors():
             return tf.sparse.reduce_sum(x, axis=1)
 
     assert Widths()(sparse).numpy().tolist() == [3.0, 0.0, -1.0]
+
+
+# ---------------------------------------------------------------- callbacks
+def fit_with(callbacks, metrics=(), optimizer="sgd"):
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    model.compile(optimizer, "mse", metrics=[*metrics])
+    x = np.ones((4, 2), np.float32)
+    given = {"validation_data": (x, x[:, :1]), "epochs": 2, "verbose": 0}
+    model.fit(x, x[:, :1], callbacks=callbacks, **given)
+    return model
+
+
+@pytest.mark.usefixtures("keras_on_jax")
+@pytest.mark.parametrize(
+    ("name", "options", "direction"),
+    [
+        ("BinaryCrossentropy", {"from_logits": True}, "less"),
+        ("AUC", {"curve": "PR"}, "greater"),
+        ("R2Score", {}, "greater"),
+        ("MeanSquaredError", {}, "less"),
+        ("TruePositives", {}, None),
+    ],
+)
+def test_a_callback_knows_which_way_a_metric_is_better(name, options, direction):
+    metric = getattr(tf.keras.metrics, name)(name="one of them", **options)
+    callback = tf.keras.callbacks.EarlyStopping(monitor="val_one of them", patience=5)
+    if direction is None:
+        with pytest.raises(ValueError, match="Pass `mode='max'`"):
+            fit_with([callback], [metric])
+        return
+    fit_with([callback], [metric])
+    assert callback.monitor_op.__name__ == direction
+
+
+@pytest.mark.usefixtures("keras_on_jax")
+def test_a_callback_sees_and_sets_the_learning_rate():
+    seen = []
+
+    class Look(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            seen.append(float(self.model.optimizer.learning_rate.numpy()))
+
+    halved = tf.keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2)
+    model = fit_with([halved, Look()], optimizer=tf.keras.optimizers.Adam(0.5))
+    assert seen == [0.25, 0.125]
+    assert isinstance(model.optimizer.learning_rate, tf.Variable)
+    model.optimizer.learning_rate.assign(0.75)
+    assert float(model.optimizer.learning_rate) == 0.75
+    rate = tf.keras.optimizers.schedules.ExponentialDecay(0.5, 1, 0.5)
+    fit_with([Look()], optimizer=tf.keras.optimizers.SGD(rate))
+    assert seen[2:] == [0.25, 0.125]

@@ -17,7 +17,7 @@ from jaxvars.interop.keras import bind
 from jaxvars.tf.keras import losses, metrics, optimizers
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.operators import BOXED
-from jaxvars.tf.keras.adapter.semantics import into_user, unwrap
+from jaxvars.tf.keras.adapter.semantics import PLACE, into_user, unwrap
 from jaxvars.tf.variables.variable import Variable
 
 
@@ -166,6 +166,12 @@ def _metric() -> Any:
     class Metric(_Wrapper, keras().metrics.Metric):
         """A metric of `tf.keras`."""
 
+        def __init__(self, wrapped: Any, **options: Any) -> None:
+            super().__init__(wrapped, **options)
+            found = getattr(wrapped, "_direction", None) or _direction_of(wrapped)
+            if found is not None:  # which way is better, for callbacks that monitor it
+                self._direction = found
+
         def update_state(self, *args: Any, **kwargs: Any) -> None:
             """Take something into account."""
             into_user(self.wrapped.update_state, args, kwargs)
@@ -184,6 +190,17 @@ def _metric() -> Any:
             return _variables_of(self.wrapped, self._known)
 
     return Metric
+
+
+def _direction_of(metric: Any) -> str | None:
+    """Return "up" or "down", which is better for a metric that Keras has, too; None for others."""
+    if type(metric).__module__ != "jaxvars.tf.keras.metrics":
+        return None
+    found: Any = getattr(keras().metrics, type(metric).__name__, None)
+    try:
+        return getattr(found.from_config(metric.get_config()), "_direction", None)
+    except (AttributeError, TypeError, ValueError):  # it has none, or other arguments
+        return None
 
 
 def _pass_on(name: str, doc: str) -> Callable[..., Any]:
@@ -227,8 +244,9 @@ class _Optimizer(_Wrapper):
 
     @property
     def learning_rate(self) -> Any:
-        """The learning rate now."""
-        return unwrap(self.wrapped.learning_rate)
+        """The learning rate now: an array for Keras, else what the optimizer has."""
+        rate = self.wrapped.learning_rate
+        return unwrap(rate) if PLACE.is_in_keras else rate
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
