@@ -29,8 +29,8 @@ Made by `python -m jaxvars.tf`, from the table of operations and the docstrings;
 TensorFlow's, but for what follows *Differs*.
 
 Everywhere: everything is compiled by XLA, for fixed shapes; strings are on the host; there are no
-sessions, and little of `tf.compat.v1`; `tf.random` draws TensorFlow's values for the same seeds, unless it
-is stated otherwise.
+sessions, and little of `tf.compat.v1`; `tf.random` draws TensorFlow's values for the same seeds,
+unless it is stated otherwise.
 """
 _DIFFERS = re.compile(r"Differs from TensorFlow:\s*(.*?)(?:\n\s*\n|\Z)", re.DOTALL)
 

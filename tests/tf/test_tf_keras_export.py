@@ -74,8 +74,9 @@ def test_a_model_of_the_user_is_served_for_what_it_was_built_for(tmp_path: Path)
         assert list(tf.saved_model.load(tmp_path).signatures) == []
     words = tf.keras.layers.TextVectorization(vocabulary=["a", "b"])
     model = tf.keras.Sequential([tf.keras.Input((), dtype="string"), words])
-    with pytest.raises(SavedError, match="works on strings"):
+    with pytest.raises(SavedError, match="works on strings") as caught:
         tf.saved_model.save(model, tmp_path)
+    assert caught.value.__notes__ == ["With signatures={} it is saved, and nothing is served."]
 
 
 def test_a_model_of_keras_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from jaxvars.tf.math import basic as _basic
 from jaxvars.tf.math.basic import equal, not_equal
 from jaxvars.tf.registry.rows import compute_static
 from jaxvars.tf.tensors.convert import NotDense, pair
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
 
 Binary: TypeAlias = Callable[[Any, Any], Any]
@@ -52,6 +53,11 @@ def _reflected(function: Binary, op: str) -> Binary:
     return operator
 
 
+def _multiply(x: Any, y: Any) -> Any:
+    """Return a product; it is sparse if the factor on the right is."""
+    return y * x if isinstance(y, SparseTensor) else math.multiply(x, y)
+
+
 def _equality(function: Any, op: str, otherwise: bool) -> Binary:
     compare = function.__wrapped__
 
@@ -75,7 +81,7 @@ OPERATIONS.update(
     {
         "add": _reflected(math.add, "AddV2"),
         "sub": math.subtract,
-        "mul": math.multiply,
+        "mul": _multiply,
         "truediv": _reflected(math.truediv, "RealDiv"),
         "floordiv": math.floordiv,
         "mod": math.floormod,

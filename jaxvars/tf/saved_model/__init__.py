@@ -124,7 +124,11 @@ def save(
         signatures = {} if signatures is None else {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
     for name, function in signatures.items():
         tree.signatures[name] = f"signature_{name}"
-        programs[f"signature_{name}"] = programs_to_serve(function, sizes)
+        try:
+            programs[f"signature_{name}"] = programs_to_serve(function, sizes)
+        except SavedError as error:
+            error.add_note("With signatures={} it is saved, and nothing is served.")
+            raise
     Path(export_dir).mkdir(parents=True, exist_ok=True)
     variables = {
         **graphs.by_name(graph),

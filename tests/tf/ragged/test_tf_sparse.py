@@ -227,3 +227,17 @@ def test_errors(wrong: Any, kind: Any, words: str) -> None:
     with pytest.raises(kind) as error:
         wrong()
     assert words in str(error.value)
+
+
+def test_a_tensor_times_a_sparse_one_is_sparse() -> None:
+    sparse = tf.sparse.from_dense([[1.0, 0.0], [2.0, 3.0]])
+    column, row = tf.constant([[2.0], [3.0]]), tf.Variable([2.0, 3.0])
+    for product, values in ((column * sparse, [2, 6, 9]), (row * sparse, [2, 4, 9])):
+        assert isinstance(product, tf.SparseTensor)
+        assert product.values.numpy().tolist() == values
+    assert tf.function(lambda d, s: d * s)(column, sparse).values.numpy().tolist() == [2, 6, 9]
+    with tf.GradientTape() as tape:
+        loss = tf.sparse.reduce_sum(row * sparse)
+    assert tape.gradient(loss, row).numpy().tolist() == [3.0, 3.0]
+    with pytest.raises(ValueError, match="SparseTensor"):
+        tf.multiply(column, sparse)
