@@ -17,7 +17,7 @@ from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import DTYPES
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host
 from jaxvars.tf.tensors.static import refused
-from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor, typed
 
 Place: TypeAlias = tuple[int, ...]
 Groups: TypeAlias = dict[Place, set[Any]]
@@ -91,6 +91,7 @@ def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
 
 def _combine(a: Any, b: Any, how: Callable[[set[Any], set[Any]], set[Any]]) -> SparseTensor:
     a = _read_set(a, "a")
+    b = typed(b)
     b = _read_set(b, "b", None if isinstance(b, SparseTensor | Tensor) else a.dtype)
     if a.dtype != b.dtype:
         raise TypeError(f"Types don't match, {a.dtype} vs {b.dtype}.")

@@ -40,6 +40,25 @@ def test_a_known_mask_in_a_traced_function():
     assert found.numpy().tolist() == [1, 3]
 
 
+def test_what_numpy_made_is_not_cut_to_the_type_of_a_tensor():
+    x, y = tf.constant([1, 2]), np.array([1.5, 2.5])
+    for fn in (
+        tf.add_n,
+        lambda pair: tf.meshgrid(*pair),
+        lambda pair: tf.searchsorted(*pair),
+        lambda pair: tf.debugging.assert_equal(*pair),
+        lambda pair: tf.debugging.assert_less_equal(*pair),
+        lambda pair: tf.nn.sigmoid_cross_entropy_with_logits(pair[1], tf.ones(2)),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="was expected to be a"):
+            fn([x, y])
+    with pytest.raises(TypeError, match="Types don't match"):
+        tf.sets.union(x[None], np.array([[1]]))
+    assert tf.add_n([x, np.array([1, 2], np.int32), [1, 1]]).numpy().tolist() == [3, 5]
+    assert tf.searchsorted(tf.constant([1.0, 2.0]), [1.5]).numpy().tolist() == [1]
+    tf.debugging.assert_equal(x, [1, 2])
+
+
 def test_what_numpy_made_has_a_type_before_a_tensor():
     for fn in (tf.add, tf.matmul):
         for x in (np.array([[1.5]]), np.array([[1.5]], np.float32)):

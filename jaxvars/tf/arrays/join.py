@@ -14,7 +14,7 @@ from jaxvars.tf.registry.rows import list_of, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import ints, one_axis, one_int, refused, require_known, space_of
-from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor, typed
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -196,7 +196,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
         raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Argument `indexing` must be either 'xy' or 'ij', got '{indexing}'")
-    arrays = _convert.match_dtypes(args, "Mul") if args else []
+    arrays = _convert.match_dtypes(list(map(typed, args)), "Mul") if args else []
     flat = [jnp.reshape(x, (-1,)) for x in arrays]
     return [Tensor(x) for x in jnp.meshgrid(*flat, indexing=indexing)]
 

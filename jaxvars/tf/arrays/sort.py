@@ -14,7 +14,7 @@ from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import is_known, one_axis, refused, require_known
-from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor, pair_typed
 from jaxvars.typing import Array
 
 
@@ -64,7 +64,10 @@ def argsort(
     return jnp.argsort(values, axis=place, stable=True, descending=falls).astype(np.int32)
 
 
-@op("searchsorted", "sorted_sequence values", op="LowerBound", same=True, kinds="float int")
+@op(
+    "searchsorted", "sorted_sequence values", op="LowerBound", same=True, kinds="float int",
+    pairing=pair_typed,
+)  # fmt: skip
 def searchsorted(
     sorted_sequence: Array, values: Array, side: Any = "left", out_type: Any = "int32"
 ) -> Array:

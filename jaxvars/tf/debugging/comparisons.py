@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.checks import require
-from jaxvars.tf.tensors.convert import dtype_of, is_text, pair, to_array
+from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.handles import is_handles
 from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.tensor import pair_typed
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -96,7 +97,7 @@ def assert_near(
         summarize: how many elements to show.
         name: of no effect.
     """
-    a, b = pair(x, y, "Sub")
+    a, b = pair_typed(x, y, "Sub")
     is_float = jnp.issubdtype(a.dtype, jnp.inexact)
     slack = 10 * float(jnp.finfo(a.dtype).eps) if is_float else 0.0
     r, t = slack if rtol is None else rtol, slack if atol is None else atol
@@ -142,7 +143,7 @@ def _compare(
     message: str | None,
     summarize: int | None,
 ) -> None:
-    a, b = pair(x, y, "Equal")
+    a, b = pair_typed(x, y, "Equal")
     try:
         good = _evaluate(a, b, sign, holds)
     except (TypeError, ValueError) as error:

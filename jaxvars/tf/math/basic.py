@@ -25,6 +25,7 @@ from jaxvars.tf.tensors.convert import (
     dtype_of,
     is_tensor_like,
     is_text,
+    match_dtypes,
     mixed_error,
     pair,
     string_array,
@@ -32,7 +33,7 @@ from jaxvars.tf.tensors.convert import (
 )
 from jaxvars.tf.tensors.dtypes import as_dtype, divisible
 from jaxvars.tf.tensors.handles import is_handles, on_strings
-from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor, typed
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -58,21 +59,8 @@ def pair_hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     return pair(Tensor(a), y if is_tensor_like(y) else Tensor(to_array(y, hint=dtype_of(a))), op)
 
 
-def pair_typed(x: Any, y: Any, op: str) -> tuple[Array, Array]:
-    """Return two operands as arrays, of which those of NumPy have their own types.
-
-    Raises:
-        InvalidArgumentError: when the types differ.
-    """
-    return pair(_typed(x), _typed(y), op)
-
-
-def _typed(x: Any) -> Any:
-    return Tensor(to_array(x)) if isinstance(x, _OF_NUMPY) else x
-
-
 def _pair_dividend(x: Any, y: Any, op: str) -> tuple[Array, Array]:
-    return pair_up(_typed(x), y, op)
+    return pair_up(typed(x), y, op)
 
 
 def pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
@@ -328,7 +316,7 @@ def greater_equal(x: Array, y: Array) -> Array:
 
 
 # ---------------------------------------------------------------- sums of lists
-@op("math.add_n", "inputs*", same=True, aliases=("add_n",))
+@op("math.add_n", "inputs*", aliases=("add_n",))
 def add_n(inputs: list[Array]) -> Array:
     """Add tensors of one shape.
 
@@ -336,6 +324,7 @@ def add_n(inputs: list[Array]) -> Array:
     """
     if not inputs:
         raise Refused(ValueError("Inputs must be an iterable of at least one Tensor."))
+    match_dtypes([Tensor(x) for x in inputs], "AddN")
     if any(x.shape != inputs[0].shape for x in inputs):
         raise ValueError("Dimension 0 in both shapes must be equal: inputs have different shapes")
     return inputs[0] if len(inputs) == 1 else _sum_of(inputs)

@@ -22,7 +22,7 @@ from jaxvars.tf.tensors.convert import to_array, to_operand
 from jaxvars.tf.tensors.dtypes import widen
 from jaxvars.tf.tensors.sparse_tensor import host_array
 from jaxvars.tf.tensors.static import refused
-from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor, pair_typed
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -37,7 +37,7 @@ def _check_same_shape(logits: Array, labels: Array) -> None:
 
 @op(
     "nn.sigmoid_cross_entropy_with_logits", "labels logits", op="LogisticLoss", same=True,
-    kinds="float", example="labels=p(2, 3), logits=r(2, 3)",
+    kinds="float", pairing=pair_typed, example="labels=p(2, 3), logits=r(2, 3)",
 )  # fmt: skip
 @jax.jit
 def sigmoid_cross_entropy_with_logits(labels: Array = None, logits: Array = None) -> Array:

@@ -398,6 +398,21 @@ def wrap(value: Any) -> Any:
     return value if other is None else other(value, wrap)
 
 
+def typed(value: Any) -> Any:
+    """Return what is NumPy's as a Tensor, whose type others must have; the rest as it is."""
+    is_numpy = isinstance(value, np.ndarray | np.generic)
+    return Tensor(_convert.to_array(value)) if is_numpy else value
+
+
+def pair_typed(x: Any, y: Any, op: str) -> tuple[Array, Array]:
+    """Return two operands as arrays, of which those of NumPy have their own types.
+
+    Raises:
+        InvalidArgumentError: when the types differ.
+    """
+    return _convert.pair(typed(x), typed(y), op)
+
+
 BOXES[Tensor] = lambda tensor: tensor._array
 BOXES[Dimension] = lambda size: np.array(operator.index(size), np.int32)
 jax.tree_util.register_pytree_node(

@@ -10,13 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.math.basic import pair_typed
 from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import Refused, format_shape, op
 from jaxvars.tf.tensors.convert import match_dtypes
 from jaxvars.tf.tensors.static import refused
-from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor, pair_typed
 from jaxvars.typing import Array
 
 _VECTOR, _MATRIX = ("euclidean", 1, 2, np.inf), ("euclidean", "fro", 1, 2, np.inf)
