@@ -142,8 +142,6 @@ def test_what_is_absent_says_what_to_use():
         _ = tf.ragged_fill_empty_rows
     with pytest.raises(AttributeError, match="only the most common operations"):
         _ = tf.sparse.cross
-    with pytest.raises(AttributeError, match="TensorFlow 1 is not here"):
-        _ = tf.compat.v1
     with pytest.raises(AttributeError, match="compiled by XLA"):
         _ = tf.xla
     assert tf.compat.v2 is tf
