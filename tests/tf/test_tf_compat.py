@@ -105,7 +105,8 @@ def test_files_logs_and_flags(tmp_path: Any) -> None:
 
 def test_sizes_are_dimensions() -> None:
     shape = tf.TensorShape([3, None])
-    a, n = shape.dims or shape.dims * 2
+    assert shape.dims is not None
+    a, n = shape.dims
     found = [a + 2, 2 + a, a + n, 5 - a, a * 2, a // 2, 7 // a, a % 2, 7 % a, a.merge_with(n)]
     assert str(found) == (
         "[Dimension(5), Dimension(5), Dimension(None), Dimension(2), Dimension(6), Dimension(1), "
@@ -141,7 +142,9 @@ def test_sizes_are_dimensions() -> None:
         (lambda: v1.nonsense, "TensorFlow 1 is not here"),
         (lambda: v1.get_variable("w"), "did not get an initializer, so its `shape`"),
         (lambda: v1.get_variable("w", [1], initializer=[3]), "do not specify shape"),
-        (lambda: v1.get_variable("w", [1], regularizer=abs), "Regularizers are in the loss"),
+        (lambda: v1.get_variable("w", [1], regularizer=abs), "takes no regularizer here"),
+        (lambda: v1.get_variable("w", [1], custom_getter=abs), "takes no custom_getter here"),
+        (lambda: v1.variable_scope("s", initializer=abs).__enter__(), "takes no initializer here"),
     ],
 )
 def test_errors(wrong: Any, words: str) -> None:

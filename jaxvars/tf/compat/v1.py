@@ -12,7 +12,7 @@ import importlib
 import logging as _logging
 import sys
 import types
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,8 @@ def assign_sub(ref: Any, value: Any, *_: Any, **__: Any) -> Any:
 
 def get_variable(
     name: str, shape: Any = None, dtype: Any = None, initializer: Any = None,
-    regularizer: Any = None, trainable: bool | None = None, *_: Any, **options: Any,
+    regularizer: Any = None, trainable: bool | None = None, collections: Any = None,
+    caching_device: Any = None, **options: Any,
 ) -> Variable:  # fmt: skip
     """Make a variable, a new one in each call.
 
@@ -90,15 +91,17 @@ def get_variable(
         dtype: of its value; `tf.float32` when None.
         initializer: a value, or a function of a shape and a dtype; when None, Glorot's uniform
             distribution for floats, and zeros for others.
-        regularizer: must be None.
+        regularizer: must be None: it is in the loss, `tf.nn.l2_loss(v)`, or in `tf.keras`.
         trainable: whether tapes watch it and optimizers update it.
-        **options: those of `tf.Variable`; others, as `collections`, are of no effect.
+        collections: of no effect.
+        caching_device: of no effect.
+        **options: `constraint`, `synchronization` and `aggregation` of `tf.Variable`.
 
     Raises:
         ValueError: when a shape is missing, or given with a value.
+        NotImplementedError: for options that would have an effect, and are not here.
     """
-    if regularizer is not None:
-        raise NotImplementedError("Regularizers are in the loss: tf.nn.l2_loss(v), or tf.keras.")
+    _refuse("get_variable", {"regularizer": regularizer, **options}, _OF_VARIABLES)
     kind = None if dtype is None else as_dtype(dtype)
     if initializer is not None and not callable(initializer):
         if shape is not None:
@@ -111,9 +114,27 @@ def get_variable(
                 "specified."
             )
         initial = _call_initializer(initializer, shape, as_dtype(kind or "float32"))
-    kept = {key: options[key] for key in ("synchronization", "aggregation") if key in options}
+    kept = {key: options[key] for key in _OF_VARIABLES if key in options}
     with _name_scope(f"{_SCOPE.get()}/" if _SCOPE.get() else ""):
         return Variable(initial, name=name, dtype=kind, trainable=trainable, **kept)
+
+
+_OF_VARIABLES = ("constraint", "synchronization", "aggregation")
+_NO_EFFECT = ("use_resource", "validate_shape", "reuse", "auxiliary_name_scope")
+
+
+def _refuse(where: str, options: dict[str, Any], known: Sequence[str] = ()) -> None:
+    """Raise NotImplementedError if there are options that would be lost."""
+    lost = [
+        key
+        for key, value in options.items()
+        if value is not None and key not in (*known, *_NO_EFFECT)
+    ]
+    if lost:
+        raise NotImplementedError(
+            f"tf.compat.v1.{where} takes no {lost[0]} here: give get_variable its initializer and "
+            "dtype, and the loss what regularizes."
+        )
 
 
 def _call_initializer(initializer: Any, shape: Any, kind: Any) -> Any:
@@ -126,16 +147,22 @@ def _call_initializer(initializer: Any, shape: Any, kind: Any) -> Any:
 
 @contextlib.contextmanager
 def variable_scope(
-    name_or_scope: Any, default_name: str | None = None, *_: Any, **__: Any
+    name_or_scope: Any, default_name: str | None = None, values: Any = None, **options: Any
 ) -> Generator[types.SimpleNamespace]:
     """Let the names of `get_variable`, and of other variables, begin with `name/`.
 
     Args:
         name_or_scope: a name, or what another `variable_scope` gave.
         default_name: the name when that is None.
+        values: of no effect.
+        **options: `reuse`, which is of no effect, as in TensorFlow 2.
+
+    Raises:
+        NotImplementedError: for options that would have an effect, and are not here.
 
     Differs from TensorFlow: of what it gives only `name` is there.
     """
+    _refuse("variable_scope", options)
     given = default_name if name_or_scope is None else name_or_scope
     is_scope = isinstance(given, types.SimpleNamespace)
     whole = given.name if is_scope else "/".join(filter(None, (_SCOPE.get(), given)))
