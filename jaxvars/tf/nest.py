@@ -12,6 +12,9 @@ from typing import Any
 
 from jaxvars.tf.listing import lister
 
+COMPOSITES: dict[type, tuple[Callable[[Any], Sequence[Any]], Callable[..., Any]]] = {}
+"""Classes of tensors that consist of others: what returns these, and what makes one of them."""
+
 
 def is_nested(structure: Any) -> bool:
     """Return whether something is a list, a tuple, a dict or of their kind.
@@ -42,7 +45,8 @@ def _expand(structure: Any) -> Any:
     """Return a structure with the tensors that composite ones consist of, in their places."""
     if is_nested(structure):
         return _like(structure, list(map(_expand, _parts(structure))))
-    return [*structure._components] if hasattr(structure, "_components") else structure
+    known = COMPOSITES.get(type(structure))
+    return structure if known is None else list(known[0](structure))
 
 
 def _collapse(structure: Any, expanded: Any) -> Any:
@@ -50,8 +54,8 @@ def _collapse(structure: Any, expanded: Any) -> Any:
     if is_nested(structure):
         pairs = zip(_parts(structure), _parts(expanded), strict=True)
         return _like(structure, [_collapse(*pair) for pair in pairs])
-    is_composite = hasattr(structure, "_components")
-    return structure._of_components(*expanded) if is_composite else expanded
+    known = COMPOSITES.get(type(structure))
+    return expanded if known is None else known[1](*expanded)
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:

@@ -38,7 +38,6 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 _ORDERED, _NUMBERS = "float int", "float complex int"
-_OF_NUMPY = (np.ndarray, np.generic)
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -50,13 +49,14 @@ def pair_hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     Raises:
         InvalidArgumentError: when the types differ.
     """
+    x = typed(x)
     is_number = (
         type(x) is Tensor and type(y) is int and getattr(x._array.dtype, "kind", "s") in "ifc"
     )
-    if is_number or (is_tensor_like(y) and not isinstance(x, _OF_NUMPY)):
-        return pair(x, y, op)  # else only `y` is of no type yet
+    if is_number or is_tensor_like(y):  # else only `y` is of no type yet
+        return pair(x, y, op)
     a = to_array(x)
-    return pair(Tensor(a), y if is_tensor_like(y) else Tensor(to_array(y, hint=dtype_of(a))), op)
+    return pair(Tensor(a), Tensor(to_array(y, hint=dtype_of(a))), op)
 
 
 def _pair_dividend(x: Any, y: Any, op: str) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from jaxvars.symbolic.specialize import is_open
+from jaxvars.tf.nest import COMPOSITES
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.ragged_base import Partition, RaggedBase, take
@@ -188,12 +189,6 @@ class RaggedTensor(RaggedBase):
         if not np.array_equal(indices, rows):
             raise refused(f"SparseTensor is not right-ragged: its indices are {indices.tolist()}")
         return nested(st_input.values, part)
-
-    _components = property(lambda self: (self._flat, *self.nested_row_splits))
-
-    @classmethod
-    def _of_components(cls, flat: Any, *splits: Any) -> RaggedTensor:
-        return cls.from_nested_row_splits(flat, splits)
 
     # ------------------------------------------------------------ its values
     values = property(lambda self: inner(self), doc="The values of the rows, put together.")
@@ -446,4 +441,8 @@ def _flatten(x: RaggedTensor) -> tuple[tuple[Any], tuple[Partition, ...]]:
     return (x._flat._array if isinstance(x._flat, Tensor) else x._flat,), x._parts
 
 
+COMPOSITES[RaggedTensor] = (
+    lambda x: [x.flat_values, *x.nested_row_splits],
+    lambda flat, *splits: RaggedTensor.from_nested_row_splits(flat, splits),
+)
 jax.tree_util.register_pytree_node(RaggedTensor, _flatten, unflatten)

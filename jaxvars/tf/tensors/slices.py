@@ -10,6 +10,7 @@ import numpy as np
 from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf.attributes import getter
+from jaxvars.tf.nest import COMPOSITES
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor, wrap
@@ -41,15 +42,6 @@ class IndexedSlices:
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self._values, self._indices, self._dense_shape = values, indices, dense_shape
-
-    @property
-    def _components(self) -> list[Any]:
-        parts = [self._values, self._indices, self._dense_shape]
-        return parts if self._dense_shape is not None else parts[:2]
-
-    @classmethod
-    def _of_components(cls, *parts: Any) -> IndexedSlices:
-        return cls(*parts)
 
     values = getter("_values", "The rows.")
     indices = getter("_indices", "Which rows they are.")
@@ -111,4 +103,8 @@ def _unflatten(shape: tuple[int, ...] | None, parts: Any) -> IndexedSlices:
 
 
 BOXES[IndexedSlices] = _to_dense
+COMPOSITES[IndexedSlices] = (
+    lambda x: [x.values, x.indices, *([] if x.dense_shape is None else [x.dense_shape])],
+    IndexedSlices,
+)
 jax.tree_util.register_pytree_node(IndexedSlices, _flatten, _unflatten)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.attributes import getter
+from jaxvars.tf.nest import COMPOSITES
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import NotDense, to_array
 from jaxvars.tf.tensors.dtypes import int64
@@ -54,12 +55,6 @@ class SparseTensor:
         self._values = Tensor(to_array(values))
         self._dense_shape = Tensor(to_array(dense_shape, hint=int64))
         _check(self._indices, self._values, self._dense_shape)
-
-    _components = property(lambda self: (self._indices, self._values, self._dense_shape))
-
-    @classmethod
-    def _of_components(cls, *parts: Any) -> SparseTensor:
-        return cls(*parts)
 
     indices = getter("_indices", "Where the elements are.")
     values = getter("_values", "The elements.")
@@ -224,4 +219,5 @@ def _unflatten(sizes: tuple[int, ...] | None, parts: Any) -> SparseTensor:
     return made
 
 
+COMPOSITES[SparseTensor] = (lambda x: [x.indices, x.values, x.dense_shape], SparseTensor)
 jax.tree_util.register_pytree_node(SparseTensor, _flatten, _unflatten)

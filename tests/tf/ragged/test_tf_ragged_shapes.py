@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import jax
@@ -169,6 +170,8 @@ def test_composite_tensors_are_expanded_when_asked_for() -> None:
     twice = tf.nest.map_structure(lambda x: x * 2, [sparse.values, slices], expand_composites=True)
     assert twice[1].values.numpy().tolist() == [2.0]
     assert len(tf.nest.flatten(whole)) == 4
+    other = types.SimpleNamespace(_components=[1, 2])  # a name is not what decides
+    assert tf.nest.flatten([other], expand_composites=True) == [other]
     with pytest.raises(ValueError, match="Structure had 2 atoms, but flat_sequence had 1 items"):
         tf.nest.pack_sequence_as(ROWS, [tf.range(6)], expand_composites=True)
     with pytest.raises(ValueError, match="same number of elements"):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxvars.tf import nest
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.elements import Element, leaves, map_leaves, to_host, to_ragged, to_tensor
 from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
@@ -22,15 +23,8 @@ from jaxvars.tf.tensors.specs import SparseTensorSpec, TensorSpec
 # ---------------------------------------------------------------- arrays
 def arrays_of(element: Element) -> list[np.ndarray]:
     """Return the arrays of an element."""
-    return [to_host(part) for leaf in leaves(element) for part in _parts_of(leaf)]
-
-
-def _parts_of(leaf: Any) -> list[Any]:
-    if isinstance(leaf, RaggedTensor):
-        return [leaf.flat_values, *leaf.nested_row_splits]
-    if isinstance(leaf, SparseTensor):
-        return [leaf.indices, leaf.values, leaf.dense_shape]
-    return [leaf]
+    parts = (nest.flatten(leaf, expand_composites=True) for leaf in leaves(element))
+    return [to_host(part) for each in parts for part in each]
 
 
 def element_of(spec: Any, arrays: Iterable[np.ndarray]) -> Element:
