@@ -64,6 +64,7 @@ _NAMES = {
         "FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel "
         "QuantizeAndDequantizeV2"
     ),
+    "raw_ops": "FusedBatchNormV2=FusedBatchNormV3 FusedBatchNormV3=FusedBatchNormV3",
     "signal": "FFT2D=fft2d FFT3D=fft3d FFT IFFT2D=ifft2d IFFT3D=ifft3d IFFT",
     "strings": (
         "AsString RegexFullMatch RegexReplace StringFormat=format StringJoin=join "
@@ -85,6 +86,8 @@ _PUBLIC = {
     for space, words in _NAMES.items()
     for op, _, name in (word.partition("=") for word in words.split())
 }
+_RESULTS = {"FusedBatchNormV2": 5}
+"""How many results it has, of those of the function."""
 _LAZY = frozenset({"image", "quantization", "strings"})
 
 
@@ -112,7 +115,8 @@ def _by_name(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def operation(**arguments: Any) -> Any:
-        return function(**arguments)
+        result = function(**arguments)
+        return result[: _RESULTS[name]] if name in _RESULTS else result
 
     operation.__name__ = operation.__qualname__ = name
     return operation

@@ -507,3 +507,17 @@ def test_a_range_that_is_no_tensor_says_what_to_write():
     program = tf.function(lambda i: tf.reduce_sum(tf.range(i, i + 2)))
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"start \+ tf\.range\(length\)"):
         program(tf.constant(1))
+
+
+def test_libraries_decorate_a_method_before_its_first_call():
+    """Sonnet does, with the methods of a module's class."""
+
+    class Doubled(tf.Module):
+        @tf.function
+        def add(self, x):
+            return x + 1
+
+    Doubled.__dict__["add"]._decorate(lambda add: lambda self, x: 2 * add(self, x))
+    assert Doubled().add(tf.constant(3.0)).numpy() == 8.0
+    with pytest.raises(ValueError, match="cannot be decorated after they have been traced"):
+        Doubled.__dict__["add"]._decorate(lambda add: add)

@@ -145,3 +145,16 @@ def test_tensors_are_trees_and_stay_arrays():
     assert isinstance(jnp.asarray(tf.shape(x)), jax.Array)
     assert jax.jit(lambda n: n * 2)(tf.shape(x)).tolist() == [4]
     assert tf.shape(x).device.endswith("CPU:0")
+
+
+def test_the_type_of_a_tensor_or_variable_says_what_an_operator_does():
+    """What is NumPy's takes the type of the other operand; `*` of bools is `and`."""
+    number, truth = tf.Variable([1, 2]), tf.Variable([True, False])
+    bools, ints = np.array([True, True]), np.array([0, 3])
+    np.testing.assert_array_equal(bools & number, [1, 0])
+    np.testing.assert_array_equal(number | bools, [1, 3])
+    np.testing.assert_array_equal(ints ^ truth, [True, True])
+    np.testing.assert_array_equal(truth * truth, [True, False])
+    np.testing.assert_array_equal(ints * tf.constant([True, True]), [False, True])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="bool"):
+        tf.multiply(truth, truth)

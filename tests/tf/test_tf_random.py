@@ -60,6 +60,16 @@ def test_set_seed_begins_anew():
     assert numbers(two()) != first[:2]
 
 
+def test_without_a_seed_each_stream_begins_anew():
+    tf.random.set_seed(3)
+    seeded = tf.random.uniform([8])
+    tf.random.set_seed(None)
+    first = tf.random.uniform([8])
+    tf.random.set_seed(None)
+    assert not np.array_equal(first, tf.random.uniform([8]))
+    assert not np.array_equal(first, seeded)
+
+
 def test_functions_are_separate_programs():
     R.set_seed(1234)
     f, g = tf.function(two), tf.function(lambda: two())

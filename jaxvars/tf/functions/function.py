@@ -140,6 +140,15 @@ class Function:
                 raise binding_error(str(why), args, kwargs, self._signature) from None
         raise error
 
+    def _decorate(self, decorator: Callable[..., Any]) -> None:
+        """Put a decorator around the body, in place: what libraries of modules do to methods."""
+        if self._core.trace_count:
+            raise ValueError("Functions cannot be decorated after they have been traced.")
+        Function.__init__(
+            self, decorator(self.python_function), autograph=self._autograph,
+            input_signature=self.input_signature, reduce_retracing=self._reduce_retracing,
+        )  # fmt: skip
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """Return a compiled function of the copied function (a method of the copied object)."""
         return Function(

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - an operator does what its function in `tf.math` does, by the same rules for types;
-- `&`, `|`, `^` and `~` are logical for bools and bitwise for integers;
+- `&`, `|`, `^` and `~` are logical for bools and bitwise for integers; `*` of bools is `&`;
 - `==` of shapes that do not broadcast is False, and so is a comparison with None.
 """
 
@@ -17,28 +17,27 @@ import numpy as np
 
 from jaxvars.tf import bitwise, math
 from jaxvars.tf.arrays.indexing import getitem, index_of
+from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math import basic as _basic
 from jaxvars.tf.math.basic import equal, not_equal
 from jaxvars.tf.registry.rows import compute_static
 from jaxvars.tf.tensors.convert import NotDense, pair
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
-from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
+from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
 
 Binary: TypeAlias = Callable[[Any, Any], Any]
+_BOOL = np.dtype(bool)
+
+
+def _is_bool(x: Any, y: Any) -> bool:
+    """Return whether the first operand that is a tensor or a variable is one of bools."""
+    first = x if isinstance(x, TensorLike) else y
+    return getattr(first, "dtype", None) == _BOOL
 
 
 def _either(logical: Binary, bits: Binary) -> Binary:
     """Return an operator that is logical or bitwise, by the type of its operands."""
-
-    def operator(x: Any, y: Any) -> Any:
-        first = x if type(x) is Tensor else y
-        if type(first) is Tensor:
-            is_bool = first._array.dtype == jnp.bool_
-        else:
-            is_bool = any(getattr(part, "dtype", None) == jnp.bool_ for part in (x, y))
-        return logical(x, y) if is_bool else bits(x, y)
-
-    return operator
+    return lambda x, y: logical(x, y) if _is_bool(x, y) else bits(x, y)
 
 
 def _reflected(function: Binary, op: str) -> Binary:
@@ -54,8 +53,15 @@ def _reflected(function: Binary, op: str) -> Binary:
 
 
 def _multiply(x: Any, y: Any) -> Any:
-    """Return a product; it is sparse if the factor on the right is."""
-    return y * x if isinstance(y, SparseTensor) else math.multiply(x, y)
+    """Return a product; it is sparse if the factor on the right is, and `and` of bools."""
+    if isinstance(y, SparseTensor):
+        return y * x
+    try:
+        return math.multiply(x, y)
+    except InvalidArgumentError:  # looked at then, so that a product of numbers costs no more
+        if not _is_bool(x, y):
+            raise
+        return math.logical_and(x, y)
 
 
 def _equality(function: Any, op: str, otherwise: bool) -> Binary:

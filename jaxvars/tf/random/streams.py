@@ -68,7 +68,7 @@ def set_seed(seed: Any) -> None:
     """Set the global seed, and begin all streams again.
 
     Args:
-        seed: an integer.
+        seed: an integer; with None, each stream begins anew, as if no seed had been set.
 
     >>> from jaxvars import tf
     >>> set_seed(1234)
@@ -77,9 +77,9 @@ def set_seed(seed: Any) -> None:
 
     Differs from TensorFlow: initializers without a seed follow it, too.
     """
-    number = int(seed)
+    number = python.SystemRandom().getrandbits(63) if seed is None else int(seed)
     with _Streams.lock:
-        _Streams.seed = number
+        _Streams.seed = None if seed is None else number
         _Streams.eager.clear()
         _Streams.mapped.clear()
         _Streams.numbers = python.Random(number)

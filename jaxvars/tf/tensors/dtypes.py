@@ -226,6 +226,8 @@ def as_dtype(type_value: Any) -> DType:
     """
     if isinstance(type_value, DType):
         return type_value
+    if isinstance(type_value, np.dtype) and (known := _BY_NUMPY.get(type_value)):
+        return known  # what is asked most
     if type(type_value) is int:
         found = next((d for d in DTYPES.values() if _NUMBERS[d.name] == type_value), None)
     elif isinstance(type_value, str):
