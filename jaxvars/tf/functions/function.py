@@ -140,7 +140,9 @@ class Function:
                 raise binding_error(str(why), args, kwargs, self._signature) from None
         raise error
 
-    def _decorate(self, decorator: Callable[..., Any]) -> None:
+    def _decorate(  # pyright: ignore[reportUnusedFunction] - libraries of modules call it
+        self, decorator: Callable[..., Any]
+    ) -> None:
         """Put a decorator around the body, in place: what libraries of modules do to methods."""
         if self._core.trace_count:
             raise ValueError("Functions cannot be decorated after they have been traced.")
