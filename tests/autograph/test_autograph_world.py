@@ -1144,3 +1144,16 @@ def test_an_iteration_does_not_read_what_others_appended(read):
 
     with pytest.raises(jv.errors.ControlFlowError, match="The list 'out' grows in a loop that is"):
         jv.compile(run, autograph=True)(jnp.arange(3.0))
+
+
+def test_objects_of_a_class_without_a_module_are_looked_through():
+    """`__module__` is None where a class was made by code without globals."""
+    hidden = type("Hidden", (), {"__module__": None})()
+    hidden.n = 0.0
+
+    def run(x):
+        if x > 0:
+            hidden.n = x + 1
+        return hidden.n
+
+    assert float(jv.compile(run, autograph=True)(jnp.float32(2.0))) == 3.0

@@ -430,3 +430,40 @@ def test_letters_are_generated_as_by_tensorflow():
     found = [x.decode() for x in tf.strings.join(written).numpy()]
     assert found == ["theykyykyykyyky", "youcfwwwf wwfww"]
     assert write_one.experimental_get_tracing_count() == 2
+
+
+# ---------------------------------------------------------------- ragged tensors of numbers
+class Averages(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.rows = tf.keras.layers.Embedding(5, 2)
+        self.last = tf.keras.layers.Dense(1)
+
+    def call(self, x):
+        return self.last(tf.reduce_mean(self.rows(x), axis=1))
+
+
+@pytest.mark.filterwarnings("ignore:__array__ impl:DeprecationWarning")  # Keras's own variables
+def test_a_model_embeds_the_values_of_ragged_tensors():
+    model, x = Averages(), tf.ragged.constant([[1, 2], [3], [1, 1, 4]])
+    found = model(x)
+    [table], last = model.rows.get_weights(), model.last
+    means = np.stack([table[[1, 2]].mean(0), table[[3]].mean(0), table[[1, 1, 4]].mean(0)])
+    np.testing.assert_allclose(found, last(means), rtol=1e-5)
+    np.testing.assert_allclose(tf.function(model)(x), found, rtol=1e-5)
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(model(x))
+    kernel = last.get_weights()[0][:, 0]
+    change = tf.convert_to_tensor(tape.gradient(y, model.rows.embeddings))
+    np.testing.assert_allclose(change[1], kernel * (1 / 2 + 2 / 3), rtol=1e-5)
+    model.compile("sgd", "mse")
+    data = tf.data.Dataset.from_tensor_slices((x, tf.ones([3, 1]))).batch(3)
+    assert model.fit(data, epochs=2, verbose=0).history["loss"][1] < 10
+
+
+def test_other_layers_say_what_to_do_with_ragged_tensors():
+    x = tf.ragged.constant([[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]], ragged_rank=1)
+    dense = tf.keras.layers.Dense(1)
+    with pytest.raises(TypeError, match=r"Dense takes no ragged tensors.*tf\.ragged\.map_flat_va"):
+        dense(x)
+    assert tf.ragged.map_flat_values(dense, x).shape.as_list() == [2, None, 1]

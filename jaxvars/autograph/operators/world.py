@@ -153,10 +153,10 @@ class World:
     def _is_users_class(self, kind: type) -> bool:
         if is_of_c(kind):
             return False
-        module = sys.modules.get(kind.__module__)
-        file = getattr(module, "__file__", None) or ""
-        is_builtin = kind.__module__ in sys.builtin_module_names and kind.__module__ != "builtins"
-        return not is_builtin and is_users(kind.__module__.partition(".")[0], file, self._callers)
+        name = kind.__module__ if isinstance(kind.__module__, str) else ""  # it may be None
+        file = getattr(sys.modules.get(name), "__file__", None) or ""
+        is_builtin = name in sys.builtin_module_names and name != "builtins"
+        return not is_builtin and is_users(name.partition(".")[0], file, self._callers)
 
     def _dict(self, path: Path, value: dict[Any, Any]) -> Parts:
         self._watch(Entries(value, path))

@@ -46,6 +46,7 @@ from jaxvars.tf.keras.tensorboard import tensorboard_class
 from jaxvars.tf.keras.text_layer import TextVectorization
 from jaxvars.tf.keras.training import Trained
 from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.around import around
@@ -97,18 +98,37 @@ class ArrayProxy(Face):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer: Tensors come out."""
         layer: Any = super()
+        if args and isinstance(args[0], RaggedTensor) and "_of_keras" in vars(type(self)):
+            return self._call_ragged(*args, **kwargs)
         args = self._take_strings(*args) if args else args
         if LOCAL.frame is LOCAL.eager and not LOCAL.frame.observers:
             return into_keras(layer.__call__, args, kwargs)
         return around([_shared.scope], lambda: into_keras(layer.__call__, args, kwargs))
 
+    def _call_ragged(self, inputs: RaggedTensor, *args: Any, **kwargs: Any) -> Any:
+        """Look up the rows for the values of a ragged tensor, which no other layer takes."""
+        if not isinstance(self, keras().layers.Embedding):
+            raise TypeError(
+                f"tf.keras.layers.{type(self).__name__} takes no ragged tensors. Give it "
+                "x.to_tensor(), or, if it treats each value alone, use "
+                "tf.ragged.map_flat_values(layer, x)."
+            )
+        return inputs.with_flat_values(self(inputs.flat_values, *args, **kwargs))
+
     def _take_strings(self, inputs: Any, *others: Any) -> tuple[Any, ...]:
-        """Have Keras convert nothing where strings are among the inputs; it takes NumPy's then."""
+        """Have Keras convert nothing where strings are among the inputs; it takes NumPy's then.
+
+        Nor what is ragged, which a layer of the user's may take.
+        """
         this: Any = self
         parts = [_strings_of(part) for part in keras().tree.flatten(unwrap(inputs))]
-        if any(map(is_text, parts)):
+        ragged = [isinstance(part, RaggedTensor) for part in parts]
+        if any(ragged) or any(map(is_text, parts)):
             this._convert_input_args, this._allow_non_tensor_positional_args = False, True
-            parts = [np.asarray(x) if context.is_known(x) else x for x in parts]
+            parts = [
+                x if is_ragged or not context.is_known(x) else np.asarray(x)
+                for x, is_ragged in zip(parts, ragged, strict=True)
+            ]
             inputs = keras().tree.pack_sequence_as(inputs, parts)
         return (inputs, *others)
 
