@@ -375,3 +375,15 @@ def test_the_sign_of_a_complex_zero_has_the_slope_0():
         y = tf.sign(x)
     assert y.numpy().tolist() == [0, 1j]
     assert tape.gradient(y, x).numpy().tolist() == [0, 0.5]
+
+
+def test_a_target_is_1_by_itself_watched_or_not():
+    x, other = tf.ones([2]), tf.ones([2])
+    with tf.GradientTape(persistent=True) as tape:
+        y = x * 3
+    assert tape.gradient(x, x).numpy().tolist() == [1.0, 1.0]
+    assert tape.gradient([x, x], x, [other, 2 * other]).numpy().tolist() == [3.0, 3.0]
+    assert tape.gradient(y, y).numpy().tolist() == [1.0, 1.0]
+    assert tape.gradient(x, [other, y]) == [None, None]
+    assert tape.gradient(tf.stop_gradient(x), x) is None
+    assert tf.function(lambda x: tf.GradientTape().gradient(x, x))(x).numpy().tolist() == [1.0, 1.0]

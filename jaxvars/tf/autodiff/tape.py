@@ -130,11 +130,14 @@ class GradientTape:
         """
         self._use()
         how = check_unconnected(unconnected_gradients)
-        flat = [source_of(x) for x in nest.flatten(sources)]
-        targets = [target_of(x) for x in _parts(target)]
+        whole, parts = nest.flatten(sources), _parts(target)
+        flat, targets = [source_of(x) for x in whole], [target_of(x) for x in parts]
         given = None if output_gradients is None else _check_upstream(targets, output_gradients)
         with _in_tensorflows_words():
-            return like_sources(sources, self._tape.row_gradients(targets, flat, given, how))
+            found = self._tape.row_gradients(targets, flat, given, how)
+            pairs = zip(whole, found, strict=True)
+            made = [_by_itself(x, parts, given) if g is None else g for x, g in pairs]
+            return like_sources(sources, made)
 
     def _use(self, what: str = "gradient", use_pfor: bool = True) -> None:
         if self._used and not self._persistent:
@@ -276,6 +279,15 @@ def _check_upstream(targets: Sequence[Any], output_gradients: Any) -> list[Any]:
                 f"{TensorShape(target.shape)}"
             )
     return found
+
+
+def _by_itself(x: Any, targets: Sequence[Any], upstream: Any) -> Any:
+    """Return the gradient of what is a target and a source, which no tape need have watched."""
+    if not (isinstance(x, Tensor) and x.dtype.is_floating):
+        return None
+    pairs = zip(targets, upstream or [None] * len(targets), strict=True)
+    found = [jnp.ones_like(x._array) if g is None else g for part, g in pairs if part is x]
+    return sum(found[1:], start=found[0]) if found else None
 
 
 def check_unconnected(given: Any) -> UnconnectedGradients:

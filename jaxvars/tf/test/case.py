@@ -141,6 +141,11 @@ class TestCase(unittest.TestCase):
         for x, y in zip(farray1, farray2, strict=True):
             self.assertNear(float(x), float(y), err, msg)
 
+    def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: Any = None) -> None:  # noqa: N802
+        """Check that the norm of the difference is below `err`."""
+        away = float(np.linalg.norm(as_array(ndarray1) - as_array(ndarray2)))
+        self.assertLess(away, err, _describe(msg, f"{ndarray1} and {ndarray2} are not near"))
+
     # ------------------------------------------------------------ bounds
     def assertAllGreater(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
         """Check that all elements are greater."""
