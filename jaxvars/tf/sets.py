@@ -15,7 +15,13 @@ import numpy as np
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import DTYPES
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host
+from jaxvars.tf.tensors.sparse_tensor import (
+    SparseTensor,
+    check_inside,
+    host_array,
+    of_host,
+    on_host,
+)
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, typed
 
@@ -32,10 +38,11 @@ def size(a: Any, validate_indices: bool = True) -> Tensor:
 
     Args:
         a: a `tf.SparseTensor` of integers or strings.
-        validate_indices: accepted, and of no effect.
+        validate_indices: refuse indices that are not sorted, or stand twice.
 
     Raises:
         TypeError: when it is not a sparse tensor, or of another type.
+        InvalidArgumentError: when an index is outside of its shape.
 
     >>> from jaxvars import tf
     >>> size(tf.sparse.from_dense([[1, 2, 2], [0, 0, 1]]))
@@ -43,7 +50,7 @@ def size(a: Any, validate_indices: bool = True) -> Tensor:
     """
     if not isinstance(a, SparseTensor):
         raise TypeError(f"Expected `SparseTensor`, got {a!s}.")
-    groups, shape = _groups(_read_set(a, "a"), "SetSize")
+    groups, shape = _groups(_read_set(a, "a"), "SetSize", validate_indices)
     counts = np.zeros(shape, np.int32)
     for place, found in groups.items():
         counts[place] = len(found)
@@ -56,7 +63,7 @@ def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     Args:
         a: a tensor or `tf.SparseTensor` of integers or strings; the last axis holds the elements.
         b: the same, with the same other axes.
-        validate_indices: accepted, and of no effect.
+        validate_indices: refuse indices that are not sorted, or stand twice.
 
     Raises:
         TypeError: when the types differ, or are others.
@@ -66,7 +73,7 @@ def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     >>> tf.sparse.to_dense(intersection([[1, 2, 2]], [[2, 3]]))
     <tf.Tensor: shape=(1, 1), dtype=int32, numpy=array([[2]], dtype=int32)>
     """
-    return _combine(a, b, set.intersection)
+    return _combine(a, b, set.intersection, validate_indices)
 
 
 def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
@@ -75,7 +82,8 @@ def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = Tr
     It is `a` without `b`, or `b` without `a` if `aminusb` is False. The other arguments, and what
     is raised, are as for `intersection`.
     """
-    return _combine(a, b, set.difference if aminusb else lambda x, y: y - x)
+    how = set.difference if aminusb else lambda x, y: y - x
+    return _combine(a, b, how, validate_indices)
 
 
 def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
@@ -86,16 +94,18 @@ def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     >>> union([[1, 2, 2]], [[2, 3]]).values
     <tf.Tensor: shape=(3,), dtype=int32, numpy=array([1, 2, 3], dtype=int32)>
     """
-    return _combine(a, b, set.union)
+    return _combine(a, b, set.union, validate_indices)
 
 
-def _combine(a: Any, b: Any, how: Callable[[set[Any], set[Any]], set[Any]]) -> SparseTensor:
+def _combine(
+    a: Any, b: Any, how: Callable[[set[Any], set[Any]], set[Any]], is_sorted: bool
+) -> SparseTensor:
     a = _read_set(a, "a")
     b = typed(b)
     b = _read_set(b, "b", None if isinstance(b, SparseTensor | Tensor) else a.dtype)
     if a.dtype != b.dtype:
         raise TypeError(f"Types don't match, {a.dtype} vs {b.dtype}.")
-    (mine, shape), (theirs, other) = _groups(a, "SetOperation"), _groups(b, "SetOperation")
+    (mine, shape), (theirs, other) = (_groups(x, "SetOperation", is_sorted) for x in (a, b))
     if shape != other:
         raise refused(
             f"Mismatched shapes {_format_shape(shape)} vs {_format_shape(other)}", "SetOperation"
@@ -121,12 +131,13 @@ def _read_set(a: Any, name: str, hint: Any = None) -> Any:
     return tensor
 
 
-def _groups(a: Any, op: str) -> tuple[Groups, Place]:
+def _groups(a: Any, op: str, is_sorted: bool) -> tuple[Groups, Place]:
     """Return the sets by their places, and the shape without the last axis."""
     found: Groups = {}
     if isinstance(a, SparseTensor):
         indices, values, sizes = on_host(a, "sets")
         _check_rank(sizes, op)
+        check_inside(indices, sizes, is_sorted, op)
         for place, value in zip(indices.tolist(), values.tolist(), strict=True):
             found.setdefault(tuple(place[:-1]), set()).add(value)
         return found, sizes[:-1]

@@ -18,7 +18,7 @@ from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
-from jaxvars.tf.tensors.sparse_tensor import check_sparse, host_array, on_host
+from jaxvars.tf.tensors.sparse_tensor import check_inside, check_sparse, host_array, on_host
 from jaxvars.tf.tensors.static import ints, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -68,7 +68,7 @@ def to_dense(
     values = sparse.values._array
     sizes = tuple(host_array(sparse.dense_shape._array, "sparse.to_dense").tolist())
     if not context.is_tracer(sparse.indices._array):
-        _check_inside(np.asarray(sparse.indices._array), sizes, validate_indices)
+        check_inside(np.asarray(sparse.indices._array), sizes, validate_indices)
     zero: Any = b"" if is_text(values) else values.dtype.type(0)
     fill = zero if default_value is None else to_array(default_value, sparse.dtype)
     places = tuple(sparse.indices._array.T)
@@ -324,29 +324,6 @@ def _pick(values: Any, index: Any) -> Any:
 
 def _values(x: Any) -> Any:
     return x.values if isinstance(x, SparseTensor) else x
-
-
-def _check_inside(indices: np.ndarray, sizes: tuple[int, ...], is_sorted: bool) -> None:
-    """Raise InvalidArgumentError if an index is outside, or after a greater one."""
-    outside = np.any((indices < 0) | (indices >= np.asarray(sizes, np.int64)), axis=1)
-    for i in np.flatnonzero(outside)[:1]:
-        raise refused(
-            f"indices[{i}] = {_format_numbers(indices[i])} is out of bounds: need 0 <= index < "
-            f"{_format_numbers(sizes)} [Op:SparseToDense] name: "
-        )
-    rows = list(map(tuple, indices.tolist()))
-    for i in range(1, len(rows) if is_sorted else 0):
-        if rows[i - 1] >= rows[i]:
-            why = "repeated" if rows[i - 1] == rows[i] else "out of order"
-            raise refused(
-                f"indices[{i}] = {_format_numbers(rows[i])} is {why}. Many sparse ops require "
-                "sorted indices. Use `tf.sparse.reorder` to create a correctly ordered copy. "
-                "[Op:SparseToDense] name: "
-            )
-
-
-def _format_numbers(numbers: Any) -> str:
-    return f"[{','.join(map(str, np.asarray(numbers).tolist()))}]"
 
 
 def __getattr__(name: str) -> Any:

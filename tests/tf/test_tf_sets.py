@@ -148,3 +148,16 @@ def test_what_is_absent_says_what_to_use():
     assert (tf.compat.as_bytes("a"), tf.compat.as_text(b"a")) == (b"a", "a")
     with pytest.raises(TypeError, match="Expected binary or unicode string"):
         tf.compat.as_str(1)
+
+
+def test_indices_of_sets_are_checked():
+    for indices, words in (
+        ([[0, 1], [0, 0]], "out of order"), ([[0, 1], [0, 1]], "repeated"),
+        ([[0, 1], [4, 0]], "out of bounds"),
+    ):  # fmt: skip
+        x = tf.SparseTensor(indices, [1, 2], [2, 2])
+        for refused in (tf.sets.size, lambda x: tf.sets.union(x, x)):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+                refused(x)
+    x = tf.SparseTensor([[0, 1], [0, 0]], [1, 2], [2, 2])
+    assert tf.sets.size(x, validate_indices=False).numpy().tolist() == [2, 0]

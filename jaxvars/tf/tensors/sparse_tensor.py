@@ -221,3 +221,29 @@ def _unflatten(sizes: tuple[int, ...] | None, parts: Any) -> SparseTensor:
 
 COMPOSITES[SparseTensor] = (lambda x: [x.indices, x.values, x.dense_shape], SparseTensor)
 jax.tree_util.register_pytree_node(SparseTensor, _flatten, _unflatten)
+
+
+def check_inside(
+    indices: np.ndarray, sizes: tuple[int, ...], is_sorted: bool, op: str = "SparseToDense"
+) -> None:
+    """Raise InvalidArgumentError if an index is outside, or after a greater one."""
+    outside = np.any((indices < 0) | (indices >= np.asarray(sizes, np.int64)), axis=1)
+    for i in np.flatnonzero(outside)[:1]:
+        raise refused(
+            f"indices[{i}] = {format_numbers(indices[i])} is out of bounds: need 0 <= index < "
+            f"{format_numbers(sizes)} [Op:{op}] name: "
+        )
+    rows = list(map(tuple, indices.tolist()))
+    for i in range(1, len(rows) if is_sorted else 0):
+        if rows[i - 1] >= rows[i]:
+            why = "repeated" if rows[i - 1] == rows[i] else "out of order"
+            raise refused(
+                f"indices[{i}] = {format_numbers(rows[i])} is {why}. Many sparse ops require "
+                "sorted indices. Use `tf.sparse.reorder` to create a correctly ordered copy. "
+                f"[Op:{op}] name: "
+            )
+
+
+def format_numbers(numbers: Any) -> str:
+    """Return a list of numbers as TensorFlow's messages write it."""
+    return f"[{','.join(map(str, np.asarray(numbers).tolist()))}]"
