@@ -158,3 +158,17 @@ def test_the_type_of_a_tensor_or_variable_says_what_an_operator_does():
     np.testing.assert_array_equal(ints * tf.constant([True, True]), [False, True])
     with pytest.raises(tf.errors.InvalidArgumentError, match="bool"):
         tf.multiply(truth, truth)
+
+
+def test_what_stands_on_the_right_may_know_what_to_do():
+    class Length:
+        def __radd__(self, other):
+            return "found", other.shape[0]
+
+        def __rmul__(self, other):
+            return NotImplemented
+
+    assert tf.ones([3]) + Length() == tf.Variable(tf.ones([3])) + Length() == ("found", 3)
+    for wrong in (lambda x: x * Length(), lambda x: x - Length(), lambda x: x + object()):
+        with pytest.raises(ValueError, match="unsupported type"):
+            wrong(tf.ones([3]))

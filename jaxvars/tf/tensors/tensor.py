@@ -46,6 +46,10 @@ OUT_OF_SCOPE = (
 )
 
 
+_PLAIN = {"builtins", "numpy"}
+"""Where the classes are whose own operators are not called with a tensor."""
+
+
 def _name_method(method: Any, name: str) -> Any:
     method.__name__, method.__qualname__ = name, f"TensorLike.{name}"
     return method
@@ -56,7 +60,22 @@ def _make_unary(name: str) -> Callable[[Any], Any]:
 
 
 def _make_binary(name: str) -> Callable[[Any, Any], Any]:
-    return _name_method(lambda self, other: OPERATIONS[name](self, other), f"__{name}__")
+    turned = f"__r{name}__"
+
+    def operator(self: Any, other: Any) -> Any:
+        try:
+            return OPERATIONS[name](self, other)
+        except (TypeError, ValueError):  # of a class that knows what to do with tensors, as there
+            if type(other).__module__ in _PLAIN or not hasattr(type(other), turned):
+                raise
+            if isinstance(other, Operators):
+                raise
+            made = getattr(other, turned)(self)
+            if made is NotImplemented:
+                raise
+            return made
+
+    return _name_method(operator, f"__{name}__")
 
 
 def _make_reflected(name: str) -> Callable[[Any, Any], Any]:
