@@ -126,3 +126,13 @@ def test_types_of_transforms():
     assert tf.signal.rfft(np.ones(3)).dtype == tf.complex128
     assert tf.signal.rfft(np.ones(3, np.float32)).dtype == tf.complex64
     assert tf.signal.irfft(np.ones(3, np.complex64)).dtype == tf.float32
+
+
+def test_einsum_and_tensordot_check_what_they_are_told():
+    for wrong in ("a0->a", "ij.->i", "i->j"):
+        with pytest.raises(ValueError, match="ubscripts"):
+            tf.einsum(wrong, tf.ones([2, 2]))
+    with pytest.raises(IndexError):
+        tf.tensordot(tf.ones([2, 2]), tf.ones([2, 2]), [[0], [7]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Invalid reduction dimension"):
+        tf.norm(tf.ones([2]), axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.math.slopes import root
 from jaxvars.tf.registry.rows import Refused, format_shape, op
 from jaxvars.tf.tensors.convert import match_dtypes
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import axes_in, refused
 from jaxvars.tf.tensors.tensor import Tensor, pair_typed
 from jaxvars.typing import Array
 
@@ -58,7 +59,8 @@ def _check_order(order: Any, is_known: bool, kind: str, known: Any) -> None:
 
 
 def _of_matrices(x: Array, order: Any, axes: tuple[int, int], keepdims: bool) -> Array:
-    rows, columns = (_positive(x, axis) for axis in axes)
+    axes_in(x, axes)
+    rows, columns = (axis % x.ndim for axis in axes)
     if order in ("euclidean", "fro"):
         return _root(x, (rows, columns), keepdims)
     if order == 2:
@@ -70,15 +72,8 @@ def _of_matrices(x: Array, order: Any, axes: tuple[int, int], keepdims: bool) ->
     return made if keepdims else jnp.squeeze(made, (rows, columns))
 
 
-def _positive(x: Array, axis: int) -> int:
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(
-            f"Invalid reduction dimension ({axis} for input with {x.ndim} dimension(s)"
-        )
-    return axis % x.ndim
-
-
 def _of_vectors(x: Array, order: Any, axis: int | None, keepdims: bool) -> Array:
+    axes_in(x, axis)
     if order in ("euclidean", 2):
         return _root(x, axis, keepdims)
     size = magnitude(x)
@@ -112,7 +107,10 @@ def tensordot(a: Array, b: Array, axes: Any) -> Array:
     Example: `tf.tensordot(r(2, 3), r(3, 2), 1)`.
     """
     first, second = _read_axes(a, axes)
-    sizes = [a.shape[i] for i in first], [b.shape[i] for i in second]
+    try:
+        sizes = [a.shape[i] for i in first], [b.shape[i] for i in second]
+    except IndexError as error:
+        raise Refused(IndexError(f"list index out of range: axes {axes}")) from error
     if sizes[0] != sizes[1]:
         raise ValueError(f"Matrix size-incompatible: In[0]: {sizes[0]}, In[1]: {sizes[1]}")
     return jnp.tensordot(a, b, (first, second), preferred_element_type=a.dtype)
@@ -156,6 +154,9 @@ def matvec(
     return jnp.matmul(a, b[..., None])[..., 0]
 
 
+_SUBSCRIPTS = re.compile(r"[a-zA-Z]*(\.\.\.)?[a-zA-Z]*")
+
+
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """Multiply and add up in Einstein's notation.
 
@@ -188,6 +189,8 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
 def _check_equation(equation: str, arrays: Sequence[Array]) -> None:
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
+    if not all(map(_SUBSCRIPTS.fullmatch, [*terms, right])):
+        raise ValueError(f"Subscripts have incorrect format: {equation}")
     if len(terms) != len(arrays):
         raise ValueError(
             f"Got {len(arrays)} inputs for equation {equation!r}, expecting {len(terms)}"
