@@ -358,3 +358,46 @@ def test_integers_divide_as_floats():
         x = tf.constant([100, 101], source)
         mean = tf.math.unsorted_segment_mean(x, [0, 0], 1)
         assert (mean.dtype, mean.numpy().tolist()) == (target, [100.5])
+
+
+# ---------------------------------------------------------------- axes, and rows of any lengths
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "logsumexp", "std", "euclidean_norm"])
+def test_an_axis_to_reduce_must_be_there_once(name):
+    reduce = getattr(tf.math, f"reduce_{name}")
+    for axis, words in ((-3, r"dimension \(-3 for input with 2 dim"), ([1, -1], "duplicate dim")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            reduce(tf.ones([2, 3]), axis)
+
+
+def test_bincount_counts_in_rows():
+    rows = tf.ragged.constant([[1, 3], [], [0, 1, 1]])
+    expected = [[0, 1, 0, 1], [0, 0, 0, 0], [1, 2, 0, 0]]
+    assert tf.math.bincount(rows, axis=-1).numpy().tolist() == expected
+    assert tf.math.bincount(rows).numpy().tolist() == [1, 3, 0, 1]
+    cut = tf.math.bincount(rows, axis=-1, maxlength=2, binary_output=True)
+    assert cut.numpy().tolist() == [[0, 1], [0, 0], [1, 1]]
+    halves = rows.with_flat_values(tf.fill([5], 0.5))
+    assert tf.math.bincount(rows, halves, axis=-1).numpy()[2].tolist() == [0.5, 1.0, 0.0, 0.0]
+    sparse = tf.SparseTensor([[0, 4], [0, 7], [2, 0]], [2, 2, 1], [3, 9])
+    found = tf.math.bincount(sparse, axis=-1).numpy().tolist()
+    assert found == [[0, 0, 2], [0, 0, 0], [0, 1, 0]]
+    with pytest.raises(ValueError, match="must be a RaggedTensor"):
+        tf.math.bincount(rows, [1.0] * 5, axis=-1)
+
+
+def test_logsumexp_of_rows():
+    rows = tf.ragged.constant([[500.0, 500.0], [], [-np.inf]])
+    found = tf.reduce_logsumexp(rows, axis=1).numpy()
+    np.testing.assert_allclose(found, [500 + np.log(2), -np.inf, -np.inf])
+
+
+def test_extremes_of_no_short_floats_are_finite():
+    for dtype in ("float16", "bfloat16"):
+        x = tf.ones([1], dtype)
+        assert tf.math.unsorted_segment_max(x, [0], 2)[1] == x.dtype.min
+        assert tf.math.unsorted_segment_min(x, [0], 2)[1] == x.dtype.max
+
+
+def test_too_many_segments_do_not_end_the_process():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no memory"):
+        tf.math.segment_sum(tf.ones([1, 8]), [2**60])

@@ -16,10 +16,11 @@ import numpy as np
 
 from jaxvars.tf.math.pairs import maximum, minimum
 from jaxvars.tf.math.slopes import root
-from jaxvars.tf.registry.rows import Refused, axes_of, op
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.slices import IndexedSlices
+from jaxvars.tf.tensors.static import axes_in
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.typing import Array
@@ -48,7 +49,7 @@ def clip_by_norm(t: Array, clip_norm: Array, axes: Any = None) -> Array:
 
     Example: `tf.clip_by_norm(r(2, 3), 1.0)`.
     """
-    return _clip(t, clip_norm, axes_of(axes))
+    return _clip(t, clip_norm, axes_in(t, axes))
 
 
 @functools.partial(jax.jit, static_argnums=2)

@@ -19,7 +19,11 @@ import numpy as np
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.ragged_base import DISPATCH as OF_RAGGED
+from jaxvars.tf.tensors.sparse_tensor import DISPATCH as OF_SPARSE
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, on_host
 from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -77,6 +81,44 @@ def _bins(arr: Array, low: int | None, high: int | None) -> int:
         raise ValueError("Input arr must be non-negative!")
     size = max(int(known.max()) + 1 if known.size else 0, low or 0)
     return size if high is None else min(size, high)
+
+
+def _count_in_rows(row: Any, given: dict[str, Any]) -> Any:
+    """Count in a ragged or sparse tensor: in all of it, or in each row."""
+    x, weights = given["arr"], given["weights"]
+    if weights is not None and type(weights) is not type(x):
+        name = type(x).__name__
+        raise ValueError(f"`weights` must be a {name} if `values` is a {name}. Received {weights}")
+    values, (ids, count) = _flat(x), _rows_of(x)
+    shares = None if weights is None else _flat(weights)
+    low, high = given["minlength"], given["maxlength"]
+    rest = {name: given[name] for name in ("dtype", "binary_output")}
+    if given["axis"] != -1:
+        return row.function(values, shares, low, high, **rest)
+    size = _bins(values, _number(low), _number(high))
+    kept, places = values < size, ids * size + values
+    made = row.function(
+        places[kept], None if shares is None else shares[kept], count * size, count * size, **rest
+    )
+    return Tensor(made._array.reshape(count, size))
+
+
+def _flat(x: Any) -> np.ndarray:
+    values = x.values if isinstance(x, SparseTensor) else x.flat_values
+    return host_array(values._array, "math.bincount")
+
+
+def _rows_of(x: Any) -> tuple[np.ndarray, int]:
+    """Return the row of each value, and how many rows there are."""
+    if isinstance(x, SparseTensor):
+        indices, _, sizes = on_host(x, "math.bincount")
+        return indices[:, 0], sizes[0]
+    if len(x._parts) > 1:
+        raise ValueError("tf.math.bincount counts in ragged tensors of two dimensions")
+    return x._parts[0].row_ids, x._parts[0].nrows
+
+
+OF_RAGGED["math.bincount"] = OF_SPARSE["math.bincount"] = _count_in_rows
 
 
 # ---------------------------------------------------------------- confusion_matrix

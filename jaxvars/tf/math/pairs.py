@@ -105,7 +105,7 @@ def _polyval(coeffs: list[Array], x: Array) -> Array:
     return total
 
 
-@op("math.polyval", "coeffs* x", kinds=_INEXACT, example="[r(1), r(3), 2.0], r(2, 3)")
+@op("math.polyval", "coeffs* x", kinds="float complex int", example="[r(1), r(3), 2.0], r(2, 3)")
 def polyval(coeffs: list[Array], x: Array) -> Array:
     """Return the value of a polynomial, by its coefficients from the highest power down."""
     if not coeffs:

@@ -18,10 +18,11 @@ import numpy as np
 from jax import lax
 
 from jaxvars.tf.math.slopes import extreme, root
-from jaxvars.tf.registry.rows import Refused, axes_of, op
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.dtypes import as_dtype, widen
 from jaxvars.tf.tensors.handles import is_handles, on_strings
+from jaxvars.tf.tensors.static import axes_in
 from jaxvars.typing import Array
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
@@ -34,7 +35,9 @@ def reduce_sum(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
     Example: `tf.math.reduce_sum(r(2, 3))`.
     """
     kind = _type_of_sum(input_tensor)
-    return jnp.sum(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims), dtype=kind)
+    return jnp.sum(
+        input_tensor, axis=axes_in(input_tensor, axis), keepdims=bool(keepdims), dtype=kind
+    )
 
 
 def _type_of_sum(x: Array) -> Any:
@@ -49,7 +52,9 @@ def reduce_prod(input_tensor: Array, axis: Any = None, keepdims: bool = False) -
     Example: `tf.math.reduce_prod(r(2, 3), 1)`.
     """
     kind = _type_of_sum(input_tensor)
-    return jnp.prod(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims), dtype=kind)
+    return jnp.prod(
+        input_tensor, axis=axes_in(input_tensor, axis), keepdims=bool(keepdims), dtype=kind
+    )
 
 
 @op("math.reduce_max", "input_tensor", op="Max", kinds=_ORDERED, aliases=("reduce_max",))
@@ -58,7 +63,7 @@ def reduce_max(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 
     Example: `tf.math.reduce_max(r(2, 3), axis=1)`.
     """
-    return _extreme(jnp.max, input_tensor, axes_of(axis), bool(keepdims))
+    return _extreme(jnp.max, input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
 @op("math.reduce_min", "input_tensor", op="Min", kinds=_ORDERED, aliases=("reduce_min",))
@@ -67,7 +72,7 @@ def reduce_min(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 
     Example: `tf.math.reduce_min(r(2, 3), axis=1)`.
     """
-    return _extreme(jnp.min, input_tensor, axes_of(axis), bool(keepdims))
+    return _extreme(jnp.min, input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2, 3))
@@ -94,8 +99,8 @@ def reduce_mean(input_tensor: Array, axis: Any = None, keepdims: bool = False) -
     Example: `tf.math.reduce_mean(r(2, 3), axis=0)`.
     """
     if input_tensor.dtype.kind not in "iu":
-        return jnp.mean(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims))
-    return _mean_of_integers(input_tensor, axes_of(axis), bool(keepdims))
+        return jnp.mean(input_tensor, axis=axes_in(input_tensor, axis), keepdims=bool(keepdims))
+    return _mean_of_integers(input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -113,7 +118,7 @@ def reduce_all(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 
     Example: `tf.math.reduce_all(b(2, 3), 1)`.
     """
-    return jnp.all(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims))
+    return jnp.all(input_tensor, axis=axes_in(input_tensor, axis), keepdims=bool(keepdims))
 
 
 @op("math.reduce_any", "input_tensor", op="Any", kinds="bool", aliases=("reduce_any",))
@@ -122,7 +127,7 @@ def reduce_any(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 
     Example: `tf.math.reduce_any(b(2, 3), 1)`.
     """
-    return jnp.any(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims))
+    return jnp.any(input_tensor, axis=axes_in(input_tensor, axis), keepdims=bool(keepdims))
 
 
 @op(
@@ -131,7 +136,7 @@ def reduce_any(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 )  # fmt: skip
 def reduce_logsumexp(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return log(sum(exp(x))), without overflow."""
-    return _logsumexp(input_tensor, axes_of(axis), bool(keepdims))
+    return _logsumexp(input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -145,7 +150,7 @@ def _logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
 def reduce_variance(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the variance, along one axis, several, or all."""
     _refuse_integers(input_tensor)
-    return jnp.var(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims))
+    return jnp.var(input_tensor, axis=axes_in(input_tensor, axis), keepdims=bool(keepdims))
 
 
 def _refuse_integers(x: Array) -> None:
@@ -162,7 +167,7 @@ def _refuse_integers(x: Array) -> None:
 def reduce_std(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the standard deviation, along one axis, several, or all."""
     _refuse_integers(input_tensor)
-    return _deviation(input_tensor, axes_of(axis), bool(keepdims))
+    return _deviation(input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -176,7 +181,7 @@ def reduce_euclidean_norm(input_tensor: Array, axis: Any = None, keepdims: bool 
 
     Example: `tf.math.reduce_euclidean_norm(r(2, 3), 1)`.
     """
-    return _euclidean(input_tensor, axes_of(axis), bool(keepdims))
+    return _euclidean(input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -193,7 +198,9 @@ def count_nonzero(
     """Count what is not 0, False, or an empty string."""
     input = on_strings(lambda x: jnp.asarray(x != b""))(input) if is_handles(input) else input
     found = jnp.asarray(input != b"") if is_text(input) else input != 0
-    return jnp.sum(found, axis=axes_of(axis), keepdims=bool(keepdims), dtype=as_dtype(dtype).dtype)
+    return jnp.sum(
+        found, axis=axes_in(input, axis), keepdims=bool(keepdims), dtype=as_dtype(dtype).dtype
+    )
 
 
 @op("math.zero_fraction", "value", op="CountNonzero", aliases=("nn.zero_fraction",))
@@ -214,7 +221,7 @@ def l2_normalize(x: Array, axis: Any = None, epsilon: float = 1e-12, dim: Any = 
     """Divide by the Euclidean norm along axes."""
     if x.dtype.kind in "iu":
         raise Refused(TypeError(f"Cannot convert {epsilon} to EagerTensor of dtype {x.dtype}"))
-    return _normalize(x, axes_of(axis if dim is None else dim), epsilon)
+    return _normalize(x, axes_in(x, axis if dim is None else dim), epsilon)
 
 
 @functools.partial(jax.jit, static_argnums=1)

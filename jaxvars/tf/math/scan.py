@@ -156,7 +156,9 @@ def top_k(input: Array, k: Any = 1, sorted: bool = True, index_type: Any = "int3
     k = k if type(k) is int else operator.index(np.asarray(k)[()])
     if input.ndim < 1:
         raise ValueError("input must be >= 1-D, got shape []")
-    if k > input.shape[-1] or k < 0:
+    if k < 0:
+        raise ValueError(f"Need k >= 0, got {k}")
+    if k > input.shape[-1]:
         raise ValueError(f"input must have at least k columns. Had {input.shape[-1]}, needed {k}")
     values, indices = _largest(input, k)
     wanted = as_dtype(index_type).dtype

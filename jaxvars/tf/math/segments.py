@@ -11,6 +11,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -123,17 +124,22 @@ _max_or_0 = _extreme(jax.ops.segment_max, 0, -1)
 _min_or_0 = _extreme(jax.ops.segment_min, 0, 1)
 _max_or_least = _extreme(jax.ops.segment_max, None, -1)
 _min_or_greatest = _extreme(jax.ops.segment_min, None, 1)
+_EXTREMES = {_max_or_0, _min_or_0, _max_or_least, _min_or_greatest}
 
 
 # ---------------------------------------------------------------- segments, sorted and not
 def _reduce_sorted(reduce: Reduce, data: Array, ids: Array) -> Array:
     _check_types(ids)
-    if ids.ndim != 1 or not data.ndim or ids.shape[0] != data.shape[0]:
+    if not data.ndim:
+        raise ValueError("Shape must be at least rank 1 but is rank 0")
+    if ids.ndim != 1 or ids.shape[0] != data.shape[0]:
         raise ValueError("segment_ids should be the same size as dimension 0 of input.")
     if context.is_tracer(ids):
         raise ValueError(_LIMIT_WORDS)
     known = np.asarray(ids)
-    if (np.diff(known) < 0).any() or (known < 0).any():
+    if (known < 0).any():
+        raise ValueError("segment ids must be >= 0")
+    if (np.diff(known) < 0).any():
         raise ValueError("segment ids are not increasing")
     return _run(reduce, data, ids, int(known[-1]) + 1 if known.size else 0)
 
@@ -153,7 +159,9 @@ def _unsorted(reduce: Reduce, data: Array, ids: Array, num_segments: Any) -> Arr
 @functools.partial(jax.jit, static_argnums=(0, 3))
 def _run(reduce: Reduce, data: Array, ids: Array, count: int) -> Array:
     rows = data.reshape((ids.size, *data.shape[ids.ndim :]))
-    wide = widen(rows)
+    if count * math.prod(rows.shape[1:]) * rows.dtype.itemsize >= 2**62:  # XLA ends the process
+        raise ValueError(f"there is no memory for {count} segments")
+    wide = rows if reduce in _EXTREMES else widen(rows)
     made = reduce(wide, ids.reshape(-1), count)
     return made if wide is rows else made.astype(rows.dtype)
 

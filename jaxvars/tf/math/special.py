@@ -57,7 +57,10 @@ _i0e = with_slope(sp.i0e, lambda x, y: _i1e(x) - jnp.sign(x) * y)
 _i1e = with_slope(
     sp.i1e, lambda x, y: _at_zero(x, 0.5, lambda x: _i0e(x) - y * (jnp.sign(x) + 1 / x))
 )
-_expint = with_slope(lambda x: jnp.where(x == 0, -jnp.inf, sp.expi(x)), lambda x, _: jnp.exp(x) / x)
+_expint = with_slope(
+    lambda x: jnp.where(x == 0, -jnp.inf, jnp.where(x < 0, jnp.nan, sp.expi(x))),
+    lambda x, _: jnp.exp(x) / x,
+)
 _spence = with_slope(sp.spence, lambda x, _: _at_zero(x - 1, -1, lambda z: -jnp.log(x) / z))
 
 
@@ -145,10 +148,7 @@ def dawsn(x: Array) -> Array:
 
 @op("math.special.expint", "x", kinds="float", example="p(2, 3)")
 def expint(x: Array) -> Array:
-    """Return the exponential integral Ei.
-
-    Differs from TensorFlow: It is NaN there for negative numbers.
-    """
+    """Return the exponential integral Ei; NaN for negative numbers."""
     return _expint(x)
 
 

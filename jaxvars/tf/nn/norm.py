@@ -16,9 +16,9 @@ from jaxvars.tf.math.pairs import divide_no_nan, maximum
 from jaxvars.tf.math.reduce import reduce_mean
 from jaxvars.tf.math.slopes import inverse_root
 from jaxvars.tf.nn.shapes import layout
-from jaxvars.tf.registry.rows import axes_of, format_shape, op
+from jaxvars.tf.registry.rows import format_shape, op
 from jaxvars.tf.tensors.convert import pair, to_operand
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import axes_in, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -31,7 +31,7 @@ def moments(x: Array, axes: Any, shift: Any = None, keepdims: Any = False) -> tu
         mean = reduce_mean.__wrapped__(x, axes, keepdims=True)
         variance = reduce_mean.__wrapped__(jnp.square(x - mean), axes, keepdims)
         return (mean if keepdims else squeeze.__wrapped__(mean, axes)), variance
-    return _mean_and_variance(x, None, axes_of(axes), bool(keepdims))
+    return _mean_and_variance(x, None, axes_in(x, axes), bool(keepdims))
 
 
 @op(
@@ -44,7 +44,7 @@ def weighted_moments(
     x: Array, axes: Any, frequency_weights: Array, keepdims: Any = False
 ) -> tuple[Array, Array]:
     """Return the mean and the variance along axes, each element counted by its weight."""
-    return _mean_and_variance(x, frequency_weights, axes_of(axes), bool(keepdims))
+    return _mean_and_variance(x, frequency_weights, axes_in(x, axes), bool(keepdims))
 
 
 def _average(counts: Array, where: Any, x: Array) -> Array:

@@ -221,6 +221,18 @@ def _variance(x: Any, axes: Sequence[int] | None) -> Any:
     return find("math.maximum")(_mean(x * x, axes) - mean * mean, 0)
 
 
+def _logsumexp(x: Any, axes: Sequence[int] | None) -> Any:
+    if axes is None:
+        return find("math.reduce_logsumexp")(x.flat_values)
+    limit = find("math.minimum")(
+        find("math.maximum")(_fold(x, axes, "max"), x.dtype.min), x.dtype.max
+    )
+    most = limit
+    for axis in sorted(axes):
+        most = insert(most, axis)
+    return find("math.log")(_fold(find("math.exp")(x - most), axes, "sum")) + limit
+
+
 def _truth(name: str) -> Callable[[Any, Sequence[int] | None], Any]:
     def fold(x: Any, axes: Sequence[int] | None) -> Any:
         return _plain(name)(find("cast")(x, "int32"), axes) != 0
@@ -419,6 +431,7 @@ DISPATCH.update(
         "strings.unicode_encode": _join_rows,
         **{f"math.reduce_{name}": _reduce(_plain(name)) for name in ("sum", "prod", "max", "min")},
         "math.reduce_mean": _reduce(_mean),
+        "math.reduce_logsumexp": _reduce(_logsumexp),
         "math.reduce_variance": _reduce(_variance),
         "math.reduce_std": _reduce(lambda x, axes: find("math.sqrt")(_variance(x, axes))),
         "math.reduce_all": _reduce(_truth("prod")),

@@ -40,7 +40,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.slices import IndexedSlices
-from jaxvars.tf.tensors.static import check_integers, refused
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tracing import context
 from jaxvars.tracing.direct import Direct
@@ -420,15 +420,6 @@ def _broadcast(x: Array, y: Array) -> bool:
 def format_shape(array: Array) -> str:
     """Return the shape of an array as TensorFlow's messages write it: [2,3]."""
     return f"[{','.join(map(str, array.shape))}]"
-
-
-def axes_of(axis: Any) -> int | tuple[int, ...] | None:
-    """Return an axis argument, a number, a tensor or a list of them, as JAX takes it."""
-    if axis is None or type(axis) is int:
-        return axis
-    given = np.asarray(axis)
-    check_integers(given)
-    return int(given) if given.ndim == 0 else tuple(map(int, given))
 
 
 def find(name: str) -> Any:

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.registry.rows import Refused, axes_of, op
+from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.tensors.static import axes_of
 from jaxvars.typing import Array
 
 

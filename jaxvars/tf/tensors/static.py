@@ -121,6 +121,31 @@ def one_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     return found % ndim
 
 
+def axes_of(axis: Any) -> int | tuple[int, ...] | None:
+    """Return an axis argument, a number, a tensor or a list of them, as JAX takes it."""
+    if axis is None or type(axis) is int:
+        return axis
+    given = np.asarray(axis)
+    check_integers(given)
+    return int(given) if given.ndim == 0 else tuple(map(int, given.reshape(-1)))
+
+
+def axes_in(x: Array, axis: Any) -> int | tuple[int, ...] | None:
+    """Return which axes of an array to reduce, as JAX takes them."""
+    axes, rank, seen = axes_of(axis), x.ndim, set[int]()
+    for at in () if axes is None else (axes,) if isinstance(axes, int) else axes:
+        if not -rank <= at < rank:
+            raise ValueError(
+                f"Invalid reduction dimension ({at} for input with {rank} dimension(s)"
+            )
+        if at % rank in seen:
+            raise ValueError(
+                f"Invalid reduction arguments: Axes contains duplicate dimension: {at % rank}"
+            )
+        seen.add(at % rank)
+    return axes
+
+
 @contextmanager
 def refusing() -> Generator[None]:
     """Raise InvalidArgumentError for a check that fails while a program of the core runs."""
