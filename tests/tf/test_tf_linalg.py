@@ -136,3 +136,17 @@ def test_einsum_and_tensordot_check_what_they_are_told():
         tf.tensordot(tf.ones([2, 2]), tf.ones([2, 2]), [[0], [7]])
     with pytest.raises(tf.errors.InvalidArgumentError, match="Invalid reduction dimension"):
         tf.norm(tf.ones([2]), axis=1)
+
+
+def test_what_matrices_are_given_with_is_checked():
+    invalid = tf.errors.InvalidArgumentError
+    with pytest.raises(invalid, match="Input matrix is not invertible"):
+        tf.linalg.solve(tf.ones([2, 2]), tf.ones([2, 1]))
+    with pytest.raises(ValueError, match="tuple of 2 unique integers"):
+        tf.norm(tf.ones([2, 2]), axis=[[0], [1]])
+    with pytest.raises(ValueError, match="Expected 3 diagonals"):
+        tf.linalg.tridiagonal_solve(tf.ones([4, 3]), tf.ones([3]))
+    assert tf.linalg.matrix_rank(tf.eye(2), tol=[0.5]).numpy() == 2
+    for perm, words in (([0, 2], "2 is out of range"), ([0], "size 1"), ([1, 1], "0 is missing")):
+        with pytest.raises(invalid, match=words):
+            tf.transpose(tf.ones([2, 2]), perm)

@@ -401,3 +401,21 @@ def test_extremes_of_no_short_floats_are_finite():
 def test_too_many_segments_do_not_end_the_process():
     with pytest.raises(tf.errors.InvalidArgumentError, match="no memory"):
         tf.math.segment_sum(tf.ones([1, 8]), [2**60])
+
+
+def test_arguments_of_counts_and_axes_are_scalars():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="axis must be a scalar"):
+        tf.cumsum([1.0, 2.0], [0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="nbins should be a scalar"):
+        tf.histogram_fixed_width([1.0], [0.0, 1.0], nbins=[1, 2])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="vector of 2 elements"):
+        tf.histogram_fixed_width([1.0], [0.0, 1.0, 2.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="slice index 1 of dimension 0"):
+        tf.sort([2.0, 1.0], axis=1)
+
+
+def test_windows_are_floats_and_frames_of_nothing_have_their_axes():
+    for wrong in (tf.signal.hann_window, tf.signal.vorbis_window):
+        with pytest.raises(ValueError, match="floating point type"):
+            wrong(4, dtype=tf.int32)
+    assert tf.signal.frame(tf.zeros([3, 0]), 2, 1).shape == (3, 0, 2)

@@ -96,11 +96,27 @@ def _check_keys(x: Array, keys: list[Any]) -> None:
 @op("transpose", "a", text=True, example="r(2, 3)")
 def transpose(a: Array, perm: Any = None, conjugate: bool = False) -> Array:
     """Permute the dimensions; reverse them if there is no `perm`."""
-    order = tuple(reversed(range(a.ndim))) if perm is None else ints(perm, "perm")
-    if sorted(i % a.ndim if -a.ndim <= i < a.ndim else i for i in order) != list(range(a.ndim)):
-        raise refused(f"perm {list(order)} is not a permutation of the {a.ndim} dimensions")
+    order = tuple(reversed(range(a.ndim))) if perm is None else _read_order(perm, a.ndim)
     made = space_of(a).transpose(a, order)
     return jnp.conj(made) if conjugate and jnp.iscomplexobj(a) else made
+
+
+def _read_order(perm: Any, rank: int) -> tuple[int, ...]:
+    known = require_known(perm, "perm")
+    if known.ndim != 1:
+        raise refused(f"perm must be rank 1, got shape {list(known.shape)}")
+    order = ints(known, "perm")
+    if len(order) != rank:
+        raise refused(
+            f"transpose expects a vector of size {rank}. But input(1) is a vector of size "
+            f"{len(order)}"
+        )
+    for i in order:
+        if not -rank <= i < rank:
+            raise refused(f"{i} is out of range [0 .. {rank})")
+    for i in sorted(set(range(rank)) - {i % rank for i in order}):
+        raise refused(f"{i} is missing from {{{','.join(map(str, order))}}}.")
+    return order
 
 
 @op("reverse", "tensor", op="ReverseV2", text=True, example="r(2, 3), [1]")

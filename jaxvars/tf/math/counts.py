@@ -64,7 +64,9 @@ def _count_values(arr: Array, weights: Array, size: int, rows: int | None, binar
     return made if rows is not None else made[0]
 
 
-def _number(value: Any) -> int | None:
+def _number(value: Any, name: str = "a count") -> int | None:
+    if np.ndim(value):
+        raise ValueError(f"{name} should be a scalar, but got {value}.")
     return None if value is None else operator.index(np.asarray(value)[()])
 
 
@@ -195,10 +197,16 @@ def histogram_fixed_width_bins(
 
     Example: `tf.histogram_fixed_width_bins(r(2, 3), [-1.0, 1.0], 4)`.
     """
-    count = _number(nbins)
+    count = _number(nbins, "nbins")
+    _check_limits(value_range)
     if count is None or count <= 0:
         raise ValueError(f"nbins should be a positive number, but got '{nbins}'")
     return _number_bins(values, value_range, count).astype(as_dtype(dtype).dtype)
+
+
+def _check_limits(value_range: Array) -> None:
+    if value_range.shape != (2,):
+        raise Refused(refused("value_range should be a vector of 2 elements."))
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -217,6 +225,7 @@ def histogram_fixed_width(
 
     Differs from TensorFlow: in a compiled function NaN is not refused, and counts in the first bin.
     """
+    _check_limits(value_range)
     if not context.is_tracer(value_range) and not np.diff(np.asarray(value_range))[0] > 0:
         message = "value_range should satisfy value_range[0] < value_range[1]"
         raise Refused(refused(message))

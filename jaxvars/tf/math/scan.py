@@ -98,6 +98,8 @@ def cumulative_logsumexp(
 
 def _place(x: Array, axis: Any, message: str) -> int:
     """Return an axis, counted from the front."""
+    if type(axis) is not int and np.ndim(axis):
+        raise ValueError(f"axis must be a scalar, not {axis}")
     number = axis if type(axis) is int else one_int(axis, "axis")
     if not -x.ndim <= number < x.ndim:
         raise ValueError(f"{message} in the range [{-x.ndim}, {x.ndim}), but got {number}")

@@ -20,7 +20,7 @@ import numpy as np
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.signal.fourier import dct, idct
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -30,6 +30,13 @@ def number(value: Any) -> int:
     return operator.index(np.asarray(value)[()])
 
 
+def _floating(dtype: Any) -> DType:
+    kind = as_dtype(dtype)
+    if not kind.is_floating:
+        raise Refused(ValueError(f"dtype must be a floating point type. Found {kind!r}"))
+    return kind
+
+
 # ---------------------------------------------------------------- windows
 def _cosine_window(base: float, length: Any, periodic: Any, dtype: Any) -> Array:
     size = number(length)
@@ -37,7 +44,7 @@ def _cosine_window(base: float, length: Any, periodic: Any, dtype: Any) -> Array
     steps = size - 1 + (bool(periodic) and size % 2 == 0)
     angles = 2 * np.pi * np.arange(size) / max(steps, 1)
     values = base - (1 - base) * np.cos(angles) if size > 1 else np.ones(size)
-    return to_array(values, as_dtype(dtype))
+    return to_array(values, _floating(dtype))
 
 
 @op("signal.hann_window", op="Cos", example="4")
@@ -55,7 +62,7 @@ def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float
 @op("signal.kaiser_window", example="5")
 def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32") -> Array:
     """Return the window of Kaiser."""
-    return to_array(np.kaiser(number(window_length), float(beta)), as_dtype(dtype))
+    return to_array(np.kaiser(number(window_length), float(beta)), _floating(dtype))
 
 
 @op("signal.kaiser_bessel_derived_window", example="6")
@@ -65,7 +72,7 @@ def kaiser_bessel_derived_window(
     """Return the window of Kaiser, made such that shifted squares add up to 1."""
     sums = np.cumsum(np.kaiser(number(window_length) // 2 + 1, float(beta)))
     half = np.sqrt(sums[:-1] / sums[-1])
-    return to_array(np.concatenate([half, half[::-1]]), as_dtype(dtype))
+    return to_array(np.concatenate([half, half[::-1]]), _floating(dtype))
 
 
 @op("signal.vorbis_window", example="4")
@@ -73,12 +80,12 @@ def vorbis_window(window_length: Any, dtype: Any = "float32") -> Array:
     """Return the window of Vorbis."""
     size = number(window_length)
     inner = np.sin(np.pi / size * (np.arange(size) + 0.5))
-    return to_array(np.sin(np.pi / 2 * inner**2), as_dtype(dtype))
+    return to_array(np.sin(np.pi / 2 * inner**2), _floating(dtype))
 
 
 def window(window_fn: Any, length: int, dtype: Any) -> Array:
     """Return the window that a function, or a name, gives."""
-    wanted = as_dtype(dtype)
+    wanted = _floating(dtype)
     if window_fn == "hann_window":
         return _cosine_window(0.5, length, True, wanted)
     if window_fn == "vorbis_window":
@@ -104,7 +111,7 @@ def linear_to_mel_weight_matrix(
     rising = (frequencies - edges[:-2]) / (edges[1:-1] - edges[:-2])
     falling = (edges[2:] - frequencies) / (edges[2:] - edges[1:-1])
     weights = np.maximum(0.0, np.minimum(rising, falling))
-    return to_array(np.pad(weights, [(1, 0), (0, 0)]), as_dtype(dtype))
+    return to_array(np.pad(weights, [(1, 0), (0, 0)]), _floating(dtype))
 
 
 def _check_mel(count: int, lower: float, upper: float, rate: float) -> None:
@@ -145,7 +152,8 @@ def _cut_frames(
     ends = [(0, missing if i == place else 0) for i in range(signal.ndim)]
     padded = jnp.pad(signal, ends, constant_values=pad_value) if missing else signal
     index = np.arange(count)[:, None] * step + np.arange(length)
-    return jnp.take(padded, index, axis=place)
+    shape = (*signal.shape[:place], count, length, *signal.shape[place + 1 :])
+    return jnp.take(padded, index, axis=place).reshape(shape)  # of nothing it has no new axis
 
 
 @op("signal.overlap_and_add", "signal", example="r(2, 3, 4), 2")

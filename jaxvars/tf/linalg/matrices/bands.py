@@ -30,6 +30,8 @@ def three_diagonals(diagonals: Any, form: str) -> list[Array]:
         return [_pad_part(high, middle, (0, 1)), middle, _pad_part(low, middle, (1, 0))]
     diagonals = to_array(diagonals)
     if form == "compact":
+        if diagonals.ndim < 2 or diagonals.shape[-2] != 3:
+            raise Refused(ValueError(f"Expected 3 diagonals got the shape {diagonals.shape}"))
         return [diagonals[..., i, :] for i in range(3)]
     if form != "matrix":
         raise Refused(ValueError(f"Unrecognized diagonals_format: {form}"))

@@ -44,12 +44,12 @@ def _places(axis: Any) -> int | tuple[int, int] | None:
         return None
     if not isinstance(axis, list | tuple | np.ndarray):
         return int(axis)
-    found = tuple(int(x) for x in axis)
-    if len(found) != 2 or found[0] == found[1]:
+    found = np.asarray(axis)
+    if found.shape != (2,) or found[0] == found[1]:
         raise Refused(
             ValueError("'axis' must be None, an integer, or a tuple of 2 unique integers")
         )
-    return found[0], found[1]
+    return int(found[0]), int(found[1])
 
 
 def _check_order(order: Any, is_known: bool, kind: str, known: Any) -> None:

@@ -53,10 +53,10 @@ def _floats(a: Array) -> None:
         raise Refused(TypeError(f"Input `a` must have `float`-like `dtype` (saw {a.dtype})."))
 
 
-def refuse_singular(singular: Array) -> None:
+def refuse_singular(singular: Array, what: str = "Input matrix") -> None:
     """Raise ValueError if there is no inverse, and that is known."""
     if not context.is_tracer(singular) and np.asarray(singular):
-        raise ValueError("Input is not invertible.")
+        raise ValueError(f"{what} is not invertible.")
 
 
 # ---------------------------------------------------------------- inverses and determinants
@@ -79,7 +79,7 @@ def inv(input: Array, adjoint: bool = False) -> Array:
     wide = widen_half(input)
     eye = jnp.broadcast_to(jnp.eye(input.shape[-1], dtype=wide.dtype), input.shape)
     made, singular = try_solve(wide, eye, bool(adjoint))
-    refuse_singular(singular)
+    refuse_singular(singular, "Input")
     return made.astype(input.dtype)
 
 
@@ -138,4 +138,4 @@ def matrix_rank(a: Array, tol: Any = None, validate_args: bool = False) -> Array
     values = jnp.linalg.svd(a, compute_uv=False)
     if tol is None:
         tol = np.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(values, -1, keepdims=True)
-    return jnp.sum(values > tol, -1, dtype=np.int32)
+    return jnp.sum(values > jnp.asarray(tol, values.dtype), -1, dtype=np.int32)
