@@ -419,3 +419,14 @@ def test_windows_are_floats_and_frames_of_nothing_have_their_axes():
         with pytest.raises(ValueError, match="floating point type"):
             wrong(4, dtype=tf.int32)
     assert tf.signal.frame(tf.zeros([3, 0]), 2, 1).shape == (3, 0, 2)
+
+
+def test_limits_broadcast_but_do_not_widen():
+    x = tf.constant([[3.0, 4.0], [6.0, 8.0]])
+    found = tf.clip_by_norm(x, [[1.0], [2.0]], axes=[1]).numpy()
+    np.testing.assert_allclose(found, [[0.6, 0.8], [1.2, 1.6]], rtol=1e-6)
+    for clip in (tf.clip_by_norm, lambda t, limit: tf.clip_by_value(t, -limit, limit)):
+        with pytest.raises(ValueError, match="are incompatible"):
+            clip(tf.ones([2, 1]), tf.constant([1.0, 2.0]))
+    assert np.isnan(tf.math.igamma(0.0, 1.0))
+    assert np.isnan(tf.math.igammac(0.0, 1.0))

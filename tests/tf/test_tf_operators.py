@@ -172,3 +172,19 @@ def test_what_stands_on_the_right_may_know_what_to_do():
     for wrong in (lambda x: x * Length(), lambda x: x - Length(), lambda x: x + object()):
         with pytest.raises(ValueError, match="unsupported type"):
             wrong(tf.ones([3]))
+
+
+def test_the_product_of_bools_is_logical():
+    x = tf.constant([True, False])
+    for other in (True, [True, True], tf.constant([2, 3])):
+        found = x * other
+        assert (found.dtype, found.numpy().tolist()) == ("bool", [True, False])
+    assert (tf.constant([2, 0]) * x).numpy().tolist() == [True, False]
+
+
+def test_lists_become_the_type_that_fits():
+    assert (tf.reduce_all([]).numpy(), tf.reduce_any([]).numpy()) == (True, False)
+    assert tf.signal.fft([1.0, 2.0]).dtype == "complex64"
+    assert tf.signal.fft(np.array([1.0, 2.0])).numpy().tolist() == [3, -1]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="float32 is not in the list"):
+        tf.signal.fft(tf.constant([1.0]))

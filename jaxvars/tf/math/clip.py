@@ -33,8 +33,12 @@ from jaxvars.typing import Array
 def clip_by_value(t: Array, clip_value_min: Array, clip_value_max: Array) -> Array:
     """Replace values below and above the limits by these."""
     clipped = _within(t, clip_value_min, clip_value_max)
+    return _of_same_shape(t, clipped)
+
+
+def _of_same_shape(t: Array, clipped: Array) -> Array:
     if clipped.shape != t.shape:
-        raise ValueError(f"Incompatible shapes: {list(t.shape)} vs. {list(clipped.shape)}")
+        raise Refused(ValueError(f"Shapes {t.shape} and {clipped.shape} are incompatible"))
     return clipped
 
 
@@ -49,7 +53,7 @@ def clip_by_norm(t: Array, clip_norm: Array, axes: Any = None) -> Array:
 
     Example: `tf.clip_by_norm(r(2, 3), 1.0)`.
     """
-    return _clip(t, clip_norm, axes_in(t, axes))
+    return _of_same_shape(t, _clip(t, clip_norm, axes_in(t, axes)))
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -57,7 +61,7 @@ def _clip(t: Array, clip_norm: Array, axis: Any) -> Array:
     total = jnp.sum(t * t, axis=axis, keepdims=True)
     positive = total > 0
     norm = jnp.where(positive, jnp.sqrt(jnp.where(positive, total, 1)), total)
-    return t * clip_norm / maximum.__wrapped__(norm, jnp.broadcast_to(clip_norm, norm.shape))
+    return t * clip_norm / maximum.__wrapped__(*jnp.broadcast_arrays(norm, clip_norm))
 
 
 # ---------------------------------------------------------------- lists of gradients

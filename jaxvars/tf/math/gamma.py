@@ -60,9 +60,13 @@ def betainc(a: Array, b: Array, x: Array) -> Array:
 def igamma(a: Array, x: Array) -> Array:
     """Return the lower regularized incomplete gamma function.
 
-    Differs from TensorFlow: It is 1 where `a` is 0, and NaN where `a` is infinite.
+    Differs from TensorFlow: It is NaN where `a` is infinite.
     """
-    return lax.igamma(*jnp.broadcast_arrays(a, x))
+    return lax.igamma(*jnp.broadcast_arrays(_above_0(a), x))
+
+
+def _above_0(a: Array) -> Array:
+    return jnp.where(a == 0, jnp.nan, a)
 
 
 @op("math.igammac", "a x", same=True, kinds=_FLOAT, example="p(2, 3), p(3)")
@@ -70,9 +74,9 @@ def igamma(a: Array, x: Array) -> Array:
 def igammac(a: Array, x: Array) -> Array:
     """Return the upper regularized incomplete gamma function.
 
-    Differs from TensorFlow: It is 0 where `a` is 0, and NaN where `a` is infinite.
+    Differs from TensorFlow: It is NaN where `a` is infinite.
     """
-    return lax.igammac(*jnp.broadcast_arrays(a, x))
+    return lax.igammac(*jnp.broadcast_arrays(_above_0(a), x))
 
 
 @op("math.lbeta", "x", kinds=_FLOAT, example="p(2, 3)")

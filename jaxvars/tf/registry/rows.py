@@ -37,7 +37,7 @@ from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.dtypes import DType, bool_, complex64
 from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import refused
@@ -64,6 +64,8 @@ HOST = "strings are on the host, which a `tf.function` calls: their sizes must b
 
 _PURE = {"jaxvars.tf", "jaxvars.tf.math", "jaxvars.tf.nn", "jaxvars.tf.linalg"}
 """Namespaces whose operations depend on their arguments alone."""
+
+_ONLY, _NUMPY = {"bool": bool_, "complex": complex64}, (np.ndarray,)
 
 _TEMPLATE = """
 def op{signature}:
@@ -251,6 +253,8 @@ def _write_operation(row: Row) -> Any:
         "static": compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
         "IndexedSlices": IndexedSlices, "function": row.function, "NOT_DENSE": _convert.NotDense,
+        "only": _ONLY.get(row.kinds),
+        "python": {list, tuple, bool, int, float, complex, *_NUMPY[: row.kinds == "complex"]},
     }  # fmt: skip
     function, below, given = row.function, inspect.unwrap(row.call), _format_arguments(row)
     signature = inspect.signature(function)
@@ -344,7 +348,11 @@ def _write_conversions(row: Row) -> list[str]:
     elif row.same and len(plain) > 1:
         lines.append(f"{', '.join(plain)} = alike(({', '.join(plain)}), {op!r})")
     else:
-        lines += [f"{x} = {x}._array if class_of({x}) is Tensor else to_array({x})" for x in plain]
+        # Where a single type fits, lists become that: [] is of bools, and [1.0] complex.
+        hint = ", hint=only if class_of({0}) in python else None" if row.kinds in _ONLY else ""
+        for x in plain:
+            made = f"to_array({x}{hint.format(x)})"
+            lines.append(f"{x} = {x}._array if class_of({x}) is Tensor else {made}")
     for word in names:
         x = word[:-1]
         if word.endswith("*"):

@@ -197,7 +197,7 @@ def _usable_hint(value: Any, hint: DType) -> DType | None:
         return hint if is_number and (hint.is_numeric or hint.is_bool) else None
     others = [leaf for leaf in leaves_of(value) if not is_tensor_like(leaf)]
     kind = kind_of(others)
-    return hint if (fits(kind, hint) if kind else hint.is_numeric) else None
+    return hint if (fits(kind, hint) if kind else hint.is_numeric or hint.is_bool) else None
 
 
 def _to_host_array(value: Any, dtype: DType | None) -> Array:
