@@ -430,3 +430,11 @@ def test_limits_broadcast_but_do_not_widen():
             clip(tf.ones([2, 1]), tf.constant([1.0, 2.0]))
     assert np.isnan(tf.math.igamma(0.0, 1.0))
     assert np.isnan(tf.math.igammac(0.0, 1.0))
+
+
+def test_polynomials_of_integers_have_integer_coefficients():
+    assert tf.math.polyval([1, 2], tf.constant([3, 4])).numpy().tolist() == [5, 6]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not integers"):
+        tf.math.polyval([1.5, 2.0], tf.constant(3))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="string"):
+        tf.reduce_sum([1, 2], axis="0")

@@ -180,6 +180,7 @@ def test_the_product_of_bools_is_logical():
         found = x * other
         assert (found.dtype, found.numpy().tolist()) == ("bool", [True, False])
     assert (tf.constant([2, 0]) * x).numpy().tolist() == [True, False]
+    assert (tf.Variable([True, False]) * True).numpy().tolist() == [True, False]
 
 
 def test_lists_become_the_type_that_fits():

@@ -110,6 +110,8 @@ def polyval(coeffs: list[Array], x: Array) -> Array:
     """Return the value of a polynomial, by its coefficients from the highest power down."""
     if not coeffs:
         return jnp.zeros(x.shape, x.dtype)
+    if x.dtype.kind in "iu" and any(c.dtype.kind not in "iu" for c in coeffs):
+        raise ValueError(f"the coefficients are not integers, and x has type {x.dtype}")
     return _polyval([jnp.asarray(c, x.dtype) for c in coeffs], x)
 
 

@@ -127,6 +127,8 @@ def axes_of(axis: Any) -> int | tuple[int, ...] | None:
         return axis
     given = np.asarray(axis)
     check_integers(given)
+    if given.dtype.kind in "SUT":
+        raise refused("Value for attr 'Tidx' of string is not in the list of allowed values")
     return int(given) if given.ndim == 0 else tuple(map(int, given.reshape(-1)))
 
 
