@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
+from array import array
+from collections import UserDict, UserList, deque
 
 import numpy as np
 import pytest
@@ -69,9 +70,9 @@ def test_nan_is_not_an_integer():
 
 
 def test_an_array_is_copied_and_a_string_is_plain_bytes():
-    for array in (np.arange(3), np.arange(3.0, dtype=np.float32)):
-        made = tf.constant(array)
-        array[0] = 9
+    for numbers in (np.arange(3), np.arange(3.0, dtype=np.float32)):
+        made = tf.constant(numbers)
+        numbers[0] = 9
         assert made.numpy()[0] == 0
     assert [type(x) for x in tf.constant(np.array([b"a", "b"])).numpy()] == [bytes, bytes]
     assert tf.constant(np.array([1, 2], ">i4")).numpy().tolist() == [1, 2]
@@ -83,9 +84,9 @@ def test_an_array_is_copied_and_a_string_is_plain_bytes():
 
 def test_a_large_array_may_be_changed_at_once():
     for _ in range(10):  # JAX copies in the background
-        array = np.ones(4_000_000, np.float32)
-        tensor = tf.constant(array)
-        array[:] = 9
+        numbers = np.ones(4_000_000, np.float32)
+        tensor = tf.constant(numbers)
+        numbers[:] = 9
         assert (tensor.numpy() == 1).all()
 
 
@@ -99,6 +100,23 @@ def test_a_table_is_an_array():
     assert tf.constant(deque([1, 2])).numpy().tolist() == [1, 2]
     with pytest.raises(ValueError, match="unsupported type"):
         tf.constant([Series()])
+
+
+def test_any_sequence_is_a_list():
+    assert tf.constant(UserList([1, 2])).numpy().tolist() == [1, 2]
+    assert tf.constant([array("i", [1, 2]), [3, 4]]).numpy().tolist() == [[1, 2], [3, 4]]
+    assert (tf.ones(2) + UserList([1, 2.5])).dtype == tf.float32
+    for other in ({0: 1}, UserDict({0: 1}), {1, 2}, iter([1])):
+        with pytest.raises(ValueError, match="unsupported type"):
+            tf.constant(other)
+
+
+def test_what_is_too_large_is_a_value_error():
+    for call in (lambda: tf.constant(10**310, tf.float64), lambda: tf.constant([2**70])):
+        with pytest.raises(ValueError, match="out-of-range integer"):
+            call()
+    with pytest.raises(ValueError, match=r"dimension is too large.*int64"):
+        tf.convert_to_tensor(tf.TensorShape([2**31]), tf.int32)
 
 
 def test_a_string_as_an_array_of_numpy():

@@ -12,6 +12,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,6 +49,8 @@ def of_python(value: Any, dtype: DType | None) -> np.ndarray:
         found = dtype or (int32 if isinstance(value, TensorShape | range) else float32)
         return np.array(value, object).astype(object if found == string else found.dtype)
     kinds = {kind_of_leaf(leaf) for leaf in leaves}
+    if None in kinds and any(map(_is_other_sequence, leaves)):
+        return of_python(_to_lists(value), dtype)
     if dtype is not None and all(kind is not None and fits(kind, dtype) for kind in kinds):
         found = dtype
     else:
@@ -57,6 +60,18 @@ def of_python(value: Any, dtype: DType | None) -> np.ndarray:
     if found == string:
         return string_array(_to_rectangle(value, np.dtype(object)))
     return _to_numbers(value, found, dtype is not None)
+
+
+def _is_other_sequence(value: Any) -> bool:
+    kind = type(value)
+    is_sequence = hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
+    return is_sequence and kind_of_leaf(value) is None and not isinstance(value, Mapping)
+
+
+def _to_lists(value: Any) -> Any:
+    """Return a value with lists in place of sequences of other classes, at any depth."""
+    is_list = isinstance(value, _SEQUENCES) or _is_other_sequence(value)
+    return [_to_lists(part) for part in value] if is_list else value
 
 
 def _of_arrays(value: Any) -> np.ndarray | None:
@@ -205,14 +220,14 @@ def _to_numbers(value: Any, dtype: DType, is_asked_for: bool) -> np.ndarray:
 
 
 def _to_integers(value: Any, dtype: DType) -> np.ndarray:
-    try:
-        wide = _to_rectangle(value, np.dtype(np.uint64 if dtype.name == "uint64" else np.int64))
-    except OverflowError:
-        raise ValueError(
-            "Can't convert Python sequence with out-of-range integer to Tensor."
-        ) from None
+    wide = _to_rectangle(value, np.dtype(np.uint64 if dtype.name == "uint64" else np.int64))
     made = wide.astype(dtype.dtype)
     if dtype.size >= int32.size and not np.array_equal(made, wide):
+        if isinstance(value, TensorShape):
+            raise ValueError(
+                f"Cannot convert TensorShape {value} to dtype {dtype.name}; a dimension is too "
+                "large. Consider using dtype int64."
+            )
         raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}")
     return made
 
@@ -220,6 +235,10 @@ def _to_integers(value: Any, dtype: DType) -> np.ndarray:
 def _to_rectangle(value: Any, dtype: np.dtype) -> np.ndarray:
     try:
         return np.array(value, dtype=dtype)
+    except OverflowError:
+        raise ValueError(
+            "Can't convert Python sequence with out-of-range integer to Tensor."
+        ) from None
     except (ValueError, TypeError):
         raise ValueError("Can't convert non-rectangular Python sequence to Tensor.") from None
 
