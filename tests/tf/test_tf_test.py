@@ -97,6 +97,19 @@ def test_derivatives_agree_with_differences(case):
     assert exact[1].shape == (2, 2)
 
 
+def test_steps_of_differences_are_numbers_of_each_type():
+    x = tf.constant(1.0, tf.float64)
+    assert tf.test.compute_gradient(lambda x: tf.cast(x, tf.float32), [x])[1][0] == [[1.0]]
+
+
+def test_arrays_are_near_by_their_norm(case):
+    case.assertNDArrayNear([3.0, 0.0], [0.0, 4.0], 5.0)
+    with pytest.raises(AssertionError):
+        case.assertNDArrayNear([3.0, 0.0], [0.0, 4.0], 4.9)
+    with case.test_session() as session:
+        assert session.evaluate(tf.constant(1)) == 1
+
+
 def test_what_there_is():
     assert not tf.test.is_gpu_available()
     assert (tf.test.gpu_device_name(), tf.test.is_built_with_cuda()) == ("", False)
