@@ -286,6 +286,13 @@ def test_top_k_is_a_named_tuple():
     assert (found.values is values, found.indices is indices) == (True, True)
 
 
+def test_saturated_complex_numbers_have_saturated_parts():
+    most = np.finfo(np.float32).max
+    found = tf.saturate_cast(tf.constant([1e300 - 1e300j]), tf.complex64)
+    assert found.numpy().tolist() == [complex(most, -most)]
+    assert tf.saturate_cast(tf.constant(1e300, tf.float64), tf.complex64).numpy() == most
+
+
 @pytest.mark.parametrize("source", ["float64", "float32", "bfloat16", "int64"])
 @pytest.mark.parametrize("target", ["int32", "uint8", "float16", "int64"])
 def test_saturated_values_are_the_limits(source, target):

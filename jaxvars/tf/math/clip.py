@@ -115,8 +115,11 @@ def saturate_cast(value: Array, dtype: Any) -> Array:
     target = as_dtype(dtype)
     if value.dtype.kind == "c" and not target.is_complex:
         value = jnp.real(value)
-    if value.dtype == np.bool_ or target.is_complex or target.is_bool:
+    if value.dtype == np.bool_ or target.is_bool:
         return value.astype(target.dtype)
+    if target.is_complex:
+        parts = jnp.real(value), jnp.imag(value)
+        return jax.lax.complex(*(saturate_cast.__wrapped__(x, target.real_dtype) for x in parts))
     low, high = _limits(np.dtype(value.dtype), np.dtype(target.dtype))
     return jnp.clip(value, low, high).astype(target.dtype)
 
