@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.registry.rows import op, operations
+from jaxvars.tf.tensors.static import one_axis
 from jaxvars.typing import Array
 
 
@@ -171,7 +172,8 @@ def quantize_and_dequantize_v2(
         raise ValueError(f"round_mode must be HALF_TO_EVEN or HALF_UP: {round_mode}")
     others = tuple(range(input.ndim))
     if axis is not None:
-        others = tuple(i for i in others if i != axis % input.ndim)
+        kept = one_axis(axis, input.ndim, "invalid axis")
+        others = tuple(i for i in others if i != kept)
     if range_given:
         input_min, input_max = (
             jnp.expand_dims(v, others) if axis is not None else v for v in (input_min, input_max)

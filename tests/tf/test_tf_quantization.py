@@ -31,3 +31,8 @@ def test_halves_and_limits(run, quantize, expected):
     found, slope = slopes(*map(tf.constant, (X, -6.0, 6.0)))
     assert found.numpy().tolist() == pytest.approx(expected)
     assert slope.numpy().tolist() == [1.0, 1.0, 1.0, 1.0, 0.0]
+
+
+def test_an_axis_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="invalid axis"):
+        tf.quantization.quantize_and_dequantize_v2([2.5], [0.0], [1.0], axis=10)
