@@ -126,13 +126,43 @@ def test_strings_keep_zero_characters_at_their_end():
     (lambda: tf.split(tf.ones(4), 3), "Number of ways to split should evenly divide"),
     (lambda: tf.concat([tf.ones(2), tf.ones([1, 2])], 0), "ConcatOp : Dimension mismatch"),
     (lambda: tf.stack([tf.ones(2), tf.ones(3)]), "Shapes of all inputs must match"),
-    (lambda: tf.expand_dims(1, 2), r"is not in range \[-1, 1\)"),
+    (lambda: tf.expand_dims(1, 2), r"axis = 2 not in range \[-1, 1\)"),
     (lambda: tf.pad(tf.ones(2), [[1, 1]], "edge"), "'CONSTANT', 'REFLECT' or 'SYMMETRIC'"),
     (lambda: tf.where([True], [1]), "both be non-None or both be None"),
+    (lambda: tf.stack([tf.ones(2)], 4), r"Argument `axis` = 4 not in range \[-2, 2\)"),
+    (lambda: tf.gather([1], 0.5), "of float is not in the list of allowed values: int16, int32"),
+    (lambda: tf.split(tf.ones(4), [-2, 6]), "Split size at index 0 must be >= 0. Got: -2"),
+    (lambda: tf.split(tf.ones(4), [2, 2], num=3), "num = 3 is not the number of size_splits: 2"),
+    (lambda: tf.dynamic_stitch([[-3], [8]], [[1], [2]]), r"indices\[0\] = -3 is out of range"),
+    (lambda: tf.fill([[2, 2]], 0), "must be a vector of sizes"),
+    (lambda: tf.zeros([2**40, 2**40]), "too many elements"),  # XLA would end the process
+    (lambda: tf.broadcast_to(1, [2**62]), "too many elements"),
+    (lambda: tf.eye(2**33), "too many elements"),
+    (lambda: tf.broadcast_to([1, 2], [3]), r"Unable to broadcast tensor of shape \[2\] to \[3\]"),
+    (lambda: tf.pad([1], [[-1, 0]]), "Paddings must be non-negative"),
+    (lambda: tf.pad([1], [0, 1]), "must be a matrix with 2 columns"),
+    (lambda: tf.constant(1)[:], "Attempting to slice scalar input"),
+    (lambda: tf.scatter_nd([[0]], [1], [0]), "Indices and updates specified for empty output"),
+    (lambda: tf.scatter_nd([[0], [1]], [1], [3]), r"\[0,1\) of indices\[shape=\[2, 1\]\]"),
+    (lambda: tf.scatter_nd([[0]], [[1]], [3]), r"Dimensions \[1,1\) of input\[shape=\[3\]\]"),
 ])  # fmt: skip
 def test_messages(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_values_of_one_hot_are_of_one_type():
+    one = tf.constant(1.0)
+    for values in ({"off_value": np.float64(0)}, {"dtype": tf.int32}):
+        with pytest.raises(TypeError, match="dtype"):
+            tf.one_hot([0], 2, one, **values)
+    with pytest.raises(TypeError, match="give off_value, too"):
+        tf.one_hot([0], 2, "yes")
+
+
+def test_a_limit_of_a_slice_may_be_an_unknown_dimension():
+    unknown = tf.compat.v1.Dimension(None)
+    assert tf.constant([1, 2])[unknown:unknown].numpy().tolist() == [1, 2]
 
 
 def test_strings_are_moved_as_numbers_are():
@@ -140,6 +170,10 @@ def test_strings_are_moved_as_numbers_are():
     assert tf.transpose(x).numpy().tolist() == [[b"a", b"c"], [b"b", b"d"]]
     assert tf.gather(x, [1]).numpy().tolist() == [[b"c", b"d"]]
     assert tf.gather_nd(x, [[0, 1]]).numpy().tolist() == [b"b"]
+    assert tf.gather_nd(x, [[1], [0]], batch_dims=1).numpy().tolist() == [b"b", b"c"]
+    assert tf.gather(x, [[1], [0]], batch_dims=1).numpy().tolist() == [[b"b"], [b"c"]]
+    assert compiled(lambda n: (n, tf.gather(x, [1, 0], batch_dims=1)), 1)[1].shape == (2,)
+    assert tf.one_hot([1], 2, "y", "n").numpy().tolist() == [[b"n", b"y"]]
     assert tf.boolean_mask(x, [False, True]).numpy().tolist() == [[b"c", b"d"]]
     assert tf.where([True, False], x, "").numpy().tolist() == [[b"a", b""], [b"c", b""]]
     assert [y.numpy().tolist() for y in tf.unstack(x)] == [[b"a", b"b"], [b"c", b"d"]]

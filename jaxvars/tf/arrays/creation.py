@@ -19,12 +19,11 @@ import numpy as np
 from jaxvars.core.checks import require
 from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.specialize import MAY_CHECK, is_open
-from jaxvars.tf.arrays.sizes import not_negative, sizes_of, type_of
+from jaxvars.tf.arrays.sizes import not_negative, not_too_many, sizes_of, type_of
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.registry.rows import Refused, op
-from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.convert import dtype_of, is_text
-from jaxvars.tf.tensors.dtypes import as_dtype, int32
+from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
+from jaxvars.tf.tensors.dtypes import as_dtype, float32, int32
 from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
@@ -198,6 +197,7 @@ def eye(
     (rows,) = not_negative(sizes_of(num_rows))
     (columns,) = (rows,) if num_columns is None else not_negative(sizes_of(num_columns))
     batch = () if batch_shape is None else sizes_of(batch_shape)
+    not_too_many((*batch, rows, columns))
     return jnp.broadcast_to(jnp.eye(rows, columns, dtype=wanted.dtype), (*batch, rows, columns))
 
 
@@ -216,7 +216,10 @@ def one_hot(
     if indices.dtype.itemsize < 4 or not indices.size:  # in which not every depth is itself
         indices = indices.astype(jnp.int32)
     place = indices.ndim if axis is None else one_axis(axis, indices.ndim + 1)
-    return _hot(indices, on, off, size, place)
+    if is_text(on):
+        hot = _hot(indices, np.True_, np.False_, not_too_many((size,))[0], place)
+        return np.where(np.asarray(hot), on, off)
+    return _hot(indices, on, off, not_too_many((size,))[0], place)
 
 
 @partial(jax.jit, static_argnums=(3, 4))
@@ -230,15 +233,21 @@ def _hot(indices: Array, on: Array, off: Array, size: int, place: int) -> Array:
 def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Array, Array]:
     """Return the values of `one_hot`, of one type."""
     wanted = None if dtype is None else as_dtype(dtype)
-    on = None if on_value is None else _convert.to_array(on_value, wanted)
-    off = None if off_value is None else _convert.to_array(off_value, wanted)
-    kind = next((x.dtype for x in (on, off) if x is not None), None)
-    kind = kind or (wanted.dtype if wanted else np.dtype(np.float32))
-    on = np.ones((), kind) if on is None else on
-    off = np.zeros((), kind) if off is None else off
-    if on.dtype != off.dtype:
-        raise refused(f"dtype of on_value {on.dtype} does not match that of off_value {off.dtype}")
-    return on, off
+    try:
+        on, off = (None if x is None else to_array(x, wanted) for x in (on_value, off_value))
+    except ValueError as error:
+        raise Refused(TypeError(f"on_value and off_value must be of dtype: {error}")) from None
+    kinds = [dtype_of(x) for x in (on, off) if x is not None]
+    kind = kinds[0] if kinds else wanted or float32
+    if kind.is_string and (on is None or off is None):
+        missing = "off_value" if off is None else "on_value"
+        raise Refused(TypeError(f"Of strings, tf.one_hot needs both values: give {missing}, too"))
+    if kinds[1:] and kinds[1] != kind:
+        raise Refused(
+            TypeError(f"dtype {kind!r} of on_value does not match dtype {kinds[1]!r} of off_value")
+        )
+    on = np.ones((), kind.dtype) if on is None else on
+    return on, np.zeros((), kind.dtype) if off is None else off
 
 
 @op("sequence_mask", "lengths", example="i(3), 4")
@@ -273,7 +282,7 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     >>> tf.bitcast(tf.constant(1.0), tf.int32)
     <tf.Tensor: shape=(), dtype=int32, numpy=1065353216>
     """
-    array, wanted = _convert.to_array(input), as_dtype(type).dtype
+    array, wanted = to_array(input), as_dtype(type).dtype
     is_complex = "c" in (array.dtype.kind, wanted.kind) and array.dtype != wanted
     try:
         return Tensor((_bitcast_complex if is_complex else _bitcast)(array, wanted))

@@ -120,16 +120,18 @@ def gather(
     `tf.function`.
     """
     if indices.dtype.kind not in "iu":
-        raise refused(f"Value for attr 'Tindices' of {indices.dtype} is not an integer type")
+        kind = _convert.c_name(_convert.dtype_of(indices))
+        raise refused(
+            f"Value for attr 'Tindices' of {kind} is not in the list of allowed values: int16, "
+            "int32, int64"
+        )
     if not params.ndim:
         raise refused("params must be at least 1 dimensional")
-    if (
-        (axis is None or (type(axis) is int and axis == 0))
-        and type(batch_dims) is int
-        and not batch_dims
+    if (axis is None or (type(axis) is int and axis == 0)) and (
+        batch_dims is None or (type(batch_dims) is int and not batch_dims)
     ):
         return rows_at(params, indices)
-    batch = one_int(batch_dims, "batch_dims")
+    batch = 0 if batch_dims is None else one_int(batch_dims, "batch_dims")
     batch = batch + indices.ndim if batch < 0 else batch
     place = batch if axis is None else one_axis(axis, params.ndim, "Argument `axis`")
     if batch > min(place, indices.ndim) or params.shape[:batch] != indices.shape[:batch]:
@@ -140,6 +142,9 @@ def gather(
     check_indices(indices, params.shape[place : place + 1])
     if not batch:
         return _take(params, indices, place)
+    params = lift(params) if context.is_tracer(indices) else params
+    if _convert.is_text(params):
+        return _of_text(params, lambda x: _take_in_batches(x, indices, batch, place - batch))
     return _take_in_batches(params, indices, batch, place - batch)
 
 
@@ -148,6 +153,13 @@ def _take(params: Array, indices: Array, axis: int) -> Array:
     if _convert.is_text(params):
         return np.take(params, np.asarray(indices), axis=axis)
     return _take_rows(params, indices, axis)
+
+
+def _of_text(params: Array, taken: Callable[[Array], Array]) -> Array:
+    """Return those strings, of some, whose numbers a function of an array takes."""
+    with context.at(context.EVAL):
+        places = taken(np.arange(params.size).reshape(params.shape))
+    return params.reshape(-1)[np.asarray(places)]
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -188,7 +200,7 @@ def gather_nd(
     if batch == 0 and depth == 1 and indices.ndim == 2 and not _convert.is_text(params):
         return lookup(params, _first(indices))
     if _convert.is_text(params):
-        return params[tuple(np.moveaxis(np.asarray(indices), -1, 0))]
+        return _of_text(params, lambda x: _at(x, indices, sizes, batch))
     return _at(params, indices, sizes, batch)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.shapes import Dimension
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
@@ -54,6 +55,8 @@ def index_of(key: Any, shape: tuple[int, ...]) -> tuple[Part, ...]:
     if sum(part is Ellipsis for part in parts) > 1:
         raise _error_for("Multiple ellipses in slice spec not allowed")
     consumed = sum(part is not None and part is not Ellipsis for part in parts)
+    if consumed and not shape:
+        raise _error_for("Attempting to slice scalar input.")
     if consumed > len(shape):
         raise _error_for(
             f"Index out of range using input dim {len(shape)}; input has only {len(shape)} dims"
@@ -121,7 +124,7 @@ def _no_index(part: Any) -> TypeError:
 
 
 def _read_bound(bound: Any) -> int | None:
-    if bound is None:
+    if bound is None or (isinstance(bound, Dimension) and bound.value is None):
         return None
     found = _part(bound)
     if context.is_tracer(found):

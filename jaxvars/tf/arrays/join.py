@@ -60,7 +60,7 @@ def stack(values: Any, axis: Any = 0) -> Array:
         raise refused("Expected at least one tensor")
     if any(x.shape != arrays[0].shape for x in arrays):
         raise refused(f"Shapes of all inputs must match: {[list(x.shape) for x in arrays]}")
-    return space_of(arrays[0]).stack(arrays, one_axis(axis, arrays[0].ndim + 1))
+    return space_of(arrays[0]).stack(arrays, one_axis(axis, arrays[0].ndim + 1, "Argument `axis`"))
 
 
 @op(
@@ -80,7 +80,7 @@ def unstack(value: Array, num: Any = None, axis: Any = 0) -> list[Array]:
     """Return a list of the slices along a dimension."""
     if not value.ndim:
         raise refused("Cannot unstack a scalar: it has no dimensions")
-    place = one_axis(axis, value.ndim)
+    place = one_axis(axis, value.ndim, "Argument `axis`")
     if num is not None and int(num) != value.shape[place]:
         raise refused(f"Input shape axis {place} must equal {num}, got shape {list(value.shape)}")
     if isinstance(value, np.ndarray):
@@ -101,12 +101,17 @@ def split(value: Array, num_or_size_splits: Any, axis: Any = 0, num: Any = None)
                 f"split_dim {place} (size = {total}) and num_split {int(sizes)}"
             )
         return list(space_of(value).split(value, int(sizes), place))
+    if num is not None and int(num) != len(sizes):
+        raise refused(f"num = {num} is not the number of size_splits: {len(sizes)}")
     counts = _counts(sizes, total)
     return list(space_of(value).split(value, np.cumsum(counts)[:-1].tolist(), place))
 
 
 def _counts(sizes: np.ndarray, total: int) -> np.ndarray:
     """Return the sizes of parts, with what is left in place of -1."""
+    for i, size in enumerate(sizes.tolist()):
+        if type(size) is int and size < -1:
+            raise refused(f"Split size at index {i} must be >= 0. Got: {size}")
     is_rest = sizes == -1
     rest = total - int(sizes[~is_rest].sum())
     if is_rest.sum() > 1 or rest < 0 or (rest and not is_rest.any()):
@@ -166,6 +171,8 @@ def dynamic_stitch(indices: Any, data: Any) -> Array:
                 f"data.shape {list(value.shape)} does not fit indices.shape {list(where.shape)}"
             )
     flat = np.concatenate([where.reshape(-1) for where in places])
+    if flat.min(initial=0) < 0:
+        raise refused(f"indices[{int(flat.argmin())}] = {flat.min()} is out of range")
     rows = jnp.concatenate([value.reshape(-1, *rest) for value in values])
     size = int(flat.max(initial=-1)) + 1
     source = np.full(size, -1)

@@ -26,17 +26,28 @@ _DROPPED = "what goes out of range is an error on the CPU only, and dropped in a
 def _scatter(x: Array, indices: Array, updates: Any, how: str) -> Array:
     new = _convert.pair(x, updates, "TensorScatter")[1]
     depth = indices.shape[-1] if indices.ndim else 0
-    if depth > x.ndim or new.shape != indices.shape[:-1] + x.shape[depth:]:
+    outer, sizes = indices.shape[:-1], new.shape
+    if _is_empty(x) and not _is_empty(indices):
+        raise refused(f"Indices and updates specified for empty output of shape {list(x.shape)}")
+    if sizes[: len(outer)] != outer:
         raise refused(
-            "Dimensions [0,1) of indices.shape must match those of updates.shape, and the rest "
-            f"that of the tensor: indices {list(indices.shape)}, updates {list(new.shape)}, tensor "
-            f"{list(x.shape)}"
+            f"Dimensions [0,{len(outer)}) of indices[shape={list(indices.shape)}] must match "
+            f"dimensions [0,{len(outer)}) of updates[shape={list(sizes)}]"
+        )
+    if depth > x.ndim or sizes[len(outer) :] != x.shape[depth:]:
+        raise refused(
+            f"Dimensions [{depth},{x.ndim}) of input[shape={list(x.shape)}] must match dimensions "
+            f"[{len(outer)},{len(sizes)}) of updates[shape={list(sizes)}]"
         )
     check_indices(indices, x.shape[:depth], "shape")
     if _convert.is_text(x):
         return _put_strings(x, indices, new, how)
     how = "max" if how == "add" and x.dtype == bool else how
     return _put(x, indices, new, how) if depth else _whole(x, new, how)
+
+
+def _is_empty(x: Array) -> bool:
+    return any(type(size) is int and not size for size in x.shape)
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -78,7 +89,7 @@ def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 def _whole(x: Array, new: Array, how: str) -> Array:
     """Return what updates of the whole tensor make of it."""
-    for part in new.reshape(-1, *x.shape):
+    for part in () if _is_empty(x) else new.reshape(-1, *x.shape):
         x = getattr(x.at[...], how)(part)
     return x
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf.arrays.sizes import not_negative
+from jaxvars.tf.arrays.sizes import not_negative, not_too_many
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.handles import is_handles, on_strings
@@ -73,7 +73,13 @@ def repeat(input: Array, repeats: Any, axis: Any = None) -> Array:
 @op("broadcast_to", "input", text=True, example="r(3), [2, 3]")
 def broadcast_to(input: Array, shape: Any) -> Array:
     """Broadcast to a shape."""
-    return space_of(input).broadcast_to(input, ints(shape, "shape"))
+    sizes = not_too_many(ints(shape, "shape"))
+    try:
+        return space_of(input).broadcast_to(input, sizes)
+    except ValueError as error:
+        raise refused(
+            f"Unable to broadcast tensor of shape {list(input.shape)} to {list(sizes)}: {error}"
+        ) from None
 
 
 @op("ensure_shape", "x", text=True, example="r(2, 3), [None, 3]")
@@ -92,15 +98,19 @@ def ensure_shape(x: Array, shape: Any) -> Array:
 def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Array:
     """Pad with a constant, or by reflection."""
     widths = require_known(paddings, "paddings")
+    if widths.ndim != 2 or widths.shape[1] != 2:
+        raise refused(f"paddings must be a matrix with 2 columns: {list(widths.shape)}")
     if widths.shape != (tensor.ndim, 2):
         raise refused(
             "The first dimension of paddings must be the rank of inputs"
             f"{list(widths.shape)} {list(tensor.shape)}"
         )
     how = mode.upper()
+    if widths.dtype != object and (widths < 0).any():
+        raise refused(f"Paddings must be non-negative: {widths.tolist()}")
     if is_handles(tensor):
         return on_strings(pad.__wrapped__)(tensor, widths, mode, constant_values)
-    if how == "CONSTANT" and not _convert.is_text(tensor) and (widths >= 0).all():
+    if how == "CONSTANT" and not _convert.is_text(tensor):
         edges = tuple([(a, b, 0) for a, b in widths.tolist()])
         return _padded(tensor, _filler(tensor, constant_values), edges)
     if how == "CONSTANT":
@@ -111,7 +121,7 @@ def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: A
     if how not in {"REFLECT", "SYMMETRIC"}:
         raise refused(
             "Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT' or 'SYMMETRIC'. "
-            f"Received `mode` = {mode}"
+            f"Received `mode` = {how}"
         )
     most = np.array(tensor.shape) - (how == "REFLECT")
     if (widths > most[:, None]).any():

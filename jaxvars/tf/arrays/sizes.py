@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from jaxvars.tf.registry.rows import Refused
 from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import NotDense, to_array, unsupported_error
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
+
+_MOST_ELEMENTS = 2**58  # XLA aborts the process where the bytes are no int64
 
 
 def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
@@ -25,9 +28,9 @@ def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
         InvalidArgumentError: when it is not known while a function is traced.
     """
     if type(shape) in (tuple, list) and all(type(size) is int for size in shape):
-        return tuple(shape)
+        return not_too_many(tuple(shape))
     if type(shape) is int:
-        return (shape,)
+        return not_too_many((shape,))
     try:
         array = _sizes_array(shape)
     except NotDense:
@@ -41,7 +44,9 @@ def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
             f"Value for attr 'Tshape' of {array.dtype} is not in the list of allowed values: "
             "int32, int64"
         )
-    return tuple(map(_static.as_size, np.asarray(array).reshape(-1)))
+    if np.ndim(array) > 1:
+        raise ValueError(f"shape must be a vector of sizes, got shape {list(np.shape(array))}")
+    return not_too_many(tuple(map(_static.as_size, np.asarray(array).reshape(-1))))
 
 
 def _sizes_array(shape: Any) -> np.ndarray:
@@ -55,6 +60,13 @@ def _sizes_array(shape: Any) -> np.ndarray:
 
 def _is_symbolic(size: Any) -> bool:
     return (type(size) is not int and not _static.is_known(size)) or is_open(size)
+
+
+def not_too_many(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return sizes; raise ValueError if no tensor has so many elements."""
+    if all(type(size) is int for size in sizes) and math.prod(sizes) > _MOST_ELEMENTS:
+        raise ValueError(f"Shape {list(sizes)} has too many elements")
+    return sizes
 
 
 def not_negative(sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -117,7 +117,7 @@ def one_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     """Return an axis, counted from the front."""
     found = one_int(axis, what)
     if not -ndim <= found < ndim:
-        raise refused(f"{what} = {found} is not in range [-{ndim}, {ndim})")
+        raise refused(f"{what} = {found} not in range [-{ndim}, {ndim})")
     return found % ndim
 
 
