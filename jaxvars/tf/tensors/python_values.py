@@ -49,7 +49,7 @@ def of_python(value: Any, dtype: DType | None) -> np.ndarray:
         found = dtype or (int32 if isinstance(value, TensorShape | range) else float32)
         return np.array(value, object).astype(object if found == string else found.dtype)
     kinds = {kind_of_leaf(leaf) for leaf in leaves}
-    if None in kinds and any(map(_is_other_sequence, leaves)):
+    if _is_other_sequence(value) or (None in kinds and any(map(_is_other_sequence, leaves))):
         return of_python(_to_lists(value), dtype)
     if dtype is not None and all(kind is not None and fits(kind, dtype) for kind in kinds):
         found = dtype
@@ -63,9 +63,9 @@ def of_python(value: Any, dtype: DType | None) -> np.ndarray:
 
 
 def _is_other_sequence(value: Any) -> bool:
-    kind = type(value)
+    kind, others = type(value), (*_SEQUENCES, Mapping, np.ndarray, np.generic)
     is_sequence = hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
-    return is_sequence and kind_of_leaf(value) is None and not isinstance(value, Mapping)
+    return is_sequence and kind_of_leaf(value) is None and not isinstance(value, others)
 
 
 def _to_lists(value: Any) -> Any:
@@ -155,7 +155,7 @@ def leaves_of(value: Any) -> list[Any]:
         return [leaf for part in value for leaf in leaves_of(part)]
     if isinstance(value, np.ndarray):
         return list(value.flat)
-    return [value]
+    return leaves_of(_to_lists(value)) if _is_other_sequence(value) else [value]
 
 
 def kind_of_leaf(leaf: Any) -> Kind | None:
