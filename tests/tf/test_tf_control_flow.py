@@ -238,6 +238,26 @@ def test_a_tensor_array_of_different_shapes(mode):
     assert numbers(run()) == ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], 3, [7.0, 8.0])
 
 
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda ta: ta.split([1.0, 2.0], 2), "Expected lengths to be a vector"),
+    (lambda ta: ta.split([1.0, 2.0], [1, 0]), "sum of lengths is 1 and value's shape"),
+    (lambda ta: ta.split(1.0, [1, 0]), "value to be at least a vector"),
+    (lambda ta: ta.split([1.0], [1]), r"size of lengths \(2 vs. 1\)"),
+    (lambda ta: ta.write(0, 1.0).write(1, [1.0]).concat(), "scalar shape at index 0"),
+])  # fmt: skip
+def test_pieces_that_are_no_pieces(call, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        call(tf.TensorArray(tf.float32, size=2, infer_shape=False))
+
+
+def test_elements_of_different_shapes_have_the_shape_that_was_said():
+    ta = tf.TensorArray(tf.float32, size=2, infer_shape=False, element_shape=[None, 3])
+    ta = ta.write(0, tf.ones([2, 3]))
+    with pytest.raises(ValueError, match="Incompatible shape"):
+        ta.write(1, tf.ones([2, 2]))
+    assert ta.write(1, tf.ones([1, 3])).concat().shape == (3, 3)
+
+
 def test_an_array_that_would_grow_by_what_is_not_known_says_what_to_write():
     def program(x, size):
         ta = tf.TensorArray(tf.float32, size=size, dynamic_size=not size)

@@ -80,7 +80,7 @@ class TensorArray:
         self._array = _make_array(
             as_dtype(dtype), _require_known_size(size), known, bool(dynamic_size)
         )
-        self._loose = not infer_shape
+        self._loose = None if infer_shape else TensorShape(known)
         self._clears = clear_after_read is not False
         self._cleared: frozenset[int] = frozenset()
 
@@ -126,7 +126,12 @@ class TensorArray:
         place = to_array(index)
         if not context.is_tracer(place):
             place = self._check_index(int(place), "write")
-        return self._apply(lambda array: array.write(place, self._check_element(value)))
+        element = self._check_element(value)
+        if self._loose is not None and not self._loose.is_compatible_with(element.shape):
+            raise ValueError(
+                f"Incompatible shape for value ({element.shape}), expected ({self._loose})"
+            )
+        return self._apply(lambda array: array.write(place, element))
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """Return an element.
@@ -183,9 +188,14 @@ class TensorArray:
         return self._apply(lambda array: array.scatter(places, rows))
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """Write consecutive pieces of a tensor, all of the same length."""
-        pieces = to_array(lengths)
-        return self._apply(lambda array: array.split(self._check_element(value), pieces))
+        """Write consecutive pieces of a tensor, all of the same length.
+
+        Raises:
+            InvalidArgumentError: when they are not all of the tensor, or not all elements.
+        """
+        pieces, whole = to_array(lengths), self._check_element(value)
+        _check_pieces(pieces, whole, None if self.dynamic_size else self._array.size())
+        return self._apply(lambda array: array.split(whole, pieces))
 
     def identity(self) -> TensorArray:
         """Return it."""
@@ -200,7 +210,7 @@ class TensorArray:
         try:
             new = change(self._array)
         except ShapeError as error:
-            if not self._loose:
+            if self._loose is None:
                 raise ValueError(f"Incompatible shape for value: {error}") from None
             new = change(TensorList.of(self._array))
         except DtypeError as error:
@@ -253,6 +263,24 @@ _GROWS = (
 )
 
 
+def _check_pieces(lengths: Array, whole: Array, size: int | None) -> None:
+    if lengths.ndim != 1:
+        raise refused(f"Expected lengths to be a vector, received shape: {list(lengths.shape)}")
+    if not whole.ndim:
+        raise refused("Expected value to be at least a vector, but received shape: []")
+    total = None if context.is_tracer(lengths) else int(np.asarray(lengths).sum())
+    if total is not None and type(whole.shape[0]) is int and total != whole.shape[0]:
+        raise refused(
+            "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
+            f"{total} and value's shape is: {list(whole.shape)}"
+        )
+    if size is not None and size != lengths.shape[0]:
+        raise refused(
+            f"TensorArray's size is not equal to the size of lengths ({size} vs. "
+            f"{lengths.shape[0]}), and the TensorArray is not marked as dynamically resizeable"
+        )
+
+
 def _require_known_size(size: Any) -> Any:
     array = to_array(size)
     if context.is_tracer(array) and is_size(array):
@@ -274,7 +302,7 @@ def _make_array(
     return CoreArray(dtype.dtype, size, element_shape=shape, dynamic_size=dynamic)
 
 
-def _wrap_array(array: Any, clears: bool, loose: bool) -> TensorArray:
+def _wrap_array(array: Any, clears: bool, loose: TensorShape | None) -> TensorArray:
     made = object.__new__(TensorArray)
     made._array, made._clears, made._loose, made._cleared = array, clears, loose, frozenset()
     return made
@@ -350,7 +378,13 @@ class TensorList:
 
     def concat(self) -> Array:
         """Return all elements one after another along their first axis."""
-        return _join_elements(np.concatenate, jnp.concatenate, self._all())
+        parts = self._all()
+        scalar = next((i for i, part in enumerate(parts) if not np.ndim(part)), None)
+        if scalar is not None:
+            raise refused(
+                f"Concat saw a scalar shape at index {scalar} but requires at least vectors"
+            )
+        return _join_elements(np.concatenate, jnp.concatenate, parts)
 
     def unstack(self, rows: Array) -> TensorList:
         """Return a list with the rows of an array as its first elements."""
