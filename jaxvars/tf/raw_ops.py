@@ -1,6 +1,7 @@
 """`tf.raw_ops`: operations by the names that TensorFlow's graphs have for them.
 
-Those are here whose arguments have the names of the public function's; they are given by name.
+Those are here whose arguments have the names of the public function's, and some that have none;
+arguments are given by name.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ _NAMES = {
         "BatchToSpaceND=batch_to_space BroadcastTo ConcatV2=concat DynamicPartition DynamicStitch "
         "ExpandDims ExtractVolumePatches Fill GatherNd GatherV2=gather GuaranteeConst "
         "HistogramFixedWidth Identity IdentityN LinSpace=linspace MatMul=matmul OneHot Pack=stack "
-        "Range Rank RealDiv=realdiv Reshape ReverseV2=reverse Roll ScatterNd Shape ShapeN Size "
+        "ParallelDynamicStitch=dynamic_stitch Range Rank RealDiv=realdiv Reshape "
+        "ReverseV2=reverse Roll ScatterNd Shape ShapeN Size Snapshot=identity "
         "SpaceToBatchND=space_to_batch Squeeze TensorScatterAdd=tensor_scatter_nd_add "
         "TensorScatterMax=tensor_scatter_nd_max TensorScatterMin=tensor_scatter_nd_min "
-        "TensorScatterSub=tensor_scatter_nd_sub Tile TruncateDiv=truncatediv "
-        "TruncateMod=truncatemod Unique UniqueWithCounts Unpack=unstack UnravelIndex"
+        "TensorScatterSub=tensor_scatter_nd_sub TensorScatterUpdate=tensor_scatter_nd_update Tile "
+        "TruncateDiv=truncatediv TruncateMod=truncatemod Unique UniqueWithCounts Unpack=unstack "
+        "UnravelIndex"
     ),
     "bitwise": "BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift",
     "image": (
@@ -94,12 +97,13 @@ _LAZY = frozenset({"image", "quantization", "strings"})
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    if name not in _PUBLIC:
-        raise AttributeError(f"tf.raw_ops has no attribute {name!r}. {_advice(name)}")
-    space = _PUBLIC[name].partition(".")[0]
+    public = _PUBLIC.get(name, f"raw_ops.{name}")
+    space = public.partition(".")[0]
     if space in _LAZY:
         importlib.import_module(f"jaxvars.tf.{space}")
-    made = globals()[name] = _by_name(name, find(_PUBLIC[name]))
+    if (function := find(public)) is None:
+        raise AttributeError(f"tf.raw_ops has no attribute {name!r}. {_advice(name)}")
+    made = globals()[name] = _by_name(name, function)
     return made
 
 
@@ -107,7 +111,7 @@ def _advice(name: str) -> str:
     found = [full for full, row in TABLE.items() if name in (row.op, full.split(".")[-1].title())]
     if found:
         return f"Its public name is tf.{min(found, key=len)}, whose arguments have other names."
-    return did_you_mean(name, list(_PUBLIC)) or "Use the public function that does the same."
+    return did_you_mean(name, __dir__()) or "Use the public function that does the same."
 
 
 def _by_name(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

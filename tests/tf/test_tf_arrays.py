@@ -130,6 +130,7 @@ def test_strings_keep_zero_characters_at_their_end():
     (lambda: tf.pad(tf.ones(2), [[1, 1]], "edge"), "'CONSTANT', 'REFLECT' or 'SYMMETRIC'"),
     (lambda: tf.where([True], [1]), "both be non-None or both be None"),
     (lambda: tf.stack([tf.ones(2)], 4), r"Argument `axis` = 4 not in range \[-2, 2\)"),
+    (lambda: tf.gather([1], 0, axis=-2), "Shape must be at least rank 2 but is rank 1"),
     (lambda: tf.gather([1], 0.5), "of float is not in the list of allowed values: int16, int32"),
     (lambda: tf.split(tf.ones(4), [-2, 6]), "Split size at index 0 must be >= 0. Got: -2"),
     (lambda: tf.split(tf.ones(4), [2, 2], num=3), "num = 3 is not the number of size_splits: 2"),

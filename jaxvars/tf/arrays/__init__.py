@@ -19,6 +19,13 @@ HOMES.update(
         "broadcast_static_shape": "jaxvars.tf.arrays.join:broadcast_static_shape",
         "broadcast_dynamic_shape": "jaxvars.tf.arrays.join:broadcast_dynamic_shape",
         "get_static_value": "jaxvars.tf.arrays.sort:get_static_value",
+        "raw_ops.ConcatOffset": "jaxvars.tf.arrays.raw:concat_offset",
+        "raw_ops.MirrorPadGrad": "jaxvars.tf.arrays.raw:mirror_pad_grad",
+        "raw_ops.ScatterNdNonAliasingAdd": "jaxvars.tf.arrays.raw:scatter_nd_non_aliasing_add",
+        "raw_ops.StridedSliceGrad": "jaxvars.tf.arrays.raw:strided_slice_grad",
+        "raw_ops.TensorStridedSliceUpdate": "jaxvars.tf.arrays.raw:tensor_strided_slice_update",
+        "raw_ops.UniqueV2": "jaxvars.tf.arrays.raw:unique_v2",
+        "raw_ops.UniqueWithCountsV2": "jaxvars.tf.arrays.raw:unique_with_counts_v2",
     }
 )
-"""Those whose signature no row can have."""
+"""Those whose signature no row can have, and those that few programs need."""

@@ -133,7 +133,11 @@ def gather(
         return rows_at(params, indices)
     batch = 0 if batch_dims is None else one_int(batch_dims, "batch_dims")
     batch = batch + indices.ndim if batch < 0 else batch
-    place = batch if axis is None else one_axis(axis, params.ndim, "Argument `axis`")
+    place = batch if axis is None else one_int(axis, "axis")
+    if not -params.ndim <= place < params.ndim:
+        least = place + 1 if place >= 0 else -place
+        raise refused(f"Shape must be at least rank {least} but is rank {params.ndim}: axis {axis}")
+    place %= params.ndim
     if batch > min(place, indices.ndim) or params.shape[:batch] != indices.shape[:batch]:
         raise refused(
             f"params.shape {list(params.shape)} and indices.shape {list(indices.shape)} must begin "

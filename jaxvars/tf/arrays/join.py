@@ -165,6 +165,11 @@ def dynamic_stitch(indices: Any, data: Any) -> Array:
     places = [require_known(part, "indices") for part in indices]
     values = _convert.match_dtypes(data, "DynamicStitch")
     rest = values[0].shape[places[0].ndim :]
+    if len(places) != len(values):
+        raise refused(
+            "List argument 'data' must match the length of list argument 'indices': "
+            f"{len(values)} and {len(places)}"
+        )
     for where, value in zip(places, values, strict=True):
         if value.shape != (*where.shape, *rest):
             raise refused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins  # the functions of the table have names of theirs: `slice`
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -58,6 +59,13 @@ def strided_slice(
     var: Any = None,
 ) -> Array:  # fmt: skip
     """Take a part as indexing does, by start, end and step."""
+    masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
+    return input_[keys_of(input_, begin, end, strides, masks)]
+
+
+def keys_of(x: Array, begin: Any, end: Any, strides: Any, masks: Sequence[int]) -> tuple[Any, ...]:
+    """Return the index of a part that is given by start, end and step, as for `x[...]`."""
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = masks
     starts, stops = ints(begin, "begin"), ints(end, "end")
     steps = ints(strides, "strides") if strides is not None else (1,) * len(starts)
     keys: list[Any] = []
@@ -71,8 +79,8 @@ def strided_slice(
         else:
             first, last = begin_mask >> i & 1, end_mask >> i & 1
             keys.append(builtins.slice(None if first else start, None if last else stop, step))
-    _check_keys(input_, keys)
-    return input_[tuple(keys)]
+    _check_keys(x, keys)
+    return tuple(keys)
 
 
 def _check_keys(x: Array, keys: list[Any]) -> None:

@@ -109,7 +109,7 @@ def unique(x: Array, out_idx: Any = "int32") -> Unique:
 
     Example: `tf.unique([1, 1, 2, 4, 2, 0])`.
     """
-    return Unique(*_uniques(x, out_idx)[:2])
+    return Unique(*uniques(x, out_idx)[:2])
 
 
 @op("unique_with_counts", "x", text=True, eager_only="the number of values depends on the values")
@@ -118,21 +118,24 @@ def unique_with_counts(x: Array, out_idx: Any = "int32") -> UniqueWithCounts:
 
     Example: `tf.unique_with_counts([3, 1, 3])`.
     """
-    return UniqueWithCounts(*_uniques(x, out_idx))
+    return UniqueWithCounts(*uniques(x, out_idx))
 
 
-def _uniques(x: Array, out_idx: Any) -> tuple[Array, Array, Array]:
+def uniques(x: Array, out_idx: Any, axis: int | None = None) -> tuple[Array, Array, Array]:
+    """Return the values, or the parts along an axis, and what else there is to know of them."""
     given = require_known(x, "x")
-    if given.ndim != 1:
+    if axis is None and given.ndim != 1:
         raise refused(f"unique expects a 1D vector, not shape {list(given.shape)}")
-    found, first, which, counts = np.unique(given, True, True, True, equal_nan=False)
+    found, first, which, counts = np.unique(given, True, True, True, axis=axis, equal_nan=False)
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
     dtype = as_dtype(out_idx).dtype
     indices, numbers = rank[which.reshape(-1)].astype(dtype), counts[order].astype(dtype)
-    values = found[order]
-    made = values if _convert.is_text(x) else jnp.take(x, np.sort(first), axis=0)
+    if _convert.is_text(x):
+        made = np.take(found, order, axis=axis)
+    else:
+        made = jnp.take(x, np.sort(first), axis=axis or 0)
     return made, jnp.asarray(indices), jnp.asarray(numbers)
 
 

@@ -44,6 +44,8 @@ def of_python(value: Any, dtype: DType | None) -> np.ndarray:
     """Return the array of a number, string (as bytes) or nested list of them."""
     if dtype is None and (made := _of_arrays(value)) is not None:
         return made
+    if isinstance(value, TensorShape) and dtype not in (None, int32, int64):
+        raise TypeError(f"Cannot convert a TensorShape to dtype {dtype.name}: {value}")
     leaves = leaves_of(value)
     if not leaves and isinstance(value, _SEQUENCES):
         found = dtype or (int32 if isinstance(value, TensorShape | range) else float32)
