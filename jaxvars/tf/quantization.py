@@ -176,7 +176,8 @@ def quantize_and_dequantize_v2(
         others = tuple(i for i in others if i != kept)
     if range_given:
         input_min, input_max = (
-            jnp.expand_dims(v, others) if axis is not None else v for v in (input_min, input_max)
+            jnp.expand_dims(v, others) if axis is not None else v
+            for v in (input_min.astype(input.dtype), input_max.astype(input.dtype))
         )
     else:
         fixed = jax.lax.stop_gradient(input)
@@ -202,8 +203,7 @@ def _(
     signed: bool, bits: int, mode: str, narrow: bool, primals: Any, tangents: Any
 ) -> tuple[Array, Array]:
     x, low, high = primals
-    _, least, most = _limits(low, high, signed, bits, narrow)
-    inside = (x >= least) & (x <= most)
+    inside = (x >= low) & (x <= high)  # of what was given, as in TensorFlow
     made = _round_to_steps(x, low, high, signed, bits, mode, narrow)
     return made, jnp.where(inside, tangents[0], jnp.zeros_like(made))
 

@@ -36,3 +36,12 @@ def test_halves_and_limits(run, quantize, expected):
 def test_an_axis_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="invalid axis"):
         tf.quantization.quantize_and_dequantize_v2([2.5], [0.0], [1.0], axis=10)
+
+
+def test_what_is_outside_of_the_given_range_has_no_gradient():
+    x = tf.constant([-11.0, -9.9, 0.5, 5.0], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.quantization.quantize_and_dequantize_v2(x, -10, 0, range_given=True)
+    assert tape.gradient(y, x).numpy().tolist() == [0, 1, 0, 0]
+    assert y.numpy().tolist() == [-10, -9.921875, 0.46875, 5]  # in the numbers of its type

@@ -164,16 +164,22 @@ def reverse_sequence(
     input: Array, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None
 ) -> Array:
     """Reverse the first steps of each sequence of a batch."""
-    time = one_axis(1 if seq_axis is None else seq_axis, input.ndim, "seq_axis")
-    batch = one_axis(0 if batch_axis is None else batch_axis, input.ndim, "batch_axis")
+    rank = "must be < input rank, but it"
+    time = one_axis(1 if seq_axis is None else seq_axis, input.ndim, f"seq_dim {rank}")
+    batch = one_axis(0 if batch_axis is None else batch_axis, input.ndim, f"batch_dim {rank}")
+    if time == batch:
+        raise refused(f"batch_dim == seq_dim == {time}")
     lengths = jnp.asarray(_convert.to_array(seq_lengths))
+    if lengths.ndim != 1:
+        raise refused(f"seq_lengths must be 1-dim, not {lengths.ndim}")
     if lengths.shape != (input.shape[batch],):
         raise refused(
             f"Length of seq_lengths != input.dims({batch}), ({lengths.shape} vs. "
             f"{input.shape[batch]})"
         )
-    if checkable(lengths) and (np.asarray(lengths) > input.shape[time]).any():
-        raise refused(f"seq_lengths must be at most {input.shape[time]}, the size of axis {time}")
+    known = np.asarray(lengths) if checkable(lengths) else np.zeros(0)
+    if ((known > input.shape[time]) | (known < 0)).any():
+        raise refused(f"seq_lengths must be in [0, {input.shape[time]}], the size of axis {time}")
     return _turn(input, lengths, time, batch)
 
 
