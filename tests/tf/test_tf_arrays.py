@@ -135,6 +135,12 @@ def test_strings_keep_zero_characters_at_their_end():
     (lambda: tf.reverse_sequence([[1, 2]], [2], seq_axis=2), "seq_dim must be < input rank"),
     (lambda: tf.reverse_sequence([[1, 2]], [[2]], seq_axis=1), "seq_lengths must be 1-dim"),
     (lambda: tf.reverse_sequence([[1, 2]], [-1], seq_axis=1), r"must be in \[0, 2\]"),
+    (lambda: tf.batch_to_space(tf.ones([4, 1]), [4], [[3, 2]]), "at most"),
+    (lambda: tf.batch_to_space(tf.ones([4, 1]), [4], [[-1, 0]]), "non-negative"),
+    (lambda: tf.gather_nd([[1]], [[0]], batch_dims=-1), "batch_dims = -1 must be in"),
+    (lambda: tf.gather_nd([[1]], [[0]], batch_dims=2), "batch_dims = 2 must be in"),
+    (lambda: tf.sequence_mask([1], -1), "maxlen must be non-negative"),
+    (lambda: tf.pad([1], [[1.0, 0]]), "paddings must be integers"),
     (lambda: tf.gather([1], 0.5), "of float is not in the list of allowed values: int16, int32"),
     (lambda: tf.split(tf.ones(4), [-2, 6]), "Split size at index 0 must be >= 0. Got: -2"),
     (lambda: tf.split(tf.ones(4), [2, 2], num=3), "num = 3 is not the number of size_splits: 2"),
@@ -154,6 +160,10 @@ def test_strings_keep_zero_characters_at_their_end():
 def test_messages(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_lengths_are_whole_numbers():
+    assert tf.sequence_mask([1.5, 2.0], 3).numpy().tolist() == [[1, 0, 0], [1, 1, 0]]
 
 
 def test_values_of_one_hot_are_of_one_type():
@@ -239,7 +249,7 @@ def test_axes_that_are_not_there_are_named():
         (lambda: tf.strided_slice(tf.constant(3), [0], [1]), "Attempting to slice scalar input"),
         (lambda: tf.sequence_mask([1], [1, 2]), "`maxlen` must be scalar"),
         (lambda: tf.reshape([[1]], [1] * 254), "too many dimensions"),
-        (lambda: tf.reverse_sequence(x, [7, 1], 1), "at most 3"),
+        (lambda: tf.reverse_sequence(x, [7, 1], 1), "must be in [0, 3]"),
     ]:
         with pytest.raises(Refused, match=re.escape(words)):
             wrong()

@@ -193,6 +193,11 @@ def gather_nd(
     `tf.function`.
     """
     batch = one_int(batch_dims, "batch_dims")
+    if not 0 <= batch < max(1, min(params.ndim, indices.ndim)):
+        raise refused(
+            f"batch_dims = {batch} must be in [0, {min(params.ndim, indices.ndim)}): less than the "
+            "rank of params and that of indices"
+        )
     depth = indices.shape[-1]
     if depth > params.ndim - batch:
         raise refused(

@@ -100,6 +100,8 @@ def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: A
     widths = require_known(paddings, "paddings")
     if widths.ndim != 2 or widths.shape[1] != 2:
         raise refused(f"paddings must be a matrix with 2 columns: {list(widths.shape)}")
+    if widths.size and widths.dtype.kind not in "iuO":
+        raise refused(f"paddings must be integers: {widths.tolist()}")
     if widths.shape != (tensor.ndim, 2):
         raise refused(
             "The first dimension of paddings must be the rank of inputs"
@@ -187,5 +189,7 @@ def batch_to_space(input: Array, block_shape: Any, crops: Any) -> Array:
     y = y.transpose(*order, *range(2 * count + 1, y.ndim))
     whole = [size * block for size, block in zip(sizes, blocks, strict=True)]
     y = y.reshape(batch, *whole, *input.shape[1 + count :])
+    if any(a < 0 or b < 0 or a + b > n for (a, b), n in zip(cut, whole, strict=True)):
+        raise refused(f"crops must be non-negative, and at most {whole} together: {cut}")
     kept = [slice(a, n - b) for (a, b), n in zip(cut, whole, strict=True)]
     return y[(slice(None), *kept)]
