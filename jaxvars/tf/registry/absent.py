@@ -82,8 +82,6 @@ WHY = {
         for name in ("fftnd", "ifftnd", "rfftnd", "irfftnd")
     },
     "conv": "use tf.nn.convolution, which has the same for any number of dimensions.",
-    "edit_distance": "it needs strings of different lengths. A package like rapidfuzz has it.",
-    "fingerprint": "hashlib in Python hashes bytes.",
     "random_index_shuffle": "use tf.random.experimental.stateless_shuffle(tf.range(n), seed).",
     "sysconfig": "nothing is compiled against this package. tf.config.list_physical_devices() and "
     "jax.print_environment_info() say what there is.",
