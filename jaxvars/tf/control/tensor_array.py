@@ -440,4 +440,6 @@ def _join_elements(
         return (on_host if any(map(is_text, parts)) else on_device)(parts)
     except (TypeError, ValueError) as error:
         shapes = [list(np.shape(part)) for part in parts]
-        raise refused(f"TensorList contains uninitialized or unequal elements: {shapes}") from error
+        raise refused(
+            f"TensorList contains uninitialized or unequal elements, of shapes {shapes}"
+        ) from error
