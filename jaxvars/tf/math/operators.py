@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import bitwise, math
+from jaxvars.tf.arrays.creation import cast
 from jaxvars.tf.arrays.indexing import getitem, index_of
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math import basic as _basic
@@ -29,15 +30,17 @@ Binary: TypeAlias = Callable[[Any, Any], Any]
 _BOOL = np.dtype(bool)
 
 
-def _is_bool(x: Any, y: Any) -> bool:
-    """Return whether the first operand that is a tensor or a variable is one of bools."""
-    first = x if isinstance(x, TensorLike) else y
-    return getattr(first, "dtype", None) == _BOOL
+def _is_bool(x: Any) -> bool:
+    return isinstance(x, TensorLike) and x.dtype == _BOOL
 
 
 def _either(logical: Binary, bits: Binary) -> Binary:
-    """Return an operator that is logical or bitwise, by the type of its operands."""
-    return lambda x, y: logical(x, y) if _is_bool(x, y) else bits(x, y)
+    """Return an operator that is logical or bitwise, by the first tensor or variable."""
+
+    def operator(x: Any, y: Any) -> Any:
+        return (logical if _is_bool(x if isinstance(x, TensorLike) else y) else bits)(x, y)
+
+    return operator
 
 
 def _reflected(function: Binary, op: str) -> Binary:
@@ -53,15 +56,15 @@ def _reflected(function: Binary, op: str) -> Binary:
 
 
 def _multiply(x: Any, y: Any) -> Any:
-    """Return a product; it is sparse if the factor on the right is, and `and` of bools."""
+    """Return a product; it is sparse if the factor on the right is, and `and` with a bool."""
     if isinstance(y, SparseTensor):
         return y * x
     try:
         return math.multiply(x, y)
-    except InvalidArgumentError:  # looked at then, so that a product of numbers costs no more
-        if not _is_bool(x, y):
+    except (InvalidArgumentError, TypeError):  # so that a product of numbers costs no more
+        if not (_is_bool(x) or _is_bool(y)):
             raise
-        return math.logical_and(x, y)
+        return math.logical_and(*(cast(part, "bool") for part in (x, y)))
 
 
 def _equality(function: Any, op: str, otherwise: bool) -> Binary:
