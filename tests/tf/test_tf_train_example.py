@@ -72,3 +72,16 @@ def test_messages_are_filled_in_place_and_refuse_other_types():
 def test_unknown_names_have_a_hint():
     with pytest.raises(AttributeError, match=r"tf\.train has no attribute 'Exampl'.*Example"):
         _ = tf.train.Exampl
+
+
+def test_a_message_in_sight_of_a_loop():
+    known = example(a={"int64_list": train.Int64List(value=[3])})
+
+    @tf.function
+    def f(n):
+        total = 0
+        for i in tf.range(n):
+            total += i
+        return total, len(known.features.feature)
+
+    assert [int(x) for x in f(tf.constant(4))] == [6, 1]

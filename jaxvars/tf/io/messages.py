@@ -135,7 +135,10 @@ def _classes() -> dict[str, Any]:
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     find = pool.FindMessageTypeByName
-    return {n: message_factory.GetMessageClass(find(f"{_PACKAGE}.{n}")) for n in _FIELDS}
+    found = {n: message_factory.GetMessageClass(find(f"{_PACKAGE}.{n}")) for n in _FIELDS}
+    for kind in found.values():
+        kind.__module__ = __name__  # or it is None, and whose class it is cannot be asked
+    return found
 
 
 def _add_field(made: Any, name: str, number: int, kind: str, how: str) -> None:
