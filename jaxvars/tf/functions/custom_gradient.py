@@ -90,7 +90,8 @@ class _Custom:
         """Return the result alone."""
         given = tuple(nest.map_structure(_to_differentiable, x) for x in args)
         if runs_now(nest.flatten(given)):
-            return call_now(self._f, given, kwargs, functools.partial(_with_variables, self._f))
+            pull = functools.partial(_with_variables, self._f)
+            return call_now(self._f, args, given, kwargs, pull)
         core = _custom.custom_gradient(_for_core(self._f, kwargs))
         return wrap(core(*given))
 

@@ -24,7 +24,7 @@ from jaxvars.tf.autodiff.tape import conjugate
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
-from jaxvars.tf.variables.variable import face_of
+from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing import context, recorder
 from jaxvars.typing import Array
 
@@ -36,11 +36,12 @@ def runs_now(leaves: list[Any]) -> bool:
 
 @final
 class _Reads:
-    """The trainable variables that are read, and what they held at first."""
+    """The trainable variables that are read, but for some, and what they held at first."""
 
     through_assigns = False
 
-    def __init__(self) -> None:
+    def __init__(self, taken: Sequence[Variable]) -> None:
+        self._taken = set(map(id, taken))
         self.values: dict[int, tuple[CoreVariable, Array]] = {}
 
     def knows(self, value: Array) -> bool:
@@ -53,25 +54,40 @@ class _Reads:
     def _saw(self, cell: Cell, value: Array) -> None:  # pyright: ignore[reportUnusedFunction] - the same
         """Take note of a read."""
         variable = cell.owner()
-        if isinstance(variable, CoreVariable) and variable.trainable and is_inexact(value):
+        if not isinstance(variable, CoreVariable) or id(face_of(variable)) in self._taken:
+            return
+        if variable.trainable and is_inexact(value):
             self.values.setdefault(cell.key, (variable, value))
 
 
 def call_now(
-    f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, with_variables: Callable[..., Any]
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    given: tuple[Any, ...],
+    kwargs: Any,
+    with_variables: Callable[..., Any],
 ) -> Any:
-    """Return the result of a function that returns `(result, grad)`."""
-    reads, frame = _Reads(), LOCAL.frame
+    """Return the result of a function that returns `(result, grad)`; given are values of args.
+
+    It takes the variables among its arguments as they are, and may assign them.
+    """
+    taken = [x for x in nest.flatten(args) if isinstance(x, Variable)]
+    reads, frame = _Reads(taken), LOCAL.frame
     frame.observe(reads)
     try:
-        result, grad = f(*map(wrap, args), **kwargs)
+        result, grad = f(*map(_to_argument, args, given), **kwargs)
     finally:
         frame.unobserve(reads)
     arrays = [to_array(x) for x in nest.flatten(result)]
     if isinstance(context.current(), recorder.Recorder):
-        pullback = _Pullback(grad, nest.flatten(args), reads, arrays, with_variables)
+        pullback = _Pullback(grad, nest.flatten(given), reads, arrays, with_variables)
         arrays = pullback.attach(arrays)
     return nest.pack_sequence_as(result, list(map(Tensor, arrays)))
+
+
+def _to_argument(arg: Any, given: Any) -> Any:
+    pick = lambda x, value: x if isinstance(x, Variable) else wrap(value)  # noqa: E731 - one use
+    return nest.map_structure(pick, arg, given, check_types=False)
 
 
 @final
