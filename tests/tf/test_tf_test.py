@@ -140,3 +140,13 @@ def test_functions_are_compared_as_they_are_and_shapes_are_refused():
         case.assertAllEqual((print, len), (print, print))
     with case.assertRaisesIncompatibleShapesError():
         tf.ones([2]) + tf.ones([3])
+
+
+def test_ragged_values_are_compared_by_rows(case):
+    ragged = tf.ragged.constant([[1.0, 2.0], [3.0]])
+    case.assertAllEqual([[1.0, 2.0], [3.0]], ragged)
+    case.assertAllClose(ragged, [[1.0, 2.0], [3.0]])
+    for check in (case.assertAllEqual, case.assertAllClose):
+        for other in ([[1.0, 2.0], [4.0]], [[1.0, 2.0]], [[1.0], [3.0]]):
+            with pytest.raises(AssertionError):
+                check(ragged, other)

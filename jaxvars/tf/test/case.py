@@ -22,6 +22,7 @@ from jaxvars.tf.autodiff.tape import GradientTape, UnconnectedGradients
 from jaxvars.tf.errors import InvalidArgumentError, OpError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.tensor import Tensor
 
 
@@ -69,6 +70,12 @@ class TestCase(unittest.TestCase):
     # ------------------------------------------------------------ equality
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
         """Check that shapes and all elements are equal; NaN equals NaN."""
+        a, b = _rows(a), _rows(b)
+        if isinstance(a, list | tuple) and isinstance(b, list | tuple) and _is_ragged(a, b):
+            self.assertEqual(len(a), len(b), _describe(msg, f"lengths differ: {a} and {b}"))
+            for x, y in zip(a, b, strict=True):
+                self.assertAllEqual(x, y, msg)
+            return
         x, y = as_array(a), as_array(b)
         self.assertEqual(
             x.shape, y.shape, _describe(msg, f"Shapes differ: {x.shape} and {y.shape}")
@@ -95,6 +102,7 @@ class TestCase(unittest.TestCase):
         self._close(a, b, rtol, atol, msg, "")
 
     def _close(self, a: Any, b: Any, rtol: float, atol: float, msg: str | None, path: str) -> None:
+        a, b = _rows(a), _rows(b)
         if isinstance(a, Mapping) or isinstance(b, Mapping):
             self.assertEqual(set(a), set(b), _describe(msg, f"keys differ at {path or 'the top'}"))
             for key in a:
@@ -267,6 +275,10 @@ def as_array(value: Any) -> np.ndarray:
     if callable(value) or (isinstance(value, list | tuple) and any(map(callable, value))):
         return np.array(value)  # of objects, as NumPy has it
     return np.asarray(Tensor(to_array(value)).numpy())
+
+
+def _rows(value: Any) -> Any:
+    return value.to_list() if isinstance(value, RaggedTensor) else value
 
 
 def _is_ragged(a: Any, b: Any) -> bool:
