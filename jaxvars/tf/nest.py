@@ -1,7 +1,8 @@
 """`tf.nest`: structures of lists, tuples and dicts, with everything else as leaves.
 
 Rules this file keeps:
-- dicts are visited by sorted keys; None, strings, tensors, variables and sets are leaves.
+- dicts are visited by sorted keys; None, strings, tensors, variables and sets are leaves;
+- objects with `__tf_flatten__` and `__tf_unflatten__` consist of what these say.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 from jaxvars.tf.listing import lister
 
 COMPOSITES: dict[type, tuple[Callable[[Any], Sequence[Any]], Callable[..., Any]]] = {}
-"""Classes of tensors that consist of others: what returns these, and what makes one of them."""
+"""Classes of tensors that consist of others: what returns these, and what makes one of them, with
+one as a model."""
 
 
 def is_nested(structure: Any) -> bool:
@@ -25,7 +27,12 @@ def is_nested(structure: Any) -> bool:
     if isinstance(structure, list | tuple | dict):
         return True
     is_text = isinstance(structure, str | bytes | bytearray)
-    return not is_text and isinstance(structure, Sequence | Mapping)
+    is_more = isinstance(structure, Sequence | Mapping) or _is_custom(structure)
+    return not is_text and is_more
+
+
+def _is_custom(structure: Any) -> bool:
+    return hasattr(type(structure), "__tf_flatten__")
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
@@ -46,7 +53,7 @@ def _expand(structure: Any) -> Any:
     if is_nested(structure):
         return _like(structure, list(map(_expand, _parts(structure))))
     known = COMPOSITES.get(type(structure))
-    return structure if known is None else list(known[0](structure))
+    return structure if known is None else list(map(_expand, known[0](structure)))
 
 
 def _collapse(structure: Any, expanded: Any) -> Any:
@@ -55,7 +62,9 @@ def _collapse(structure: Any, expanded: Any) -> Any:
         pairs = zip(_parts(structure), _parts(expanded), strict=True)
         return _like(structure, [_collapse(*pair) for pair in pairs])
     known = COMPOSITES.get(type(structure))
-    return expanded if known is None else known[1](*expanded)
+    if known is None:
+        return expanded
+    return known[1](structure, *map(_collapse, known[0](structure), expanded))
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
@@ -122,19 +131,19 @@ def _compare(one: Any, other: Any, check_types: bool) -> None:
             "The two structures don't have the same sequence type. First structure has type "
             f"{type(one)}, while second structure has type {type(other)}."
         )
-    if len(one) != len(other):
-        raise ValueError(
-            "The two structures don't have the same number of elements. First structure: "
-            f"{_describe(one)}. Second structure: {_describe(other)}"
-        )
     mappings = isinstance(one, Mapping) and isinstance(other, Mapping)
     if check_types and mappings and set(one) != set(other):
         raise ValueError(
             "The two dictionaries don't have the same set of keys. First structure has keys "
             f"{list(one)}, while second structure has keys {list(other)}"
         )
-    for mine, theirs in zip(_parts(one), _parts(other), strict=True):
+    for mine, theirs in zip(_parts(one), _parts(other), strict=False):
         _compare(mine, theirs, check_types)
+    if len(_parts(one)) != len(_parts(other)):
+        raise ValueError(
+            "The two structures don't have the same number of elements. First structure: "
+            f"{_describe(one)}. Second structure: {_describe(other)}"
+        )
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
@@ -180,6 +189,8 @@ def _map(func: Callable[..., Any], structures: tuple[Any, ...]) -> Any:
 
 
 def _parts(structure: Any) -> list[Any]:
+    if _is_custom(structure):
+        return list(structure.__tf_flatten__()[1])
     return (
         [structure[key] for key in _keys(structure)]
         if isinstance(structure, Mapping)
@@ -198,6 +209,8 @@ def _keys(structure: Mapping[Any, Any]) -> list[Any]:
 
 def _like(structure: Any, parts: Sequence[Any]) -> Any:
     """Return a container like another one, with other parts."""
+    if _is_custom(structure):
+        return type(structure).__tf_unflatten__(structure.__tf_flatten__()[0], tuple(parts))
     if isinstance(structure, Mapping):
         made = dict(zip(_keys(structure), parts, strict=True))
         ordered = {key: made[key] for key in structure}
@@ -225,7 +238,7 @@ def _dots(structure: Any) -> str:
         return "."
     if isinstance(structure, Mapping):
         return f"{{{', '.join(f'{k!r}: {_dots(structure[k])}' for k in _keys(structure))}}}"
-    inner = ", ".join(map(_dots, structure))
+    inner = ", ".join(map(_dots, _parts(structure)))
     return f"[{inner}]" if isinstance(structure, list) else f"({inner})"
 
 

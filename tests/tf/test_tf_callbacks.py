@@ -84,3 +84,14 @@ def test_files_are_loaded_by_numpy_in_a_dataset(tmp_path: Any) -> None:
     data = tf.data.Dataset.from_tensor_slices([str(tmp_path / "a.npy")])
     loaded = data.map(lambda path: tf.numpy_function(load, [path], tf.float32))
     assert next(iter(loaded)).numpy().tolist() == [1, 2]
+
+
+def test_arguments_and_results_that_consist_of_tensors() -> None:
+    ragged = tf.ragged.constant([[1, 2], [3]])
+    assert tf.py_function(tf.reduce_sum, [ragged], tf.int32).numpy() == 6
+    spec = tf.RaggedTensorSpec([None, None], tf.int32)
+    assert tf.py_function(lambda x: x + 1, [ragged], spec).to_list() == [[2, 3], [4]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expects RaggedTensorSpec"):
+        tf.py_function(lambda x: tf.cast(x, tf.float32), [ragged], spec)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must know the shapes"):
+        tf.function(lambda: tf.py_function(lambda: ragged, [], spec))()

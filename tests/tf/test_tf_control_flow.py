@@ -355,3 +355,17 @@ def test_errors_keep_payloads():
     assert error.experimental_payloads == {b"key": b"value"}
     assert error.error_code == tf.errors.NOT_FOUND
     assert tf.errors.OpError(None, None, "x", 13).error_code == 13
+
+
+def test_map_fn_over_rows_of_sparse_tensors():
+    sparse = tf.sparse.from_dense([[1, 0], [0, 2], [0, 0]])
+    same = tf.map_fn(lambda row: row, sparse)
+    assert numbers(tf.sparse.to_dense(same)) == [[1, 0], [0, 2], [0, 0]]
+    dense = tf.map_fn(lambda row: tf.sparse.to_dense(row)[::-1], sparse, tf.int32)
+    assert numbers(dense) == [[0, 1], [2, 0], [0, 0]]
+    spec = tf.SparseTensorSpec([None], tf.int32)
+    back = tf.map_fn(tf.sparse.from_dense, dense, fn_output_signature=spec)
+    assert numbers(tf.sparse.to_dense(back)) == numbers(dense)
+    assert tf.map_fn(lambda row: row, tf.sparse.from_dense(np.zeros((0, 2), int))).shape[0] == 0
+    with pytest.raises(ValueError, match="not what fn_output_signature"):
+        tf.map_fn(lambda row: row, dense, fn_output_signature=spec)

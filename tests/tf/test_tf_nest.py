@@ -71,3 +71,72 @@ def test_same_structure():
     same({"a": 1}, {"b": 1}, check_types=False)
     with pytest.raises(ValueError, match=r"First structure: type=dict str=\{'a': \[1, 2\]\}"):
         same({"a": [1, 2]}, {"a": [1]})
+
+
+class Masked:
+    """What consists of a tensor, and of something else."""
+
+    def __init__(self, mask, value):
+        self.mask, self.value = mask, value
+
+    def __tf_flatten__(self):
+        return (self.mask,), (self.value,)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata, leaves):
+        return cls(*metadata, *leaves)
+
+
+def test_objects_that_say_of_what_they_consist():
+    one, other = Masked(True, 1), Masked(False, 2)
+    assert tf.nest.is_nested(one)
+    assert tf.nest.flatten([one, {"a": other}]) == [1, 2]
+    made = tf.nest.map_structure(lambda a, b: a + b, one, other)
+    assert (made.mask, made.value) == (True, 3)
+    tf.nest.assert_same_structure(one, other)
+    with pytest.raises(TypeError, match="same sequence type"):
+        tf.nest.assert_same_structure(one, [1])
+
+
+@pytest.mark.parametrize("mode", [lambda f: f, tf.function])
+def test_such_objects_in_loops_branches_and_functions(mode):
+    given = Masked(True, tf.constant([1.0, 2.0]))
+    double = lambda i, x: (i + 1, Masked(x.mask, x.value * 2.0))  # noqa: E731 - one use
+    loop = mode(lambda x: tf.while_loop(lambda i, x: i < 3, double, (0, x))[1])
+    assert loop(given).value.numpy().tolist() == [8.0, 16.0]
+    branch = mode(lambda p, x: tf.cond(p, lambda: x, lambda: Masked(x.mask, -x.value)))
+    assert branch(tf.constant(False), given).value.numpy().tolist() == [-1.0, -2.0]
+    rows = mode(lambda x: tf.map_fn(lambda row: Masked(row.mask, row.value + 1.0), x))
+    assert rows(given).value.numpy().tolist() == [2.0, 3.0]
+    with tf.GradientTape() as tape:
+        tape.watch(given)
+        y = loop(given).value
+    assert tape.gradient(y, given).value.numpy().tolist() == [8.0, 8.0]
+
+
+def test_signatures_of_such_objects():
+    f = tf.function(lambda x: Masked(x.mask, x.value + 1.0))
+    f(Masked(True, tf.constant(1.0)))
+    f(Masked(True, tf.constant(2.0)))
+    assert f.experimental_get_tracing_count() == 1
+    concrete = f.get_concrete_function(Masked(True, tf.TensorSpec([], tf.float32)))
+    assert concrete(Masked(True, tf.constant(2.0))).value.numpy() == 3.0
+
+
+def test_extension_types_are_expanded_as_composite():
+    class Rows(tf.experimental.ExtensionType):
+        count: int
+        rows: tf.RaggedTensor
+
+    rows = Rows(2, tf.ragged.constant([[1], [2, 3]]))
+    assert tf.nest.flatten(rows) == [rows]
+    values, splits = tf.nest.flatten(rows, expand_composites=True)
+    assert (values.numpy().tolist(), splits.numpy().tolist()) == ([1, 2, 3], [0, 1, 3])
+    made = tf.nest.map_structure(lambda x: x, rows, expand_composites=True)
+    assert (made.count, made.rows.to_list()) == (2, [[1], [2, 3]])
+    assert tf.function(lambda x: x.rows + 1)(rows).to_list() == [[2], [3, 4]]
+
+
+def test_the_first_difference_is_what_is_said():
+    with pytest.raises(ValueError, match="is a sequence, while substructure"):
+        tf.nest.assert_same_structure(((1, 2), 3, 4), ("a", "b"))

@@ -387,3 +387,38 @@ def test_a_target_is_1_by_itself_watched_or_not():
     assert tape.gradient(x, [other, y]) == [None, None]
     assert tape.gradient(tf.stop_gradient(x), x) is None
     assert tf.function(lambda x: tf.GradientTape().gradient(x, x))(x).numpy().tolist() == [1.0, 1.0]
+
+
+def test_what_consists_of_tensors_is_watched():
+    class Masked(tf.experimental.ExtensionType):
+        values: tf.Tensor
+        mask: tf.Tensor
+
+    sparse = tf.sparse.from_dense([[1.0, 0.0], [0.0, 2.0]])
+    masked = Masked(tf.constant([1.0, 2.0]), tf.constant([True, False]))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch({"a": [sparse], "b": masked})
+        y, z = tf.sparse.reduce_sum(sparse), masked.values * 2.0
+    assert numbers(tape.gradient(y, sparse.values)) == [1.0, 1.0]
+    assert numbers(tape.gradient(z, masked.values)) == [2.0, 2.0]
+
+
+def test_watched_variables_come_in_the_order_of_their_creation():
+    v, w = tf.Variable(1.0), tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        _ = w * v
+    assert [x is y for x, y in zip(tape.watched_variables(), (v, w), strict=True)] == [True] * 2
+
+
+def test_a_custom_gradient_takes_variables_as_they_are():
+    v, w = tf.Variable(2.0), tf.Variable(5.0)
+
+    @tf.custom_gradient
+    def f(x):
+        x.assign_add(3.0)
+        return x * w, lambda up, variables: (2.0 * up, [up * len(variables)])
+
+    with tf.GradientTape() as tape:
+        y = f(v)
+    assert numbers(y) == 25.0
+    assert [numbers(g) for g in tape.gradient(y, [v, w])] == [2.0, 1.0]

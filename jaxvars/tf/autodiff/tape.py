@@ -18,6 +18,7 @@ from jaxvars.autodiff.tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.core.traversal import PROXIES, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import TapeError
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import is_text, to_array
@@ -103,15 +104,17 @@ class GradientTape:
         Raises:
             ValueError: when it is something else.
         """
-        for leaf in _parts(tensor):
-            if not isinstance(leaf, Tensor | Variable) and type(leaf) not in PROXIES:
-                raise ValueError(
-                    f"Passed in object {leaf!r} of type '{type(leaf).__name__}', not tf.Tensor or "
-                    "tf.Variable."
-                )
-            core = core_of(leaf)
-            if not is_text(core):
-                self._tape.watch(core)
+        for given in nest.flatten(tensor):
+            leaves = nest.flatten(given, expand_composites=True)
+            for leaf in leaves:
+                if not isinstance(leaf, Tensor | Variable) and type(leaf) not in PROXIES:
+                    raise ValueError(
+                        f"Passed in object {leaf!r} of type '{type(leaf).__name__}', not tf.Tensor "
+                        "or tf.Variable."
+                    )
+                core, is_whole = core_of(leaf), leaf is given
+                if not is_text(core) and (is_whole or is_inexact(core)):
+                    self._tape.watch(core)
 
     def gradient(
         self,
@@ -213,8 +216,9 @@ class GradientTape:
         return _wrap_gradient(self._tape.batch_jacobian(y, x, UnconnectedGradients.ZERO))
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """Return the variables that have been watched, in the order of their first use."""
-        return tuple(map(face_of, self._tape.watched_variables()))
+        """Return the variables that have been watched, in the order of their creation."""
+        found = sorted(self._tape.watched_variables(), key=lambda variable: variable._cell.key)
+        return tuple(map(face_of, found))
 
     @contextmanager
     def stop_recording(self) -> Generator[None]:

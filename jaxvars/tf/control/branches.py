@@ -21,6 +21,7 @@ from jaxvars.control import loops as _loops
 from jaxvars.core.checks import require
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
+from jaxvars.tf.tensors.components import take_apart
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.static import refused
@@ -33,7 +34,7 @@ _NO_CASE = "Input error: None of conditions evaluated as True:"
 
 def arrays_of(structure: Any) -> Any:
     """Return a structure with an array for each tensor or number; None and others as they are."""
-    return nest.map_structure(_array_of, structure)
+    return take_apart(structure, _array_of)
 
 
 def _array_of(leaf: Any) -> Any:
@@ -254,7 +255,7 @@ def _run_body(body: Callable[..., Any], state: Any) -> Any:
         new = [new]
     if not isinstance(new, list | tuple):
         raise TypeError(f"The body returned {new!r} for {len(state)} loop variables.")
-    nest.assert_same_structure(list(state), list(new))
+    nest.assert_same_structure(list(map(wrap, state)), list(new))
     made = arrays_of(list(new))
     made = made if context.is_eager() else nest.map_structure(lift, made)
     return made if type(state) is list else nest._like(state, made)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, final
 
 import jax
@@ -25,6 +26,7 @@ import numpy as np
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.dtypes import is_inexact
+from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.context.scope import IN_DATASET, outside_functions
 from jaxvars.tf.errors import (
@@ -38,6 +40,7 @@ from jaxvars.tf.errors import (
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.handles import is_handles, stage, taker, to_data
+from jaxvars.tf.tensors.specs import TensorSpec, TypeSpec
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -129,9 +132,27 @@ class _Call:
     def __init__(self, func: Callable[..., Any], tout: Any, *, eager: bool) -> None:
         self.is_list = isinstance(tout, list | tuple)
         given = [] if tout is None else list(tout) if self.is_list else [tout]
-        self.dtypes: list[DType] = list(map(as_dtype, given))
+        self.dtypes: list[Any] = list(map(_wanted_of, given))
         self.func = func
         self.eager = eager
+        self.forms: list[tuple[Any, int]] = []
+
+    def take(self, inp: Sequence[Any]) -> list[Array]:
+        """Return the arrays that its arguments consist of."""
+        parts = [nest.flatten(x, expand_composites=True) if _is_composite(x) else [x] for x in inp]
+        self.forms = [(x, len(found)) for x, found in zip(inp, parts, strict=True)]
+        return [to_array(x) for found in parts for x in found]
+
+    def _call(self, given: Sequence[Any]) -> Any:
+        """Call it with arguments that consist of some tensors."""
+        rest = iter(given)
+        args = [
+            nest.pack_sequence_as(x, list(islice(rest, n)), expand_composites=True)
+            if _is_composite(x)
+            else next(rest)
+            for x, n in self.forms
+        ]
+        return self.func(*args)
 
     def tensors(self, *values: Array, is_traced: bool = True) -> list[Array]:
         """Call it with arrays; return what it returned as arrays."""
@@ -139,7 +160,7 @@ class _Call:
         if is_traced and not self.eager:
             given = [x[()] for x in given]
         with IN_DATASET.set(False):
-            found = self.func(*given)
+            found = self._call(given)
         parts = found if isinstance(found, list | tuple) else [] if found is None else [found]
         if not self.dtypes:
             return []
@@ -150,7 +171,11 @@ class _Call:
             )
         return [self._to_dtype(x, dtype) for x, dtype in zip(parts, self.dtypes, strict=True)]
 
-    def _to_dtype(self, value: Any, dtype: DType) -> Array:
+    def _to_dtype(self, value: Any, dtype: Any) -> Any:
+        if not isinstance(dtype, DType):
+            if not dtype.is_compatible_with(value):
+                raise refused(f"pyfunc returns {value}, but expects {dtype}")
+            return value
         if dtype.is_string:
             return to_array(value, dtype)
         if not self.eager and np.asarray(value).dtype != dtype.dtype:
@@ -175,7 +200,7 @@ class _Call:
             with GradientTape() as tape:
                 for x in filter(_is_float, xs):
                     tape.watch(x)
-                found = self.func(*xs)
+                found = self._call(xs)
             results = list(found) if isinstance(found, list | tuple) else [found]
             ups = [Tensor(_device(x)) for x in values[count:]]
             pairs = [(y, up) for y, up in zip(results, ups, strict=True) if isinstance(y, Tensor)]
@@ -201,25 +226,41 @@ def _device(x: Array) -> Array:
     return x if isinstance(x, jax.Array) or is_text(x) else jnp.asarray(np.asarray(x))
 
 
+def _is_composite(x: Any) -> bool:
+    return type(x) in nest.COMPOSITES
+
+
+def _wanted_of(given: Any) -> Any:
+    """Return the type that something says, or a spec of what consists of tensors."""
+    if isinstance(given, TypeSpec):
+        return given.dtype if isinstance(given, TensorSpec) else given
+    return as_dtype(given)
+
+
 def _is_float(x: Tensor) -> bool:
     return x.dtype.is_floating
 
 
 def _run_call(call: _Call, inp: Sequence[Any]) -> Any:
-    arrays = [to_array(x) for x in inp]
+    arrays = call.take(inp)
     if not any(map(context.is_tracer, arrays)) and not context.is_staging():
         found = _run_eagerly(call, arrays)
     elif not call.dtypes:
         take, data = taker(arrays), map(to_data, arrays)
         jax.experimental.io_callback(lambda *xs: call.on_host(*take(xs)), [], *data, ordered=True)
         return [] if call.is_list else None
+    elif not all(isinstance(wanted, DType) for wanted in call.dtypes):
+        raise refused(
+            f"{call.dtypes} cannot be what is called back returns in a tf.function, where XLA must "
+            "know the shapes: return the tensors that it consists of, and make it of these"
+        )
     elif any(map(is_handles, arrays)) or any(dtype.is_string for dtype in call.dtypes):
         found = stage(call.tensors, *arrays)
     else:
         found = _stage_call(call, arrays)
     if not call.dtypes:
         return [] if call.is_list else None
-    tensors = list(map(Tensor, found))
+    tensors = [x if _is_composite(x) else Tensor(x) for x in found]
     return tensors if call.is_list else tensors[0]
 
 

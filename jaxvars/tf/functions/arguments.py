@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import uuid
 import weakref
 from collections import OrderedDict
@@ -203,8 +202,6 @@ _BAD_RESULT = (
 def convert_result(fn: Callable[..., Any], leaf: Any) -> Any:
     """Return a part of a result as the core takes it."""
     is_tensor = isinstance(leaf, Tensor | Variable)
-    if has_components(leaf) and not is_tensor:
-        return components(leaf, functools.partial(convert_result, fn))
     if leaf is None or not (is_tensor or jax.tree_util.all_leaves([leaf])):
         return leaf  # a TensorArray, for example
     try:

@@ -27,6 +27,7 @@ from jaxvars.tf.errors import OperatorNotAllowedInGraphError
 from jaxvars.tf.functions import strings
 from jaxvars.tf.functions.arguments import convert_result, keep_dict_order, to_body
 from jaxvars.tf.functions.gradients import NeedsTape, graph_tape
+from jaxvars.tf.tensors.components import Components, has_components, take_apart
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
@@ -71,9 +72,7 @@ def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
                 raise OperatorNotAllowedInGraphError(
                     NO_BOOL.format(line=line_of(error))
                 ).with_traceback(error.__traceback__) from None
-            made = keep_dict_order(
-                nest.map_structure(functools.partial(convert_result, fn), result)
-            )
+            made = keep_dict_order(take_apart(result, functools.partial(convert_result, fn)))
         check(program.__name__)
         if (traced := this()) is not None:
             _note_trace(traced, args, kwargs, specs_of(made))
@@ -138,7 +137,7 @@ def guard_changes(
 def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _copy(part) for key, part in value.items()}
-    return list(map(_copy, value)) if nest.is_nested(value) else value
+    return list(map(_copy, nest._parts(value))) if nest.is_nested(value) else value
 
 
 def _is_same(value: Any, old: Any) -> bool:
@@ -146,9 +145,8 @@ def _is_same(value: Any, old: Any) -> bool:
         return list(value) == list(old) and all(_is_same(value[key], old[key]) for key in old)
     if not nest.is_nested(value):
         return value is old
-    if not isinstance(old, list) or len(value) != len(old):
-        return False
-    return all(map(_is_same, value, old))
+    parts = nest._parts(value)
+    return isinstance(old, list) and len(parts) == len(old) and all(map(_is_same, parts, old))
 
 
 def names_of(signature: inspect.Signature | None) -> Callable[[int], list[str]]:
@@ -162,7 +160,7 @@ def names_of(signature: inspect.Signature | None) -> Callable[[int], list[str]]:
 # ---------------------------------------------------------------- traces
 def count_run(runs: Counter[int], args: tuple[Any, ...]) -> int:
     """Count a run of the body, under the object that a method belongs to; return its number."""
-    is_method = args and hasattr(args[0], "__dict__") and not isinstance(args[0], Variable)
+    is_method = args and hasattr(args[0], "__dict__") and not _is_of_tensors(args[0])
     number = id(args[0]) if is_method else 0
     if number and number not in runs:
         try:
@@ -171,6 +169,10 @@ def count_run(runs: Counter[int], args: tuple[Any, ...]) -> int:
             number = 0
     runs[number] += 1
     return number
+
+
+def _is_of_tensors(value: Any) -> bool:
+    return isinstance(value, Variable) or has_components(value) or type(value) in nest.COMPOSITES
 
 
 class Seen(NamedTuple):
@@ -204,9 +206,16 @@ def specs_of(result: Any) -> Any:
 
 def hold_weakly(value: Any) -> Callable[[], Any]:
     """Return what gives a structure with specs for its tensors."""
-    leaves = [_hold_leaf(leaf) for leaf in nest.flatten(value)]
-    form = nest.pack_sequence_as(value, [None] * len(leaves))
-    return lambda: nest.pack_sequence_as(form, [leaf() for leaf in leaves])
+    held = take_apart(value, _hold_leaf)
+    return lambda: _release(held)
+
+
+def _release(held: Any) -> Any:
+    if isinstance(held, Components):
+        return held.object(_release)
+    if nest.is_nested(held):
+        return nest._like(held, list(map(_release, nest._parts(held))))
+    return held()
 
 
 def _hold_leaf(leaf: Any) -> Callable[[], Any]:

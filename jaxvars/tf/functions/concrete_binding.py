@@ -90,7 +90,7 @@ def fit_structure(value: Any, mine: Any, fit: Callable[[Any, Any], Any]) -> Any:
     """Return an argument, or a part of one, as it is wanted."""
     if not nest.is_nested(mine):
         return fit(value, mine)
-    if not nest.is_nested(value) or len(value) != len(mine):
+    if not nest.is_nested(value) or len(nest._parts(value)) != len(nest._parts(mine)):
         _refuse(value, mine)
     if isinstance(mine, dict) and (not isinstance(value, Mapping) or set(mine) != set(value)):
         _refuse(value, mine)

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxvars.control import loops as _loops
 from jaxvars.control import maps as _maps
-from jaxvars.tf import nest
+from jaxvars.tf import nest, sparse
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.control.branches import arrays_of
 from jaxvars.tf.errors import OutOfRangeError
@@ -22,15 +22,18 @@ from jaxvars.tf.tensors.ragged_base import DISPATCH
 from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor, convert, flat_of, make, parts_of
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
+from jaxvars.tf.tensors.specs import SparseTensorSpec
 from jaxvars.tf.tensors.static import refused, refusing
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.typing import Array
 
+_COMPOSITE = RaggedTensor | RaggedTensorSpec | SparseTensor | SparseTensorSpec
+
 
 def _take_rows(elems: Any) -> tuple[Any, int]:
     """Return what is looped over, as arrays, and how many rows there are."""
-    arrays = nest.map_structure(to_array, elems)
-    flat = nest.flatten(arrays)
+    arrays = arrays_of(elems)
+    flat = jax.tree.leaves(arrays)
     if not flat:
         raise ValueError(
             "elems must be a Tensor or (possibly nested) sequence of Tensors. Got "
@@ -83,43 +86,60 @@ def map_fn(
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {fn!r}.")
     signature = fn_output_signature if fn_output_signature is not None else dtype
-    if any(
-        isinstance(x, RaggedTensor | RaggedTensorSpec) for x in nest.flatten((elems, signature))
-    ):
-        return _map_ragged(fn, elems, signature)
+    if any(isinstance(x, _COMPOSITE) for x in nest.flatten((elems, signature))):
+        return _map_composite(fn, elems, signature)
     arrays, _ = _take_rows(elems)
-    wanted = signature if signature is not None else nest.map_structure(dtype_of, arrays)
+    wanted = signature if signature is not None else nest.map_structure(dtype_of, wrap(arrays))
 
     def step(_: None, row: Any) -> tuple[None, Any]:
         result = fn(wrap(row))
         nest.assert_same_structure(wanted, result)
-        return None, nest.map_structure(_to_array, result, wanted, check_types=False)
+        return None, arrays_of(nest.map_structure(_to_array, result, wanted, check_types=False))
 
-    if any(map(_is_string, (*nest.flatten(arrays), *nest.flatten(wanted)))):
+    if any(map(_is_string, (*jax.tree.leaves(arrays), *nest.flatten(wanted)))):
         return _map_strings(lambda row: step(None, row)[1], arrays, wanted)
     return _wrap(_loops.scan(step, None, arrays)[1], back_prop)
 
 
-def _map_ragged(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
-    """Call a function with each row of ragged tensors, or for rows of different lengths."""
-    given = nest.map_structure(convert, elems)
+def _map_composite(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
+    """Call a function with each row of ragged or sparse tensors, or for such rows."""
+    given = nest.map_structure(_convert, elems)
     wanted = nest.map_structure(_spec_of, given) if signature is None else signature
-    columns = [[*x] for x in nest.flatten(given)]
+    columns = [
+        _sparse_rows(x) if isinstance(x, SparseTensor) else [*x] for x in nest.flatten(given)
+    ]
     rows = [nest.pack_sequence_as(given, row) for row in zip(*columns, strict=True)]
     results = [nest.map_structure(_to_row, wanted, fn(row), check_types=False) for row in rows]
     if not results:
-        return nest.map_structure(lambda x: convert(_make_empty(x)), wanted)
+        return nest.map_structure(lambda x: _convert(_make_empty(x)), wanted)
     return nest.map_structure(_stack_rows, wanted, *results, check_types=False)
+
+
+def _convert(x: Any) -> Any:
+    return x if isinstance(x, SparseTensor) else convert(x)
+
+
+def _sparse_rows(x: SparseTensor) -> list[SparseTensor]:
+    count, *sizes = x.shape.as_list()
+    starts = [0] * len(sizes)
+    rows = (sparse.slice(x, [i, *starts], [1, *sizes]) for i in range(count or 0))
+    return [sparse.reshape(row, sizes) for row in rows]
 
 
 def _spec_of(x: Any) -> Any:
     """Return what is known of a row."""
+    if isinstance(x, SparseTensor):
+        return SparseTensorSpec(x.shape[1:], x.dtype)
     if not isinstance(x, RaggedTensor):
         return x.dtype
     return RaggedTensorSpec(x.shape[1:], x.dtype, len(parts_of(x)) - 1)
 
 
 def _to_row(wanted: Any, leaf: Any) -> Any:
+    if isinstance(wanted, SparseTensorSpec):
+        if not wanted.is_compatible_with(leaf):
+            raise ValueError(f"fn returns {leaf}, not what fn_output_signature={wanted} says")
+        return leaf
     made = make(_to_array(flat_of(convert(leaf, _dtype_of(wanted))), wanted), parts_of(leaf))
     rank = wanted.shape.rank if isinstance(wanted, RaggedTensorSpec) else None
     if rank not in (None, len(made.shape)) or (rank is None and parts_of(made)):
@@ -128,6 +148,8 @@ def _to_row(wanted: Any, leaf: Any) -> Any:
 
 
 def _stack_rows(wanted: Any, *parts: Any) -> Any:
+    if isinstance(wanted, SparseTensorSpec):
+        return sparse.concat(0, [sparse.expand_dims(x, 0) for x in parts])
     if isinstance(wanted, RaggedTensorSpec):
         return DISPATCH["stack"](None, {"values": parts, "axis": 0})
     return Tensor(_stack(*(x._array for x in parts)))
@@ -157,10 +179,13 @@ def _take_row(array: Array, i: int) -> Array:
     return np.asarray(array[i], object) if is_text(array) else array[i]
 
 
-def _make_empty(wanted: Any) -> Array:
+def _make_empty(wanted: Any) -> Any:
     if isinstance(wanted, RaggedTensorSpec):
         return RaggedTensor.from_row_splits(_make_empty(wanted.dtype), [0])
     shape = tuple(wanted.shape) if is_spec(wanted) and wanted.shape.rank is not None else ()
+    if isinstance(wanted, SparseTensorSpec):
+        sizes = [0, *(n or 0 for n in shape)]
+        return SparseTensor(np.zeros((0, len(sizes))), _make_empty(wanted.dtype), sizes)
     if _is_string(wanted):
         return np.zeros((0, *shape), object)
     return jnp.zeros((0, *shape), _dtype_of(wanted).dtype)

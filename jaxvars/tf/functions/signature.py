@@ -129,7 +129,7 @@ def _fit(value: Any, spec: Any) -> Any:
         return fit_tensor(value, spec)
     if not nest.is_nested(spec):
         return value
-    same = nest.is_nested(value) and len(value) == len(spec)
+    same = nest.is_nested(value) and len(nest._parts(value)) == len(nest._parts(spec))
     if not same or (isinstance(spec, dict) and set(spec) != set(value)):
         raise TypeError(f"{value} has not the structure of {_format_spec(spec)}")
     parts = zip(nest._parts(value), nest._parts(spec), strict=True)

@@ -6,6 +6,7 @@ returns them, their tensors are traced, and the rest is part of the signature.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, final
@@ -14,6 +15,7 @@ import jax
 import numpy as np
 
 from jaxvars.tensors.array_like import BOXES
+from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import CONVERSIONS, to_array
 from jaxvars.tf.tensors.tensor import WRAPPERS, TensorLike
 from jaxvars.tracing.identity import exact, held
@@ -57,6 +59,16 @@ def components(value: Any, change: Callable[[Any], Any]) -> Components:
     """Return an object taken apart, with changed parts."""
     metadata, parts = value.__tf_flatten__()
     return Components(Made(type(value), metadata), list(map(change, parts)))
+
+
+def take_apart(structure: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a structure with changed leaves, and with objects that have components taken apart."""
+    inside = functools.partial(take_apart, change=change)
+    if has_components(structure):
+        return components(structure, inside)
+    if nest.is_nested(structure):
+        return nest._like(structure, list(map(inside, nest._parts(structure))))
+    return change(structure)
 
 
 jax.tree_util.register_pytree_node(

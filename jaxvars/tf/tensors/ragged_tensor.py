@@ -443,6 +443,6 @@ def _flatten(x: RaggedTensor) -> tuple[tuple[Any], tuple[Partition, ...]]:
 
 COMPOSITES[RaggedTensor] = (
     lambda x: [x.flat_values, *x.nested_row_splits],
-    lambda flat, *splits: RaggedTensor.from_nested_row_splits(flat, splits),
+    lambda _, flat, *splits: RaggedTensor.from_nested_row_splits(flat, splits),
 )
 jax.tree_util.register_pytree_node(RaggedTensor, _flatten, unflatten)

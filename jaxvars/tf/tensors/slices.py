@@ -105,6 +105,6 @@ def _unflatten(shape: tuple[int, ...] | None, parts: Any) -> IndexedSlices:
 BOXES[IndexedSlices] = _to_dense
 COMPOSITES[IndexedSlices] = (
     lambda x: [x.values, x.indices, *([] if x.dense_shape is None else [x.dense_shape])],
-    IndexedSlices,
+    lambda _, *parts: IndexedSlices(*parts),
 )
 jax.tree_util.register_pytree_node(IndexedSlices, _flatten, _unflatten)

@@ -219,7 +219,10 @@ def _unflatten(sizes: tuple[int, ...] | None, parts: Any) -> SparseTensor:
     return made
 
 
-COMPOSITES[SparseTensor] = (lambda x: [x.indices, x.values, x.dense_shape], SparseTensor)
+COMPOSITES[SparseTensor] = (
+    lambda x: [x.indices, x.values, x.dense_shape],
+    lambda _, *parts: SparseTensor(*parts),
+)
 jax.tree_util.register_pytree_node(SparseTensor, _flatten, _unflatten)
 
 

@@ -20,16 +20,20 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
-from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.specs import SparseTensorSpec, TensorSpec
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
 
 _PLAIN = (int, float, str, bytes, bool, type(None), DType, TensorShape)
+_SPECS = {SparseTensor: SparseTensorSpec, RaggedTensor: RaggedTensorSpec}
 _RESERVED = frozenset({"self", "Spec"})
 _IMMUTABLE = "Cannot mutate attribute `{}` outside the custom constructor of ExtensionType."
 
@@ -104,6 +108,7 @@ class ExtensionType:
         cls.__init__ = _make_constructor(cls, made)  # pyright: ignore[reportAttributeAccessIssue]
         cls.Spec = type(f"{cls.__name__}.Spec", (ExtensionTypeSpec,), {"value_type": cls})
         jax.tree_util.register_pytree_node(cls, _flatten, _unflatten)
+        nest.COMPOSITES[cls] = _parts, _with_parts
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_is_open" not in vars(self):
@@ -195,6 +200,8 @@ def spec_of(value: Any) -> Any:
         return TensorSpec(value.shape, value.dtype)
     if isinstance(value, ExtensionType):
         return type(value).Spec.from_value(value)  # pyright: ignore[reportAttributeAccessIssue]
+    if type(value) in _SPECS:
+        return _SPECS[type(value)].from_value(value)
     if isinstance(value, tuple):
         return tuple(map(spec_of, value))
     if isinstance(value, ImmutableDict):
@@ -252,7 +259,7 @@ def _is_field_type(kind: Any) -> bool:
         known = (tuple, collections.abc.Mapping, typing.Union, types.UnionType)
         parts = [part for part in inner if part is not Ellipsis]
         return origin in known and all(map(_is_field_type, parts))
-    classes = (*_PLAIN, ExtensionType, SparseTensor, Variable, enum.Enum, TensorSpec)
+    classes = (*_PLAIN, ExtensionType, *_SPECS, Variable, enum.Enum, TensorSpec)
     return isinstance(kind, type) and issubclass(kind, classes)
 
 
@@ -353,6 +360,19 @@ def _convert_union(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
     raise TypeError(f"{name}: expected one of {expected}, got {type(value).__name__!r}")
 
 
+def _parts(value: Any) -> list[Any]:
+    """Return the tensors of an object, and what consists of some."""
+    return nest.flatten([x for x in vars(value).values() if _holds_tensors(x)])
+
+
+def _with_parts(value: Any, *parts: Any) -> Any:
+    names = [name for name, x in vars(value).items() if _holds_tensors(x)]
+    fields = nest.pack_sequence_as([vars(value)[name] for name in names], parts)
+    made = object.__new__(type(value))
+    vars(made).update(vars(value) | dict(zip(names, fields, strict=True)))
+    return made
+
+
 # ---------------------------------------------------------------- pytrees
 class _Rest(NamedTuple):
     """What is static: the class, the names of fields with tensors, and the other fields."""
@@ -383,7 +403,7 @@ def _holds_tensors(value: Any) -> bool:
         return any(map(_holds_tensors, value))
     if isinstance(value, ImmutableDict):
         return any(map(_holds_tensors, value.values()))
-    return isinstance(value, Tensor | Variable | ExtensionType | SparseTensor)
+    return isinstance(value, (Tensor, Variable, ExtensionType, *_SPECS))
 
 
 def _to_core(value: Any) -> Any:
