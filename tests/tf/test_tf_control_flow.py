@@ -369,3 +369,34 @@ def test_map_fn_over_rows_of_sparse_tensors():
     assert tf.map_fn(lambda row: row, tf.sparse.from_dense(np.zeros((0, 2), int))).shape[0] == 0
     with pytest.raises(ValueError, match="not what fn_output_signature"):
         tf.map_fn(lambda row: row, dense, fn_output_signature=spec)
+
+
+def test_an_assertion_in_a_branch_is_of_that_branch():
+    wrong = lambda: tf.debugging.Assert(False, ["wrong branch"])  # noqa: E731 - one use
+    f = tf.function(lambda p: tf.cond(p, tf.no_op, wrong))
+    f(tf.constant(True))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="wrong branch"):
+        f(tf.constant(False))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_exclusive_cases(mode):
+    def run(x):
+        pairs = [(x > 0, lambda: 1), (x > 1, lambda: 2)]
+        return tf.case(pairs, default=lambda: 3, exclusive=True)
+
+    f = mode(run)
+    assert [numbers(f(tf.constant(x)) * 1) if mode is tf.function else f(tf.constant(x))
+            for x in (0, 1)] == [3, 1]  # fmt: skip
+    with pytest.raises(tf.errors.InvalidArgumentError, match="exclusive=True"):
+        f(tf.constant(2))
+
+
+def test_what_is_no_branch():
+    for given, message in (([(1.5, len)], "must be a Python `int`"), ([(0, 1.0)], "callable")):
+        with pytest.raises(TypeError, match=message):
+            tf.switch_case(tf.constant(0), given)
+    rows = tf.IndexedSlices(tf.constant([1.0]), tf.constant([0]))
+    f = tf.function(lambda p: tf.cond(p, lambda: rows, lambda: rows.values))
+    with pytest.raises(TypeError, match="do not agree: the result is IndexedSlices"):
+        f(tf.constant(True))

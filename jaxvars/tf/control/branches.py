@@ -29,6 +29,7 @@ from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
 
+_SEVERAL = "Input error: exclusive=True: more than 1 conditions hold"
 _NO_CASE = "Input error: None of conditions evaluated as True:"
 
 
@@ -110,7 +111,7 @@ def case(
     Args:
         pred_fn_pairs: pairs of a condition and a function.
         default: what is called if none holds.
-        exclusive: in a compiled function, check that at most one condition holds.
+        exclusive: check that at most one condition holds.
         strict: accepted, and of no effect.
         name: of no effect.
 
@@ -122,7 +123,9 @@ def case(
     truths = [_to_truth(pred) for pred, _ in pairs]
     if exclusive and any(map(context.is_tracer, truths)):
         held = jnp.stack([jnp.asarray(truth) for truth in truths])
-        require(held.sum() <= 1, "Input error: exclusive=True: more than 1 conditions hold")
+        require(held.sum() <= 1, _SEVERAL)
+    elif exclusive and sum(truths) > 1:
+        raise refused(f"{_SEVERAL}: {truths}")
     if default is None:
         _require_one(truths)
         (*pairs, (_, default)) = pairs
@@ -150,7 +153,7 @@ def _check_pairs(given: Any, what: str) -> list[tuple[Any, Callable[[], Any]]]:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"Each entry in '{what}' must be a 2-tuple. Received {pair}.")
         if not callable(pair[1]):
-            raise TypeError(f"Each entry in '{what}' must have a callable. Received {pair[1]}.")
+            raise TypeError(f"fn for {pair[0]} in '{what}' must be callable, got {pair[1]}.")
     if not pairs:
         raise ValueError(f"Must provide at least one item in '{what}'")
     return pairs
@@ -190,7 +193,11 @@ def switch_case(
 def _check_branches(given: Any) -> list[Callable[[], Any]]:
     if not isinstance(given, dict) and given and all(map(callable, given)):
         return list(given)
-    pairs = sorted(_check_pairs(given, "branch_fns"), key=lambda pair: pair[0])
+    pairs = _check_pairs(given, "branch_fns")
+    for index, _ in pairs:
+        if not isinstance(index, int):
+            raise TypeError(f"A key of 'branch_fns' must be a Python `int`, got {index!r}.")
+    pairs = sorted(pairs, key=lambda pair: pair[0])
     found = [index for index, _ in pairs]
     if found != list(range(len(pairs))):
         raise ValueError(
@@ -307,6 +314,8 @@ def Assert(  # noqa: N802 - TensorFlow's name
     shown = _summarize(data, 3 if summarize is None else summarize)
     if context.is_tracer(truth):
         require(truth, f"assertion failed: [{shown}]")
+    elif not context.is_eager():  # it may be in a branch that is not taken
+        require(np.asarray(truth), f"assertion failed: [{shown}]")
     elif not np.all(np.asarray(truth)):
         raise refused(f"Expected '{condition}' to be true. Summarized data: {shown}")
 

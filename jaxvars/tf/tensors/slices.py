@@ -90,11 +90,15 @@ def _to_dense(slices: IndexedSlices) -> Array:
 
 def _flatten(slices: IndexedSlices) -> tuple[tuple[Any, ...], tuple[int, ...] | None]:
     """Return the parts that may be traced, and the shape if it is known."""
-    parts = to_array(slices.values), to_array(slices.indices)
-    shape = None if slices.dense_shape is None else to_array(slices.dense_shape)
+    parts = _part(slices.values), _part(slices.indices)
+    shape = None if slices.dense_shape is None else _part(slices.dense_shape)
     if shape is None or not context.is_known(shape):
         return (*parts, shape), None
     return (*parts, None), tuple(np.asarray(shape).tolist())
+
+
+def _part(x: Any) -> Any:
+    return x if isinstance(x, jax.ShapeDtypeStruct) else to_array(x)  # of which an error tells
 
 
 def _unflatten(shape: tuple[int, ...] | None, parts: Any) -> IndexedSlices:
