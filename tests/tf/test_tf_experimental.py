@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -191,3 +192,42 @@ def test_what_is_not_there_says_why():
     ):
         with pytest.raises(AttributeError, match=words):
             getattr(tf.experimental, name)
+
+
+class _Tree(tf.experimental.ExtensionType):
+    value: tf.Tensor
+    parts: tuple[_Tree, ...] = ()
+
+
+class _Mixed(tf.experimental.ExtensionType):
+    pair: tuple[tf.Tensor, int]
+    named: Mapping[str, tf.Tensor | str]
+
+
+def test_numbers_beside_tensors_stay_numbers():
+    runs = []
+
+    @tf.function
+    def f(x, count):
+        runs.append(x.pair[1])
+        for _ in tf.range(count):
+            x = _Mixed((x.pair[0] * x.pair[1], x.pair[1]), x.named)
+        return x
+
+    made = f(_Mixed((3, 2), {"b": [1.0], "a": "text"}), tf.constant(2))
+    assert (int(made.pair[0]), made.pair[1]) == (12, 2)
+    assert made.named["a"] == "text"
+    f(_Mixed((5, 2), {"b": [2.0], "a": "text"}), tf.constant(1))
+    f(_Mixed((5, 3), {"b": [2.0], "a": "text"}), tf.constant(1))
+    assert runs == [2, 3]
+
+
+def test_annotations_may_name_what_comes_later():
+    class Before(tf.experimental.ExtensionType):
+        x: _NoSuchName  # noqa: F821 - that is the point
+
+    tree = _Tree(1, (_Tree(2), _Tree(3)))
+    total = tf.function(lambda x: x.value + sum(part.value for part in x.parts))
+    assert int(total(tree)) == 6
+    with pytest.raises(TypeError, match="_NoSuchName"):
+        Before(1)

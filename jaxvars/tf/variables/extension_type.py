@@ -8,13 +8,14 @@ Rules this file keeps:
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import enum
 import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, final
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -29,6 +30,7 @@ from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.specs import SparseTensorSpec, TensorSpec
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
+from jaxvars.tf.variables.fields import ImmutableDict, Static
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
 
@@ -36,26 +38,6 @@ _PLAIN = (int, float, str, bytes, bool, type(None), DType, TensorShape)
 _SPECS = {SparseTensor: SparseTensorSpec, RaggedTensor: RaggedTensorSpec}
 _RESERVED = frozenset({"self", "Spec"})
 _IMMUTABLE = "Cannot mutate attribute `{}` outside the custom constructor of ExtensionType."
-
-
-@final
-class ImmutableDict(Mapping[Any, Any]):
-    """A dict that does not change: what a field of the type `typing.Mapping` holds."""
-
-    def __init__(self, items: Any = ()) -> None:
-        self._items = dict(items)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __repr__(self) -> str:
-        return f"ImmutableDict({self._items})"
 
 
 class Field(NamedTuple):
@@ -223,9 +205,25 @@ def _read_annotations(cls: type) -> dict[str, Any]:
         while frame is not None and frame.f_code.co_filename == __file__:
             frame = frame.f_back
         local = {} if frame is None else {**frame.f_globals, **frame.f_locals}
-        alone = type("", (), {"__annotations__": own, "__module__": cls.__module__})
-        own = typing.get_type_hints(alone, localns={**local, cls.__name__: cls})
+        with contextlib.suppress(NameError):  # they are evaluated when an object is made
+            own = _evaluate(cls, own, local)
     return {name: kind for name, kind in own.items() if typing.get_origin(kind) is not ClassVar}
+
+
+def _evaluate(cls: type, annotations: dict[str, Any], local: dict[str, Any]) -> dict[str, Any]:
+    alone = type("", (), {"__annotations__": annotations, "__module__": cls.__module__})
+    return typing.get_type_hints(alone, localns={**local, cls.__name__: cls})
+
+
+def _name_kinds(cls: Any) -> None:
+    """Evaluate what annotations could not be when the class was made; TypeError if not now."""
+    named = {f.name: f.kind for f in cls._fields if _has_names(f.kind)}
+    try:
+        kinds = _evaluate(cls, named, {}) if named else {}
+    except NameError as why:
+        raise TypeError(f"An annotation of extension type '{cls.__name__}': {why}") from None
+    if named:
+        cls._fields = tuple(f._replace(kind=kinds.get(f.name, f.kind)) for f in cls._fields)
 
 
 def _has_names(kind: Any) -> bool:
@@ -243,14 +241,14 @@ def _make_field(cls: type, name: str, kind: Any) -> Field:
             f"{kind!r}"
         )
     default = vars(cls).get(name, inspect.Parameter.empty)
-    if default is not inspect.Parameter.empty:
+    if default is not inspect.Parameter.empty and not _has_names(kind):
         default = _convert(default, kind, name)
     return Field(name, kind, default)
 
 
 def _is_field_type(kind: Any) -> bool:
     """Return whether fields may be annotated so."""
-    if kind is None or kind is Tensor or isinstance(kind, TensorSpec):
+    if kind is None or kind is Tensor or isinstance(kind, TensorSpec) or _has_names(kind):
         return True
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
@@ -292,6 +290,7 @@ def _make_constructor(cls: type[ExtensionType], made: Callable[..., None] | None
 
 def _finish(made: Any) -> None:
     """Convert and check the fields of an object; it does not change from here on."""
+    _name_kinds(type(made))
     for field in made._fields:
         if field.name not in vars(made):
             raise ValueError(f"ExtensionType {type(made).__name__} is missing field {field.name}.")
@@ -375,26 +374,28 @@ def _with_parts(value: Any, *parts: Any) -> Any:
 
 # ---------------------------------------------------------------- pytrees
 class _Rest(NamedTuple):
-    """What is static: the class, the names of fields with tensors, and the other fields."""
+    """What is static: the class, the fields with tensors (where not), and the other fields."""
 
     kind: type
-    names: tuple[str, ...]
+    masks: tuple[tuple[str, Any], ...]
     others: tuple[tuple[str, Any], ...]
 
 
 def _flatten(value: Any) -> tuple[tuple[Any, ...], _Rest]:
     found = dict(vars(value))
-    names = found.pop("_changing", None)  # what stands for tensors may be anything for a while
-    if names is None:
-        names = tuple(name for name in sorted(found) if _holds_tensors(found[name]))
-    others = tuple((name, found[name]) for name in sorted(found.keys() - set(names)))
-    return tuple(_to_core(found[name]) for name in names), _Rest(type(value), names, others)
+    masks = found.pop("_changing", None)  # what stands for tensors may be anything for a while
+    if masks is None:
+        names = [name for name in sorted(found) if _holds_tensors(found[name])]
+        masks = tuple((name, _mask_of(found[name])) for name in names)
+    others = tuple((name, found[name]) for name in sorted(found.keys() - set(dict(masks))))
+    parts = tuple(_to_core(found[name], mask) for name, mask in masks)
+    return parts, _Rest(type(value), masks, others)
 
 
 def _unflatten(rest: _Rest, children: Any) -> Any:
     made = object.__new__(rest.kind)
-    vars(made).update(rest.others, _changing=rest.names)
-    vars(made).update(zip(rest.names, map(_to_body, children), strict=True))
+    vars(made).update(rest.others, _changing=rest.masks)
+    vars(made).update(zip(dict(rest.masks), map(_to_body, children), strict=True))
     return made
 
 
@@ -406,11 +407,23 @@ def _holds_tensors(value: Any) -> bool:
     return isinstance(value, (Tensor, Variable, ExtensionType, *_SPECS))
 
 
-def _to_core(value: Any) -> Any:
+def _mask_of(value: Any) -> Any:
+    """Return where in a field there is no tensor."""
     if isinstance(value, tuple):
-        return tuple(map(_to_core, value))
+        return tuple(map(_mask_of, value))
     if isinstance(value, ImmutableDict):
-        return {key: _to_core(part) for key, part in value.items()}
+        return tuple((key, _mask_of(value[key])) for key in sorted(value))
+    return not _holds_tensors(value)
+
+
+def _to_core(value: Any, mask: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_to_core, value, mask))
+    if isinstance(value, ImmutableDict):
+        masks = dict(mask)
+        return {key: _to_core(part, masks[key]) for key, part in value.items()}
+    if mask is True:
+        return Static(value)
     if isinstance(value, Variable):
         return value.aliased
     return value._array if isinstance(value, Tensor) else value
@@ -423,4 +436,6 @@ def _to_body(value: Any) -> Any:
         return ImmutableDict({key: _to_body(part) for key, part in value.items()})
     if isinstance(value, CoreVariable):
         return face_of(value)
+    if isinstance(value, Static):
+        return value.value
     return Tensor(value) if isinstance(value, jax.Array | np.ndarray) else value
