@@ -231,3 +231,15 @@ def test_annotations_may_name_what_comes_later():
     assert int(total(tree)) == 6
     with pytest.raises(TypeError, match="_NoSuchName"):
         Before(1)
+
+
+def test_specs_of_extension_types_in_signatures():
+    spec = Masked.Spec(tf.TensorSpec([2], tf.float32), tf.TensorSpec([2], tf.bool), 1)
+    given, other = Masked([1.0, 2.0], [True, False]), Masked([1, 2], [True, False])
+    concrete = tf.function(lambda x: x.total()).get_concrete_function(spec)
+    assert concrete(given).numpy() == 1.0
+    f = tf.function(lambda x: x["a"][0].total(), input_signature=[{"a": [spec]}])
+    assert f({"a": [given]}).numpy() == 1.0
+    for call in (lambda: concrete(other), lambda: f({"a": [other]}), lambda: f({"a": [1.0]})):
+        with pytest.raises(TypeError, match="Can not cast"):
+            call()

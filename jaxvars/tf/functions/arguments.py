@@ -34,6 +34,7 @@ from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.specs import SparseTensorSpec
 from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.variables.extension_type import ExtensionTypeSpec
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
 
@@ -154,13 +155,16 @@ def is_traced(value: Any) -> bool:
 
 
 def composite_spec(value: Any) -> Any:
-    """Return the spec of a ragged or sparse tensor, or a spec of one; None for anything else."""
+    """Return the spec of a ragged or sparse tensor; a spec of one or of an extension type.
+
+    None for anything else.
+    """
     if isinstance(value, RaggedTensor):
         return RaggedTensorSpec.from_value(value)
     if isinstance(value, SparseTensor):
         return SparseTensorSpec.from_value(value)
     is_ragged = isinstance(value, RaggedTensorSpec) and value.ragged_rank
-    return value if is_ragged or isinstance(value, SparseTensorSpec) else None
+    return value if is_ragged or isinstance(value, SparseTensorSpec | ExtensionTypeSpec) else None
 
 
 def describe(value: Any) -> str:

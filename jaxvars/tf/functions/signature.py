@@ -14,6 +14,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.extension_type import ExtensionType, spec_of
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -108,7 +109,9 @@ class InputSignature:
 
 def _check_specs(given: tuple[Any, ...]) -> None:
     wrong = [
-        x for x in nest.flatten(list(given)) if not is_spec(x) and not hasattr(x, "element_spec")
+        x
+        for x in nest.flatten(list(given))
+        if not (is_spec(x) or composite_spec(x) is not None or hasattr(x, "element_spec"))
     ]
     if wrong:
         raise TypeError(
@@ -125,7 +128,7 @@ def _format_spec(spec: Any) -> str:
 
 def _fit(value: Any, spec: Any) -> Any:
     """Return an argument, or a part of one, as tensors of the types in its spec."""
-    if is_spec(spec):
+    if is_spec(spec) or composite_spec(spec) is not None:
         return fit_tensor(value, spec)
     if not nest.is_nested(spec):
         return value
@@ -139,7 +142,7 @@ def _fit(value: Any, spec: Any) -> Any:
 def fit_tensor(value: Any, spec: Any) -> Any:
     """Return a value as a tensor of a spec's type."""
     if (composite := composite_spec(spec)) is not None:
-        found = composite_spec(value)
+        found = _spec_of(value)
         if found is None or not found.is_subtype_of(composite):
             raise TypeError(f"Can not cast {describe(value)} to {composite}")
         return value
@@ -153,6 +156,10 @@ def fit_tensor(value: Any, spec: Any) -> Any:
         tensor = Tensor(to_array(value) if has_type else to_array(value, wanted))
     _check_fits(tensor, spec)
     return tensor
+
+
+def _spec_of(value: Any) -> Any:
+    return spec_of(value) if isinstance(value, ExtensionType) else composite_spec(value)
 
 
 def _check_fits(value: Any, spec: Any) -> None:

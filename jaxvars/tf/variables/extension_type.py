@@ -157,6 +157,10 @@ class ExtensionTypeSpec:
             for name, part in self._parts.items()
         )
 
+    def is_subtype_of(self, other: Any) -> bool:
+        """Return whether each object of these types is one of another spec, too."""
+        return type(other) is type(self) and other.is_compatible_with(self)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExtensionTypeSpec) and self._key() == other._key()
 
