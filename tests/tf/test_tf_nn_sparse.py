@@ -168,3 +168,26 @@ def test_quantized_tensors_are_not_there():
     with pytest.raises(AttributeError, match="no tensors of quantized types"):
         _ = tf.quantization.quantize
     assert tf.quantization.quantize_and_dequantize is tf.quantization.quantize_and_dequantize_v2
+
+
+def test_a_table_in_parts_is_looked_up_as_one():
+    parts = [TABLE[:2], TABLE[2:]]
+    for ids in ([2, 0], tf.ragged.constant([[2], [0]])):
+        found = tf.nn.embedding_lookup(parts, ids, max_norm=None)
+        assert getattr(found, "flat_values", found).numpy().tolist() == [[4, 5], [0, 1]]
+    for wrong, message in ((None, "params must be specified"), ([], "Need at least one param")):
+        with pytest.raises(ValueError, match=message):
+            tf.nn.embedding_lookup(wrong, [0])
+
+
+def test_losses_of_samples_take_tables_in_parts():
+    bias, x = np.array([0.5, 1.0, 2.0], np.float32), np.ones((1, 2), np.float32)
+    drawn = ([0, 1], [[0.5]], [0.5, 0.5])
+    losses = [
+        tf.nn.sampled_softmax_loss(table, biases, label, x, 2, 3, sampled_values=drawn)
+        for table, biases, label in (
+            (TABLE, bias, [[2]]),
+            ([TABLE[:2], TABLE[2:]], [bias[:2], bias[2:]], tf.constant([[2]], tf.bfloat16)),
+        )
+    ]
+    assert losses[0].numpy() == losses[1].numpy()

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf.registry.rows import Refused, format_shape, op
@@ -294,7 +295,7 @@ def nce_loss(
 
     Args:
         weights: of shape [num_classes, dim], or a list of parts of them.
-        biases: of shape [num_classes].
+        biases: of shape [num_classes], or a list of parts of them.
         labels: the true classes: int64 of shape [batch, num_true].
         inputs: of shape [batch, dim].
         num_sampled: how many classes are drawn.
@@ -339,11 +340,9 @@ def _logits(
     sampled: Any, removes: bool, seed: Any,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return logits of the true classes and those that were drawn, and what they should be."""
-    is_list = isinstance(weights, list | tuple) and hasattr(weights[0], "shape")
-    table = jnp.concatenate(list(map(to_array, weights))) if is_list else to_array(weights)
-    true, x, bias = (to_array(value) for value in (labels, inputs, biases))
+    table, bias, x = table_of(weights), table_of(biases), to_array(inputs)
     num_sampled, num_classes, num_true = counts
-    true = true.reshape(-1, num_true)
+    true = to_array(labels).astype(jnp.int64).reshape(-1, num_true)
     if sampled is None:
         sampled = log_uniform_candidate_sampler(
             Tensor(true), num_true, num_sampled, True, num_classes, seed

@@ -17,7 +17,7 @@ from jaxvars.tf.math.reduce import reduce_mean
 from jaxvars.tf.math.slopes import inverse_root
 from jaxvars.tf.nn.shapes import layout
 from jaxvars.tf.registry.rows import format_shape, op
-from jaxvars.tf.tensors.convert import pair, to_operand
+from jaxvars.tf.tensors.convert import pair, to_array, to_operand
 from jaxvars.tf.tensors.static import axes_in, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
@@ -192,9 +192,34 @@ def bias_add(value: Array, bias: Array, data_format: Any = None) -> Array:
 
 
 # ---------------------------------------------------------------- lookups
+def table_of(params: Any) -> Array:
+    """Return the rows that may be looked up, of a tensor or of a list of parts of it.
+
+    Raises:
+        ValueError: when there are none.
+    """
+    if params is None:
+        raise ValueError("params must be specified")
+    if not isinstance(params, list):
+        return to_array(params)
+    if not params:
+        raise ValueError("Length of params is currently 0. Need at least one param.")
+    return jnp.concatenate([to_array(part) for part in params])
+
+
+def _join_parts(lookup: Any) -> Any:
+    @functools.wraps(lookup)
+    def look_up(params: Any, ids: Any, max_norm: Any = None, name: Any = None) -> Any:
+        is_whole = params is not None and not isinstance(params, list)
+        return lookup(params if is_whole else Tensor(table_of(params)), ids, max_norm)
+
+    return look_up
+
+
+@_join_parts
 @op("nn.embedding_lookup", "params ids", op="GatherV2", kinds="float int complex")
 def embedding_lookup(params: Array, ids: Array, max_norm: Any = None) -> Array:
-    """Return rows of a table by index, scaled down to a norm if one is given.
+    """Return rows of a table, or of a list of its parts, by index; scaled down to `max_norm`.
 
     Example: `tf.nn.embedding_lookup(r(4, 2), [3, 0, 3])`.
 

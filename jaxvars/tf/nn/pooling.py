@@ -116,6 +116,11 @@ def _pool(
     """Return what pools over so many axes."""
     if mean and not isinstance(padding, str):
         raise refused_value("Explicit padding is for max pools, not for those of means.")
+    if not 1 <= spatial <= 3:
+        raise refused_value(
+            f"`input.shape.rank` must be 3, 4 or 5. Received: input.shape={x.shape} of rank "
+            f"{x.ndim}."
+        )
     where = layout(spatial, data_format)
     return _reduce_windows(x, ksize, strides, padding, where, None, mean)
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.errors import FailedPreconditionError
+from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host
 from jaxvars.tf.tensors.tensor import Tensor
@@ -58,7 +59,7 @@ def embedding_lookup_sparse(
     rows = indices[:, 0]
     weights = None if sp_weights is None else to_array(sp_weights.values)
     count = int(rows[-1]) + 1 if len(rows) else 0
-    return Tensor(_combine(_table(params), ids, rows, weights, count, how, max_norm))
+    return Tensor(_combine(table_of(params), ids, rows, weights, count, how, max_norm))
 
 
 def safe_embedding_lookup_sparse(
@@ -83,7 +84,7 @@ def safe_embedding_lookup_sparse(
         TypeError: when the ids are not a sparse tensor.
         ValueError: for another combiner.
     """
-    how, table = _combiner(combiner), _table(embedding_weights)
+    how, table = _combiner(combiner), table_of(embedding_weights)
     if not isinstance(sparse_ids, SparseTensor):
         raise TypeError(f"sparse_ids must be SparseTensor, got {type(sparse_ids)}")
     indices, ids, sizes = on_host(sparse_ids, "nn.safe_embedding_lookup_sparse")
@@ -109,12 +110,6 @@ def _combiner(name: str | None) -> str:
     if found not in _COMBINERS:
         raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {name}")
     return found
-
-
-def _table(params: Any) -> Array:
-    if isinstance(params, list | tuple) and params and hasattr(params[0], "shape"):
-        return jnp.concatenate([to_array(part) for part in params])
-    return to_array(params)
 
 
 def _cut(x: Array, max_norm: float | None) -> Array:

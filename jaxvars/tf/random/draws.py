@@ -144,7 +144,7 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) 
     if minval is None:
         return Tensor(_draw(bits.full_int, source, size, dtype))
     low, high = to_array(minval, dtype), to_array(maxval, dtype)
-    _check_range(low, high)
+    _check_range(low, high, is_empty=0 in size)
     return Tensor(_draw(bits.between, source, size, dtype, low, high))
 
 
@@ -154,7 +154,7 @@ def _between(noise: Array, low: Array, high: Array) -> Array:
     return jnp.where(found < high, found, low)  # it may have been rounded up
 
 
-def _check_range(low: Array, high: Array) -> None:
+def _check_range(low: Array, high: Array, *, is_empty: bool) -> None:
     for name, bound in (("minval", low), ("maxval", high)):
         if bound.ndim:
             shape = list(bound.shape)
@@ -163,7 +163,7 @@ def _check_range(low: Array, high: Array) -> None:
                 f"shape {shape}",
                 "RandomUniformInt",
             )
-    if context.is_tracer(low) or context.is_tracer(high):
+    if is_empty or context.is_tracer(low) or context.is_tracer(high):
         return
     if np.any(np.asarray(low) >= np.asarray(high)):
         raise refused(f"Need minval < maxval, got {low} >= {high}", "RandomUniformInt")
@@ -173,15 +173,18 @@ def _check_range(low: Array, high: Array) -> None:
 def poisson(source: Source, size: tuple[int, ...], lam: Array, dtype: Any) -> Tensor:
     """Draw Poisson distributed counts, of a whole shape."""
     check_end(size, lam.shape, "RandomPoissonV2")
-    return Tensor(core.stateless_poisson(size, key(source, size), lam, as_dtype(dtype).dtype))
+    kind = as_dtype(dtype)
+    made = core.stateless_poisson(size, key(source, size), lam, kind.dtype)
+    if kind.is_floating:
+        made = jnp.where(jnp.isposinf(lam), jnp.asarray(np.inf, kind.dtype), made)
+    return Tensor(jnp.maximum(made, 0))  # JAX has -1 for means below 0
 
 
 def gamma(source: Source, size: tuple[int, ...], alpha: Array, beta: Array, kind: DType) -> Tensor:
     """Draw gamma distributed values, of a whole shape."""
     check_end(size, np.broadcast_shapes(alpha.shape, beta.shape), "StatelessRandomGammaV3")
     noise = core.stateless_gamma(size, key(source, size), alpha, 1.0, kind.dtype)
-    least = jnp.asarray(np.finfo(np.float32).tiny if kind.size < 8 else 1e-300, kind.dtype)
-    return Tensor(jnp.maximum(noise / beta, least.astype(noise.dtype)))
+    return Tensor(jnp.maximum(noise / beta, jnp.finfo(kind.dtype).tiny))
 
 
 def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) -> Tensor:
@@ -205,6 +208,8 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
     rows = to_array(logits)
     if rows.ndim != 2:
         raise refused(f"logits should be a matrix, got shape {list(rows.shape)}", "Multinomial")
+    if not rows.shape[1]:
+        raise refused("num_classes should be positive, got 0", "Multinomial")
     kind = as_dtype("int64" if dtype is None else dtype)
     count = int(num_samples)
     start, alg = _resolve_source(source, len(rows) * count)
