@@ -5,6 +5,7 @@ What is expected here was looked up in TensorFlow 2.21.
 
 from __future__ import annotations
 
+import base64
 import struct
 
 import numpy as np
@@ -359,6 +360,45 @@ def test_images_as_files():
     assert np.abs(tf.io.decode_jpeg(file).numpy().astype(int) - 77).max() <= 2
     assert tf.io.decode_jpeg(file, ratio=4).shape == (4, 2, 3)
     assert tf.image.adjust_jpeg_quality(tf.fill([8, 8, 3], 0.25), 50).shape == (8, 8, 3)
+
+
+FIRST_ROW = [[28017, 40059, 9372], [10201, 37597, 17904], [42909, 16241, 43002]]
+DEEP = (  # 6 by 3 pixels of 16 bits; each way to filter a row is used, by TensorFlow
+    "iVBORw0KGgoAAAANSUhEUgAAAAMAAAAGEAIAAADZF28YAAAAeUlEQVQImWPILZxTrTJH/eaku64fls+1L1z+i/mZ60VPAU"
+    "dW6YtyPyVPxzFUnLNgkamVrZWtFejkZ+NnE/gr8FfgL4tsrUytTK3oSdG9ontF/4r+Ff3LWPil5G8FmxSnNCcES3EyydbK"
+    "1srUKu1V3Ku4V/2v+l/1vwAV5yqSpdYHbQAAAABJRU5ErkJggg=="
+)
+
+
+def test_images_of_16_bits():
+    file = base64.b64decode(DEEP)
+    pixels = tf.io.decode_png(file, dtype="uint16").numpy()
+    assert pixels[0].tolist() == FIRST_ROW
+    assert pixels.sum() == 1504267
+    for channels, more in ((1, pixels[..., :1]), (2, pixels[..., :2]), (3, pixels)):
+        written = tf.io.encode_png(more)
+        assert (tf.io.decode_png(written, dtype="uint16").numpy() == more).all(), channels
+        assert (tf.io.decode_png(written).numpy() == more >> 8).all(), channels
+    gray, rgba = (tf.io.decode_png(file, channels=n, dtype="uint16").numpy() for n in (1, 4))
+    assert gray[0, 0].tolist() == [32959]
+    assert (rgba == np.pad(pixels, [(0, 0), (0, 0), (0, 1)], constant_values=65535)).all()
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda x: tf.image.adjust_contrast(x, [2.0]), "contrast_factor must be scalar"),
+    (lambda x: tf.image.adjust_gamma(x, tf.constant(-1.0)), "Gamma should be a non-negative"),
+    (lambda x: tf.image.flip_up_down(x[:0]), "must be > 0"),
+    (lambda x: tf.image.transpose(x[0]), "must be at least three-dimensional"),
+    (lambda x: tf.image.non_max_suppression([[0.0, 0, 1, 1]], [0.9], [3]), "must be 0-D"),
+])  # fmt: skip
+def test_what_is_no_image_is_refused(call, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        call(tf.ones([2, 2, 3]))
+
+
+def test_a_jpeg_of_16_bits_is_not_stretched_to_the_end():
+    file = tf.io.encode_jpeg(tf.fill([8, 8, 1], tf.constant(255, tf.uint8)))
+    assert tf.io.decode_image(file, dtype=tf.uint16).numpy().max() == 255 * 256
 
 
 def test_boxes_at_random_cover_enough():

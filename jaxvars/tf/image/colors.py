@@ -19,6 +19,7 @@ from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype, widen
 from jaxvars.tf.tensors.static import refused
+from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 _GRAY = np.array([0.2989, 0.587, 0.114], np.float32)
@@ -95,9 +96,8 @@ def adjust_contrast(images: Array, contrast_factor: Any) -> Array:
     if images.ndim < 3:
         raise refused(f"input must be at least 3-D, got shape{list(images.shape)}")
 
-    return in_floats(
-        images, lambda x: _scale_contrast(x, jnp.asarray(_plain(contrast_factor), x.dtype))
-    )
+    factor = _scalar(contrast_factor, "contrast_factor")
+    return in_floats(images, lambda x: _scale_contrast(x, jnp.asarray(factor, x.dtype)))
 
 
 @jax.jit
@@ -109,9 +109,9 @@ def _scale_contrast(x: Array, factor: Array) -> Array:
 @op("image.adjust_gamma", "image", kinds="float int", example="p(2, 2, 1), 2.0, 3")
 def adjust_gamma(image: Array, gamma: Any = 1, gain: Any = 1) -> Array:
     """Raise to a power, and multiply."""
-    if isinstance(gamma, int | float) and gamma < 0:
-        raise refused("Gamma should be a non-negative real number.")
     power, factor = _plain(gamma), _plain(gain)
+    if context.is_known(power) and np.any(np.asarray(power) < 0):
+        raise refused("Gamma should be a non-negative real number.")
     return in_floats(
         image, lambda x: jnp.asarray(factor, x.dtype) * x ** jnp.asarray(power, x.dtype)
     )
@@ -119,6 +119,13 @@ def adjust_gamma(image: Array, gamma: Any = 1, gain: Any = 1) -> Array:
 
 def _plain(number: Any) -> Any:
     return number if isinstance(number, int | float) else _convert.to_array(number)
+
+
+def _scalar(number: Any, name: str) -> Any:
+    found = _plain(number)
+    if np.ndim(found):
+        raise refused(f"{name} must be scalar: {list(found.shape)}")
+    return found
 
 
 @op("image.per_image_standardization", "image", kinds="float int", example="p(2, 2, 1)")
@@ -149,7 +156,9 @@ def rgb_to_grayscale(images: Array) -> Array:
 @op("image.grayscale_to_rgb", "images", example="p(2, 2, 1)")
 def grayscale_to_rgb(images: Array) -> Array:
     """Repeat the only channel three times."""
-    if images.shape[-1:] != (1,):
+    if images.ndim < 2:
+        raise refused(f"A grayscale image (shape {images.shape}) must be at least two-dimensional.")
+    if images.shape[-1] != 1:
         raise refused("Last dimension of a grayscale image should be size 1.")
     return jnp.repeat(images, 3, axis=-1)
 
@@ -194,7 +203,8 @@ def adjust_hue(image: Array, delta: Any) -> Array:
     if isinstance(delta, int | float) and not -1 <= delta <= 1:
         raise refused("delta must be in the interval [-1, 1]")
 
-    return in_floats(image, lambda x: _turn_hue(x, jnp.asarray(_plain(delta), x.dtype)))
+    turn = _scalar(delta, "delta")
+    return in_floats(image, lambda x: _turn_hue(x, jnp.asarray(turn, x.dtype)))
 
 
 @jax.jit
@@ -206,9 +216,8 @@ def _turn_hue(x: Array, delta: Array) -> Array:
 @op("image.adjust_saturation", "image", kinds="float int", example="p(1, 1, 3), 0.5")
 def adjust_saturation(image: Array, saturation_factor: Any) -> Array:
     """Multiply the saturation."""
-    return in_floats(
-        image, lambda x: _scale_saturation(x, jnp.asarray(_plain(saturation_factor), x.dtype))
-    )
+    factor = _scalar(saturation_factor, "scale")
+    return in_floats(image, lambda x: _scale_saturation(x, jnp.asarray(factor, x.dtype)))
 
 
 @jax.jit

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf.errors import UnimplementedError
+from jaxvars.tf.image import deep as deep
 from jaxvars.tf.image.colors import convert_type
 from jaxvars.tf.registry.rows import Operation, P, Refused, op
 from jaxvars.tf.tensors import convert as _convert
@@ -63,25 +64,26 @@ def _open(contents: Any) -> Any:
     return image
 
 
-def _read_pixels(image: Any, channels: int, dtype: Any = np.uint8) -> np.ndarray:
+def _read_pixels(
+    image: Any, channels: int, dtype: Any = np.uint8, contents: Any = None
+) -> np.ndarray:
     """Return an image as an array: [height, width, channels]."""
     if channels not in (0, 1, 2, 3, 4):
         raise refused(f"channels must be 0, 1, 2, 3, or 4, got {channels}")
-    if image.mode.startswith("I") and dtype == np.uint16:
-        made = np.asarray(image).astype(np.uint16)[..., None]
-        return np.repeat(made, channels, -1) if channels == 3 else made
-    mode = _MODES[channels] if channels else _own_mode(image)
+    if contents is not None and deep.is_deep(contents.item()):
+        is_gray = image.mode.startswith("I")  # Pillow is faster
+        whole = np.asarray(image)[..., None] if is_gray else deep.read(contents.item())
+        made = deep.with_channels(whole.astype(np.uint16), channels)
+        return made if dtype == np.uint16 else (made >> 8).astype(np.uint8)
     if channels == 1 and image.mode in ("RGB", "RGBA") and image.format != "JPEG":
-        return _gray(np.asarray(image.convert("RGB")))
-    made = np.asarray(image.convert(mode))
+        weighed = np.asarray(image.convert("RGB")).astype(np.int64) @ deep.WEIGHTS
+        made = (weighed >> 15).astype(np.uint8)
+    else:
+        made = np.asarray(image.convert(_MODES[channels] if channels else _own_mode(image)))
     made = made if made.ndim == 3 else made[..., None]
-    return made.astype(np.uint16) * 257 if dtype == np.uint16 else made
-
-
-def _gray(rgb: np.ndarray) -> np.ndarray:
-    """Return the gray of colors, by the weights of the eye (ITU-R BT.601)."""
-    weighed = rgb.astype(np.int64) @ np.array([9797, 19234, 3737])
-    return (weighed >> 15).astype(np.uint8)[..., None]
+    if dtype != np.uint16:
+        return made
+    return made.astype(np.uint16) * (257 if image.format == "PNG" else 256)
 
 
 def _own_mode(image: Any) -> str:
@@ -89,7 +91,7 @@ def _own_mode(image: Any) -> str:
         return image.mode
     if image.mode == "P":
         return "RGBA" if "transparency" in image.info else "RGB"
-    return "L" if image.mode in ("1", "I", "I;16", "F") else "RGB"
+    return "L" if image.mode in ("1", "F") else "RGB"
 
 
 @_reading_op("decode_png")
@@ -103,7 +105,7 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Array:
     kind = as_dtype(dtype).dtype
     if kind not in (np.dtype(np.uint8), np.dtype(np.uint16)):
         raise Refused(TypeError(f"dtype must be uint8 or uint16, not {as_dtype(dtype).name}"))
-    return _array(_read_pixels(_open(contents), channels, kind))
+    return _array(_read_pixels(_open(contents), channels, kind, contents))
 
 
 @_reading_op("decode_bmp")
@@ -131,7 +133,7 @@ def decode_jpeg(
     """
     if ratio not in (1, 2, 4, 8):
         raise refused(f"ratio must be 1, 2, 4, or 8, got {ratio}")
-    made = _read_pixels(_open(contents), channels)
+    made = _read_pixels(_open(contents), channels, contents=contents)
     if ratio == 1:
         return _array(made)
     height, width = (-(-n // ratio) for n in made.shape[:2])
@@ -162,7 +164,7 @@ def decode_and_crop_jpeg(
         or top + height > whole.shape[0]
         or left + width > whole.shape[1]
     ):
-        raise refused("Invalid crop window")
+        raise refused("Invalid JPEG data or crop window")
     return _array(whole[top : top + height, left : left + width])
 
 
@@ -176,7 +178,7 @@ def decode_gif(contents: Any) -> Array:
     """
     image = _open(contents)
     if image.format != "GIF":
-        return _array(_read_pixels(image, 3)[None])
+        return _array(_read_pixels(image, 3, contents=contents)[None])
     return _array(_frames(image))
 
 
@@ -204,8 +206,8 @@ def decode_image(
         frames = _frames(image)
         made = frames if expand_animations else frames[0]
     else:
-        wide = kind == np.uint16 or image.mode.startswith("I")
-        made = _read_pixels(image, count, np.uint16 if wide else np.uint8)
+        wide = image.format == "PNG" and kind != np.uint8
+        made = _read_pixels(image, count, np.uint16 if wide else np.uint8, contents)
     return convert_type(_array(made), kind)
 
 
@@ -268,8 +270,8 @@ def encode_png(image: Array, compression: int = -1) -> Any:
         raise refused(f"images must be at least rank 3{list(pixels.shape)}")
     if pixels.shape[-1] not in _MODES:
         raise refused(f"image must have 1, 2, 3, or 4 channels, got {pixels.shape[-1]}")
-    if pixels.dtype == np.uint16 and pixels.shape[-1] != 1:
-        raise refused("Pillow writes images of 16 bits in gray only: convert to uint8.")
+    if pixels.dtype == np.uint16:
+        return _text(pixels, pixels.ndim - 3, lambda x: deep.write(x, int(compression)))
     options = {} if compression < 0 else {"compress_level": int(compression)}
     return _text(pixels, pixels.ndim - 3, lambda x: _encode(x, "PNG", **options))
 

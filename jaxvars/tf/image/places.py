@@ -15,7 +15,10 @@ from jaxvars.typing import Array
 def check_rank(image: Array) -> None:
     """Raise unless something is an image, or a batch of them."""
     if not 3 <= image.ndim <= 4:
-        raise refused(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
+        few = "must be at least three-dimensional: it " if image.ndim < 3 else ""
+        raise refused(f"'image' (shape {image.shape}) {few}must have either 3 or 4 dimensions.")
+    if 0 in image.shape[-3:]:
+        raise refused(f"inner 3 dims of 'image.shape' must be > 0: {image.shape}")
 
 
 # ---------------------------------------------------------------- turning
