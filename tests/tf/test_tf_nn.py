@@ -304,3 +304,25 @@ def test_a_fused_batch_norm_moves_its_statistics(layout):
     )
     assert len(fixed) == 5
     close(fixed[0], x * scale + offset)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: tf.nn.softmax_cross_entropy_with_logits([[0, 1]], [[2, 3]]), "must be floating"),
+    (lambda: tf.nn.sparse_softmax_cross_entropy_with_logits([1], [[2, 3]]), "must be floating"),
+    (lambda: tf.nn.conv2d_transpose(noise(1, 2, 2, 1), noise(2, 2, 3, 1), [1, 4, 4, 2], 2),
+     "the channels of the filters"),
+    (lambda: tf.nn.conv2d(noise(1, 4, 4, 1), noise(2, 2, 1, 1), 1, [[-1, 1], [0, 0]]),
+     "must not be negative"),
+    (lambda: tf.nn.bias_add(noise(1, 2, 3), noise(3), data_format="HWC"), "must be of the form"),
+    (lambda: tf.nn.max_pool(noise(3, 4), 2, 2, "SAME"), "of rank 2"),
+    (lambda: tf.nn.dropout(noise(3), [0.5, 0.5]), "`rate` must be a scalar"),
+])  # fmt: skip
+def test_what_would_be_lost_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_bias_of_channels_first_has_any_layouts_name():
+    for name, shape in (("NCHW", (2, 3, 4)), ("NCW", (2, 3, 4, 5)), ("NC", (2, 3))):
+        found = tf.nn.bias_add(tf.zeros(shape), [1.0, 2.0, 3.0], data_format=name)
+        assert found.numpy().reshape(2, 3, -1)[:, :, 0].tolist() == [[1, 2, 3]] * 2

@@ -191,3 +191,41 @@ def test_losses_of_samples_take_tables_in_parts():
         )
     ]
     assert losses[0].numpy() == losses[1].numpy()
+
+
+def test_ids_and_weights_may_be_ragged():
+    ids, weights = tf.ragged.constant([[1, 2], [0]]), tf.ragged.constant([[1.0, 3.0], [2.0]])
+    for look_up in (tf.nn.embedding_lookup_sparse, tf.nn.safe_embedding_lookup_sparse):
+        found = look_up(TABLE, ids, weights, combiner="sum")
+        assert found.numpy().tolist() == [[14, 18], [0, 2]]
+
+
+@pytest.mark.parametrize(("ids", "weights", "message"), [
+    ([0, 3, 1], None, r"indices\[1\] == 3 out of range \[0, 3\)"),
+    ([0, 1, 2], tf.SparseTensor([[0, 0]], [1.0], [2, 2]), "a weight for each id"),
+])  # fmt: skip
+def test_wrong_ids_and_weights_are_refused(ids, weights, message):
+    with pytest.raises(ValueError, match=message):
+        tf.nn.embedding_lookup_sparse(TABLE, IDS.with_values(ids), weights)
+
+
+def test_ctc_takes_sparse_labels():
+    labels = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [1, 2, 2], [2, 2])
+    logits = tf.random.stateless_normal((4, 2, 3), (1, 2))
+    expected = tf.nn.ctc_loss([[1, 2], [2, 0]], logits, [2, 1], [4, 3], blank_index=0)
+    for call in (tf.nn.ctc_loss, tf.function(tf.nn.ctc_loss)):
+        found = call(labels, logits, None, [4, 3], blank_index=0)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="`blank_index` must be provided"):
+        tf.nn.ctc_loss(labels, logits, None, [4, 3])
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: tf.nn.ctc_greedy_decoder(LOGITS, [4], blank_index=7), "blank_index must be"),
+    (lambda: tf.nn.ctc_beam_search_decoder(LOGITS, [4], 1, 2), "more paths than the beam width"),
+    (lambda: tf.nn.fixed_unigram_candidate_sampler([[0]], 1, 1, False, 5, unigrams=[1.0, 2.0]),
+     "there are 2 weights"),
+])  # fmt: skip
+def test_decoders_and_samplers_refuse(call, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        call()

@@ -152,7 +152,8 @@ def _convolve_transposed(
     data_format: Any, dilations: Any,
 ) -> Array:  # fmt: skip
     where = layout(spatial, data_format)
-    sizes = _output_sizes(output_shape, where)
+    ends = x.shape[0], filters.shape[-2]
+    sizes = _output_sizes(output_shape, where, ends)
     steps, gaps = numbers(strides, where, "strides"), numbers(dilations, where, "dilations")
     windows = reach(filters.shape[:spatial], gaps)
     pads = paddings(padding, sizes, windows, steps, where)
@@ -238,7 +239,8 @@ def atrous_conv2d_transpose(
     return _convolve_transposed(2, value, filters, output_shape, None, padding, None, rate)
 
 
-def _output_sizes(output_shape: Any, where: Layout) -> list[int]:
+def _output_sizes(output_shape: Any, where: Layout, ends: tuple[int, int]) -> list[int]:
+    """Return the spatial sizes of an output whose batch and channels must be `ends`."""
     shape = [int(size) for size in np.asarray(output_shape).ravel()]
     if len(shape) == where.spatial:
         return shape
@@ -246,6 +248,11 @@ def _output_sizes(output_shape: Any, where: Layout) -> list[int]:
         raise refused_value(
             f"output_shape must have length {where.spatial} or {where.spatial + 2}. Received: "
             f"{output_shape}"
+        )
+    if (shape[0], shape[where.channels]) != ends:
+        raise refused(
+            f"output_shape must have the batch size of the input and the channels of the filters, "
+            f"{ends[0]} and {ends[1]}. Received: {shape}"
         )
     return [shape[axis] for axis in where.axes]
 

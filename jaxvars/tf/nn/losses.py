@@ -21,7 +21,7 @@ from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf.registry.rows import Refused, format_shape, op
 from jaxvars.tf.tensors.convert import to_array, to_operand
 from jaxvars.tf.tensors.dtypes import widen
-from jaxvars.tf.tensors.sparse_tensor import host_array
+from jaxvars.tf.tensors.sparse_tensor import DISPATCH, host_array
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, pair_typed
 from jaxvars.tracing import context
@@ -72,7 +72,7 @@ def weighted_cross_entropy_with_logits(labels: Array, logits: Array, pos_weight:
 )  # fmt: skip
 def softmax_cross_entropy_with_logits(labels: Array, logits: Array, axis: int = -1) -> Array:
     """Return the cross entropy of rows of probabilities and the softmax of logits."""
-    wide = widen(logits)
+    wide = widen(_check_floats(logits))
     try:
         np.broadcast_shapes(labels.shape, logits.shape)
     except ValueError:
@@ -112,7 +112,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Array, logits: Array) -> Ar
     Differs from TensorFlow: on a GPU and in compiled functions a label that is not a class gives
     NaN, and on a CPU InvalidArgumentError.
     """
-    _check_sparse(labels, logits)
+    _check_sparse(labels, _check_floats(logits))
     return _sparse_cross_entropy(labels, logits)
 
 
@@ -126,6 +126,12 @@ def _sparse_cross_entropy(labels: Array, logits: Array) -> Array:
     loss = -jnp.take_along_axis(log_p, wanted.astype(jnp.int32), axis=-1)[..., 0]
     known = (labels >= 0) & (labels < classes)
     return jnp.where(known, loss, jnp.nan).astype(logits.dtype)
+
+
+def _check_floats(logits: Array) -> Array:
+    if not jnp.issubdtype(logits.dtype, jnp.floating):
+        raise refused(f"logits must be floating, not {logits.dtype.name}: tf.cast converts them")
+    return logits
 
 
 def _check_sparse(labels: Array, logits: Array) -> None:
@@ -218,8 +224,8 @@ def ctc_loss(
 
     Example: `tf.nn.ctc_loss([[1, 2], [2, 0]], r(4, 2, 3), [2, 1], [4, 3])`.
 
-    Differs from TensorFlow: `labels` are a dense array; `unique` has no effect. A sequence too long
-    for its frames costs about 1e5, not infinity. Computed by optax.
+    Differs from TensorFlow: `unique` has no effect. A sequence too long for its frames costs about
+    1e5, not infinity. Computed by optax.
     """
     batch = jnp.swapaxes(logits, 0, 1) if logits_time_major else logits
     index = int(blank_index or 0)
@@ -238,6 +244,24 @@ def _ctc(
     paddings = frames.astype(batch.dtype), symbols.astype(batch.dtype)
     loss = ctc_loss(batch, paddings[0], labels, paddings[1], blank_id=index)
     return loss.astype(batch.dtype)
+
+
+def _ctc_of_sparse(row: Any, given: dict[str, Any]) -> Any:
+    """Return the loss of labels in a `tf.SparseTensor`, of which the rows have their lengths."""
+    labels = given["labels"]
+    if given["blank_index"] is None:
+        raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
+    sizes = tuple(host_array(labels.dense_shape._array, "nn.ctc_loss").tolist())
+    rows, columns = labels.indices._array.T
+    values = labels.values._array
+    found = {
+        "labels": jnp.zeros(sizes, values.dtype).at[rows, columns].set(values),
+        "label_length": jnp.bincount(rows, length=sizes[0]),
+    }
+    return row.function(**given | found)
+
+
+DISPATCH["nn.ctc_loss"] = _ctc_of_sparse
 
 
 @op("nn.scale_regularization_loss", "regularization_loss", kinds="float", example="r(4)")

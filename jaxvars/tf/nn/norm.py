@@ -15,7 +15,7 @@ from jaxvars.tf.arrays.shape import squeeze
 from jaxvars.tf.math.pairs import divide_no_nan, maximum
 from jaxvars.tf.math.reduce import reduce_mean
 from jaxvars.tf.math.slopes import inverse_root
-from jaxvars.tf.nn.shapes import layout
+from jaxvars.tf.nn.shapes import layout, refused_value
 from jaxvars.tf.registry.rows import format_shape, op
 from jaxvars.tf.tensors.convert import pair, to_array, to_operand
 from jaxvars.tf.tensors.static import axes_in, refused
@@ -180,8 +180,11 @@ def _responses(x: Array, radius: int, bias: Array, alpha: Array, beta: Array) ->
 def bias_add(value: Array, bias: Array, data_format: Any = None) -> Array:
     """Add a bias to the channels."""
     first = data_format is not None and data_format.startswith("NC")
-    if data_format not in (None, "N...C", "NC...") and value.ndim > 2:
-        first = layout(value.ndim - 2, data_format).channels_first
+    if not (first or data_format is None or (data_format[:1] == "N" and data_format[-1] == "C")):
+        raise refused_value(
+            "`data_format` must be of the form `N...C` or `NC...`. Received: "
+            f"data_format={data_format}"
+        )
     axis = 1 if first else value.ndim - 1
     if value.ndim < 2 or bias.ndim != 1 or bias.shape[0] != value.shape[axis]:
         raise refused(

@@ -104,6 +104,8 @@ def paddings(
             return [_same(*axis) for axis in zip(sizes, windows, strides, strict=True)]
         raise refused(f"padding must be 'SAME' or 'VALID'. Received: {padding!r}")
     pairs = [(int(low), int(high)) for low, high in padding]
+    if any(min(pair) < 0 for pair in pairs):
+        raise refused_value(f"Explicit padding must not be negative. Received: {padding}")
     if len(pairs) == where.spatial:
         return pairs
     if len(pairs) != where.spatial + 2 or pairs[0] != (0, 0) or pairs[where.channels] != (0, 0):

@@ -16,7 +16,9 @@ import numpy as np
 from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -34,7 +36,7 @@ def embedding_lookup_sparse(
 
     Args:
         params: the embeddings, of shape [classes, ...], or a list of parts of them.
-        sp_ids: a `tf.SparseTensor` of integers, of shape [rows, any].
+        sp_ids: a `tf.SparseTensor`, or ragged one, of integers, of shape [rows, any].
         sp_weights: one like it with a weight for each; or None, for ones.
         combiner: "mean" (also when None), "sqrtn" (the sum over the root of the weights' squares)
             or "sum".
@@ -44,7 +46,8 @@ def embedding_lookup_sparse(
 
     Raises:
         TypeError: when the ids are not a sparse tensor.
-        ValueError: for another combiner.
+        ValueError: for another combiner, or when there is not a weight for each id.
+        InvalidArgumentError: when an id has no embedding.
 
     >>> from jaxvars import tf
     >>> ids = tf.SparseTensor([[0, 0], [0, 1]], [1, 2], [1, 2])
@@ -52,12 +55,10 @@ def embedding_lookup_sparse(
     [[2.0]]
     """
     how = _combiner(combiner)
-    for what, given in (("sp_ids", sp_ids), ("sp_weights", sp_weights)):
-        if not isinstance(given, SparseTensor) and (what == "sp_ids" or given is not None):
-            raise TypeError(f"{what} must be SparseTensor, got {type(given)}")
-    indices, ids, _ = on_host(sp_ids, "nn.embedding_lookup_sparse")
+    ids, given = _ids_and_weights(sp_ids, sp_weights, ("sp_ids", "sp_weights"))
+    indices, ids, _ = on_host(ids, "nn.embedding_lookup_sparse")
     rows = indices[:, 0]
-    weights = None if sp_weights is None else to_array(sp_weights.values)
+    weights = None if given is None else to_array(given.values)
     count = int(rows[-1]) + 1 if len(rows) else 0
     return Tensor(_combine(table_of(params), ids, rows, weights, count, how, max_norm))
 
@@ -71,7 +72,7 @@ def safe_embedding_lookup_sparse(
 
     Args:
         embedding_weights: the embeddings, of shape [classes, ...], or a list of parts of them.
-        sparse_ids: a `tf.SparseTensor` of integers; those below 0 do not count.
+        sparse_ids: a `tf.SparseTensor`, or ragged one, of integers; those below 0 do not count.
         sparse_weights: one like it with a weight for each; those of 0 and less do not count, but
             for "sum".
         combiner: "mean", "sqrtn" or "sum".
@@ -85,9 +86,9 @@ def safe_embedding_lookup_sparse(
         ValueError: for another combiner.
     """
     how, table = _combiner(combiner), table_of(embedding_weights)
-    if not isinstance(sparse_ids, SparseTensor):
-        raise TypeError(f"sparse_ids must be SparseTensor, got {type(sparse_ids)}")
-    indices, ids, sizes = on_host(sparse_ids, "nn.safe_embedding_lookup_sparse")
+    names = ("sparse_ids", "sparse_weights")
+    ids, sparse_weights = _ids_and_weights(sparse_ids, sparse_weights, names)
+    indices, ids, sizes = on_host(ids, "nn.safe_embedding_lookup_sparse")
     steps = [int(np.prod(sizes[i + 1 : -1])) for i in range(len(sizes) - 1)]
     rows = indices[:, :-1] @ np.array(steps, np.int64)
     keep, weights = ids >= 0, None
@@ -103,6 +104,20 @@ def safe_embedding_lookup_sparse(
         known = jnp.asarray(np.isin(np.arange(count), rows)).reshape(-1, *[1] * (table.ndim - 1))
         made = jnp.where(known, made, _cut(table[default_id][None], max_norm))
     return Tensor(made.reshape(*sizes[:-1], *made.shape[1:]))
+
+
+def _ids_and_weights(ids: Any, weights: Any, names: tuple[str, str]) -> list[Any]:
+    """Return sparse ids and weights, of sparse or ragged ones; the weights may be None."""
+    found: list[Any] = []
+    for name, given in zip(names, (ids, weights), strict=True):
+        sparse = given.to_sparse() if isinstance(given, RaggedTensor) else given
+        if not isinstance(sparse, SparseTensor) and (given is ids or given is not None):
+            raise TypeError(f"{name} must be SparseTensor or RaggedTensor, got {type(given)}")
+        found.append(sparse)
+    sizes = [sparse.values.shape for sparse in found if sparse is not None]
+    if sizes[0] != sizes[-1]:
+        raise ValueError(f"Shapes {sizes[0]} and {sizes[1]} are incompatible: a weight for each id")
+    return found
 
 
 def _combiner(name: str | None) -> str:
@@ -123,6 +138,8 @@ def _combine(
     table: Array, ids: np.ndarray, rows: np.ndarray, given: Any, count: int, how: str,
     max_norm: float | None,
 ) -> Array:  # fmt: skip
+    for at in np.flatnonzero((ids < 0) | (ids >= len(table)))[:1]:
+        raise refused(f"Bad: indices[{at}] == {ids[at]} out of range [0, {len(table)})")
     found = _cut(table[ids], max_norm)
     weights = jnp.ones(len(ids), table.dtype) if given is None else given.astype(table.dtype)
     columns = weights.reshape(-1, *[1] * (table.ndim - 1))
@@ -153,10 +170,14 @@ def ctc_greedy_decoder(
 
     Raises:
         FailedPreconditionError: when the lengths do not fit.
+        InvalidArgumentError: when there is no class `blank_index`.
     """
     logits, lengths = _sequences(inputs, sequence_length, "CTCGreedyDecoder")
     classes = logits.shape[2]
-    blank = (classes - 1 if blank_index is None else blank_index) % classes
+    blank = classes - 1 if blank_index is None else blank_index
+    if not -classes <= blank < classes:
+        raise refused(f"blank_index must be from {-classes} to {classes - 1}, not {blank}")
+    blank %= classes
     labels, scores = [], np.zeros((logits.shape[1], 1), logits.dtype)
     for example, length in enumerate(lengths):
         best = logits[:length, example].argmax(-1)
@@ -184,10 +205,13 @@ def ctc_beam_search_decoder(
 
     Raises:
         FailedPreconditionError: when the lengths do not fit.
+        InvalidArgumentError: when there are more paths than `beam_width`.
 
     Source: https://distill.pub/2017/ctc
     """
     logits, lengths = _sequences(inputs, sequence_length, "CTCBeamSearchDecoder")
+    if top_paths > beam_width:
+        raise refused(f"requested more paths than the beam width: {top_paths} > {beam_width}")
     wide = logits.astype(np.float64)
     shifted = wide - wide.max(-1, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))

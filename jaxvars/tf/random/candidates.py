@@ -125,14 +125,16 @@ def fixed_unigram_candidate_sampler(
 
     Raises:
         ValueError: when there are both weights and a file, or neither.
-        InvalidArgumentError: when there are fewer than are to be drawn once.
+        InvalidArgumentError: when there are fewer than are to be drawn once, or not `range_max`.
     """
     if bool(vocab_file) == bool(len(unigrams)):
         raise ValueError("Give the weights either as unigrams=[...] or as vocab_file=...")
     given = _read_weights(vocab_file) if vocab_file else unigrams
     weights = np.array([0.0] * num_reserved_ids + [float(w) ** distortion for w in given])
+    if len(weights) != range_max:
+        raise refused(f"range_max is {range_max}, and there are {len(weights)} weights")
     weights[np.arange(len(weights)) % num_shards != shard] = 0
-    share = np.pad(weights / weights.sum(), (0, max(0, range_max - len(weights))))[:range_max]
+    share = weights / weights.sum()
     return _sample(share, true_classes, num_sampled, unique, seed, "FixedUnigramCandidateSampler")
 
 
