@@ -240,6 +240,13 @@ def test_resize_method():
         tf.image.resize(tf.ones([2, 2, 1]), [1, 1], "largest")
 
 
+def test_resizing_to_the_same_size_blurs_where_the_method_does():
+    x = tf.reshape(tf.constant([0.0, 1.0, 0.0, 0.0, 0.0, 4.0]), [2, 3, 1])
+    found = tf.image.resize(x, [2, 3], "gaussian").numpy().ravel()
+    np.testing.assert_allclose(found[:3], [0.10499, 0.74396, 0.52497], atol=1e-5)
+    assert (tf.image.resize(x, [2, 3], "lanczos3").numpy() == x.numpy()).all()
+
+
 def test_axes_that_are_not_there_are_named():
     x = tf.ones((2, 3))
     for wrong, words in [

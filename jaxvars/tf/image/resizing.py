@@ -56,7 +56,7 @@ def resize(
     shape = (*images.shape[:-3], height, width, images.shape[-1])
     is_exact = method == "nearest"
     x = images if is_exact or images.dtype == np.float32 else images.astype(np.float32)
-    if shape == x.shape:
+    if shape == x.shape and method not in _KERNELS:  # those blur
         return x
     if method in _OWN:
         return _weigh(x, height, width, method, bool(antialias))
