@@ -45,7 +45,7 @@ class TestCase(unittest.TestCase):
 
     # ------------------------------------------------------------ values
     def evaluate(self, tensors: Any) -> Any:
-        """Return a structure of tensors as one of NumPy arrays."""
+        """Return a structure of tensors as one of NumPy arrays; ragged tensors stay."""
         return nest.map_structure(_evaluate, tensors)
 
     @contextlib.contextmanager
@@ -261,7 +261,7 @@ class TestCase(unittest.TestCase):
 
 # ---------------------------------------------------------------- helpers
 def _evaluate(leaf: Any) -> Any:
-    return leaf.numpy() if hasattr(leaf, "numpy") else leaf
+    return leaf.numpy() if hasattr(leaf, "numpy") and not isinstance(leaf, RaggedTensor) else leaf
 
 
 def as_array(value: Any) -> np.ndarray:
