@@ -73,6 +73,27 @@ class SparseTensor:
         """Return the shape of the whole tensor."""
         return self.shape
 
+    @classmethod
+    def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
+        """Return a sparse tensor of what has its three parts."""
+        if isinstance(sparse_tensor_value, SparseTensor):
+            return sparse_tensor_value
+        given = sparse_tensor_value
+        try:
+            return cls(given.indices, given.values, given.dense_shape)
+        except AttributeError:
+            raise TypeError(
+                f"Neither a SparseTensor nor SparseTensorValue: {sparse_tensor_value!r}."
+            ) from None
+
+    def set_shape(self, shape: Any) -> None:
+        """Check the shape of the whole tensor, where it is known.
+
+        Raises:
+            ValueError: when it is another one.
+        """
+        self.shape.assert_is_compatible_with(shape)
+
     def with_values(self, new_values: Any) -> SparseTensor:
         """Return one with other elements in the same places."""
         return SparseTensor(self._indices, new_values, self._dense_shape)
@@ -88,7 +109,13 @@ class SparseTensor:
         dense = to_array(other, hint=self.dtype)
         if dense.ndim:
             sizes = host_array(self._dense_shape._array, "sparse").tolist()
-            dense = jnp.broadcast_to(dense, sizes)[tuple(self._indices._array.T)]
+            try:
+                dense = jnp.broadcast_to(dense, sizes)[tuple(self._indices._array.T)]
+            except ValueError:
+                raise refused(
+                    "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible "
+                    f"shapes: {sizes} vs. {list(dense.shape)}"
+                ) from None
         return self.with_values(operation(self._values, Tensor(dense)))
 
     def __jax_array__(self) -> NoReturn:

@@ -241,3 +241,69 @@ def test_a_tensor_times_a_sparse_one_is_sparse() -> None:
     assert tape.gradient(loss, row).numpy().tolist() == [3.0, 3.0]
     with pytest.raises(ValueError, match="SparseTensor"):
         tf.multiply(column, sparse)
+
+
+def test_some_elements_are_kept() -> None:
+    sparse = tf.sparse.from_dense([[1.0, 0.0], [2.0, 3.0]])
+    assert whole(tf.sparse.retain(sparse, [True, False, True])).tolist() == [[1, 0], [0, 3]]
+    with tf.GradientTape() as tape:
+        tape.watch(sparse.values)
+        loss = tf.reduce_sum(tf.sparse.retain(sparse, [False, True, True]).values ** 2)
+    assert tape.gradient(loss, sparse.values).numpy().tolist() == [0, 4, 6]
+    with pytest.raises(ValueError, match="not compatible"):
+        tf.sparse.retain(sparse, [True])
+
+
+def test_empty_rows_are_filled() -> None:
+    sparse = tf.SparseTensor([[3, 1], [3, 0], [1, 2]], [1.0, 2.0, 3.0], [4, 3])
+    default = tf.Variable(9.0)
+    with tf.GradientTape() as tape:
+        made, is_empty = tf.sparse.fill_empty_rows(sparse, default)
+        loss = tf.reduce_sum(made.values * [1.0, 2.0, 3.0, 4.0, 5.0])
+    assert made.indices.numpy().tolist() == [[0, 0], [1, 2], [2, 0], [3, 1], [3, 0]]
+    assert made.values.numpy().tolist() == [9, 3, 9, 1, 2]
+    assert is_empty.numpy().tolist() == [True, False, True, False]
+    assert tape.gradient(loss, default).numpy() == 4
+    texts = tf.SparseTensor([[1, 0]], ["a"], [2, 1])
+    assert tf.sparse.fill_empty_rows(texts, "z")[0].values.numpy().tolist() == [b"z", b"a"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\(0, 0\) is invalid: 5 >= 2"):
+        tf.sparse.fill_empty_rows(tf.SparseTensor([[5, 0]], [1], [2, 2]), 0)
+
+
+def test_other_sizes() -> None:
+    sparse = tf.SparseTensor([[0, 1]], [5], [3, 4])
+    assert tf.sparse.reset_shape(sparse).shape == [1, 2]
+    assert tf.sparse.reset_shape(sparse, [3, 6]).shape == [3, 6]
+    for wrong in ([3], [3, 3]):
+        with pytest.raises(ValueError, match=r"same rank|should have dimension sizes"):
+            tf.sparse.reset_shape(sparse, wrong)
+    sparse.set_shape([3, None])
+    with pytest.raises(ValueError, match="incompatible"):
+        sparse.set_shape([2, 4])
+    assert tf.SparseTensor.from_value(sparse) is sparse
+
+
+@FEW
+@given(MATRIX, st.integers(1, 4), st.integers(-2, 1))
+def test_split(x: Any, count: int, axis: int) -> None:
+    sparse = tf.sparse.from_dense(x)
+    if count > x.shape[axis]:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="num_split"):
+            tf.sparse.split(sparse, count, axis)
+        return
+    found = [whole(part) for part in tf.sparse.split(sparse, count, axis)]
+    for part, wanted in zip(found, np.array_split(x, count, axis), strict=True):
+        assert np.array_equal(part, wanted)
+
+
+def test_maximum_and_minimum() -> None:
+    a, b = tf.sparse.from_dense([-1, 0, 4, 0]), tf.sparse.from_dense([0, 2, 3, 0])
+    greater, smaller = tf.sparse.maximum(a, b), tf.sparse.minimum(a, b)
+    assert greater.indices.numpy().tolist() == [[0], [1], [2]]
+    assert greater.values.numpy().tolist() == [0, 2, 4]
+    assert smaller.values.numpy().tolist() == [-1, 0, 3]
+    for other in (tf.sparse.from_dense([1]), tf.sparse.from_dense([[1]])):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Operands"):
+            tf.sparse.maximum(a, other)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="broadcasts dense to sparse only"):
+        a * tf.ones([3])

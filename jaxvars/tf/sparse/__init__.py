@@ -8,13 +8,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.display.text import did_you_mean
 from jaxvars.tf.listing import lister
 from jaxvars.tf.registry.rows import find
+from jaxvars.tf.sparse.parts import made_of, pick, places_of, scatter, sizes_of, sorted_of
+from jaxvars.tf.sparse.rows import fill_empty_rows as fill_empty_rows
+from jaxvars.tf.sparse.rows import maximum as maximum
+from jaxvars.tf.sparse.rows import minimum as minimum
+from jaxvars.tf.sparse.rows import reset_shape as reset_shape
+from jaxvars.tf.sparse.rows import retain as retain
+from jaxvars.tf.sparse.rows import slice as slice
+from jaxvars.tf.sparse.rows import split as split
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
@@ -24,9 +31,10 @@ from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 
 __all__ = [
-    "SparseTensor", "add", "concat", "expand_dims", "from_dense", "map_values", "mask",
-    "reduce_max", "reduce_sum", "reorder", "reshape", "slice", "softmax", "sparse_dense_matmul",
-    "to_dense", "to_indicator", "transpose",
+    "SparseTensor", "add", "concat", "expand_dims", "fill_empty_rows", "from_dense", "map_values",
+    "mask", "maximum", "minimum", "reduce_max", "reduce_sum", "reorder", "reset_shape", "reshape",
+    "retain", "slice", "softmax", "sparse_dense_matmul", "split", "to_dense", "to_indicator",
+    "transpose",
 ]  # fmt: skip
 
 
@@ -46,7 +54,7 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     given = to_array(tensor)
     array = host_array(given, "sparse.from_dense")
     indices = np.argwhere(array != b"" if is_text(array) else array != 0)
-    return _made(indices, _pick(given, tuple(indices.T)), array.shape)
+    return made_of(indices, pick(given, tuple(indices.T)), array.shape)
 
 
 def to_dense(
@@ -82,8 +90,8 @@ def to_dense(
 def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """Return a sparse tensor with its elements sorted by their places."""
     sparse = check_sparse(sp_input)
-    places, sizes = _places(sparse, "reorder"), _sizes(sparse, "reorder")
-    return _sorted(places, sparse.values._array, sizes)
+    places, sizes = places_of(sparse, "reorder"), sizes_of(sparse, "reorder")
+    return sorted_of(places, sparse.values._array, sizes)
 
 
 def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> SparseTensor:
@@ -93,14 +101,14 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
         ValueError: when there is no such axis.
     """
     sparse = check_sparse(sp_input)
-    places, sizes = _places(sparse, "expand_dims"), _sizes(sparse, "expand_dims")
+    places, sizes = places_of(sparse, "expand_dims"), sizes_of(sparse, "expand_dims")
     rank = len(sizes)
     place = rank if axis is None or axis == -1 else int(axis)
     if not -rank - 1 <= place <= rank:
         raise ValueError(f"axis {axis} is not in the interval [{-rank - 1}, {rank}]")
     place = place % (rank + 1)
     places = np.insert(places, place, 0, axis=1)
-    return _made(places, sparse.values._array, (*sizes[:place], 1, *sizes[place:]))
+    return made_of(places, sparse.values._array, (*sizes[:place], 1, *sizes[place:]))
 
 
 def map_values(op: Any, *args: Any, **kwargs: Any) -> SparseTensor:
@@ -138,7 +146,7 @@ def sparse_dense_matmul(
             sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a), conjugate=False
         )
     sparse = check_sparse(sp_a)
-    sizes, values = _sizes(sparse, "sparse_dense_matmul"), sparse.values._array
+    sizes, values = sizes_of(sparse, "sparse_dense_matmul"), sparse.values._array
     dense = to_array(b, hint=sparse.dtype)
     rows, columns = sparse.indices._array.T
     if adjoint_a:
@@ -163,22 +171,22 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
     if not isinstance(a, SparseTensor):
         a, b = b, a
     if not isinstance(b, SparseTensor):
-        return Tensor(_scatter(a, "add", to_array(b, hint=a.dtype)))
+        return Tensor(scatter(a, "add", to_array(b, hint=a.dtype)))
     values = [x.values._array for x in (a, b)]
-    if values[0].dtype != values[1].dtype or _sizes(a, "add") != _sizes(b, "add"):
+    if values[0].dtype != values[1].dtype or sizes_of(a, "add") != sizes_of(b, "add"):
         raise refused(f"{a.dtype.name} {a.shape} cannot be added to {b.dtype.name} {b.shape}")
-    given = np.concatenate([_places(a, "add"), _places(b, "add")])
+    given = np.concatenate([places_of(a, "add"), places_of(b, "add")])
     places, ids, counts = np.unique(given, axis=0, return_inverse=True, return_counts=True)
     sums = jnp.zeros(len(places), values[0].dtype).at[ids.ravel()].add(jnp.concatenate(values))
     if not threshold:
-        return _made(places, sums, _sizes(a, "add"))
+        return made_of(places, sums, sizes_of(a, "add"))
     kept = (counts == 1) | (np.abs(host_array(sums, "sparse.add")) >= threshold)
-    return _made(places[kept], _pick(sums, kept), _sizes(a, "add"))
+    return made_of(places[kept], pick(sums, kept), sizes_of(a, "add"))
 
 
 def reduce_sum(sp_input: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Tensor:
     """Add the elements, along one axis, several, or all."""
-    whole = _scatter(check_sparse(sp_input), "reduce_sum")
+    whole = scatter(check_sparse(sp_input), "reduce_sum")
     return find("math.reduce_sum")(Tensor(whole), axis, keepdims)
 
 
@@ -191,7 +199,7 @@ def reduce_max(sp_input: Any, axis: Any = None, keepdims: bool = False, name: An
     sparse = check_sparse(sp_input)
     values, places = sparse.values._array, tuple(sparse.indices._array.T)
     whole = (
-        jnp.full(_sizes(sparse, "reduce_max"), sparse.dtype.min, values.dtype)
+        jnp.full(sizes_of(sparse, "reduce_max"), sparse.dtype.min, values.dtype)
         .at[places]
         .max(values)
     )
@@ -204,7 +212,7 @@ def reduce_max(sp_input: Any, axis: Any = None, keepdims: bool = False, name: An
 def softmax(sp_logits: Any, name: str | None = None) -> SparseTensor:
     """Return the softmax of the elements that there are in each row."""
     sparse = check_sparse(sp_logits)
-    rows, ids = np.unique(_places(sparse, "softmax")[:, :-1], axis=0, return_inverse=True)
+    rows, ids = np.unique(places_of(sparse, "softmax")[:, :-1], axis=0, return_inverse=True)
     values, ids = sparse.values, ids.ravel()
     most = find("math.unsorted_segment_max")(values, ids, len(rows))._array
     powers = jnp.exp(values._array - most[ids])
@@ -216,25 +224,25 @@ def softmax(sp_logits: Any, name: str | None = None) -> SparseTensor:
 def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
     """Put the dimensions in another order: the reverse one when `perm` is None."""
     sparse = check_sparse(sp_input)
-    sizes = _sizes(sparse, "transpose")
+    sizes = sizes_of(sparse, "transpose")
     order = range(len(sizes))[::-1] if perm is None else ints(perm, "perm")
     if sorted(order) != list(range(len(sizes))):
         raise ValueError(f"Dimensions {len(order)} and {len(sizes)} are not compatible: {order}")
-    places = _places(sparse, "transpose")[:, list(order)]
-    return _sorted(places, sparse.values._array, [sizes[i] for i in order])
+    places = places_of(sparse, "transpose")[:, list(order)]
+    return sorted_of(places, sparse.values._array, [sizes[i] for i in order])
 
 
 def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
     """Give another shape; one size may be -1."""
     sparse = check_sparse(sp_input)
-    old, new = _sizes(sparse, "reshape"), list(ints(shape, "shape"))
+    old, new = sizes_of(sparse, "reshape"), list(ints(shape, "shape"))
     count, known = math.prod(old), math.prod(n for n in new if n != -1)
     if -1 in new and known:
         new[new.index(-1)] = count // known
     if -1 in new or math.prod(new) != count:
         raise refused(f"Input to reshape is a tensor with {count} dense values, not {new}")
-    flat = np.ravel_multi_index(tuple(_places(sparse, "reshape").T), old)
-    return _made(np.stack(np.unravel_index(flat, new), axis=1), sparse.values._array, new)
+    flat = np.ravel_multi_index(tuple(places_of(sparse, "reshape").T), old)
+    return made_of(np.stack(np.unravel_index(flat, new), axis=1), sparse.values._array, new)
 
 
 def concat(
@@ -242,7 +250,7 @@ def concat(
 ) -> SparseTensor:
     """Put sparse tensors together along an axis."""
     sparse = list(map(check_sparse, sp_inputs))
-    shapes = np.array([_sizes(x, "concat") for x in sparse])
+    shapes = np.array([sizes_of(x, "concat") for x in sparse])
     at, rank = one_int(axis, "axis"), shapes.shape[1]
     if not -rank <= at < rank:
         raise refused(f"Concat dimension must be in range [{-rank}, {rank}), got {at}")
@@ -255,20 +263,10 @@ def concat(
             )
     sizes[at] = shapes[:, at].sum()
     moves = np.eye(rank, dtype=np.int64)[at]
-    places = [_places(x, "concat") + moves * n for x, n in zip(sparse, starts, strict=True)]
+    places = [places_of(x, "concat") + moves * n for x, n in zip(sparse, starts, strict=True)]
     join = np.concatenate if is_text(sparse[0].values._array) else jnp.concatenate
     values = join([x.values._array for x in sparse])
-    return _sorted(np.concatenate(places), values, sizes)
-
-
-def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
-    """Return the part that begins at a place and has a size, as far as there is one."""
-    sparse = check_sparse(sp_input)
-    first, shape = np.array(ints(start, "start")), np.array(_sizes(sparse, "slice"))
-    sizes = np.clip(np.array(ints(size, "size")), 0, np.maximum(shape - first, 0))
-    places = _places(sparse, "slice") - first
-    kept = np.all((places >= 0) & (places < sizes), axis=1)
-    return _made(places[kept], _pick(sparse.values._array, kept), sizes)
+    return sorted_of(np.concatenate(places), values, sizes)
 
 
 def to_indicator(sp_input: Any, vocab_size: int, name: str | None = None) -> Tensor:
@@ -288,38 +286,6 @@ def mask(a: Any, mask_indices: Any, name: str | None = None) -> IndexedSlices:
     kept = np.flatnonzero(~np.isin(indices, host_array(to_array(mask_indices), "sparse.mask")))
     values = Tensor(to_array(a.values)[kept])
     return IndexedSlices(values, Tensor(jnp.asarray(indices[kept])), a.dense_shape)
-
-
-def _places(sparse: SparseTensor, op: str) -> np.ndarray:
-    return host_array(sparse.indices._array, f"sparse.{op}")
-
-
-def _sizes(sparse: SparseTensor, op: str) -> tuple[int, ...]:
-    return tuple(host_array(sparse.dense_shape._array, f"sparse.{op}").tolist())
-
-
-def _scatter(sparse: SparseTensor, op: str, onto: Any = None) -> Any:
-    """Return a whole tensor with the elements added to it; those of one place add up."""
-    values = sparse.values._array
-    whole = jnp.zeros(_sizes(sparse, op), values.dtype) if onto is None else onto
-    return whole.at[tuple(sparse.indices._array.T)].add(values)
-
-
-def _made(places: Any, values: Any, sizes: Any) -> SparseTensor:
-    rank = len(sizes)
-    indices = np.asarray(places, np.int64).reshape(-1, rank)
-    return SparseTensor(indices, Tensor(to_array(values)), np.asarray(sizes, np.int64))
-
-
-def _sorted(places: np.ndarray, values: Any, sizes: Any) -> SparseTensor:
-    order = np.lexsort(places.T[::-1]) if places.shape[1] else np.arange(len(places))
-    return _made(places[order], _pick(values, order), sizes)
-
-
-def _pick(values: Any, index: Any) -> Any:
-    """Return some elements: on the host, unless a tape may have to see it."""
-    is_seen = context.current() is not context.EVAL and isinstance(values, jax.Array)
-    return values[index] if is_seen else np.asarray(values)[index]
 
 
 def _values(x: Any) -> Any:
