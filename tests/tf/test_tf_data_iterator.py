@@ -531,3 +531,20 @@ def test_next_is_a_method_too():
         assert [int(first), int(iterator.next())] == [0, 1]
         with pytest.raises(StopIteration):
             iterator.next()
+
+
+def test_seeded_draws_begin_again_with_each_iterator() -> None:
+    tf.random.set_seed(5)
+    numbers = tf.data.Dataset.range(3)
+    drawn = numbers.map(lambda _: tf.random.uniform([], seed=11))
+    first = [0.73040366, 0.18204284, 0.01101351]
+    for _ in range(2):
+        assert np.allclose(list(drawn.as_numpy_iterator()), first)
+    twice = list(drawn.repeat(2).as_numpy_iterator())
+    assert np.allclose(twice, [*first, 0.7515782, 0.19713295, 0.33986807])
+    other = numbers.map(lambda _: tf.random.uniform([], seed=11))
+    pairs = tf.data.Dataset.zip((drawn, other))  # as of images and their masks
+    both = numbers.map(lambda _: [tf.random.uniform([], seed=11) for _ in range(2)])
+    for a, b in [*pairs, *both]:
+        assert a.numpy() == b.numpy()
+    assert np.allclose(tf.random.uniform([], seed=11), first[0])  # which others do not advance

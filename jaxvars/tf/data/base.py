@@ -25,7 +25,7 @@ from jaxvars.tf.data.generators.options import Options
 from jaxvars.tf.data.generators.philox import PEEKING, Seeds
 from jaxvars.tf.data.generators.staged import Feed, Source, at_once
 from jaxvars.tf.data.iterator import DatasetIterator, NumpyIterator, staged
-from jaxvars.tf.random.streams import seeds_of
+from jaxvars.tf.random.streams import ITERATION, seeds_of
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
@@ -86,7 +86,14 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         return Cursor(self._run)
 
     def _elements(self) -> Iterator[Element]:
-        return iter(self._cursor())
+        items, drawn = iter(self._cursor()), dict[Any, int]()
+        while True:
+            try:
+                with ITERATION.set(drawn):
+                    element = next(items)
+            except StopIteration:
+                return
+            yield element
 
     # ------------------------------------------------------------ what it is
     @property

@@ -17,6 +17,7 @@ from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import OutOfRangeError
+from jaxvars.tf.random.streams import ITERATION
 from jaxvars.tf.tensors.elements import Element, PlainSpec, to_numpy, to_tensors
 from jaxvars.tracing import context
 
@@ -38,6 +39,7 @@ class DatasetIterator(Recorded, Iterator[Any]):
     ) -> None:
         self._cursor, self._spec, self._forms = cursor, spec, forms
         self._feed: Feed | None = None
+        self._drawn: dict[Any, int] = {}  # by random operations in the functions of the dataset
 
     @property
     def element_spec(self) -> Any:
@@ -78,7 +80,8 @@ class DatasetIterator(Recorded, Iterator[Any]):
         """Return the next element as the dataset has it."""
         self._read()
         try:
-            return next(iter(self._cursor))
+            with ITERATION.set(self._drawn):
+                return next(iter(self._cursor))
         except StopIteration:
             raise
         except Exception:

@@ -7,6 +7,8 @@ Rules this file keeps, TensorFlow's:
   and type; in a function, each operation that is written there begins that stream;
 - eagerly, an operation without one is given the next number of Python's `random`, begun by the
   global seed; in a function its number there: so the values are TensorFlow's, too;
+- in the function of a dataset, each operation that is written there has its own stream, which each
+  iterator begins again: `zip` pairs what two functions draw with one seed;
 - a function that is traced after `set_seed` has its own streams, as if it were a program;
 - a state is a counter and a key; reading and advancing it are one step, so that no two threads draw
   the same, and a draw of n values advances the counter by 256 n;
@@ -41,6 +43,10 @@ Source: TypeAlias = Callable[[int], Array]
 
 _MASK = 0xFFFFFFFF
 _MOST = 2**31 - 1
+ITERATION: context.Scoped[dict[Any, int] | None] = context.Scoped(None)
+"""How many counters were used by the functions of the dataset that is iterated over."""
+CALL: context.Scoped[tuple[int, dict[Any, int]] | None] = context.Scoped(None)
+"""Which of them is called, and how often each operation drew in this call."""
 _GLOBAL_SEED = 87654321  # what stands for the global one where only the operation has a seed
 
 
@@ -158,9 +164,20 @@ def _next(op: str, seed: Any, count: int) -> np.ndarray:
         seeds = seeds_of(seed)
         if seed is None:  # no other will have these
             return bits.of_seeds(*seeds)
-        used = _Streams.eager.get((op, seeds), 0)
-        _Streams.eager[op, seeds] = used + bits.SKIP * count
+        counters, place = _counters_of(op, seeds)
+        used = counters.get(place, 0)
+        counters[place] = used + bits.SKIP * count
         return bits.of_seeds(*seeds, used)
+
+
+def _counters_of(op: str, seeds: Seed) -> tuple[dict[Any, int], Any]:
+    """Return where it is written how many counters an operation has used."""
+    place, call, counters = (op, seeds), CALL.value, ITERATION.value
+    if call is None or counters is None or not _scope.IN_DATASET.value:
+        return _Streams.eager, place
+    function, drawn = call
+    drawn[place] = number = drawn.get(place, -1) + 1
+    return counters, (function, number, place)
 
 
 def _of_key(key: Array) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxvars.core.staging import stage
 from jaxvars.tf.context.scope import IN_DATASET
+from jaxvars.tf.random.streams import CALL
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import HANDLE, bool_
@@ -39,7 +40,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 
 def call_function(func: Callable[..., Any], *elements: Element) -> Element:
     """Return what a function makes of an element; a tuple gives several arguments."""
-    with _on_the_cpu(), IN_DATASET.set(True):
+    with _on_the_cpu(), IN_DATASET.set(True), CALL.set((id(func), {})):
         return _result(func(*_arguments(elements)))
 
 
