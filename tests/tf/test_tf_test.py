@@ -150,3 +150,18 @@ def test_ragged_values_are_compared_by_rows(case):
         for other in ([[1.0, 2.0], [4.0]], [[1.0, 2.0]], [[1.0], [3.0]]):
             with pytest.raises(AssertionError):
                 check(ragged, other)
+
+
+def test_ragged_tensors_and_doubles_are_compared() -> None:
+    case = tf.test.TestCase()
+    rows = tf.ragged.constant([[1.0, 2.0], [3.0]])
+    case.assertAllEqual(rows, [[1.0, 2.0], [3.0]])
+    case.assertAllClose([[1.0, 2.0], [3.0 + 1e-9]], rows)
+    assert case.evaluate({"a": rows})["a"].to_list() == [[1, 2], [3]]
+    case.assertAllEqual(tf.constant(0.1, tf.float64), 0.1)
+    case.assertAllEqual(tf.constant([0.1, 1e300], tf.float64), [0.1, 1e300])
+    for check in (case.assertAllEqual, case.assertAllClose):
+        with pytest.raises(AssertionError):
+            check(rows, [[1.0, 2.0], [4.0]])
+        with pytest.raises(AssertionError):
+            check(rows, [[1.0], [2.0, 3.0]])

@@ -274,6 +274,10 @@ def as_array(value: Any) -> np.ndarray:
         return np.array(value, dtype=object)
     if callable(value) or (isinstance(value, list | tuple) and any(map(callable, value))):
         return np.array(value)  # of objects, as NumPy has it
+    if isinstance(value, list | tuple | float):  # of float64, as NumPy has it
+        made = np.array(value)
+        if made.dtype.kind in "biufc":
+            return made
     return np.asarray(Tensor(to_array(value)).numpy())
 
 
