@@ -400,8 +400,8 @@ def test_element_spec_of_a_function_that_needs_values():
         ),
         (
             lambda: list(Dataset.from_tensors([1, 2]).padded_batch(1, padded_shapes=(1,))),
-            tf.errors.InvalidArgumentError,
-            "smaller size",
+            ValueError,
+            "is not compatible with the shape",
         ),
     ],
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -548,3 +550,62 @@ def test_seeded_draws_begin_again_with_each_iterator() -> None:
     for a, b in [*pairs, *both]:
         assert a.numpy() == b.numpy()
     assert np.allclose(tf.random.uniform([], seed=11), first[0])  # which others do not advance
+
+
+def test_draws_without_a_seed_are_numbered_in_the_function_of_a_dataset() -> None:
+    tf.random.set_seed(5)
+    drawn = tf.data.Dataset.range(3).map(lambda _: tf.random.uniform([]))
+    for _ in range(2):  # what TensorFlow gives, each time
+        assert np.allclose(list(drawn.as_numpy_iterator()), [0.18286479, 0.67307663, 0.9363872])
+    pairs = tf.data.Dataset.range(1).map(lambda _: [tf.random.uniform([]) for _ in range(2)])
+    first, second = next(iter(pairs))
+    assert first.numpy() != second.numpy()
+
+
+def test_none_is_no_tensor_of_an_element() -> None:
+    pairs = tf.data.Dataset.range(4).map(lambda x: (x, None))
+    assert pairs.element_spec == (tf.TensorSpec([], tf.int64), tf.NoneTensorSpec())
+    for batch in (pairs.batch(4), pairs.padded_batch(4, padding_values=(None, None))):
+        ((found, nothing),) = batch
+        assert found.numpy().tolist() == [0, 1, 2, 3]
+        assert nothing is None
+    assert [x[1] for x in pairs.batch(2).unbatch().repeat(2).shuffle(8).as_numpy_iterator()] == [
+        None
+    ] * 8
+    sums = tf.function(lambda: pairs.reduce(tf.constant(0, tf.int64), lambda s, x: s + x[0]))
+    assert int(sums()) == 6
+    assert list(tf.data.Dataset.from_tensor_slices({"a": [1], "b": None})) == [{"a": 1, "b": None}]
+
+
+def test_datasets_in_a_list_are_elements() -> None:
+    lists = [tf.data.Dataset.range(n) for n in (1, 3)]
+    made = tf.data.Dataset.from_tensor_slices(lists)
+    assert made.element_spec == tf.data.DatasetSpec(tf.TensorSpec([], tf.int64))
+    assert [int(x) for x in made.interleave(lambda x: x)] == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "values", "kind", "words"),
+    [
+        ([1], None, ValueError, r"shape \(1,\) is not compatible with the shape \(3,\)"),
+        ([3, 3], None, ValueError, "not compatible with the shape"),
+        ([[1, 1], [1, 1]], None, ValueError, r"but its shape was \(2, 2\)"),
+        (tf.constant([3.0]), None, TypeError, "but its element type was float32"),
+        (None, "a", TypeError, "Invalid `padding_values`"),
+    ],
+)
+def test_padding_that_does_not_fit(shapes: Any, values: Any, kind: Any, words: str) -> None:
+    dataset = tf.data.Dataset.from_tensors([1, 2, 3])
+    with pytest.raises(kind, match=words):
+        dataset.padded_batch(2, shapes, values)
+    with pytest.raises(TypeError, match="Invalid `padding_values`"):
+        dataset.padded_batch(2, None, tf.constant(1, tf.int64))
+
+
+def test_elements_that_cannot_be_padded() -> None:
+    longer = tf.data.Dataset.range(3).map(tf.range).padded_batch(3, [1])
+    with pytest.raises(tf.errors.DataLossError, match="pad to a smaller size"):
+        next(iter(longer))
+    for whole in (tf.ragged.constant([[1]]), tf.sparse.from_dense([1])):
+        with pytest.raises(TypeError, match="only supported for datasets that produce tensor"):
+            tf.data.Dataset.from_tensors(whole).padded_batch(2)

@@ -18,6 +18,7 @@ import numpy as np
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.core.frames import LOCAL
 from jaxvars.tensors.wrapping import is_boxing
+from jaxvars.tf import nest
 from jaxvars.tf.data.generators.calls import call_function
 from jaxvars.tf.data.generators.counts import INFINITE
 from jaxvars.tf.data.generators.cursor import Cursor, Memory, Step
@@ -29,13 +30,14 @@ from jaxvars.tf.random.streams import ITERATION, seeds_of
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
+    is_structure,
     leaves,
     map_leaves,
     spec_of,
     to_tensors,
 )
 from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
-from jaxvars.tf.tensors.specs import SparseTensorSpec, TensorSpec
+from jaxvars.tf.tensors.specs import NoneTensorSpec, SparseTensorSpec, TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import context
@@ -103,7 +105,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         After `map` it is found by tracing the function. If that fails, it is the first element's,
         with sizes of None.
         """
-        return self._spec() if not context.is_staging() else at_once(self._spec)
+        return _show_none(self._spec() if not context.is_staging() else at_once(self._spec))
 
     def cardinality(self) -> Tensor:
         """Return how many elements there are: -1 if it never ends, -2 if that is not known."""
@@ -213,6 +215,12 @@ def check_positive(value: Any, what: str) -> int:
 def make_seeds(seed: Any, changing: bool) -> Seeds:
     """Return the seeds of a dataset whose own seed may be None."""
     return Seeds(seeds_of(None if seed is None else one_int(seed, "seed")), changing)
+
+
+def _show_none(spec: Any) -> Any:
+    if not is_structure(spec):
+        return NoneTensorSpec() if spec is None else spec
+    return nest._like(spec, list(map(_show_none, nest._parts(spec))))
 
 
 def _of_any_size(spec: Any) -> Any:

@@ -25,6 +25,7 @@ from jaxvars.tf.data.steps import Steps
 from jaxvars.tf.data.stored import Kept
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.elements import (
+    DatasetSpec,
     Element,
     drop_dimension,
     is_structure,
@@ -81,6 +82,8 @@ class Dataset(Steps, Groups, Several, Kept):
         [1 2] 5
         [3 4] 6
         """
+        if isinstance(tensors, list) and tensors and all(isinstance(x, cls) for x in tensors):
+            return tensors[0]._from_elements(tensors, DatasetSpec(tensors[0].element_spec))
         source = Source(tensors)
         return cls(
             "_TensorSliceDataset",

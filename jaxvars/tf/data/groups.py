@@ -22,6 +22,7 @@ from jaxvars.tf.tensors.elements import (
     Element,
     add_dimension,
     batch_elements,
+    check_padding,
     drop_dimension,
     leaves,
     map_leaves,
@@ -86,8 +87,15 @@ class Groups(DatasetBase, ABC):
             padding_values: to pad with; zeros and empty strings if None.
             drop_remainder: leave out the last ones if they are fewer.
             name: of no effect.
+
+        Raises:
+            TypeError: when elements are ragged or sparse, or `padding_values` of another type.
+            ValueError: when shapes do not fit.
+            DataLossError: (when iterated) when an element is larger.
         """
         size, drop = check_positive(batch_size, "Batch size"), bool(drop_remainder)
+        if self._kind not in _LATE:
+            check_padding(self._spec(), padded_shapes, padding_values)
 
         def spec(number: int | None) -> Any:
             before = leaves(self._spec())

@@ -8,7 +8,8 @@ Rules this file keeps, TensorFlow's:
 - eagerly, an operation without one is given the next number of Python's `random`, begun by the
   global seed; in a function its number there: so the values are TensorFlow's, too;
 - in the function of a dataset, each operation that is written there has its own stream, which each
-  iterator begins again: `zip` pairs what two functions draw with one seed;
+  iterator begins again: `zip` pairs what two functions draw with one seed. With a global seed, one
+  without a seed of its own has its number there, too;
 - a function that is traced after `set_seed` has its own streams, as if it were a program;
 - a state is a counter and a key; reading and advancing it are one step, so that no two threads draw
   the same, and a draw of n values advances the counter by 256 n;
@@ -161,23 +162,20 @@ def key(op: str, seed: Any) -> Array:
 def _next(op: str, seed: Any, count: int) -> np.ndarray:
     """Return the start of an operation that runs eagerly."""
     with _Streams.lock:
+        call = CALL.value if _scope.IN_DATASET.value else None
+        if seed is None and call is not None and _Streams.seed is not None:
+            seed = call[1][None] = call[1].get(None, -1) + 1  # its number, as in a function
         seeds = seeds_of(seed)
         if seed is None:  # no other will have these
             return bits.of_seeds(*seeds)
-        counters, place = _counters_of(op, seeds)
+        counters, place = _Streams.eager, (op, seeds)
+        if call is not None and ITERATION.value is not None:
+            counters, drawn = ITERATION.value, call[1]
+            drawn[place] = number = drawn.get(place, -1) + 1
+            place = call[0], number, place
         used = counters.get(place, 0)
         counters[place] = used + bits.SKIP * count
         return bits.of_seeds(*seeds, used)
-
-
-def _counters_of(op: str, seeds: Seed) -> tuple[dict[Any, int], Any]:
-    """Return where it is written how many counters an operation has used."""
-    place, call, counters = (op, seeds), CALL.value, ITERATION.value
-    if call is None or counters is None or not _scope.IN_DATASET.value:
-        return _Streams.eager, place
-    function, drawn = call
-    drawn[place] = number = drawn.get(place, -1) + 1
-    return counters, (function, number, place)
 
 
 def _of_key(key: Array) -> Array:

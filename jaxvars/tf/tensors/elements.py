@@ -1,7 +1,8 @@
 """Elements of datasets: structures of tensors, on the host until they are requested.
 
 Rules this file keeps:
-- tuples and dicts are structures; a list is a tensor, as everywhere in `tf.data`;
+- tuples and dicts are structures; a list is a tensor, as everywhere in `tf.data`; None is a
+  structure of nothing;
 - a leaf is a NumPy array (strings: of bytes), a Tensor that a function returned, or a Dataset;
 - arrays that were put into a dataset are never written.
 """
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import nest
+from jaxvars.tf.errors import DataLossError
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.ragged_base import DISPATCH
@@ -38,7 +40,7 @@ def is_structure(value: Any) -> bool:
 def leaves(structure: Any) -> list[Any]:
     """Return the leaves of a structure."""
     if not is_structure(structure):
-        return [structure]
+        return [] if structure is None else [structure]
     return [leaf for part in nest._parts(structure) for leaf in leaves(part)]
 
 
@@ -46,7 +48,7 @@ def map_leaves(func: Callable[..., Any], *structures: Any) -> Any:
     """Return a structure of what a function makes of the leaves of others of its form."""
     first = structures[0]
     if not is_structure(first):
-        return func(*structures)
+        return None if first is None else func(*structures)
     parts = [nest._parts(x) if is_structure(x) else [] for x in structures]
     if any(len(each) != len(parts[0]) for each in parts):
         raise ValueError(f"The two structures don't have the same nested structure: {structures}.")
@@ -168,18 +170,56 @@ def pad(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
     """
     for leaf in leaves(elements[0]):
         if isinstance(leaf, RaggedTensor | SparseTensor):
-            whole = "x.to_tensor()" if isinstance(leaf, RaggedTensor) else "tf.sparse.to_dense(x)"
-            raise TypeError(
-                "`padded_batch` is only supported for datasets that produce tensor elements but "
-                "type spec of elements in the input dataset is not a subclass of TensorSpec: "
-                f"`{spec_of(leaf)}`. Write batch(n), and {whole} for each."
-            )
+            _check_padded(spec_of(leaf), None, None)
     columns = zip(*([to_host(x) for x in leaves(element)] for element in elements), strict=True)
     count = len(leaves(elements[0]))
     wanted = [None] * count if shapes is None else shapes_of(elements[0], shapes)
-    fillers = leaves(values) if is_structure(values) else [values] * count
+    fillers = shapes_of(elements[0], values) if is_structure(values) else [values] * count
     made = [_pad_column(*each) for each in zip(columns, wanted, fillers, strict=True)]
     return pack_leaves(elements[0], made)
+
+
+def check_padding(spec: Any, shapes: Any, values: Any) -> None:
+    """Raise an error if elements of a spec cannot be padded so: see `pad`."""
+    flat = leaves(spec)
+    wanted = [None] * len(flat) if shapes is None else shapes_of(spec, shapes)
+    fillers = shapes_of(spec, values) if is_structure(values) else [values] * len(flat)
+    for each in zip(flat, wanted, fillers, strict=True):
+        _check_padded(*each)
+
+
+def _check_padded(spec: Any, shape: Any, value: Any) -> None:
+    if type(spec) is not TensorSpec:
+        is_ragged = isinstance(spec, RaggedTensorSpec)
+        raise TypeError(
+            "`padded_batch` is only supported for datasets that produce tensor elements but "
+            "type spec of elements in the input dataset is not a subclass of TensorSpec: "
+            f"`{spec}`. Write batch(n), and "
+            f"{'x.to_tensor()' if is_ragged else 'tf.sparse.to_dense(x)'} for each."
+        )
+    if shape is not None:
+        given = [-1 if n is None else n for n in shape]
+        array = np.asarray(given) if given else np.zeros(0, np.int64)
+        must = f"Padded shape {shape} must be a `tf.int64` vector tensor, but its"
+        if array.ndim != 1:
+            raise ValueError(f"{must} shape was {array.shape}.")
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"{must} element type was {array.dtype.name}.")
+        sizes = spec.shape.as_list() if spec.shape.rank is not None else array
+        if len(sizes) != len(array) or any(
+            n is not None and -1 < most < n for n, most in zip(sizes, array.tolist(), strict=True)
+        ):
+            raise ValueError(
+                f"The padded shape {tuple(array.tolist())} is not compatible with the shape "
+                f"{spec.shape} of the corresponding input component."
+            )
+    kind = spec.dtype if value is None else _convert.dtype_of(_convert.to_array(value))
+    has_kind = _convert.is_tensor_like(value) or kind.is_string or spec.dtype.is_string
+    if kind != spec.dtype and has_kind:
+        raise TypeError(
+            f"Invalid `padding_values`. `padding_values` values type {kind} does not match "
+            f"type {spec.dtype} of the corresponding input component."
+        )
 
 
 def pad_spec(spec: Any, shape: Any) -> Any:
@@ -191,7 +231,7 @@ def pad_spec(spec: Any, shape: Any) -> Any:
 def shapes_of(element: Element, shapes: Any) -> list[Any]:
     """Return the shapes to pad to, one for each leaf: a shape may be a tuple itself."""
     if not is_structure(element):
-        return [shapes]
+        return [] if element is None else [shapes]
     if isinstance(element, Mapping):
         pairs = [(element[key], shapes[key]) for key in sorted(element)]
     else:
@@ -204,8 +244,8 @@ def _pad_column(column: Sequence[np.ndarray], shape: Any, value: Any) -> np.ndar
     given = largest if shape is None else [-1 if n is None else int(n) for n in shape]
     sizes = [most if n == -1 else n for n, most in zip(given, largest, strict=True)]
     if any(most > size for size, most in zip(sizes, largest, strict=True)):
-        raise refused(
-            "Attempted to pad to a smaller size than the input element: "
+        raise DataLossError(
+            message="Attempted to pad to a smaller size than the input element: "
             f"{largest} to {sizes} [Op:IteratorGetNext] name: "
         )
     dtype = column[0].dtype
