@@ -16,6 +16,7 @@ from jaxvars.tf.tensors.elements import to_stored
 from jaxvars.tf.tensors.static import refused
 
 _KINDS = {"float32", "float64", "int32", "int64", "string"}
+_WORDS = {"float32": "float", "float64": "double"}  # as TensorFlow's messages have it
 _MISSING = object()
 _QUOTED = re.compile(rb'"((?:[^"]|"")*+)"')
 
@@ -89,7 +90,7 @@ def fields_of(line: bytes, columns: Columns) -> list[bytes]:
             end = len(line) if end < 0 else end
             value, at = line[at:end], end
             if b'"' in value:
-                raise refused("Unquoted fields cannot have quotes inside")
+                raise refused("Unquoted fields cannot have quotes/CRLFs inside")
         found.append(value)
         at += 1
     return found
@@ -119,7 +120,8 @@ def _value(
     except ValueError:
         shown = text.decode(errors="replace")
         raise refused(
-            f"Field {i} in record {number} is not a valid {dtype.name}: {shown}"
+            f"Field {i} in record {number} is not a valid {_WORDS.get(dtype.name, dtype.name)}: "
+            f"{shown}"
         ) from None
     return dtype.dtype.type(found)
 

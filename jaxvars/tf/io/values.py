@@ -188,6 +188,8 @@ def decode_csv(
     Example: `tf.io.decode_csv(['1,2.5,x', '3,,"y,""z"'], [[0], [1.0], ['']])`.
     """
     columns = Columns(record_defaults, field_delim, use_quote_delim, na_value)
+    if select_cols is not None:
+        _check_columns(list(select_cols), len(columns.dtypes))
     rows: list[list[Any]] = []
     for i, text in enumerate(records.ravel()):
         row = fields_of(text.rstrip(b"\r\n"), columns)
@@ -196,3 +198,13 @@ def decode_csv(
         rows.append(parse_row(row, columns, i))
     made = columns_of(rows, columns.dtypes)
     return [_convert.to_array(column.reshape(records.shape)) for column in made]
+
+
+def _check_columns(chosen: list[int], count: int) -> None:
+    """Raise ValueError unless there are as many columns as defaults, in their order."""
+    if len(chosen) != count:
+        raise Refused(ValueError("Length of select_cols and record_defaults do not match."))
+    if any(j < 0 for j in chosen):
+        raise Refused(ValueError("select_cols contains negative values."))
+    if chosen != sorted(set(chosen)):
+        raise Refused(ValueError("select_cols is not strictly increasing."))

@@ -50,12 +50,13 @@ def as_string(
     input: Text, precision: Any = -1, scientific: Any = False, shortest: Any = False,
     width: Any = -1, fill: Any = "",
 ) -> Text:  # fmt: skip
-    """Write numbers as strings.
+    """Write numbers as strings, and strings in a width.
 
     Example: `tf.strings.as_string([1.5, 2.0, 1e10, nan, -0.0])`.
     """
     if _convert.is_text(input):
-        return input
+        move = bytes.ljust if fill == "-" else bytes.rjust
+        return each(lambda text: move(text, max(width, 0)), input)
     array = require_known(input, "the numbers")
     form = _form(array, precision, scientific, shortest, width, fill)
     if array.dtype == np.bool_:
@@ -70,9 +71,12 @@ def _form(
 ) -> str:
     is_real = array.dtype.kind not in "iub"
     if not is_real and (precision > -1 or scientific or shortest):
-        raise refused(f"precision not supported for datatype {array.dtype.name}")
+        what = "scientific and shortest format" if scientific or shortest else "precision"
+        raise refused(f"{what} not supported for datatype {array.dtype.name}")
     if scientific and shortest:
         raise refused("Cannot select both scientific and shortest notation")
+    if len(fill) > 1:
+        raise refused(f"Fill string must be one or fewer characters, not {fill!r}")
     if fill not in ("", " ", "0", "-", "+", "#"):
         raise refused(f"Fill argument not supported: '{fill}'")
     kind = ("e" if scientific else "g" if shortest else "f") if is_real else "d"
