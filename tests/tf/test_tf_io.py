@@ -432,3 +432,35 @@ def test_parts_of_text():
         tf.strings.reduce_join([["a"]], axis=2)
     with pytest.raises(tf.errors.InvalidArgumentError, match="Duplicate reduction dimension -2"):
         tf.strings.reduce_join([["a"]], axis=[0, -2])
+
+
+def test_keys_in_rows_are_looked_up() -> None:
+    source = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2])
+    table = tf.lookup.StaticHashTable(source, default_value=-1)
+    rows = tf.ragged.constant([["a", "z"], [], ["b"]])
+    assert table.lookup(rows).to_list() == [[1, -1], [], [2]]
+    sparse = table[rows.to_sparse()]
+    assert sparse.values.numpy().tolist() == [1, -1, 2]
+    assert sparse.indices.numpy().tolist() == [[0, 0], [0, 1], [2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [([0], "do not match"), ([1, 0], "not strictly increasing"), ([-1, 0], "negative values")],
+)
+def test_columns_of_csv_that_do_not_fit(columns: list[int], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        tf.io.decode_csv(["1,2,3"], [[0], [0]], select_cols=columns)
+
+
+def test_strings_are_written_in_a_width() -> None:
+    texts = tf.constant(["a", "bcd"])
+    assert tf.strings.as_string(texts, width=4).numpy().tolist() == [b"   a", b" bcd"]
+    assert tf.strings.as_string(texts, width=4, fill="-").numpy().tolist() == [b"a   ", b"bcd "]
+    for wrong, words in (
+        ({"fill": "ab"}, "Fill string must be one or fewer"),
+        ({"scientific": True}, "scientific and shortest format not supported"),
+        ({"precision": 0}, "precision not supported"),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            tf.strings.as_string([1], **wrong)

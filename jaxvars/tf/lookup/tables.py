@@ -19,6 +19,8 @@ from jaxvars.tf.strings import hash as hashes
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
 from jaxvars.tf.tensors.handles import is_handles, on_strings, stage
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -44,16 +46,20 @@ class Table(ABC):
     def _look_up(self, keys: Array) -> Array:
         """Return the values of an array of keys."""
 
-    def lookup(self, keys: Any, name: str | None = None) -> Tensor:
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
         """Return the values of keys, and the default value for those that are not there.
 
         Args:
-            keys: a tensor of any shape.
+            keys: a tensor of any shape; a ragged or sparse one gives one of values.
             name: of no effect.
 
         Raises:
             TypeError: when the keys are of another type.
         """
+        if isinstance(keys, RaggedTensor):
+            return keys.with_flat_values(self.lookup(keys.flat_values))
+        if isinstance(keys, SparseTensor):
+            return keys.with_values(self.lookup(keys.values))
         return Tensor(self._look_up(self._keys(keys)))
 
     def _keys(self, keys: Any) -> Array:
@@ -68,7 +74,7 @@ class Table(ABC):
             raise TypeError(f"Dtype of argument `keys` must be {self.key_dtype}, received: {dtype}")
         return array
 
-    def __getitem__(self, keys: Any) -> Tensor:
+    def __getitem__(self, keys: Any) -> Any:
         return self.lookup(keys)
 
     def size(self, name: str | None = None) -> Tensor:
