@@ -21,7 +21,7 @@ from jaxvars.tf.nest import COMPOSITES
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.ragged_base import Partition, RaggedBase, take
-from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known
+from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known, slice_end
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.typing import Array
 
@@ -366,12 +366,14 @@ def _check_keys(keys: Sequence[Any], x: RaggedTensor) -> list[Any]:
     count = sum(key is not None and key is not Ellipsis for key in keys)
     for key in keys:
         if key is Ellipsis:
-            made += [slice(None)] * (len(x._parts) + x._flat.ndim - count)
+            if count > len(x.shape):
+                raise IndexError(f"Too many indices for RaggedTensor: {count}, of {len(x.shape)}")
+            made += [slice(None)] * (len(x.shape) - count)
         elif key is None:
             made.append(None)
         elif isinstance(key, slice):
-            ends = (key.start, key.stop, key.step)
-            made.append(slice(*(None if n is None else one_int(n, "A slice") for n in ends)))
+            ends = ((key.start, "offsets"), (key.stop, "offsets"), (key.step, "strides"))
+            made.append(slice(*(slice_end(n, what) for n, what in ends)))
         elif isinstance(key, int | np.integer | Tensor) and not isinstance(key, bool):
             made.append(one_int(key, "An index of a ragged tensor"))
         else:

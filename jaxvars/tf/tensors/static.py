@@ -104,6 +104,13 @@ def as_size(number: Any) -> int:
     return number if is_open(number) else int(number)
 
 
+def slice_end(value: Any, what: str) -> int | None:
+    """Return an end or step of a slice as an int; raise TypeError for what is no integer."""
+    if isinstance(value, str | bytes | float):
+        raise TypeError(f"slice {what} must be integers or None, not {value!r}")
+    return None if value is None else one_int(value, "A slice")
+
+
 def one_int(value: Any, what: str) -> int:
     """Return an int."""
     found = value if isinstance(value, int) else require_known(value, what)
