@@ -609,3 +609,39 @@ def test_elements_that_cannot_be_padded() -> None:
     for whole in (tf.ragged.constant([[1]]), tf.sparse.from_dense([1])):
         with pytest.raises(TypeError, match="only supported for datasets that produce tensor"):
             tf.data.Dataset.from_tensors(whole).padded_batch(2)
+
+
+def test_specs_of_what_has_no_elements() -> None:
+    pairs = tf.data.Dataset.from_tensor_slices((tf.zeros([0, 3]), tf.constant([], tf.string)))
+    made = pairs.window(2).flat_map(lambda x, s: tf.data.Dataset.zip((x.batch(2), s.batch(2))))
+    assert made.element_spec == (tf.TensorSpec([None, 3]), tf.TensorSpec([None], tf.string))
+    assert list(made) == []
+
+
+def test_what_a_scan_says_of_a_state_that_grows() -> None:
+    doubled = tf.data.Dataset.range(3).scan([1], lambda s, _: (tf.concat([s, s], 0), s))
+    assert doubled.element_spec.shape.as_list() == [None]
+    assert [len(x) for x in doubled] == [1, 2, 4]
+    with pytest.raises(TypeError, match="should return a pair"):
+        next(iter(tf.data.Dataset.range(3).scan(0, lambda s, _: s)))
+
+
+def test_structures_that_differ_are_refused() -> None:
+    one, other = (tf.data.Dataset.from_tensor_slices({"a": [1], key: [2]}) for key in "bc")
+    with pytest.raises(TypeError, match="Incompatible dataset elements"):
+        one.concatenate(other)
+    with pytest.raises(ValueError, match="not compatible"):
+        tf.data.Dataset.from_tensors((tf.range(2), tf.range(3))).unbatch()
+    endless = (
+        tf.data.Dataset.range(2)
+        .repeat()
+        .group_by_window(lambda x: x, lambda _, d: d.batch(2), window_size=2)
+    )
+    assert endless.cardinality().numpy() == tf.data.INFINITE_CARDINALITY
+
+
+def test_a_dataset_is_an_element() -> None:
+    pair = tf.data.Dataset.from_tensors((1, tf.data.Dataset.range(3)))
+    assert [int(x) for x in pair.flat_map(lambda _, d: d)] == [0, 1, 2]
+    with pytest.raises(TypeError, match="is not supported for datasets that"):
+        pair.as_numpy_iterator()

@@ -47,6 +47,10 @@ Change: TypeAlias = Callable[[Elements, Memory], Iterable[Element]]
 Forms: TypeAlias = Callable[[], list[Any]]
 
 
+_OF_DATASETS = {"_WindowDataset", "_TensorDataset", "_TensorSliceDataset", "_VariantDataset"}
+"""The datasets whose elements may be datasets, and whose spec is known at once."""
+
+
 class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of their files
     """A dataset without its steps; `kind` is TensorFlow's name of the class."""
 
@@ -164,7 +168,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         Raises:
             TypeError: when elements are datasets.
         """
-        for leaf in leaves(self._spec()) if "Window" in self._kind else ():
+        for leaf in leaves(self._spec()) if self._kind in _OF_DATASETS else ():
             if isinstance(leaf, DatasetSpec):
                 raise TypeError(
                     "`tf.data.Dataset.as_numpy_iterator()` is not supported for datasets that "
@@ -198,8 +202,8 @@ def check_dataset(found: Any) -> Any:
     """Return a dataset; raise TypeError for what is none."""
     if not isinstance(found, DatasetBase):
         raise TypeError(
-            "The function must return a `Dataset` object, but returned an object of type "
-            f"{type(found).__name__}."
+            "The `map_func` argument must return a `Dataset` object, but returned an object of "
+            f"type {type(found).__name__}."
         )
     return found
 
@@ -208,7 +212,7 @@ def check_positive(value: Any, what: str) -> int:
     """Return a number; raise InvalidArgumentError unless it is positive."""
     found = one_int(value, what)
     if found < 1:
-        raise refused(f"{what} must be greater than zero.")
+        raise refused(f"{what} must be greater than zero, but got {found}.")
     return found
 
 
@@ -236,9 +240,34 @@ def first_spec(made: DatasetBase) -> Any:
     return map_leaves(lambda x: _of_any_size(spec_of(x)), first_element(made))
 
 
+def element_like(dataset: Any) -> Element:
+    """Return the first element, or one of zeros if there is none, to find a spec with."""
+    try:
+        return first_element(dataset)
+    except _EmptyError:
+        return map_leaves(lambda spec: _make_blank(dataset, spec), dataset._spec())
+
+
+def _make_blank(dataset: Any, spec: Any) -> Any:
+    if isinstance(spec, DatasetSpec):
+        return dataset._from_elements([], spec.element_spec)
+    if not isinstance(spec, TensorSpec) or spec.shape.rank is None:
+        raise _EmptyError(_EMPTY)
+    fill = b"" if spec.dtype.is_string else 0
+    sizes = [n or 0 for n in spec.shape.as_list()]
+    return np.full(sizes, fill, object if spec.dtype.is_string else spec.dtype.dtype)
+
+
+class _EmptyError(ValueError):
+    pass
+
+
+_EMPTY = "An empty dataset has no element to find the element_spec with."
+
+
 def first_element(dataset: DatasetBase) -> Element:
     """Return the first element, to find a spec with; raise ValueError if there is none."""
     with PEEKING.set(True):
         for element in dataset._elements():
             return element
-    raise ValueError("An empty dataset has no element to find the element_spec with.")
+    raise _EmptyError(_EMPTY)

@@ -280,8 +280,7 @@ def _list_datasets(datasets: Sequence[Any]) -> list[Any]:
 
 
 def _require_alike(one: Any, other: Any) -> None:
-    mine, its = leaves(one._spec()), leaves(other._spec())
-    if list(map(_kind_of, mine)) != list(map(_kind_of, its)):
+    if map_leaves(_kind_of, one._spec()) != map_leaves(_kind_of, other._spec()):
         raise TypeError(f"Incompatible dataset elements:\n  {one._spec()} vs.   {other._spec()}")
 
 

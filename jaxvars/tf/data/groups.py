@@ -12,7 +12,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from jaxvars.tf.data.base import DatasetBase, Elements, check_dataset, check_positive, first_element
+from jaxvars.tf.data.base import DatasetBase, Elements, check_dataset, check_positive, element_like
 from jaxvars.tf.data.generators import counts as counts
 from jaxvars.tf.data.generators.calls import call_function, check_function
 from jaxvars.tf.data.generators.counts import UNKNOWN
@@ -117,8 +117,11 @@ class Groups(DatasetBase, ABC):
 
     def unbatch(self, name: str | None = None) -> Self:
         """Take the slices of each element along its first dimension as elements."""
-        if any(leaf.shape.rank == 0 for leaf in _list_known_leaves(self)):
+        known = [leaf.shape for leaf in _list_known_leaves(self) if leaf.shape.rank is not None]
+        if not all(known):
             raise ValueError("Cannot unbatch an input with scalar components.")
+        if len(sizes := {shape[0] for shape in known} - {None}) > 1:
+            raise ValueError(f"Dimensions {' and '.join(map(str, sizes))} are not compatible")
 
         def step(source: Elements, memory: Memory) -> Elements:
             kept = memory.values
@@ -278,14 +281,14 @@ class Groups(DatasetBase, ABC):
         def step(source: Elements, memory: Memory) -> Elements:
             return _group_windows(
                 source, memory, lambda x: _number(call_function(key, x), "key_func"),
-                lambda k: check_positive(sizes(Tensor(_int64(k))), "window_size"), opened,
+                lambda k: check_positive(sizes(Tensor(_int64(k))), "Window size"), opened,
             )  # fmt: skip
 
         def spec() -> Any:
-            element = first_element(self)
+            element = element_like(self)
             return made_of(_number(call_function(key, element), "key_func"), [element]).element_spec
 
-        return self._step("_GroupByWindowDataset", step, UNKNOWN, spec)
+        return self._step("_GroupByWindowDataset", step, counts.endless(self._count), spec)
 
     def bucket_by_sequence_length(
         self, element_length_func: Callable[..., Any], bucket_boundaries: Sequence[int],

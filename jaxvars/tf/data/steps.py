@@ -16,7 +16,7 @@ from jaxvars.tf.data.base import (
     DatasetBase,
     Elements,
     dataset_of,
-    first_element,
+    element_like,
     first_spec,
     make_seeds,
     staged_loop,
@@ -30,10 +30,11 @@ from jaxvars.tf.data.generators.staged import reduce_in_program
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.elements import (
     Element,
+    key_of,
     leaves,
     map_leaves,
+    merge_specs,
     spec_of,
-    to_host,
     to_stored,
     to_tensors,
 )
@@ -142,7 +143,7 @@ class Steps(DatasetBase, ABC):
 
         return self._step(
             _kind("Interleave", num_parallel_calls), step, UNKNOWN,
-            lambda: dataset_of(func, first_element(self)).element_spec,
+            lambda: dataset_of(func, element_like(self)).element_spec,
         )  # fmt: skip
 
     def reduce(
@@ -186,14 +187,25 @@ class Steps(DatasetBase, ABC):
         def step(source: Elements, memory: Memory) -> Elements:
             state = memory.values.get("state", map_leaves(to_stored, initial_state))
             for element in source:
-                after, made = call_function(lambda s, x: func(s, x), state, element)
+                pair = call_function(lambda s, x: func(s, x), state, element)
+                if not isinstance(pair, tuple) or len(pair) != 2:
+                    raise TypeError(
+                        "`scan_func` should return a pair consisting of new state and the output "
+                        f"value, not {pair}."
+                    )
+                after, made = pair
                 memory.values["state"] = state = _check_state(state, after)
                 yield made
 
         def spec() -> Any:
             given = map_leaves(lambda x: spec_of(to_stored(x)), initial_state)
-            found = result_spec(lambda s, x: func(s, x), (given, self._spec()))
-            return first_spec(made) if found is None else found[1]
+            while True:  # sizes of the state that change are open
+                found = result_spec(lambda s, x: func(s, x), (given, self._spec()))
+                if found is None:
+                    return first_spec(made)
+                before, given = given, map_leaves(merge_specs, given, found[0])
+                if given == before:
+                    return found[1]
 
         made = self._step("_ScanDataset", step, None, spec)
         return made
@@ -406,9 +418,9 @@ class Steps(DatasetBase, ABC):
 
         def step(source: Elements, memory: Memory) -> Elements:
             elements = memory.values.setdefault("seen", [])
-            seen = set(map(_make_key, elements))
+            seen = set(map(key_of, elements))
             for element in source:
-                key = _make_key(element)
+                key = key_of(element)
                 if key not in seen:
                     seen.add(key)
                     elements.append(element)
@@ -433,8 +445,3 @@ def _check_state(state: Any, after: Any) -> Any:
                 f"{spec_of(old).dtype!r}; got {spec_of(new).dtype!r}."
             )
     return after
-
-
-def _make_key(element: Element) -> Any:
-    array = to_host(element)
-    return array.tobytes() if array.dtype != object else tuple(array.ravel())

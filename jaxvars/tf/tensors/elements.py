@@ -66,6 +66,8 @@ def to_stored(value: Any) -> Any:
     """Return what was given to a dataset as an array that nothing else writes to, or a tape has."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return value.copy()
+    if hasattr(value, "element_spec"):
+        return value
     if isinstance(value, RaggedTensor):
         flat = require_known(value.flat_values, "What a dataset is made of")
         return value.with_flat_values(to_tensor(flat))
@@ -105,6 +107,12 @@ def _leaf_to_numpy(leaf: Leaf) -> Any:
     if isinstance(leaf, SparseTensor):
         return whole_of(leaf)
     return leaf.numpy() if isinstance(leaf, RaggedTensor) else to_host(leaf)[()]
+
+
+def key_of(element: Element) -> Any:
+    """Return what two tensors have in common only if they are equal."""
+    array = to_host(element)
+    return array.tobytes() if array.dtype != object else tuple(array.ravel())
 
 
 def to_ragged(leaf: Leaf) -> Leaf:

@@ -7,6 +7,11 @@ from collections.abc import Iterable
 INFINITE, UNKNOWN = -1, -2
 
 
+def endless(count: int) -> int:
+    """Return how many elements are made of some, if only that there is no end is known."""
+    return INFINITE if count == INFINITE else UNKNOWN
+
+
 def product(count: int, times: int) -> int:
     """Return the number of elements after repeating: INFINITE if `times` is negative."""
     if times == 0 or count == 0:

@@ -204,7 +204,7 @@ class Source:
     """
 
     def __init__(self, tensors: Any) -> None:
-        dense = [leaf for leaf in leaves(tensors) if not isinstance(leaf, _NOT_DENSE)]
+        dense = [leaf for leaf in leaves(tensors) if not _is_whole(leaf)]
         given = [to_array(leaf) for leaf in dense] if context.is_staging() else []
         self.traced: list[Any] = given if any(map(context.is_tracer, given)) else []
         self.values: list[Any] = []
@@ -233,10 +233,13 @@ class Source:
 
 
 def _spec_of(x: Any) -> Any:
-    return spec_of(x) if isinstance(x, _NOT_DENSE) else TensorSpec(x.shape, dtype_of(x))
+    return spec_of(x) if _is_whole(x) else TensorSpec(x.shape, dtype_of(x))
 
 
-_NOT_DENSE = RaggedTensor, SparseTensor
+def _is_whole(x: Any) -> bool:
+    return isinstance(x, RaggedTensor | SparseTensor) or hasattr(x, "element_spec")
+
+
 _TRUTH = np.asarray(False)
 
 
