@@ -14,7 +14,7 @@ from jaxvars.tf.ragged import shapes as _shapes  # noqa: F401  # pyright: ignore
 from jaxvars.tf.ragged.join import stack as stack
 from jaxvars.tf.tensors.convert import match_dtypes, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
-from jaxvars.tf.tensors.ragged_base import Partition
+from jaxvars.tf.tensors.ragged_base import Partition, numbers_of
 from jaxvars.tf.tensors.ragged_tensor import (
     RaggedTensor,
     convert,
@@ -22,7 +22,6 @@ from jaxvars.tf.tensors.ragged_tensor import (
     flat_of,
     make,
     nested,
-    numbers_of,
     parts_of,
     rows_of,
 )

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.ragged.join import check_axis, concat, stack
+from jaxvars.tf.ragged.gather import gather, insert
+from jaxvars.tf.ragged.join import check_axis, concat, stack, with_parts
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.convert import string_array, to_array
-from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.ragged_base import DISPATCH, Partition, coordinates, take
 from jaxvars.tf.tensors.ragged_tensor import (
@@ -27,7 +27,6 @@ from jaxvars.tf.tensors.ragged_tensor import (
     make,
     nested,
     parts_of,
-    rows_of,
 )
 from jaxvars.tf.tensors.static import ints, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
@@ -62,15 +61,9 @@ def _each(row: Any, given: Given) -> Any:
             return _where_true(given["condition"])
     if "*" in row.tensors:
         flats, parts = align(list(given[names[0]]))
-        return _with_parts(row.function(**{**given, names[0]: flats}), parts)
+        return with_parts(row.function(**{**given, names[0]: flats}), parts)
     flats, parts = align([given[name] for name in names])
-    return _with_parts(row.function(**given | dict(zip(names, flats, strict=True))), parts)
-
-
-def _with_parts(made: Any, parts: Sequence[Partition]) -> Any:
-    if isinstance(made, tuple):
-        return tuple(_with_parts(each, parts) for each in made)
-    return make(flat_of(made), (*parts, *parts_of(made)))
+    return with_parts(row.function(**given | dict(zip(names, flats, strict=True))), parts)
 
 
 def _where_true(condition: RaggedTensor) -> Tensor:
@@ -256,16 +249,6 @@ def _softmax(row: Any, given: Given) -> Any:
 
 
 # ---------------------------------------------------------------- other rows
-def insert(x: Any, axis: int) -> Any:
-    """Return a tensor, ragged or not, with a new dimension of size 1."""
-    parts, flat = list(parts_of(x)), flat_of(x)
-    if axis > len(parts) or not parts:
-        return make(find("expand_dims")(flat, axis - len(parts)), parts)
-    size, at = (parts[axis - 1].nrows, axis - 1) if axis else (1, 0)
-    new = Partition.regular(size, 1 if axis else parts[0].nrows)
-    return make(flat, [*parts[:at], new, *parts[at:]])
-
-
 def _expand(row: Any, given: Given) -> Any:
     x, axis = given["input"], one_int(given["axis"], "axis")
     return insert(x, check_axis(axis, len(x.shape) + 1))
@@ -349,36 +332,6 @@ def _dense(x: Any) -> Tensor:
     return x.to_tensor() if isinstance(x, RaggedTensor) else x
 
 
-def _gather(row: Any, given: Given) -> Any:
-    """Return rows of a tensor by index: either is ragged, or both are."""
-    names = [*given]
-    x, indices = convert(given[names[0]]), convert(given[names[1]], int64)
-    axis, batch = given.get("axis") or 0, one_int(given.get("batch_dims", 0), "batch_dims")
-    if batch not in (0, 1) or one_int(axis, "axis") not in (0, batch):
-        raise refused("tf.gather of ragged tensors is along axis 0, or 1 with batch_dims=1")
-    if not batch and isinstance(x, Tensor):
-        made = row.function(**{**given, names[1]: flat_of(indices)})
-        return _with_parts(made, parts_of(indices))
-    known = require_known(flat_of(indices), "The indices of ragged rows")
-    ids, parts = deepen(known, parts_of(indices), max(known.ndim - 1 + len(parts_of(indices)), 0))
-    if batch:
-        _, _, (outer, *_) = _lift(x, len(x.shape), 1)
-        rows = np.arange(outer.nrows)
-        for part in parts:
-            rows = rows[part.row_ids]
-        sizes, starts = outer.lengths[rows], outer.starts[rows]
-        x = inner(make(*deepen(flat_of(x)._array, parts_of(x), 1)))
-    else:
-        sizes, starts = np.full(ids.shape, x._parts[0].nrows), 0
-    for at in np.flatnonzero((ids < 0) | (ids >= sizes))[:1]:
-        raise refused(f"indices[{at}] = {ids[at]} is not in [0, {sizes[at]})", "RaggedGather")
-    if not ids.ndim:
-        return x[int(ids)]
-    found = rows_of(x, ids + starts)
-    loose = [Partition(part.splits) for part in parts]
-    return make(flat_of(found), (*loose, *parts_of(found)))
-
-
 def _join_rows(row: Any, given: Given) -> Any:
     """Return the strings, or characters, of the innermost rows put together."""
     x = given[next(iter(given))]
@@ -406,7 +359,7 @@ def _ngrams(row: Any, given: Given) -> Any:
     def make_all(flat: Array) -> Any:
         parts = (Tensor(flat[i:j]) for i, j in itertools.pairwise(ends))
         made = [row.function(**given | {"data": part}) for part in parts]
-        return _with_parts(stack(made), x._parts[:-1]) if made else x
+        return with_parts(stack(made), x._parts[:-1]) if made else x
 
     return on_strings(make_all)(x.flat_values._array)
 
@@ -416,8 +369,8 @@ DISPATCH.update(
         "concat": lambda row, given: concat(given["values"], given["axis"]),
         "stack": lambda row, given: stack(given["values"], given["axis"]),
         "expand_dims": _expand,
-        "gather": _gather,
-        "nn.embedding_lookup": _gather,
+        "gather": gather,
+        "nn.embedding_lookup": gather,
         "rank": lambda row, given: Tensor(to_array(len(given["input"].shape))),
         "reverse": _reverse,
         "size": lambda row, given: row.function(**given | {"input": given["input"].flat_values}),

@@ -115,3 +115,10 @@ def _chain(parts: Sequence[Partition]) -> Partition:
     lengths = np.concatenate([part.lengths for part in parts])
     uniform = sizes.pop() if len(sizes) == 1 else None
     return Partition.of_lengths(lengths, parts[0].splits.dtype, uniform)
+
+
+def with_parts(made: Any, parts: Sequence[Partition]) -> Any:
+    """Return what an operation made of flat values in their rows."""
+    if isinstance(made, tuple):
+        return tuple(with_parts(each, parts) for each in made)
+    return make(flat_of(made), (*parts, *parts_of(made)))
