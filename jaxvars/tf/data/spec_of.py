@@ -84,9 +84,9 @@ def type_spec_from_value(value: Any) -> Any:
     own = getattr(type(value), "Spec", None)
     if own is not None and hasattr(own, "from_value"):  # an ExtensionType
         return own.from_value(value)
-    kinds = NoneTensorSpec, IndexedSlicesSpec, TensorArraySpec, RaggedTensorSpec, SparseTensorSpec
-    for spec in kinds:
-        if isinstance(value, spec().value_type):
+    plain = NoneTensorSpec(), IndexedSlicesSpec(), TensorArraySpec(), SparseTensorSpec()
+    for spec in (*plain, RaggedTensorSpec(ragged_rank=1)):
+        if isinstance(value, spec.value_type):
             return spec._of(value)
     try:
         return TensorSpec.from_tensor(Tensor(to_array(value)))

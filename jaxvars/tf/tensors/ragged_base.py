@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any, NoReturn, final
 
@@ -10,14 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.attributes import getter
-from jaxvars.tf.tensors.convert import NotDense, is_text, to_array
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.convert import NotDense, is_tensor_like, is_text, to_array
+from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.handles import is_handles, lift
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Operators, Tensor
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
 DISPATCH: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
 """What operations do with ragged tensors, by full name: see `NotDense`."""
@@ -27,6 +29,9 @@ NO_TENSOR = (
     "TypeError: object of type 'RaggedTensor' has no len(): its rows have different lengths, and "
     "it is not a tensor. x.to_tensor() pads them, x.flat_values has all."
 )
+
+
+INVALID = "Arguments to {} do not form a valid RaggedTensor{}"
 
 
 @final
@@ -132,6 +137,10 @@ class RaggedBase(Operators):
     def value_rowids(self, name: Any = None) -> Tensor:
         """Return the row of each value."""
         return self._tell(self._parts[0].row_ids)
+
+    def nested_value_rowids(self, name: Any = None) -> tuple[Tensor, ...]:
+        """Return the row of each value, in all ragged dimensions."""
+        return tuple(self._tell(part.row_ids) for part in self._parts)
 
     def nested_row_lengths(self, name: Any = None) -> tuple[Tensor, ...]:
         """Return the lengths of all rows."""
@@ -253,3 +262,56 @@ def _format(value: Any) -> str:
     if not isinstance(value, np.ndarray):
         return str(value)
     return np.array2string(value, separator=", ") if value.size else repr(value.tolist())
+
+
+# ---------------------------------------------------------------- what one is made of
+def numbers_of(value: Any, what: str) -> np.ndarray:
+    """Return where rows begin, or how long they are."""
+    if is_tensor_like(value) or isinstance(value, np.ndarray):
+        found = np.array(require_known(value, what))
+    else:
+        found = np.array(require_known(to_array(value, hint=int64), what))
+    if found.ndim != 1:
+        raise ValueError(f"Shape {found.shape} must have rank 1")
+    if found.size and found.dtype not in (np.int32, np.int64):
+        raise ValueError(f"{what} must have dtype int32 or int64")
+    return found if found.size else found.astype(np.int64)
+
+
+def number_of(value: Any, what: str) -> int:
+    """Return an int; raise ValueError for what has a dimension."""
+    shape = tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+    if shape:
+        raise ValueError(f"Shape {shape} must have rank 0")
+    return one_int(value, what)
+
+
+def check_list(value: Any, what: str) -> Any:
+    """Return a list, the last part first; raise TypeError for a tensor."""
+    if isinstance(value, Tensor):
+        raise TypeError(f"Argument `{what}` must be a list of Tensors. Received {value}.")
+    return value[::-1]
+
+
+def check_splits(splits: np.ndarray, where: str) -> Partition:
+    """Return a partition; raise InvalidArgumentError unless the splits rise from 0."""
+    if splits[0]:
+        raise refused(INVALID.format(where, f":zero\n{splits[0]} is not 0"))
+    if np.any(np.diff(splits) < 0):
+        raise refused(INVALID.format(where, f":monotonic.\n{splits} decreases"))
+    return Partition(splits)
+
+
+def count_kept(flat: Array, part: Partition, lengths: Any, padding: Any) -> np.ndarray:
+    """Return how much of each row is not padding."""
+    if lengths is not None:
+        return np.clip(numbers_of(lengths, "lengths"), 0, part.uniform)
+    values = require_known(flat, "A tensor with padding")
+    fill = to_array(padding, Tensor(flat).dtype)
+    if fill.shape != flat.shape[1:]:
+        raise ValueError(f"padding.shape={fill.shape} must be {flat.shape[1:]}")
+    differs = (values != np.asarray(fill)).reshape(len(values), math.prod(fill.shape)).any(axis=1)
+    ends = np.where(differs, part.offsets + 1, 0).reshape(
+        part.nrows, flat.shape[0] // max(part.nrows, 1)
+    )
+    return ends.max(axis=1, initial=0)

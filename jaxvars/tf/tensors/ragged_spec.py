@@ -32,12 +32,20 @@ class RaggedTensorSpec(TypeSpec):
         row_splits_dtype: Any = int64,
     ) -> None:  # fmt: skip
         sizes = TensorShape(shape)
+        if ragged_rank is None and sizes.rank is None:
+            raise ValueError("Must specify ragged_rank or a shape with a known rank.")
+        if not (ragged_rank is None or isinstance(ragged_rank, int)):
+            raise TypeError(f"Argument `ragged_rank` must be an int. Received {ragged_rank}.")
+        if sizes.rank is not None and (ragged_rank or 0) >= max(sizes.rank, 1):
+            raise ValueError(f"{ragged_rank=} must be less than rank ({sizes.rank}).")
         rank = (sizes.rank or 2) - 1 if ragged_rank is None else int(ragged_rank)
         self._kept: Parts = sizes, as_dtype(dtype), rank, as_dtype(row_splits_dtype)
 
     shape = property(lambda self: self._kept[0], doc="The sizes, as far as they are known.")
     dtype = property(lambda self: self._kept[1], doc="The type of the values.")
     ragged_rank = property(lambda self: self._kept[2], doc="The number of ragged dimensions.")
+
+    row_splits_dtype = property(lambda self: self._kept[3], doc="The type of the row splits.")
 
     @property
     def value_type(self) -> type:

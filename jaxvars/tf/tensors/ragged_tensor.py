@@ -18,16 +18,24 @@ import numpy as np
 
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.nest import COMPOSITES
-from jaxvars.tf.tensors.convert import is_tensor_like, to_array
+from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
-from jaxvars.tf.tensors.ragged_base import Partition, RaggedBase, take
+from jaxvars.tf.tensors.ragged_base import (
+    INVALID,
+    Partition,
+    RaggedBase,
+    check_list,
+    check_splits,
+    count_kept,
+    number_of,
+    numbers_of,
+    take,
+)
 from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known, slice_end
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.typing import Array
 
 Values: TypeAlias = Any  # a Tensor, or a RaggedTensor
-
-_INVALID = "Arguments to {} do not form a valid RaggedTensor{}"
 
 
 @final
@@ -62,7 +70,7 @@ class RaggedTensor(RaggedBase):
         splits = numbers_of(row_splits, "row_splits")
         if not len(splits):
             raise ValueError("row_splits tensor may not be empty.")
-        return nested(convert(values), _check_splits(splits, "from_row_splits"))
+        return nested(convert(values), check_splits(splits, "from_row_splits"))
 
     @classmethod
     def from_row_lengths(
@@ -71,7 +79,7 @@ class RaggedTensor(RaggedBase):
         """Make one of the lengths of its rows."""
         lengths = numbers_of(row_lengths, "row_lengths")
         if np.any(lengths < 0):
-            raise refused(_INVALID.format("from_row_lengths", f": {lengths} has negative ones"))
+            raise refused(INVALID.format("from_row_lengths", f": {lengths} has negative ones"))
         return nested(convert(values), Partition.of_lengths(lengths, lengths.dtype))
 
     @classmethod
@@ -81,7 +89,7 @@ class RaggedTensor(RaggedBase):
         """Make one of where its rows begin; each ends where the next one begins."""
         starts, given = numbers_of(row_starts, "row_starts"), convert(values)
         splits = np.append(starts, _size(given)).astype(starts.dtype)
-        return nested(given, _check_splits(splits, "from_row_starts"))
+        return nested(given, check_splits(splits, "from_row_starts"))
 
     @classmethod
     def from_row_limits(
@@ -90,7 +98,7 @@ class RaggedTensor(RaggedBase):
         """Make one of where its rows end; each begins where the one before ends."""
         limits = numbers_of(row_limits, "row_limits")
         splits = np.append(limits.dtype.type(0), limits)
-        return nested(convert(values), _check_splits(splits, "from_row_limits"))
+        return nested(convert(values), check_splits(splits, "from_row_limits"))
 
     @classmethod
     def from_value_rowids(
@@ -100,8 +108,10 @@ class RaggedTensor(RaggedBase):
         """Make one of the row of each value: sorted numbers."""
         ids, given = numbers_of(value_rowids, "value_rowids"), convert(values)
         last = int(ids[-1]) if len(ids) else -1
-        count = last + 1 if nrows is None else one_int(nrows, "nrows")
-        if count <= last or count < 0:
+        count = last + 1 if nrows is None else number_of(nrows, "nrows")
+        if count < 0:
+            raise ValueError(f"Expected nrows >= 0; got {count}")
+        if count <= last:
             raise ValueError(
                 f"Expected nrows >= value_rowids[-1] + 1; got nrows={count}, "
                 f"value_rowids[-1]={last}"
@@ -109,7 +119,7 @@ class RaggedTensor(RaggedBase):
         if len(ids) != _size(given):
             raise ValueError(f"Shapes ({_size(given)},) and ({len(ids)},) are incompatible")
         if np.any(np.diff(ids) < 0) or np.any(ids < 0):
-            raise refused(_INVALID.format("from_value_rowids", f": {ids} are not sorted, from 0"))
+            raise refused(INVALID.format("from_value_rowids", f": {ids} are not sorted, from 0"))
         return nested(given, Partition.of_lengths(np.bincount(ids, minlength=count), ids.dtype))
 
     @classmethod
@@ -118,7 +128,7 @@ class RaggedTensor(RaggedBase):
         name: Any = None,
     ) -> RaggedTensor:  # fmt: skip
         """Make one whose rows have the same length."""
-        given, length = convert(values), one_int(uniform_row_length, "uniform_row_length")
+        given, length = convert(values), number_of(uniform_row_length, "uniform_row_length")
         count = one_int(nrows, "nrows") if nrows is not None else _size(given) // max(length, 1)
         if count * length != _size(given):
             raise ValueError(
@@ -131,14 +141,34 @@ class RaggedTensor(RaggedBase):
         cls, flat_values: Any, nested_row_splits: Any, name: Any = None, validate: bool = True
     ) -> Values:
         """Make one with a dimension for each of some row splits, the outermost first."""
-        return functools.reduce(cls.from_row_splits, nested_row_splits[::-1], flat_values)
+        return functools.reduce(
+            cls.from_row_splits, check_list(nested_row_splits, "nested_row_splits"), flat_values
+        )
 
     @classmethod
     def from_nested_row_lengths(
         cls, flat_values: Any, nested_row_lengths: Any, name: Any = None, validate: bool = True
     ) -> Values:
         """Make one with a dimension for each of some row lengths, the outermost first."""
-        return functools.reduce(cls.from_row_lengths, nested_row_lengths[::-1], flat_values)
+        return functools.reduce(
+            cls.from_row_lengths, check_list(nested_row_lengths, "nested_row_lengths"), flat_values
+        )
+
+    @classmethod
+    def from_nested_value_rowids(
+        cls, flat_values: Any, nested_value_rowids: Any, nested_nrows: Any = None,
+        name: Any = None, validate: bool = True,
+    ) -> Values:  # fmt: skip
+        """Make one of the rows of values, and of their rows, and so on, the outermost first."""
+        ids = check_list(nested_value_rowids, "nested_value_rowids")
+        counts = check_list(
+            [None] * len(ids) if nested_nrows is None else nested_nrows, "nested_nrows"
+        )
+        if len(counts) != len(ids):
+            raise ValueError("`nested_nrows` must have the same length as `nested_value_rowids`")
+        for each, count in zip(ids, counts, strict=True):
+            flat_values = cls.from_value_rowids(flat_values, each, count)
+        return flat_values
 
     @classmethod
     def from_tensor(
@@ -172,7 +202,7 @@ class RaggedTensor(RaggedBase):
         if lengths is None and padding is None:
             return make(whole, parts)
         last = parts[-1]
-        kept = _count_kept(whole, last, lengths, padding)
+        kept = count_kept(whole, last, lengths, padding)
         part, places = Partition(last.splits).select(last.starts, kept)
         return make(take(whole, places), [*parts[:-1], part])
 
@@ -194,13 +224,12 @@ class RaggedTensor(RaggedBase):
     values = property(lambda self: inner(self), doc="The values of the rows, put together.")
 
     def row_lengths(self, axis: Any = 1, name: Any = None) -> Values:
-        """Return the length of each row, along a ragged dimension."""
+        """Return the length of each row, along a dimension."""
         at = one_axis(axis, len(self._parts) + 1 + self._flat.ndim - 1)
         if at == 0:
             return self.nrows()
-        if at > len(self._parts):
-            raise ValueError(f"axis={axis} is not a ragged dimension.")
-        return make(self._tell(self._parts[at - 1].lengths), self._parts[: at - 1])
+        _, parts = deepen(self._flat._array, self._parts, at)
+        return make(self._tell(parts[at - 1].lengths), parts[: at - 1])
 
     # ------------------------------------------------------------ other values, other rows
     def with_values(self, new_values: Any) -> RaggedTensor:
@@ -216,6 +245,13 @@ class RaggedTensor(RaggedBase):
         if _size(given) != last.splits[-1]:
             raise ValueError(f"Shapes ({last.splits[-1]},) and ({_size(given)},) are incompatible")
         return make(flat_of(given), (*self._parts, *parts_of(given)))
+
+    def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
+        """Return one whose row splits are `tf.int32` or `tf.int64`."""
+        kind = as_dtype(dtype).dtype
+        if kind not in (np.int32, np.int64):
+            raise ValueError(f"Argument `row_splits` dtype must be int32 or int64, not {kind}.")
+        return make(self._flat, _of_kind(self._parts, kind))
 
     def merge_dims(self, outer_axis: Any, inner_axis: Any) -> Values:
         """Return one with some dimensions made one."""
@@ -269,7 +305,7 @@ def nested(values: Values, part: Partition) -> RaggedTensor:
     """Return the rows of values."""
     if not is_open(_size(values)) and _size(values) != part.splits[-1]:
         what = f"\nCondition x == y did not hold: {part.splits[-1]} is not {_size(values)}"
-        raise refused(_INVALID.format("_from_row_partition", what))
+        raise refused(INVALID.format("_from_row_partition", what))
     kinds = {each.splits.dtype for each in (part, *parts_of(values))}
     kind = kinds.pop() if len(kinds) == 1 else np.dtype(np.int64)
     return make(flat_of(values), _of_kind((part, *parts_of(values)), kind))
@@ -289,28 +325,6 @@ def convert(value: Any, dtype: Any = None) -> Values:
     return Tensor(to_array(value) if dtype is None else to_array(value, hint=dtype))
 
 
-def numbers_of(value: Any, what: str) -> np.ndarray:
-    """Return where rows begin, or how long they are."""
-    if is_tensor_like(value) or isinstance(value, np.ndarray):
-        found = np.array(require_known(value, what))
-    else:
-        found = np.array(require_known(to_array(value, hint=int64), what))
-    if found.ndim != 1:
-        raise ValueError(f"Shape {found.shape} must have rank 1")
-    if found.size and found.dtype not in (np.int32, np.int64):
-        raise ValueError(f"{what} must have dtype int32 or int64")
-    return found if found.size else found.astype(np.int64)
-
-
-def _check_splits(splits: np.ndarray, where: str) -> Partition:
-    """Return a partition; raise InvalidArgumentError unless the splits rise from 0."""
-    if splits[0]:
-        raise refused(_INVALID.format(where, f":zero\n{splits[0]} is not 0"))
-    if np.any(np.diff(splits) < 0):
-        raise refused(_INVALID.format(where, f":monotonic.\n{splits} decreases"))
-    return Partition(splits)
-
-
 def _size(values: Values) -> int:
     """Return the number of rows."""
     if isinstance(values, RaggedTensor):
@@ -318,21 +332,6 @@ def _size(values: Values) -> int:
     if not values.ndim:
         raise refused("slice index 0 of dimension 0 out of bounds.")
     return values._array.shape[0]
-
-
-def _count_kept(flat: Array, part: Partition, lengths: Any, padding: Any) -> np.ndarray:
-    """Return how much of each row is not padding."""
-    if lengths is not None:
-        return np.clip(numbers_of(lengths, "lengths"), 0, part.uniform)
-    values = require_known(flat, "A tensor with padding")
-    fill = to_array(padding, Tensor(flat).dtype)
-    if fill.shape != flat.shape[1:]:
-        raise ValueError(f"padding.shape={fill.shape} must be {flat.shape[1:]}")
-    differs = (values != np.asarray(fill)).reshape(len(values), math.prod(fill.shape)).any(axis=1)
-    ends = np.where(differs, part.offsets + 1, 0).reshape(
-        part.nrows, flat.shape[0] // max(part.nrows, 1)
-    )
-    return ends.max(axis=1, initial=0)
 
 
 def inner(x: RaggedTensor) -> Values:

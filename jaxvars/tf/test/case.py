@@ -278,7 +278,8 @@ def as_array(value: Any) -> np.ndarray:
         made = np.array(value)
         if made.dtype.kind in "biufc":
             return made
-    return np.asarray(Tensor(to_array(value)).numpy())
+    found = Tensor(to_array(value)).numpy()
+    return np.array(found, object) if isinstance(found, bytes) else np.asarray(found)
 
 
 def _rows(value: Any) -> Any:

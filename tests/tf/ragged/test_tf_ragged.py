@@ -455,3 +455,69 @@ def test_rows_are_mapped_and_tiled() -> None:
     words = tf.strings.split(["a b c", "d"])
     assert tf.strings.ngrams(words, 2).to_list() == [[b"a b", b"b c"], []]
     assert tf.RaggedTensor.from_tensor(tf.zeros([2, 0]), padding=0.0).to_list() == [[], []]
+
+
+def test_rows_of_rows_by_the_number_of_each() -> None:
+    made = tf.RaggedTensor.from_nested_value_rowids([1, 2, 3], [[0, 0], [0, 0, 1]], [3, 2])
+    assert made.to_list() == [[[1, 2], [3]], [], []]
+    assert [x.numpy().tolist() for x in made.nested_value_rowids()] == [[0, 0], [0, 0, 1]]
+    for wrong, kind in (
+        (lambda: tf.RaggedTensor.from_nested_value_rowids([1], [[0]], []), ValueError),
+        (lambda: tf.RaggedTensor.from_nested_value_rowids([1], tf.constant([[0]])), TypeError),
+        (lambda: tf.RaggedTensor.from_nested_row_splits([1], tf.constant([[0, 1]])), TypeError),
+        (lambda: tf.RaggedTensor.from_value_rowids([1], [0], nrows=[2]), ValueError),
+        (lambda: tf.RaggedTensor.from_value_rowids([1], [0], nrows=-2), ValueError),
+        (lambda: tf.RaggedTensor.from_uniform_row_length([1, 2], [2]), ValueError),
+    ):
+        with pytest.raises(kind):
+            wrong()
+
+
+def test_the_type_of_row_splits() -> None:
+    made = tf.ragged.constant([[1], [2, 3]]).with_row_splits_dtype(tf.int32)
+    assert made.row_splits.dtype == made.row_lengths().dtype == tf.int32
+    assert tf.RaggedTensorSpec.from_value(made).row_splits_dtype == tf.int32
+    with pytest.raises(ValueError, match="must be int32 or int64"):
+        made.with_row_splits_dtype(tf.float32)
+    regular = tf.RaggedTensor.from_row_splits([[1, 2], [3, 4], [5, 6]], [0, 1, 3])
+    assert regular.row_lengths(axis=2).to_list() == [[2], [2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [({}, ValueError), ({"ragged_rank": 1.0}, TypeError), ({"shape": [2], "ragged_rank": 1}, ValueError)],
+)  # fmt: skip
+def test_specs_that_are_none(given: Any, kind: Any) -> None:
+    with pytest.raises(kind):
+        tf.RaggedTensorSpec(**given)
+
+
+@pytest.mark.parametrize(
+    ("rows", "indices", "axis", "batch", "found"),
+    [
+        ([[1, 2], [3, 4, 5]], 1, 1, 0, [2, 4]),
+        ([[1, 2], [3, 4, 5]], [1, 0], 1, 0, [[2, 1], [4, 3]]),
+        ([[[1, 2], [3]], [[4]]], [0], 2, 0, [[[1], [3]], [[4]]]),
+        ([[[1, 2], [3, 4]], [[5, 6]]], [1, 0], 2, 1, [[2, 4], [5]]),
+        ([[[1, 2], [3]], [[4, 5]]], tf.ragged.constant([[1, 0], [1]]), 2, 2, [[2, 3], [5]]),
+        ([[[1, 2], [3]], [[4, 5]]], tf.ragged.constant([[[1, 0], []], [[1]]]), None, 2, [[[2, 1], []], [[5]]]),
+        ([[1, 2], [3, 4]], tf.ragged.constant([[0], [1, 0]]), None, -1, [[1], [4, 3]]),
+    ],
+)  # fmt: skip
+def test_gather_along_any_axis(rows: Any, indices: Any, axis: Any, batch: int, found: Any) -> None:
+    made = tf.gather(tf.ragged.constant(rows), indices, axis=axis, batch_dims=batch)
+    assert (made.to_list() if isinstance(made, tf.RaggedTensor) else made.numpy().tolist()) == found
+
+
+def test_gather_inside_of_rows_has_gradients_and_bounds() -> None:
+    values = tf.Variable([1.0, 2.0, 3.0, 4.0])
+    with tf.GradientTape() as tape:
+        rows = tf.RaggedTensor.from_row_lengths(values, [2, 2])
+        loss = tf.reduce_sum(tf.gather(rows, [1, 1], axis=1) * [1.0, 2.0])
+    assert tf.convert_to_tensor(tape.gradient(loss, values)).numpy().tolist() == [0, 3, 0, 3]
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"indices\[1\] = 1 is not in \[0, 1\)"
+    ):
+        tf.gather(tf.ragged.constant([[1, 2], [3]]), 1, axis=1)
+    with pytest.raises(ValueError, match="out of bounds"):
+        tf.gather(tf.ragged.constant([[1, 2], [3]]), 1, axis=2)
