@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.ragged.gather import gather, insert
+from jaxvars.tf.ragged.gather import gather, gather_nd, insert
 from jaxvars.tf.ragged.join import check_axis, concat, stack, with_parts
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.convert import string_array, to_array
@@ -27,6 +27,7 @@ from jaxvars.tf.tensors.ragged_tensor import (
     make,
     nested,
     parts_of,
+    rows_of,
 )
 from jaxvars.tf.tensors.static import ints, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
@@ -44,7 +45,9 @@ is_finite is_inf is_nan less less_equal lgamma log log1p log_sigmoid logical_and
 logical_or logical_xor maximum minimum multiply multiply_no_nan ndtri negative not_equal pow real
 reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus softsign sqrt square
 squared_difference subtract tan tanh truediv xdivy xlog1py xlogy
-nn: elu gelu leaky_relu relu relu6 selu silu
+math.special: bessel_i0e bessel_i1e
+nn: elu gelu leaky_relu relu relu6 selu sigmoid_cross_entropy_with_logits silu
+io: decode_base64 decode_compressed encode_base64
 strings: as_string bytes_split join length lower regex_full_match regex_replace split strip substr
 to_hash_bucket to_hash_bucket_fast to_hash_bucket_strong to_number unicode_decode
 unicode_decode_with_offsets unicode_split unicode_split_with_offsets unicode_transcode upper
@@ -233,6 +236,17 @@ def _truth(name: str) -> Callable[[Any, Sequence[int] | None], Any]:
     return fold
 
 
+def _segments(row: Any, given: Given) -> Any:
+    """Return a reduction of the rows of each number."""
+    ids = require_known(convert(given["segment_ids"]), "The segments of ragged rows")
+    if ids.shape != (given["data"].shape[0],):
+        raise refused(f"segment_ids.shape={ids.shape} must be that of the rows")
+    count = one_int(given["num_segments"], "num_segments")
+    kept = np.flatnonzero(ids >= 0)
+    name = row.function.__name__.removeprefix("unsorted_segment_")
+    return _fold_rows(rows_of(given["data"], kept), ids[kept], count, name)
+
+
 def _softmax(row: Any, given: Given) -> Any:
     """Return the softmax of each row."""
     x, axis = given["logits"], given["axis"]
@@ -260,9 +274,14 @@ def _squeeze(row: Any, given: Given) -> Any:
         raise ValueError("Ragged.squeeze must have an axis argument.")
     axes = _axes(given["axis"], len(x.shape))
     for axis in sorted(axes, reverse=True):
-        if x.shape[axis] != 1:
+        parts = parts_of(x)
+        is_ragged = 0 < axis <= len(parts)
+        if np.any(parts[axis - 1].lengths != 1) if is_ragged else x.shape[axis] != 1:
             raise refused(f"Can not squeeze dim[{axis}], expected a dimension of 1")
-        x = x[(*[slice(None)] * axis, 0)]
+        if is_ragged:
+            x = make(flat_of(x), [*parts[: axis - 1], *parts[axis:]])
+        else:
+            x = x[(*[slice(None)] * axis, 0)]
     return x
 
 
@@ -364,12 +383,14 @@ def _ngrams(row: Any, given: Given) -> Any:
     return on_strings(make_all)(x.flat_values._array)
 
 
+_SEGMENTS = "sum", "prod", "max", "min", "mean", "sqrt_n"
 DISPATCH.update(
     {
         "concat": lambda row, given: concat(given["values"], given["axis"]),
         "stack": lambda row, given: stack(given["values"], given["axis"]),
         "expand_dims": _expand,
         "gather": gather,
+        "gather_nd": gather_nd,
         "nn.embedding_lookup": gather,
         "rank": lambda row, given: Tensor(to_array(len(given["input"].shape))),
         "reverse": _reverse,
@@ -383,6 +404,7 @@ DISPATCH.update(
         "strings.reduce_join": _join_rows,
         "strings.unicode_encode": _join_rows,
         **{f"math.reduce_{name}": _reduce(_plain(name)) for name in ("sum", "prod", "max", "min")},
+        **{f"math.unsorted_segment_{name}": _segments for name in _SEGMENTS},
         "math.reduce_mean": _reduce(_mean),
         "math.reduce_logsumexp": _reduce(_logsumexp),
         "math.reduce_variance": _reduce(_variance),

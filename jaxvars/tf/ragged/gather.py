@@ -85,6 +85,34 @@ def _gather_rows(of_flat: Any, x: Any, indices: Any, batch: int) -> Any:
     return make(flat_of(found), (*loose, *parts_of(found)))
 
 
+def gather_nd(row: Any, given: dict[str, Any]) -> Any:
+    """Return values, or rows, by their indices in several dimensions: those in the last one."""
+    x, indices = convert(given["params"]), convert(given["indices"], int64)
+    if given.get("batch_dims") or not isinstance(indices, Tensor):
+        raise refused("tf.gather_nd of ragged tensors takes a tensor of indices, and no batch_dims")
+    known = require_known(indices, "The indices of ragged rows")
+    places, sizes = np.zeros(known.shape[:-1], np.int64), x.shape[0]
+    for i, at in enumerate(np.moveaxis(known, -1, 0)):
+        starts: Any = 0
+        if i:
+            outer = _with_rows(x)
+            starts, sizes = outer._parts[0].starts[places], outer._parts[0].lengths[places]
+            x = inner(outer)
+        if np.any((at < 0) | (at >= sizes)):
+            raise refused(f"indices {at.tolist()} are not all in the rows", "RaggedGatherNd")
+        places = starts + at
+    found = rows_of(x, places.ravel()) if known.shape[-1] else x
+    if places.ndim == 1:
+        return found
+    ends = [
+        Partition.regular(int(np.prod(places.shape[:i])), n) for i, n in enumerate(places.shape)
+    ]
+    flat = flat_of(found)
+    if not parts_of(found):
+        return find("reshape")(flat, [*places.shape, *flat.shape[1:]])
+    return make(flat, [*ends[1:], *parts_of(found)]) if places.ndim else found[0]
+
+
 def _with_rows(x: Any) -> Any:
     """Return a tensor as a ragged one."""
     return make(*deepen(flat_of(x)._array, parts_of(x), 1))
