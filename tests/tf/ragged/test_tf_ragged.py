@@ -523,19 +523,19 @@ def test_gather_inside_of_rows_has_gradients_and_bounds() -> None:
         tf.gather(tf.ragged.constant([[1, 2], [3]]), 1, axis=2)
 
 
-DEEP = tf.ragged.constant([[[1, 2], [3]], [[4, 5, 6]]])
+GIVEN_ROWS = tf.ragged.constant([[[1, 2], [3]], [[4, 5, 6]]])
 
 
 @pytest.mark.parametrize(
     ("made", "found"),
     [
         (lambda: tf.gather_nd(ROWS, [[0, 1]]), [ROWS[0, 1].numpy()]),
-        (lambda: tf.gather_nd(DEEP, [[0, 1], [1, 0]]), [[3], [4, 5, 6]]),
-        (lambda: tf.gather_nd(DEEP, [[[0, 1, 0], [1, 0, 2]]]), [[3, 6]]),
-        (lambda: tf.gather_nd(DEEP, [[[1], [0]]]), [[[[4, 5, 6]], [[1, 2], [3]]]]),
-        (lambda: tf.gather_nd(DEEP, [0, 1]), [3]),
-        (lambda: tf.math.unsorted_segment_sum(DEEP, [1, 1], 3), [[], [[5, 7, 6], [3]], []]),
-        (lambda: tf.math.unsorted_segment_max(DEEP, [0, -1], 1), [[[1, 2], [3]]]),
+        (lambda: tf.gather_nd(GIVEN_ROWS, [[0, 1], [1, 0]]), [[3], [4, 5, 6]]),
+        (lambda: tf.gather_nd(GIVEN_ROWS, [[[0, 1, 0], [1, 0, 2]]]), [[3, 6]]),
+        (lambda: tf.gather_nd(GIVEN_ROWS, [[[1], [0]]]), [[[[4, 5, 6]], [[1, 2], [3]]]]),
+        (lambda: tf.gather_nd(GIVEN_ROWS, [0, 1]), [3]),
+        (lambda: tf.math.unsorted_segment_sum(GIVEN_ROWS, [1, 1], 3), [[], [[5, 7, 6], [3]], []]),
+        (lambda: tf.math.unsorted_segment_max(GIVEN_ROWS, [0, -1], 1), [[[1, 2], [3]]]),
         (lambda: tf.math.unsorted_segment_mean(tf.ragged.constant([[1.0], [3.0, 4.0]]), [0, 0], 1), [[2, 4]]),
         (lambda: tf.squeeze(tf.ragged.constant([[[1], [2]], [[3]]]), 2), [[1, 2], [3]]),
         (lambda: tf.squeeze(tf.ragged.constant([[[1, 4]], [[2]]]), 1), [[1, 4], [2]]),
@@ -549,9 +549,9 @@ def test_operations_on_rows(made: Any, found: Any) -> None:
 
 def test_what_operations_on_rows_refuse() -> None:
     for wrong in (
-        lambda: tf.gather_nd(DEEP, [[0, 2]]),
-        lambda: tf.squeeze(DEEP, 1),
-        lambda: tf.math.unsorted_segment_sum(DEEP, [0], 1),
+        lambda: tf.gather_nd(GIVEN_ROWS, [[0, 2]]),
+        lambda: tf.squeeze(GIVEN_ROWS, 1),
+        lambda: tf.math.unsorted_segment_sum(GIVEN_ROWS, [0], 1),
     ):
         with pytest.raises(tf.errors.InvalidArgumentError):
             wrong()
