@@ -8,6 +8,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import math
 import re
 import string as _string
 from collections.abc import Callable
@@ -80,7 +81,8 @@ def reduce_join(
         dims = _dimensions(ints(axis, "axis"), inputs.ndim)
     kept = [i for i in range(inputs.ndim) if i not in dims]
     moved = inputs.transpose(*kept, *reversed(dims))
-    rows = moved.reshape(*(inputs.shape[i] for i in kept), -1)
+    shape = [inputs.shape[i] for i in kept]
+    rows = moved.reshape(*shape, math.prod(inputs.shape[i] for i in dims))
     made = np.empty(rows.shape[:-1], object)
     for index in np.ndindex(made.shape):
         made[index] = separator.encode().join(rows[index])

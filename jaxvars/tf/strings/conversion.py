@@ -20,6 +20,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 Text: TypeAlias = np.ndarray
 
 _NUMBER = re.compile(rb"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)\s*", re.I)
+_HEXADECIMAL = re.compile(rb"\s*[+-]?0x([\da-f]+\.?[\da-f]*|\.[\da-f]+)(p[+-]?\d+)?\s*", re.I)
 _OUT = {"float32", "float64", "int32", "int64", "uint32", "uint64"}
 _INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
 
@@ -101,6 +102,11 @@ def to_number(input: Text, out_type: Any = "float32") -> Text:
 
 
 def _number(text: bytes, dtype: Any) -> Any:
+    if not dtype.is_integer and _HEXADECIMAL.fullmatch(text):
+        try:
+            return float.fromhex(text.decode())
+        except OverflowError:
+            return -math.inf if text.strip().startswith(b"-") else math.inf
     fits = (_INTEGER if dtype.is_integer else _NUMBER).fullmatch(text) is not None
     found = (int(text) if dtype.is_integer else float(text)) if fits else 0
     if not fits or (dtype.is_integer and not dtype.min <= found <= dtype.max):

@@ -17,7 +17,8 @@ ngrams: ['a', 'b', 'c'], [1, 2], separator='|' | [['a', 'b'], ['c', 'd']], 2 |
     ['a', 'b'], 3, pad_values=('L', 'R') | ['a', 'b', 'c'], 3, pad_values='-', padding_width=1 |
     ['a', 'b'], 5, preserve_short_sequences=True | 'a', 2
 reduce_join: [['a', 'b'], ['c', 'd']] | [['a', 'b'], ['c', 'd']], axis=[0, 1], separator='-' |
-    [['a', 'b'], ['c', 'd']], -1, keepdims=True
+    [['a', 'b'], ['c', 'd']], -1, keepdims=True | tf.zeros([0, 1], tf.string), 1 |
+    tf.zeros([0, 1], tf.string), 0
 regex_full_match: ['abc', 'ab'], 'a.c' | 'a\u00e9', 'a.' | [['']], 'a?'
 regex_replace: ['aXbX'], 'X(b)', r'[\1\0]' | 'aXbX', 'X', '-', replace_global=False |
     'aXbX', '(', '-' | 'a, b!', '[[:punct:]]', '' | 'aXbX', 'X', r'\5'
@@ -31,7 +32,7 @@ to_hash_bucket_fast: ['a' * n for n in (0, 3, 7, 15, 31, 63, 64, 65, 129)], 1 <<
 to_hash_bucket_strong: ['Hello', 'TF', ''], 1 << 60, [1, 2] | 'a longer text', 7, [3, 4] |
     ['Hello'], 3, [1]
 to_number: ['1.5', ' 2 ', '1e3', 'nan', '-inf'] | '-7', tf.int32 | ['1.5'], tf.int32 | 'x' | '1_0' |
-    '99999999999', tf.int32
+    '99999999999', tf.int32 | ['0xF', '-0x1.8p1', '0x1p999'] | '0xF', tf.int32
 unicode_decode: 'h\u00e9', 'UTF-8' | b'a\xffb', 'UTF-8', errors='ignore' | b'a\xffb', 'UTF-8' |
     '', 'UTF-8'
 unicode_decode_with_offsets: 'h\u00e9!', 'UTF-8' | b'\0h\0i', 'UTF-16-BE' | '', 'UTF-8'
