@@ -142,16 +142,6 @@ def test_functions_are_compared_as_they_are_and_shapes_are_refused():
         tf.ones([2]) + tf.ones([3])
 
 
-def test_ragged_values_are_compared_by_rows(case):
-    ragged = tf.ragged.constant([[1.0, 2.0], [3.0]])
-    case.assertAllEqual([[1.0, 2.0], [3.0]], ragged)
-    case.assertAllClose(ragged, [[1.0, 2.0], [3.0]])
-    for check in (case.assertAllEqual, case.assertAllClose):
-        for other in ([[1.0, 2.0], [4.0]], [[1.0, 2.0]], [[1.0], [3.0]]):
-            with pytest.raises(AssertionError):
-                check(ragged, other)
-
-
 def test_ragged_tensors_and_doubles_are_compared() -> None:
     case = tf.test.TestCase()
     rows = tf.ragged.constant([[1.0, 2.0], [3.0]])
