@@ -544,6 +544,12 @@ def test_seeded_draws_begin_again_with_each_iterator() -> None:
         assert np.allclose(list(drawn.as_numpy_iterator()), first)
     twice = list(drawn.repeat(2).as_numpy_iterator())
     assert np.allclose(twice, [*first, 0.7515782, 0.19713295, 0.33986807])
+    scanned = numbers.scan(0.0, lambda s, _: (s, tf.random.uniform([], seed=11)))
+    assert np.allclose(list(scanned.as_numpy_iterator()), first)
+    inner = numbers.interleave(  # one function, for which there is a dataset for each element
+        lambda _: tf.data.Dataset.range(2).map(lambda _: tf.random.uniform([], seed=11))
+    )
+    assert np.allclose(list(inner.as_numpy_iterator()), twice)
     other = numbers.map(lambda _: tf.random.uniform([], seed=11))
     pairs = tf.data.Dataset.zip((drawn, other))  # as of images and their masks
     both = numbers.map(lambda _: [tf.random.uniform([], seed=11) for _ in range(2)])

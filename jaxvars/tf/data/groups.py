@@ -273,7 +273,7 @@ class Groups(DatasetBase, ABC):
 
         def made_of(number: int, elements: list[Element]) -> Any:
             given = self._from_elements(elements, self._spec())
-            return check_dataset(call_function(lambda k, d: reduce(k, d), _int64(number), given))
+            return check_dataset(call_function(reduce, _int64(number), given))
 
         def opened(number: int, elements: list[Element]) -> Cursor:
             return made_of(number, elements)._cursor()

@@ -169,7 +169,7 @@ class Steps(DatasetBase, ABC):
             return reduce_in_program(items, initial_state, func)
         state = map_leaves(to_stored, initial_state)
         for element in self:
-            state = _check_state(state, call_function(lambda s, x: func(s, x), state, element))
+            state = _check_state(state, call_function(func, state, element))
         return to_tensors(state)
 
     def scan(
@@ -187,7 +187,7 @@ class Steps(DatasetBase, ABC):
         def step(source: Elements, memory: Memory) -> Elements:
             state = memory.values.get("state", map_leaves(to_stored, initial_state))
             for element in source:
-                pair = call_function(lambda s, x: func(s, x), state, element)
+                pair = call_function(func, state, element)
                 if not isinstance(pair, tuple) or len(pair) != 2:
                     raise TypeError(
                         "`scan_func` should return a pair consisting of new state and the output "

@@ -46,7 +46,7 @@ _MASK = 0xFFFFFFFF
 _MOST = 2**31 - 1
 ITERATION: context.Scoped[dict[Any, int] | None] = context.Scoped(None)
 """How many counters were used by the functions of the dataset that is iterated over."""
-CALL: context.Scoped[tuple[int, dict[Any, int]] | None] = context.Scoped(None)
+CALL: context.Scoped[tuple[Any, dict[Any, int]] | None] = context.Scoped(None)
 """Which of them is called, and how often each operation drew in this call."""
 _GLOBAL_SEED = 87654321  # what stands for the global one where only the operation has a seed
 

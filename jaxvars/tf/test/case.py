@@ -155,9 +155,9 @@ class TestCase(unittest.TestCase):
             self.assertNear(float(x), float(y), err, msg)
 
     def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: Any = None) -> None:  # noqa: N802
-        """Check that the norm of the difference is below `err`."""
+        """Check that the norm of the difference is at most `err`."""
         away = float(np.linalg.norm(as_array(ndarray1) - as_array(ndarray2)))
-        self.assertLess(away, err, _describe(msg, f"{ndarray1} and {ndarray2} are not near"))
+        self.assertLessEqual(away, err, _describe(msg, f"{ndarray1} and {ndarray2} are not near"))
 
     # ------------------------------------------------------------ bounds
     def assertAllGreater(self, a: Any, comparison_target: Any) -> None:  # noqa: N802

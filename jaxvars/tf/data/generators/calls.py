@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from types import CellType, CodeType, FunctionType
 from typing import Any
+from weakref import WeakSet
 
 import jax
 import numpy as np
@@ -40,8 +41,14 @@ from jaxvars.tf.tensors.tensor import Tensor
 
 def call_function(func: Callable[..., Any], *elements: Element) -> Element:
     """Return what a function makes of an element; a tuple gives several arguments."""
-    with _on_the_cpu(), IN_DATASET.set(True), CALL.set((id(func), {})):
+    is_inner = type(func) is FunctionType and func in _INNER
+    known_by = func.__code__ if is_inner else id(func)
+    with _on_the_cpu(), IN_DATASET.set(True), CALL.set((known_by, {})):
         return _result(func(*_arguments(elements)))
+
+
+_INNER: WeakSet[FunctionType] = WeakSet()
+"""Those given to a dataset that is made for each element of another: one function, many times."""
 
 
 def truth(predicate: Callable[..., Any], element: Element) -> bool:
@@ -61,10 +68,15 @@ def check_function(func: Any) -> Any:
         raise ValueError(
             f"Argument `func` must be a callable. Received func={func} (of type {type(func)})"
         )
-    return _keep_names(func) if type(func) is FunctionType else func
+    if type(func) is not FunctionType:
+        return func
+    kept = _keep_names(func)
+    if IN_DATASET.value:
+        _INNER.add(kept)
+    return kept
 
 
-def _keep_names(func: FunctionType) -> Callable[..., Any]:
+def _keep_names(func: FunctionType) -> FunctionType:
     """Return a function for which names stay what they are now: TensorFlow traces it now.
 
     One that assigns to names of outer scopes, or calls `globals()` or `eval`, keeps these scopes.
