@@ -188,6 +188,7 @@ def test_strings_are_moved_as_numbers_are():
     assert tf.gather_nd(x, [[1], [0]], batch_dims=1).numpy().tolist() == [b"b", b"c"]
     assert tf.gather(x, [[1], [0]], batch_dims=1).numpy().tolist() == [[b"b"], [b"c"]]
     assert compiled(lambda n: (n, tf.gather(x, [1, 0], batch_dims=1)), 1)[1].shape == (2,)
+    assert compiled(lambda n: (n, tf.scatter_nd([[1]], ["a"], [2])), 1)[1].numpy()[1] == b"a"
     assert tf.one_hot([1], 2, "y", "n").numpy().tolist() == [[b"n", b"y"]]
     assert tf.boolean_mask(x, [False, True]).numpy().tolist() == [[b"c", b"d"]]
     assert tf.where([True, False], x, "").numpy().tolist() == [[b"a", b""], [b"c", b""]]

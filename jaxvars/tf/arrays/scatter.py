@@ -62,7 +62,7 @@ def _put(x: Array, indices: Array, new: Array, how: str) -> Array:
 def _put_strings(x: Array, indices: Array, new: Array, how: str) -> Array:
     made, depth = x.copy(), indices.shape[-1]
     for place, part in zip(
-        np.reshape(indices, (-1, depth)), new.reshape(-1, *x.shape[depth:]), strict=True
+        np.asarray(indices).reshape(-1, depth), new.reshape(-1, *x.shape[depth:]), strict=True
     ):
         made[tuple(place)] = part if how == "set" else made[tuple(place)] + part
     return made
