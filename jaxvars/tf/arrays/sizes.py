@@ -65,7 +65,7 @@ def _is_symbolic(size: Any) -> bool:
 def not_too_many(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Return sizes; raise ValueError if no tensor has so many elements."""
     if all(type(size) is int for size in sizes) and math.prod(sizes) > _MOST_ELEMENTS:
-        raise ValueError(f"Shape {list(sizes)} has too many elements")
+        raise ValueError(f"Shape [{','.join(map(str, sizes))}] has too many elements")
     return sizes
 
 
