@@ -126,7 +126,7 @@ def _compare(one: Any, other: Any, check_types: bool) -> None:
         )
     if not is_nested(one):
         return
-    if check_types and _kind(one) is not _kind(other):
+    if check_types and _kind(one) != _kind(other):
         raise TypeError(
             "The two structures don't have the same sequence type. First structure has type "
             f"{type(one)}, while second structure has type {type(other)}."
@@ -224,7 +224,9 @@ def _like(structure: Any, parts: Sequence[Any]) -> Any:
     return list(parts) if isinstance(structure, range) else type(structure)(parts)
 
 
-def _kind(structure: Any) -> type:
+def _kind(structure: Any) -> Any:
+    if hasattr(structure, "_fields"):  # named tuples are the same by their names
+        return type(structure).__name__, structure._fields
     return dict if isinstance(structure, Mapping) else type(structure)
 
 

@@ -137,6 +137,11 @@ def test_extension_types_are_expanded_as_composite():
     assert tf.function(lambda x: x.rows + 1)(rows).to_list() == [[2], [3, 4]]
 
 
+def test_named_tuples_are_the_same_by_their_names():
+    same = collections.namedtuple("Pair", "x y")
+    tf.nest.assert_same_structure(Pair(1, same(2, 3)), same(4, Pair(5, 6)))
+
+
 def test_the_first_difference_is_what_is_said():
     with pytest.raises(ValueError, match="is a sequence, while substructure"):
         tf.nest.assert_same_structure(((1, 2), 3, 4), ("a", "b"))
