@@ -23,6 +23,7 @@ from jaxvars.tf.sparse.rows import retain as retain
 from jaxvars.tf.sparse.rows import slice as slice
 from jaxvars.tf.sparse.rows import split as split
 from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf.tensors.sparse_tensor import check_inside, check_sparse, host_array, on_host
@@ -31,7 +32,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 
 __all__ = [
-    "SparseTensor", "add", "concat", "expand_dims", "fill_empty_rows", "from_dense", "map_values",
+    "SparseTensor", "add", "concat", "expand_dims", "eye", "fill_empty_rows", "from_dense", "map_values",
     "mask", "maximum", "minimum", "reduce_max", "reduce_sum", "reorder", "reset_shape", "reshape",
     "retain", "slice", "softmax", "sparse_dense_matmul", "split", "to_dense", "to_indicator",
     "transpose",
@@ -55,6 +56,24 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     array = host_array(given, "sparse.from_dense")
     indices = np.argwhere(array != b"" if is_text(array) else array != 0)
     return made_of(indices, pick(given, tuple(indices.T)), array.shape)
+
+
+def eye(
+    num_rows: Any, num_columns: Any = None, dtype: Any = "float32", name: str | None = None
+) -> SparseTensor:
+    """Return ones on the diagonal of a matrix, which is square without `num_columns`.
+
+    >>> to_dense(eye(2, 3)).numpy().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    given = num_rows, num_rows if num_columns is None else num_columns
+    sizes = [one_int(size, "num_rows and num_columns") for size in given]
+    if min(sizes) < 0:
+        raise refused(f"num_rows and num_columns must be non-negative, got {sizes}")
+    diagonal = np.arange(min(sizes))
+    return made_of(
+        np.stack([diagonal, diagonal], 1), np.ones(min(sizes), as_dtype(dtype).dtype), sizes
+    )
 
 
 def to_dense(

@@ -307,3 +307,13 @@ def test_maximum_and_minimum() -> None:
             tf.sparse.maximum(a, other)
     with pytest.raises(tf.errors.InvalidArgumentError, match="broadcasts dense to sparse only"):
         a * tf.ones([3])
+
+
+def test_ones_on_the_diagonal() -> None:
+    made = tf.sparse.eye(3, tf.constant(2), tf.int64)
+    assert (made.dtype, made.shape.as_list()) == (tf.int64, [3, 2])
+    assert tf.sparse.to_dense(made).numpy().tolist() == [[1, 0], [0, 1], [0, 0]]
+    product = tf.sparse.sparse_dense_matmul(tf.sparse.eye(2), [[1.0, 2.0], [3.0, 4.0]])
+    assert product.numpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be non-negative"):
+        tf.sparse.eye(-1)
