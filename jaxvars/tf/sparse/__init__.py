@@ -33,9 +33,9 @@ from jaxvars.tracing import context
 
 __all__ = [
     "SparseTensor", "add", "concat", "expand_dims", "eye", "fill_empty_rows", "from_dense",
-    "map_values", "mask", "maximum", "minimum", "reduce_max", "reduce_sum", "reorder", "reset_shape", "reshape",
-    "retain", "slice", "softmax", "sparse_dense_matmul", "split", "to_dense", "to_indicator",
-    "transpose",
+    "map_values", "mask", "maximum", "minimum", "reduce_max", "reduce_sum", "reorder",
+    "reset_shape", "reshape", "retain", "slice", "softmax", "sparse_dense_matmul", "split",
+    "to_dense", "to_indicator", "transpose",
 ]  # fmt: skip
 
 
