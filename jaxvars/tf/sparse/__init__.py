@@ -34,8 +34,8 @@ from jaxvars.tracing import context
 __all__ = [
     "SparseTensor", "add", "concat", "expand_dims", "eye", "fill_empty_rows", "from_dense",
     "map_values", "mask", "maximum", "minimum", "reduce_max", "reduce_sum", "reorder",
-    "reset_shape", "reshape", "retain", "slice", "softmax", "sparse_dense_matmul", "split",
-    "to_dense", "to_indicator", "transpose",
+    "reset_shape", "reshape", "retain", "segment_mean", "segment_sqrt_n", "segment_sum", "slice",
+    "softmax", "sparse_dense_matmul", "split", "to_dense", "to_indicator", "transpose",
 ]  # fmt: skip
 
 
@@ -286,6 +286,67 @@ def concat(
     join = np.concatenate if is_text(sparse[0].values._array) else jnp.concatenate
     values = join([x.values._array for x in sparse])
     return sorted_of(np.concatenate(places), values, sizes)
+
+
+def segment_sum(
+    data: Any, indices: Any, segment_ids: Any, num_segments: Any = None, name: str | None = None,
+    sparse_gradient: bool = False,
+) -> Tensor:  # fmt: skip
+    """Add up rows, of some numbers, by segments.
+
+    Args:
+        data: a tensor of one dimension or more.
+        indices: which rows.
+        segment_ids: for each of them its segment; they increase.
+        num_segments: how many there are; one more than the last id when None.
+        name: of no effect.
+        sparse_gradient: the gradient is `tf.IndexedSlices`.
+
+    Raises:
+        InvalidArgumentError: when there are no such rows, or segments do not increase.
+
+    >>> segment_sum([[1, 2], [3, 4]], [1, 1, 0], [0, 0, 1]).numpy().tolist()
+    [[6, 8], [1, 2]]
+    """
+    rows = _take_rows(data, indices, segment_ids, sparse_gradient)
+    return _reduce_segments("sum", rows, segment_ids, num_segments)
+
+
+def segment_mean(
+    data: Any, indices: Any, segment_ids: Any, num_segments: Any = None, name: str | None = None,
+    sparse_gradient: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return means of rows, of some numbers, by segments; the arguments are as for segment_sum."""
+    rows = _take_rows(data, indices, segment_ids, sparse_gradient)
+    return _reduce_segments("mean", rows, segment_ids, num_segments)
+
+
+def segment_sqrt_n(
+    data: Any, indices: Any, segment_ids: Any, num_segments: Any = None, name: str | None = None,
+    sparse_gradient: bool = False,
+) -> Tensor:  # fmt: skip
+    """Add up as segment_sum does, and divide by the root of how many rows there are."""
+    rows = _take_rows(data, indices, segment_ids, sparse_gradient)
+    return _reduce_segments("sqrt_n", rows, segment_ids, num_segments)
+
+
+def _take_rows(data: Any, indices: Any, segment_ids: Any, is_sparse: bool) -> Tensor:
+    places = Tensor(to_array(indices))
+    if places.shape != to_array(segment_ids).shape:
+        raise refused("segment_ids and indices should have same size.")
+    if is_sparse:
+        return find("gather")(data, places)
+    return find("gather")(find("expand_dims")(data, 0), places, axis=1)[0]  # a dense gradient
+
+
+def _reduce_segments(name: str, rows: Tensor, segment_ids: Any, count: Any) -> Tensor:
+    ids = to_array(segment_ids)
+    if count is None or not context.is_tracer(ids):
+        known = host_array(ids, f"sparse.segment_{name}")
+        if (known < 0).any() or (np.diff(known) < 0).any():
+            raise refused("segment ids are not increasing, from 0 on")
+        count = max(known, default=-1) + 1 if count is None else count
+    return find(f"math.unsorted_segment_{name}")(rows, Tensor(ids), count)
 
 
 def to_indicator(sp_input: Any, vocab_size: int, name: str | None = None) -> Tensor:
