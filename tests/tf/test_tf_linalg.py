@@ -129,7 +129,7 @@ def test_types_of_transforms():
 
 
 def test_einsum_and_tensordot_check_what_they_are_told():
-    for wrong in ("a0->a", "ij.->i", "i->j"):
+    for wrong in ("a0->a", "ij.->i", "i->j", "...i->i"):
         with pytest.raises(ValueError, match="ubscripts"):
             tf.einsum(wrong, tf.ones([2, 2]))
     with pytest.raises(IndexError):

@@ -195,6 +195,9 @@ def _check_equation(equation: str, arrays: Sequence[Array]) -> None:
         raise ValueError(
             f"Got {len(arrays)} inputs for equation {equation!r}, expecting {len(terms)}"
         )
+    for term, array in zip(terms, arrays, strict=True):
+        if arrow and "..." in term and "..." not in right and array.ndim > len(term) - 3:
+            raise ValueError(f"Output subscripts lack the ellipsis of the inputs: {equation}")
     unknown = sorted(set(right) - set(left) - set(".")) if arrow else []
     if unknown:
         raise ValueError(
