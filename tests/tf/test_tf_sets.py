@@ -179,7 +179,7 @@ def test_segments_of_the_rows_with_some_indices():
     root = tf.function(lambda x: tf.sparse.segment_sqrt_n(x, [2, 0], [0, 0], num_segments=1))
     np.testing.assert_allclose(root(x), [[6 / 2**0.5, 8 / 2**0.5]], rtol=1e-6)
     for indices, ids, words in (
-        ([3, 0], [0, 0], r"indices\[0\] = 3"), ([0, 1], [1, 0], "not increasing"),
+        ([3, 0], [0, 0], r"Bad: indices\[0\] == 3"), ([0, 1], [1, 0], "not increasing"),
         ([0], [0, 0], "same size"), ([0, 1], [0, 4], "out of range"),
     ):  # fmt: skip
         with pytest.raises(tf.errors.InvalidArgumentError, match=words):

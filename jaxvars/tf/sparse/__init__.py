@@ -334,6 +334,10 @@ def _take_rows(data: Any, indices: Any, segment_ids: Any, is_sparse: bool) -> Te
     places = Tensor(to_array(indices))
     if places.shape != to_array(segment_ids).shape:
         raise refused("segment_ids and indices should have same size.")
+    known, rows = places._array, to_array(data).shape[0]
+    known = np.zeros(0) if context.is_tracer(known) else np.asarray(known)
+    for i in np.flatnonzero((known < 0) | (known >= rows))[:1]:
+        raise refused(f"Bad: indices[{i}] == {known[i]} out of range [0, {rows})")
     if is_sparse:
         return find("gather")(data, places)
     return find("gather")(find("expand_dims")(data, 0), places, axis=1)[0]  # a dense gradient
