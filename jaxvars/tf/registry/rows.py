@@ -349,7 +349,11 @@ def _write_conversions(row: Row) -> list[str]:
         lines.append(f"{', '.join(plain)} = alike(({', '.join(plain)}), {op!r})")
     else:
         # Where a single type fits, lists become that: [] is of bools, and [1.0] complex.
-        hint = ", hint=only if class_of({0}) in python else None" if row.kinds in _ONLY else ""
+        hint = (
+            ", hint=only if class_of({0}) in python else None"
+            if row.kinds in _ONLY and row.op != "MatrixLogarithm"
+            else ""
+        )
         for x in plain:
             made = f"to_array({x}{hint.format(x)})"
             lines.append(f"{x} = {x}._array if class_of({x}) is Tensor else {made}")
