@@ -75,7 +75,7 @@ def set_seed(seed: Any) -> None:
     """Set the global seed, and begin all streams again.
 
     Args:
-        seed: an integer; with None, each stream begins anew, as if no seed had been set.
+        seed: an integer; with None, each stream begins again, as if no seed had been set.
 
     >>> from jaxvars import tf
     >>> set_seed(1234)
