@@ -189,6 +189,8 @@ def _map(func: Callable[..., Any], structures: tuple[Any, ...]) -> Any:
 
 
 def _parts(structure: Any) -> list[Any]:
+    if type(structure) in (list, tuple):
+        return list(structure)
     if _is_custom(structure):
         return list(structure.__tf_flatten__()[1])
     return (

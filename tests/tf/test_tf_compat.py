@@ -150,3 +150,13 @@ def test_sizes_are_dimensions() -> None:
 def test_errors(wrong: Any, words: str) -> None:
     with pytest.raises((AttributeError, ValueError, NotImplementedError), match=words):
         wrong()
+
+
+def test_where_chooses_rows_by_a_condition_of_one_dimension():
+    x = tf.constant([[1, 2], [3, 4]])
+    where = tf.compat.v1.where
+    assert where([True, False], x, -x).numpy().tolist() == [[1, 2], [-3, -4]]
+    assert where(x > 2, x, -x).numpy().tolist() == [[-1, -2], [3, 4]]
+    assert where([False, True]).numpy().tolist() == [[1]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"shape \(1, 2\) chooses nothing"):
+        where([[True, False]], x, -x)

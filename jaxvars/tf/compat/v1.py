@@ -28,11 +28,12 @@ from jaxvars.tf.io import gfile as _gfile
 from jaxvars.tf.listing import lister
 from jaxvars.tf.random import set_seed as _set_seed
 from jaxvars.tf.registry.absent import reason
+from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import Dimension as Dimension
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
-from jaxvars.tf.tensors.static import ints
+from jaxvars.tf.tensors.static import ints, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 
@@ -210,6 +211,21 @@ def to_int32(x: Any, name: Any = None) -> Any:
 def to_int64(x: Any, name: Any = None) -> Any:
     """Convert to int64: `tf.cast(x, tf.int64)`."""
     return cast(x, "int64")
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
+    """Return the elements of x where a condition holds, and those of y elsewhere, as `tf.where`.
+
+    A condition of one dimension chooses whole rows.
+    """
+    given = Tensor(to_array(condition))
+    if x is not None and given.shape.rank:
+        shape = Tensor(to_array(x)).shape
+        if given.shape.rank == 1 and given.shape[0] == shape[0]:
+            given = find("reshape")(given, [-1, *[1] * (len(shape) - 1)])
+        elif given.shape != shape:
+            raise refused(f"a condition of shape {given.shape} chooses nothing of {shape}")
+    return find("where")(given, x, y)
 
 
 def make_one_shot_iterator(dataset: Any) -> Any:

@@ -51,7 +51,8 @@ def embedding_lookup_sparse(
 
     >>> from jaxvars import tf
     >>> ids = tf.SparseTensor([[0, 0], [0, 1]], [1, 2], [1, 2])
-    >>> embedding_lookup_sparse([[0.0], [1.0], [3.0]], ids, None).numpy().tolist()
+    >>> table = tf.constant([[0.0], [1.0], [3.0]])
+    >>> embedding_lookup_sparse(table, ids, None).numpy().tolist()
     [[2.0]]
     """
     how = _combiner(combiner)

@@ -141,8 +141,13 @@ def axes_of(axis: Any) -> int | tuple[int, ...] | None:
 
 def axes_in(x: Array, axis: Any) -> int | tuple[int, ...] | None:
     """Return which axes of an array to reduce, as JAX takes them."""
-    axes, rank, seen = axes_of(axis), x.ndim, set[int]()
-    for at in () if axes is None else (axes,) if isinstance(axes, int) else axes:
+    if axis is None:
+        return None
+    axes, rank = axes_of(axis), x.ndim
+    if type(axes) is int and -rank <= axes < rank:
+        return axes
+    seen = set[int]()
+    for at in (axes,) if isinstance(axes, int) else axes or ():
         if not -rank <= at < rank:
             raise ValueError(
                 f"Invalid reduction dimension ({at} for input with {rank} dimension(s)"
