@@ -155,3 +155,11 @@ def test_ragged_tensors_and_doubles_are_compared() -> None:
             check(rows, [[1.0, 2.0], [4.0]])
         with pytest.raises(AssertionError):
             check(rows, [[1.0], [2.0, 3.0]])
+
+
+def test_the_checks_of_absl_are_there(case, tmp_path):
+    case.assertSameElements([1, 2, 2], [2, 1])
+    case.assertBetween(2, 1, 3)
+    case.assertStartsWith("jaxvars", "jax")
+    with pytest.raises(AssertionError, match="Missing elements"):
+        case.assertContainsSubset([3], [1, 2])

@@ -11,11 +11,11 @@ import contextlib
 import math
 import re
 import tempfile
-import unittest
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import numpy as np
+from absl.testing import absltest
 
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import GradientTape, UnconnectedGradients
@@ -26,7 +26,7 @@ from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.tensor import Tensor
 
 
-class TestCase(unittest.TestCase):
+class TestCase(absltest.TestCase):
     """A test case that compares tensors.
 
     Differs from TensorFlow: there are no graphs or sessions; `cached_session()` and `session()`
@@ -214,18 +214,6 @@ class TestCase(unittest.TestCase):
         first, second = map(DeviceSpec.from_string, (device1, device2))
         self.assertEqual(first.to_string(), second.to_string(), msg)
 
-    def assertLen(self, container: Any, expected_len: int, msg: str | None = None) -> None:  # noqa: N802
-        """Check the number of elements."""
-        self.assertEqual(len(container), expected_len, msg)
-
-    def assertEmpty(self, container: Any, msg: str | None = None) -> None:  # noqa: N802
-        """Check that there is nothing in it."""
-        self.assertEqual(len(container), 0, msg)
-
-    def assertNotEmpty(self, container: Any, msg: str | None = None) -> None:  # noqa: N802
-        """Check that there is something in it."""
-        self.assertNotEqual(len(container), 0, msg)
-
     @contextlib.contextmanager
     def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Generator[None]:  # noqa: N802
         """Check that an operation fails, by its message or a predicate."""
@@ -242,7 +230,7 @@ class TestCase(unittest.TestCase):
         )
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(  # noqa: N802
+    def assertRaisesWithPredicateMatch(  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride] - as TensorFlow has it
         self, exception_type: Any, expected_err_re_or_predicate: str | Callable[[Any], bool]
     ) -> Generator[None]:
         """Check what is raised, by its message or a predicate."""
