@@ -523,3 +523,21 @@ def test_results_without_one_trace_for_all_sizes_have_unknown_ones():
     )
     assert made.output_shapes.as_list() == [None, None, None]
     assert made(tf.ones([6, 4]), tf.ones([2, 3])).shape == (2, 3, 4)
+
+
+def test_a_variable_as_an_argument_is_itself_wherever_the_body_meets_it():
+    # TensorFlow runs the trace of `a` with b's memory wherever `a` was: 220.0, and the velocities
+    # of the optimizer are those of the other variable
+    a, b = tf.Variable(10.0), tf.Variable(20.0)
+    f = tf.function(lambda v: a * 10 + v)
+    assert (float(f(a)), float(f(b)), f.experimental_get_tracing_count()) == (110.0, 120.0, 2)
+
+    def train(decorate):
+        pair = [tf.Variable(1.0), tf.Variable(2.0)]
+        optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
+        step = decorate(lambda vs: optimizer.apply_gradients([(v * 2, v) for v in vs]))
+        for variables in (pair, pair, pair[::-1]):
+            step(variables)
+        return numbers(pair)
+
+    assert train(tf.function) == train(lambda step: step)

@@ -59,8 +59,9 @@ def function(
     a file) is traced for each tensor of them. An `if` on a tensor whose value is known while the
     function is traced (a constant, a shape) is decided then; 1, 1.0 and True differ, and so do 0.0
     and -0.0. A Variable as an argument counts as itself: another one, even of its shape and type,
-    is traced for, and so is a dict whose keys are in another order. With `reduce_retracing` each
-    rank has a trace; strings are traced for each size.
+    is traced for (TensorFlow runs the first one's trace with its memory, also where the body or an
+    optimizer's slots mean the first one), and so is a dict whose keys are in another order. With
+    `reduce_retracing` each rank has a trace; strings are traced for each size.
     A `graph` is a view of JAX's program: what XLA has no operation for has another type, variables
     are read by what uses them, and nothing is exported.
     """
