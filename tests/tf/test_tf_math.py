@@ -445,3 +445,21 @@ def test_polynomials_of_integers_have_integer_coefficients():
         tf.math.polyval([1.5, 2.0], tf.constant(3))
     with pytest.raises(tf.errors.InvalidArgumentError, match="string"):
         tf.reduce_sum([1, 2], axis="0")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_powers_of_integers_are_right_modulo_their_bits(dtype):
+    bits = 8 * np.dtype(dtype).itemsize
+    bases, exponents = [0, 1, -1, 2, 3, -7], [0, 1, 2, 5, 63, 64, 65, 100, 127]
+    found = tf.constant(bases, dtype)[:, None] ** tf.constant(exponents, dtype)
+    right = [[pow(x, y, 2**bits) for y in exponents] for x in bases]
+    assert (found.numpy().astype(object) % 2**bits).tolist() == right
+
+
+def test_a_numpy_array_to_clip_is_not_cut_to_the_type_of_its_limits():
+    x = np.array([1.5, -2.5])
+    assert tf.clip_by_value(x, -1, 1.25).numpy().tolist() == [1.25, -1.0]
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="to be a double tensor but is a int32"
+    ):
+        tf.clip_by_value(x, tf.constant(-1), 1)

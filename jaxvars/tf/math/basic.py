@@ -210,9 +210,21 @@ def pow_(x: Array, y: Array) -> Array:
 
 @jax.jit
 def _power(x: Array, y: Array) -> Array:
-    if not jnp.issubdtype(x.dtype, jnp.inexact):
-        return jnp.power(x, y)
-    return _power_of_floats(x, y)
+    floats = jnp.issubdtype(x.dtype, jnp.inexact)
+    return _power_of_floats(x, y) if floats else _power_of_integers(x, y)
+
+
+def _power_of_integers(x: Array, y: Array) -> Array:
+    """Return powers modulo 2**bits; jnp.power reads the last 6 bits of an exponent alone."""
+    shape = jnp.broadcast_shapes(x.shape, y.shape)
+
+    def square(state: Any) -> Any:
+        base, exponent, product = state
+        product = jnp.where(exponent & 1, product * base, product)
+        return base * base, exponent >> 1, product
+
+    start = jnp.broadcast_to(x, shape), jnp.maximum(y, 0), jnp.ones(shape, x.dtype)
+    return jax.lax.while_loop(lambda state: (state[1] > 0).any(), square, start)[2]
 
 
 @jax.custom_jvp

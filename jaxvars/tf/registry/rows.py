@@ -122,7 +122,7 @@ class Row:
     aliases: tuple[str, ...]
     text: bool
     eager_only: str
-    pairing: Callable[[Any, Any, str], tuple[Array, Array]]
+    pairing: Callable[..., tuple[Array, ...]]
     by_rows: str
 
 
@@ -136,7 +136,7 @@ def op(
     aliases: tuple[str, ...] = (),
     text: bool = False,
     eager_only: str = "",
-    pairing: Callable[[Any, Any, str], tuple[Array, Array]] = _convert.pair,
+    pairing: Callable[..., tuple[Array, ...]] = _convert.pair,
     by_rows: str = "",
     is_listed: bool = True,
     example: str = "",
@@ -159,7 +159,7 @@ def op(
         text: the function takes strings (NumPy arrays of bytes objects), too.
         eager_only: why it can't be part of a compiled function: the size of its result depends on
             values.
-        pairing: what makes arrays of one type of two tensors.
+        pairing: what makes arrays of one type of the tensors.
         by_rows: the argument that may be `tf.IndexedSlices`, and then the result is, too.
         is_listed: it is in the table.
         example: the arguments of the example in its docstring, if that has none itself.
@@ -346,7 +346,10 @@ def _write_conversions(row: Row) -> list[str]:
         lines.append(f"    {x}, {y} = {x}._array, {y}._array")
         lines.append(f"else: {x}, {y} = pair({x}, {y}, {op!r})")
     elif row.same and len(plain) > 1:
-        lines.append(f"{', '.join(plain)} = alike(({', '.join(plain)}), {op!r})")
+        all_ = ", ".join(plain)
+        is_usual = row.pairing is _convert.pair
+        made = f"alike(({all_}), {op!r})" if is_usual else f"pair({all_}, {op!r})"
+        lines.append(f"{all_} = {made}")
     else:
         # Where a single type fits, lists become that: [] is of bools, and [1.0] complex.
         hint = (
