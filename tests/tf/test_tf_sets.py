@@ -180,7 +180,10 @@ def test_segments_of_the_rows_with_some_indices():
     np.testing.assert_allclose(root(x), [[6 / 2**0.5, 8 / 2**0.5]], rtol=1e-6)
     for indices, ids, words in (
         ([3, 0], [0, 0], r"Bad: indices\[0\] == 3"), ([0, 1], [1, 0], "not increasing"),
-        ([0], [0, 0], "same size"), ([0, 1], [0, 4], "out of range"),
+        ([0], [0, 0], "same size"), ([0, 1], [0, 4], "out of range"), (0, 0, "should be a vector"),
     ):  # fmt: skip
         with pytest.raises(tf.errors.InvalidArgumentError, match=words):
             tf.sparse.segment_sum(x, indices, ids, num_segments=3)
+    assert tf.sparse.segment_sum(x, [], [], 1).numpy().tolist() == [[0.0, 0.0]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must have rows"):
+        tf.sparse.segment_sum(1.0, [0], [0])

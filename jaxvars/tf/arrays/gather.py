@@ -45,7 +45,14 @@ def _has_cpu_alone() -> bool:
     return all(device.platform == "cpu" for device in jax.devices())
 
 
-def check_indices(indices: Array, sizes: Any, inner: str = "", whole: Any = ()) -> None:
+BAD = "Bad: indices[{}] == {} out of range [0, {})"
+"""What sums of rows say of an index that is out of range, in place of the words of `tf.gather`."""
+
+
+def check_indices(
+    indices: Array, sizes: Any, inner: str = "", whole: Any = (),
+    words: str = "indices[{}] = {} is not in [0, {})",
+) -> None:  # fmt: skip
     """Raise InvalidArgumentError if one of some indices, which are known, is out of range.
 
     Args:
@@ -53,6 +60,7 @@ def check_indices(indices: Array, sizes: Any, inner: str = "", whole: Any = ()) 
         sizes: of the dimensions that they are for.
         inner: what the message calls the shape that lists of indices are for.
         whole: that shape, if it has more than `sizes`.
+        words: the message of single indices: of the place, the index and the size.
     """
     if not checkable(indices) or any(map(is_open, sizes)):
         return
@@ -69,7 +77,7 @@ def check_indices(indices: Array, sizes: Any, inner: str = "", whole: Any = ()) 
         if inner:
             shape = ",".join(map(str, whole or sizes))
             raise refused(f"indices[{where}] = {one} does not index into {inner} [{shape}]")
-        raise refused(f"indices[{where}] = {one[0]} is not in [0, {int(sizes[0])})")
+        raise refused(words.format(where, one[0], int(sizes[0])))
 
 
 def _are_within(given: np.ndarray, limit: int) -> bool:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf.arrays.gather import BAD, check_indices
 from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.tensors.convert import to_array
@@ -139,8 +140,7 @@ def _combine(
     table: Array, ids: np.ndarray, rows: np.ndarray, given: Any, count: int, how: str,
     max_norm: float | None,
 ) -> Array:  # fmt: skip
-    for at in np.flatnonzero((ids < 0) | (ids >= len(table)))[:1]:
-        raise refused(f"Bad: indices[{at}] == {ids[at]} out of range [0, {len(table)})")
+    check_indices(ids, table.shape, words=BAD)
     found = _cut(table[ids], max_norm)
     weights = jnp.ones(len(ids), table.dtype) if given is None else given.astype(table.dtype)
     columns = weights.reshape(-1, *[1] * (table.ndim - 1))

@@ -20,6 +20,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import sys
@@ -37,7 +38,7 @@ from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import DType, bool_, complex64
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import refused
@@ -64,8 +65,6 @@ HOST = "strings are on the host, which a `tf.function` calls: their sizes must b
 
 _PURE = {"jaxvars.tf", "jaxvars.tf.math", "jaxvars.tf.nn", "jaxvars.tf.linalg"}
 """Namespaces whose operations depend on their arguments alone."""
-
-_ONLY, _NUMPY = {"bool": bool_, "complex": complex64}, (np.ndarray,)
 
 _TEMPLATE = """
 def op{signature}:
@@ -124,6 +123,7 @@ class Row:
     eager_only: str
     pairing: Callable[..., tuple[Array, ...]]
     by_rows: str
+    default: str
 
 
 def op(
@@ -138,6 +138,7 @@ def op(
     eager_only: str = "",
     pairing: Callable[..., tuple[Array, ...]] = _convert.pair,
     by_rows: str = "",
+    default: str = "",
     is_listed: bool = True,
     example: str = "",
     differs: str = "",
@@ -161,6 +162,7 @@ def op(
             values.
         pairing: what makes arrays of one type of the tensors.
         by_rows: the argument that may be `tf.IndexedSlices`, and then the result is, too.
+        default: the type that TensorFlow gives numbers of other kinds, where the operation has one.
         is_listed: it is in the table.
         example: the arguments of the example in its docstring, if that has none itself.
         differs: what differs from TensorFlow, the same way.
@@ -185,6 +187,7 @@ def op(
             function.__defaults__ = (*(below.__defaults__ or ()), None)
         names["row"] = row = Row(
             call, function, tensors, op, same, kinds, aliases, text, eager_only, pairing, by_rows,
+            default,
         )  # fmt: skip
         if is_listed:
             TABLE[name] = row
@@ -244,7 +247,8 @@ def operations(
 def _write_operation(row: Row) -> Any:
     """Return the operation of a row, with code that converts its arguments."""
     names: dict[str, Any] = {
-        "call": _call_of(row), "Tensor": Tensor, "wrap": wrap, "to_array": _convert.to_array,
+        "call": _call_of(row), "Tensor": Tensor, "wrap": wrap,
+        "to_array": functools.partial(_to_default, row) if row.default else _convert.to_array,
         "pair": row.pairing, "alike": _convert.match_dtypes, "checked": _check_dtype,
         "ERRORS": (
             TypeError, ValueError, JaxvarsError, NotImplementedError, IndexError, ZeroDivisionError,
@@ -253,8 +257,6 @@ def _write_operation(row: Row) -> Any:
         "static": compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
         "IndexedSlices": IndexedSlices, "function": row.function, "NOT_DENSE": _convert.NotDense,
-        "only": _ONLY.get(row.kinds),
-        "python": {list, tuple, bool, int, float, complex, *_NUMPY[: row.kinds == "complex"]},
     }  # fmt: skip
     function, below, given = row.function, inspect.unwrap(row.call), _format_arguments(row)
     signature = inspect.signature(function)
@@ -351,15 +353,8 @@ def _write_conversions(row: Row) -> list[str]:
         made = f"alike(({all_}), {op!r})" if is_usual else f"pair({all_}, {op!r})"
         lines.append(f"{all_} = {made}")
     else:
-        # Where a single type fits, lists become that: [] is of bools, and [1.0] complex.
-        hint = (
-            ", hint=only if class_of({0}) in python else None"
-            if row.kinds in _ONLY and row.op != "MatrixLogarithm"
-            else ""
-        )
         for x in plain:
-            made = f"to_array({x}{hint.format(x)})"
-            lines.append(f"{x} = {x}._array if class_of({x}) is Tensor else {made}")
+            lines.append(f"{x} = {x}._array if class_of({x}) is Tensor else to_array({x})")
     for word in names:
         x = word[:-1]
         if word.endswith("*"):
@@ -377,6 +372,13 @@ def _write_rows_code(row: Row) -> list[str]:
     x = row.by_rows
     values = f"function({_format_arguments(row, x)})"
     return [f"if class_of({x}) is IndexedSlices: return {x}.with_values({values})"] if x else []
+
+
+def _to_default(row: Row, value: Any) -> Array:
+    """Return an array; of what is no tensor, and of another kind, one of the default type."""
+    made = _convert.to_array(value)
+    is_one = _convert.is_tensor_like(value) or _KINDS[row.kinds](_convert.dtype_of(made))
+    return made if is_one else _convert.to_array(value, hint=as_dtype(row.default))
 
 
 def _to_list(values: Any, op: str, same: bool) -> list[Array]:

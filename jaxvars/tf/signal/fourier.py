@@ -27,7 +27,7 @@ def _complex_transform(x: Array, rank: int, transform: Callable[..., Array]) -> 
 
 
 def _real_transform(x: Array, rank: int, forward: bool, fft_length: Any) -> Array:
-    _check_kind(x, rank, forward)
+    check_kind(x, rank, forward)
     _check_rank(x, rank)
     sizes = None if fft_length is None else [int(n) for n in np.asarray(fft_length).reshape(-1)]
     if sizes is not None and len(sizes) != rank:
@@ -36,7 +36,8 @@ def _real_transform(x: Array, rank: int, forward: bool, fft_length: Any) -> Arra
     return transform(x, s=sizes, axes=tuple(range(-rank, 0)))
 
 
-def _check_kind(x: Array, rank: int, forward: bool) -> None:
+def check_kind(x: Array, rank: int, forward: bool) -> None:
+    """Raise TensorFlow's ValueError unless a transform of real numbers, or back, is of the type."""
     if forward and x.dtype.name not in ("float32", "float64"):
         name = "RFFT" if rank == 1 else f"RFFT{rank}D"
         raise Refused(
@@ -62,37 +63,40 @@ def _over_axes(
     return transform(x, s=sizes, axes=places, norm=norm)
 
 
-@op("signal.fft", "input", op="FFT", kinds="complex", example="z(3)")
+@op("signal.fft", "input", op="FFT", kinds="complex", default="complex64", example="z(3)")
 def fft(input: Array) -> Array:
     """Return the Fourier transform over the last axis."""
     return _complex_transform(input, 1, jnp.fft.fftn)
 
 
-@op("signal.fft2d", "input", op="FFT2D", kinds="complex", example="z(2, 3)")
+@op("signal.fft2d", "input", op="FFT2D", kinds="complex", default="complex64", example="z(2, 3)")
 def fft2d(input: Array) -> Array:
     """Return the Fourier transform over the last two axes."""
     return _complex_transform(input, 2, jnp.fft.fftn)
 
 
-@op("signal.fft3d", "input", op="FFT3D", kinds="complex", example="z(2, 2, 2)")
+@op("signal.fft3d", "input", op="FFT3D", kinds="complex", default="complex64", example="z(2, 2, 2)")
 def fft3d(input: Array) -> Array:
     """Return the Fourier transform over the last three axes."""
     return _complex_transform(input, 3, jnp.fft.fftn)
 
 
-@op("signal.ifft", "input", op="IFFT", kinds="complex", example="z(3)")
+@op("signal.ifft", "input", op="IFFT", kinds="complex", default="complex64", example="z(3)")
 def ifft(input: Array) -> Array:
     """Return the inverse Fourier transform over the last axis."""
     return _complex_transform(input, 1, jnp.fft.ifftn)
 
 
-@op("signal.ifft2d", "input", op="IFFT2D", kinds="complex", example="z(2, 3)")
+@op("signal.ifft2d", "input", op="IFFT2D", kinds="complex", default="complex64", example="z(2, 3)")
 def ifft2d(input: Array) -> Array:
     """Return the inverse Fourier transform over the last two axes."""
     return _complex_transform(input, 2, jnp.fft.ifftn)
 
 
-@op("signal.ifft3d", "input", op="IFFT3D", kinds="complex", example="z(2, 2, 2)")
+@op(
+    "signal.ifft3d", "input", op="IFFT3D", kinds="complex", default="complex64",
+    example="z(2, 2, 2)",
+)  # fmt: skip
 def ifft3d(input: Array) -> Array:
     """Return the inverse Fourier transform over the last three axes."""
     return _complex_transform(input, 3, jnp.fft.ifftn)

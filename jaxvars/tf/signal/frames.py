@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.registry.rows import Refused, op
-from jaxvars.tf.signal.fourier import dct, idct
+from jaxvars.tf.signal.fourier import check_kind, dct, idct
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
@@ -191,12 +191,13 @@ def _power(length: int) -> int:
     return 1 << max(length - 1, 0).bit_length()
 
 
-@op("signal.inverse_stft", "stfts", op="IRFFT", kinds="complex", example="z(3, 3), 4, 2")
+@op("signal.inverse_stft", "stfts", op="IRFFT", example="z(3, 3), 4, 2")
 def inverse_stft(
     stfts: Array, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Any = "hann_window",
 ) -> Array:  # fmt: skip
     """Return a signal of the Fourier transforms of its frames."""
+    check_kind(stfts, 1, False)
     length = number(frame_length)
     size = _power(length) if fft_length is None else number(fft_length)
     pieces = _restore_frames(stfts, size, length)

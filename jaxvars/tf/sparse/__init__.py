@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.display.text import did_you_mean
+from jaxvars.tf.arrays.gather import BAD, check_indices, gather
 from jaxvars.tf.listing import lister
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.sparse.parts import made_of, pick, places_of, scatter, sizes_of, sorted_of
@@ -23,7 +24,7 @@ from jaxvars.tf.sparse.rows import retain as retain
 from jaxvars.tf.sparse.rows import slice as slice
 from jaxvars.tf.sparse.rows import split as split
 from jaxvars.tf.tensors.convert import is_text, to_array
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import as_dtype, int32
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf.tensors.sparse_tensor import check_inside, check_sparse, host_array, on_host
@@ -308,8 +309,7 @@ def segment_sum(
     >>> segment_sum([[1, 2], [3, 4]], [1, 1, 0], [0, 0, 1]).numpy().tolist()
     [[6, 8], [1, 2]]
     """
-    rows = _take_rows(data, indices, segment_ids, sparse_gradient)
-    return _reduce_segments("sum", rows, segment_ids, num_segments)
+    return _reduce_segments("sum", data, indices, segment_ids, num_segments, sparse_gradient)
 
 
 def segment_mean(
@@ -317,8 +317,7 @@ def segment_mean(
     sparse_gradient: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return means of rows, of some numbers, by segments; the arguments are as for segment_sum."""
-    rows = _take_rows(data, indices, segment_ids, sparse_gradient)
-    return _reduce_segments("mean", rows, segment_ids, num_segments)
+    return _reduce_segments("mean", data, indices, segment_ids, num_segments, sparse_gradient)
 
 
 def segment_sqrt_n(
@@ -326,31 +325,30 @@ def segment_sqrt_n(
     sparse_gradient: bool = False,
 ) -> Tensor:  # fmt: skip
     """Add up as segment_sum does, and divide by the root of how many rows there are."""
-    rows = _take_rows(data, indices, segment_ids, sparse_gradient)
-    return _reduce_segments("sqrt_n", rows, segment_ids, num_segments)
+    return _reduce_segments("sqrt_n", data, indices, segment_ids, num_segments, sparse_gradient)
 
 
-def _take_rows(data: Any, indices: Any, segment_ids: Any, is_sparse: bool) -> Tensor:
-    places = Tensor(to_array(indices))
-    if places.shape != to_array(segment_ids).shape:
-        raise refused("segment_ids and indices should have same size.")
-    known, rows = places._array, to_array(data).shape[0]
-    known = np.zeros(0) if context.is_tracer(known) else np.asarray(known)
-    for i in np.flatnonzero((known < 0) | (known >= rows))[:1]:
-        raise refused(f"Bad: indices[{i}] == {known[i]} out of range [0, {rows})")
-    if is_sparse:
-        return find("gather")(data, places)
-    return find("gather")(find("expand_dims")(data, 0), places, axis=1)[0]  # a dense gradient
-
-
-def _reduce_segments(name: str, rows: Tensor, segment_ids: Any, count: Any) -> Tensor:
-    ids = to_array(segment_ids)
+def _reduce_segments(
+    how: str, data: Any, indices: Any, segment_ids: Any, count: Any, is_sparse: bool
+) -> Tensor:
+    sizes = to_array(data).shape
+    places, ids = (to_array(x, hint=int32) for x in (indices, segment_ids))
+    if not sizes or places.ndim != 1 or places.shape != ids.shape:
+        raise refused(
+            "data must have rows, indices should be a vector, and segment_ids and indices should "
+            f"have same size, not shapes {list(sizes)}, {list(places.shape)} and {list(ids.shape)}"
+        )
+    check_indices(places, sizes[:1], words=BAD)
     if count is None or not context.is_tracer(ids):
-        known = host_array(ids, f"sparse.segment_{name}")
+        known = host_array(ids, f"sparse.segment_{how}")
         if (known < 0).any() or (np.diff(known) < 0).any():
             raise refused("segment ids are not increasing, from 0 on")
         count = max(known, default=-1) + 1 if count is None else count
-    return find(f"math.unsorted_segment_{name}")(rows, Tensor(ids), count)
+    if is_sparse:
+        rows = gather(data, Tensor(places))
+    else:  # a dense gradient
+        rows = gather(find("expand_dims")(data, 0), Tensor(places), axis=1)[0]
+    return find(f"math.unsorted_segment_{how}")(rows, Tensor(ids), count)
 
 
 def to_indicator(sp_input: Any, vocab_size: int, name: str | None = None) -> Tensor:
