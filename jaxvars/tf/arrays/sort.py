@@ -13,9 +13,11 @@ from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tf.tensors.static import is_known, one_int, refused, require_known
+from jaxvars.tf.tensors.static import is_known, one_axis, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor, pair_typed
 from jaxvars.typing import Array
+
+_NO_AXIS = "slice index {0} of dimension 0 out of bounds: there are {1} dimensions."
 
 
 class Unique(NamedTuple):
@@ -48,17 +50,8 @@ def sort(values: Array, axis: Any = -1, direction: Any = "ASCENDING") -> Array:
 
     Differs from TensorFlow: NaN is the largest number, and others are in order around it.
     """
-    place = _place(axis, values)
+    place = one_axis(axis, values.ndim, words=_NO_AXIS)
     return jnp.sort(values, axis=place, descending=_is_descending(direction))
-
-
-def _place(axis: Any, values: Array) -> int:
-    found, rank = one_int(axis, "axis"), values.ndim
-    if not -rank <= found < rank:
-        raise refused(
-            f"slice index {found} of dimension 0 out of bounds: there are {rank} dimensions."
-        )
-    return found % rank
 
 
 @op("argsort", "values", kinds="float int", example="r(5)")
@@ -69,7 +62,7 @@ def argsort(
 
     Differs from TensorFlow: the sort is always stable, and NaN the largest number.
     """
-    place, falls = _place(axis, values), _is_descending(direction)
+    place, falls = one_axis(axis, values.ndim, words=_NO_AXIS), _is_descending(direction)
     return jnp.argsort(values, axis=place, stable=True, descending=falls).astype(np.int32)
 
 

@@ -19,7 +19,7 @@ from jax import lax
 
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype, widen
-from jaxvars.tf.tensors.static import one_int
+from jaxvars.tf.tensors.static import one_axis
 from jaxvars.typing import Array
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
@@ -100,10 +100,7 @@ def _place(x: Array, axis: Any, message: str) -> int:
     """Return an axis, counted from the front."""
     if type(axis) is not int and np.ndim(axis):
         raise ValueError(f"axis must be a scalar, not {axis}")
-    number = axis if type(axis) is int else one_int(axis, "axis")
-    if not -x.ndim <= number < x.ndim:
-        raise ValueError(f"{message} in the range [{-x.ndim}, {x.ndim}), but got {number}")
-    return number % x.ndim
+    return one_axis(axis, x.ndim, words=message + " in the range [{2}, {1}), but got {0}")
 
 
 # ---------------------------------------------------------------- positions of extremes

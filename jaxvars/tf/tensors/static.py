@@ -120,11 +120,13 @@ def one_int(value: Any, what: str) -> int:
     return int(found) if isinstance(found, int) else as_size(found.reshape(())[()])
 
 
-def one_axis(axis: Any, ndim: int, what: str = "axis") -> int:
-    """Return an axis, counted from the front."""
+def one_axis(
+    axis: Any, ndim: int, what: str = "axis", words: str = "{what} = {0} not in range [{2}, {1})"
+) -> int:
+    """Return an axis, counted from the front; the words of the error are of it and of the rank."""
     found = one_int(axis, what)
     if not -ndim <= found < ndim:
-        raise refused(f"{what} = {found} not in range [-{ndim}, {ndim})")
+        raise refused(words.format(found, ndim, -ndim, what=what))
     return found % ndim
 
 
