@@ -51,7 +51,7 @@ def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
     """Return what the core compiles for a `Function`, which it does not keep alive."""
     fn, this = function.python_function, weakref.ref(function)
     names = names_of(function._signature)
-    converts = function._autograph
+    converts = function._options["autograph"]
 
     def program(*args: Any, **kwargs: Any) -> Any:
         scope, _ = kwargs.pop(strings.SCOPE_NAME, None), kwargs.pop(strings.SIZES_NAME, None)

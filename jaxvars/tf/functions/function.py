@@ -55,15 +55,22 @@ class Function:
         input_signature: Any,
         reduce_retracing: bool = False,
     ) -> None:
+        self._options: dict[str, Any] = {
+            "autograph": autograph, "input_signature": input_signature,
+            "reduce_retracing": reduce_retracing,
+        }  # fmt: skip
+        self._begin(python_function)
+
+    def _begin(self, python_function: Callable[..., Any]) -> None:
+        """Make all that belongs to a body, which nothing is traced of."""
+        input_signature = self._options["input_signature"]
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
         self.__name__ = getattr(python_function, "__name__", type(python_function).__name__)
-        self._autograph = autograph
         self._signature = signature_of(python_function)
         self._specs = (
             None if input_signature is None else InputSignature(input_signature, self._signature)
         )
-        self._reduce_retracing = reduce_retracing
         self._runs: Counter[int] = Counter()  # of the body, by the object of a method
         self._known: list[ConcreteFunction] = []
         self._seen: list[Seen] = []
@@ -146,23 +153,14 @@ class Function:
         """Put a decorator around the body, in place: what libraries of modules do to methods."""
         if self._core.trace_count:
             raise ValueError("Functions cannot be decorated after they have been traced.")
-        Function.__init__(
-            self, decorator(self.python_function), autograph=self._autograph,
-            input_signature=self.input_signature, reduce_retracing=self._reduce_retracing,
-        )  # fmt: skip
+        self._begin(decorator(self.python_function))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """Return a compiled function of the copied function (a method of the copied object)."""
-        return Function(
-            copy.deepcopy(self.python_function, memo),
-            autograph=self._autograph,
-            input_signature=self.input_signature,
-            reduce_retracing=self._reduce_retracing,
-        )
+        return Function(copy.deepcopy(self.python_function, memo), **self._options)
 
     def __reduce__(self) -> Any:
-        options = (self._autograph, self.input_signature, self._reduce_retracing)
-        return _unpickled, (self.python_function, *options)
+        return functools.partial(Function, **self._options), (self.python_function,)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundFunction(self, instance)
@@ -215,7 +213,7 @@ class Function:
         return [*found, *(made for made in asked if all(made is not one for one in found))]
 
     def _make_core(self, *, has_strings: bool) -> None:
-        self._open = OpenSizes(self.input_signature, reduces=self._reduce_retracing)
+        self._open = OpenSizes(self.input_signature, reduces=self._options["reduce_retracing"])
         self._body = make_body(self, has_strings=has_strings)
         core = _compile(self._body)
         core.open_axes = self._open
@@ -313,10 +311,6 @@ class BoundFunction:
 
     def __repr__(self) -> str:
         return f"<{self._function!r} of {type(self.__self__).__name__}>"
-
-
-def _unpickled(fn: Callable[..., Any], autograph: bool, specs: Any, reduces: bool) -> Function:
-    return Function(fn, autograph=autograph, input_signature=specs, reduce_retracing=reduces)
 
 
 def _ir_of(made: ConcreteFunction) -> Callable[..., str]:
