@@ -85,9 +85,10 @@ class Module(Holder):
     """
 
     _name: str | None = None
+    _takes_any_name = False
 
     def __init__(self, name: str | None = None) -> None:
-        if name is not None and not name.replace("/", "_").isidentifier():
+        if name is not None and not (self._takes_any_name or name.replace("/", "_").isidentifier()):
             raise ValueError(f"{name!r} is not a module name: use letters, digits and underscores.")
         self._name = name
 

@@ -98,9 +98,10 @@ class Metric(Module, ABC):
         narrows the result, not the sums.
     """
 
+    _takes_any_name = True  # it is the key of a result
+
     def __init__(self, dtype: DTypeLike | None = None, name: str | None = None) -> None:
-        super().__init__()
-        self._name = name or None  # any string: it is the key of a result
+        super().__init__(name)
         self.dtype = float_dtype(dtype, type(self).__name__)
 
     # ------------------------------------------------------------ what to write

@@ -74,6 +74,8 @@ class Optimizer(Keeper, ABC):
         shared: the state that belongs to no single variable, by name.
     """
 
+    _takes_any_name = True
+
     def __init__(
         self, learning_rate: Any, *, weight_decay: Decay = None,
         clipnorm: float | None = None, clipvalue: float | None = None,
@@ -83,8 +85,7 @@ class Optimizer(Keeper, ABC):
     ) -> None:  # fmt: skip
         __tracebackhide__ = True
         refuse_options(type(self), others)
-        super().__init__()
-        self._name = name or None  # any string
+        super().__init__(name)
         check_options(
             {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm},
             ema_momentum,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self, TypeAlias
+from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -139,16 +139,13 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
     def __repr__(self) -> str:
         return f"<{self._kind} element_spec={self.element_spec!r}>"
 
-    def __getattr__(self, name: str) -> Any:
-        # Only reached when there is no such attribute: say what to write instead.
-        if hasattr(type(self), name):  # or a property that raised AttributeError: which one
-            return object.__getattribute__(self, name)
-        if name == "sparse_batch":
-            raise AttributeError(
-                f"There is no Dataset.{name}, since XLA compiles for fixed shapes. Use "
-                "Dataset.padded_batch, and a mask."
-            )
-        raise AttributeError(f"'Dataset' object has no attribute {name!r}")
+    @property
+    def sparse_batch(self) -> NoReturn:
+        """Raise AttributeError: say what to write instead."""
+        raise AttributeError(
+            "There is no Dataset.sparse_batch, since XLA compiles for fixed shapes. Use "
+            "Dataset.padded_batch, and a mask."
+        )
 
     # ------------------------------------------------------------ iteration
     def __iter__(self) -> DatasetIterator:

@@ -94,9 +94,8 @@ class OneDeviceStrategy(Strategy, _core.OneDeviceStrategy):
     """
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
-        if axis is None and ReduceOp(reduce_op):
-            return value  # whatever it is
-        return super().reduce(reduce_op, value, axis)
+        ReduceOp(reduce_op)  # there is no other one
+        return value if axis is None else super().reduce(reduce_op, value, axis)
 
 
 @final
