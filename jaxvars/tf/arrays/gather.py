@@ -22,7 +22,7 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.handles import lift
-from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known, space_of
+from jaxvars.tf.tensors.static import checkable, one_axis, one_int, refused, require_known, space_of
 from jaxvars.tf.tensors.tensor import OPERATIONS
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -31,20 +31,6 @@ _FEW = 32  # so many numbers are compared faster by Python than by NumPy
 
 
 # ---------------------------------------------------------------- by index
-def checkable(indices: Array) -> bool:
-    """Return whether the values of indices can be looked at without waiting for an accelerator."""
-    if context.is_tracer(indices):
-        return False
-    if _has_cpu_alone() or not isinstance(indices, jax.Array):
-        return True
-    return all(device.platform == "cpu" for device in indices.devices())
-
-
-@functools.cache
-def _has_cpu_alone() -> bool:
-    return all(device.platform == "cpu" for device in jax.devices())
-
-
 BAD = "Bad: indices[{}] == {} out of range [0, {})"
 """What sums of rows say of an index that is out of range, in place of the words of `tf.gather`."""
 

@@ -12,10 +12,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.arrays.gather import checkable
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import ints, is_known, one_axis, refused, require_known, space_of
+from jaxvars.tf.tensors.static import (
+    checkable,
+    ints,
+    is_known,
+    one_axis,
+    refused,
+    require_known,
+    space_of,
+)
 from jaxvars.typing import Array
 
 

@@ -15,7 +15,7 @@ from jaxvars.display.text import did_you_mean
 from jaxvars.tf.arrays.gather import BAD, check_indices, gather
 from jaxvars.tf.listing import lister
 from jaxvars.tf.registry.rows import find
-from jaxvars.tf.sparse.parts import made_of, pick, places_of, scatter, sizes_of, sorted_of
+from jaxvars.tf.sparse.parts import made_of, places_of, scatter, sizes_of, sorted_of
 from jaxvars.tf.sparse.rows import fill_empty_rows as fill_empty_rows
 from jaxvars.tf.sparse.rows import maximum as maximum
 from jaxvars.tf.sparse.rows import minimum as minimum
@@ -27,7 +27,13 @@ from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int32
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
-from jaxvars.tf.tensors.sparse_tensor import check_inside, check_sparse, host_array, on_host
+from jaxvars.tf.tensors.sparse_tensor import (
+    check_inside,
+    check_sparse,
+    elements_at,
+    host_array,
+    on_host,
+)
 from jaxvars.tf.tensors.static import ints, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -56,7 +62,7 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     given = to_array(tensor)
     array = host_array(given, "sparse.from_dense")
     indices = np.argwhere(array != b"" if is_text(array) else array != 0)
-    return made_of(indices, pick(given, tuple(indices.T)), array.shape)
+    return made_of(indices, elements_at(given, tuple(indices.T)), array.shape)
 
 
 def eye(
@@ -201,7 +207,7 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
     if not threshold:
         return made_of(places, sums, sizes_of(a, "add"))
     kept = (counts == 1) | (np.abs(host_array(sums, "sparse.add")) >= threshold)
-    return made_of(places[kept], pick(sums, kept), sizes_of(a, "add"))
+    return made_of(places[kept], elements_at(sums, kept), sizes_of(a, "add"))
 
 
 def reduce_sum(sp_input: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Tensor:

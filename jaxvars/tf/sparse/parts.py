@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, elements_at, host_array
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import context
 
 
 def places_of(sparse: SparseTensor, op: str) -> np.ndarray:
@@ -37,10 +35,4 @@ def made_of(places: Any, values: Any, sizes: Any) -> SparseTensor:
 
 def sorted_of(places: np.ndarray, values: Any, sizes: Any) -> SparseTensor:
     order = np.lexsort(places.T[::-1]) if places.shape[1] else np.arange(len(places))
-    return made_of(places[order], pick(values, order), sizes)
-
-
-def pick(values: Any, index: Any) -> Any:
-    """Return some elements: on the host, unless a tape may have to see it."""
-    is_seen = context.current() is not context.EVAL and isinstance(values, jax.Array)
-    return values[index] if is_seen else np.asarray(values)[index]
+    return made_of(places[order], elements_at(values, order), sizes)

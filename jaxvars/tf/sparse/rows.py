@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf.registry.rows import find
-from jaxvars.tf.sparse.parts import made_of, pick, places_of, scatter, sizes_of
+from jaxvars.tf.sparse.parts import made_of, places_of, scatter, sizes_of
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, check_sparse, host_array
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, check_sparse, elements_at, host_array
 from jaxvars.tf.tensors.static import ints, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -32,7 +32,7 @@ def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     kept = host_array(to_array(to_retain), "sparse.retain").astype(bool)
     if kept.shape != sparse.values.shape:
         raise ValueError(f"Dimensions {kept.shape} and {sparse.values.shape} are not compatible")
-    values = pick(sparse.values._array, kept)
+    values = elements_at(sparse.values._array, kept)
     return made_of(places_of(sparse, "retain")[kept], values, sizes_of(sparse, "retain"))
 
 
@@ -68,7 +68,7 @@ def fill_empty_rows(
     values = find("concat")([sparse.values, fill], 0)._array
     whole = np.concatenate([places, new])
     order = np.argsort(whole[:, 0], kind="stable")
-    return made_of(whole[order], pick(values, order), sizes), Tensor(to_array(is_empty))
+    return made_of(whole[order], elements_at(values, order), sizes), Tensor(to_array(is_empty))
 
 
 def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
@@ -96,7 +96,7 @@ def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Spar
     sizes = np.clip(np.array(ints(size, "size")), 0, np.maximum(shape - first, 0))
     places = places_of(sparse, "slice") - first
     kept = np.all((places >= 0) & (places < sizes), axis=1)
-    return made_of(places[kept], pick(sparse.values._array, kept), sizes)
+    return made_of(places[kept], elements_at(sparse.values._array, kept), sizes)
 
 
 def split(

@@ -15,7 +15,7 @@ from jaxvars.tf.tensors.convert import NotDense, is_tensor_like, is_text, to_arr
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.handles import is_handles, lift
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, elements_at
 from jaxvars.tf.tensors.static import one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Operators, Tensor
 from jaxvars.tracing import context
@@ -86,7 +86,7 @@ def take(flat: Any, places: np.ndarray) -> Any:
     """Return some of the flat values."""
     array = getattr(flat, "_array", flat)
     is_all = len(places) == array.shape[0] and np.array_equal(places, np.arange(len(places)))
-    return array if is_all else array[places]
+    return array if is_all else elements_at(array, places)
 
 
 class RaggedBase(Operators):

@@ -21,7 +21,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import NotDense, to_array
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import checkable, refused
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, wrap
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -191,6 +191,14 @@ def host_array(array: Array, op: str) -> np.ndarray:
             "tf.numpy_function on the host."
         )
     return np.asarray(array)
+
+
+def elements_at(values: Any, index: Any) -> Any:
+    """Return some elements: on the host, which compiles nothing, unless a tape may see it."""
+    if not isinstance(values, jax.Array) or not checkable(values):
+        return values[index]
+    is_seen = context.current() is not context.EVAL
+    return values[index] if is_seen else jnp.asarray(np.asarray(values)[index])
 
 
 def of_host(indices: Any, values: np.ndarray, sizes: Any) -> SparseTensor:

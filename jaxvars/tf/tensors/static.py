@@ -6,6 +6,7 @@ is known, or a size that is open, which is an expression (`symbolic/propagate.py
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -41,6 +42,20 @@ def is_known(value: Any) -> bool:
     if isinstance(array, list | tuple):
         return all(map(is_known, array))
     return not isinstance(array, jax.Array) or context.is_known(array)
+
+
+def checkable(array: Array) -> bool:
+    """Return whether the values of an array can be looked at without waiting for an accelerator."""
+    if context.is_tracer(array):
+        return False
+    if _has_cpu_alone() or not isinstance(array, jax.Array):
+        return True
+    return all(device.platform == "cpu" for device in array.devices())
+
+
+@functools.cache
+def _has_cpu_alone() -> bool:
+    return all(device.platform == "cpu" for device in jax.devices())
 
 
 def require_known(value: Any, what: str) -> np.ndarray:
