@@ -6,6 +6,7 @@ import sys
 from array import array
 from collections import UserDict, UserList, deque
 
+import jax
 import numpy as np
 import pytest
 
@@ -135,3 +136,9 @@ def test_unknown_shapes_have_parts():
     assert unknown[1:4].as_list() == [None] * 3
     assert unknown[1:].rank is None
     assert unknown[-2:].rank is None
+
+
+def test_a_number_that_is_64_bits_wide_says_that_those_are_off():
+    v = tf.Variable(1, dtype=tf.int64)
+    with jax.enable_x64(False), pytest.raises(tf.errors.InvalidArgumentError, match="bit numbers"):
+        v + 1  # the number would be int32

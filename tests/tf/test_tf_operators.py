@@ -188,7 +188,7 @@ def test_lists_become_the_type_that_fits():
     assert tf.signal.fft(np.array([1.0, 2.0])).numpy().tolist() == [3, -1]
     assert tf.signal.fft([1j, 0.0]).dtype == "complex128"  # one of its own that fits
     assert tf.reduce_all(np.array([1.0, 2.0])).numpy() is np.True_
-    with pytest.raises(ValueError, match="IRFFT requires tf.complex64"):
+    with pytest.raises(ValueError, match="IRFFT requires"):
         tf.signal.inverse_stft([[1.0, 2.0]], 2, 1)
     for call in (tf.linalg.logm, tf.reduce_any):  # TensorFlow's has no default
         with pytest.raises(tf.errors.InvalidArgumentError, match="float32 is not in the list"):

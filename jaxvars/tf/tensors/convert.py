@@ -40,6 +40,8 @@ Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objec
 
 Conversion: TypeAlias = Callable[..., Any]
 
+_WIDE = {"int64", "uint64", "float64", "complex128"}
+
 CONVERSIONS: list[tuple[float, Any, Conversion]] = []
 """What `tf.register_tensor_conversion_function` was given: priority, classes, function."""
 
@@ -169,14 +171,16 @@ def match_dtypes(values: Sequence[Any], op: str) -> list[Array]:
 
 def mixed_error(op: str, number: int, wanted: DType, got: DType) -> Exception:
     """Return the error that says that the types of two operands differ: in a function TypeError."""
+    is_narrowed = not jax.config.jax_enable_x64 and wanted.name in _WIDE
+    cure = " (64-bit numbers are off: jax.config.update('jax_enable_x64', True))" * is_narrowed
     if is_boxing():
         return TypeError(
             f"Input #{number} of {op!r} Op has type {got.name} that does not match type "
-            f"{wanted.name} of the others. Write tf.cast(x, tf.{wanted.name})."
+            f"{wanted.name} of the others{cure}. Write tf.cast(x, tf.{wanted.name})."
         )
     return InvalidArgumentError(
         message=f"cannot compute {op} as input #{number}(zero-based) was expected to be a "
-        f"{c_name(wanted)} tensor but is a {c_name(got)} tensor [Op:{op}] name: "
+        f"{c_name(wanted)} tensor but is a {c_name(got)} tensor{cure} [Op:{op}] name: "
     )
 
 
