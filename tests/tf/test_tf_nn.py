@@ -316,10 +316,17 @@ def test_a_fused_batch_norm_moves_its_statistics(layout):
     (lambda: tf.nn.bias_add(noise(1, 2, 3), noise(3), data_format="HWC"), "must be of the form"),
     (lambda: tf.nn.max_pool(noise(3, 4), 2, 2, "SAME"), "of rank 2"),
     (lambda: tf.nn.dropout(noise(3), [0.5, 0.5]), "`rate` must be a scalar"),
+    (lambda: tf.nn.dropout(noise(3), None), "`rate` must be a scalar"),
 ])  # fmt: skip
 def test_what_would_be_lost_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_batch_of_an_output_shape_may_be_left_out():
+    x, filters = noise(2, 2, 2, 1), noise(2, 2, 3, 1)
+    found = tf.nn.conv2d_transpose(x, filters, [-1, 4, 4, 3], 2)
+    close(found, tf.nn.conv2d_transpose(x, filters, [2, 4, 4, 3], 2))
 
 
 def test_a_bias_of_channels_first_has_any_layouts_name():

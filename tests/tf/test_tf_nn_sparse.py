@@ -218,11 +218,25 @@ def test_ctc_takes_sparse_labels():
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     with pytest.raises(ValueError, match="`blank_index` must be provided"):
         tf.nn.ctc_loss(labels, logits, None, [4, 3])
+    holes = tf.SparseTensor([[0, 0], [0, 2], [1, 1]], [1, 2, 2], [2, 3])  # TensorFlow's has none
+    np.testing.assert_allclose(
+        tf.nn.ctc_loss(holes, logits, None, [4, 3], blank_index=0), expected, rtol=1e-6
+    )
+    turned = tf.SparseTensor(labels.indices[::-1], labels.values, [2, 2])
+    for wrong, words in ((turned, "out of order"), (labels.with_values([1, -2, 2]), "nonnegative")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            tf.nn.ctc_loss(wrong, logits, None, [4, 3], blank_index=0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than the 2 labels"):
+        tf.nn.ctc_loss([[1, 2], [1, 1]], logits, [2, 3], [4, 3])
 
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: tf.nn.ctc_greedy_decoder(LOGITS, [4], blank_index=7), "blank_index must be"),
     (lambda: tf.nn.ctc_beam_search_decoder(LOGITS, [4], 1, 2), "more paths than the beam width"),
+    (lambda: tf.nn.ctc_beam_search_decoder(LOGITS, [4], 1, 0), "more paths than the beam width"),
+    (lambda: tf.nn.embedding_lookup_sparse(TABLE, tf.SparseTensor([[1, 0], [0, 0]], [0, 1], [2, 1]),
+                                           None), "ids are not increasing"),
+    (lambda: tf.nn.embedding_lookup([tf.ones([1, 2]), tf.ones([2, 2])], [1]), "parts of one size"),
     (lambda: tf.nn.fixed_unigram_candidate_sampler([[0]], 1, 1, False, 5, unigrams=[1.0, 2.0]),
      "there are 2 weights"),
 ])  # fmt: skip

@@ -6,11 +6,11 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random import draws as draws
@@ -158,7 +158,7 @@ def _drop(x: Any, rate: Any, noise_shape: Any, key: Any) -> Tensor:
             f"{array.dtype.name}"
         )
     is_number = not isinstance(rate, TensorLike | jax.Array)
-    if is_number and not (np.ndim(rate) == 0 and 0 <= rate < 1):
+    if is_number and not (isinstance(rate, Real) and 0 <= float(rate) < 1):
         raise ValueError(
             f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
         )

@@ -249,7 +249,7 @@ def _output_sizes(output_shape: Any, where: Layout, ends: tuple[int, int]) -> li
             f"output_shape must have length {where.spatial} or {where.spatial + 2}. Received: "
             f"{output_shape}"
         )
-    if (shape[0], shape[where.channels]) != ends:
+    if shape[0] not in (-1, ends[0]) or shape[where.channels] != ends[1]:
         raise refused(
             f"output_shape must have the batch size of the input and the channels of the filters, "
             f"{ends[0]} and {ends[1]}. Received: {shape}"

@@ -21,8 +21,8 @@ from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf.registry.rows import Refused, format_shape, op
 from jaxvars.tf.tensors.convert import to_array, to_operand
 from jaxvars.tf.tensors.dtypes import widen
-from jaxvars.tf.tensors.sparse_tensor import DISPATCH, host_array
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.sparse_tensor import DISPATCH, check_inside, host_array
+from jaxvars.tf.tensors.static import checkable, refused
 from jaxvars.tf.tensors.tensor import Tensor, pair_typed
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -228,6 +228,8 @@ def ctc_loss(
     1e5, not infinity. Computed by optax.
     """
     batch = jnp.swapaxes(logits, 0, 1) if logits_time_major else logits
+    if checkable(label_length) and (np.asarray(label_length) > labels.shape[-1]).any():
+        raise refused(f"label_length must not be more than the {labels.shape[-1]} labels of a row")
     index = int(blank_index or 0)
     index = index + batch.shape[2] if index < 0 else index
     return _ctc(labels, batch, label_length, logit_length, index)
@@ -252,10 +254,15 @@ def _ctc_of_sparse(row: Any, given: dict[str, Any]) -> Any:
     if given["blank_index"] is None:
         raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
     sizes = tuple(host_array(labels.dense_shape._array, "nn.ctc_loss").tolist())
-    rows, columns = labels.indices._array.T
-    values = labels.values._array
+    indices, values = labels.indices._array, labels.values._array
+    if checkable(indices):
+        check_inside(np.asarray(indices), sizes, True, "CTCLoss")
+    if checkable(values) and (np.asarray(values) < 0).any():
+        raise refused("All labels must be nonnegative integers", "CTCLoss")
+    rows = indices[:, 0]
+    places = jnp.arange(rows.size) - jnp.searchsorted(rows, rows)  # in the row: there are no holes
     found = {
-        "labels": jnp.zeros(sizes, values.dtype).at[rows, columns].set(values),
+        "labels": jnp.zeros(sizes, values.dtype).at[rows, places].set(values),
         "label_length": jnp.bincount(rows, length=sizes[0]),
     }
     return row.function(**given | found)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.arrays.gather import rows_at
+from jaxvars.tf.arrays.join import concat
 from jaxvars.tf.arrays.shape import squeeze
 from jaxvars.tf.math.pairs import divide_no_nan, maximum
 from jaxvars.tf.math.reduce import reduce_mean
@@ -200,6 +201,7 @@ def table_of(params: Any) -> Array:
 
     Raises:
         ValueError: when there are none.
+        InvalidArgumentError: when TensorFlow would divide the rows otherwise among so many parts.
     """
     if params is None:
         raise ValueError("params must be specified")
@@ -207,7 +209,11 @@ def table_of(params: Any) -> Array:
         return to_array(params)
     if not params:
         raise ValueError("Length of params is currently 0. Need at least one param.")
-    return jnp.concatenate([to_array(part) for part in params])
+    table = concat(params, 0)._array
+    sizes = [to_array(part).shape[0] for part in params]
+    if sizes != [part.size for part in np.array_split(np.arange(len(table)), len(sizes))]:
+        raise refused(f"params must be parts of one size, the first ones one larger: {sizes}")
+    return table
 
 
 def _join_parts(lookup: Any) -> Any:

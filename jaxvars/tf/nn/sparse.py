@@ -60,6 +60,8 @@ def embedding_lookup_sparse(
     ids, given = _ids_and_weights(sp_ids, sp_weights, ("sp_ids", "sp_weights"))
     indices, ids, _ = on_host(ids, "nn.embedding_lookup_sparse")
     rows = indices[:, 0]
+    if (np.diff(rows) < 0).any():
+        raise refused("segment ids are not increasing: tf.sparse.reorder sorts them")
     weights = None if given is None else to_array(given.values)
     count = int(rows[-1]) + 1 if len(rows) else 0
     return Tensor(_combine(table_of(params), ids, rows, weights, count, how, max_norm))
@@ -211,7 +213,7 @@ def ctc_beam_search_decoder(
     Source: https://distill.pub/2017/ctc
     """
     logits, lengths = _sequences(inputs, sequence_length, "CTCBeamSearchDecoder")
-    if top_paths > beam_width:
+    if not 1 <= top_paths <= beam_width:
         raise refused(f"requested more paths than the beam width: {top_paths} > {beam_width}")
     wide = logits.astype(np.float64)
     shifted = wide - wide.max(-1, keepdims=True)
