@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from contextlib import ExitStack
+from typing import Any, Self, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.autodiff.recording import Record
 from jaxvars.autodiff.reverse import zeros_of
 from jaxvars.autodiff.tape import UnconnectedGradients
 from jaxvars.autodiff.tape_base import TapeBase, flatten
+from jaxvars.core.frames import LOCAL
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import refuse_masked
@@ -19,6 +22,7 @@ from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.key_order import ordered_like
+from jaxvars.tracing.recorder import recording
 from jaxvars.typing import Array, PyTree
 
 
@@ -26,6 +30,8 @@ from jaxvars.typing import Array, PyTree
 @final
 class ForwardAccumulator(TapeBase):
     """Record operations, and differentiate them forward: Jacobian-vector products.
+
+    Tangents belong to the operations: the tapes see them that were open around the accumulator.
 
     Args:
         primals: a variable or array, or a pytree of them, to differentiate along.
@@ -60,6 +66,13 @@ class ForwardAccumulator(TapeBase):
                     f"A tangent has shape {jnp.shape(tangent)}, its primal {primal.shape}."
                 )
             self._watch(primal)
+        self._around: list[Record] = []
+
+    def __enter__(self) -> Self:
+        around = [tape._record for tape in LOCAL.frame.observers]
+        super().__enter__()
+        self._around = around
+        return self
 
     @context.restoring()
     def jvp(
@@ -83,10 +96,23 @@ class ForwardAccumulator(TapeBase):
         refuse_if_forked("A tangent is requested")
         leaves, treedef = flatten(primals)
         targets = [self._target_value(leaf) for leaf in leaves]
-        found = [self._tangent(target) for target in targets]
+        with self._heard():
+            found = [self._tangent(target) for target in targets]
         if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
             found = [zeros_of(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
         return ordered_like(primals, jax.tree.unflatten(treedef, found))
+
+    def _heard(self) -> ExitStack:
+        """Return a context that the tapes around this one see, closed or not, and no others."""
+        listening = ExitStack()
+        if context.strip(context.current()) is self._place:
+            now = [tape._record for tape in LOCAL.frame.observers]
+            for record in [*now, *self._around]:
+                listening.enter_context(record.pausing(record not in self._around))
+            for record in self._around:
+                if record not in now:
+                    listening.enter_context(recording(record))
+        return listening
 
     def _tangent(self, target: Array) -> Array | None:
         pairs = {
@@ -97,7 +123,7 @@ class ForwardAccumulator(TapeBase):
         values = [value for value, _ in pairs.values()]
         if not values or target is None or not is_inexact(target):
             return None
-        with self._pause():
+        with self._record.pausing():
             program = self._record.program(values, [target], replay_loops=False)
             if not any(program.connected):
                 return None

@@ -15,7 +15,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import final
 
 from jaxvars.autodiff.nodes import (
@@ -63,6 +64,15 @@ class Record:
         self.nodes: list[Node] = []
         self.paused = False
         self._after_rule = False
+
+    @contextmanager
+    def pausing(self, paused: bool = True) -> Generator[None]:
+        """Do not listen inside, or do."""
+        was, self.paused = self.paused, paused
+        try:
+            yield
+        finally:
+            self.paused = was
 
     def watch(self, value: Array) -> None:
         """Follow what is computed from `value`."""

@@ -146,7 +146,7 @@ class GradientTape(TapeBase):
             TapeError: in the body of a staged loop or branch that the tape is around.
         """
         self._refuse_inside("tape.stop_recording")
-        return self._pause()
+        return self._record.pausing()
 
     def reset(self) -> None:
         """Forget everything recorded and watched; an open tape goes on recording."""
@@ -370,7 +370,7 @@ class GradientTape(TapeBase):
         if not self._open or self._persistent:
             yield
         else:
-            with self._pause():
+            with self._record.pausing():
                 yield
 
     def _program(

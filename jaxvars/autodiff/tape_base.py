@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self, TypeAlias, final
 
 import jax
@@ -258,14 +257,6 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
                 "the tape is around: the tape sees that as one operation. Open a tape inside, or "
                 "make a value a constant with jv.stop_gradient(x)."
             )
-
-    @contextmanager
-    def _pause(self) -> Generator[None]:
-        was, self._record.paused = self._record.paused, True
-        try:
-            yield
-        finally:
-            self._record.paused = was
 
 
 def _source_error(value: object) -> TapeError:

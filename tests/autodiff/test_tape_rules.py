@@ -519,6 +519,7 @@ def test_forward_in_forward() -> None:
             y = w**3
         first = inner.jvp(y)
     assert (first, outer.jvp(first)) == (12.0, 12.0)
+    assert outer.jvp(inner.jvp(y)) == 12.0
 
 
 # ---------------------------------------------------------------- loops and assigns

@@ -312,6 +312,41 @@ def test_accumulators_are_entered_one_at_a_time():
     assert acc.jvp(square).numpy() == -96.0
 
 
+def floats(found):
+    return [None if x is None else float(x) for x in found]
+
+
+def test_tangents_are_seen_by_what_was_open_around_the_operations():  # with TensorFlow's numbers
+    x, one = tf.Variable(3.0), tf.constant(1.0)
+    outer, inner = (tf.autodiff.ForwardAccumulator(x, one) for _ in range(2))
+    with tf.GradientTape() as tape, outer, inner:
+        y = x * x * x
+    first = inner.jvp(y)
+    second = outer.jvp(first)
+    assert floats([first, second, inner.jvp(first), tape.gradient(second, x)]) == [27, 18, None, 6]
+    assert inner.jvp(outer.jvp(y)) is None
+
+    with tf.GradientTape(persistent=True) as tape:
+        with tf.autodiff.ForwardAccumulator(x, one) as forward:
+            y = x * x * x
+        with tape.stop_recording():
+            tangent = forward.jvp(y)
+    with tf.GradientTape() as late:
+        z = forward.jvp(y) * x
+    assert floats([tape.gradient(tangent, x), late.gradient(z, x)]) == [18, 27]
+
+    @tf.function
+    def powers(x):
+        outer, inner = (tf.autodiff.ForwardAccumulator(x, one) for _ in range(2))
+        with outer, inner:
+            y = one
+            for _ in tf.range(3):
+                y *= x
+        return y, inner.jvp(y), outer.jvp(inner.jvp(y))
+
+    assert floats(powers(tf.constant(3.0))) == [27, 27, 18]
+
+
 def test_strings_have_no_gradient():
     s, x = tf.constant("word"), tf.constant(3.0)
     with tf.GradientTape() as tape:
