@@ -118,7 +118,31 @@ def test_strings_keep_zero_characters_at_their_end():
     assert tf.sparse.to_dense(sparse, "b\0").numpy().tolist() == [b"b\0", b"a\0"]
 
 
+def test_what_must_be_booleans_is_made_of_numpys_numbers_alone():  # as TensorFlow's
+    run, given = tf.function(lambda x: tf.where(np.array([2, 0]), x, 0)), np.array([1.0, 0.0])
+    assert run([1, 2]).numpy().tolist() == tf.where(given, [1, 2], 0).numpy().tolist() == [1, 0]
+    assert tf.compat.v1.where(given, [1, 2], [3, 4]).numpy().tolist() == [1, 4]
+    assert (tf.logical_and(True, given).numpy().tolist(), bool(tf.reduce_any(given))) == (
+        [True, False], True,
+    )  # fmt: skip
+    same = tf.function(lambda x: tf.reshape(x, tf.where(tf.shape(x) == [1, 1], 1, tf.shape(x))))
+    assert same(tf.ones([1, 2])).shape == (1, 2)
+    for compute, number in (
+        (lambda x: tf.where(x, 1, 2), 0), (tf.logical_not, 0), (tf.reduce_all, 0),
+        (lambda x: tf.logical_or([True], x), 1),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"Cannot convert \[1\] to EagerTensor of dtype bool"):
+            compute([1])
+        words = f"as input #{number}.zero-based. was expected to be a bool tensor but is a int32"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            compute(tf.constant([1]))
+        with pytest.raises(TypeError, match=f"#{number} .*type int32 that does not match expected"):
+            tf.function(compute)(tf.constant([1]))
+
+
 @pytest.mark.parametrize(("call", "message"), [
+    (lambda: tf.where(True), "WhereOp : Unhandled input dimensions: 0"),
+    (lambda: tf.boolean_mask([1, 2], ["a", ""]), "'T' of string is not in the list of allowed"),
     (lambda: tf.gather([1, 2, 3], [[0, 3]]), r"indices\[0,1\] = 3 is not in \[0, 3\)"),
     (lambda: tf.gather_nd([[1, 2]], [[0, 2]]),
      r"indices\[0\] = \[0, 2\] does not index into param shape \[1,2\]"),

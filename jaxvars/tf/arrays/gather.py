@@ -19,7 +19,7 @@ from jaxvars.autodiff.sparse_rows import lookup, take
 from jaxvars.core.checks import Raised
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.registry.rows import op
+from jaxvars.tf.registry.rows import compute_static, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.static import checkable, one_axis, one_int, refused, require_known, space_of
@@ -236,7 +236,7 @@ def boolean_mask(tensor: Array, mask: Any, axis: Any = None) -> Array:
 
     Differs from TensorFlow: inside a `tf.function` the mask must be known.
     """
-    chosen = require_known(mask, "mask (use tf.where(mask, x, 0), which keeps the shape): it")
+    chosen = _known_condition(mask, "mask (use tf.where(mask, x, 0), which keeps the shape): it")
     start = 0 if axis is None else one_axis(axis, tensor.ndim)
     if not chosen.ndim:
         raise refused("mask cannot be scalar.")
@@ -247,8 +247,15 @@ def boolean_mask(tensor: Array, mask: Any, axis: Any = None) -> Array:
     return space_of(tensor).take(flat, np.flatnonzero(chosen), axis=start)
 
 
-@op("where", "condition", op="SelectV2", text=True, example="b(2, 3), r(2, 3), 0.0")
-def where(condition: Array, x: Any = None, y: Any = None) -> Array:
+def _known_condition(condition: Any, what: str) -> np.ndarray:
+    given = _convert.to_array(condition)
+    if _convert.is_text(given):
+        raise refused("Value for attr 'T' of string is not in the list of allowed values", "Where")
+    return require_known(given, what)
+
+
+@op("where", op="SelectV2", text=True, example="b(2, 3), r(2, 3), 0.0")
+def where(condition: Any, x: Any = None, y: Any = None) -> Array:
     """Choose from two tensors by a condition; alone, return where it is true.
 
     Differs from TensorFlow: with a condition alone, it must be known inside a `tf.function`.
@@ -256,14 +263,18 @@ def where(condition: Array, x: Any = None, y: Any = None) -> Array:
     if (x is None) != (y is None):
         raise refused("x and y must both be non-None or both be None.")
     if x is None:
-        found = require_known(condition, "condition (give x and y, too, which keeps the shape): it")
+        cure = "condition (give x and y, too, which keeps the shape): it"
+        found = _known_condition(condition, cure)
+        if not found.ndim:
+            raise refused("WhereOp : Unhandled input dimensions: 0", "Where")
         return jnp.asarray(np.argwhere(found), dtype=np.int64)
-    if condition.dtype != np.bool_:
-        raise refused(f"where expected condition to be a bool tensor but it is {condition.dtype}")
+    chosen = _convert.to_bools(condition, "SelectV2")
     a, b = _convert.pair(x, y, "SelectV2")
     if _convert.is_text(a):
-        return np.where(np.asarray(condition), a, b)
-    return jnp.where(condition, a, b)
+        return np.where(np.asarray(chosen), a, b)
+    if _convert.is_static((chosen, a, b)):
+        return compute_static(jnp.where, chosen, a, b)
+    return jnp.where(chosen, a, b)
 
 
 OPERATIONS.update(gather=gather, gather_nd=gather_nd)

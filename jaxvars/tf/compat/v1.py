@@ -29,7 +29,7 @@ from jaxvars.tf.listing import lister
 from jaxvars.tf.random import set_seed as _set_seed
 from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.registry.rows import find
-from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.convert import to_array, to_bools
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import Dimension as Dimension
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
@@ -218,8 +218,10 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any
 
     A condition of one dimension chooses whole rows.
     """
-    given = Tensor(to_array(condition))
-    if x is not None and given.shape.rank:
+    if x is None:
+        return find("where")(condition, x, y)
+    given = Tensor(to_bools(condition, "Select"))
+    if given.shape.rank:
         shape = Tensor(to_array(x)).shape
         if given.shape.rank == 1 and given.shape[0] == shape[0]:
             given = find("reshape")(given, [-1, *[1] * (len(shape) - 1)])

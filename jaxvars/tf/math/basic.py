@@ -371,7 +371,7 @@ def logical_xor(x: Array, y: Array) -> Array:
     return jnp.logical_xor(x, y)
 
 
-@op("math.logical_not", "x", kinds="bool", default="bool", aliases=("logical_not",), example="b(4)")
+@op("math.logical_not", "x", kinds="bool", aliases=("logical_not",), example="b(4)")
 def logical_not(x: Array) -> Array:
     """Return the truth value of NOT x, element by element."""
     return jnp.logical_not(x)

@@ -112,10 +112,7 @@ def _mean_of_integers(x: Array, axis: Any, keepdims: bool) -> Array:
         return lax.div(total, jnp.full_like(total, count)).astype(x.dtype)
 
 
-@op(
-    "math.reduce_all", "input_tensor", op="All", kinds="bool", default="bool",
-    aliases=("reduce_all",),
-)  # fmt: skip
+@op("math.reduce_all", "input_tensor", op="All", kinds="bool", aliases=("reduce_all",))
 def reduce_all(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return whether all are true, along one axis, several, or all.
 
@@ -124,10 +121,7 @@ def reduce_all(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
     return jnp.all(input_tensor, axis=axes_in(input_tensor, axis), keepdims=bool(keepdims))
 
 
-@op(
-    "math.reduce_any", "input_tensor", op="Any", kinds="bool", default="bool",
-    aliases=("reduce_any",),
-)  # fmt: skip
+@op("math.reduce_any", "input_tensor", op="Any", kinds="bool", aliases=("reduce_any",))
 def reduce_any(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return whether one is true, along one axis, several, or all.
 

@@ -257,6 +257,7 @@ def _write_operation(row: Row) -> Any:
         "static": compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
         "IndexedSlices": IndexedSlices, "function": row.function, "NOT_DENSE": _convert.NotDense,
+        "bools": _convert.to_bools,
     }  # fmt: skip
     function, below, given = row.function, inspect.unwrap(row.call), _format_arguments(row)
     signature = inspect.signature(function)
@@ -341,7 +342,9 @@ def _write_conversions(row: Row) -> list[str]:
     names, op = row.tensors.split(), _op_of(row)
     plain = [word for word in names if word[-1] not in "*?"]
     lines = _write_rows_code(row)
-    if _is_pair(row):
+    if row.kinds == "bool":
+        lines += [f"{x} = bools({x}, {op!r}, {i})" for i, x in enumerate(plain)]
+    elif _is_pair(row):
         x, y = plain
         both = f"class_of({x}) is Tensor and class_of({y}) is Tensor"
         lines.append(f"if {both} and {x}._array.dtype is {y}._array.dtype:")

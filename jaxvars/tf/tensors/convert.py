@@ -20,7 +20,7 @@ from jaxvars.tensors.array_like import BOXES, ArrayProxy
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, bool_, string
 from jaxvars.tf.tensors.handles import is_text as is_text
 from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.python_values import (
@@ -134,6 +134,19 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     return a, b
 
 
+def to_bools(value: Any, op: str, number: int = 0) -> Array:
+    """Return an operand that must be booleans, of an operation by TensorFlow's name, as an array.
+
+    What NumPy has becomes booleans, whatever it is.
+    """
+    if not is_tensor_like(value):
+        return to_array(value, bool_)
+    array = to_array(value)
+    if dtype_of(array) != bool_:
+        raise mixed_error(op, number, bool_, dtype_of(array))
+    return array
+
+
 def to_operand(value: Any, dtype: Any) -> Array:
     """Return a number or tensor as an array of a type; of a number, one that need not be sent."""
     if type(value) in (int, float):
@@ -175,8 +188,8 @@ def mixed_error(op: str, number: int, wanted: DType, got: DType) -> Exception:
     cure = " (64-bit numbers are off: jax.config.update('jax_enable_x64', True))" * is_narrowed
     if is_boxing():
         return TypeError(
-            f"Input #{number} of {op!r} Op has type {got.name} that does not match type "
-            f"{wanted.name} of the others{cure}. Write tf.cast(x, tf.{wanted.name})."
+            f"Input #{number} of {op!r} Op has type {got.name} that does not match expected type "
+            f"of {wanted.name}{cure}. Write tf.cast(x, tf.{wanted.name})."
         )
     return InvalidArgumentError(
         message=f"cannot compute {op} as input #{number}(zero-based) was expected to be a "
