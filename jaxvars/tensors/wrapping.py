@@ -28,10 +28,12 @@ class ErrorVocabulary(NamedTuple):
     Attributes:
         cast: how to convert one.
         zeros: how to make one, with places for a shape and a dtype.
+        truth: what one may be asked in place of whether it is true.
     """
 
     cast: str = "x.astype(...)"
     zeros: str = "jnp.zeros({shape}, jnp.{dtype})"
+    truth: str = "jnp.any(x), jnp.all(x), x.size > 0"
 
 
 class TensorWrapping(NamedTuple):

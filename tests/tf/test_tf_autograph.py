@@ -214,3 +214,13 @@ def test_a_branch_that_does_not_run_changes_no_module():
 def test_a_range_of_unknown_length_is_for_loops_alone(use):
     with pytest.raises(ControlFlowError, match=r"at test_tf_autograph.py:\d+, in <lambda> where"):
         tf.function(lambda n: use(tf.range(n)))(tf.constant(3))
+
+
+def test_not_is_of_each_element():  # as TensorFlow's in a function
+    negate = tf.function(lambda x: not x)
+    assert negate(tf.constant([True, False])).numpy().tolist() == [False, True]
+    assert negate(tf.constant([True])).shape == (1,)
+    assert tf.function(lambda x: not tf.shape(x) == [1, 3])(tf.ones([1, 2]))[1].numpy()  # noqa: SIM201
+    for f in (lambda x: 1 if not x else 2, lambda x: not tf.cast(x, tf.int32), bool):
+        with pytest.raises(ControlFlowError, match=r"shape \(2,\) is .* tf.reduce_any\(x\), tf.re"):
+            tf.function(lambda x: f(x))(tf.constant([[True, False]])[0])  # noqa: B023

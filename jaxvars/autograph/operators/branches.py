@@ -20,7 +20,7 @@ from jaxvars.control.branches import named_cond
 from jaxvars.core.checks import require
 from jaxvars.errors import ControlFlowError, is_library, user_line
 from jaxvars.tensors.array_like import unwrap
-from jaxvars.tensors.wrapping import boxed
+from jaxvars.tensors.wrapping import boxed, words
 from jaxvars.tracebacks import file_of_raise
 from jaxvars.tracing import context
 from jaxvars.tracing.interruption import is_of_handler
@@ -39,7 +39,7 @@ def decide(condition: Any) -> Any:
     if value.size != 1:
         raise ControlFlowError(
             f"The truth value of an array of shape {value.shape} is ambiguous at {user_line()}. "
-            "Say what is meant: jnp.any(x), jnp.all(x), x.size > 0, or `x is not None`."
+            f"Say what is meant: {words().truth}, or `x is not None`."
         )
     value = value.reshape(()) if value.shape else value
     return value if value.dtype == bool else value != 0

@@ -46,7 +46,7 @@ def _make_cast(kind: type, dtype: Any) -> Callable[..., Any]:
 
 
 def _bool(*args: Any) -> Any:
-    return not_(not_(args[0])) if args and _is_traced(args[0]) else bool(*args)
+    return boxed(decide(args[0])) if args and _is_traced(args[0]) else bool(*args)
 
 
 def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:

@@ -20,9 +20,9 @@ from jaxvars.autograph.operators.world import World
 from jaxvars.core.checks import require
 from jaxvars.core.staging import stage
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.tensors.array_like import ArrayProxy, unwrap
+from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
 from jaxvars.tensors.tensor import as_array
-from jaxvars.tensors.wrapping import boxed, settled_numbers
+from jaxvars.tensors.wrapping import boxed, is_boxing, settled_numbers
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.typing import Array
@@ -39,7 +39,11 @@ def or_(value: Any, *others: Run) -> Any:
 
 
 def not_(value: Any) -> Any:
-    """Return whether a value is false."""
+    """Return whether a value is false; of a tensor of booleans, whether each is."""
+    if is_boxing() and type(value) in BOXES:
+        array = unwrap(value)
+        if array.shape and array.dtype == bool:
+            return boxed(~array)
     truth = decide(value)
     return boxed(jnp.logical_not(truth)) if is_traced(truth) else not truth
 

@@ -43,7 +43,11 @@ def _drop_weak_type(leaf: Any) -> Any:
 SEMANTICS = TensorWrapping(
     _box,
     lambda x: lift(to_array(x)),
-    ErrorVocabulary("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})"),
+    ErrorVocabulary(
+        "tf.cast(x, ...)",
+        "tf.zeros({shape}, tf.{dtype})",
+        "tf.reduce_any(x), tf.reduce_all(x), tf.size(x) > 0",
+    ),
 )
 
 
