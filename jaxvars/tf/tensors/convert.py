@@ -184,8 +184,8 @@ def match_dtypes(values: Sequence[Any], op: str) -> list[Array]:
 
 def mixed_error(op: str, number: int, wanted: DType, got: DType) -> Exception:
     """Return the error that says that the types of two operands differ: in a function TypeError."""
-    is_narrowed = not jax.config.jax_enable_x64 and wanted.name in _WIDE
-    cure = " (64-bit numbers are off: jax.config.update('jax_enable_x64', True))" * is_narrowed
+    is_cut = wanted.name in _WIDE and jax.dtypes.canonicalize_dtype(np.int64) != np.int64
+    cure = " (64-bit numbers are off: jax.config.update('jax_enable_x64', True))" * is_cut
     if is_boxing():
         return TypeError(
             f"Input #{number} of {op!r} Op has type {got.name} that does not match expected type "
