@@ -299,11 +299,16 @@ def test_a_fused_batch_norm_moves_its_statistics(layout):
     close(variance, 0.75 + 0.25 * wanted * 60 / 59)
     whole = tf.nn.batch_normalization(x, wanted_mean, wanted, offset, scale, 1e-3)
     close(y if layout == "NHWC" else tf.transpose(y, [0, 2, 3, 1]), whole)
-    fixed = tf.raw_ops.FusedBatchNormV2(
-        x=x, scale=scale, offset=offset, mean=zeros, variance=ones, epsilon=0.0, is_training=False
-    )
+    given = tf.constant(zeros)
+    with tf.GradientTape() as tape:
+        tape.watch(given)
+        fixed = tf.raw_ops.FusedBatchNormV2(
+            x=x, scale=scale, offset=offset, mean=given, variance=ones, epsilon=0.0,
+            is_training=False,
+        )  # fmt: skip
     assert len(fixed) == 5
     close(fixed[0], x * scale + offset)
+    close(tape.gradient(fixed[0], given, unconnected_gradients="zero"), zeros)
 
 
 @pytest.mark.parametrize(("call", "message"), [
@@ -317,6 +322,7 @@ def test_a_fused_batch_norm_moves_its_statistics(layout):
     (lambda: tf.nn.max_pool(noise(3, 4), 2, 2, "SAME"), "of rank 2"),
     (lambda: tf.nn.dropout(noise(3), [0.5, 0.5]), "`rate` must be a scalar"),
     (lambda: tf.nn.dropout(noise(3), None), "`rate` must be a scalar"),
+    (lambda: tf.nn.nce_loss(noise(3, 2), noise(3), [[3]], noise(1, 2), 1, 3), r"is not in \[0, 3\)"),
 ])  # fmt: skip
 def test_what_would_be_lost_is_refused(call, message):
     with pytest.raises(ValueError, match=message):

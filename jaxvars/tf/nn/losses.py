@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
@@ -379,8 +380,8 @@ def _logits(
             Tensor(true), num_true, num_sampled, True, num_classes, seed
         )
     drawn, of_true, of_drawn = (jax.lax.stop_gradient(to_array(part)) for part in sampled)
-    own = jnp.einsum("bd,btd->bt", x, table[true]) + bias[true] - jnp.log(of_true)
-    others = x @ table[drawn].T + bias[drawn] - jnp.log(of_drawn)
+    own = jnp.einsum("bd,btd->bt", x, rows_at(table, true)) + rows_at(bias, true) - jnp.log(of_true)
+    others = x @ rows_at(table, drawn).T + rows_at(bias, drawn) - jnp.log(of_drawn)
     if removes:
         hits = jnp.sum(true[:, :, None] == drawn, 1)
         others = others + hits.astype(x.dtype) * jnp.asarray(LEAST, x.dtype)

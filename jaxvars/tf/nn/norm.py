@@ -139,7 +139,7 @@ def fused_batch_norm(
     channels = layout(x.ndim - 2, data_format).channels
     where = tuple(axis for axis in range(x.ndim) if axis != channels)
     sizes = [x.shape[axis] if axis == channels else 1 for axis in range(x.ndim)]
-    used, spread = mean, variance
+    used, spread = jax.lax.stop_gradient((mean, variance))
     if is_training:
         used, spread = _mean_and_variance(x.astype(scale.dtype), None, where, keepdims=False)
         count = x.size // max(sizes[channels], 1)
