@@ -322,7 +322,7 @@ def test_a_fused_batch_norm_moves_its_statistics(layout):
     (lambda: tf.nn.max_pool(noise(3, 4), 2, 2, "SAME"), "of rank 2"),
     (lambda: tf.nn.dropout(noise(3), [0.5, 0.5]), "`rate` must be a scalar"),
     (lambda: tf.nn.dropout(noise(3), None), "`rate` must be a scalar"),
-    (lambda: tf.nn.nce_loss(noise(3, 2), noise(3), [[3]], noise(1, 2), 1, 3), r"is not in \[0, 3\)"),
+    (lambda: tf.nn.nce_loss(noise(3, 2), noise(3), [[3]], noise(1, 2), 1, 3), "3 is not in"),
 ])  # fmt: skip
 def test_what_would_be_lost_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
