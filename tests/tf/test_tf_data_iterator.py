@@ -588,6 +588,8 @@ def test_datasets_in_a_list_are_elements() -> None:
     made = tf.data.Dataset.from_tensor_slices(lists)
     assert made.element_spec == tf.data.DatasetSpec(tf.TensorSpec([], tf.int64))
     assert [int(x) for x in made.interleave(lambda x: x)] == [0, 0, 1, 2]
+    with pytest.raises(ValueError, match="one `element_spec`"):
+        tf.data.Dataset.from_tensor_slices([*lists, tf.data.Dataset.from_tensors(1.0)])
 
 
 @pytest.mark.parametrize(
@@ -598,14 +600,31 @@ def test_datasets_in_a_list_are_elements() -> None:
         ([[1, 1], [1, 1]], None, ValueError, r"but its shape was \(2, 2\)"),
         (tf.constant([3.0]), None, TypeError, "but its element type was float32"),
         (None, "a", TypeError, "Invalid `padding_values`"),
+        (None, 1.5, TypeError, "tf.float32 does not match type tf.int32"),
+        (None, [1], ValueError, "should be scalars"),
     ],
 )
 def test_padding_that_does_not_fit(shapes: Any, values: Any, kind: Any, words: str) -> None:
     dataset = tf.data.Dataset.from_tensors([1, 2, 3])
     with pytest.raises(kind, match=words):
         dataset.padded_batch(2, shapes, values)
-    with pytest.raises(TypeError, match="Invalid `padding_values`"):
-        dataset.padded_batch(2, None, tf.constant(1, tf.int64))
+    late = dataset.map(lambda x: x).padded_batch(2, None, values if shapes is None else 1.5)
+    with pytest.raises((TypeError, ValueError), match="Invalid `padding_values`"):
+        next(iter(late))
+
+
+def test_strings_without_dimensions_may_be_padded() -> None:
+    (found,) = tf.data.Dataset.from_tensor_slices(["a", "b"]).padded_batch(2)
+    assert found.numpy().tolist() == [b"a", b"b"]
+
+
+def test_a_state_keeps_its_structure() -> None:
+    assert tf.data.Dataset.range(3).reduce(0, lambda s, x: (s + 1,)).numpy() == 3
+
+
+def test_what_has_no_dimensions_cannot_be_taken_apart() -> None:
+    with pytest.raises(ValueError, match="scalar components"):
+        tf.data.Dataset.range(2).unbatch()
 
 
 def test_elements_that_cannot_be_padded() -> None:

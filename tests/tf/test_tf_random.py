@@ -132,6 +132,12 @@ def assert_close(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=2e-5)
 
 
+def test_classes_are_drawn_after_each_other_as_in_tensorflow():
+    R.set_seed(3)
+    drawn = [R.categorical([[0.0, 1.0, 2.0]], 3, seed=1).numpy().tolist() for _ in range(3)]
+    assert drawn == [[[1, 0, 2]], [[1, 2, 2]], [[1, 2, 0]]]
+
+
 def test_one_trace_draws_for_all_sizes():
     @tf.function(input_signature=[tf.TensorSpec([None, 3])])
     def f(x):

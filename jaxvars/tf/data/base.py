@@ -33,11 +33,10 @@ from jaxvars.tf.tensors.elements import (
     is_structure,
     leaves,
     map_leaves,
-    spec_of,
+    open_spec_of,
     to_tensors,
 )
-from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
-from jaxvars.tf.tensors.specs import NoneTensorSpec, SparseTensorSpec, TensorSpec
+from jaxvars.tf.tensors.specs import NoneTensorSpec, TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import context
@@ -224,17 +223,9 @@ def _show_none(spec: Any) -> Any:
     return nest._like(spec, list(map(_show_none, nest._parts(spec))))
 
 
-def _of_any_size(spec: Any) -> Any:
-    if type(spec) is RaggedTensorSpec:
-        return RaggedTensorSpec([None] * len(spec.shape), spec.dtype, spec.ragged_rank)
-    if not isinstance(spec, TensorSpec | SparseTensorSpec):
-        return spec
-    return type(spec)([None] * len(spec.shape), spec.dtype)
-
-
 def first_spec(made: DatasetBase) -> Any:
     """Return the spec of the first element, with sizes that may be others in the next."""
-    return map_leaves(lambda x: _of_any_size(spec_of(x)), first_element(made))
+    return map_leaves(open_spec_of, first_element(made))
 
 
 def element_like(dataset: Any) -> Element:

@@ -83,6 +83,8 @@ class Dataset(Steps, Groups, Several, Kept):
         [3 4] 6
         """
         if isinstance(tensors, list) and tensors and all(isinstance(x, cls) for x in tensors):
+            if any(x.element_spec != tensors[0].element_spec for x in tensors):
+                raise ValueError("Datasets in a list must have one `element_spec`.")
             return tensors[0]._from_elements(tensors, DatasetSpec(tensors[0].element_spec))
         source = Source(tensors)
         return cls(

@@ -118,7 +118,7 @@ class Groups(DatasetBase, ABC):
     def unbatch(self, name: str | None = None) -> Self:
         """Take the slices of each element along its first dimension as elements."""
         known = [leaf.shape for leaf in _list_known_leaves(self) if leaf.shape.rank is not None]
-        if not all(known):
+        if any(shape.rank == 0 for shape in known):
             raise ValueError("Cannot unbatch an input with scalar components.")
         if len(sizes := {shape[0] for shape in known} - {None}) > 1:
             raise ValueError(f"Dimensions {' and '.join(map(str, sizes))} are not compatible")

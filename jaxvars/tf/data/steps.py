@@ -34,6 +34,7 @@ from jaxvars.tf.tensors.elements import (
     leaves,
     map_leaves,
     merge_specs,
+    pack_leaves,
     spec_of,
     to_stored,
     to_tensors,
@@ -444,4 +445,4 @@ def _check_state(state: Any, after: Any) -> Any:
                 "The element types for the new state must match the initial state. Expected "
                 f"{spec_of(old).dtype!r}; got {spec_of(new).dtype!r}."
             )
-    return after
+    return pack_leaves(state, leaves(after))

@@ -62,16 +62,16 @@ def _unfilter(kind: int, line: np.ndarray, above: np.ndarray, step: int) -> np.n
 
 
 def with_channels(pixels: np.ndarray, channels: int) -> np.ndarray:
-    """Return pixels as gray (1), gray and alpha (2), RGB (3) or RGBA (4); as they are for 0."""
+    """Return pixels as gray (1), RGB (3) or RGBA (4); as they are for 0."""
     if not channels:
         return pixels
     depth = pixels.shape[-1]
     color = pixels[..., : 3 if depth > 2 else 1]
-    if channels < 3 and depth > 2:
+    if channels == 1 and depth > 2:
         color = ((color.astype(np.int64) @ WEIGHTS + 16384) >> 15).astype(np.uint16)[..., None]
-    if channels > 2 and depth < 3:
+    if channels > 1 and depth < 3:
         color = np.repeat(color, 3, -1)
-    if channels % 2:
+    if channels < 4:
         return color
     alpha = np.full_like(color[..., :1], 65535) if depth % 2 else pixels[..., -1:]
     return np.concatenate([color, alpha], -1)

@@ -68,8 +68,8 @@ def _read_pixels(
     image: Any, channels: int, dtype: Any = np.uint8, contents: Any = None
 ) -> np.ndarray:
     """Return an image as an array: [height, width, channels]."""
-    if channels not in (0, 1, 2, 3, 4):
-        raise refused(f"channels must be 0, 1, 2, 3, or 4, got {channels}")
+    if channels not in (0, 1, 3, 4):
+        raise refused(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
     if contents is not None and deep.is_deep(contents.item()):
         is_gray = image.mode.startswith("I")  # Pillow is faster
         whole = np.asarray(image)[..., None] if is_gray else deep.read(contents.item())

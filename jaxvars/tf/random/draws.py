@@ -212,7 +212,8 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
         raise refused("num_classes should be positive, got 0", "Multinomial")
     kind = as_dtype("int64" if dtype is None else dtype)
     count = int(num_samples)
-    start, alg = _resolve_source(source, len(rows) * count)
+    drawn = len(rows) * -(-count // 4) * 8  # TensorFlow reserves fours, twice
+    start, alg = _resolve_source(source, drawn)
     return Tensor(unseen(lambda: bits.categorical(start, rows, count, kind.dtype, alg)))
 
 

@@ -176,9 +176,7 @@ def pad(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
     `shapes` are in the structure of an element, with None or -1 for the largest size; `values`, to
     pad with, too, or one for all, or None for zeros and empty strings.
     """
-    for leaf in leaves(elements[0]):
-        if isinstance(leaf, RaggedTensor | SparseTensor):
-            _check_padded(spec_of(leaf), None, None)
+    check_padding(map_leaves(open_spec_of, elements[0]), shapes, values)  # the dataset's came late
     columns = zip(*([to_host(x) for x in leaves(element)] for element in elements), strict=True)
     count = len(leaves(elements[0]))
     wanted = [None] * count if shapes is None else shapes_of(elements[0], shapes)
@@ -221,12 +219,16 @@ def _check_padded(spec: Any, shape: Any, value: Any) -> None:
                 f"The padded shape {tuple(array.tolist())} is not compatible with the shape "
                 f"{spec.shape} of the corresponding input component."
             )
-    kind = spec.dtype if value is None else _convert.dtype_of(_convert.to_array(value))
-    has_kind = _convert.is_tensor_like(value) or kind.is_string or spec.dtype.is_string
-    if kind != spec.dtype and has_kind:
+    fill = None if value is None else _convert.to_array(value)
+    if fill is not None and fill.ndim:
+        raise ValueError(
+            f"Invalid `padding_values`. `padding_values` values should be scalars, but got "
+            f"{fill.shape}."
+        )
+    if fill is not None and _convert.dtype_of(fill) != spec.dtype:
         raise TypeError(
-            f"Invalid `padding_values`. `padding_values` values type {kind} does not match "
-            f"type {spec.dtype} of the corresponding input component."
+            f"Invalid `padding_values`. `padding_values` values type {_convert.dtype_of(fill)!r} "
+            f"does not match type {spec.dtype!r} of the corresponding input component."
         )
 
 
@@ -261,7 +263,7 @@ def _pad_column(column: Sequence[np.ndarray], shape: Any, value: Any) -> np.ndar
     filler = empty if value is None else require_known(value, "padding_values")[()]
     made = np.full((len(column), *sizes), filler, dtype)
     for i, leaf in enumerate(column):
-        made[(i, *map(slice, leaf.shape))] = leaf
+        made[(i, *map(slice, leaf.shape))] = leaf[()]  # of a string without dimensions, itself
     return made
 
 
@@ -276,6 +278,16 @@ def spec_of(leaf: Leaf) -> Any:
         return SparseTensorSpec.from_value(leaf)
     array = to_host(leaf)
     return TensorSpec(array.shape, _convert.dtype_of(array))
+
+
+def open_spec_of(leaf: Leaf) -> Any:
+    """Return the spec of a leaf with sizes that may be others in the next element."""
+    spec = spec_of(leaf)
+    if type(spec) is RaggedTensorSpec:
+        return RaggedTensorSpec([None] * len(spec.shape), spec.dtype, spec.ragged_rank)
+    if not isinstance(spec, TensorSpec | SparseTensorSpec):
+        return spec
+    return type(spec)([None] * len(spec.shape), spec.dtype)
 
 
 def add_dimension(spec: Any, size: int | None) -> Any:
