@@ -380,6 +380,8 @@ def test_images_of_16_bits():
         assert (tf.io.decode_png(written, dtype="uint16").numpy() == more).all(), channels
         assert (tf.io.decode_png(written).numpy() == more >> 8).all(), channels
     gray, rgba = (tf.io.decode_png(file, channels=n, dtype="uint16").numpy() for n in (1, 4))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be 0, 1, 3 or 4 but got 2"):
+        tf.io.decode_png(file, channels=2)
     assert gray[0, 0].tolist() == [32959]
     assert (rgba == np.pad(pixels, [(0, 0), (0, 0), (0, 1)], constant_values=65535)).all()
 
@@ -457,6 +459,11 @@ def test_strings_are_written_in_a_width() -> None:
     texts = tf.constant(["a", "bcd"])
     assert tf.strings.as_string(texts, width=4).numpy().tolist() == [b"   a", b" bcd"]
     assert tf.strings.as_string(texts, width=4, fill="-").numpy().tolist() == [b"a   ", b"bcd "]
+    assert tf.strings.as_string(texts, 2, width=3).numpy().tolist() == [b"  a", b" bc"]
+    found = tf.strings.as_string([1.5, np.inf], precision=1, width=5, fill="0")
+    assert found.numpy().tolist() == [b"001.5", b"  inf"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not supported: 'x'"):
+        tf.strings.as_string(texts, fill="x")
     for wrong, words in (
         ({"fill": "ab"}, "Fill string must be one or fewer"),
         ({"scientific": True}, "scientific and shortest format not supported"),

@@ -34,6 +34,12 @@ def gather(row: Any, given: dict[str, Any]) -> Any:
     axis = batch if axis is None else check_axis(one_int(axis, "axis"), len(x.shape))
     if not 0 <= batch <= min(axis, len(indices.shape)):
         raise ValueError(f"batch_dims={batch} must be at most axis={axis}, and rank(indices)")
+    if not indices.dtype.is_integer:
+        raise refused(f"Value for attr 'Tindices' of {indices.dtype.name} is not int32 or int64")
+    if batch and indices.shape[0] != x.shape[0]:
+        raise ValueError(
+            f"batch shape from indices {indices.shape} does not match params {x.shape}"
+        )
 
     def of_flat(params: Tensor, ids: Tensor) -> Any:
         first, second, *_ = given
@@ -88,8 +94,9 @@ def _gather_rows(of_flat: Any, x: Any, indices: Any, batch: int) -> Any:
 def gather_nd(row: Any, given: dict[str, Any]) -> Any:
     """Return values, or rows, by their indices in several dimensions: those in the last one."""
     x, indices = convert(given["params"]), convert(given["indices"], int64)
-    if given.get("batch_dims") or not isinstance(indices, Tensor):
-        raise refused("tf.gather_nd of ragged tensors takes a tensor of indices, and no batch_dims")
+    is_list = isinstance(indices, Tensor) and indices._array.shape[-1:] not in ((), (0,))
+    if given.get("batch_dims") or not is_list:
+        raise refused("tf.gather_nd of ragged tensors takes lists of indices, and no batch_dims")
     known = require_known(indices, "The indices of ragged rows")
     places, sizes = np.zeros(known.shape[:-1], np.int64), x.shape[0]
     for i, at in enumerate(np.moveaxis(known, -1, 0)):
@@ -101,7 +108,7 @@ def gather_nd(row: Any, given: dict[str, Any]) -> Any:
         if np.any((at < 0) | (at >= sizes)):
             raise refused(f"indices {at.tolist()} are not all in the rows", "RaggedGatherNd")
         places = starts + at
-    found = rows_of(x, places.ravel()) if known.shape[-1] else x
+    found = rows_of(x, places.ravel())
     if places.ndim == 1:
         return found
     ends = [

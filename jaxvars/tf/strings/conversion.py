@@ -55,16 +55,19 @@ def as_string(
 
     Example: `tf.strings.as_string([1.5, 2.0, 1e10, nan, -0.0])`.
     """
-    if _convert.is_text(input):
-        move = bytes.ljust if fill == "-" else bytes.rjust
-        return each(lambda text: move(text, max(width, 0)), input)
     array = require_known(input, "the numbers")
     form = _form(array, precision, scientific, shortest, width, fill)
+
+    def write(number: Any) -> str:
+        return (form if np.isfinite(number) else form.replace("%0", "%")) % number
+
+    if _convert.is_text(array):
+        return each(lambda text: form.encode() % text, array)
     if array.dtype == np.bool_:
         return each(lambda value: b"true" if value else b"false", array)
     if array.dtype.kind == "c":
-        return each(lambda z: f"({form % z.real},{form % z.imag})".encode(), array)
-    return each(lambda value: (form % value).encode(), array)
+        return each(lambda z: f"({write(z.real)},{write(z.imag)})".encode(), array)
+    return each(lambda value: write(value).encode(), array)
 
 
 def _form(
@@ -81,7 +84,8 @@ def _form(
     if fill not in ("", " ", "0", "-", "+", "#"):
         raise refused(f"Fill argument not supported: '{fill}'")
     kind = ("e" if scientific else "g" if shortest else "f") if is_real else "d"
-    dot = f".{precision}" if precision > -1 else ""
+    kind = "s" if _convert.is_text(array) else kind
+    dot = f".{precision}" if precision > (0 if kind == "s" else -1) else ""
     return f"%{fill}{width if width > -1 else ''}{dot}{kind}"
 
 

@@ -305,7 +305,10 @@ def check_splits(splits: np.ndarray, where: str) -> Partition:
 def count_kept(flat: Array, part: Partition, lengths: Any, padding: Any) -> np.ndarray:
     """Return how much of each row is not padding."""
     if lengths is not None:
-        return np.clip(numbers_of(lengths, "lengths"), 0, part.uniform)
+        given = numbers_of(lengths, "lengths")
+        if len(given) != part.nrows:
+            raise ValueError(f"lengths has {len(given)} numbers for {part.nrows} rows")
+        return np.clip(given, 0, part.uniform)
     values = require_known(flat, "A tensor with padding")
     fill = to_array(padding, Tensor(flat).dtype)
     if fill.shape != flat.shape[1:]:

@@ -550,8 +550,14 @@ def test_operations_on_rows(made: Any, found: Any) -> None:
 def test_what_operations_on_rows_refuse() -> None:
     for wrong in (
         lambda: tf.gather_nd(GIVEN_ROWS, [[0, 2]]),
+        lambda: tf.gather_nd(GIVEN_ROWS, []),
+        lambda: tf.gather(GIVEN_ROWS, [0.5]),
         lambda: tf.squeeze(GIVEN_ROWS, 1),
         lambda: tf.math.unsorted_segment_sum(GIVEN_ROWS, [0], 1),
     ):
         with pytest.raises(tf.errors.InvalidArgumentError):
             wrong()
+    with pytest.raises(ValueError, match="does not match params"):
+        tf.gather(GIVEN_ROWS, [[0]], axis=2, batch_dims=1)
+    with pytest.raises(ValueError, match="1 numbers for 2 rows"):
+        tf.RaggedTensor.from_tensor([[1], [2]], lengths=[1])
