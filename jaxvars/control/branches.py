@@ -189,7 +189,7 @@ def _join_results(results: Sequence[Result], names: Names, ways: Names) -> Seque
             raise ControlFlowError(
                 f"The branches at {user_line()} do not agree: {found.label} is {one} if {here}, "
                 f"but {other} if {there}. Which one runs is known only at run time, so that all "
-                "must give the same structure, shape and dtype. Set it in each branch, and "
+                f"must {words().alike}. Set it in each branch, and "
                 f"convert it, for example with {words().cast}."
             )
         types = join_all_types(types, other.types)

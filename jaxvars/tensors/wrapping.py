@@ -28,11 +28,13 @@ class ErrorVocabulary(NamedTuple):
     Attributes:
         cast: how to convert one.
         zeros: how to make one, with places for a shape and a dtype.
+        alike: what the results of branches must be.
         truth: what one may be asked in place of whether it is true.
     """
 
     cast: str = "x.astype(...)"
     zeros: str = "jnp.zeros({shape}, jnp.{dtype})"
+    alike: str = "give the same structure, shape and dtype"
     truth: str = "jnp.any(x), jnp.all(x), x.size > 0"
 
 

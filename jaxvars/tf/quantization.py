@@ -60,7 +60,7 @@ _fake.defvjp(
 _fake_compiled = jax.jit(_fake, static_argnums=(3, 4))  # one program: halves are rounded alike
 
 
-@op("quantization.fake_quant_with_min_max_args", "inputs", kinds="float")
+@op("quantization.fake_quant_with_min_max_args", "inputs", kinds="float32")
 def fake_quant_with_min_max_args(
     inputs: Array, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False
 ) -> Array:
@@ -84,7 +84,7 @@ def _by_vars(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Arra
     return _fake_compiled(x, low, high, int(bits), bool(narrow))
 
 
-@op("quantization.fake_quant_with_min_max_args_gradient", "gradients inputs", kinds="float")
+@op("quantization.fake_quant_with_min_max_args_gradient", "gradients inputs", kinds="float32")
 def fake_quant_with_min_max_args_gradient(
     gradients: Array, inputs: Array, min: float = -6, max: float = 6, num_bits: int = 8,
     narrow_range: bool = False,
@@ -103,7 +103,7 @@ def _final_slopes(*arguments: Any) -> tuple[Array, Array, Array]:
     return _slopes(*map(jax.lax.stop_gradient, arguments[:4]), *arguments[4:])
 
 
-@op("quantization.fake_quant_with_min_max_vars", "inputs min max", kinds="float")
+@op("quantization.fake_quant_with_min_max_vars", "inputs min max", kinds="float32")
 def fake_quant_with_min_max_vars(
     inputs: Array, min: Array, max: Array, num_bits: int = 8, narrow_range: bool = False
 ) -> Array:
@@ -115,7 +115,11 @@ def fake_quant_with_min_max_vars(
     return _by_vars(inputs, min, max, num_bits, narrow_range)
 
 
-@op("quantization.fake_quant_with_min_max_vars_gradient", "gradients inputs min max", kinds="float")
+@op(
+    "quantization.fake_quant_with_min_max_vars_gradient",
+    "gradients inputs min max",
+    kinds="float32",
+)
 def fake_quant_with_min_max_vars_gradient(
     gradients: Array, inputs: Array, min: Array, max: Array, num_bits: Any = 8,
     narrow_range: Any = False,
@@ -129,7 +133,7 @@ def fake_quant_with_min_max_vars_gradient(
     return _final_slopes(gradients, inputs, min, max, num_bits, narrow_range)
 
 
-@op("quantization.fake_quant_with_min_max_vars_per_channel", "inputs min max", kinds="float")
+@op("quantization.fake_quant_with_min_max_vars_per_channel", "inputs min max", kinds="float32")
 def fake_quant_with_min_max_vars_per_channel(
     inputs: Array, min: Array, max: Array, num_bits: int = 8, narrow_range: bool = False
 ) -> Array:
@@ -142,7 +146,7 @@ def fake_quant_with_min_max_vars_per_channel(
 
 @op(
     "quantization.fake_quant_with_min_max_vars_per_channel_gradient", "gradients inputs min max",
-    kinds="float",
+    kinds="float32",
 )  # fmt: skip
 def fake_quant_with_min_max_vars_per_channel_gradient(
     gradients: Array, inputs: Array, min: Array, max: Array, num_bits: Any = 8,

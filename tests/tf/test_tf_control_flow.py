@@ -33,7 +33,8 @@ def test_cond_refuses():
     with pytest.raises(ValueError, match="truth value"):
         tf.cond(tf.constant([True, False]), lambda: 1, lambda: 2)
     f = tf.function(lambda p: tf.cond(p, lambda: 1, lambda: 2.0))
-    with pytest.raises(TypeError, match="do not agree"):
+    words = "do not agree.* must have the same number, type, and overall structure of return values"
+    with pytest.raises(TypeError, match=words):
         f(tf.constant(True))
 
 
@@ -398,5 +399,11 @@ def test_what_is_no_branch():
             tf.switch_case(tf.constant(0), given)
     rows = tf.IndexedSlices(tf.constant([1.0]), tf.constant([0]))
     f = tf.function(lambda p: tf.cond(p, lambda: rows, lambda: rows.values))
+    row = tf.ragged.constant([[1.0]])
+    ragged = tf.function(lambda p: tf.cond(p, lambda: row, lambda: 1.0))
+    with pytest.raises(
+        TypeError, match=r"RaggedTensor\(values=float32\[1\], .* but float32\[\] if"
+    ):
+        ragged(tf.constant(True))
     with pytest.raises(TypeError, match="do not agree: the result is IndexedSlices"):
         f(tf.constant(True))

@@ -72,6 +72,7 @@ def test_groups():
         (lambda: tf.nn.avg_pool(noise(1, 3, 3, 1), 2, 1, [[0, 0]] * 4), "max pools"),
         (lambda: tf.nn.pool(noise(1, 3, 1), [2], "MIN"), "pooling_type"),
         (lambda: tf.nn.conv2d_transpose(noise(1, 2, 2, 1), noise(2, 2, 1, 1), [1], 1), "length"),
+        (lambda: tf.nn.space_to_depth(noise(1, 2, 2, 1), 1), "of 1 must be at least minimum 2"),
         (lambda: tf.nn.dropout([1.0], 1.5), r"range \[0, 1\)"),
         (lambda: tf.nn.dropout([1, 2], 0.5), "floating point"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from jaxvars import tf
@@ -31,6 +32,20 @@ def test_halves_and_limits(run, quantize, expected):
     found, slope = slopes(*map(tf.constant, (X, -6.0, 6.0)))
     assert found.numpy().tolist() == pytest.approx(expected)
     assert slope.numpy().tolist() == [1.0, 1.0, 1.0, 1.0, 0.0]
+
+
+def test_numbers_are_float32():  # as TensorFlow's
+    x, ends = np.array([0.1, 0.2, 7.0]), np.array([-1.0, 1.0])
+    expected = np.float32([0.10196079, 0.20392159, 1.0039216])
+    for found in (
+        tf.quantization.fake_quant_with_min_max_vars(x, *ends),
+        tf.quantization.fake_quant_with_min_max_vars_per_channel(x, [-1.0] * 3, np.ones(3)),
+    ):
+        assert found.dtype == tf.float32
+        assert found.numpy().tolist() == expected.tolist()
+    assert tf.quantization.fake_quant_with_min_max_args(x, -1, 1).dtype == tf.float32
+    with pytest.raises(tf.errors.InvalidArgumentError, match="to be a float tensor but is a doub"):
+        tf.quantization.fake_quant_with_min_max_vars(x, tf.constant(ends)[0], 1.0)
 
 
 def test_an_axis_that_is_not_there_is_refused():

@@ -21,6 +21,7 @@ from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import compute_static, op
 from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import bool_
 from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.static import checkable, one_axis, one_int, refused, require_known, space_of
 from jaxvars.tf.tensors.tensor import OPERATIONS
@@ -268,7 +269,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Array:
         if not found.ndim:
             raise refused("WhereOp : Unhandled input dimensions: 0", "Where")
         return jnp.asarray(np.argwhere(found), dtype=np.int64)
-    chosen = _convert.to_bools(condition, "SelectV2")
+    chosen = _convert.to_operand_of(bool_, condition, "SelectV2")
     a, b = _convert.pair(x, y, "SelectV2")
     if _convert.is_text(a):
         return np.where(np.asarray(chosen), a, b)

@@ -29,8 +29,8 @@ from jaxvars.tf.listing import lister
 from jaxvars.tf.random import set_seed as _set_seed
 from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.registry.rows import find
-from jaxvars.tf.tensors.convert import to_array, to_bools
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.convert import to_array, to_operand_of
+from jaxvars.tf.tensors.dtypes import as_dtype, bool_
 from jaxvars.tf.tensors.shapes import Dimension as Dimension
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.static import ints, refused
@@ -220,7 +220,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any
     """
     if x is None:
         return find("where")(condition, x, y)
-    given = Tensor(to_bools(condition, "Select"))
+    given = Tensor(to_operand_of(bool_, condition, "Select"))
     if given.shape.rank:
         shape = Tensor(to_array(x)).shape
         if given.shape.rank == 1 and given.shape[0] == shape[0]:

@@ -46,6 +46,7 @@ SEMANTICS = TensorWrapping(
     ErrorVocabulary(
         "tf.cast(x, ...)",
         "tf.zeros({shape}, tf.{dtype})",
+        "have the same number, type, and overall structure of return values, and the same shapes",
         "tf.reduce_any(x), tf.reduce_all(x), tf.size(x) > 0",
     ),
 )

@@ -29,6 +29,7 @@ from jaxvars.tf.nn.shapes import (
 )
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype, widen
+from jaxvars.tf.tensors.static import refused
 from jaxvars.typing import Array
 
 Arrays: TypeAlias = tuple[Array, ...]
@@ -258,6 +259,8 @@ def depth_to_space(input: Array, block_size: int, data_format: str = "NHWC") -> 
 def _with_channels_last(
     move: Callable[[Array, int], Array], x: Array, size: int, data_format: str
 ) -> Array:
+    if size < 2:
+        raise refused(f"Value for attr 'block_size' of {size} must be at least minimum 2")
     if layout(2, data_format).channels_first:
         return jnp.moveaxis(move(jnp.moveaxis(x, 1, -1), size), -1, 1)
     return move(x, size)

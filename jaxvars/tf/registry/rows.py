@@ -38,7 +38,7 @@ from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype
 from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import refused
@@ -155,7 +155,8 @@ def op(
             of tensors. One with a question mark, "bias?", may be None.
         op: what TensorFlow calls the operation in its messages; the name in capitals if empty.
         same: the tensors must be of one type; what is not a tensor is converted to it.
-        kinds: which types the first tensor may have, in words: "float complex"; all if empty.
+        kinds: which types the first tensor may have, in words: "float complex"; all if empty. Of
+            a single one, "bool" or "float32", all tensors are.
         aliases: other full names, like "add" of `tf.add`.
         text: the function takes strings (NumPy arrays of bytes objects), too.
         eager_only: why it can't be part of a compiled function: the size of its result depends on
@@ -257,7 +258,7 @@ def _write_operation(row: Row) -> Any:
         "static": compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
         "IndexedSlices": IndexedSlices, "function": row.function, "NOT_DENSE": _convert.NotDense,
-        "bools": _convert.to_bools,
+        "only": _convert.to_operand_of, "DTYPE": DTYPES.get(row.kinds),
     }  # fmt: skip
     function, below, given = row.function, inspect.unwrap(row.call), _format_arguments(row)
     signature = inspect.signature(function)
@@ -342,8 +343,8 @@ def _write_conversions(row: Row) -> list[str]:
     names, op = row.tensors.split(), _op_of(row)
     plain = [word for word in names if word[-1] not in "*?"]
     lines = _write_rows_code(row)
-    if row.kinds == "bool":
-        lines += [f"{x} = bools({x}, {op!r}, {i})" for i, x in enumerate(plain)]
+    if row.kinds in DTYPES:
+        lines += [f"{x} = only(DTYPE, {x}, {op!r}, {i})" for i, x in enumerate(plain)]
     elif _is_pair(row):
         x, y = plain
         both = f"class_of({x}) is Tensor and class_of({y}) is Tensor"
@@ -364,7 +365,7 @@ def _write_conversions(row: Row) -> list[str]:
             lines.append(f"{x} = listed({x}, {op!r}, {row.same})")
         elif word.endswith("?"):
             lines.append(f"{x} = None if {x} is None else to_array({x})")
-    if plain and (row.kinds or not row.text):
+    if plain and row.kinds not in DTYPES and (row.kinds or not row.text):
         lines.append(f"if {plain[0]}.dtype not in allowed:")
         lines.append(f"    allowed.add(checked({plain[0]}, row, {op!r}))")
     return lines

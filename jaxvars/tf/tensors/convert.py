@@ -20,7 +20,7 @@ from jaxvars.tensors.array_like import BOXES, ArrayProxy
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.tensors.dtypes import DType, as_dtype, bool_, string
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.handles import is_text as is_text
 from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.python_values import (
@@ -134,16 +134,16 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     return a, b
 
 
-def to_bools(value: Any, op: str, number: int = 0) -> Array:
-    """Return an operand that must be booleans, of an operation by TensorFlow's name, as an array.
+def to_operand_of(dtype: DType, value: Any, op: str, number: int = 0) -> Array:
+    """Return an operand as an array, of an operation that is there for a single type.
 
-    What NumPy has becomes booleans, whatever it is.
+    What is no tensor becomes that type; of NumPy's numbers each does.
     """
     if not is_tensor_like(value):
-        return to_array(value, bool_)
+        return to_array(value, dtype)
     array = to_array(value)
-    if dtype_of(array) != bool_:
-        raise mixed_error(op, number, bool_, dtype_of(array))
+    if dtype_of(array) != dtype:
+        raise mixed_error(op, number, dtype, dtype_of(array))
     return array
 
 

@@ -236,7 +236,8 @@ class RaggedBase(Operators):
         raise NotDense(NO_TENSOR, DISPATCH)
 
     def __repr__(self) -> str:
-        if context.is_tracer(self._flat._array):
+        array = getattr(self._flat, "_array", None)  # error messages have a type there
+        if array is None or context.is_tracer(array):
             shown = str(self._flat)
             for splits in reversed(self.nested_row_splits):
                 shown = f"tf.RaggedTensor(values={shown}, row_splits={splits})"
