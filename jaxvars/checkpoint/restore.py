@@ -176,7 +176,7 @@ class Restore(PendingRestore):
     def begin(self) -> None:
         """Give what is there its values, all or nothing, and wait for the others."""
         with alone(), _LOCK:
-            others = [other for other in _list_pending() if other.shares(self)]
+            others = [other for other in list_pending() if other.shares(self)]
             cells = self._find_cells()
             if rest := {path: x.shape for path, x in self.waiting.items() if path not in cells}:
                 build_late(self._list_alive(), rest)
@@ -426,8 +426,14 @@ class _Left(tuple[object, ...]):
         return made
 
 
-def _list_pending() -> list[Restore]:
+def list_pending() -> list[Restore]:
+    """Return the restores that wait for variables."""
     return [seeker for seeker in PENDING_RESTORES if isinstance(seeker, Restore)]
+
+
+def giver_of(cell: Cell) -> int:
+    """Return the number of the restore that gave a cell its value last; 0 if none did."""
+    return _GIVERS.get(cell, 0)
 
 
 def _shorten(paths: list[str]) -> list[str]:
@@ -436,5 +442,5 @@ def _shorten(paths: list[str]) -> list[str]:
 
 @atexit.register
 def _warn_at_exit() -> None:
-    for restore in _list_pending():
+    for restore in list_pending():
         restore.warn()

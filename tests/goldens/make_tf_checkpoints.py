@@ -33,6 +33,7 @@ def main() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     write_types(tf)
+    write_state(tf)
     write_run(tf)
     write_keras(tf)
     write_module(tf)
@@ -51,17 +52,21 @@ def list_values(tf, prefix):
     reader = tf.train.load_checkpoint(str(FOLDER / prefix))
     shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
     return {
-        key: [types[key].name, shape, str(read(tf, prefix, key, types[key]).tolist())]
+        key: [types[key].name, shape, str(to_lists(read(tf, prefix, key, types[key]).numpy()))]
         for key, shape in sorted(shapes.items())
         if key != "_CHECKPOINTABLE_OBJECT_GRAPH" and types[key].name != "variant"
     }
+
+
+def to_lists(value):
+    return value if isinstance(value, bytes) else value.tolist()
 
 
 def read(tf, prefix, key, dtype):
     """Return a value; the reader has not all types of the first format."""
     return tf.raw_ops.RestoreV2(
         prefix=str(FOLDER / prefix), tensor_names=[key], shape_and_slices=[""], dtypes=[dtype]
-    )[0].numpy()
+    )[0]
 
 
 def write_types(tf):
@@ -76,6 +81,18 @@ def write_types(tf):
     options = tf.train.CheckpointOptions(experimental_sharding_callback=policy)
     parts = tf.train.Checkpoint(large=large, small=made["float32"])
     parts.write(str(FOLDER / "shards"), options)
+
+
+def write_state(tf):
+    class State(tf.train.experimental.PythonState):
+        def serialize(self):
+            return b"\xff\x00a"
+
+        def deserialize(self, string_value):
+            pass
+
+    words = tf.Variable([b"\xfe", "\U0010fffe".encode()])  # the first is not UTF-8
+    tf.train.Checkpoint(state=State(), words=words).write(str(FOLDER / "state"))
 
 
 def write_run(tf):

@@ -359,8 +359,3 @@ def test_metrics_that_data_builds_are_built(tmp_path: Path) -> None:
     path = tf.train.Checkpoint(metrics=[metric]).save(tmp_path / "c")
     tf.train.Checkpoint(metrics=[again]).restore(path).assert_consumed()
     assert np.array_equal(again.result(), metric.result())
-
-
-def test_python_state_says_what_to_write():
-    with pytest.raises(AttributeError, match=r"what PythonState kept in a tf\.Variable"):
-        tf.train.experimental.PythonState  # noqa: B018 - it is asked for

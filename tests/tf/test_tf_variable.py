@@ -193,6 +193,15 @@ def test_a_shallow_copy_is_the_variable():
     assert whole.numpy().tolist() == [1.0, 2.0]
 
 
+@pytest.mark.parametrize(
+    "value", [b"\xff\x00", b"a\xf4\x8f\xbe\x80\xfe", "\U0010fffe".encode(), b""]
+)
+def test_strings_are_any_bytes(value):
+    v = tf.Variable([value, b"b"])
+    assert v.numpy().tolist() == [value, b"b"]
+    assert v.assign([b"c", value]).numpy().tolist() == [b"c", value]
+
+
 def test_strings_of_no_elements():
     v = tf.Variable(tf.zeros((0,), tf.string))
     assert (v.dtype, v.shape, v.assign(v.value()).numpy().tolist()) == (tf.string, [0], [])

@@ -11,6 +11,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -37,6 +38,10 @@ _DEFAULTS: dict[Kind, str] = {
     bool: "bool", np.bool_: "bool", float: "float32", np.float16: "float16",
     np.float64: "float64", complex: "complex128", str: "string",
 }  # fmt: skip
+_MARK = 0x10FF00
+"""A code point that has no meaning: with a byte added it stands for one that is not text."""
+_MARKS = re.compile("[\U0010ff80-\U0010ffff]")
+_NOT_PLAIN = re.compile("[\udc80-\udcff\U0010ff80-\U0010ffff]")
 _SEQUENCES = (list, tuple, range, TensorShape, deque, bytearray, memoryview)
 
 
@@ -143,6 +148,25 @@ def string_array(array: np.ndarray) -> np.ndarray:
     for index, part in np.ndenumerate(array):
         made[index] = bytes(part) if isinstance(part, bytes) else str(part).encode()
     return made
+
+
+def to_text(data: bytes) -> str:
+    r"""Return bytes as text that has all of them, where they are not UTF-8, too.
+
+    >>> to_text(b"abc"), to_bytes(to_text(b"a\xff"))
+    ('abc', b'a\xff')
+    """
+    return _NOT_PLAIN.sub(_mark, data.decode("utf-8", "surrogateescape"))
+
+
+def to_bytes(text: str) -> bytes:
+    """Return the bytes that `to_text` was given."""
+    text = _MARKS.sub(lambda found: chr(ord(found[0]) - _MARK + 0xDC00), text)
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _mark(found: re.Match[str]) -> str:
+    return "".join(chr(_MARK + x) for x in found[0].encode("utf-8", "surrogateescape"))
 
 
 # ---------------------------------------------------------------- kinds of numbers

@@ -11,6 +11,7 @@ manager       CheckpointManager
 stored        checkpoints on disk, and folders of them
 files         what is in a checkpoint
 average       ExponentialMovingAverage
+python_state  experimental.PythonState
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 from jaxvars.tf.io.messages import MESSAGES, message
 from jaxvars.tf.listing import namespace
+from jaxvars.tf.train import experimental as experimental
 from jaxvars.tf.train.average import ExponentialMovingAverage as ExponentialMovingAverage
 from jaxvars.tf.train.checkpoint import Checkpoint as Checkpoint
 from jaxvars.tf.train.checkpoint import CheckpointOptions as CheckpointOptions
@@ -41,7 +43,6 @@ _ELSEWHERE = {
     "GradientDescentOptimizer": "use tf.keras.optimizers.SGD(learning_rate)",
     "MomentumOptimizer": "use tf.keras.optimizers.SGD(learning_rate, momentum)",
     "Saver": "use tf.train.Checkpoint, or tf.train.CheckpointManager",
-    "experimental": "keep what PythonState kept in a tf.Variable, a string or numbers",
     "get_or_create_global_step": "count in a tf.Variable; an optimizer has its own: iterations",
 }
 _unknown, __dir__ = namespace(__name__, _ELSEWHERE, MESSAGES)

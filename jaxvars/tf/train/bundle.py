@@ -31,14 +31,16 @@ from jaxvars.tensors.dtypes import string
 from jaxvars.tf.io.messages import parse
 from jaxvars.tf.io.records import masked_crc32c
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.python_values import to_text
 from jaxvars.tf.train.graph import GRAPH, Edges, Graph, Slot
+from jaxvars.tf.train.python_state import PY_STATE
 from jaxvars.tf.train.slices import read_slices
 from jaxvars.typing import Array
 
 INDEX = ".index"
 _MAGIC = 0xDB4775248B80FB57
 NOT_READ = "a type that jaxvars has not"
-_VALUE = "VARIABLE_VALUE"
+_VALUE, _STATE = "VARIABLE_VALUE", PY_STATE.rpartition("/")[2]
 _CONFIG = "/.ATTRIBUTES/OBJECT_CONFIG_JSON"
 _OLD_SLOTS = {"m": "momentum", "v": "velocity", "vhat": "velocity_hat"}
 """What slots are called in Keras 3, of those whose name differs in Keras 2."""
@@ -161,6 +163,12 @@ class Bundle(Stored):
         edges = [{c.local_name: c.node_id for c in node.children} for node in nodes]
         values = {i: a for i, x in enumerate(nodes) for a in x.attributes if a.name == _VALUE}
         full_names = {i: str(a.full_name) for i, a in values.items()}
+        names = {i: str(a.key) for i, a in values.items()}
+        for i, node in enumerate(nodes):
+            for key in (a.key for a in node.attributes if a.name == _STATE):
+                names[len(edges)] = str(key)
+                edges[i][PY_STATE] = len(edges)
+                edges.append({})
         slots: dict[int, Slot] = {}
         for i, node in enumerate(nodes):
             slots |= _list_slots(i, edges, full_names)
@@ -169,7 +177,7 @@ class Bundle(Stored):
                 for x in node.slots:
                     kind = _OLD_SLOTS.get(x.slot_name, str(x.slot_name))
                     slots[x.id] = (i, x.variable_id, kind)
-        return Graph(edges, {i: str(a.key) for i, a in values.items()}, [], slots, "keys")
+        return Graph(edges, names, [], slots, "keys")
 
     def prepare(self, graph: Graph) -> None:
         """Leave out what is no value of an object, and have counters in the types of jaxvars."""
@@ -224,7 +232,7 @@ def _list_slots(number: int, edges: list[Edges], names: dict[int, str]) -> Itera
 
 
 def _decode(array: np.ndarray) -> np.ndarray:
-    words: list[str] = [word.decode() for word in array.ravel()]
+    words = list(map(to_text, array.ravel()))
     return np.array(words, dtype=string).reshape(array.shape)
 
 

@@ -32,8 +32,10 @@ from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.bundle import Bundle
 from jaxvars.tf.train.graph import GRAPH, Node
+from jaxvars.tf.train.python_state import serialized, states_of, variable_of
 from jaxvars.tf.train.restore import Status, Wait
 from jaxvars.tf.train.stored import SUFFIX, WRITTEN, open_checkpoint, saved_graph
+from jaxvars.tf.variables.updates import to_core_strings
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing import context
 
@@ -208,16 +210,19 @@ class Checkpoint(Holder, Node):
     def _write_in_program(self, prefix: str, options: CheckpointOptions | None) -> Tensor:
         graph = graphs.graph_of(self)
         graphs.refuse_lost(graph)
+        states = {variable_of(x): x for x in states_of(graph.objects)}
         named = graphs.by_name(graph)
-        note = {GRAPH: to_tensor(graph.to_text())}
+        given = {name: v for name, v in named.items() if v not in states}
 
         def write(*values: Tensor) -> None:
             if not Path(prefix).parent.is_dir():
                 raise NotFoundError(None, None, f"{Path(prefix).parent}; No such file or directory")
-            arrays = [value._array for value in values]
-            _write(prefix, {**dict(zip(named, arrays, strict=True)), **note}, options)
+            arrays = [to_core_strings(value._array) for value in values]
+            texts = {n: serialized(states[v]) for n, v in named.items() if n not in given}
+            notes = {n: to_tensor(x) for n, x in ({**texts, GRAPH: graph.to_text()}).items()}
+            _write(prefix, {**dict(zip(given, arrays, strict=True)), **notes}, options)
 
-        py_function(write, [Tensor(LOCAL.frame.read(v._cell)) for v in named.values()], [])
+        py_function(write, [face_of(v).value() for v in given.values()], [])
         return Tensor(to_array(prefix))
 
     # ------------------------------------------------------------ reading
@@ -315,4 +320,6 @@ class _Contents(Proxy):
             return {}
         graph = graphs.graph_of(owner)
         graphs.refuse_lost(graph)
+        for state in states_of(graph.objects):
+            variable_of(state).assign(serialized(state))
         return {**graphs.by_name(graph), GRAPH: CoreVariable(graph.to_text(), name="graph")}

@@ -21,6 +21,7 @@ from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.bundle import NOT_READ, Bundle
 from jaxvars.tf.train.graph import Graph, key_of
 from jaxvars.tf.train.stored import file_of, latest_checkpoint, open_checkpoint, saved_graph
+from jaxvars.tf.variables.updates import from_core_strings
 from jaxvars.tf.variables.variable import face_of
 
 _COUNTER = "save_counter"  # int32 in the file, int64 at this door
@@ -76,8 +77,7 @@ class CheckpointReader:
         except ValueError as error:
             raise DataLossError(None, None, f"{self._stored.path}: {name}: {error}") from error
         if self._dtype(name).is_string:
-            value = value.astype(object)
-            value = np.vectorize(str.encode, otypes=[object])(value) if value.size else value
+            value = from_core_strings(value)
         value = value.astype(np.int64) if name == _COUNTER else value
         return value[()] if not value.shape else value
 

@@ -20,6 +20,7 @@ from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.python_values import to_bytes, to_text
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
@@ -233,4 +234,11 @@ def to_core_strings(array: Array) -> Array:
         return array
     if not array.size:
         return np.zeros(array.shape, np.str_)
-    return np.vectorize(bytes.decode, otypes=[object])(array)
+    return np.vectorize(to_text, otypes=[object])(array)
+
+
+def from_core_strings(array: Array) -> Array:
+    """Return strings that jaxvars keeps as bytes."""
+    if not array.size:
+        return np.empty(array.shape, object)
+    return np.vectorize(to_bytes, otypes=[object])(array.astype(object))

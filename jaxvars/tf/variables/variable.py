@@ -26,7 +26,6 @@ from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tf.attributes import getter
-from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -39,7 +38,7 @@ from jaxvars.tf.variables.options import (
     check_options,
     create_variable,
 )
-from jaxvars.tf.variables.updates import Updates, to_core_strings
+from jaxvars.tf.variables.updates import Updates, from_core_strings, to_core_strings
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -319,7 +318,7 @@ def _read(variable: Variable) -> Array:
 
 
 def _from_core(value: Array) -> Array:
-    return _convert.string_array(value) if type(value) is np.ndarray else value
+    return from_core_strings(value) if type(value) is np.ndarray else value
 
 
 def _first_value(initial_value: Any, dtype: DType | None) -> Any:
