@@ -45,6 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("metrics", "export"),
     ("tf.attributes", "tf.listing"),
     ("tf.errors", "tf.nest", "tf.version"),
+    ("tf.messages",),
     ("tf.tensors", "tf.profiler"),
     ("tf.context", "tf.registry", "tf.compat"),
     ("tf.variables", "tf.bitwise", "tf.quantization", "tf.sets", "tf.signal"),

@@ -131,6 +131,7 @@ ELSEWHERE = {
         ["get_current_name_scope", "get_logger", "is_symbolic_tensor", "timestamp"],
         "jaxvars.tf.control.environment",
     ),
+    **dict.fromkeys(["make_ndarray", "make_tensor_proto"], "jaxvars.tf.io.tensors"),
     "tuple": "jaxvars.tf.control.environment:tuple_",
     "__version__": "jaxvars.tf.version:VERSION",
     "RaggedTensorSpec": "jaxvars.tf.tensors.ragged_spec",

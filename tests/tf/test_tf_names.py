@@ -112,7 +112,7 @@ def test_a_tuple_of_tensors():
         tf.function(lambda: tf.tuple([None]))()
 
 
-@pytest.mark.parametrize("name", ["make_ndarray", "fftnd", "conv", "sysconfig", "security"])
+@pytest.mark.parametrize("name", ["fftnd", "conv", "sysconfig", "security"])
 def test_what_is_absent_says_why(name):
     with pytest.raises(AttributeError, match=rf"no tf\.{name}: "):
         getattr(tf, name)

@@ -30,8 +30,9 @@ from jaxvars.tf.data.generators.components import (
 )
 from jaxvars.tf.data.generators.cursor import Memory, indexed, numbered
 from jaxvars.tf.errors import NotFoundError, OutOfRangeError, UnimplementedError
-from jaxvars.tf.io.messages import from_bytes, message, parse, to_bytes
 from jaxvars.tf.io.records import TFRecordWriter, compression_kind, records
+from jaxvars.tf.io.tensors import from_bytes, to_bytes
+from jaxvars.tf.messages import message, parse
 from jaxvars.tf.tensors.elements import DatasetSpec, Element, leaves, to_host, to_tensors
 from jaxvars.tf.tensors.static import one_int, refused
 

@@ -2,7 +2,7 @@
 
 values    files as strings; tensors, numbers and rows of CSV as bytes
 records   TFRecord files
-messages  `tf.train.Example`, and tensors as bytes
+tensors   tensors as messages, and as bytes
 examples  `tf.train.Example`s as tensors
 sparse    sparse tensors as bytes
 gfile     files and folders

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.io.messages import parse
+from jaxvars.tf.messages import parse
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype, int32
 from jaxvars.tf.tensors.elements import to_stored

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf.io.messages import from_bytes
+from jaxvars.tf.io.tensors import from_bytes
 from jaxvars.tf.io.values import serialize_tensor
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, string

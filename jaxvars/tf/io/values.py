@@ -12,8 +12,8 @@ import numpy as np
 
 from jaxvars.tf.errors import FailedPreconditionError, NotFoundError
 from jaxvars.tf.io.csv import Columns, columns_of, fields_of, parse_row
-from jaxvars.tf.io.messages import from_bytes, to_bytes
 from jaxvars.tf.io.records import decompress
+from jaxvars.tf.io.tensors import from_bytes, to_bytes
 from jaxvars.tf.registry.rows import HOST, Refused, op
 from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert

@@ -73,10 +73,6 @@ WHY = {
     ),
     **dict.fromkeys(["resource", "variant"], "no tensor has this type."),
     "CriticalSection": "a tf.function that assigns is all-or-nothing: calls take turns.",
-    **dict.fromkeys(
-        ["make_ndarray", "make_tensor_proto"],
-        "there are no protocol buffers. x.numpy() is an array, tf.io.serialize_tensor bytes.",
-    ),
     **{
         name: f"it is the kernel of tf.signal.{name}, which is here."
         for name in ("fftnd", "ifftnd", "rfftnd", "irfftnd")

@@ -11,6 +11,7 @@ from jax.extend.random import define_prng_impl
 
 from jaxvars.tensors.dtypes import string as _text
 from jaxvars.tf.attributes import getter
+from jaxvars.tf.messages import TYPES, message
 from jaxvars.tracing.identity import told_by_pickle
 
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
@@ -65,7 +66,21 @@ class DType:
 
     base_dtype = property(lambda self: self, doc="The type itself: there are no reference types.")
     is_numpy_compatible = property(lambda self: True, doc="Whether NumPy has it: yes.")
-    as_datatype_enum = getter("name", "TensorFlow's number for the type.", lambda x: _NUMBERS[x])
+    as_datatype_enum = getter("name", "TensorFlow's number for the type.", lambda x: TYPES[x])
+
+    def experimental_as_proto(self) -> Any:
+        """Return the type as TensorFlow's message."""
+        return self.experimental_type_proto()(datatype=self.as_datatype_enum)
+
+    @classmethod
+    def experimental_from_proto(cls, proto: Any) -> DType:
+        """Return the type of a message."""
+        return as_dtype(proto.datatype)
+
+    @classmethod
+    def experimental_type_proto(cls) -> Any:
+        """Return the class of the message."""
+        return message("SerializedDType")
 
     @property
     def real_dtype(self) -> DType:
@@ -177,15 +192,6 @@ DTYPES: dict[str, DType] = {
 EXPERIMENTAL = frozenset(_EXTENDED) - {"bfloat16"}
 """The types that are in `tf.dtypes.experimental` and not in `tf`."""
 
-_NUMBERS = {
-    "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7,
-    "complex64": 8, "int64": 9, "bool": 10, "qint8": 11, "quint8": 12, "qint32": 13,
-    "bfloat16": 14, "qint16": 15, "quint16": 16, "uint16": 17, "complex128": 18, "float16": 19,
-    "uint32": 22, "uint64": 23, "float8_e5m2": 24, "float8_e4m3fn": 25, "float8_e4m3fnuz": 26,
-    "float8_e4m3b11fnuz": 27, "float8_e5m2fnuz": 28, "int4": 29, "uint4": 30, "int2": 31,
-    "uint2": 32, "float4_e2m1fn": 33,
-}  # fmt: skip
-
 _BY_NUMPY = {made.dtype: made for made in DTYPES.values() if made.name != "string"}
 
 bool_ = DTYPES["bool"]
@@ -229,7 +235,7 @@ def as_dtype(type_value: Any) -> DType:
     if isinstance(type_value, np.dtype) and (known := _BY_NUMPY.get(type_value)):
         return known  # what is asked most
     if type(type_value) is int:
-        found = next((d for d in DTYPES.values() if _NUMBERS[d.name] == type_value), None)
+        found = next((d for d in DTYPES.values() if TYPES[d.name] == type_value), None)
     elif isinstance(type_value, str):
         found = DTYPES.get(_ALIASES.get(type_value, type_value))
     elif isinstance(type_value, type) and type_value in _PYTHON:  # np.dtype(float) == float

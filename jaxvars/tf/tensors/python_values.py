@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from jaxvars.tf.messages import C_NAMES
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, float32, int32, int64, string
 from jaxvars.tf.tensors.shapes import TensorShape
 
@@ -139,7 +140,7 @@ def unsupported_error(value: Any) -> ValueError:
 
 def c_name(dtype: DType) -> str:
     """Return what messages call a type."""
-    return {"float32": "float", "float64": "double", "float16": "half"}.get(dtype.name, dtype.name)
+    return C_NAMES.get(dtype.name, dtype.name)
 
 
 def string_array(array: np.ndarray) -> np.ndarray:

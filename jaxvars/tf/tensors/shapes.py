@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from jaxvars.symbolic.specialize import is_open
+from jaxvars.tf.messages import message
 from jaxvars.tracing.identity import told_by_pickle
 
 
@@ -87,8 +88,8 @@ class TensorShape:
     """The sizes of a tensor's dimensions.
 
     Args:
-        dims: a size, a list of sizes or None for unknown ones, another shape; None for an unknown
-            rank.
+        dims: a size, a list of sizes or None for unknown ones, another shape, or the message of
+            one; None for an unknown rank.
 
     Raises:
         TypeError: when it is something else.
@@ -100,8 +101,6 @@ class TensorShape:
     >>> rows, columns = TensorShape([2, 3])
     >>> rows + columns
     5
-
-    Differs from TensorFlow: there is no `as_proto`.
     """
 
     __slots__ = ("_sizes",)
@@ -139,6 +138,28 @@ class TensorShape:
     def is_fully_defined(self) -> bool:
         """Return whether all sizes are known."""
         return self._sizes is not None and None not in self._sizes
+
+    def as_proto(self) -> Any:
+        r"""Return the shape as TensorFlow's message.
+
+        >>> TensorShape([2, None]).as_proto().SerializeToString()[:4]
+        b'\x12\x02\x08\x02'
+        """
+        sizes = self._sizes or ()
+        dims = [{"size": -1 if size is None else size} for size in sizes]
+        return self.experimental_type_proto()(dim=dims, unknown_rank=self._sizes is None)
+
+    experimental_as_proto = as_proto
+
+    @classmethod
+    def experimental_from_proto(cls, proto: Any) -> TensorShape:
+        """Return the shape of a message."""
+        return cls(proto)
+
+    @classmethod
+    def experimental_type_proto(cls) -> Any:
+        """Return the class of the message."""
+        return message("TensorShapeProto")
 
     def is_compatible_with(self, other: Any) -> bool:
         """Return whether there is a shape that both could be."""
@@ -291,7 +312,7 @@ def as_shape(shape: Any) -> TensorShape:
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
-def _to_sizes(dims: Any) -> tuple[int | None, ...]:
+def _to_sizes(dims: Any) -> tuple[int | None, ...] | None:
     if isinstance(dims, TensorShape):
         return dims._known_sizes()
     if isinstance(dims, str):
@@ -303,8 +324,14 @@ def _to_sizes(dims: Any) -> tuple[int | None, ...]:
     try:
         parts = list(dims)
     except TypeError:
+        if hasattr(dims, "unknown_rank"):  # a message
+            return None if dims.unknown_rank else tuple(_to_read_size(x.size) for x in dims.dim)
         parts = [dims]
     return tuple(map(_to_size, parts))
+
+
+def _to_read_size(size: int) -> int | None:
+    return None if size == -1 else _to_size(size)
 
 
 def _to_size(part: Any) -> int | None:

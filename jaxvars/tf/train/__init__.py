@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars.tf.io.messages import MESSAGES, message
 from jaxvars.tf.listing import namespace
+from jaxvars.tf.messages import MESSAGES, message
 from jaxvars.tf.train import experimental as experimental
 from jaxvars.tf.train.average import ExponentialMovingAverage as ExponentialMovingAverage
 from jaxvars.tf.train.checkpoint import Checkpoint as Checkpoint

@@ -28,8 +28,8 @@ from jaxvars.checkpoint.disk import DamageError, read_checked
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.dtypes import string
-from jaxvars.tf.io.messages import parse
 from jaxvars.tf.io.records import masked_crc32c
+from jaxvars.tf.messages import parse
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.python_values import to_text
 from jaxvars.tf.train.graph import GRAPH, Edges, Graph, Slot

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf.io.messages import parse, read_values
+from jaxvars.tf.io.tensors import read_values
+from jaxvars.tf.messages import parse
 from jaxvars.tf.tensors.dtypes import as_dtype
 
 Table = Callable[[bytes], Iterable[tuple[bytes, bytes]]]

@@ -1,4 +1,4 @@
-"""TensorFlow's messages: `tf.train.Example` and its parts, and tensors as bytes.
+"""TensorFlow's messages: `tf.train.Example` and its parts, tensors, shapes and types.
 
     tf.train.Example(features=tf.train.Features(feature={
         "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[3])),
@@ -17,11 +17,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
-from jaxvars.tf.tensors.convert import dtype_of, is_text
-from jaxvars.tf.tensors.dtypes import DType, as_dtype
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.errors import InvalidArgumentError
 
 _PACKAGE = "tensorflow"
 
@@ -40,24 +36,40 @@ _EXAMPLES: dict[str, list[tuple[str, int, str, str]]] = {
     "Example": [("features", 1, "Features", "")],
     "SequenceExample": [("context", 1, "Features", ""), ("feature_lists", 2, "FeatureLists", "")],
 }
-NUMBERS = {
-    "half_val": (13, "int32"), "float_val": (5, "float"), "double_val": (6, "double"),
-    "int_val": (7, "int32"), "scomplex_val": (9, "float"), "int64_val": (10, "int64"),
-    "bool_val": (11, "bool"), "dcomplex_val": (12, "double"), "uint32_val": (16, "uint32"),
-    "uint64_val": (17, "uint64"),
+TYPES = {
+    "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7,
+    "complex64": 8, "int64": 9, "bool": 10, "qint8": 11, "quint8": 12, "qint32": 13,
+    "bfloat16": 14, "qint16": 15, "quint16": 16, "uint16": 17, "complex128": 18, "float16": 19,
+    "resource": 20, "variant": 21, "uint32": 22, "uint64": 23, "float8_e5m2": 24,
+    "float8_e4m3fn": 25, "float8_e4m3fnuz": 26, "float8_e4m3b11fnuz": 27, "float8_e5m2fnuz": 28,
+    "int4": 29, "uint4": 30, "int2": 31, "uint2": 32, "float4_e2m1fn": 33,
 }  # fmt: skip
-"""Where a TensorProto may have its numbers."""
+"""The types' numbers, by name."""
+
+C_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
+"""What messages call types, where they are called otherwise."""
 
 _FIELDS = {
     **_EXAMPLES,
-    "Dim": [("size", 1, "int64", "")],
-    "TensorShapeProto": [("dim", 2, "Dim", "repeated")],
+    "Dim": [("size", 1, "int64", ""), ("name", 2, "string", "")],
+    "TensorShapeProto": [("dim", 2, "Dim", "repeated"), ("unknown_rank", 3, "bool", "")],
+    "SerializedDType": [("datatype", 1, "DataType", "")],
+    "TensorSpecProto": [
+        ("name", 1, "string", ""), ("shape", 2, "TensorShapeProto", ""),
+        ("dtype", 3, "DataType", ""),
+    ],
     "TensorProto": [
-        ("dtype", 1, "int32", ""),
+        ("dtype", 1, "DataType", ""),
         ("tensor_shape", 2, "TensorShapeProto", ""),
+        ("version_number", 3, "int32", ""),
         ("tensor_content", 4, "bytes", ""),
         ("string_val", 8, "bytes", "repeated"),
-        *((name, number, kind, "repeated") for name, (number, kind) in NUMBERS.items()),
+        ("half_val", 13, "int32", "repeated"), ("float_val", 5, "float", "repeated"),
+        ("double_val", 6, "double", "repeated"), ("int_val", 7, "int32", "repeated"),
+        ("scomplex_val", 9, "float", "repeated"), ("int64_val", 10, "int64", "repeated"),
+        ("bool_val", 11, "bool", "repeated"), ("dcomplex_val", 12, "double", "repeated"),
+        ("uint32_val", 16, "uint32", "repeated"), ("uint64_val", 17, "uint64", "repeated"),
+        ("float8_val", 18, "bytes", ""),
     ],
     "BundleHeaderProto": [("num_shards", 1, "int32", ""), ("endianness", 2, "int32", "")],
     "Extent": [("start", 1, "int64", ""), ("length", 2, "int64", "one of has_length")],
@@ -118,7 +130,7 @@ def parse(name: str, data: bytes) -> Any:
     try:
         return message(name).FromString(data)
     except DecodeError:
-        raise refused("Could not parse the bytes of a message.") from None
+        raise InvalidArgumentError(message="Could not parse the bytes of a message.") from None
 
 
 @functools.cache
@@ -128,6 +140,9 @@ def _classes() -> dict[str, Any]:
     file = descriptor_pb2.FileDescriptorProto(
         name="jaxvars/example.proto", package=_PACKAGE, syntax="proto3"
     )
+    types = file.enum_type.add(name="DataType")
+    for name, number in {"invalid": 0, **TYPES}.items():
+        types.value.add(name=f"DT_{C_NAMES.get(name, name).upper()}", number=number)
     for name, fields in _FIELDS.items():
         made = file.message_type.add(name=name)
         for field in fields:
@@ -151,8 +166,9 @@ def _add_field(made: Any, name: str, number: int, kind: str, how: str) -> None:
         if not made.oneof_decl:
             made.oneof_decl.add(name=how.removeprefix("one of "))
         field.oneof_index = 0
-    field.type = getattr(field, f"TYPE_{kind.upper()}", field.TYPE_MESSAGE)
-    if field.type == field.TYPE_MESSAGE:
+    known = field.TYPE_ENUM if kind == "DataType" else field.TYPE_MESSAGE
+    field.type = getattr(field, f"TYPE_{kind.upper()}", known)
+    if field.type == known:
         field.type_name = f".{_PACKAGE}.{kind}"
 
 
@@ -164,75 +180,3 @@ def _add_entry(made: Any, name: str, kind: str) -> str:
     key.type = key.TYPE_STRING
     _add_field(entry, "value", 2, kind, "")
     return entry.name
-
-
-# ---------------------------------------------------------------- tensors
-def to_bytes(array: Any) -> bytes:
-    """Return an array as the bytes of a TensorProto.
-
-    >>> from_bytes(to_bytes(np.array([1, 2], np.int32)))
-    array([1, 2], dtype=int32)
-    """
-    made = message("TensorProto")(dtype=dtype_of(array).as_datatype_enum)
-    made.tensor_shape.SetInParent()
-    for size in array.shape:
-        made.tensor_shape.dim.add(size=size)
-    if is_text(array):
-        made.string_val.extend(array.ravel())
-    else:
-        made.tensor_content = np.ascontiguousarray(np.asarray(array)).tobytes()
-    return made.SerializeToString()
-
-
-def from_bytes(data: bytes, dtype: Any = None) -> np.ndarray:
-    """Return the array that is encoded in the bytes of a TensorProto.
-
-    Args:
-        data: the bytes.
-        dtype: its type; whatever it is if None.
-
-    Raises:
-        InvalidArgumentError: when they are not a TensorProto, or one of another type.
-    """
-    found = parse("TensorProto", data)
-    kind = as_dtype(found.dtype) if found.dtype else None
-    if dtype is not None and kind != as_dtype(dtype):
-        kind_name = "DT_INVALID" if kind is None else kind.name
-        raise refused(
-            f"Type mismatch between parsed tensor ({kind_name}) and dtype ({as_dtype(dtype).name}) "
-            "[Op:ParseTensor] name: "
-        )
-    if kind is None:
-        raise refused("Could not parse the bytes of a tensor: it has no type.")
-    shape = tuple(dim.size for dim in found.tensor_shape.dim)
-    return _fill(read_values(found, kind), shape, kind)
-
-
-def read_values(found: Any, kind: DType) -> np.ndarray:
-    """Return the numbers of a TensorProto, of a type, as they are there."""
-    if kind.is_string:
-        made = np.empty(len(found.string_val), object)
-        made[:] = list(found.string_val)
-        return made
-    if found.tensor_content:
-        return np.frombuffer(found.tensor_content, kind.dtype)
-    for name in NUMBERS:
-        if numbers := list(getattr(found, name)):
-            if name == "half_val":
-                return np.array(numbers, np.uint16).view(kind.dtype)
-            if kind.is_complex:
-                numbers = np.array(numbers[::2]) + 1j * np.array(numbers[1::2])
-            return np.array(numbers).astype(kind.dtype)
-    return np.zeros(0, kind.dtype)
-
-
-def _fill(values: np.ndarray, shape: tuple[int, ...], kind: DType) -> np.ndarray:
-    """Return an array of a shape: the last value goes on to the end."""
-    size = int(np.prod(shape))
-    if len(values) > size:
-        raise refused(f"The bytes of a tensor have {len(values)} values for shape {list(shape)}.")
-    if len(values) < size:
-        empty: Any = b"" if kind.is_string else 0
-        rest = np.full(size - len(values), values[-1] if len(values) else empty, values.dtype)
-        values = np.concatenate([values, rest])
-    return values.reshape(shape)
