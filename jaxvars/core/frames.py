@@ -345,7 +345,9 @@ class CaptureFrame(Frame):
             )
         else:
             made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
-            if not context.is_tracer(value) and not is_string(value.dtype):
+            if is_string(value.dtype):
+                made.first = value
+            elif not context.is_tracer(value):
                 made.first, value = value, self._rename(value)
             self.created.append((made, value))
             self.values[cell.key] = self._inputs[cell.key] = value

@@ -394,6 +394,8 @@ def _copy_in_flight(value: Array, cell: Cell) -> Array:
             "step runs that its memory was donated to: the old value is gone, and the new one is "
             "not there yet. Read it before, and keep what the finalizer needs."
         )
+    if value.__class__ is np.ndarray:
+        return value  # of strings, which no step has
     try:
         with context.at(context.EVAL):  # whatever JAX was at when the signal came
             return context.fresh(value)

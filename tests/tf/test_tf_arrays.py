@@ -345,3 +345,24 @@ def test_fingerprints_are_those_of_tensorflow():
     for wrong in (lambda: tf.fingerprint("a"), lambda: tf.fingerprint(["a"], "md5")):
         with pytest.raises(Refused):
             wrong()
+
+
+@pytest.mark.parametrize(
+    "pick",
+    [
+        lambda x: tf.gather(x, 1), lambda x: tf.gather_nd(x, [1]), lambda x: tf.unstack(x)[1],
+        lambda x: tf.strided_slice(x, [1], [2], shrink_axis_mask=1),
+    ],
+)  # fmt: skip
+def test_one_string_is_a_tensor(pick):
+    words = tf.constant(["a", "b\0"])
+    for picked in (pick(words), tf.function(pick)(words)):
+        assert (picked.dtype, picked.shape, picked.numpy()) == (tf.string, (), b"b\0")
+
+
+def test_strings_that_are_arguments_are_put_into_known_ones():
+    words = tf.constant(["a", "b"])
+    put = tf.function(lambda i, x: tf.tensor_scatter_nd_update(words, [[i]], [x]))
+    assert put(tf.constant(1), tf.constant("c")).numpy().tolist() == [b"a", b"c"]
+    put = tf.function(lambda i: tf.tensor_scatter_nd_update(words, [[i]], ["d"]))
+    assert put(tf.constant(0)).numpy().tolist() == [b"d", b"b"]

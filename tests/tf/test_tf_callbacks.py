@@ -53,6 +53,20 @@ def test_strings_are_given_to_a_python_function():
     assert list(found.as_numpy_iterator()) == [b"a", b"bb"]
 
 
+def test_strings_of_a_variable_are_read_while_a_program_runs():
+    # Differs from TensorFlow: as numbers are, those from before the call.
+    v, n, seen = tf.Variable("a"), tf.Variable(1), []
+
+    @tf.function
+    def step():
+        v.assign("b")
+        n.assign(2)
+        tf.py_function(lambda: seen.append((v.numpy(), n.numpy())), [], [])
+
+    step()
+    assert (seen, v.numpy(), n.numpy()) == ([(b"a", 1)], b"b", 2)
+
+
 def test_where_tensorflow_traces_arrays_without_axes_are_numbers_and_bytes():
     seen: list[Any] = []
 

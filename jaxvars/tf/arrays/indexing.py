@@ -33,12 +33,12 @@ def getitem(x: Any, key: Any) -> Tensor:
     if _is_mask(key):
         return Tensor(take_masked(array, key))
     made = Tensor(array[index_of(key, array.shape)])
-    if isinstance(x, Variable):
-        made._part = x, key
-    elif type(made._array) is bytes:
+    if type(made._array) is bytes:
         made._array = np.array(made._array, dtype=object)
     elif isinstance(made._array, np.generic):
         made._array = np.asarray(made._array)
+    if isinstance(x, Variable):
+        made._part = x, key
     return made
 
 

@@ -18,13 +18,16 @@ from jaxvars.tf.arrays.gather import check_indices
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused
+from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 _DROPPED = "what goes out of range is an error on the CPU only, and dropped in a `tf.function`."
 
 
 def _scatter(x: Array, indices: Array, updates: Any, how: str) -> Array:
-    new = _convert.pair(x, updates, "TensorScatter")[1]
+    x, new = _convert.pair(x, updates, "TensorScatter")
+    if context.is_tracer(indices):
+        x, new = _convert.lift(x), _convert.lift(new)
     depth = indices.shape[-1] if indices.ndim else 0
     outer, sizes = indices.shape[:-1], new.shape
     if _is_empty(x) and not _is_empty(indices):

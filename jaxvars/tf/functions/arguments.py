@@ -205,8 +205,9 @@ _BAD_RESULT = (
 
 def convert_result(fn: Callable[..., Any], leaf: Any) -> Any:
     """Return a part of a result as the core takes it."""
-    is_tensor = isinstance(leaf, Tensor | Variable)
-    if leaf is None or not (is_tensor or jax.tree_util.all_leaves([leaf])):
+    if isinstance(leaf, Tensor | Variable):
+        return to_array(leaf)
+    if leaf is None or not jax.tree_util.all_leaves([leaf]):
         return leaf  # a TensorArray, for example
     try:
         return to_array(leaf)

@@ -42,6 +42,7 @@ from jaxvars.tf.tensors.handles import (
 )
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
+from jaxvars.tf.variables.strings import commit, settle
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 
@@ -162,7 +163,9 @@ def _call_with_table(function: Any, program_for: int, args: Any, kwargs: dict[st
             args, kwargs = _map_leaves(put, (args, kwargs))
     call = _call_for_sizes if program_for == SIZED else _call
     try:
+        settle()
         result, _ = call(function, args, {**kwargs, SCOPE_NAME: scope}, strings)
+        commit(table)
     except BaseException:  # which keeps what was called
         TABLES.pop(table.number, None)
         raise

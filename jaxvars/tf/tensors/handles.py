@@ -73,10 +73,16 @@ class NeedsKnown(BaseException):
 
 @final
 class Table:
-    """The strings of a call, each with a number."""
+    """The strings of a call, each with a number.
+
+    Attributes:
+        frame: where the values of variables are that the call reads.
+        assigned: the variables that it has assigned, and what, by the keys of their cells.
+    """
 
     def __init__(self, number: int) -> None:
-        self.number = number
+        self.number, self.frame = number, LOCAL.eager
+        self.assigned: dict[int, tuple[Any, np.ndarray]] = {}
         self._key = (number >> 32, number & 0xFFFFFFFF)
         self._strings: list[bytes] = []
         self._places: dict[bytes, int] = {}

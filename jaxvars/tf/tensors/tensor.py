@@ -398,7 +398,9 @@ ARRAYS: set[type] = {np.ndarray}
 """The classes of arrays that have been met: asking JAX whether something is one takes longer."""
 
 
-WRAPPERS: dict[type, Callable[[Any, Callable[[Any], Any]], Any]] = {}
+WRAPPERS: dict[type, Callable[[Any, Callable[[Any], Any]], Any]] = {
+    bytes: lambda value, _: Tensor(np.array(value, object))  # an element of an array of strings
+}
 """What makes something with Tensors of other structures: of one, and of what wraps its parts."""
 
 

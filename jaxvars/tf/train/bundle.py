@@ -27,14 +27,13 @@ from jaxvars.checkpoint.checksum import Entry
 from jaxvars.checkpoint.disk import DamageError, read_checked
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.errors import CheckpointError
-from jaxvars.tensors.dtypes import string
 from jaxvars.tf.io.records import masked_crc32c
 from jaxvars.tf.messages import parse
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tf.tensors.python_values import to_text
 from jaxvars.tf.train.graph import GRAPH, Edges, Graph, Slot
 from jaxvars.tf.train.python_state import PY_STATE
 from jaxvars.tf.train.slices import read_slices
+from jaxvars.tf.variables.strings import to_core_strings
 from jaxvars.typing import Array
 
 INDEX = ".index"
@@ -99,7 +98,7 @@ class Bundle(Stored):
             return np.empty(0)
         array = read_checked(load)
         if entry.dtype == "string":
-            return read_checked(lambda: _decode(array))
+            return read_checked(lambda: to_core_strings(array))
         if path in self._counters and array >= 2**31:
             raise DamageError(f"it is {array}, which is too large for jaxvars: counters are int32")
         return array.astype(np.int32) if path in self._counters else array
@@ -229,11 +228,6 @@ def _list_slots(number: int, edges: list[Edges], names: dict[int, str]) -> Itera
             if owner and full.startswith(f"{owner}_"):
                 kind = full.removeprefix(f"{owner}_").removeprefix("0_")  # a tf.Variable is "w:0"
                 yield slot, (number, owners[i], kind)
-
-
-def _decode(array: np.ndarray) -> np.ndarray:
-    words = list(map(to_text, array.ravel()))
-    return np.array(words, dtype=string).reshape(array.shape)
 
 
 def _parse_strings(data: bytes, count: int) -> tuple[bytes, np.ndarray]:

@@ -35,7 +35,7 @@ from jaxvars.tf.train.graph import GRAPH, Node
 from jaxvars.tf.train.python_state import serialized, states_of, variable_of
 from jaxvars.tf.train.restore import Status, Wait
 from jaxvars.tf.train.stored import SUFFIX, WRITTEN, open_checkpoint, saved_graph
-from jaxvars.tf.variables.updates import to_core_strings
+from jaxvars.tf.variables.strings import to_core_strings
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing import context
 

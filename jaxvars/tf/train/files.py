@@ -21,7 +21,7 @@ from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.bundle import NOT_READ, Bundle
 from jaxvars.tf.train.graph import Graph, key_of
 from jaxvars.tf.train.stored import file_of, latest_checkpoint, open_checkpoint, saved_graph
-from jaxvars.tf.variables.updates import from_core_strings
+from jaxvars.tf.variables.strings import from_core_strings
 from jaxvars.tf.variables.variable import face_of
 
 _COUNTER = "save_counter"  # int32 in the file, int64 at this door

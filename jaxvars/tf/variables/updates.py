@@ -17,13 +17,18 @@ import numpy as np
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf.errors import OutOfRangeError
-from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
-from jaxvars.tf.tensors.python_values import to_bytes, to_text
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
+from jaxvars.tf.variables.strings import (
+    is_on_host,
+    part_shape,
+    stage_assign,
+    to_core_strings,
+    with_part,
+)
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -88,6 +93,13 @@ def _make_scatter_nd(how: str, doc: str) -> Callable[..., Any]:
     return _name_method(scatter, f"scatter_nd_{how}", doc)
 
 
+_STRING_INDICES: dict[str, Callable[[Array], Any]] = {
+    "scatter_update": lambda places: (places,),
+    "scatter_nd_update": lambda places: tuple(places[..., i] for i in range(places.shape[-1])),
+}
+"""What changes parts of strings, and NumPy's indices for it."""
+
+
 class Updates(TensorLike):
     """The methods of `tf.Variable` that change it."""
 
@@ -139,7 +151,10 @@ class Updates(TensorLike):
                 f"shape {TensorShape(self.shape)}, and the assigned value shape "
                 f"{TensorShape(array.shape)} are incompatible."
             )
-        self.aliased.assign(to_core_strings(array))
+        if is_on_host(self.aliased):
+            stage_assign(self.aliased, array)
+        else:
+            self.aliased.assign(to_core_strings(array))
         return self._unread() if read_value else None
 
     assign_add = _make_assign("add", "Add `delta` to the value.")
@@ -206,8 +221,22 @@ class Updates(TensorLike):
         with _translate_errors(op):
             if not context.is_tracer(places) and places.size and np.asarray(places).min() < 0:
                 raise IndexError(f"index {np.asarray(places).min()} is below 0")  # not from the end
-            getattr(self.aliased, method)(places, new)
+            if self.dtype.is_string and method in _STRING_INDICES:
+                known = places if context.is_tracer(places) else np.asarray(places)
+                self._put_strings(_STRING_INDICES[method](known), new, is_whole=True)
+            else:
+                getattr(self.aliased, method)(places, new)
         return self._unread()
+
+    def _put_strings(self, index: Any, new: Array, *, is_whole: bool = False) -> None:
+        """Replace a part of the strings, by the whole of others or by what these broadcast to."""
+        old = to_array(self)
+        shape = part_shape(old.shape, index)
+        pairs = zip(new.shape[::-1], shape[::-1], strict=False)
+        spreads = not is_whole and new.ndim <= len(shape) and all(a in (1, b) for a, b in pairs)
+        if new.shape != shape and not spreads:
+            raise IndexError(f"the updates have shape {new.shape}, and the part has {shape}")
+        self.assign(Tensor(with_part(old, index, new)))
 
     def assign_part(self, key: Any, value: Any, name: str | None = None) -> Any:
         """Make `value`, or what it broadcasts to, the value of a part: `v[key].assign(value)`."""
@@ -215,7 +244,10 @@ class Updates(TensorLike):
         shape = self.aliased._cell.aval.shape
         index = OPERATIONS["index_of"](key, shape)
         with _translate_errors("ResourceStridedSliceAssign"):
-            self.aliased[index].assign(array)
+            if self.dtype.is_string:
+                self._put_strings(index, array)
+            else:
+                self.aliased[index].assign(array)
         return self._unread()
 
 
@@ -226,19 +258,3 @@ def _translate_errors(op: str) -> Generator[None]:
         yield
     except (JaxvarsError, IndexError) as error:
         raise refused(f"{error} [Op:{op}] name: ") from error
-
-
-def to_core_strings(array: Array) -> Array:
-    """Return an array as jaxvars keeps it: strings not as bytes."""
-    if not _convert.is_text(array):
-        return array
-    if not array.size:
-        return np.zeros(array.shape, np.str_)
-    return np.vectorize(to_text, otypes=[object])(array)
-
-
-def from_core_strings(array: Array) -> Array:
-    """Return strings that jaxvars keeps as bytes."""
-    if not array.size:
-        return np.empty(array.shape, object)
-    return np.vectorize(to_bytes, otypes=[object])(array.astype(object))

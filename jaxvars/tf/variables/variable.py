@@ -28,6 +28,7 @@ from jaxvars.tensors.dtypes import is_string
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
+from jaxvars.tf.tensors.handles import is_handles
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import OPERATIONS, Reference, Tensor, describe_value
 from jaxvars.tf.variables.options import (
@@ -38,7 +39,8 @@ from jaxvars.tf.variables.options import (
     check_options,
     create_variable,
 )
-from jaxvars.tf.variables.updates import Updates, from_core_strings, to_core_strings
+from jaxvars.tf.variables.strings import from_core_strings, is_on_host, stage_read, to_core_strings
+from jaxvars.tf.variables.updates import Updates
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -76,7 +78,8 @@ class Variable(Updates, Proxy):
     <tf.Variable 'Variable:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>
 
     Differs from TensorFlow: a `tf.function` is traced for each shape that a variable with unknown
-    sizes has, and its branches cannot assign different shapes.
+    sizes has, and its branches cannot assign different shapes; if it holds strings, it is not read
+    there. Strings that a `tf.function` assigns are in the variable when the call has ended.
     """
 
     __slots__ = (
@@ -314,7 +317,8 @@ def _open_sizes(shape: TensorShape) -> Open:
 
 
 def _read(variable: Variable) -> Array:
-    return _from_core(variable._variable.value)
+    core = variable._variable
+    return stage_read(core) if is_on_host(core) else _from_core(core.value)
 
 
 def _from_core(value: Array) -> Array:
@@ -325,16 +329,25 @@ def _first_value(initial_value: Any, dtype: DType | None) -> Any:
     """Return what the variable of jaxvars is made from."""
     if not callable(initial_value):
         try:
-            return to_core_strings(to_array(initial_value, dtype))
+            return _to_known(to_array(initial_value, dtype))
         except ValueError as error:
             if is_tensor_like(initial_value):
                 raise ValueError(f"initial_value: {error}") from None
             raise
 
     def made() -> Any:
-        return to_core_strings(to_array(initial_value(), dtype))
+        return _to_known(to_array(initial_value(), dtype))
 
     return made
+
+
+def _to_known(array: Array) -> Array:
+    if is_handles(array):
+        raise ValueError(
+            "A tf.Variable is created in a tf.function with a string that is known when the "
+            'function runs. Create it with one that is known now, tf.Variable(""), and assign it.'
+        )
+    return to_core_strings(array)
 
 
 BOXES[Variable] = _read
