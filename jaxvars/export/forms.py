@@ -1,8 +1,8 @@
 """Forms: what the arguments and results of a saved program look like, as data.
 
-A form is lists, tuples, dicts, named tuples and None, with a `Tensor`, `Static` or `Baked` in
-place of each leaf. It is written as JSON, printed as a signature, and compared with the arguments
-of a call.
+A form is lists, tuples, dicts, named tuples and None, with a `Tensor`, `Static`, `Strings` or
+`Baked` in place of each leaf. It is written as JSON, printed as a signature, and compared with the
+arguments of a call.
 
 Rules this file keeps:
 - nothing of a file is run: a named tuple is made from the names of its fields;
@@ -12,9 +12,11 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import base64
 import functools
+import math
 from collections import OrderedDict, namedtuple
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -70,13 +72,26 @@ class Static:
 
 @final
 @dataclass(frozen=True)
+class Strings:
+    """An array of strings, as bytes, that the program returns."""
+
+    values: tuple[bytes, ...]
+    shape: tuple[int, ...]
+    dtype = "string"
+
+    def __str__(self) -> str:
+        return f"string[{','.join(map(str, self.shape))}]"
+
+
+@final
+@dataclass(frozen=True)
 class Baked:
     """An object that is part of the program, and cannot be given to it any more."""
 
     kind: str
 
 
-LEAVES = (Tensor, Static, Baked)
+LEAVES = (Tensor, Static, Strings, Baked)
 
 
 def is_named(value: object) -> bool:
@@ -111,6 +126,9 @@ def to_json(form: Form, what: str) -> Any:
         return {"tensor": form.index, "shape": list(form.shape), "dtype": form.dtype} | weak
     if kind is Static:
         return {"static": form.value}
+    if kind is Strings:
+        words = [base64.b64encode(word).decode() for word in form.values]
+        return {"strings": words, "shape": list(form.shape)}
     if is_named(form):
         pairs = zip(form._fields, form, strict=True)
         return {"named": kind.__name__, "items": _items(pairs, what)}
@@ -135,10 +153,9 @@ def from_json(data: Any) -> Form:
         return None
     if not isinstance(data, dict):
         raise ValueError("no form")
-    if "tensor" in data:
-        return _tensor(data)
-    if "static" in data and isinstance(data["static"], STATICS):
-        return Static(data["static"])
+    for name, read in _READERS.items():
+        if name in data:
+            return read(data)
     for name, kind in (("list", list), ("tuple", tuple)):
         if name in data:
             return kind(map(from_json, data[name]))
@@ -158,6 +175,24 @@ def _tensor(data: Any) -> Tensor:
     if type(index) is not int or index < 0 or not sizes or type(dtype) is not str:
         raise ValueError("no tensor")
     return Tensor(index, tuple(shape), dtype, data.get("weak") is True)
+
+
+def _static(data: Any) -> Static:
+    if not isinstance(data["static"], STATICS):
+        raise ValueError("no constant")
+    return Static(data["static"])
+
+
+def _strings(data: Any) -> Strings:
+    values, shape = tuple(map(base64.b64decode, data["strings"])), tuple(data["shape"])
+    if not all(type(x) is int and x >= 0 for x in shape) or math.prod(shape) != len(values):
+        raise ValueError("no strings")
+    return Strings(values, shape)
+
+
+_READERS: dict[str, Callable[[Any], Form]] = {
+    "tensor": _tensor, "static": _static, "strings": _strings,
+}  # fmt: skip
 
 
 def _key(key: Any) -> Any:
@@ -192,6 +227,8 @@ def fill(form: Form, values: Sequence[Array]) -> Any:
         return values[form.index]
     if isinstance(form, Static):
         return form.value
+    if isinstance(form, Strings):
+        return np.array(form.values, object).reshape(form.shape)
     if form is None:
         return None
     if isinstance(form, Mapping):

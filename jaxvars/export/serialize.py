@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.compiler.executable import CALLBACK_PRIMITIVES, Executable
@@ -27,7 +28,17 @@ from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
 from jaxvars.errors import SavedError
-from jaxvars.export.forms import STATICS, Baked, Form, Json, Static, Tensor, leaves_of, to_json
+from jaxvars.export.forms import (
+    STATICS,
+    Baked,
+    Form,
+    Json,
+    Static,
+    Strings,
+    Tensor,
+    leaves_of,
+    to_json,
+)
 from jaxvars.export.program import sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.dtypes import is_inexact
@@ -270,9 +281,13 @@ def _describe_outputs(staged: Staged) -> Form:
 
 
 def _mark_constants(form: Form) -> Form:
-    return jax.tree.map(
-        lambda leaf: (
-            leaf if isinstance(leaf, Tensor) or type(leaf) not in STATICS else Static(leaf)
-        ),
-        form,
-    )
+    return jax.tree.map(_mark_constant, form)
+
+
+def _mark_constant(leaf: Any) -> Any:
+    if type(leaf) in STATICS:
+        return Static(leaf)
+    is_strings = isinstance(leaf, np.ndarray) and leaf.dtype == object
+    if is_strings and all(isinstance(word, bytes) for word in leaf.flat):
+        return Strings(tuple(leaf.flat), leaf.shape)
+    return leaf

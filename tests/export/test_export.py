@@ -22,6 +22,7 @@ from saved_programs import BATCH, LABELS, Net, Trainer, X, Y, loss_and_gradients
 
 import jaxvars as jv
 from jaxvars.errors import CheckError, CompileError, SavedError
+from jaxvars.export.forms import from_json
 
 GOLDEN = Path(__file__).parents[1] / "goldens" / "saved.jaxvars"
 SCALAR = jv.TensorSpec(())
@@ -691,6 +692,21 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path, mo
     with pytest.raises(SavedError, match="outside of compiled functions"):
         jv.compile(lambda x: jv.export.save(lambda y: w * y, path, (SCALAR,)))(1.0)
     assert not list(tmp_path.iterdir())
+
+
+def test_strings_that_a_function_returns(tmp_path):
+    names = np.array([[b"cat", b"d\xff\0"]], object)
+    w = jv.Variable(2.0)
+    path = tmp_path / "f"
+    jv.export.save(lambda x: (w * x, {"names": names, "empty": names[:0]}), path, (SCALAR,))
+    loaded = jv.export.load(path)
+    y, found = loaded(3.0)
+    assert (float(y), found["names"].tolist()) == (6.0, names.tolist())
+    assert (found["empty"].shape, found["empty"].dtype) == ((0, 2), object)
+    assert "'names': string[1,2]" in repr(loaded)
+    for data in ({"strings": ["YQ=="], "shape": [2]}, {"strings": ["YQ=="], "shape": [-1, -1]}):
+        with pytest.raises(ValueError, match="no strings"):
+            from_json(data)
 
 
 def test_variables_are_saved_as_they_were_at_one_moment(tmp_path):

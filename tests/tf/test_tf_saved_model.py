@@ -363,3 +363,44 @@ def test_names_of_the_format() -> None:
     assert tf.saved_model.PREDICT_METHOD_NAME == "tensorflow/serving/predict"
     with pytest.raises(AttributeError, match=r"is called tf\.saved_model\.FILE"):
         tf.saved_model.SAVED_MODEL_FILENAME_PB  # noqa: B018 - it raises
+
+
+class Named(tf.Module):
+    """Gives scores with the names of what they are for."""
+
+    def __init__(self) -> None:
+        self.factor = tf.Variable(2.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+    def score(self, x: Any) -> Any:
+        return {"scores": x * self.factor, "labels": tf.constant([b"cat", b"\xff"]), "of": "word"}
+
+
+def test_strings_that_are_known_are_returned(tmp_path: Path) -> None:
+    model = Named()
+    tf.saved_model.save(model, tmp_path / "m", signatures=model.score)
+    loaded = tf.saved_model.load(tmp_path / "m")
+    served = loaded.signatures["serving_default"]
+    for found in (loaded.score(tf.constant([1.0, 2.0])), served(tf.constant([1.0, 2.0]))):
+        assert found["scores"].numpy().tolist() == [2.0, 4.0]
+        assert found["labels"].numpy().tolist() == [b"cat", b"\xff"]
+        assert (found["of"].numpy(), found["of"].dtype) == (b"word", tf.string)
+    labels = served.structured_outputs["labels"]
+    assert labels == tf.TensorSpec([2], tf.string, name="labels")
+    tf.saved_model.save(loaded, tmp_path / "again")
+    again = tf.saved_model.load(tmp_path / "again")
+    assert again.score(tf.constant([1.0]))["labels"].numpy().tolist() == [b"cat", b"\xff"]
+
+
+def test_variables_of_strings_are_saved_and_functions_that_read_them_are_refused(
+    tmp_path: Path,
+) -> None:
+    model = tf.Module()
+    model.words = tf.Variable([b"\xff", b"a"])
+    tf.saved_model.save(model, tmp_path / "m")
+    assert tf.saved_model.load(tmp_path / "m").words.numpy().tolist() == [b"\xff", b"a"]
+    model.read = tf.function(lambda: model.words[0], input_signature=[])
+    with pytest.raises(
+        SavedError, match=r"works on strings, .* without @tf\.function is left out: make"
+    ):
+        tf.saved_model.save(model, tmp_path / "n")

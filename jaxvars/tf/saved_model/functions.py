@@ -69,7 +69,8 @@ def _refuse_strings(name: str, has_strings: Any) -> None:
     if has_strings:
         raise SavedError(
             f"{name} works on strings, by calls to this process, which cannot be saved. Save what "
-            "takes numbers, and give it what was made of the strings."
+            "takes numbers, and give it what was made of the strings. What is without @tf.function "
+            "is left out: make the one that takes strings a function of Python."
         )
 
 
