@@ -64,8 +64,11 @@ SWEEPS: dict[str, str] = {
         test_jacobians_and_tangents_through_what_runs_once test_no_array_is_kept_alive
         test_other_transforms_over_a_tape_over_what_runs_once
         test_the_value_under_a_tape_keeps_its_rule_for_every_derivative
+        test_a_training_loop_pays_the_compiler_once
     """,
+    "tests/autodiff/test_replay.py": "test_questions_that_differ_have_their_own_answers",
     "tests/autodiff/test_scaling.py": "test_both_factors_have_derivatives",
+    "tests/autodiff/test_sparse_rows.py": "test_rows_are_of_all_lookups_in_their_order",
     "tests/autodiff/test_tape.py": """
         test_a_hessian_from_a_jacobian_of_a_gradient test_batch_jacobian
         test_jacobian_of_a_variable_and_a_structure
@@ -122,8 +125,8 @@ SWEEPS: dict[str, str] = {
     "tests/console/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
     "tests/control/test_control.py": """
         test_a_tape_inside_around_and_both test_a_transform_of_the_pure_function_is_mathematics
-        test_eager_is_compiled_is_pure test_maps_over_any_number_of_elements
-        test_nothing_leaks test_tensor_arrays_that_were_never_written
+        test_eager_is_compiled_is_pure test_maps_over_any_number_of_elements test_nothing_leaks
+        test_tensor_arrays_that_were_never_written
     """,
     "tests/control/test_tensor_array.py": "test_grad",
     "tests/control/test_vmap_index.py": """
@@ -138,6 +141,7 @@ SWEEPS: dict[str, str] = {
     "tests/core/test_checks.py": """
         test_a_check_anywhere_fails_the_step test_a_check_anywhere_raises_eagerly
         test_a_check_under_a_tape_around test_the_first_example_that_fails
+        test_a_step_that_only_checks_in_traces
     """,
     "tests/core/test_frames.py": """
         test_a_read_in_a_transform_in_our_frames_is_not_a_constant
@@ -158,12 +162,15 @@ SWEEPS: dict[str, str] = {
         test_comparisons_are_those_of_the_numbers test_what_fails_says_what test_what_holds
         test_what_is_infinitely_far_is_not_near
     """,
-    "tests/debugging/test_numerics.py": "test_what_is_not_a_mistake",
+    "tests/debugging/test_numerics.py": """
+        test_what_is_not_a_mistake test_eagerly_the_operation_raises_with_its_line
+    """,
     "tests/debugging/test_verify.py": """
         test_a_wrong_slope_is_found_by_any_float
         test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function
         test_functions_with_one_mode_of_derivatives_are_checked_in_that
         test_what_agrees_is_listed_and_nothing_changes test_what_is_right_raises_no_false_alarm
+        test_a_wrong_slope_by_a_default_value_is_found
     """,
     "tests/demo/test_main.py": """
         test_a_picture_is_drawn_whatever_came_out test_a_reader_that_has_gone_causes_no_traceback
@@ -174,7 +181,10 @@ SWEEPS: dict[str, str] = {
         test_the_step_by_hand_is_the_same_step test_the_step_is_one_program_with_the_optimizer_in_it
         test_what_it_says_it_drew_is_there test_without_matplotlib_it_says_so_and_trains
     """,
-    "tests/devices/test_mesh.py": "test_a_transformer_block_trains_as_on_one_device",
+    "tests/devices/test_mesh.py": """
+        test_a_transformer_block_trains_as_on_one_device
+        test_variables_are_donated_and_an_older_value_stays_readable
+    """,
     "tests/export/test_export.py": """
         test_a_branch_that_depends_on_an_open_size_is_refused test_a_fresh_process_needs_no_source
         test_a_training_step_goes_on_as_the_one_that_was_saved
@@ -191,7 +201,9 @@ SWEEPS: dict[str, str] = {
     "tests/interop/test_equinox.py": """
         test_training_a_stateful_cnn_is_what_equinox_does
         test_it_computes_what_equinox_does_wherever_it_is_called
-        test_its_attributes_are_the_modules_and_paths_are_equinoxs
+        test_its_attributes_are_the_modules_and_paths_are_equinoxs test_it_goes_back_leaf_for_leaf
+        test_state_is_kept_by_a_call_and_refused_in_a_plain_vmap
+        test_it_is_found_where_variables_are_looked_for
     """,
     "tests/interop/test_files.py": """
         test_params_of_flax_go_in_and_out test_layers_of_pytorch_compute_the_same
@@ -212,13 +224,17 @@ SWEEPS: dict[str, str] = {
         test_another_backend_is_refused_with_the_line_that_helps
         test_scans_of_keras_s_own_are_differentiated_and_never_stale
         test_a_raw_layer_is_refused_before_one_was_adopted_which_leaves_tf_and_64_bits_off
+        test_paths_of_models_of_the_users
+        test_masks_differ_from_step_to_step_in_scans_and_maps_of_states
+        test_optimizers_of_jaxvars_train_the_weights_that_are_trainable
     """,
     "tests/interop/test_parts.py": """
         test_a_variational_autoencoder_trains_and_decodes_as_in_nnx
         test_many_models_in_one_train_as_in_nnx test_compiled_functions_follow_the_mode
         test_parts_have_what_the_original_has
         test_a_model_made_in_a_map_is_refused_with_programs_that_work
-        test_parts_of_linen_have_what_the_bound_module_has
+        test_parts_of_linen_have_what_the_bound_module_has test_attributes_are_set_in_the_module
+        test_parts_share_the_variables_of_the_whole
     """,
     "tests/losses/test_losses.py": """
         test_the_functions_are_those_of_tensorflow test_values_and_gradients_are_those_of_tensorflow
@@ -233,6 +249,7 @@ SWEEPS: dict[str, str] = {
         test_results_are_those_of_tensorflow test_sums_and_means_are_those_of_tensorflow
         test_weights_of_a_narrow_dtype_count_as_they_are
     """,
+    "tests/optimizers/test_optimizer_patterns.py": "test_each_variable_goes_by_its_rate",
     "tests/optimizers/test_optimizers.py": """
         test_a_compiled_step_is_traced_once_and_does_what_an_eager_one_does
         test_a_function_may_be_an_extra_argument
@@ -240,13 +257,12 @@ SWEEPS: dict[str, str] = {
         test_a_narrow_variable_takes_the_step_of_a_wide_one
         test_a_scale_may_be_beyond_the_dtype_of_a_variable
         test_copies_of_model_and_optimizer_stay_tied test_gradients_of_small_floats_update_float32
-        test_limits_of_norms
-        test_steps_go_into_a_scan test_the_updates_are_those_of_optax_to_the_bit
-        test_the_updates_are_those_of_tensorflow
+        test_limits_of_norms test_steps_go_into_a_scan
+        test_the_updates_are_those_of_optax_to_the_bit test_the_updates_are_those_of_tensorflow
         test_updates_are_computed_where_dtypes_are_not_mixed
         test_variables_of_bfloat16_keep_their_dtype
     """,
-    "tests/optimizers/test_optimizer_patterns.py": "test_each_variable_goes_by_its_rate",
+    "tests/parallel/test_batches.py": "test_a_program_may_end_with_threads_at_work",
     "tests/parallel/test_engines.py": "test_slurm_starts_two_processes",
     "tests/parallel/test_processes.py": """
         test_a_cluster_is_asked test_a_killed_worker_leaves_no_trace_in_the_values
@@ -288,6 +304,9 @@ SWEEPS: dict[str, str] = {
         test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
     """,
     "tests/tensorboard/test_tensorboard.py": "test_at_the_end_of_python_too",
+    "tests/tensorboard/test_writing.py": """
+        test_nothing_is_lost_when_python_ends test_a_disk_that_is_full
+    """,
     "tests/tensors/test_array_like.py": """
         test_an_operand_may_be_written_to_afterwards test_operators test_operators_with_numbers
         test_an_operator_gives_exactly_what_it_gives_for_the_array
@@ -309,11 +328,15 @@ SWEEPS: dict[str, str] = {
         test_arithmetic test_gradients_go_to_the_values test_joins test_padding_and_bounds
         test_sums_over_each_axis
     """,
-    "tests/tf/ragged/test_tf_sparse.py": "test_matmul test_places test_sums",
+    "tests/tf/ragged/test_tf_sparse.py": """
+        test_matmul test_places test_sums test_split test_what_picks_elements_has_gradients
+        test_gradients
+    """,
     "tests/tf/test_tf_check.py": "test_a_run_says_where_a_program_fails",
     "tests/tf/test_tf_config.py": "test_settings_before_the_start_and_after",
     "tests/tf/test_tf_data_iterator.py": """
         test_a_last_batch_may_be_smaller test_a_saved_iterator_goes_on_where_it_was
+        test_the_gradient_of_a_loop_over_a_dataset_of_known_size
     """,
     "tests/tf/test_tf_experimental_numpy.py": """
         test_operators_promote_when_asked_for test_random_values
@@ -326,9 +349,13 @@ SWEEPS: dict[str, str] = {
     "tests/tf/test_tf_io.py": "test_random_changes_of_images_are_tensorflows",
     "tests/tf/test_tf_keras.py": """
         test_expressions test_initializers_draw test_slopes_of_activations_at_corners
-        test_without_keras
+        test_without_keras test_a_callback_knows_which_way_a_metric_is_better
     """,
-    "tests/tf/test_tf_keras_hash.py": "test_a_model_of_hashes_is_trained_saved_and_loaded",
+    "tests/tf/test_tf_keras_directories.py": "test_images_and_labels",
+    "tests/tf/test_tf_keras_export.py": "test_a_model_of_keras_is_served",
+    "tests/tf/test_tf_keras_hash.py": """
+        test_a_model_of_hashes_is_trained_saved_and_loaded test_values_become_bins
+    """,
     "tests/tf/test_tf_keras_layers.py": """
         test_a_checkpoint_holds_model_and_optimizer
         test_a_loop_of_ones_own_is_gradient_descent_eager_and_compiled
@@ -340,8 +367,12 @@ SWEEPS: dict[str, str] = {
         test_the_users_code_has_tensors_and_keras_arrays
         test_a_train_step_as_keras_has_it_on_jax_is_keras_s
         test_what_the_user_writes_and_keras_calls_has_tensors test_variables_of_keras_in_operations
+        test_a_train_step_of_the_users
     """,
-    "tests/tf/test_tf_keras_text.py": "test_tensors_of_strings_are_trained_on_with_targets",
+    "tests/tf/test_tf_keras_text.py": """
+        test_tensors_of_strings_are_trained_on_with_targets
+        test_letters_are_generated_as_by_tensorflow test_strings_and_numbers_side_by_side
+    """,
     "tests/tf/test_tf_linalg.py": """
         test_a_spectrogram_gives_the_signal_back test_a_root_and_a_logarithm_give_the_matrix
         test_factors_give_the_matrix
@@ -365,9 +396,11 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/tf/test_tf_nn_sparse.py": """
         test_losses_of_samples test_pools_of_fractional_sizes test_samplers
-        test_the_first_of_equals_in_a_pool_of_fractional_sizes
+        test_the_first_of_equals_in_a_pool_of_fractional_sizes test_ctc_takes_sparse_labels
+        test_losses_of_samples_take_tables_in_parts test_safe_embeddings_of_sparse_ids
     """,
     "tests/tf/test_tf_page.py": "test_the_program_prints_the_lines_of_a_word",
+    "tests/tf/test_tf_quantization.py": "test_what_is_outside_of_the_given_range_has_no_gradient",
     "tests/tf/test_tf_random.py": """
         test_maps_draw_for_each_example test_one_trace_draws_for_all_sizes test_shapes_and_types
         test_statistics test_the_numbers_are_tensorflows test_what_a_generator_draws
@@ -379,6 +412,8 @@ SWEEPS: dict[str, str] = {
     "tests/tf/test_tf_saved_model.py": """
         test_a_saved_step_trains_and_is_part_of_another_model
         test_the_one_function_with_a_signature_is_served test_what_was_traced_can_be_called
+        test_that_a_shape_fits_is_checked_when_it_is_known test_open_sizes_that_cannot_be_open
+        test_examples_have_other_sizes_before_they_are_prepared
     """,
     "tests/tf/test_tf_slices.py": """
         test_gradients_of_lookups test_gradients_of_other_uses_are_tensors
@@ -397,4 +432,5 @@ SWEEPS: dict[str, str] = {
     "tests/tracing/test_key_order.py": """
         test_a_compiled_function_sees_and_returns_what_python_would
     """,
+    "tests/tracing/test_operations.py": "test_an_operation_that_is_called_often_is_the_same",
 }
