@@ -17,25 +17,43 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 EVERY = 24
 FIRST = "notebooks/01_variables.ipynb"  # the one notebook that `pytest` runs
-THIRD = {  # sweeps of many cases of one kind
+PART = {  # sweeps of many cases of one kind
+    "test_a_check_anywhere_raises_eagerly",
     "test_a_compiled_step_is_traced_once_and_does_what_an_eager_one_does",
-    "test_a_narrow_variable_takes_the_step_of_a_wide_one", "test_a_tape_inside_around_and_both",
-    "test_a_transform_of_the_pure_function_is_mathematics", "test_chi_square",
-    "test_compiled_gradients_are_eager", "test_compiled_is_eager",
-    "test_copies_of_model_and_optimizer_stay_tied", "test_eager_is_compiled_is_pure",
-    "test_every_draw_is_the_same_compiled", "test_global_generator_and_stateless_functions_agree",
-    "test_gradients", "test_gradients_equal_jax_grad", "test_it_does_the_same_as_eagerly",
-    "test_kolmogorov_smirnov", "test_no_operator_returns_the_memory_of_a_variable",
-    "test_operators_are_tensorflows", "test_random_programs",
-    "test_results_are_those_of_tensorflow", "test_shapes_and_types", "test_statistics",
-    "test_the_numbers_are_jaxs", "test_the_updates_are_those_of_optax_to_the_bit",
+    "test_a_last_batch_may_be_smaller", "test_a_narrow_variable_takes_the_step_of_a_wide_one",
+    "test_a_read_in_a_transform_in_our_frames_is_not_a_constant",
+    "test_a_replay_of_operations_met_before_is_compiled_from_the_second_time",
+    "test_a_rule_reads_the_variable_as_it_is_each_time",
+    "test_a_script_prints_what_tensorflow_prints", "test_a_tape_costs_what_value_and_grad_costs",
+    "test_a_tape_inside_around_and_both", "test_a_transform_of_the_pure_function_is_mathematics",
+    "test_a_warm_step_between_execution_and_return", "test_a_wrong_slope_is_found_by_any_float",
+    "test_an_index_out_of_range_fails_the_step",
+    "test_an_operator_gives_exactly_what_it_gives_for_the_array", "test_chi_square",
+    "test_compiled_gradients_are_eager", "test_compiled_gradients_equal_jitted_ones",
+    "test_compiled_is_eager", "test_copies_of_model_and_optimizer_stay_tied",
+    "test_each_line_says_what_tensorflow_says", "test_each_variable_goes_by_its_rate",
+    "test_eager_is_compiled_is_pure", "test_edges_are_those_of_tensorflow",
+    "test_every_draw_is_the_same_compiled", "test_expressions",
+    "test_global_generator_and_stateless_functions_agree", "test_gradients",
+    "test_gradients_equal_jax_grad", "test_gradients_of_complex_numbers_are_conjugated",
+    "test_it_does_the_same_as_eagerly", "test_kolmogorov_smirnov", "test_losses_of_optax",
+    "test_no_operator_returns_the_memory_of_a_variable", "test_operators_are_tensorflows",
+    "test_random_programs", "test_results_are_those_of_tensorflow", "test_shapes_and_types",
+    "test_slopes_at_corners_are_those_of_tensorflow", "test_slopes_where_there_is_no_value",
+    "test_statistics", "test_the_first_of_equals_has_the_derivative", "test_the_numbers_are_jaxs",
+    "test_the_updates_are_those_of_optax_to_the_bit", "test_the_updates_are_those_of_tensorflow",
     "test_through_assigns_is_the_gradient_of_the_pure_function", "test_values",
+    "test_values_and_gradients_are_those_of_tensorflow",
+    "test_weights_of_a_narrow_dtype_count_as_they_are", "test_what_is_right_raises_no_false_alarm",
 }  # fmt: skip
-"""Of these CI runs every third case, and `pytest -m slow` the others."""
+"""Of these CI runs every fifth case, the first included, and `pytest -m slow` the others."""
 LONG = {  # single tests that `pytest -m slow` alone runs
+    "test_a_linen_module_under_a_tape",
     "test_a_variational_autoencoder_trains_and_decodes_as_in_nnx",
+    "test_accumulated_gradients_and_averages_are_keras_s",
     "test_gamma_is_differentiated_by_its_shape_parameter",
     "test_many_models_in_one_train_as_in_nnx", "test_pools_of_fractional_sizes",
+    "test_training_a_stateful_cnn_is_what_equinox_does",
 }  # fmt: skip
 
 
@@ -50,8 +68,9 @@ def mark_sweeps(items: Iterable[pytest.Item]) -> None:
         if path.startswith("notebooks/ko/"):  # the cells of the English ones
             item.add_marker("slow")
         elif seen[key] % EVERY and not item.get_closest_marker("slow"):
-            is_left = key[1] in LONG or (key[1] in THIRD and hasattr(item, "callspec"))
-            item.add_marker("slow" if is_left and seen[key] % 3 else "sweep")
+            is_part = key[1] in PART and hasattr(item, "callspec")
+            is_left = key[1] in LONG or (is_part and seen[key] % 5 != 1)
+            item.add_marker("slow" if is_left else "sweep")
 
 
 SWEEPS: dict[str, str] = {
