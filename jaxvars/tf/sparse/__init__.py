@@ -23,7 +23,7 @@ from jaxvars.tf.sparse.rows import reset_shape as reset_shape
 from jaxvars.tf.sparse.rows import retain as retain
 from jaxvars.tf.sparse.rows import slice as slice
 from jaxvars.tf.sparse.rows import split as split
-from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.convert import is_text, match_dtypes, pair, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int32
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
@@ -32,6 +32,7 @@ from jaxvars.tf.tensors.sparse_tensor import (
     check_sparse,
     elements_at,
     host_array,
+    indices_of,
     on_host,
 )
 from jaxvars.tf.tensors.static import ints, one_int, refused
@@ -172,9 +173,11 @@ def sparse_dense_matmul(
             sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a), conjugate=False
         )
     sparse = check_sparse(sp_a)
-    sizes, values = sizes_of(sparse, "sparse_dense_matmul"), sparse.values._array
-    dense = to_array(b, hint=sparse.dtype)
-    rows, columns = sparse.indices._array.T
+    sizes = sizes_of(sparse, "sparse_dense_matmul")
+    values, dense = pair(sparse.values, b, "SparseTensorDenseMatMul")
+    if dense.ndim != 2:
+        raise refused("Tensor 'b' is not a matrix", "SparseTensorDenseMatMul")
+    rows, columns = indices_of(sparse, "SparseTensorDenseMatMul").T
     if adjoint_a:
         rows, columns, sizes, values = columns, rows, sizes[::-1], jnp.conj(values)
     dense = jnp.conj(dense).T if adjoint_b else dense
@@ -197,7 +200,10 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
     if not isinstance(a, SparseTensor):
         a, b = b, a
     if not isinstance(b, SparseTensor):
-        return Tensor(scatter(a, "add", to_array(b, hint=a.dtype)))
+        _, dense = pair(a.values, b, "SparseTensorDenseAdd")
+        if dense.shape != sizes_of(a, "add"):
+            raise refused(f"{a.shape} and {list(dense.shape)} differ", "SparseTensorDenseAdd")
+        return Tensor(scatter(a, "add", dense))
     values = [x.values._array for x in (a, b)]
     if values[0].dtype != values[1].dtype or sizes_of(a, "add") != sizes_of(b, "add"):
         raise refused(f"{a.dtype.name} {a.shape} cannot be added to {b.dtype.name} {b.shape}")
@@ -223,7 +229,7 @@ def reduce_max(sp_input: Any, axis: Any = None, keepdims: bool = False, name: An
     -3
     """
     sparse = check_sparse(sp_input)
-    values, places = sparse.values._array, tuple(sparse.indices._array.T)
+    values, places = sparse.values._array, tuple(indices_of(sparse, "reduce_max").T)
     whole = (
         jnp.full(sizes_of(sparse, "reduce_max"), sparse.dtype.min, values.dtype)
         .at[places]
@@ -291,7 +297,7 @@ def concat(
     moves = np.eye(rank, dtype=np.int64)[at]
     places = [places_of(x, "concat") + moves * n for x, n in zip(sparse, starts, strict=True)]
     join = np.concatenate if is_text(sparse[0].values._array) else jnp.concatenate
-    values = join([x.values._array for x in sparse])
+    values = join(match_dtypes([x.values for x in sparse], "SparseConcat"))
     return sorted_of(np.concatenate(places), values, sizes)
 
 

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, elements_at, host_array
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, elements_at, host_array, indices_of
 from jaxvars.tf.tensors.tensor import Tensor
 
 
 def places_of(sparse: SparseTensor, op: str) -> np.ndarray:
-    return host_array(sparse.indices._array, f"sparse.{op}")
+    return host_array(indices_of(sparse, op), f"sparse.{op}")
 
 
 def sizes_of(sparse: SparseTensor, op: str) -> tuple[int, ...]:
@@ -24,7 +24,7 @@ def scatter(sparse: SparseTensor, op: str, onto: Any = None) -> Any:
     """Return a whole tensor with the elements added to it; those of one place add up."""
     values = sparse.values._array
     whole = jnp.zeros(sizes_of(sparse, op), values.dtype) if onto is None else onto
-    return whole.at[tuple(sparse.indices._array.T)].add(values)
+    return whole.at[tuple(indices_of(sparse, op).T)].add(values)
 
 
 def made_of(places: Any, values: Any, sizes: Any) -> SparseTensor:

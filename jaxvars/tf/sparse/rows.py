@@ -9,7 +9,13 @@ import numpy as np
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.sparse.parts import made_of, places_of, scatter, sizes_of
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, check_sparse, elements_at, host_array
+from jaxvars.tf.tensors.sparse_tensor import (
+    SparseTensor,
+    check_sparse,
+    elements_at,
+    host_array,
+    on_host,
+)
 from jaxvars.tf.tensors.static import ints, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -59,8 +65,6 @@ def fill_empty_rows(
     """
     sparse = check_sparse(sp_input)
     places, sizes = places_of(sparse, "fill_empty_rows"), sizes_of(sparse, "fill_empty_rows")
-    for i in np.flatnonzero((places[:, 0] < 0) | (places[:, 0] >= sizes[0]))[:1]:
-        raise refused(f"indices({i}, 0) is invalid: {places[i, 0]} >= {sizes[0]}")
     is_empty = np.bincount(places[:, 0], minlength=sizes[0]) == 0
     new = np.zeros((is_empty.sum(), len(sizes)), np.int64)
     new[:, 0] = np.flatnonzero(is_empty)
@@ -78,7 +82,7 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
         ValueError: when there are not as many sizes, or one is smaller than before.
     """
     sparse = check_sparse(sp_input)
-    places, sizes = places_of(sparse, "reset_shape"), sizes_of(sparse, "reset_shape")
+    places, _, sizes = on_host(sparse, "sparse.reset_shape")  # they may be outside
     if new_shape is None:
         return made_of(places, sparse.values._array, np.max(places + 1, axis=0, initial=0))
     new = list(ints(new_shape, "new_shape"))
@@ -93,7 +97,10 @@ def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Spar
     """Return the part that begins at a place and has a size, as far as there is one."""
     sparse = check_sparse(sp_input)
     first, shape = np.array(ints(start, "start")), np.array(sizes_of(sparse, "slice"))
-    sizes = np.clip(np.array(ints(size, "size")), 0, np.maximum(shape - first, 0))
+    lengths = np.array(ints(size, "size"))
+    if not first.size == lengths.size == shape.size or (lengths < 0).any():
+        raise refused(f"Expected {shape.size} starts and sizes from 0 on, got {start} and {size}")
+    sizes = np.clip(lengths, 0, np.maximum(shape - first, 0))
     places = places_of(sparse, "slice") - first
     kept = np.all((places >= 0) & (places < sizes), axis=1)
     return made_of(places[kept], elements_at(sparse.values._array, kept), sizes)

@@ -40,8 +40,6 @@ Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objec
 
 Conversion: TypeAlias = Callable[..., Any]
 
-_WIDE = {"int64", "uint64", "float64", "complex128"}
-
 CONVERSIONS: list[tuple[float, Any, Conversion]] = []
 """What `tf.register_tensor_conversion_function` was given: priority, classes, function."""
 
@@ -184,8 +182,9 @@ def match_dtypes(values: Sequence[Any], op: str) -> list[Array]:
 
 def mixed_error(op: str, number: int, wanted: DType, got: DType) -> Exception:
     """Return the error that says that the types of two operands differ: in a function TypeError."""
-    is_cut = wanted.name in _WIDE and jax.dtypes.canonicalize_dtype(np.int64) != np.int64
-    cure = " (64-bit numbers are off: jax.config.update('jax_enable_x64', True))" * is_cut
+    is_wide = wanted.name in {"int64", "uint64", "float64", "complex128"}
+    is_narrowed = is_wide and jax.dtypes.canonicalize_dtype(wanted.dtype) != wanted.dtype
+    cure = " (64-bit numbers are off: jax.config.update('jax_enable_x64', True))" * is_narrowed
     if is_boxing():
         return TypeError(
             f"Input #{number} of {op!r} Op has type {got.name} that does not match expected type "

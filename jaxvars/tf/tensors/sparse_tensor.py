@@ -110,7 +110,7 @@ class SparseTensor:
         if dense.ndim:
             sizes = host_array(self._dense_shape._array, "sparse").tolist()
             try:
-                dense = jnp.broadcast_to(dense, sizes)[tuple(self._indices._array.T)]
+                dense = jnp.broadcast_to(dense, sizes)[tuple(indices_of(self, "sparse").T)]
             except ValueError:
                 raise refused(
                     "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible "
@@ -162,6 +162,9 @@ def _check(indices: Tensor, values: Tensor, sizes: Tensor) -> None:
     for tensor, rank in ((indices, 2), (values, 1), (sizes, 1)):
         if tensor.ndim != rank:
             raise ValueError(f"Shape {tensor.shape} must have rank {rank}")
+    for tensor in (indices, sizes):
+        if not tensor.dtype.is_integer:
+            raise TypeError(f"Cannot convert {tensor} to EagerTensor of dtype int64")
     pairs = ((indices.shape[0], values.shape[0]), (indices.shape[1], sizes.shape[0]))
     for one, other in pairs:
         if one != other:
@@ -173,6 +176,14 @@ def check_sparse(value: Any) -> SparseTensor:
     if not isinstance(value, SparseTensor):
         raise TypeError("Input must be a SparseTensor.")
     return value
+
+
+def indices_of(sparse: SparseTensor, op: str) -> Array:
+    """Return where the elements are; raise InvalidArgumentError if some are known to be outside."""
+    indices, sizes = sparse._indices._array, sparse._dense_shape._array
+    if checkable(indices) and checkable(sizes):
+        check_inside(np.asarray(indices), tuple(np.asarray(sizes).tolist()), False, op)
+    return indices
 
 
 def on_host(sparse: SparseTensor, op: str) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
@@ -271,8 +282,8 @@ def check_inside(
             f"indices[{i}] = {format_numbers(indices[i])} is out of bounds: need 0 <= index < "
             f"{format_numbers(sizes)} [Op:{op}] name: "
         )
-    rows = list(map(tuple, indices.tolist()))
-    for i in range(1, len(rows) if is_sorted else 0):
+    rows = list(map(tuple, indices.tolist())) if is_sorted else []
+    for i in range(1, len(rows)):
         if rows[i - 1] >= rows[i]:
             why = "repeated" if rows[i - 1] == rows[i] else "out of order"
             raise refused(

@@ -212,6 +212,9 @@ def test_what_datasets_of_sparse_tensors_refuse(wrong: Any, words: str) -> None:
         wrong(tf.data.Dataset.from_tensor_slices(A))
 
 
+OUTSIDE = tf.SparseTensor([[5]], [1.0], [2])
+
+
 @pytest.mark.parametrize(
     ("wrong", "kind", "words"),
     [
@@ -221,6 +224,14 @@ def test_what_datasets_of_sparse_tensors_refuse(wrong: Any, words: str) -> None:
         (lambda: tf.sparse.concat(2, [A, B]), tf.errors.InvalidArgumentError, "Concat dimension must"),
         (lambda: tf.sparse.to_indicator(A, 3), tf.errors.InvalidArgumentError, "Indices are not valid"),
         (lambda: tf.sparse.sparse_dense_matmul(A, tf.ones([2, 2])), tf.errors.InvalidArgumentError, "Cannot multiply A and B"),
+        (lambda: tf.sparse.sparse_dense_matmul(A, tf.constant([[1]])), tf.errors.InvalidArgumentError, "expected to be a float tensor but is a int32"),
+        (lambda: tf.sparse.sparse_dense_matmul(A, [1.0]), tf.errors.InvalidArgumentError, "'b' is not a matrix"),
+        (lambda: tf.sparse.concat(0, [A, tf.sparse.from_dense([[1]])]), tf.errors.InvalidArgumentError, "cannot compute SparseConcat"),
+        (lambda: tf.sparse.add(A, [[1.0]]), tf.errors.InvalidArgumentError, "differ"),
+        (lambda: tf.sparse.slice(A, [0], [1]), tf.errors.InvalidArgumentError, "Expected 2 starts and sizes"),
+        (lambda: tf.sparse.reduce_sum(OUTSIDE), tf.errors.InvalidArgumentError, "indices[0] = [5] is out of bounds"),
+        (lambda: OUTSIDE * [1.0, 2.0], tf.errors.InvalidArgumentError, "is out of bounds"),
+        (lambda: tf.SparseTensor([[0.5]], [1], [1]), TypeError, "to EagerTensor of dtype int64"),
     ],
 )  # fmt: skip
 def test_errors(wrong: Any, kind: Any, words: str) -> None:
@@ -266,7 +277,7 @@ def test_empty_rows_are_filled() -> None:
     assert tape.gradient(loss, default).numpy() == 4
     texts = tf.SparseTensor([[1, 0]], ["a"], [2, 1])
     assert tf.sparse.fill_empty_rows(texts, "z")[0].values.numpy().tolist() == [b"z", b"a"]
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\(0, 0\) is invalid: 5 >= 2"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[0\] = \[5,0\] is out of"):
         tf.sparse.fill_empty_rows(tf.SparseTensor([[5, 0]], [1], [2, 2]), 0)
 
 
