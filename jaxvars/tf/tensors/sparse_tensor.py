@@ -109,8 +109,9 @@ class SparseTensor:
         dense = to_array(other, hint=self.dtype)
         if dense.ndim:
             sizes = host_array(self._dense_shape._array, "sparse").tolist()
+            places = tuple(indices_of(self, "SparseDenseBinaryOpShared").T)
             try:
-                dense = jnp.broadcast_to(dense, sizes)[tuple(indices_of(self, "sparse").T)]
+                dense = jnp.broadcast_to(dense, sizes)[places]
             except ValueError:
                 raise refused(
                     "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible "

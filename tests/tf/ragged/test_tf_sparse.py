@@ -226,7 +226,7 @@ OUTSIDE = tf.SparseTensor([[5]], [1.0], [2])
         (lambda: tf.sparse.sparse_dense_matmul(A, tf.ones([2, 2])), tf.errors.InvalidArgumentError, "Cannot multiply A and B"),
         (lambda: tf.sparse.sparse_dense_matmul(A, tf.constant([[1]])), tf.errors.InvalidArgumentError, "expected to be a float tensor but is a int32"),
         (lambda: tf.sparse.sparse_dense_matmul(A, [1.0]), tf.errors.InvalidArgumentError, "'b' is not a matrix"),
-        (lambda: tf.sparse.concat(0, [A, tf.sparse.from_dense([[1]])]), tf.errors.InvalidArgumentError, "cannot compute SparseConcat"),
+        (lambda: tf.sparse.concat(0, [A, tf.cast(A, tf.int32)]), tf.errors.InvalidArgumentError, "cannot compute SparseConcat"),
         (lambda: tf.sparse.add(A, [[1.0]]), tf.errors.InvalidArgumentError, "differ"),
         (lambda: tf.sparse.slice(A, [0], [1]), tf.errors.InvalidArgumentError, "Expected 2 starts and sizes"),
         (lambda: tf.sparse.reduce_sum(OUTSIDE), tf.errors.InvalidArgumentError, "indices[0] = [5] is out of bounds"),
