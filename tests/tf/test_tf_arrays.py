@@ -188,6 +188,7 @@ def test_messages(call, message):
 
 def test_lengths_are_whole_numbers():
     assert tf.sequence_mask([1.5, 2.0], 3).numpy().tolist() == [[1, 0, 0], [1, 1, 0]]
+    assert tf.sequence_mask([2.5, 1.0]).numpy().tolist() == [[1, 1, 1], [1, 0, 0]]
 
 
 def test_values_of_one_hot_are_of_one_type():

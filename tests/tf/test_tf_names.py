@@ -174,6 +174,8 @@ def test_raw_operations_without_a_public_function():
         assert found.y.numpy().tolist() == parts
         assert (len(found.idx), found.count.numpy()[0]) == (3 if axis == [1] else 2, 2)
     assert raw.UniqueV2(x=["b", "a", "b"], axis=[]).y.numpy().tolist() == [b"b", b"a"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="axis must be a scalar"):
+        raw.UniqueV2(x=[[1, 2]], axis=[0, 1])
 
 
 @pytest.mark.parametrize(

@@ -258,15 +258,16 @@ def sequence_mask(lengths: Array, maxlen: Any = None, dtype: Any = "bool") -> Ar
     known there.
     """
     if maxlen is None:
-        size = int(require_known(lengths, "maxlen").max(initial=0))
+        size = math.ceil(require_known(lengths, "maxlen").max(initial=0))
     else:
         if not isinstance(maxlen, int) and require_known(maxlen, "maxlen").ndim:
             raise refused(f"Argument `maxlen` must be scalar for sequence_mask, received {maxlen}")
         size = one_int(maxlen, "maxlen")
         if size < 0:
             raise refused(f"maxlen must be non-negative, got: {size}")
-    whole = lengths.astype(jnp.int64) if lengths.dtype.kind == "f" else lengths
-    return (jnp.arange(size) < whole[..., None]).astype(as_dtype(dtype).dtype)
+        if lengths.dtype.kind == "f":  # they are cut only here, as in TensorFlow
+            lengths = lengths.astype(jnp.int64)
+    return (jnp.arange(size) < lengths[..., None]).astype(as_dtype(dtype).dtype)
 
 
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:

@@ -31,8 +31,7 @@ def tensor_strided_slice_update(
 
 
 def _one_or_none(axis: Any, ndim: int) -> int | None:
-    given = ints(axis, "axis")
-    return one_axis(given[0], ndim) if given else None
+    return one_axis(axis, ndim) if ints(axis, "axis") else None
 
 
 _COUNTED = "the number of values depends on the values"
