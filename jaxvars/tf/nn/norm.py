@@ -219,8 +219,8 @@ def table_of(params: Any) -> Array:
 def _join_parts(lookup: Any) -> Any:
     @functools.wraps(lookup)
     def look_up(params: Any, ids: Any, max_norm: Any = None, name: Any = None) -> Any:
-        is_whole = params is not None and not isinstance(params, list)
-        return lookup(params if is_whole else Tensor(table_of(params)), ids, max_norm)
+        is_list = params is None or isinstance(params, list)
+        return lookup(Tensor(table_of(params)) if is_list else params, ids, max_norm)
 
     return look_up
 

@@ -15,7 +15,7 @@ from jaxvars.display.text import did_you_mean
 from jaxvars.tf.arrays.gather import BAD, check_indices, gather
 from jaxvars.tf.listing import lister
 from jaxvars.tf.registry.rows import find
-from jaxvars.tf.sparse.parts import made_of, places_of, scatter, sizes_of, sorted_of
+from jaxvars.tf.sparse.parts import parts_of, places_of, scatter, sizes_of, sorted_of
 from jaxvars.tf.sparse.rows import fill_empty_rows as fill_empty_rows
 from jaxvars.tf.sparse.rows import maximum as maximum
 from jaxvars.tf.sparse.rows import minimum as minimum
@@ -33,6 +33,7 @@ from jaxvars.tf.tensors.sparse_tensor import (
     elements_at,
     host_array,
     indices_of,
+    of_host,
     on_host,
 )
 from jaxvars.tf.tensors.static import ints, one_int, refused
@@ -63,7 +64,7 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     given = to_array(tensor)
     array = host_array(given, "sparse.from_dense")
     indices = np.argwhere(array != b"" if is_text(array) else array != 0)
-    return made_of(indices, elements_at(given, tuple(indices.T)), array.shape)
+    return of_host(indices, elements_at(given, tuple(indices.T)), array.shape)
 
 
 def eye(
@@ -79,7 +80,7 @@ def eye(
     if min(sizes) < 0:
         raise refused(f"num_rows and num_columns must be non-negative, got {sizes}")
     diagonal = np.arange(min(sizes))
-    return made_of(
+    return of_host(
         np.stack([diagonal, diagonal], 1), np.ones(min(sizes), as_dtype(dtype).dtype), sizes
     )
 
@@ -116,9 +117,7 @@ def to_dense(
 
 def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """Return a sparse tensor with its elements sorted by their places."""
-    sparse = check_sparse(sp_input)
-    places, sizes = places_of(sparse, "reorder"), sizes_of(sparse, "reorder")
-    return sorted_of(places, sparse.values._array, sizes)
+    return sorted_of(*parts_of(sp_input, "reorder"))
 
 
 def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> SparseTensor:
@@ -127,15 +126,14 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
     Raises:
         ValueError: when there is no such axis.
     """
-    sparse = check_sparse(sp_input)
-    places, sizes = places_of(sparse, "expand_dims"), sizes_of(sparse, "expand_dims")
+    places, values, sizes = parts_of(sp_input, "expand_dims")
     rank = len(sizes)
     place = rank if axis is None or axis == -1 else int(axis)
     if not -rank - 1 <= place <= rank:
         raise ValueError(f"axis {axis} is not in the interval [{-rank - 1}, {rank}]")
     place = place % (rank + 1)
     places = np.insert(places, place, 0, axis=1)
-    return made_of(places, sparse.values._array, (*sizes[:place], 1, *sizes[place:]))
+    return of_host(places, values, (*sizes[:place], 1, *sizes[place:]))
 
 
 def map_values(op: Any, *args: Any, **kwargs: Any) -> SparseTensor:
@@ -211,9 +209,9 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
     places, ids, counts = np.unique(given, axis=0, return_inverse=True, return_counts=True)
     sums = jnp.zeros(len(places), values[0].dtype).at[ids.ravel()].add(jnp.concatenate(values))
     if not threshold:
-        return made_of(places, sums, sizes_of(a, "add"))
+        return of_host(places, sums, sizes_of(a, "add"))
     kept = (counts == 1) | (np.abs(host_array(sums, "sparse.add")) >= threshold)
-    return made_of(places[kept], elements_at(sums, kept), sizes_of(a, "add"))
+    return of_host(places[kept], elements_at(sums, kept), sizes_of(a, "add"))
 
 
 def reduce_sum(sp_input: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Tensor:
@@ -255,26 +253,24 @@ def softmax(sp_logits: Any, name: str | None = None) -> SparseTensor:
 # ---------------------------------------------------------------- other places
 def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
     """Put the dimensions in another order: the reverse one when `perm` is None."""
-    sparse = check_sparse(sp_input)
-    sizes = sizes_of(sparse, "transpose")
+    places, values, sizes = parts_of(sp_input, "transpose")
     order = range(len(sizes))[::-1] if perm is None else ints(perm, "perm")
     if sorted(order) != list(range(len(sizes))):
         raise ValueError(f"Dimensions {len(order)} and {len(sizes)} are not compatible: {order}")
-    places = places_of(sparse, "transpose")[:, list(order)]
-    return sorted_of(places, sparse.values._array, [sizes[i] for i in order])
+    return sorted_of(places[:, list(order)], values, [sizes[i] for i in order])
 
 
 def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
     """Give another shape; one size may be -1."""
-    sparse = check_sparse(sp_input)
-    old, new = sizes_of(sparse, "reshape"), list(ints(shape, "shape"))
+    places, values, old = parts_of(sp_input, "reshape")
+    new = list(ints(shape, "shape"))
     count, known = math.prod(old), math.prod(n for n in new if n != -1)
     if -1 in new and known:
         new[new.index(-1)] = count // known
     if -1 in new or math.prod(new) != count:
         raise refused(f"Input to reshape is a tensor with {count} dense values, not {new}")
-    flat = np.ravel_multi_index(tuple(places_of(sparse, "reshape").T), old)
-    return made_of(np.stack(np.unravel_index(flat, new), axis=1), sparse.values._array, new)
+    flat = np.ravel_multi_index(tuple(places.T), old)
+    return of_host(np.stack(np.unravel_index(flat, new), axis=1), values, new)
 
 
 def concat(

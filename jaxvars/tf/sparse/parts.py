@@ -7,9 +7,20 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, elements_at, host_array, indices_of
-from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.sparse_tensor import (
+    SparseTensor,
+    check_sparse,
+    elements_at,
+    host_array,
+    indices_of,
+    of_host,
+)
+
+
+def parts_of(sp_input: Any, op: str) -> tuple[np.ndarray, Any, tuple[int, ...]]:
+    """Return the places, the elements and the sizes of what must be a sparse tensor."""
+    sparse = check_sparse(sp_input)
+    return places_of(sparse, op), sparse.values._array, sizes_of(sparse, op)
 
 
 def places_of(sparse: SparseTensor, op: str) -> np.ndarray:
@@ -27,12 +38,6 @@ def scatter(sparse: SparseTensor, op: str, onto: Any = None) -> Any:
     return whole.at[tuple(indices_of(sparse, op).T)].add(values)
 
 
-def made_of(places: Any, values: Any, sizes: Any) -> SparseTensor:
-    rank = len(sizes)
-    indices = np.asarray(places, np.int64).reshape(-1, rank)
-    return SparseTensor(indices, Tensor(to_array(values)), np.asarray(sizes, np.int64))
-
-
 def sorted_of(places: np.ndarray, values: Any, sizes: Any) -> SparseTensor:
     order = np.lexsort(places.T[::-1]) if places.shape[1] else np.arange(len(places))
-    return made_of(places[order], elements_at(values, order), sizes)
+    return of_host(places[order], elements_at(values, order), sizes)

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf.registry.rows import find
-from jaxvars.tf.sparse.parts import made_of, places_of, scatter, sizes_of
+from jaxvars.tf.sparse.parts import parts_of, places_of, scatter, sizes_of
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.sparse_tensor import (
     SparseTensor,
     check_sparse,
     elements_at,
     host_array,
+    of_host,
     on_host,
 )
 from jaxvars.tf.tensors.static import ints, one_int, refused
@@ -34,12 +35,11 @@ def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     >>> retain(tf.sparse.from_dense([3, 0, 4]), [False, True]).indices.numpy().tolist()
     [[2]]
     """
-    sparse = check_sparse(sp_input)
+    places, values, sizes = parts_of(sp_input, "retain")
     kept = host_array(to_array(to_retain), "sparse.retain").astype(bool)
-    if kept.shape != sparse.values.shape:
-        raise ValueError(f"Dimensions {kept.shape} and {sparse.values.shape} are not compatible")
-    values = elements_at(sparse.values._array, kept)
-    return made_of(places_of(sparse, "retain")[kept], values, sizes_of(sparse, "retain"))
+    if kept.shape != values.shape:
+        raise ValueError(f"Dimensions {kept.shape} and {values.shape} are not compatible")
+    return of_host(places[kept], elements_at(values, kept), sizes)
 
 
 def fill_empty_rows(
@@ -72,7 +72,7 @@ def fill_empty_rows(
     values = find("concat")([sparse.values, fill], 0)._array
     whole = np.concatenate([places, new])
     order = np.argsort(whole[:, 0], kind="stable")
-    return made_of(whole[order], elements_at(values, order), sizes), Tensor(to_array(is_empty))
+    return of_host(whole[order], elements_at(values, order), sizes), Tensor(to_array(is_empty))
 
 
 def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
@@ -84,26 +84,25 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
     sparse = check_sparse(sp_input)
     places, _, sizes = on_host(sparse, "sparse.reset_shape")  # they may be outside
     if new_shape is None:
-        return made_of(places, sparse.values._array, np.max(places + 1, axis=0, initial=0))
+        return of_host(places, sparse.values._array, np.max(places + 1, axis=0, initial=0))
     new = list(ints(new_shape, "new_shape"))
     if len(new) != len(sizes):
         raise ValueError(f"Shapes {sizes} and {new} must have the same rank")
     if any(a < b for a, b in zip(new, sizes, strict=True)):
         raise ValueError(f"New shape {new} should have dimension sizes >= sp_input.shape {sizes}")
-    return made_of(places, sparse.values._array, new)
+    return of_host(places, sparse.values._array, new)
 
 
 def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """Return the part that begins at a place and has a size, as far as there is one."""
-    sparse = check_sparse(sp_input)
-    first, shape = np.array(ints(start, "start")), np.array(sizes_of(sparse, "slice"))
-    lengths = np.array(ints(size, "size"))
+    places, values, whole = parts_of(sp_input, "slice")
+    first, lengths, shape = map(np.array, (ints(start, "start"), ints(size, "size"), whole))
     if not first.size == lengths.size == shape.size or (lengths < 0).any():
         raise refused(f"Expected {shape.size} starts and sizes from 0 on, got {start} and {size}")
     sizes = np.clip(lengths, 0, np.maximum(shape - first, 0))
-    places = places_of(sparse, "slice") - first
+    places = places - first
     kept = np.all((places >= 0) & (places < sizes), axis=1)
-    return made_of(places[kept], elements_at(sparse.values._array, kept), sizes)
+    return of_host(places[kept], elements_at(values, kept), sizes)
 
 
 def split(
@@ -165,4 +164,4 @@ def _pair(sp_a: Any, sp_b: Any, op: str) -> SparseTensor:
         scatter(SparseTensor(at[:, None], x.values, [len(places)]), op)
         for x, at in zip(pair, cut, strict=True)
     ]
-    return made_of(places, find(f"math.{op}")(*map(Tensor, lined))._array, first)
+    return of_host(places, find(f"math.{op}")(*map(Tensor, lined))._array, first)

@@ -176,22 +176,21 @@ def pad(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
     `shapes` are in the structure of an element, with None or -1 for the largest size; `values`, to
     pad with, too, or one for all, or None for zeros and empty strings.
     """
-    check_padding(map_leaves(open_spec_of, elements[0]), shapes, values)  # the dataset's came late
+    pairs = check_padding(map_leaves(open_spec_of, elements[0]), shapes, values)
     columns = zip(*([to_host(x) for x in leaves(element)] for element in elements), strict=True)
-    count = len(leaves(elements[0]))
-    wanted = [None] * count if shapes is None else shapes_of(elements[0], shapes)
-    fillers = shapes_of(elements[0], values) if is_structure(values) else [values] * count
-    made = [_pad_column(*each) for each in zip(columns, wanted, fillers, strict=True)]
+    made = [_pad_column(column, *pair) for column, pair in zip(columns, pairs, strict=True)]
     return pack_leaves(elements[0], made)
 
 
-def check_padding(spec: Any, shapes: Any, values: Any) -> None:
-    """Raise an error if elements of a spec cannot be padded so: see `pad`."""
+def check_padding(spec: Any, shapes: Any, values: Any) -> list[tuple[Any, Any]]:
+    """Return the shape and value for each leaf; raise an error if they do not fit: see `pad`."""
     flat = leaves(spec)
     wanted = [None] * len(flat) if shapes is None else shapes_of(spec, shapes)
     fillers = shapes_of(spec, values) if is_structure(values) else [values] * len(flat)
-    for each in zip(flat, wanted, fillers, strict=True):
-        _check_padded(*each)
+    pairs = list(zip(wanted, fillers, strict=True))
+    for leaf, pair in zip(flat, pairs, strict=True):
+        _check_padded(leaf, *pair)
+    return pairs
 
 
 def _check_padded(spec: Any, shape: Any, value: Any) -> None:

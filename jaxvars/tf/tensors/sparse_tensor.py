@@ -17,7 +17,6 @@ import numpy as np
 
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.nest import COMPOSITES
-from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import NotDense, to_array
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -213,14 +212,10 @@ def elements_at(values: Any, index: Any) -> Any:
     return values[index] if is_seen else jnp.asarray(np.asarray(values)[index])
 
 
-def of_host(indices: Any, values: np.ndarray, sizes: Any) -> SparseTensor:
-    """Return a sparse tensor of NumPy arrays."""
-    rank = len(sizes)
-    return SparseTensor(
-        np.asarray(indices, np.int64).reshape(-1, rank),
-        Tensor(_convert.string_array(values)) if values.dtype == object else values,
-        np.asarray(sizes, np.int64),
-    )
+def of_host(indices: Any, values: Any, sizes: Any) -> SparseTensor:
+    """Return a sparse tensor of places and sizes that are known."""
+    places = np.asarray(indices, np.int64).reshape(-1, len(sizes))
+    return SparseTensor(places, Tensor(to_array(values)), np.asarray(sizes, np.int64))
 
 
 # ---------------------------------------------------------------- rows, in datasets
