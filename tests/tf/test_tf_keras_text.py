@@ -466,4 +466,6 @@ def test_other_layers_say_what_to_do_with_ragged_tensors():
     dense = tf.keras.layers.Dense(1)
     with pytest.raises(TypeError, match=r"Dense takes no ragged tensors.*tf\.ragged\.map_flat_va"):
         dense(x)
+    with pytest.raises(TypeError, match="Add takes no ragged tensors"):
+        tf.keras.layers.Add()([x, x])
     assert tf.ragged.map_flat_values(dense, x).shape.as_list() == [2, None, 1]

@@ -99,14 +99,10 @@ def non_max_suppression_with_scores(
     iou_threshold=1.0)`.
     """
     given, points = require_known(boxes, "boxes"), require_known(scores, "scores")
-    if given.ndim != 2:
-        raise refused(f"boxes must be 2-D: {list(given.shape)}")
-    if given.shape[1] != 4:
-        raise refused(f"boxes must have 4 columns: {list(given.shape)}")
-    if points.ndim != 1:
-        raise refused(f"scores must be 1-D: {list(points.shape)}")
+    if given.ndim != 2 or given.shape[1] != 4:
+        raise refused(f"boxes must be 2-D, and must have 4 columns: {list(given.shape)}")
     if points.shape != given.shape[:1]:
-        raise refused("scores has incompatible shape")
+        raise refused(f"scores must be 1-D, one for each box: {list(points.shape)}")
     for name, value in (("max_output_size", max_output_size), ("iou_threshold", iou_threshold)):
         if np.ndim(value):
             raise refused(f"{name} must be 0-D, got shape {list(np.shape(value))}")

@@ -98,22 +98,16 @@ class ArrayProxy(Face):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer: Tensors come out."""
         layer: Any = super()
-        if args and isinstance(args[0], RaggedTensor) and "_of_keras" in vars(type(self)):
-            return self._call_ragged(*args, **kwargs)
+        if args and isinstance(args[0], RaggedTensor) and self._is_of(keras().layers.Embedding):
+            return args[0].with_flat_values(self(args[0].flat_values, *args[1:], **kwargs))
         args = self._take_strings(*args) if args else args
         if LOCAL.frame is LOCAL.eager and not LOCAL.frame.observers:
             return into_keras(layer.__call__, args, kwargs)
         return around([_shared.scope], lambda: into_keras(layer.__call__, args, kwargs))
 
-    def _call_ragged(self, inputs: RaggedTensor, *args: Any, **kwargs: Any) -> Any:
-        """Look up the rows for the values of a ragged tensor, which no other layer takes."""
-        if not isinstance(self, keras().layers.Embedding):
-            raise TypeError(
-                f"tf.keras.layers.{type(self).__name__} takes no ragged tensors. Give it "
-                "x.to_tensor(), or, if it treats each value alone, use "
-                "tf.ragged.map_flat_values(layer, x)."
-            )
-        return inputs.with_flat_values(self(inputs.flat_values, *args, **kwargs))
+    def _is_of(self, kind: Any) -> bool:
+        """Return whether it is a layer of Keras of a class, not one of the user's."""
+        return isinstance(self, kind) and "_of_keras" in vars(type(self))
 
     def _take_strings(self, inputs: Any, *others: Any) -> tuple[Any, ...]:
         """Have Keras convert nothing where strings are among the inputs; it takes NumPy's then.
@@ -123,6 +117,11 @@ class ArrayProxy(Face):
         this: Any = self
         parts = [_strings_of(part) for part in keras().tree.flatten(unwrap(inputs))]
         ragged = [isinstance(part, RaggedTensor) for part in parts]
+        if any(ragged) and self._is_of(object):
+            raise TypeError(
+                f"{type(self).__name__} takes no ragged tensors. Give it x.to_tensor(), or, if it "
+                "treats each value alone, use tf.ragged.map_flat_values(layer, x)."
+            )
         if any(ragged) or any(map(is_text, parts)):
             this._convert_input_args, this._allow_non_tensor_positional_args = False, True
             parts = [
