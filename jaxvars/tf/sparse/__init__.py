@@ -6,6 +6,7 @@ Where the size of a result depends on values, it is computed on the host, and re
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -297,11 +298,33 @@ def concat(
     return sorted_of(np.concatenate(places), values, sizes)
 
 
-def segment_sum(
-    data: Any, indices: Any, segment_ids: Any, num_segments: Any = None, name: str | None = None,
-    sparse_gradient: bool = False,
-) -> Tensor:  # fmt: skip
-    """Add up rows, of some numbers, by segments.
+def _segments(how: str, summary: str) -> Callable[..., Tensor]:
+    def reduce(
+        data: Any, indices: Any, segment_ids: Any, num_segments: Any = None,
+        name: str | None = None, sparse_gradient: bool = False,
+    ) -> Tensor:  # fmt: skip
+        sizes = to_array(data).shape
+        places, ids = (to_array(x, hint=int32) for x in (indices, segment_ids))
+        if not sizes or places.ndim != 1 or places.shape != ids.shape:
+            raise refused(
+                "data must have rows, indices should be a vector, and segment_ids and indices "
+                f"should have same size, not {list(sizes)}, {list(places.shape)}, {list(ids.shape)}"
+            )
+        check_indices(places, sizes[:1], words=BAD)
+        count = num_segments
+        if count is None or not context.is_tracer(ids):
+            known = host_array(ids, f"sparse.segment_{how}")
+            if (known < 0).any() or (np.diff(known) < 0).any():
+                raise refused("segment ids are not increasing, from 0 on")
+            count = max(known, default=-1) + 1 if count is None else count
+        if sparse_gradient:
+            rows = gather(data, Tensor(places))
+        else:
+            rows = gather(find("expand_dims")(data, 0), Tensor(places), axis=1)[0]
+        return find(f"math.unsorted_segment_{how}")(rows, Tensor(ids), count)
+
+    reduce.__name__ = reduce.__qualname__ = f"segment_{how}"
+    reduce.__doc__ = f"""{summary} of rows, of some numbers, by segments.
 
     Args:
         data: a tensor of one dimension or more.
@@ -317,46 +340,12 @@ def segment_sum(
     >>> segment_sum([[1, 2], [3, 4]], [1, 1, 0], [0, 0, 1]).numpy().tolist()
     [[6, 8], [1, 2]]
     """
-    return _reduce_segments("sum", data, indices, segment_ids, num_segments, sparse_gradient)
+    return reduce
 
 
-def segment_mean(
-    data: Any, indices: Any, segment_ids: Any, num_segments: Any = None, name: str | None = None,
-    sparse_gradient: bool = False,
-) -> Tensor:  # fmt: skip
-    """Return means of rows, of some numbers, by segments; the arguments are as for segment_sum."""
-    return _reduce_segments("mean", data, indices, segment_ids, num_segments, sparse_gradient)
-
-
-def segment_sqrt_n(
-    data: Any, indices: Any, segment_ids: Any, num_segments: Any = None, name: str | None = None,
-    sparse_gradient: bool = False,
-) -> Tensor:  # fmt: skip
-    """Add up as segment_sum does, and divide by the root of how many rows there are."""
-    return _reduce_segments("sqrt_n", data, indices, segment_ids, num_segments, sparse_gradient)
-
-
-def _reduce_segments(
-    how: str, data: Any, indices: Any, segment_ids: Any, count: Any, is_sparse: bool
-) -> Tensor:
-    sizes = to_array(data).shape
-    places, ids = (to_array(x, hint=int32) for x in (indices, segment_ids))
-    if not sizes or places.ndim != 1 or places.shape != ids.shape:
-        raise refused(
-            "data must have rows, indices should be a vector, and segment_ids and indices should "
-            f"have same size, not shapes {list(sizes)}, {list(places.shape)} and {list(ids.shape)}"
-        )
-    check_indices(places, sizes[:1], words=BAD)
-    if count is None or not context.is_tracer(ids):
-        known = host_array(ids, f"sparse.segment_{how}")
-        if (known < 0).any() or (np.diff(known) < 0).any():
-            raise refused("segment ids are not increasing, from 0 on")
-        count = max(known, default=-1) + 1 if count is None else count
-    if is_sparse:
-        rows = gather(data, Tensor(places))
-    else:  # a dense gradient
-        rows = gather(find("expand_dims")(data, 0), Tensor(places), axis=1)[0]
-    return find(f"math.unsorted_segment_{how}")(rows, Tensor(ids), count)
+segment_sum = _segments("sum", "Return sums")
+segment_mean = _segments("mean", "Return means")
+segment_sqrt_n = _segments("sqrt_n", "Return sums, divided by the root of how many they are,")
 
 
 def to_indicator(sp_input: Any, vocab_size: int, name: str | None = None) -> Tensor:
