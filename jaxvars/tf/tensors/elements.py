@@ -218,16 +218,15 @@ def _check_padded(spec: Any, shape: Any, value: Any) -> None:
                 f"The padded shape {tuple(array.tolist())} is not compatible with the shape "
                 f"{spec.shape} of the corresponding input component."
             )
-    fill = None if value is None else _convert.to_array(value)
-    if fill is not None and fill.ndim:
-        raise ValueError(
-            f"Invalid `padding_values`. `padding_values` values should be scalars, but got "
-            f"{fill.shape}."
-        )
-    if fill is not None and _convert.dtype_of(fill) != spec.dtype:
+    if value is None:
+        return
+    fill, wrong = _convert.to_array(value), "Invalid `padding_values`. `padding_values` values"
+    if fill.ndim:
+        raise ValueError(f"{wrong} should be scalars, but got {fill.shape}.")
+    if _convert.dtype_of(fill) != spec.dtype:
         raise TypeError(
-            f"Invalid `padding_values`. `padding_values` values type {_convert.dtype_of(fill)!r} "
-            f"does not match type {spec.dtype!r} of the corresponding input component."
+            f"{wrong} type {_convert.dtype_of(fill)!r} does not match type {spec.dtype!r} of the "
+            "corresponding input component."
         )
 
 
