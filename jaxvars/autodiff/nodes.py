@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, final
 
 import jax
 
+from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.checkpointed_while import in_reverse, is_irreversible
@@ -26,6 +27,7 @@ REF_WRITTEN = (
     "follow it. Make the Ref in a function under jax.jit, and return what is read from it; or, if "
     "there is to be no gradient through it, write jv.stop_gradient(x)."
 )
+_CALL = "io_callback"  # in the order of the program
 _LARGE = 4  # a function of more kinds of operations than this is not left to XLA
 
 
@@ -140,6 +142,8 @@ def linearize(
 
     if reverse and _calls_back_in_loop(equation) and not _is_reversible(run, primals):
         return list(equation.function(*equation.inputs)), Linear(positions, _refuse_loop, False)
+    if _moves_calls(equation, positions):
+        return list(equation.function(*equation.inputs)), Linear(positions, _refuse_calls, False)
     try:
         with in_reverse(reverse):
             floats, linear, others = (jax.vjp if pull else jax.linearize)(
@@ -159,6 +163,47 @@ def _calls_back_in_loop(equation: Equation) -> bool:
     if not any(jaxprs.open_jaxpr(program).effects for program in programs):
         return False
     return "while" in {equation.name}.union(*map(jaxprs.primitives_in, programs))
+
+
+def _moves_calls(equation: Equation, active: Sequence[int]) -> bool:
+    """Return whether JAX would make calls of a loop at other times than its iterations.
+
+    It splits a scan that is differentiated, and drops calls whose results are not needed, or makes
+    one for all iterations.
+    """
+    operation = equation.operation
+    if not any(_CALL in jaxprs.primitives_in(program) for program in operation.inner):
+        return False
+    if equation.name == "scan":
+        return True
+    is_active = [i in active for i in range(len(equation.inputs))]
+    return any(_splits_calls(program, is_active) for program in operation.inner)
+
+
+def _splits_calls(program: Any, is_active: Sequence[bool]) -> bool:
+    """Return whether a scan that calls depends on the inputs that are differentiated."""
+    jaxpr = jaxprs.open_jaxpr(program)
+    given = zip(reversed(jaxpr.invars), reversed(is_active), strict=False)  # others come first
+    active = {id(var) for var, is_one in given if is_one}
+    for eqn in jaxpr.eqns:
+        found = [id(x) in active for x in eqn.invars]
+        if not any(found):
+            continue
+        active.update(id(var) for var in eqn.outvars if is_inexact(var.aval))
+        inner = list(jaxprs.inner_jaxprs(eqn.params))
+        calls = any(_CALL in jaxprs.primitives_in(one) for one in inner)
+        if calls and (eqn.primitive.name == "scan" or any(_splits_calls(x, found) for x in inner)):
+            return True
+    return False
+
+
+def _refuse_calls(*_: Any) -> Any:
+    raise TapeError(
+        "The target depends on the source through a loop that calls the host in each iteration, as "
+        "tables, iterators, strings and tf.py_function do in a compiled function. JAX makes these "
+        "calls at other times where it differentiates a loop. Call before the loop, or after it, "
+        "or write the loop outside of the compiled function."
+    )
 
 
 def _is_reversible(run: Callable[..., Any], primals: Sequence[Array]) -> bool:

@@ -644,3 +644,36 @@ def test_what_is_written_to_a_ref_is_refused(f: Any, compiled: bool) -> None:
 
 def stopped(x: Any) -> Any:
     return through_refs(jv.stop_gradient(x))
+
+
+@pytest.mark.parametrize("decorate", [jv.compile, lambda f: f])
+def test_a_loop_that_calls_the_host_in_order_calls_in_each_iteration(decorate: Any) -> None:
+    w, calls = jv.Variable(2.0), []
+
+    @decorate
+    def power() -> Any:
+        def body(carry: Any, _: None) -> Any:
+            jax.experimental.io_callback(lambda: calls.append(1), None, ordered=True)
+            return carry * w, None
+
+        return jv.scan(body, jnp.ones(()), None, length=3)[0]
+
+    @decorate
+    def beside() -> Any:
+        def body(carry: Any, _: None) -> Any:
+            jax.experimental.io_callback(lambda: calls.append(1), None, ordered=True)
+            return carry, None
+
+        jv.scan(body, (), None, length=3)
+        return w * w
+
+    with jv.GradientTape(persistent=True) as tape:
+        y, z = power(), beside()
+    jax.effects_barrier()
+    assert (float(y), float(z), len(calls)) == (8.0, 4.0, 6)
+    assert float(tape.gradient(z, w)) == 4.0
+    if decorate is jv.compile:
+        with pytest.raises(TapeError, match="calls the host in each iteration"):
+            tape.gradient(y, w)
+    else:
+        assert float(tape.gradient(y, w)) == 12.0
