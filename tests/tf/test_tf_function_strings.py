@@ -15,6 +15,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import tf
+from jaxvars.errors import TapeError
 from jaxvars.tf.functions import function as functions
 from jaxvars.tf.tensors.handles import TABLES, new_table
 
@@ -194,6 +195,44 @@ def test_a_call_while_a_function_learns_of_strings_runs_what_there_is(monkeypatc
     monkeypatch.setattr(functions, "make_body", make)
     assert value(f(strings("a"))) == [b"a"]
     assert found == [[1.0]]
+
+
+def test_a_table_that_changes_is_asked_for_known_keys_when_the_program_runs():
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
+    names = tf.lookup.experimental.MutableHashTable(tf.string, tf.string, "?")
+
+    @tf.function
+    def count(x):
+        for _ in tf.range(3):
+            table.insert(["a"], table.lookup(["a"]) + 1)
+        before = names.lookup("k")
+        names.insert("k", x)
+        return table.lookup("a"), table.size(), before, names["k"]
+
+    assert value(count(tf.constant("1"))) == (3, 1, b"?", b"1")
+    assert value(count(tf.constant("2"))) == (6, 1, b"1", b"2")
+    table.insert("b", tf.constant(5, tf.int64))
+    assert value(count(tf.constant("3"))) == (9, 2, b"2", b"3")
+    with pytest.raises(InvalidArgumentError, match=r"Export it outside of tf\.function"):
+        tf.function(lambda: table.export())()  # TensorFlow can
+
+
+def test_a_loop_with_strings_of_variables_is_not_differentiated():
+    # TensorFlow can: 192 and b"xxx".
+    v, k = tf.Variable(""), tf.Variable(2.0)
+
+    @tf.function
+    def slope():
+        with tf.GradientTape() as tape:
+            y = k * 1.0
+            for _ in tf.range(3):
+                y = y * k * tf.cast(tf.strings.length(v) + 1, tf.float32)
+                v.assign(v + "x")
+        return tape.gradient(y, k)
+
+    with pytest.raises(TapeError, match="calls the host in each iteration, as tables, iterators"):
+        slope()
+    assert v.numpy() == b""
 
 
 def test_what_is_called_back_is_in_order(capsys):

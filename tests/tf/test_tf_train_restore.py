@@ -217,3 +217,23 @@ def test_a_checkpoint_of_another_model_restores_what_fits_and_says_the_rest(tmp_
     del manager, other, status
     with pytest.warns(CheckpointWarning, match="these values were never used: model/v"):
         del checkpoint
+
+
+def test_a_function_writes_tables_and_iterators_as_they_are_when_it_is_run(tmp_path: Path) -> None:
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
+    iterator = iter(tf.data.Dataset.range(10))
+    checkpoint = tf.train.Checkpoint(table=table, iterator=iterator)
+
+    @tf.function
+    def save(key: Any) -> None:
+        table.insert(key, tf.constant(7, tf.int64))
+        checkpoint.write(str(tmp_path / "c"))
+
+    save(tf.constant("a"))
+    next(iterator)
+    save(tf.constant("b"))
+    table.remove(["a", "b"])
+    next(iterator)
+    checkpoint.read(str(tmp_path / "c")).assert_consumed()
+    assert table.lookup(["a", "b"]).numpy().tolist() == [7, 7]
+    assert next(iterator).numpy() == 1

@@ -36,7 +36,7 @@ class _Changing(Table, Recorded, ABC):
 
     # ------------------------------------------------------------ reading
     def _look_up(self, keys: Array) -> Array:
-        if context.is_staging() and not _convert.is_text(keys):
+        if context.is_staging():
             return self._ask_host(keys)
         self._read()
         return _convert.to_array(self._find_values(np.asarray(keys), self._default))
@@ -46,18 +46,39 @@ class _Changing(Table, Recorded, ABC):
         if is_handles(keys) or self.value_dtype.is_string:
             return stage(self._look_up, keys, ordered=True)
 
-        def on_host(given: Array) -> np.ndarray:
+        def on_host(*given: Array) -> np.ndarray:
             self._read()
-            return self._find_values(np.asarray(given), self._default)
+            return self._find_values(np.asarray(given[0] if given else keys), self._default)
 
         shape = (*keys.shape, *self._default.shape)
         struct = jax.ShapeDtypeStruct(shape, self.value_dtype.dtype)
-        return jax.experimental.io_callback(on_host, struct, keys, ordered=True)
+        operands = [] if _convert.is_text(keys) else [keys]
+        return jax.experimental.io_callback(on_host, struct, *operands, ordered=True)
 
     def size(self, name: str | None = None) -> Tensor:
         """Return how many keys there are, as an int64."""
-        self._read()
-        return super().size(name)
+
+        def on_host() -> np.ndarray:
+            self._read()
+            return np.asarray(len(self._rows), np.int64)
+
+        if not context.is_staging():
+            return Tensor(_convert.to_array(on_host()))
+        struct = jax.ShapeDtypeStruct((), np.int64)
+        return Tensor(jax.experimental.io_callback(on_host, struct, ordered=True))
+
+    def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
+        """Return all keys, and their values.
+
+        Raises:
+            InvalidArgumentError: in a `tf.function`, where it is not known how many there are.
+        """
+        if context.is_staging():
+            raise refused(
+                "How many keys a table has is known when the tf.function runs: XLA compiles for "
+                "fixed shapes. Export it outside of tf.function."
+            )
+        return super().export(name)
 
     def _arrays(self, like: Array = None) -> tuple[np.ndarray, np.ndarray]:
         self._read()

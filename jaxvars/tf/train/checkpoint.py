@@ -12,13 +12,14 @@ import os
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 from jaxvars.checkpoint.checkpoint import Checkpoint as CoreCheckpoint
 from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.files import write as write_file
-from jaxvars.core.frames import LOCAL
+from jaxvars.core.frames import LOCAL, entered
 from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.traversal import Holder, Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
@@ -208,18 +209,21 @@ class Checkpoint(Holder, Node):
         return prefix
 
     def _write_in_program(self, prefix: str, options: CheckpointOptions | None) -> Tensor:
-        graph = graphs.graph_of(self)
+        with context.at(context.EVAL), entered(LOCAL.eager):
+            graph = graphs.graph_of(self)
         graphs.refuse_lost(graph)
-        states = {variable_of(x): x for x in states_of(graph.objects)}
+        texts = {variable_of(x): partial(serialized, x) for x in states_of(graph.objects)}
+        for one in graph.objects:
+            texts |= one.texts() if isinstance(one, Node) else {}
         named = graphs.by_name(graph)
-        given = {name: v for name, v in named.items() if v not in states}
+        given = {name: v for name, v in named.items() if v not in texts}
 
         def write(*values: Tensor) -> None:
             if not Path(prefix).parent.is_dir():
                 raise NotFoundError(None, None, f"{Path(prefix).parent}; No such file or directory")
             arrays = [to_core_strings(value._array) for value in values]
-            texts = {n: serialized(states[v]) for n, v in named.items() if n not in given}
-            notes = {n: to_tensor(x) for n, x in ({**texts, GRAPH: graph.to_text()}).items()}
+            found = {n: to_tensor(texts[v]()) for n, v in named.items() if n not in given}
+            notes = {**found, GRAPH: to_tensor(graph.to_text())}
             _write(prefix, {**dict(zip(given, arrays, strict=True)), **notes}, options)
 
         py_function(write, [face_of(v).value() for v in given.values()], [])

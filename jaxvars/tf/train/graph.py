@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from abc import ABC
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
@@ -58,6 +58,10 @@ class Node(ABC):  # noqa: B024 - what it has is right for most
     def children(self) -> Iterator[tuple[str, object]]:
         """Yield the children with their names: none."""
         yield from ()
+
+    def texts(self) -> dict[Variable, Callable[[], str]]:
+        """Return the variables that hold a state as text, and what returns that: none."""
+        return {}
 
 
 @final

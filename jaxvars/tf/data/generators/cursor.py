@@ -231,6 +231,10 @@ class Recorded(Node, ABC):
             self._written = text
         yield key, self._variable
 
+    def texts(self) -> dict[Variable, Callable[[], str]]:
+        """Return the variable that holds the state, and what returns it as it is then."""
+        return {} if self._variable is None else {self._variable: lambda: to_text(self._save())}
+
     def _read(self) -> None:
         """Take the value of the variable, if it was restored."""
         if self._variable is not None and (text := str(self._variable.value)) != self._written:
