@@ -19,12 +19,12 @@ import numpy as np
 from jaxvars.core.checks import require
 from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.specialize import MAY_CHECK, is_open
-from jaxvars.tf.arrays.sizes import not_negative, not_too_many, sizes_of, type_of
+from jaxvars.tf.arrays.sizes import not_negative, sizes_of, type_of
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32, int32
-from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known
+from jaxvars.tf.tensors.static import not_too_many, one_axis, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
 
@@ -267,6 +267,7 @@ def sequence_mask(lengths: Array, maxlen: Any = None, dtype: Any = "bool") -> Ar
             raise refused(f"maxlen must be non-negative, got: {size}")
         if lengths.dtype.kind == "f":  # they are cut only here, as in TensorFlow
             lengths = lengths.astype(jnp.int64)
+    not_too_many((*lengths.shape, size))
     return (jnp.arange(size) < lengths[..., None]).astype(as_dtype(dtype).dtype)
 
 

@@ -40,7 +40,8 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> 
     names = [dtype_of(end).name for end in ends]
     kind = wanted or as_dtype(max(names, key=lambda n: _LADDER.index(n) if n in _LADDER else 0))
     first, last, step = (end.astype(kind.dtype) for end in ends)
-    return _sequence(first, _length(first, last, step), step)
+    (length,) = _static.not_too_many((_length(first, last, step),))
+    return _sequence(first, length, step)
 
 
 def _end(x: Any, wanted: DType | None) -> np.ndarray:
@@ -93,5 +94,6 @@ def linspace(start: Array, stop: Array, num: Any, axis: Any = 0) -> Array:
     if count < 0:
         raise ValueError(f"Dimension {count} must be >= 0")
     place = axis if type(axis) is int else _static.one_int(axis, "axis")
+    _static.not_too_many((*np.broadcast_shapes(start.shape, stop.shape), count))
     first, last = divisible(start), divisible(stop)
     return jnp.linspace(first, last, count, axis=place, dtype=first.dtype)

@@ -17,7 +17,7 @@ from jaxvars.autodiff.scaling import reads_nothing
 from jaxvars.tf.arrays.gather import check_indices
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import ints, refused
+from jaxvars.tf.tensors.static import ints, not_too_many, refused
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -103,7 +103,7 @@ def _whole(x: Array, new: Array, how: str) -> Array:
 )  # fmt: skip
 def scatter_nd(indices: Array, updates: Array, shape: Any, bad_indices_policy: str = "") -> Array:
     """Add parts, by lists of indices, to zeros."""
-    sizes = ints(shape, "shape")
+    sizes = not_too_many(ints(shape, "shape"))
     is_text = _convert.is_text(updates)
     zeros = np.full(sizes, b"", object) if is_text else jnp.zeros(sizes, updates.dtype)
     return _scatter(zeros, indices, updates, "add")

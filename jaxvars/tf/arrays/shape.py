@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf.arrays.sizes import not_negative, not_too_many
+from jaxvars.tf.arrays.sizes import not_negative
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.handles import is_handles, on_strings
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.static import ints, one_axis, refused, require_known, space_of
+from jaxvars.tf.tensors.static import ints, not_too_many, one_axis, refused, require_known, space_of
 from jaxvars.typing import Array
 
 
@@ -53,7 +53,8 @@ def tile(input: Array, multiples: Any) -> Array:
             f"Expected multiples argument to be a vector of length {input.ndim} but got length "
             f"{len(counts)}"
         )
-    return space_of(input).tile(input, not_negative(counts))
+    not_too_many([n * count for n, count in zip(input.shape, not_negative(counts), strict=True)])
+    return space_of(input).tile(input, counts)
 
 
 @op("repeat", "input", text=True, example="r(2, 2), 2, axis=0")
@@ -63,6 +64,8 @@ def repeat(input: Array, repeats: Any, axis: Any = None) -> Array:
     input = input if input.ndim else input.reshape(1)
     found = None if axis is None else one_axis(axis, input.ndim)
     size = input.size if found is None else input.shape[found]
+    if counts.dtype != object:
+        not_too_many((int(counts.sum()) * (size if counts.size == 1 else 1),))
     if counts.size == 1:
         return space_of(input).repeat(input, int(counts.reshape(())), axis=found)
     if counts.shape != (size,):
@@ -110,6 +113,7 @@ def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: A
     how = mode.upper()
     if widths.dtype != object and (widths < 0).any():
         raise refused(f"Paddings must be non-negative: {widths.tolist()}")
+    not_too_many([n + a + b for n, (a, b) in zip(tensor.shape, widths.tolist(), strict=True)])
     if is_handles(tensor):
         return on_strings(pad.__wrapped__)(tensor, widths, mode, constant_values)
     if how == "CONSTANT" and not _convert.is_text(tensor):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ from jaxvars.tf.registry.rows import Refused
 from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import NotDense, to_array, unsupported_error
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
-
-_MOST_ELEMENTS = 2**58  # XLA aborts the process where the bytes are no int64
 
 
 def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
@@ -28,9 +25,9 @@ def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
         InvalidArgumentError: when it is not known while a function is traced.
     """
     if type(shape) in (tuple, list) and all(type(size) is int for size in shape):
-        return not_too_many(tuple(shape))
+        return _static.not_too_many(tuple(shape))
     if type(shape) is int:
-        return not_too_many((shape,))
+        return _static.not_too_many((shape,))
     try:
         array = _sizes_array(shape)
     except NotDense:
@@ -46,7 +43,7 @@ def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
         )
     if np.ndim(array) > 1:
         raise ValueError(f"shape must be a vector of sizes, got shape {list(np.shape(array))}")
-    return not_too_many(tuple(map(_static.as_size, np.asarray(array).reshape(-1))))
+    return _static.not_too_many(tuple(map(_static.as_size, np.asarray(array).reshape(-1))))
 
 
 def _sizes_array(shape: Any) -> np.ndarray:
@@ -60,13 +57,6 @@ def _sizes_array(shape: Any) -> np.ndarray:
 
 def _is_symbolic(size: Any) -> bool:
     return (type(size) is not int and not _static.is_known(size)) or is_open(size)
-
-
-def not_too_many(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return sizes; raise ValueError if no tensor has so many elements."""
-    if all(type(size) is int for size in sizes) and math.prod(sizes) > _MOST_ELEMENTS:
-        raise ValueError(f"Shape [{','.join(map(str, sizes))}] has too many elements")
-    return sizes
 
 
 def not_negative(sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from jaxvars.tf import random as _random
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.static import ints, refused
+from jaxvars.tf.tensors.static import ints, not_too_many, refused
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -69,6 +69,7 @@ def crop_and_resize(
         raise refused("image must be 4-D, and boxes must be [num_boxes, 4]")
     _check_indices(box_indices, image.shape[0])
     height, width = ints(crop_size, "crop_size")
+    not_too_many((boxes.shape[0], height, width, image.shape[-1]))
     box = boxes.astype(np.float32)
     down = _lines(box[:, 0], box[:, 2], image.shape[1], height)
     across = _lines(box[:, 1], box[:, 3], image.shape[2], width)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.tf.registry.rows import op
-from jaxvars.tf.tensors.static import ints, one_int, refused, require_known
+from jaxvars.tf.tensors.static import ints, not_too_many, one_int, refused, require_known
 from jaxvars.typing import Array
 
 
@@ -107,6 +107,7 @@ def pad_to_bounding_box(
             raise refused(f"offset_{name} must be >= 0")
         if after < 0:
             raise refused(f"{name} must be <= target - offset")
+    not_too_many((*image.shape[:-3], height, width, image.shape[-1]))
     return jnp.pad(image, [(0, 0)] * (image.ndim - 3) + [(top, below), (left, right), (0, 0)])
 
 
@@ -114,8 +115,9 @@ def pad_to_bounding_box(
 def resize_with_crop_or_pad(image: Array, target_height: Any, target_width: Any) -> Array:
     """Cut or pad around the middle to a height and width."""
     check_rank(image)
-    for axis, target in ((-3, target_height), (-2, target_width)):
-        size = one_int(target, "a size")
+    sizes = [one_int(target, "a size") for target in (target_height, target_width)]
+    not_too_many((*image.shape[:-3], *sizes, image.shape[-1]))
+    for axis, size in zip((-3, -2), sizes, strict=True):
         if size < 1:
             raise refused(f"target_{'height' if axis == -3 else 'width'} must be > 0.")
         image = _fit(image, image.ndim + axis, size)

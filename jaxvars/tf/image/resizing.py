@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars.tf.image.places import check_rank
 from jaxvars.tf.registry.rows import Refused, op
-from jaxvars.tf.tensors.static import one_int, refused, require_known
+from jaxvars.tf.tensors.static import not_too_many, one_int, refused, require_known
 from jaxvars.typing import Array
 
 _METHODS = {
@@ -53,7 +53,7 @@ def resize(
     height, width = _new_size(images, size, preserve_aspect_ratio)
     if method not in _METHODS and method not in _OWN:
         raise Refused(ValueError(f"Resize method is not implemented: {method}"))
-    shape = (*images.shape[:-3], height, width, images.shape[-1])
+    shape = not_too_many((*images.shape[:-3], height, width, images.shape[-1]))
     is_exact = method == "nearest"
     x = images if is_exact or images.dtype == np.float32 else images.astype(np.float32)
     if shape == x.shape and method not in _KERNELS:  # those blur
@@ -138,6 +138,7 @@ def resize_with_pad(
     ratio = max(n / target for n, target in zip(old, sizes, strict=True))
     new = [n / ratio for n in old]
     small = resize.__wrapped__(image, [math.floor(n) for n in new], method, False, antialias)
+    not_too_many((*image.shape[:-3], *sizes, image.shape[-1]))
     pads = [(0, 0)] * image.ndim
     for i, (target, exact) in enumerate(zip(sizes, new, strict=True)):
         before = max(0, math.floor((target - exact) / 2))

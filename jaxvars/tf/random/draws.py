@@ -70,16 +70,17 @@ def key(source: Source, size: Sequence[int]) -> Array:
 def sizes(shape: Any) -> tuple[int, ...]:
     """Return a shape, which may be a tensor, as integers."""
     if isinstance(shape, TensorShape):
-        return tuple(shape)
+        return _static.not_too_many(tuple(shape))
     if isinstance(shape, list | tuple):
         found = _static.ints(shape, "a shape")
         if any(type(size) is int and size < 0 for size in found):
             raise refused(f"Dimensions of a shape must be >= 0: {list(found)}")
-        return found
+        return _static.not_too_many(found)
     array = to_array(shape)
     if _static.is_size(array):
         return _static.ints(array, "a shape")
-    return as_shape(np.asarray(array) if _static.is_known(array) else array)
+    known = as_shape(np.asarray(array) if _static.is_known(array) else array)
+    return _static.not_too_many(known)
 
 
 def _number(value: Any, kind: DType) -> Array:

@@ -37,7 +37,7 @@ from jaxvars.tf.tensors.sparse_tensor import (
     of_host,
     on_host,
 )
-from jaxvars.tf.tensors.static import ints, one_int, refused
+from jaxvars.tf.tensors.static import ints, not_too_many, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 
@@ -103,7 +103,7 @@ def to_dense(
     """
     sparse = check_sparse(sp_input)
     values = sparse.values._array
-    sizes = tuple(host_array(sparse.dense_shape._array, "sparse.to_dense").tolist())
+    sizes = not_too_many(sizes_of(sparse, "to_dense"))
     if not context.is_tracer(sparse.indices._array):
         check_inside(np.asarray(sparse.indices._array), sizes, validate_indices)
     zero: Any = b"" if is_text(values) else values.dtype.type(0)

@@ -15,6 +15,7 @@ from jaxvars.tf.tensors.sparse_tensor import (
     indices_of,
     of_host,
 )
+from jaxvars.tf.tensors.static import not_too_many
 
 
 def parts_of(sp_input: Any, op: str) -> tuple[np.ndarray, Any, tuple[int, ...]]:
@@ -34,7 +35,8 @@ def sizes_of(sparse: SparseTensor, op: str) -> tuple[int, ...]:
 def scatter(sparse: SparseTensor, op: str, onto: Any = None) -> Any:
     """Return a whole tensor with the elements added to it; those of one place add up."""
     values = sparse.values._array
-    whole = jnp.zeros(sizes_of(sparse, op), values.dtype) if onto is None else onto
+    sizes = not_too_many(sizes_of(sparse, op))
+    whole = jnp.zeros(sizes, values.dtype) if onto is None else onto
     return whole.at[tuple(indices_of(sparse, op).T)].add(values)
 
 

@@ -7,7 +7,8 @@ is known, or a size that is open, which is an expression (`symbolic/propagate.py
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator
+import math
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +24,8 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
+
+_MOST_ELEMENTS = 2**58  # XLA aborts the process where the bytes are no int64
 
 
 def space_of(array: Array) -> Any:
@@ -117,6 +120,13 @@ def check_integers(value: Any) -> None:
 def as_size(number: Any) -> int:
     """Return a number as an int, unless it is an unknown dimension."""
     return number if is_open(number) else int(number)
+
+
+def not_too_many(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return sizes; raise InvalidArgumentError if no tensor has so many elements."""
+    if all(type(size) is int for size in sizes) and math.prod(sizes) > _MOST_ELEMENTS:
+        raise refused(f"Shape [{','.join(map(str, sizes))}] has too many elements")
+    return tuple(sizes)
 
 
 def slice_end(value: Any, what: str) -> int | None:
