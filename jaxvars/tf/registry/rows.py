@@ -60,6 +60,8 @@ _KINDS: dict[str, Callable[[DType], bool]] = {
     "string": lambda d: d.is_string,
 }
 
+_ONLY = {name: DTYPES[name] for name in ("bool", "float32")}
+
 HOST = "strings are on the host, which a `tf.function` calls: their sizes must be known"
 """Why an operation on strings is not part of a compiled function."""
 
@@ -258,7 +260,7 @@ def _write_operation(row: Row) -> Any:
         "static": compute_static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
         "IndexedSlices": IndexedSlices, "function": row.function, "NOT_DENSE": _convert.NotDense,
-        "only": _convert.to_operand_of, "DTYPE": DTYPES.get(row.kinds),
+        "only": _convert.to_operand_of, "DTYPE": _ONLY.get(row.kinds),
     }  # fmt: skip
     function, below, given = row.function, inspect.unwrap(row.call), _format_arguments(row)
     signature = inspect.signature(function)
@@ -343,7 +345,7 @@ def _write_conversions(row: Row) -> list[str]:
     names, op = row.tensors.split(), _op_of(row)
     plain = [word for word in names if word[-1] not in "*?"]
     lines = _write_rows_code(row)
-    if row.kinds in DTYPES:
+    if row.kinds in _ONLY:
         lines += [f"{x} = only(DTYPE, {x}, {op!r}, {i})" for i, x in enumerate(plain)]
     elif _is_pair(row):
         x, y = plain
@@ -365,7 +367,7 @@ def _write_conversions(row: Row) -> list[str]:
             lines.append(f"{x} = listed({x}, {op!r}, {row.same})")
         elif word.endswith("?"):
             lines.append(f"{x} = None if {x} is None else to_array({x})")
-    if plain and row.kinds not in DTYPES and (row.kinds or not row.text):
+    if plain and row.kinds not in _ONLY and (row.kinds or not row.text):
         lines.append(f"if {plain[0]}.dtype not in allowed:")
         lines.append(f"    allowed.add(checked({plain[0]}, row, {op!r}))")
     return lines
