@@ -541,3 +541,25 @@ def test_a_variable_as_an_argument_is_itself_wherever_the_body_meets_it():
         return numbers(pair)
 
     assert train(tf.function) == train(lambda step: step)
+
+
+@pytest.mark.parametrize(
+    ("compute", "sizes", "shape"),
+    [
+        (lambda x: tf.reshape(x, [tf.shape(x)[0], -1]) @ tf.ones([6, 2]), (None, None, 3), (4, 2)),
+        (lambda x: tf.reshape(x, [-1, 2, 3]), (None, None, 3), (4, 2, 3)),
+        (lambda x: x[2] + x[-1], (None, 3), (3,)),
+    ],
+)
+def test_a_program_for_sizes_from_two_on_has_a_result_of_unknown_sizes(compute, sizes, shape):
+    f = tf.function(compute, input_signature=[tf.TensorSpec(sizes)])
+    made = f.get_concrete_function()
+    assert made.output_shapes.as_list() in ([None] * len(shape), list(shape))
+    given = tf.ones([2 if size is None else size for size in sizes])
+    assert tf.reduce_all(made(tf.concat([given, given], 0)) == compute(tf.concat([given] * 2, 0)))
+
+
+def test_what_fits_no_size_says_why_the_smallest_does_not():
+    f = tf.function(lambda x: x @ tf.ones([2, 4]), input_signature=[tf.TensorSpec([None, 3])])
+    with pytest.raises(ValueError, match=r"\[1,3\].*\[2,4\]"):
+        f.get_concrete_function().output_shapes  # noqa: B018

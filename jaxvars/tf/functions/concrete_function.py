@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import weakref
@@ -39,6 +40,9 @@ from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracebacks import is_raised_by_user
 from jaxvars.tracing.identity import exact, held
+
+_LARGER = (2, 3, 4, 6, 8, 16, 32)
+"""What open sizes are tried with where 1 is too small: `tf.reshape(x, [-1, 2])`."""
 
 
 @final
@@ -169,8 +173,18 @@ class ConcreteFunction:
     def core(self) -> Any:
         """The concrete function of jaxvars; for the smallest sizes where it needs to know them."""
         if self._traced is None:
-            self._traced, self._is_for_smallest = self._trace(), self._is_open
+            self._traced, self._is_for_smallest = self._trace_smallest(), self._is_open
         return self._traced
+
+    def _trace_smallest(self) -> Any:
+        """Trace for the first size that fits in all open places; raise what the first one meets."""
+        try:
+            return self._trace(lambda _: 1)
+        except ValueError:
+            for size in _LARGER if self._is_open else ():
+                with contextlib.suppress(ValueError):
+                    return self._trace(lambda _: size)  # noqa: B023 - called at once
+            raise
 
     # ------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -390,7 +404,7 @@ def _to_spec(value: Any) -> Any:
 
 
 def _to_struct(value: Any, sizes: Any) -> Any:
-    """Return a spec as JAX's; with `sizes` of the axes for unknown dimensions, else with 1."""
+    """Return a spec as JAX's; with `sizes` of the axes for unknown dimensions."""
     if composite_spec(value) is not None:
         raise refused(
             f"{value} has no program: a program has fixed shapes. Call it with tensors, or write a "
@@ -400,10 +414,7 @@ def _to_struct(value: Any, sizes: Any) -> Any:
         return value
     if value.shape.rank is None:
         raise refused(f"{value} has no rank: a program has fixed shapes. Call it with tensors.")
-    shape = tuple(
-        (sizes(axis) if sizes else 1) if size is None else size
-        for axis, size in enumerate(value.shape)
-    )
+    shape = tuple(sizes(axis) if size is None else size for axis, size in enumerate(value.shape))
     dtype = HANDLE if value.dtype == string else value.dtype.dtype
     return jax.ShapeDtypeStruct(shape, dtype)
 
