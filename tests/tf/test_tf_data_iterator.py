@@ -86,6 +86,20 @@ def test_checkpoint(tmp_path):
     assert [x.numpy().tolist() for x in other] == wanted
 
 
+def test_an_iterator_of_arrays_is_saved_in_a_string():
+    make = Dataset.range(9).shuffle(4, seed=1).as_numpy_iterator
+    iterator = make()
+    next(iterator)
+    place, rest = iterator.save(), list(iterator)
+    assert (place.dtype, place.shape, len(rest)) == (tf.string, (), 8)
+    for other in iterator, make():
+        other.restore(place)
+        assert list(other) == rest
+    for wrong in ("", "a/path", "[]", "{}", 3):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"NumpyIterator\.save"):
+            iterator.restore(wrong)
+
+
 def test_what_cannot_be_saved():
     strange = Dataset.range(6).map(lambda x: Dataset.range(x)).shuffle(2, seed=1)
     iterator = iter(strange)

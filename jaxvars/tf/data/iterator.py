@@ -11,14 +11,19 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
+import numpy as np
+
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.compiler.leaves import STAGED_ITERATORS
-from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State
+from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State, from_text, to_text
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.random.streams import ITERATION
+from jaxvars.tf.tensors.convert import string_array, to_array
 from jaxvars.tf.tensors.elements import Element, PlainSpec, to_numpy, to_tensors
+from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 
 
@@ -136,6 +141,27 @@ class NumpyIterator(Iterator[Any]):
     def next(self) -> Any:
         """Return the next element, as `next` of Python does."""
         return self.__next__()
+
+    def save(self) -> Tensor:
+        """Return the place in the dataset, a string, for `restore`.
+
+        Raises:
+            FailedPreconditionError: when the dataset keeps what cannot be written.
+        """
+        return Tensor(string_array(np.asarray(to_text(self._iterator._save()))))
+
+    def restore(self, save: Any) -> None:
+        """Go to a place that `save` has returned, of this iterator or of another one like it.
+
+        Raises:
+            InvalidArgumentError: when it is none.
+        """
+        try:
+            given = from_text(bytes(np.asarray(to_array(save)).item()).decode())
+            state = {part: given[part] for part in ("values", "children")}
+        except (KeyError, TypeError, ValueError):
+            raise refused(f"{save!r} is not what NumpyIterator.save() returned") from None
+        self._iterator._load(state)
 
 
 @final

@@ -42,7 +42,7 @@ from jaxvars.tracebacks import is_raised_by_user
 from jaxvars.tracing.identity import exact, held
 
 _LARGER = (2, 3, 4, 6, 8, 16, 32)
-"""What open sizes are tried with where 1 is too small: `tf.reshape(x, [-1, 2])`."""
+"""What unknown dimensions are tried with where 1 is too small: `tf.reshape(x, [-1, 2])`."""
 
 
 @final
@@ -177,7 +177,7 @@ class ConcreteFunction:
         return self._traced
 
     def _trace_smallest(self) -> Any:
-        """Trace for the first size that fits in all open places; raise what the first one meets."""
+        """Trace with the first size that all unknown dimensions may have; raise why 1 is none."""
         try:
             return self._trace(lambda _: 1)
         except ValueError:
