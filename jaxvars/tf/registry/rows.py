@@ -354,8 +354,7 @@ def _write_conversions(row: Row) -> list[str]:
         lines.append(f"    {x}, {y} = {x}._array, {y}._array")
         lines.append(f"else: {x}, {y} = pair({x}, {y}, {op!r})")
     elif row.same and len(plain) > 1:
-        all_ = ", ".join(plain)
-        is_usual = row.pairing is _convert.pair
+        all_, is_usual = ", ".join(plain), row.pairing is _convert.pair
         made = f"alike(({all_}), {op!r})" if is_usual else f"pair({all_}, {op!r})"
         lines.append(f"{all_} = {made}")
     else:
