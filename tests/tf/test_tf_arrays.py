@@ -101,6 +101,8 @@ def test_indices_out_of_range_in_a_function():
     x, bad = tf.constant([1, 2, 3]), tf.constant([5, -1])
     assert compiled(tf.gather, x, bad).numpy().tolist() == [0, 0]
     assert compiled(tf.gather_nd, x, bad[:, None]).numpy().tolist() == [0, 0]
+    truths = compiled(tf.gather_nd, tf.constant([True]), bad[:, None])
+    assert (truths.dtype, truths.numpy().tolist()) == (tf.bool, [False, False])
     added = compiled(tf.tensor_scatter_nd_add, x, bad[:, None], tf.constant([10, 20]))
     assert added.numpy().tolist() == [1, 2, 3]
     with pytest.raises(Refused, match=r"indices\[0\] = 5 is not in \[0, 3\)"):

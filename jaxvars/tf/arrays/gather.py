@@ -223,7 +223,8 @@ def _at(params: Array, indices: Array, sizes: tuple[int, ...], batch: int) -> Ar
         limits = jnp.asarray(sizes, indices.dtype)
         found = params[tuple(jnp.moveaxis(jnp.clip(indices, 0, limits - 1), -1, 0))]
         is_there = jnp.all((indices >= 0) & (indices < limits), axis=-1)
-        return jnp.where(jnp.expand_dims(is_there, range(is_there.ndim, found.ndim)), found, 0)
+        is_there = jnp.expand_dims(is_there, range(is_there.ndim, found.ndim))
+        return jnp.where(is_there, found, jnp.zeros((), found.dtype))
 
     return _in_batches(one, batch)(params, indices)
 
