@@ -23,6 +23,7 @@ from jaxvars.tf.math import basic as _basic
 from jaxvars.tf.math.basic import equal, not_equal
 from jaxvars.tf.registry.rows import compute_static
 from jaxvars.tf.tensors.convert import NotDense, pair
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
 
@@ -38,7 +39,8 @@ def _either(logical: Binary, bits: Binary) -> Binary:
     """Return an operator that is logical or bitwise, by the first tensor or variable."""
 
     def operator(x: Any, y: Any) -> Any:
-        return (logical if _is_bool(x if isinstance(x, TensorLike) else y) else bits)(x, y)
+        first = x if isinstance(x, TensorLike | RaggedTensor) else y
+        return (logical if first.dtype == _BOOL else bits)(x, y)
 
     return operator
 

@@ -534,6 +534,8 @@ GIVEN_ROWS = tf.ragged.constant([[[1, 2], [3]], [[4, 5, 6]]])
         (lambda: tf.gather_nd(GIVEN_ROWS, [[[0, 1, 0], [1, 0, 2]]]), [[3, 6]]),
         (lambda: tf.gather_nd(GIVEN_ROWS, [[[1], [0]]]), [[[[4, 5, 6]], [[1, 2], [3]]]]),
         (lambda: tf.gather_nd(GIVEN_ROWS, [0, 1]), [3]),
+        (lambda: (GIVEN_ROWS > 3) | (GIVEN_ROWS < 2), [[[True, False], [False]], [[True] * 3]]),
+        (lambda: True & (GIVEN_ROWS > 4) ^ True, [[[True, True], [True]], [[True, False, False]]]),
         (lambda: tf.math.unsorted_segment_sum(GIVEN_ROWS, [1, 1], 3), [[], [[5, 7, 6], [3]], []]),
         (lambda: tf.math.unsorted_segment_max(GIVEN_ROWS, [0, -1], 1), [[[1, 2], [3]]]),
         (lambda: tf.math.unsorted_segment_mean(tf.ragged.constant([[1.0], [3.0, 4.0]]), [0, 0], 1), [[2, 4]]),
