@@ -133,11 +133,15 @@ def test_what_is_there_and_what_is_not() -> None:
         tf.test.Benchmark  # noqa: B018 - it raises
 
 
-def test_functions_are_compared_as_they_are_and_shapes_are_refused():
+def test_functions_and_dicts_are_compared_as_they_are_and_shapes_are_refused():
     case = tf.test.TestCase()
     case.assertAllEqual((print, len), (print, len))
     with pytest.raises(AssertionError):
         case.assertAllEqual((print, len), (print, print))
+    case.assertAllEqual({"a": [1, None]}, {"a": [1, None]})
+    case.assertAllEqual({"b", "a"}, {"a", "b"})
+    with pytest.raises(AssertionError, match="not equal"):
+        case.assertAllEqual({"a": "x"}, {"a": "y"})
     with case.assertRaisesIncompatibleShapesError():
         tf.ones([2]) + tf.ones([3])
 

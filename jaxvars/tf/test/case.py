@@ -11,7 +11,7 @@ import contextlib
 import math
 import re
 import tempfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,8 @@ class TestCase(absltest.TestCase):
             for x, y in zip(a, b, strict=True):
                 self.assertAllEqual(x, y, msg)
             return
-        x, y = as_array(a), as_array(b)
+        of_objects = Mapping, Set  # compared as a whole
+        x, y = (np.array(v, object) if isinstance(v, of_objects) else as_array(v) for v in (a, b))
         self.assertEqual(
             x.shape, y.shape, _describe(msg, f"Shapes differ: {x.shape} and {y.shape}")
         )
