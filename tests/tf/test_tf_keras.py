@@ -353,7 +353,13 @@ def test_an_optimizer_of_keras_itself_names_bfloat16(float16):
 # ---------------------------------------------------------------- shapes that differ
 def test_weights_of_a_column_give_a_column_of_losses():
     y, p, w = np.array([0.0, 1, 0]), np.array([[0.5], [0.5], [1]]), np.array([[1.0], [2], [3]])
-    loss = tf.keras.losses.MeanAbsoluteError(reduction="none")
+    reduction = tf.keras.losses.Reduction
+    loss = tf.keras.losses.MeanAbsoluteError(reduction=reduction.NONE)
+    reduction.validate(reduction.SUM)
+    with pytest.raises(
+        ValueError, match=r"Invalid Reduction Key: mean\. Expected keys are \"\('auto"
+    ):
+        reduction.validate("mean")
     assert loss(y, p, w).numpy().tolist() == [[0.5], [1.0], [3.0]]
     assert loss(y, p, w[:, 0]).numpy().tolist() == [0.5, 1.0, 3.0]
     assert float(tf.keras.losses.MeanAbsoluteError()(y, p, w)) == 1.5

@@ -86,6 +86,26 @@ class Loss:
         return cls(**config)
 
 
+class Reduction:
+    """Names of what a loss makes of its values; `AUTO` is one that no loss takes any more."""
+
+    AUTO = "auto"
+    NONE = "none"
+    SUM = "sum"
+    SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+
+    @classmethod
+    def all(cls) -> tuple[str, ...]:
+        """Return the names."""
+        return cls.AUTO, cls.NONE, cls.SUM, cls.SUM_OVER_BATCH_SIZE
+
+    @classmethod
+    def validate(cls, key: str) -> None:
+        """Check that it is one of the names."""
+        if key not in cls.all():
+            raise ValueError(f'Invalid Reduction Key: {key}. Expected keys are "{cls.all()}"')
+
+
 class _Written(_core.Loss):
     """A loss whose `call` the user wrote for Tensors."""
 
