@@ -433,3 +433,29 @@ def test_keras_is_imported_when_layers_are_used(run_python):
         "print('keras' in sys.modules); tf.keras.layers.Dense; print('keras' in sys.modules)"
     )
     assert run_python("-c", program).stdout.split() == ["False", "True"]
+
+
+def test_metrics_in_lists_and_dicts_are_the_layers_too():
+    class Counting(tf.keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.first = tf.keras.metrics.Mean(name="a")
+            self.others = [self.first, {"b": tf.keras.metrics.Mean(name="b")}]
+
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.ends = Counting(), (tf.keras.layers.Dense(1), Counting())
+
+        def call(self, x):
+            self.inner.first.update_state(x)
+            return self.ends[0](x)
+
+    model = Model()
+    model.compile("sgd", "mse", metrics=[tf.keras.metrics.MeanAbsoluteError(name="mae")])
+    assert [m.name for m in model.inner.metrics] == ["a", "b"]
+    assert sorted(m.name for m in model.metrics) == ["a", "a", "b", "b", "compile_metrics", "loss"]
+    assert model.metrics[0].name == "loss"
+    assert set(model.fit(data(4, 2), data(4, 1), verbose=0).history) == {"a", "b", "mae", "loss"}
+    model.reset_metrics()
+    assert float(model.inner.first.result()) == 0.0

@@ -156,10 +156,11 @@ class ArrayProxy(Face):
 
     @property
     def metrics(self) -> list[Any]:
-        """The metrics of the layer, and of those in it: of Keras, and of `tf.keras`."""
-        layer, this = cast(Any, super()), cast(Any, self)
-        parts = [part for one in this._flatten_layers() for part in vars(one).values()]
-        return [*layer.metrics, *(part for part in parts if isinstance(part, Metric))]
+        """The metrics of the layer, also in lists, and of the layers in it."""
+        layer = cast(Any, super())
+        held = keras().tree.flatten(list(vars(self).values()))
+        found = {id(part): part for part in held if isinstance(part, Metric)}
+        return [*layer.metrics, *found.values()]
 
 
 def _strings_of(part: Any) -> Any:

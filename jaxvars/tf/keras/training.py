@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any, cast
 
 from jaxvars.tf.autodiff.tape import GradientTape
@@ -60,13 +61,14 @@ class Trained(Served):
             "optimizer": optimizer, "loss": loss, "loss_weights": loss_weights,
             "metrics": metrics, "weighted_metrics": weighted_metrics, **options,
         }  # fmt: skip
-        self._given = {name: value for name, value in given.items() if name in _SAVED}
+        saved = {name: value for name, value in given.items() if name in _SAVED}
+        self._given = MappingProxyType(saved)  # which Keras does not look into
         model.compile(**{name: bridge(value) for name, value in given.items()})
 
     def get_compile_config(self) -> Any:
         """Return what is saved of the arguments of `compile`."""
         given = getattr(self, "_given", None)
-        return None if given is None else keras().saving.serialize_keras_object(named(given))
+        return None if given is None else keras().saving.serialize_keras_object(named(dict(given)))
 
     def compile_from_config(self, config: Any) -> None:
         """Call `compile` with what was saved."""
