@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxvars.tf.arrays.constant import convert_to_tensor
 from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.logits import sigmoid, softmax
 from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.random.streams import seeds_of, set_seed
 from jaxvars.tf.tensors.convert import to_array
@@ -159,8 +160,10 @@ def set_random_seed(seed: int) -> None:
     set_seed(seed)
 
 
+_ACTIVATIONS = relu, leaky_relu, selu, tanh, sparsemax, *map(_activation, (sigmoid, softmax))
+
 ADDED: dict[str, Callable[..., Any]] = {
-    **{f"activations.{fn.__name__}": fn for fn in (relu, leaky_relu, selu, tanh, sparsemax)},
+    **{f"activations.{fn.__name__}": fn for fn in _ACTIVATIONS},
     **{f"backend.{fn.__name__}": fn for fn in (cast_to_floatx, get_value, set_value)},
     "utils.set_random_seed": set_random_seed,
 }

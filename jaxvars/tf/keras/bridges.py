@@ -16,6 +16,7 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.interop.keras import bind
 from jaxvars.tf.keras import losses, metrics, optimizers
 from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.logits import CROSS_ENTROPIES, by_logits
 from jaxvars.tf.keras.adapter.operators import BOXED
 from jaxvars.tf.keras.adapter.semantics import PLACE, into_user, unwrap
 from jaxvars.tf.variables.variable import Variable
@@ -57,9 +58,31 @@ class OfTensors:
 
 # ---------------------------------------------------------------- arguments of `compile`
 def bridge(value: Any) -> Any:
-    """Return an argument of `compile` as Keras takes it."""
+    """Return an argument of `compile` as Keras takes it; cross-entropies take known logits."""
     if isinstance(value, list | tuple | dict):
         return _of_each(bridge, value)
+    is_name = isinstance(value, str) and value in CROSS_ENTROPIES
+    made = keras().losses.get(value) if is_name else _bridge(value)
+    for name in {"fn", "_fn"} & vars(made).keys() if hasattr(made, "__dict__") else ():
+        setattr(made, name, by_logits(getattr(made, name)))
+    return by_logits(made)
+
+
+_COMPILED = {
+    "_compile_loss": ("_user_loss",),
+    "_compile_metrics": ("_user_metrics", "_user_weighted_metrics"),
+}
+
+
+def bridge_loaded(model: Any) -> None:
+    """Bridge what Keras compiled a model with when it loaded it."""
+    for part, names in _COMPILED.items():
+        made = vars(model).get(part)
+        for name in names if made is not None else ():
+            setattr(made, name, bridge(getattr(made, name)))
+
+
+def _bridge(value: Any) -> Any:
     if isinstance(value, losses.Loss):
         return _loss()(value) if value.made_of is None else named(value)
     if isinstance(value, optimizers.Optimizer):

@@ -28,10 +28,11 @@ from jaxvars.display.text import did_you_mean
 from jaxvars.interop import keras as _shared
 from jaxvars.tf.keras import optimizers
 from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.logits import keep_logits, remember
 from jaxvars.tf.keras.adapter.operators import BOXED
 from jaxvars.tf.keras.adapter.semantics import PLACE, box_arrays, into_keras, of_user, unwrap
 from jaxvars.tf.keras.additions import ADDED, CALLS, as_array, follow_seed
-from jaxvars.tf.keras.bridges import OfTensors, to_keras
+from jaxvars.tf.keras.bridges import OfTensors, bridge_loaded, to_keras
 from jaxvars.tf.keras.data import windows_of
 from jaxvars.tf.keras.directories import (
     images_of_directory,
@@ -190,6 +191,8 @@ def face_class(cls: Any) -> Any:
             space["build"] = _adopt_when_built(cls)
         if cls is keras().layers.Normalization:
             space.update(mean=_tensor_of("mean"), variance=_tensor_of("variance"))
+        if cls is keras().layers.Softmax:
+            space["call"] = _method(_softmax_of(cls))
     elif "__call__" in vars(cls):
         space["__call__"] = _method(_call_of(cls))
     if "__init__" in vars(cls):
@@ -215,6 +218,17 @@ def _tensor_of(name: str) -> Any:
         vars(self)[name] = unwrap(value)
 
     return property(get, put)
+
+
+def _softmax_of(cls: Any) -> Callable[..., Any]:
+    """Return the `call` of a layer that is a softmax: without a mask, its logits are known."""
+
+    @functools.wraps(cls.call)
+    def call(self: Any, inputs: Any, mask: Any = None) -> Any:
+        found = cls.call(self, inputs, mask)
+        return found if mask is not None else remember(found, inputs)
+
+    return call
 
 
 def _module_of(cls: Any) -> str:
@@ -260,6 +274,7 @@ def _initializer(cls: Any) -> Callable[..., None]:
         else:
             cls.__init__(self, *to_keras(list(args)), **to_keras(kwargs))
             follow_seed(self)
+            keep_logits(self)
 
     setattr(__init__, "__signature__", inspect.signature(cls.__init__))  # noqa: B010 - Keras reads it
     return __init__
@@ -312,6 +327,8 @@ def adopt(thing: Any) -> Any:
     for one in parts:  # and what a Sequential runs
         if isinstance(one, _bases_of_keras()) and not isinstance(one, Face):
             one.__class__ = face_class(type(one))
+            keep_logits(one)
+            bridge_loaded(one)
     return thing
 
 

@@ -72,7 +72,7 @@ class Loss:
         """Return the loss."""
         dtype = as_dtype(self.dtype).dtype
         weight: Any = array(sample_weight)
-        found = self._core(array(y_true), to_array(y_pred).astype(dtype), weight)
+        found = self._core(array(y_true), jnp.asarray(to_array(y_pred), dtype), weight)
         is_column = found.ndim == 1 and jnp.ndim(0 if weight is None else weight) == 2
         return Tensor(found[:, None] if is_column else found)
 

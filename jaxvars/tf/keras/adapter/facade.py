@@ -16,6 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxvars.tf import nest
+from jaxvars.tf.keras.adapter.logits import by_logits
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
 
@@ -46,10 +47,11 @@ def pair_of(name: str, y_true: Any, y_pred: Any) -> list[Any]:
 
 def function_of(fn: Callable[..., Any], name: str, module: str) -> Callable[..., Any]:
     """Return a function of labels and predictions that takes and returns Tensors."""
+    compute = by_logits(fn)
 
     @functools.wraps(fn)
     def call(y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
-        return wrap(fn(*pair_of(name, y_true, y_pred), *args, **kwargs))
+        return wrap(compute(*pair_of(name, y_true, y_pred), *args, **kwargs))
 
     call.__name__, call.__module__, call.__doc__ = name, module, _description(fn)
     return call
@@ -57,7 +59,7 @@ def function_of(fn: Callable[..., Any], name: str, module: str) -> Callable[...,
 
 def class_of(core: type, base: type, module: str) -> type:
     """Return the class that stands for one of the core's, below a base that knows how."""
-    space = {"made_of": core, "__doc__": _description(core), "__module__": module}
+    space = {"made_of": by_logits(core), "__doc__": _description(core), "__module__": module}
     return type(core.__name__, (base,), space)
 
 
