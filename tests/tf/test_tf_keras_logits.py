@@ -83,6 +83,8 @@ def test_only_what_the_activation_returned_has_logits() -> None:
     ):
         close(loss(ONE_HOT, found), 53.3394)
     close(loss(ONE_HOT, tf.identity(layer(X)) * 1.0), 10.7514)
+    smooth = tf.keras.losses.categorical_crossentropy(ONE_HOT, layer(X), True, 0.1)
+    close(tf.reduce_mean(smooth), 50.7394)
     mask = tf.constant([[True, True]] * 3)
     close(loss(ONE_HOT, tf.keras.layers.Softmax()(scores, mask=mask)), 10.7514)
     assert layer.get_config()["activation"] == "softmax"

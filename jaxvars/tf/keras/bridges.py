@@ -63,8 +63,9 @@ def bridge(value: Any) -> Any:
         return _of_each(bridge, value)
     is_name = isinstance(value, str) and value in CROSS_ENTROPIES
     made = keras().losses.get(value) if is_name else _bridge(value)
-    for name in {"fn", "_fn"} & vars(made).keys() if hasattr(made, "__dict__") else ():
-        setattr(made, name, by_logits(getattr(made, name)))
+    if isinstance(made, keras().losses.Loss | keras().metrics.Metric):
+        for name in {"fn", "_fn"} & vars(made).keys():
+            setattr(made, name, by_logits(getattr(made, name)))
     return by_logits(made)
 
 

@@ -11,6 +11,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 import weakref
 from collections.abc import Callable
@@ -83,12 +84,14 @@ def by_logits(core: Any) -> Any:
 
 def _by_logits(fn: Callable[..., Any]) -> Callable[..., Any]:
     of_logits = getattr(losses, fn.__name__)
+    names = [*inspect.signature(fn).parameters][2:]
 
     @functools.wraps(fn)
     def call(y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
-        logits = logits_of(y_pred) if kwargs.get("ignore_class") is None else None
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        logits = logits_of(y_pred) if given.get("ignore_class") is None else None
         if logits is None:
             return fn(y_true, y_pred, *args, **kwargs)
-        return of_logits(y_true, logits, *args, **{**kwargs, "from_logits": True})
+        return of_logits(y_true, logits, **{**given, "from_logits": True})
 
     return call
