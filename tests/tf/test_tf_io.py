@@ -362,6 +362,16 @@ def test_images_as_files():
     assert tf.image.adjust_jpeg_quality(tf.fill([8, 8, 3], 0.25), 50).shape == (8, 8, 3)
 
 
+def test_bmp_files_of_32_bits_have_their_alpha():
+    pixels, header = np.arange(24, dtype=np.uint8).reshape(2, 3, 4), b"BM" + bytes(8)
+    rows = pixels[:, :, [2, 1, 0, 3]]  # blue first
+    for height, given in ((2, rows[::-1]), (-2, rows)):
+        sizes = struct.pack("<iiiihhiiiiii", 54, 40, 3, height, 1, 32, 0, 24, 0, 0, 0, 0)
+        for read in (tf.io.decode_bmp, tf.io.decode_image):
+            found = read(header + sizes + given.tobytes())
+            assert (found.numpy() == pixels).all()
+
+
 FIRST_ROW = [[28017, 40059, 9372], [10201, 37597, 17904], [42909, 16241, 43002]]
 DEEP = (  # 6 by 3 pixels of 16 bits; each way to filter a row is used, by TensorFlow
     "iVBORw0KGgoAAAANSUhEUgAAAAMAAAAGEAIAAADZF28YAAAAeUlEQVQImWPILZxTrTJH/eaku64fls+1L1z+i/mZ60VPAU"

@@ -61,7 +61,16 @@ def _open(contents: Any) -> Any:
         ) from error
     if image.format not in _KINDS:
         raise refused(f"Files of {image.format} are not read: convert it to PNG.")
+    if image.format == "BMP" and image.mode == "RGB" and contents.item()[28] == 32:
+        image.putalpha(pillow.fromarray(_alpha_of_bmp(contents.item(), image.height, image.width)))
     return image
+
+
+def _alpha_of_bmp(data: bytes, height: int, width: int) -> np.ndarray:
+    """Return the fourth bytes of the pixels of a BMP file of 32 bits, which Pillow leaves out."""
+    start, is_downward = int.from_bytes(data[10:14], "little"), data[25] > 127
+    pixels = np.frombuffer(data, np.uint8, height * width * 4, start).reshape(height, width, 4)
+    return np.ascontiguousarray(pixels[:: 1 if is_downward else -1, :, 3])
 
 
 def _read_pixels(
@@ -113,6 +122,8 @@ def decode_bmp(contents: Any, channels: int = 0) -> Array:
     """Read a BMP file.
 
     Example: `tf.image.decode_bmp(b'BM')`.
+
+    Differs from TensorFlow: of an image with a palette the colors are returned, not their numbers.
     """
     image = _open(contents)
     if image.format != "BMP":
