@@ -6,9 +6,11 @@ What is expected here was looked up in TensorFlow 2.21.
 from __future__ import annotations
 
 import base64
+import io
 import struct
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from jaxvars import tf
@@ -370,6 +372,15 @@ def test_bmp_files_of_32_bits_have_their_alpha():
         for read in (tf.io.decode_bmp, tf.io.decode_image):
             found = read(header + sizes + given.tobytes())
             assert (found.numpy() == pixels).all()
+
+
+def test_an_image_with_a_palette_is_as_gray_as_one_without():
+    pixels = np.random.default_rng(0).integers(0, 256, (16, 16, 3), np.uint8)
+    few = PIL.Image.fromarray(pixels).quantize(64)
+    files = [io.BytesIO(), io.BytesIO()]
+    few.save(files[0], "PNG"), few.convert("RGB").save(files[1], "PNG")
+    with_palette, without = (tf.io.decode_png(x.getvalue(), channels=1).numpy() for x in files)
+    assert (with_palette == without).all()
 
 
 FIRST_ROW = [[28017, 40059, 9372], [10201, 37597, 17904], [42909, 16241, 43002]]

@@ -84,7 +84,7 @@ def _read_pixels(
         whole = np.asarray(image)[..., None] if is_gray else deep.read(contents.item())
         made = deep.with_channels(whole.astype(np.uint16), channels)
         return made if dtype == np.uint16 else (made >> 8).astype(np.uint8)
-    if channels == 1 and image.mode in ("RGB", "RGBA") and image.format != "JPEG":
+    if channels == 1 and image.mode in ("RGB", "RGBA", "P") and image.format != "JPEG":
         weighed = np.asarray(image.convert("RGB")).astype(np.int64) @ deep.WEIGHTS
         made = (weighed >> 15).astype(np.uint8)
     else:
