@@ -572,6 +572,19 @@ def test_seeded_draws_begin_again_with_each_iterator() -> None:
     assert np.allclose(tf.random.uniform([], seed=11), first[0])  # which others do not advance
 
 
+def test_a_function_that_draws_does_so_for_each_step_anew() -> None:
+    tf.random.set_seed(5)
+    numbers, first = tf.data.Dataset.range(3), [0.73040366, 0.18204284, 0.01101351]
+    inner = tf.function(lambda _: tf.random.uniform([], seed=11))
+    outer = tf.function(lambda x: inner(x) + 1)
+    assert np.allclose([inner(0), inner(0)], first[:2])  # eagerly it goes on
+    for draw in (inner, lambda x: inner(x), lambda x: outer(x) - 1):
+        for a, b in tf.data.Dataset.zip((numbers.map(draw), numbers.map(draw))):
+            assert a.numpy() == b.numpy()
+        assert np.allclose(list(numbers.map(draw).as_numpy_iterator()), first)
+    assert np.allclose(inner(0), first[2])  # which datasets do not advance
+
+
 def test_draws_without_a_seed_are_numbered_in_the_function_of_a_dataset() -> None:
     tf.random.set_seed(5)
     drawn = tf.data.Dataset.range(3).map(lambda _: tf.random.uniform([]))

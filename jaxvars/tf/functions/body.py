@@ -27,6 +27,7 @@ from jaxvars.tf.errors import OperatorNotAllowedInGraphError
 from jaxvars.tf.functions import strings
 from jaxvars.tf.functions.arguments import convert_result, keep_dict_order, to_body
 from jaxvars.tf.functions.gradients import NeedsTape, graph_tape
+from jaxvars.tf.random.streams import NeedsStreams
 from jaxvars.tf.tensors.components import Components, has_components, take_apart
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.specs import TensorSpec
@@ -73,6 +74,9 @@ def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
                     NO_BOOL.format(line=line_of(error))
                 ).with_traceback(error.__traceback__) from None
             made = keep_dict_order(take_apart(result, functools.partial(convert_result, fn)))
+            if made_for is not None and "streams" in notes_of_trace():
+                made_for._met.add(NeedsStreams)
+                made_for._is_careful = True
         check(program.__name__)
         if (traced := this()) is not None:
             _note_trace(traced, args, kwargs, specs_of(made))

@@ -23,7 +23,7 @@ from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError
 from jaxvars.symbolic.propagate import NeedsSizes
 from jaxvars.tf.attributes import getter
-from jaxvars.tf.context.scope import executing_eagerly
+from jaxvars.tf.context.scope import IN_DATASET, executing_eagerly
 from jaxvars.tf.functions import strings
 from jaxvars.tf.functions.arguments import to_core
 from jaxvars.tf.functions.body import ONLY_ONCE, Seen, make_body
@@ -31,11 +31,12 @@ from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.gradients import NeedsTape, names_gradients
 from jaxvars.tf.functions.signature import InputSignature, binding_error, signature_of
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
+from jaxvars.tf.random.streams import NeedsStreams, note_streams
 from jaxvars.tf.tensors.handles import NeedsStrings
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 
-NEEDS = (NeedsTape, NeedsStrings, NeedsSizes)
+NEEDS = (NeedsTape, NeedsStrings, NeedsSizes, NeedsStreams)
 """What a trace raises that needs more: it is traced again, by a function that has met this."""
 
 
@@ -100,6 +101,10 @@ class Function:
     def _careful_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if EAGER.on:
             return self.python_function(*args, **kwargs)
+        if NeedsStreams in self._met:
+            if executing_eagerly() and IN_DATASET.value:
+                return self.python_function(*args, **kwargs)
+            note_streams()
         new, named = (args, kwargs) if self._specs is None else self._specs.fit(args, kwargs)
         given = {key: to_core(value) for key, value in named.items()}
         try:
@@ -118,6 +123,9 @@ class Function:
                 elif not executing_eagerly():
                     raise need  # the function that calls it is traced again
             self._met.add(type(need))  # what is called by other threads is there already
+            self._is_careful |= isinstance(need, NeedsStreams)
+            if isinstance(need, NeedsStreams) and not executing_eagerly():
+                raise need
         return call(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
@@ -221,7 +229,7 @@ class Function:
         self._strings = strings.Programs()
         this: Any = weakref.proxy(self)
         self._called = functools.partial(Function._run, this) if has_strings else core
-        self._is_careful = self._specs is not None or has_strings
+        self._is_careful = self._specs is not None or has_strings or NeedsStreams in self._met
 
     def _bind(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
         if self._specs is not None:

@@ -9,7 +9,8 @@ Rules this file keeps, TensorFlow's:
   global seed; in a function its number there: so the values are TensorFlow's, too;
 - in the function of a dataset, each operation that is written there has its own stream, which each
   iterator begins again: `zip` pairs what two functions draw with one seed. With a global seed, one
-  without a seed of its own has its number there, too;
+  without a seed of its own has its number there, too. So it is for a `tf.function` that draws: a
+  dataset runs its body eagerly;
 - a function that is traced after `set_seed` has its own streams, as if it were a program;
 - a state is a counter and a key; reading and advancing it are one step, so that no two threads draw
   the same, and a draw of n values advances the counter by 256 n;
@@ -48,6 +49,12 @@ ITERATION: context.Scoped[dict[Any, int] | None] = context.Scoped(None)
 """How many counters were used by the functions of the dataset that is iterated over."""
 CALL: context.Scoped[tuple[Any, dict[Any, int]] | None] = context.Scoped(None)
 """Which of them is called, and how often each operation drew in this call."""
+
+
+class NeedsStreams(Exception):  # noqa: N818 - a signal between us, not an error
+    """A `tf.function` that a dataset calls draws from streams, which each iterator begins again."""
+
+
 _GLOBAL_SEED = 87654321  # what stands for the global one where only the operation has a seed
 
 
@@ -183,7 +190,12 @@ def _of_key(key: Array) -> Array:
 
 
 def _of_function(seed: Any) -> Source:
-    """Return the source of an operation in the function that is being traced."""
+    """Return the source of an operation in the function that is being traced.
+
+    Raises:
+        NeedsStreams: when a dataset calls that.
+    """
+    note_streams()
     if seed is None:
         notes = _scope.notes_of_trace()
         seed = notes["draws"] = notes.get("draws", -1) + 1
@@ -191,6 +203,13 @@ def _of_function(seed: Any) -> Source:
     state = _make_state(seeds)
     _Streams.traced.append((state, seeds))  # which must be kept
     return lambda count: take_start(state, count)
+
+
+def note_streams() -> None:
+    """Note that the function that is being traced draws from streams."""
+    if _scope.IN_DATASET.value:
+        raise NeedsStreams
+    _scope.notes_of_trace()["streams"] = True
 
 
 def _of_map(op: str, seed: Any) -> Source:

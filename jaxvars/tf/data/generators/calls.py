@@ -9,6 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import dis
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from types import CellType, CodeType, FunctionType
@@ -68,8 +69,8 @@ def check_function(func: Any) -> Any:
         raise ValueError(
             f"Argument `func` must be a callable. Received func={func} (of type {type(func)})"
         )
-    if type(func) is not FunctionType:
-        return func
+    if type(func) is not FunctionType:  # each step has streams of its own
+        return func if IN_DATASET.value else functools.partial(func)
     kept = _keep_names(func)
     if IN_DATASET.value:
         _INNER.add(kept)
