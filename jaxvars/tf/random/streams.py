@@ -51,8 +51,9 @@ CALL: context.Scoped[tuple[Any, dict[Any, int]] | None] = context.Scoped(None)
 """Which of them is called, and how often each operation drew in this call."""
 
 
-class NeedsStreams(Exception):  # noqa: N818 - a signal between us, not an error
-    """A `tf.function` that a dataset calls draws from streams, which each iterator begins again."""
+@final
+class NeedsStreams(BaseException):
+    """Signals that a function that a dataset calls draws from streams; is never seen."""
 
 
 _GLOBAL_SEED = 87654321  # what stands for the global one where only the operation has a seed
