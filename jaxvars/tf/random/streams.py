@@ -90,7 +90,9 @@ def set_seed(seed: Any) -> None:
     >>> print(tf.random.uniform([1]))
     tf.Tensor([0.5380393], shape=(1,), dtype=float32)
 
-    Differs from TensorFlow: initializers without a seed follow it, too.
+    Differs from TensorFlow: initializers without a seed follow it, too. A `tf.function` has one
+    stream wherever it is called, also in another one; and so has a dataset that is in another one
+    twice, as in `zip((d, d))`.
     """
     number = python.SystemRandom().getrandbits(63) if seed is None else int(seed)
     with _Streams.lock:
