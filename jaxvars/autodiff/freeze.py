@@ -1,7 +1,7 @@
 """`freeze`: variables that are not trainable for a while.
 
 Rules this file keeps:
-- it holds in one thread, and sets no flag: an exception leaves nothing to restore;
+- it holds in one thread or coroutine, and sets no flag: an exception leaves nothing to restore;
 - hot paths, which look at no flag, are blocked inside: programs are found by their key.
 """
 
@@ -19,7 +19,9 @@ from jaxvars.errors import StateError, user_line
 
 @contextmanager
 def freeze(*objects: object) -> Generator[None]:
-    """Make variables not trainable inside, in this thread: tapes do not watch them by themselves.
+    """Make variables not trainable inside: tapes do not watch them by themselves.
+
+    It holds for this thread and, in a coroutine, for this coroutine.
 
     `model.trainable_variables` and `optimizer.minimize(loss, model)` leave them out; they can still
     be assigned. Compiled functions that ask for it are traced once more, and keep both programs.
@@ -51,7 +53,7 @@ def freeze(*objects: object) -> Generator[None]:
     blocker, frame = FastPathBlocker(), LOCAL.frame
     blocker.begin()
     try:
-        with FROZEN.set(FROZEN.value | keys):
+        with FROZEN.change(keys.union):
             frame.renew()
             yield
     finally:

@@ -48,7 +48,7 @@ UNTRAINABLE: set[int] = set()
 """Keys of the cells of variables that are not trainable, in any thread."""
 
 FROZEN: Scoped[frozenset[int]] = Scoped(frozenset())
-"""Keys of the cells that this thread has frozen for a while."""
+"""Keys of the cells that this thread or coroutine has frozen for a while."""
 
 ASKED: Scoped[set[int] | None] = Scoped(None)
 """While a function is traced: keys of the cells of which it asks if they are trainable."""
@@ -259,5 +259,5 @@ def name_scope(name: str) -> Generator[str]:
     ...     jv.Variable(0.0, name="bias").name
     'encoder/dense/bias'
     """
-    with NAMES.set((*NAMES.value, name)) as scopes:
+    with NAMES.change(lambda outer: (*outer, name)) as scopes:
         yield "/".join(scopes)

@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from typing import Any, Generic, ParamSpec, TypeVar, final
 
 import jax
@@ -68,8 +69,24 @@ class PassThrough(Trace):
 
 
 @final
-class Scoped(threading.local, Generic[T]):
-    """A value in each thread, which a `with` statement replaces.
+class _Link(Generic[T]):
+    """What one `with` statement makes of the value outside of it, until it ends."""
+
+    __slots__ = ("change", "is_open", "outer")
+
+    def __init__(self, change: Callable[[T], T], outer: _Link[T] | None) -> None:
+        self.change = change
+        self.outer = outer
+        self.is_open = True
+
+
+@final
+class Scoped(Generic[T]):
+    """A value that `with` statements replace, each in its own thread and coroutine.
+
+    A statement is in force until it ends, wherever and in whichever order statements end: those
+    of coroutines and generators need not end in the reverse order of opening. So the value is that
+    of the statements that are open now, and not one that was kept to be put back.
 
     >>> depth = Scoped(0)
     >>> with depth.set(1):
@@ -79,17 +96,50 @@ class Scoped(threading.local, Generic[T]):
     0
     """
 
+    __slots__ = ("_first", "_last")
+
     def __init__(self, value: T) -> None:
-        self.value = value
+        self._first = value
+        self._last: ContextVar[_Link[T] | None] = ContextVar("scoped", default=None)
+
+    @property
+    def value(self) -> T:
+        """The value here and now."""
+        link = self._last.get()
+        return self._first if link is None else self._value_in(link)
+
+    def _value_in(self, link: _Link[T] | None) -> T:
+        changes: list[Callable[[T], T]] = []
+        while link is not None:
+            if link.is_open:
+                changes.append(link.change)
+            link = link.outer
+        value = self._first
+        for change in reversed(changes):
+            value = change(value)
+        return value
+
+    def set(self, value: T) -> AbstractContextManager[T]:
+        """Have another value inside."""
+        return self.change(lambda _: value)
 
     @contextmanager
-    def set(self, value: T) -> Generator[T]:
-        """Have another value inside."""
-        before, self.value = self.value, value
+    def change(self, change: Callable[[T], T]) -> Generator[T]:
+        """Have inside what a function makes of the value outside."""
+        link = _Link(change, self._find_open())
         try:
-            yield value
+            self._last.set(link)
+            yield self.value
         finally:
-            self.value = before
+            link.is_open = False  # first: Ctrl-C may come in the call below
+            self._last.set(self._find_open())
+
+    def _find_open(self) -> _Link[T] | None:
+        """Return the last statement of this coroutine that has not ended."""
+        link = self._last.get()
+        while link is not None and not link.is_open:
+            link = link.outer
+        return link
 
 
 @final

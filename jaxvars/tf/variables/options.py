@@ -63,7 +63,7 @@ def variable_creator_scope(variable_creator: Creator) -> Generator[None]:
     ...     tf.Variable(1.0).name
     'v:0'
     """
-    with CREATORS.set((*CREATORS.value, variable_creator)):
+    with CREATORS.change(lambda outer: (*outer, variable_creator)):
         yield
 
 
