@@ -51,7 +51,6 @@ class Record:
     Attributes:
         active: the values that depend on a watched one, by identity.
         nodes: the operations on them, in order.
-        paused: do not listen for now.
     """
 
     def __init__(
@@ -62,17 +61,25 @@ class Record:
         self.through_assigns = through_assigns
         self.active: dict[int, Array] = {}
         self.nodes: list[Node] = []
-        self.paused = False
+        self._pauses: list[list[bool]] = []
         self._after_rule = False
+
+    @property
+    def paused(self) -> bool:
+        """Whether not to listen for now: what the last `pausing` says that has not ended."""
+        open_ones = self._pauses and [said for said in self._pauses if said]
+        return bool(open_ones) and open_ones[-1][0]
 
     @contextmanager
     def pausing(self, paused: bool = True) -> Generator[None]:
-        """Do not listen inside, or do."""
-        was, self.paused = self.paused, paused
+        """Do not listen inside, or do; several may end in any order."""
+        mine = [paused]
         try:
+            self._pauses.append(mine)
             yield
         finally:
-            self.paused = was
+            mine.clear()  # first: Ctrl-C may come below
+            self._pauses[:] = [said for said in self._pauses if said]
 
     def watch(self, value: Array) -> None:
         """Follow what is computed from `value`."""

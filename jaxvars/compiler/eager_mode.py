@@ -4,10 +4,27 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator
+from typing import final
 
-from jaxvars.core.frame import Switch
+from jaxvars.core.frame import FAST_PATH_BLOCKERS, FastPathBlocker, Switch
+from jaxvars.tracing.context import Scoped
 
-EAGER = Switch()
+
+@final
+class EagerMode:
+    """A setting of this process, and one of a thread or coroutine for a while."""
+
+    def __init__(self) -> None:
+        self.everywhere = Switch()
+        self.here = Scoped(False)
+
+    @property
+    def on(self) -> bool:
+        """Whether compiled functions run their Python bodies here and now."""
+        return self.everywhere.on or (bool(FAST_PATH_BLOCKERS) and self.here.value)
+
+
+EAGER = EagerMode()
 
 
 def run_eagerly(enabled: bool = True) -> None:
@@ -24,15 +41,16 @@ def run_eagerly(enabled: bool = True) -> None:
     2
     >>> run_eagerly(False)
     """
-    EAGER.set(enabled)
+    EAGER.everywhere.set(enabled)
 
 
 @contextlib.contextmanager
 def running_eagerly() -> Generator[None]:
     """Run the Python bodies of compiled functions inside."""
-    was = EAGER.on
-    run_eagerly(True)
+    blocker = FastPathBlocker()
+    blocker.begin()
     try:
-        yield
+        with EAGER.here.set(True):
+            yield
     finally:
-        run_eagerly(was)
+        blocker.end()

@@ -12,6 +12,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -48,6 +49,7 @@ from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.key_order import in_order
 from jaxvars.typing import Array
 
+_HIDING = threading.RLock()
 _REFUSALS = (ValueError, TypeError, NotImplementedError, jax.errors.InconclusiveDimensionOperation)
 
 
@@ -202,14 +204,15 @@ def _export_gradients(
 
 @contextmanager
 def _hide_lines() -> Generator[None]:
-    """Export without the names of files and lines."""
+    """Export without the names of files and lines, one thread after the other."""
     option = "jax_traceback_in_locations_limit"
-    before = getattr(jax.config, option)
-    jax.config.update(option, 0)
-    try:
-        yield
-    finally:
-        jax.config.update(option, before)
+    with _HIDING:  # the setting is one of the process
+        before = getattr(jax.config, option)
+        jax.config.update(option, 0)
+        try:
+            yield
+        finally:
+            jax.config.update(option, before)
 
 
 def _first_line(error: Exception) -> str:

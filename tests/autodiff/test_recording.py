@@ -574,8 +574,7 @@ def test_only_what_depends_on_a_watched_value_is_recorded() -> None:
 def test_a_paused_record_hears_nothing() -> None:
     record, x = Record(), jnp.asarray(2.0)
     record.watch(x)
-    record.paused = True
-    with recording(record):
+    with recording(record), record.pausing():
         y = x * 2.0
     assert (record.knows(y), record.nodes) == (False, [])
 
