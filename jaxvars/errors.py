@@ -15,9 +15,9 @@ from jaxvars.tracebacks import line_of as line_of
 from jaxvars.tracebacks import line_of_function as line_of_function
 
 __all__ = [
-    "CheckError", "CheckpointError", "CheckpointWarning", "CompileError", "ControlFlowError",
-    "CreationError", "DeviceError", "DistributedError", "DtypeError", "ExecutionError",
-    "ForeignTransformError", "GradientWarning", "InteropError", "JaxvarsError",
+    "CheckError", "CheckpointError", "CheckpointWarning", "CompileError", "ContextError",
+    "ControlFlowError", "CreationError", "DeviceError", "DistributedError", "DtypeError",
+    "ExecutionError", "ForeignTransformError", "GradientWarning", "InteropError", "JaxvarsError",
     "NotATensorError", "RetraceWarning", "SavedError", "ShapeError", "ShardingError",
     "StaleReadWarning", "StateError", "StringVariableError", "TapeError", "UninitializedError",
 ]  # fmt: skip
@@ -114,6 +114,19 @@ class ForeignTransformError(JaxvarsError, RuntimeError):
 
     Fix: `@jv.compile` instead of `@jax.jit`, or make the function pure with `jv.functionalize`
     and transform that.
+    """
+
+
+@final
+class ContextError(JaxvarsError, RuntimeError):
+    """A `with` block of a thread that ends out of order, or that another coroutine is run in.
+
+    Raised by: two coroutines that each wait inside of `with jv.transaction():`, and go on in turn.
+    Fix: wait before the block or after it.
+
+        x = await fetch()
+        with jv.transaction():
+            w.assign_add(x)
     """
 
 
@@ -350,6 +363,16 @@ def _find_form() -> tuple[str, str] | None:
             inside = names[0] in ("scan", "while_loop") and names[1:2] in (["map"], ["fori_loop"])
             return _FORMS.get(names[1 if inside else 0])
     return None
+
+
+def out_of_order_error(what: str) -> ContextError:
+    return ContextError(
+        f"`with {what}:` ends at {user_line()} out of order, and what was open in it ends with it. "
+        "Blocks that are open in a thread at the same time end there, in the reverse order of "
+        "opening. That is not so for one that stays open over an `await` or `yield`, while other "
+        "code opens another one. Wait before the block or after it:\n"
+        f"    x = await fetch()\n    with {what}:\n        step(x)"
+    )
 
 
 def foreign_write_error(name: str) -> ForeignTransformError:

@@ -26,6 +26,7 @@ BUILTINS = {
     "ForeignTransformError": (RuntimeError,), "StateError": (KeyError, ValueError),
     "UninitializedError": (RuntimeError,), "ExecutionError": (RuntimeError,),
     "StringVariableError": (TypeError,), "CheckError": (AssertionError, ValueError),
+    "ContextError": (RuntimeError,),
     "CompileError": (TypeError, ValueError), "ControlFlowError": (TypeError, ValueError),
     "CheckpointError": (ValueError,), "CheckpointWarning": (UserWarning,),
     "SavedError": (ValueError,), "TapeError": (RuntimeError, ValueError),
@@ -110,6 +111,17 @@ def never_computed():
     kept.v.numpy()
 
 
+def ended_out_of_order():
+    outer, inner = jv.transaction(), jv.transaction()
+    outer.__enter__()
+    inner.__enter__()
+    try:
+        outer.__exit__(None, None, None)
+    finally:
+        with contextlib.suppress(errors.ContextError):
+            inner.__exit__(None, None, None)
+
+
 WRONG = [
     (errors.ShapeError, lambda: jv.Variable([1.0, 2.0]).assign([1.0, 2.0, 3.0])),
     (errors.DtypeError, lambda: jv.Variable(0).assign(2.5)),
@@ -127,6 +139,7 @@ WRONG = [
     (errors.TapeError, tape_twice),
     (errors.InteropError, missing_stream),
     (errors.DeviceError, no_such_device),
+    (errors.ContextError, ended_out_of_order),
 ]
 
 

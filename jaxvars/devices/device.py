@@ -2,6 +2,7 @@
 
 Rules this file keeps:
 - a scope is `jax.default_device` and nothing else, so that JAX places what is computed in it;
+- JAX keeps what it was set to before, in a thread: so scopes end in the reverse order (`in_order`);
 - a variable that was placed on another device is read as a copy on the scope's, and stays there;
 - names are TensorFlow's: "CPU:0", "/GPU:0", "gpu:1", "/job:x/replica:0/task:0/device:GPU:0".
 """
@@ -9,15 +10,17 @@ Rules this file keeps:
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias, final
 
 import jax
 import numpy as np
 
-from jaxvars.errors import DeviceError
+from jaxvars.errors import ContextError, DeviceError, out_of_order_error, user_line
 from jaxvars.tracing import context
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
@@ -102,12 +105,75 @@ def device(name: str | Device | None) -> Generator[Device | None]:
     'cpu'
     """
     found = name if name is None or isinstance(name, jax.Device) else find_device(name)
-    with jax.default_device(found):
+    with in_order(f"jv.device({name!r})", jax.default_device(found)):
         SCOPES.append(None)
         try:
             yield found
         finally:
             SCOPES.pop()
+
+
+@final
+class _Open(threading.local):
+    """The settings of JAX that scopes have made in each thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.settings: list[AbstractContextManager[object]] = []
+
+
+_OPEN = _Open()
+_MINE: ContextVar[tuple[object, ...]] = ContextVar("mine", default=())
+"""Those that this thread or coroutine has made."""
+
+
+@contextmanager
+def in_order(what: str, setting: AbstractContextManager[object]) -> Generator[None]:
+    """Make a setting of JAX inside, which is one of the thread, and undo it.
+
+    Args:
+        what: how the block is written.
+        setting: what makes it.
+
+    Raises:
+        ContextError: at the end, when another thread has made it, or when others have been made in
+            it that have not been undone. All of these are undone, and the end of each raises.
+    """
+    settings = _OPEN.settings
+    setting.__enter__()
+    settings.append(setting)
+    _MINE.set((*_MINE.get(), setting))
+    try:
+        yield
+    except BaseException:
+        _undo(settings, setting)
+        raise
+    finally:
+        _MINE.set(tuple(known for known in _MINE.get() if known is not setting))
+    if not _undo(settings, setting):
+        raise out_of_order_error(what)
+
+
+def check_coroutine() -> None:
+    """Raise ContextError if JAX's setting for the thread is not that of this coroutine."""
+    if _OPEN.settings[-1:] != list(_MINE.get()[-1:]):
+        raise ContextError(
+            f"A value is placed at {user_line()}, where the last `with jv.use_mesh(...):` or "
+            "`with jv.device(...):` that is open in this thread is not the one that this code is "
+            "in: another coroutine has opened one and waits in it, or the one that this code is in "
+            "was opened in another thread or has ended. Open it in the thread that places values, "
+            "and wait before the block or after it:\n"
+            "    x = await fetch()\n    with jv.use_mesh(mesh):\n        step(x)"
+        )
+
+
+def _undo(settings: list[Any], setting: AbstractContextManager[object]) -> bool:
+    """Undo a setting, and first those made in it; return whether it was the last one."""
+    if settings is not _OPEN.settings or setting not in settings:
+        return False
+    was_last = settings[-1] is setting
+    while setting in settings:
+        settings.pop().__exit__(None, None, None)
+    return was_last
 
 
 def find_device(name: str) -> Device:
@@ -146,6 +212,7 @@ def _fall_back(name: str) -> Device:
 
 def scope_sharding() -> Any:
     """Return the sharding that the current device scope requests, or None outside of one."""
+    check_coroutine()
     chosen: Any = getattr(jax.config, "jax_default_device", None)
     if chosen is None or isinstance(chosen, str):
         return None

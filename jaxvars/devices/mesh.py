@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from jaxvars.devices.device import scope_sharding
+from jaxvars.devices.device import check_coroutine, in_order, scope_sharding
 from jaxvars.errors import DeviceError, NotATensorError, ShardingError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import context
@@ -121,7 +121,7 @@ def use_mesh(mesh: Mesh | Mapping[str, int]) -> Generator[Mesh]:
     """
     found = mesh if isinstance(mesh, Mesh) else _made(mesh)
     _check_axes(found)
-    with jax.set_mesh(found):
+    with in_order("jv.use_mesh(mesh)", jax.set_mesh(found)):
         yield found
 
 
@@ -139,6 +139,7 @@ def _check_axes(mesh: Any) -> None:
 
 def current_mesh() -> Mesh | None:
     """Return the mesh in force, or None."""
+    check_coroutine()
     with context.at(context.EVAL):  # JAX tells only outside of traces
         found = jax.sharding.get_mesh()
     return None if found.empty else found
