@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
 from jaxvars.devices.device import device as _core_device
+from jaxvars.devices.device import find_device
 from jaxvars.errors import DeviceError
+from jaxvars.tf.context.scope import Reusable
 from jaxvars.tf.tensors.static import refused
 
 
@@ -113,7 +116,7 @@ def _device_fields(kind: str, index: str) -> dict[str, Any]:
 
 
 @final
-class device:  # noqa: N801 - TensorFlow's name
+class device(Reusable):  # noqa: N801 - TensorFlow's name
     """A context in which variables are made and operations run on one device.
 
     Args:
@@ -133,20 +136,18 @@ class device:  # noqa: N801 - TensorFlow's name
     def __init__(self, device_name: str | DeviceSpec | Callable[..., Any] | None) -> None:
         if callable(device_name):
             raise RuntimeError("tf.device does not support functions.")
+        super().__init__()
         self._name = device_name
-        self._open: list[Any] = []
 
-    def __enter__(self) -> None:
+    @contextmanager
+    def _open(self) -> Generator[None]:
         name = self._name
         spec = DeviceSpec.from_string(name) if isinstance(name, str) else name
         kind = None if spec is None else spec.device_type
         device_name = None if kind is None or spec is None else f"{kind}:{spec.device_index or 0}"
-        scope = _core_device(device_name)
         try:
-            scope.__enter__()
+            found = device_name and find_device(device_name)
         except DeviceError as error:
             raise refused(str(error)) from error
-        self._open.append(scope)
-
-    def __exit__(self, *error: Any) -> None:
-        self._open.pop().__exit__(*error)
+        with _core_device(found):
+            yield

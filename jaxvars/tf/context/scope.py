@@ -3,13 +3,15 @@
 Rules this file keeps:
 - inside of a function the core's converted code returns Tensors (`tensors/wrapping.py`);
 - what runs in `init_scope`, or is called back by a program, runs eagerly, whatever called it;
-- one name scope may be entered by several threads: each has the scopes that were open before.
+- one name scope may be entered by several threads and coroutines, and again while it is open.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import Any, final
 
 import jax
@@ -110,12 +112,37 @@ def init_scope() -> Generator[None]:
 
 
 # ---------------------------------------------------------------- names
-_OUTER: context.Scoped[tuple[tuple[str, ...], ...]] = context.Scoped(())
-"""The scopes that were open before each of those that are."""
+_OPEN: ContextVar[tuple[object, ...]] = ContextVar("open", default=())
+"""What objects have opened in this thread or coroutine."""
+
+
+class Reusable(ABC):
+    """A context that may be entered again, also while it is open, and by several threads."""
+
+    def __init__(self) -> None:
+        self._opened: list[AbstractContextManager[Any]] = []
+
+    @abstractmethod
+    def _open(self) -> AbstractContextManager[Any]:
+        """Return a context for one use."""
+
+    def __enter__(self) -> Any:
+        scope = self._open()
+        value = scope.__enter__()
+        self._opened.append(scope)
+        _OPEN.set((*_OPEN.get(), scope))
+        return value
+
+    def __exit__(self, *error: Any) -> None:
+        here = [scope for scope in self._opened if scope in _OPEN.get()]
+        scope = (here or self._opened)[-1]
+        self._opened.remove(scope)
+        _OPEN.set(tuple(known for known in _OPEN.get() if known is not scope))
+        scope.__exit__(*error)
 
 
 @final
-class name_scope:  # noqa: N801 - TensorFlow's name
+class name_scope(Reusable):  # noqa: N801 - TensorFlow's name
     """A context in which the names of new variables begin with `name/`.
 
     Args:
@@ -132,25 +159,20 @@ class name_scope:  # noqa: N801 - TensorFlow's name
     Differs from TensorFlow: operations have no names.
     """
 
-    __slots__ = ("_name",)
     name = getter("_name", "The string it was made with.")
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise ValueError("name for name_scope must be a string.")
+        super().__init__()
         self._name = name
 
-    def __enter__(self) -> str:
-        outer = NAMES.value
-        _OUTER.value = (*_OUTER.value, outer)
+    @contextmanager
+    def _open(self) -> Generator[str]:
         parts = tuple(filter(None, self._name.split("/")))
         is_whole = not self._name or self._name.endswith("/")
-        NAMES.value = parts if is_whole else (*outer, *parts)
-        return whole_scope()
-
-    def __exit__(self, *error: Any) -> None:
-        *outer, NAMES.value = _OUTER.value
-        _OUTER.value = tuple(outer)
+        with NAMES.change(lambda outer: parts if is_whole else (*outer, *parts)):
+            yield whole_scope()
 
 
 def whole_scope() -> str:
