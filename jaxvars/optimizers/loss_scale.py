@@ -12,12 +12,12 @@ from typing import Any, NoReturn, final
 
 import jax.numpy as jnp
 
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.optimizers.checks import Pairs, checked_pairs
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.rules import wide
-from jaxvars.optimizers.slots import Swap
 from jaxvars.typing import Array
 
 
@@ -85,8 +85,8 @@ class LossScaleOptimizer(Optimizer):
         """Return a variable that the inner optimizer made."""
         return self.inner_optimizer.get_slot(variable, slot_name)
 
-    def _swap(self) -> Swap:
-        return self.inner_optimizer._swap()
+    def _averages(self) -> list[tuple[Cell, Cell]]:
+        return self.inner_optimizer._averages()
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None

@@ -9,18 +9,20 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
 
 from jaxvars.autodiff.tape import GradientTape
+from jaxvars.control.overlay import statement
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable
+from jaxvars.optimizers.averaged import WHAT, show_averages
 from jaxvars.optimizers.checks import (
     Decay,
     Pairs,
@@ -34,7 +36,6 @@ from jaxvars.optimizers.checks import (
     trainable_in,
 )
 from jaxvars.optimizers.keeper import Keeper
-from jaxvars.optimizers.slots import Swap
 from jaxvars.optimizers.step import AVERAGE, run_step
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -214,19 +215,33 @@ class Optimizer(Keeper, ABC):
         Raises:
             ValueError: when the optimizer was made without `use_ema=True`.
         """
-        self._swap().make()
+        frame, pairs = LOCAL.frame, self._averages()
+        cells = [cell for pair in pairs for cell in pair]
+        with frame.alone():
+            values = frame.read_all([cell for pair in pairs for cell in reversed(pair)])
+            frame.write_all(cells, values, ())
 
-    def _swap(self) -> Swap:
+    def _averages(self) -> list[tuple[Cell, Cell]]:
+        """Return the cells of the variables that there are, each with that of its average."""
         if not self.use_ema:
             raise ValueError(
                 f"Optimizer {self.name!r} keeps no averages: make it with use_ema=True."
             )
         known = [(tie(), self.slots[name][AVERAGE]) for name, tie in self._ties.items()]
-        return Swap([(v._cell, average._cell) for v, average in known if v is not None])
+        return [(v._cell, average._cell) for v, average in known if v is not None]
 
-    @contextmanager
-    def averaged(self) -> Generator[None]:
-        """Let the variables have their averages as values for a while.
+    def averaged(self) -> AbstractContextManager[None]:
+        """Show the averages as the values of the variables in a `with` block.
+
+        They are those of the beginning of the block, for the code in it. Nothing is assigned:
+        other threads go on with the variables. A variable that is shown as its average cannot be
+        assigned in the block. Compiled functions run there as under a tape.
+
+        Raises:
+            ValueError: when the optimizer was made without `use_ema=True`.
+            StateError: (in the block) when a variable is assigned that has an average.
+            ContextError: (at the end) in another thread, or where another block is still open in
+                it. And at once, for the code of another coroutine.
 
         >>> import jaxvars as jv
         >>> w = jv.Variable(0.0)
@@ -239,15 +254,7 @@ class Optimizer(Keeper, ABC):
         >>> float(w)
         2.0
         """
-        swap = self._swap()  # of these variables, whatever others are met inside
-        try:
-            try:
-                swap.make()
-                yield
-            finally:
-                swap.undo()
-        finally:  # Ctrl-C
-            swap.undo()
+        return statement(WHAT, show_averages(self._averages()))
 
 
 def _conjugate(gradient: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, final
 
 import jax.numpy as jnp
@@ -40,37 +40,6 @@ class Tie:
 
 
 ATOMS.add(Tie)  # there is one in the path of each slot
-
-
-@final
-class Swap:
-    """An exchange of values within pairs of cells, to be made and undone, wherever Ctrl-C comes."""
-
-    def __init__(self, pairs: Sequence[tuple[Cell, Cell]]) -> None:
-        self._cells = [cell for pair in pairs for cell in pair]
-        self._others = [cell for pair in pairs for cell in reversed(pair)]
-        self._is_made = False
-
-    def make(self) -> None:
-        """Exchange the values."""
-        self._exchange(to=True)
-
-    def undo(self) -> None:
-        """Exchange them again, unless they are where they belong."""
-        if self._is_made:
-            self._exchange(to=False)
-
-    def _exchange(self, *, to: bool) -> None:
-        frame = LOCAL.frame
-        with frame.alone():
-            values = frame.read_all(self._others)
-            try:
-                frame.write_all(self._cells, values, ())
-                self._is_made = to  # at once: a call between would let Ctrl-C in
-            except BaseException:
-                if any(frame.peek(cell) is not x for cell, x in zip(self._others, values)):  # noqa: B905 - as many
-                    self._is_made = to
-                raise
 
 
 def is_lost(cell: Cell) -> bool:

@@ -74,24 +74,24 @@ class _AbstractFrame(Frame):
 
     def __init__(self) -> None:
         super().__init__(context.strip(context.current()))
-        self._values: dict[int, Array] = {}
+        self.values: dict[int, Array] = {}
 
     def get(self, cell: Cell) -> Array:
         """Return what was assigned here, the value outside, or a traced stand-in."""
         self.note_inner_read()
-        if cell.key not in self._values:
+        if cell.key not in self.values:
             known = cell.key in STORE
-            self._values[cell.key] = take(cell) if known else self._stand_in(cell)
-        return self._values[cell.key]
+            self.values[cell.key] = take(cell) if known else self._stand_in(cell)
+        return self.values[cell.key]
 
     def put(self, cell: Cell, value: Array) -> None:
         """Keep a value until the function returns."""
         self.renew()
-        self._values[cell.key] = value
+        self.values[cell.key] = value
 
     def create(self, cell: Cell, value: Array) -> None:
         """Keep the first value until the function returns."""
-        self._values[cell.key] = value
+        self.values[cell.key] = value
 
     def _stand_in(self, cell: Cell) -> Array:
         with context.at(self.trace):

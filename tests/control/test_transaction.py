@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
+import re
 import signal
 import sys
 import threading
@@ -20,8 +23,10 @@ from interrupts import INSTEAD, check_nothing_is_left, make_pair, sweep, whole
 from threads import run_in_threads
 
 import jaxvars as jv
+from jaxvars.core import store
 from jaxvars.core.cells import SHARED, TRANSACTIONS
-from jaxvars.errors import ExecutionError, ForeignTransformError, StateError
+from jaxvars.core.frame import TRACING
+from jaxvars.errors import ContextError, ExecutionError, ForeignTransformError, StateError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"  # Python swallows what a finalizer raises
@@ -487,3 +492,79 @@ def test_errors_of_a_commit_inside_change_nothing():
         v.assign([3.0, 3.0])
         state.replace({"Variable": jnp.ones(3)}).commit()
     assert v.numpy().tolist() == [1.0, 2.0]
+
+
+# ---------------------------------------------------------------- out of order
+def test_one_that_ends_in_another_thread_undoes_all_and_says_so():
+    v = jv.Variable(1.0)
+
+    def act() -> None:
+        block = jv.transaction()
+        block.__enter__()
+        v.assign(2.0)
+        with pytest.raises(ContextError, match=r"`with jv\.transaction\(\):` ends at .* out of"):
+            run_in_threads(lambda: block.__exit__(None, None, None))
+        assert float(v) == 1.0
+        store._waiting.release()  # which a program cannot do
+        TRACING.release()
+
+    run_in_threads(act)
+    assert float(v) == 1.0
+    assert not TRANSACTIONS
+
+
+def test_generators_that_end_in_turn_undo_what_each_has_assigned():
+    v, w = jv.Variable(0.0), jv.Variable(0.0)
+
+    def add(x: jv.Variable) -> Any:
+        with jv.transaction():
+            x.assign_add(1.0)
+            yield
+
+    first, second = add(v), add(w)
+    next(first)
+    next(second)
+    for block in (first, second):
+        with pytest.raises(ContextError, match=r"out of order[^`]*(`[^`]*`[^`]*)*await fetch"):
+            next(block)
+    assert (float(v), float(w)) == (0.0, 0.0)
+    step = jv.compile(lambda: v.assign_add(1.0).value)
+    assert [float(step()) for _ in range(3)] == [1.0, 2.0, 3.0]
+    v.assign_add(10.0)
+    assert run_in_threads(lambda: float(v)) == [13.0]
+    check_nothing_is_left()
+
+
+def test_another_coroutine_is_refused_at_its_first_use():
+    v = jv.Variable(0.0)
+
+    async def hold() -> None:
+        with jv.transaction():
+            v.assign(5.0)
+            await asyncio.sleep(0)
+
+    async def use(act: Any) -> None:
+        act()
+
+    acts = [lambda: float(v), lambda: v.assign_add(1.0), lambda: jv.transaction().__enter__()]
+    pattern = r"in a coroutine, while another one waits inside of `with jv\.transaction\(\):`"
+    for act in acts:
+        v.assign(0.0)
+
+        async def run(act: Any = act) -> list[Any]:
+            return await asyncio.gather(hold(), use(act), return_exceptions=True)
+
+        done, refused = asyncio.run(run())
+        assert done is None
+        assert isinstance(refused, ContextError)
+        assert re.search(pattern, str(refused))
+        assert float(v) == 5.0
+
+
+def test_it_may_be_entered_by_an_exit_stack():
+    v = jv.Variable(0.0)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(jv.transaction())
+        v.assign(1.0)
+        assert run_in_threads(lambda: float(v)) == [0.0]
+    assert float(v) == 1.0
