@@ -312,18 +312,35 @@ class Setting(NamedTuple):
 
 @final
 class Default:
-    """A default: one value for the process, and those of the open `with`s above it."""
+    """A default: one value for the process, and those of the open `with`s above it.
 
-    __slots__ = ("_settings", "_what")
+    A thread or coroutine has that of its own last `with`. One that has none, as a thread in which
+    XLA calls back, has that of the others, if they agree.
+    """
+
+    __slots__ = ("_here", "_open", "_process", "_what")
 
     def __init__(self, what: str, value: Any) -> None:
         self._what = what
-        self._settings = [[Setting(value, False)]]  # lists, which are told apart by identity
+        self._process = [Setting(value, False)]  # lists, which are told apart by identity
+        self._open: list[tuple[int, list[Setting]]] = []
+        self._here: context.Scoped[list[Setting] | None] = context.Scoped(None)
 
     @property
     def setting(self) -> Setting:
         """What it is now."""
-        return self._settings[-1][0]
+        here = self._here.value
+        return (self._find_of_others() if here is None else here)[0]
+
+    def _find_of_others(self) -> list[Setting]:
+        found = list(dict(tuple(self._open)).values())  # the last one of each thread
+        if any(level[0].value is not found[0][0].value for level in found[1:]):
+            raise ValueError(
+                f"Several threads have set a default {self._what}, and at {user_line()} is a thread "
+                "that has set none, or a compiled function calls back: it cannot be told whose "
+                "summary that is. Set one default for all of them, outside of the threads."
+            )
+        return found[-1] if found else self._process
 
     def set(self, value: Any) -> None:
         """Set it until it is set again, or until the open `with` ends; not in a traced function."""
@@ -333,17 +350,19 @@ class Default:
                 "that would happen once, and not each time the program runs. Set it outside, or "
                 "say it in the call: jv.tensorboard.scalar(name, value, step=step)."
             )
-        self._settings[-1][0] = Setting(value, False)
+        here = self._here.value
+        (self._process if here is None else here)[0] = Setting(value, False)
 
     @contextmanager
     def set_to(self, value: Any) -> Generator[None]:
         """Set it inside of a `with`."""
         level = [Setting(value, is_staged())]
-        self._settings.append(level)
+        self._open.append((threading.get_ident(), level))
         try:
-            yield
-        finally:  # not the last one if another thread has opened a `with` meanwhile
-            self._settings[:] = [known for known in self._settings if known is not level]
+            with self._here.set(level):
+                yield
+        finally:  # not the last one if another `with` has been opened meanwhile
+            self._open[:] = [known for known in self._open if known[1] is not level]
 
 
 WRITER = Default("writer", None)

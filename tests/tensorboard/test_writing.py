@@ -289,3 +289,36 @@ def test_many_threads_write_in_their_order(writer, tmp_path):
     found = scalars(writer, tmp_path)
     for name in "abcd":
         assert [step for tag, step, _ in found if tag == name] == list(range(200))
+
+
+def test_each_thread_has_its_own_default_and_programs_that_cannot_tell_say_so(tmp_path):
+    writers = [summary.create_file_writer(tmp_path / name) for name in "ab"]
+    both = threading.Barrier(2)
+    found: list[str] = []
+
+    def work(i: int) -> None:
+        with writers[i].as_default(step=i):
+            both.wait()
+            summary.scalar("ab"[i], float(i))
+            both.wait()
+            threading.Thread(target=other).start() if i else None
+            both.wait()
+            ended.wait()
+
+    def other() -> None:
+        try:
+            summary.scalar("c", 1.0)
+        except ValueError as error:
+            found.append(str(error))
+        ended.set()
+
+    ended = threading.Event()
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, name in enumerate("ab"):
+        assert [(tag, step) for tag, step, _ in scalars(writers[i], tmp_path / name)] == [(name, i)]
+        writers[i].close()
+    assert "Several threads have set a default writer" in found[0]
