@@ -337,8 +337,8 @@ class Default:
         if any(level[0].value is not found[0][0].value for level in found[1:]):
             raise ValueError(
                 f"Several threads have set a default {self._what}, and {user_line()} is in a "
-                "thread that has set none, or a compiled function calls back: it cannot be told whose "
-                "summary that is. Set one default for all of them, outside of the threads."
+                "thread that has set none, or a compiled function calls back: it cannot be told "
+                "whose summary that is. Set one default for all of them, outside of the threads."
             )
         return found[-1] if found else self._process
 
