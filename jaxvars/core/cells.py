@@ -162,6 +162,11 @@ def is_trainable(cell: Cell) -> bool:
     return cell.key not in UNTRAINABLE and cell.key not in FROZEN.value
 
 
+def trainable_flag(cell: Cell) -> bool:
+    """Return whether a variable is trainable where nothing is frozen: what copies of it are."""
+    return cell.key not in UNTRAINABLE
+
+
 def set_trainable(cell: Cell, flag: bool) -> None:
     """Make a variable trainable or not, and tell those who must know."""
     if flag is (cell.key in UNTRAINABLE):

@@ -30,7 +30,7 @@ from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
 import jax.numpy as jnp
 
-from jaxvars.core.cells import name_scope
+from jaxvars.core.cells import name_scope, trainable_flag
 from jaxvars.core.foreign import Absent, advised, refuse_flax, walk_known
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.traversal import Holder, Path, Pattern, matcher, resolve_proxy, walk
@@ -194,7 +194,9 @@ class Module(Holder):
             )
         found = self.select(*patterns, but=but, dtype=jnp.floating)
         memo: dict[int, Any] = {
-            id(v): restore_variable(v.value.astype(dtype), v.name, v.trainable, v._cell.sharding)
+            id(v): restore_variable(
+                v.value.astype(dtype), v.name, trainable_flag(v._cell), v._cell.sharding
+            )
             for v in found.values()
         }
         made = copy.deepcopy(self, dict(memo))

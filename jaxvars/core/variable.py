@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.cells import NAMES, is_trainable, set_trainable
+from jaxvars.core.cells import NAMES, is_trainable, set_trainable, trainable_flag
 from jaxvars.core.failures import failure_of
 from jaxvars.core.frame import FRESH, TRACING
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, is_traced, outside
@@ -272,7 +272,8 @@ class Variable(Scattered):
     # ------------------------------------------------------------ copies
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         """Return a separate variable with the same value, name and placement."""
-        copied = restore_variable(self.value, self.name, self.trainable, self._cell.sharding)
+        flag = trainable_flag(self._cell)
+        copied = restore_variable(self.value, self.name, flag, self._cell.sharding)
         memo[id(self)] = copied
         return copied
 
@@ -282,7 +283,8 @@ class Variable(Scattered):
 
     def __reduce__(self) -> tuple[Callable[..., Variable], tuple[Any, ...]]:
         place = dump_sharding(self._cell.sharding or _chosen_sharding(self._peek()))
-        return _unpickle, (*_dump(self._peek(keep=True)), self.name, self.trainable, place)
+        flag = trainable_flag(self._cell)
+        return _unpickle, (*_dump(self._peek(keep=True)), self.name, flag, place)
 
     # ------------------------------------------------------------ display
     def __rich_repr__(self) -> Iterator[Any]:

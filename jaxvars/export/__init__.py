@@ -38,7 +38,7 @@ from jaxvars.checkpoint.checksum import Entry, decode, encode
 from jaxvars.checkpoint.disk import PathLike
 from jaxvars.compiler.executable import cells_of
 from jaxvars.compiler.leaves import name_of
-from jaxvars.core.cells import Cell
+from jaxvars.core.cells import Cell, trainable_flag
 from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.module import Module
 from jaxvars.core.state import unique
@@ -287,7 +287,7 @@ def _write(
         described[name] = entry.to_json() | {
             "file": file,
             "name": variable.name,
-            "trainable": variable.trainable,
+            "trainable": trainable_flag(variable._cell),
         }
     # What was loaded keeps the version of the JAX that made its programs.
     kept = {

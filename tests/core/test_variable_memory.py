@@ -169,6 +169,17 @@ def test_copies_keep_value_name_and_trainable(trip, value):
 
 
 @round_trips
+@pytest.mark.parametrize("flag", [True, False])
+def test_copies_are_not_frozen_because_they_are_made_while_others_are(trip, flag):
+    v = V([1.0], trainable=flag)
+    with jv.freeze(v):
+        w, module = trip(v), jv.Module()
+        module.v = v
+        half = module.astype("bfloat16")
+    assert (v.trainable, w.trainable, half.v.trainable) == (flag,) * 3
+
+
+@round_trips
 def test_copies_are_apart(trip):
     v = vector()
     w = trip(v)

@@ -79,6 +79,17 @@ def test_values_gradients_and_assignments_come_back(net):
     assert_same(net(X), model(X))
 
 
+def test_what_is_saved_while_it_is_frozen_is_not_frozen_for_ever(tmp_path):
+    w, fixed = jv.Variable(2.0, name="w"), jv.Variable(3.0, name="fixed", trainable=False)
+    path = tmp_path / "f.jaxvars"
+    with jv.freeze(w):
+        jv.export.save(lambda x: w * x * fixed, path, (jv.TensorSpec((2,)),), vjp_order=0)
+    assert {v.name: v.trainable for v in jv.export.load(path).variables} == {
+        "w": True,
+        "fixed": False,
+    }
+
+
 def test_the_variables_are_those_that_were_saved(net):
     model = Net()
     assert list(net.named_variables) == list(model.named_variables)
