@@ -24,6 +24,7 @@ PART = {  # sweeps of many cases of one kind
     "test_a_read_in_a_transform_in_our_frames_is_not_a_constant",
     "test_a_replay_of_operations_met_before_is_compiled_from_the_second_time",
     "test_a_rule_reads_the_variable_as_it_is_each_time",
+    "test_a_saved_iterator_goes_on_or_is_refused",
     "test_a_script_prints_what_tensorflow_prints", "test_a_tape_costs_what_value_and_grad_costs",
     "test_a_tape_inside_around_and_both", "test_a_transform_of_the_pure_function_is_mathematics",
     "test_a_warm_step_between_execution_and_return", "test_a_wrong_slope_is_found_by_any_float",
@@ -354,7 +355,7 @@ SWEEPS: dict[str, str] = {
     "tests/tf/test_tf_check.py": "test_a_run_says_where_a_program_fails",
     "tests/tf/test_tf_config.py": "test_settings_before_the_start_and_after",
     "tests/tf/test_tf_data_iterator.py": """
-        test_a_last_batch_may_be_smaller test_a_saved_iterator_goes_on_where_it_was
+        test_a_last_batch_may_be_smaller test_a_saved_iterator_goes_on_or_is_refused
         test_the_gradient_of_a_loop_over_a_dataset_of_known_size
     """,
     "tests/tf/test_tf_experimental_numpy.py": """

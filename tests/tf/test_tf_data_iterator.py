@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import re
+import shutil
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,65 +14,99 @@ import pytest
 
 from jaxvars import tf
 from jaxvars.tf.data.generators.cursor import from_text, to_text
+from jaxvars.tf.train.graph import graph_of, refuse_lost
+from tests.tf.iterator_programs import MAKE_NONE, MAKERS, MOMENTS, REFUSED
 
 Dataset = tf.data.Dataset
 
 
-def grown(x):
-    return Dataset.range(x + 1).map(lambda y: 10 * x + y)
-
-
-def sized(n):
-    return Dataset.from_tensor_slices(np.arange(n, dtype=np.int64))
-
-
-PIPELINES = {
-    "slices": lambda: Dataset.from_tensor_slices(([1, 2, 3], ["a", "b", "c"])),
-    "range": lambda: Dataset.range(7, 1, -2),
-    "random": lambda: Dataset.random(seed=1).take(6),
-    "generator": lambda: Dataset.from_generator(lambda: range(4), tf.int32, []),
-    "batch": lambda: Dataset.range(7).map(lambda x: x * x).batch(2),
-    "shuffle": lambda: Dataset.range(6).shuffle(3, seed=2).repeat(2),
-    "shuffle_of_pairs": lambda: Dataset.zip((sized(5), {"a": sized(5)})).shuffle(3, seed=1),
-    "repeat": lambda: Dataset.range(2).repeat(3),
-    "cache": lambda: Dataset.range(3).cache().repeat(2),
-    "take_skip": lambda: Dataset.range(9).skip(2).take(4),
-    "shard": lambda: Dataset.range(9).shard(3, 1).enumerate(5),
-    "filter": lambda: Dataset.range(9).filter(lambda x: x % 2 == 0),
-    "flat_map": lambda: Dataset.range(3).flat_map(grown),
-    "interleave": lambda: Dataset.range(4).interleave(grown, cycle_length=2, block_length=2),
-    "concatenate": lambda: Dataset.range(2).concatenate(Dataset.range(5, 8)),
-    "unbatch": lambda: Dataset.range(7).batch(3).unbatch(),
-    "rebatch": lambda: Dataset.range(7).batch(3).rebatch([2, 1]),
-    "windows": lambda: Dataset.range(7).window(2, shift=3).flat_map(lambda w: w),
-    "windows_overlap": lambda: Dataset.range(5).window(3, 1, 1, True).flat_map(lambda w: w),
-    "unique": lambda: Dataset.from_tensor_slices([1, 2, 1, 3, 2, 4]).unique(),
-    "scan": lambda: Dataset.range(5).scan(np.int64(0), lambda s, x: (s + x, s)),
-    "take_while": lambda: Dataset.range(5).take_while(lambda x: x < 3).repeat(2),
-    "choose": lambda: Dataset.choose_from_datasets([sized(2), sized(3)], sized(2).repeat(3)),
-    "sample": lambda: Dataset.sample_from_datasets([sized(3), sized(4)], seed=3),
-    "resample": lambda: Dataset.range(20).rejection_resample(
-        lambda x: tf.cast(x % 2, tf.int32), [0.2, 0.8], seed=1),
-    "groups": lambda: Dataset.range(7).group_by_window(
-        lambda x: x % 3, lambda _, group: group.batch(2), 2),
+CASES = {
+    f"{name}: {what}" if what else name: make
+    for name, rows in MAKERS.items() for what, make in rows.items()
 }  # fmt: skip
 
 
 def plain(element):
-    return tf.nest.map_structure(lambda x: np.asarray(x.numpy()).tolist(), element)
+    return tf.nest.map_structure(plain_leaf, element)
 
 
-@pytest.mark.parametrize("name", PIPELINES)
-def test_a_saved_iterator_goes_on_where_it_was(name):
-    wanted = list(map(plain, PIPELINES[name]()))
-    assert len(wanted) > 2
-    for place in range(len(wanted) + 1):
-        first = iter(PIPELINES[name]())
-        assert [plain(next(first)) for _ in range(place)] == wanted[:place]
-        second = iter(PIPELINES[name]())
-        second._cursor.load(from_text(to_text(first._cursor.save())))
-        assert list(map(plain, second)) == wanted[place:]
-        assert list(map(plain, first)) == wanted[place:], "saving changes nothing"
+def plain_leaf(x):
+    if hasattr(x, "element_spec"):
+        return list(map(plain, x))
+    x = tf.sparse.to_dense(x) if isinstance(x, tf.SparseTensor) else x
+    return np.asarray(x.to_tensor() if hasattr(x, "to_tensor") else x).tolist()
+
+
+def saved_state(iterator):
+    refuse_lost(graph_of(tf.train.Checkpoint(it=iterator)))
+    return to_text(iterator._save())
+
+
+def test_each_function_that_makes_a_dataset_has_a_row(tmp_path) -> None:
+    public = {
+        *(f"Dataset.{name}" for name in dir(Dataset) if not name.startswith("_")),
+        *(name for name in tf.data.__all__ if name.endswith("Dataset") and name != "Dataset"),
+        *(
+            f"experimental.{name}" for name in tf.data.experimental.__all__
+            if callable(getattr(tf.data.experimental, name))
+        ),
+    }  # fmt: skip
+    assert public == MAKERS.keys() | MAKE_NONE
+    assert not MAKERS.keys() & MAKE_NONE
+    assert REFUSED.keys() <= CASES.keys()
+    for name, rows in MAKERS.items():
+        wanted = functools.reduce(getattr, name.split("."), tf.data).__code__
+        for make in rows.values():
+            called = set()
+            sys.setprofile(lambda frame, *_, called=called: called.add(frame.f_code))
+            try:
+                made = make(tmp_path)
+            finally:
+                sys.setprofile(None)
+            assert isinstance(made, Dataset)
+            assert wanted in called, name
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("case", CASES)
+def test_a_saved_iterator_goes_on_or_is_refused(case, moment, tmp_path) -> None:
+    refusals, number = [], list(CASES).index(case) + list(MOMENTS).index(moment)
+    check_moment(CASES[case], *MOMENTS[moment], (None, 5)[number % 2], tmp_path, refusals)
+    for refusal in refusals:
+        assert re.search(REFUSED.get(case, "nothing"), refusal, re.DOTALL), refusal
+
+
+def check_moment(make, epochs, place, seed, folder, refusals):
+    def begun():
+        tf.random.set_seed(seed)
+        return make(folder).repeat(epochs)
+
+    length = len(list(itertools.islice(make(folder), 99)))
+    for kept in folder.glob("kept"):
+        shutil.rmtree(kept)
+    dataset = begun()
+    iterator = iter(dataset)
+    for _ in itertools.islice(iterator, place(length)):
+        pass
+    try:
+        text = saved_state(iterator)
+    except tf.errors.FailedPreconditionError as error:
+        refusals.append(str(error))
+        return
+    wanted = list(map(plain, iterator))
+    used = begun()
+    list(used)
+    begun_before = iter(dataset)
+    next(begun_before, None)
+    gone = begun()
+    for where in iterator, iter(dataset), begun_before, iter(begun()), iter(used), iter(gone):
+        if where is gone:
+            shutil.rmtree(folder / "kept", ignore_errors=True)
+        try:
+            where._load(from_text(text))
+            assert list(map(plain, where)) == wanted
+        except tf.errors.FailedPreconditionError as error:
+            refusals.append(str(error))
 
 
 def test_checkpoint(tmp_path):
@@ -84,6 +123,113 @@ def test_checkpoint(tmp_path):
     other = iter(Dataset.range(20).shuffle(8, seed=4).batch(2))
     tf.train.Checkpoint(step=tf.Variable(7), iterator=other).restore(path).assert_consumed()
     assert [x.numpy().tolist() for x in other] == wanted
+
+
+def test_a_generator_that_draws_is_saved_with_the_iterator(tmp_path) -> None:
+    rng = tf.random.Generator.from_seed(7)
+    dataset = Dataset.range(6).map(lambda x: rng.uniform([])).shuffle(2).repeat(2)
+    iterator = iter(dataset)
+    path = str(tmp_path / "place")
+    for steps in 0, 3:  # before anything was drawn, too
+        list(itertools.islice(iterator, steps))
+        with pytest.raises(tf.errors.FailedPreconditionError, match=r"without the variable 'Stat"):
+            tf.train.Checkpoint(iterator=iterator).write(path)
+        numpy_iterator = dataset.as_numpy_iterator()
+        list(itertools.islice(numpy_iterator, steps))
+        with pytest.raises(
+            tf.errors.FailedPreconditionError, match=r"save\(\) .* 'StateVar', as a"
+        ):
+            numpy_iterator.save()
+    both = tf.train.Checkpoint(iterator=iterator, rng=rng)
+    both.write(path)
+    wanted = list(map(plain, iterator))
+    assert len(wanted) == 9
+    both.read(path).assert_consumed()
+    assert list(map(plain, iterator)) == wanted
+
+
+def test_what_a_generator_yields_must_come_again() -> None:
+    left = [4, 1, 3]  # it yields fewer, and then others
+    fewer = Dataset.from_generator(lambda: range(left.pop()), tf.int32, [])
+    others = Dataset.from_generator(
+        lambda: iter(np.random.default_rng().uniform(size=4)), tf.float32, []
+    )
+    for dataset in fewer, others:
+        iterator = dataset.as_numpy_iterator()
+        rest = [next(iterator), next(iterator)][2:]
+        place = iterator.save()
+        iterator.restore(place)
+        with pytest.raises(
+            tf.errors.FailedPreconditionError,
+            match=r"after 2 elements.*np\.random\.default_rng\(7\)",
+        ):
+            next(iterator)
+        assert rest == []
+
+
+def test_a_place_is_one_in_the_steps_that_it_was_saved_in() -> None:
+    batches = Dataset.range(9).batch(2).as_numpy_iterator()
+    next(batches)
+    place, message = batches.save(), "over the steps of another dataset, with (Batch|Range)Dataset "
+    for other in (
+        Dataset.range(9).batch(2).map(lambda x: x),
+        Dataset.range(9).skip(1).batch(2),
+        Dataset.range(9).shuffle(9),
+    ):
+        iterator = other.as_numpy_iterator()
+        with pytest.raises(tf.errors.FailedPreconditionError, match=message):
+            [iterator.restore(place), next(iterator)]
+    same = Dataset.range(9).batch(2, num_parallel_calls=4).as_numpy_iterator()
+    same.restore(place)
+    assert next(same).tolist() == [2, 3]
+
+
+def test_states_of_older_versions() -> None:
+    source = {"values": {"i": 2}, "children": {}}
+    cached = Dataset.range(3).cache().as_numpy_iterator()
+    begun = {"seen": [np.int64(7), np.int64(8)]}
+    cached._iterator._load({"values": begun, "children": {"source": source}})
+    assert list(cached) == [2]
+    cached._iterator._load({"values": {**begun, "full": True, "i": 1}, "children": {}})
+    assert list(cached) == [8]
+    pairs = Dataset.range(2).flat_map(lambda x: Dataset.range(2)).as_numpy_iterator()
+    pairs._iterator._load({"values": {"given": [[np.int64(0)]], "i": 0}, "children": {
+        "source": {"values": {"i": 1}, "children": {}}, "0": {"values": {"i": 1}, "children": {}},
+    }})  # fmt: skip
+    assert list(pairs) == [1, 0, 1]
+
+
+def test_a_cache_that_another_iterator_has_emptied() -> None:
+    dataset = Dataset.range(3).cache()
+    empty = iter(dataset)._save()
+    list(dataset)
+    iterator = iter(dataset)
+    next(iterator)
+    iter(dataset)._load(empty)
+    iterator._cursor.load(iterator._cursor._memory.save())  # as after an error
+    with pytest.raises(
+        tf.errors.FailedPreconditionError, match="that this iterator reads is empty"
+    ):
+        next(iterator)
+
+
+def test_iterators_that_write_one_folder_at_the_same_time(tmp_path) -> None:
+    (tmp_path / "shard-00000.tfrecord").write_text("of another program")
+    dataset = Dataset.range(4).shuffle(4).cache(str(tmp_path))
+    first, second, third = map(iter, (dataset, dataset, dataset))
+    next(third)
+    orders = [[], []]
+    for x, y in zip(first, second, strict=True):
+        orders[0].append(int(x))
+        orders[1].append(int(y))
+    del third
+    assert [int(x) for x in dataset] in orders
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left[0] == "dataset.json"
+    assert re.fullmatch(r"elements-00000-\w{8}\.tfrecord", left[1])
+    assert left[2:] == ["shard-00000.tfrecord"]
+    next(iter(dataset.map(lambda x: x).cache(str(tmp_path / "begun"))))
+    assert list((tmp_path / "begun").iterdir()) == []
 
 
 def test_an_iterator_of_arrays_is_saved_in_a_string():

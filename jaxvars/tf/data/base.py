@@ -11,22 +11,26 @@ from __future__ import annotations
 import functools
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, Self, TypeAlias
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
+from jaxvars.core.frame import cells_in
 from jaxvars.core.frames import LOCAL
+from jaxvars.random.generator import Generator as CoreGenerator
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf import nest
-from jaxvars.tf.data.generators.calls import call_function
+from jaxvars.tf.data.generators.calls import call_function, named_in
 from jaxvars.tf.data.generators.counts import INFINITE
-from jaxvars.tf.data.generators.cursor import Cursor, Memory, Step
+from jaxvars.tf.data.generators.cursor import Cursor, Memory, Shared, Step
 from jaxvars.tf.data.generators.options import Options
 from jaxvars.tf.data.generators.philox import PEEKING, Seeds
 from jaxvars.tf.data.generators.staged import Feed, Source, at_once
 from jaxvars.tf.data.iterator import DatasetIterator, NumpyIterator, staged
-from jaxvars.tf.random.streams import ITERATION, seeds_of
+from jaxvars.tf.random.generator import Generator
+from jaxvars.tf.random.iteration import ITERATION, Draws
+from jaxvars.tf.random.streams import begin_draws, seeds_of
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
@@ -41,6 +45,7 @@ from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import context
 
+T = TypeVar("T")
 Elements: TypeAlias = Iterator[Element]
 Change: TypeAlias = Callable[[Elements, Memory], Iterable[Element]]
 Forms: TypeAlias = Callable[[], list[Any]]
@@ -55,46 +60,72 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
 
     def __init__(
         self, kind: str, step: Step, count: int, spec: Callable[[], Any], options: Any = None,
-        forms: Forms | None = None, sources: tuple[Source, ...] = (),
+        forms: Forms | None = None, parts: tuple[Any, ...] = (),
     ) -> None:  # fmt: skip
         self._kind, self._run, self._count = kind, step, count
         self._spec = functools.cache(spec)
         self._forms = forms or (lambda: [self._spec()])  # all specs, with all sizes
-        self._sources = sources  # tensors of a program
+        self._parts = parts  # tensors of a program, functions, and what iterators share
         self._options = options or Options()
         self._kept: Any = None  # the elements and their spec, of a window
 
     def _step(
         self, kind: str, change: Change, count: int | None = None,
         spec: Callable[[], Any] | None = None, forms: Forms | None = None,
+        parts: tuple[Any, ...] = (),
     ) -> Self:  # fmt: skip
         """Return this dataset with a step after it; with as many elements, of the same spec."""
 
         def run(memory: Memory) -> Any:
             return iter(change(memory.iterate("source", self._cursor), memory))
 
-        return self._like(kind, run, count, spec, forms)
+        return self._like(kind, run, count, spec, forms, self._parts + parts)
 
     def _like(
         self, kind: str, step: Step, count: int | None = None,
         spec: Callable[[], Any] | None = None, forms: Forms | None = None,
-        sources: tuple[Source, ...] | None = None,
+        parts: tuple[Any, ...] | None = None,
     ) -> Self:  # fmt: skip
         """Return a dataset that is like this one but for its elements."""
         number = self._count if count is None else count
         return type(self)(
             kind, step, number, spec or self._spec, self._options,
-            forms if spec else self._forms, self._sources if sources is None else sources,
+            forms if spec else self._forms, self._parts if parts is None else parts,
         )  # fmt: skip
 
     def _cursor(self) -> Cursor:
-        return Cursor(self._run)
+        """Return the beginning, of a step of another dataset."""
+        return Cursor(self._run, self._kind)
+
+    def _begin(self) -> Cursor:
+        """Return the beginning, of an iterator or a dataset that a function returned."""
+        return Cursor(self._run, self._kind, self._parts_of(Shared))
+
+    def _parts_of(self, kind: type[T]) -> list[T]:
+        return [part for part in self._all_parts() if isinstance(part, kind)]
+
+    def _all_parts(self) -> list[Any]:
+        """Return the parts, each one once, with those of datasets that functions name."""
+        found, waiting = dict[int, Any](), list(self._parts)
+        for part in waiting:  # grows meanwhile
+            if id(part) not in found:
+                found[id(part)] = part
+                named = [x for x in named_in(part) if isinstance(x, DatasetBase)]
+                waiting += [inner for dataset in named for inner in dataset._parts]
+        return list(found.values())
+
+    def _draws(self) -> Draws:
+        """Return the streams of an iterator, which begin."""
+        parts = self._all_parts()
+        kinds = Generator, CoreGenerator
+        makers = [x for part in parts for x in named_in(part) if isinstance(x, kinds)]
+        return begin_draws(parts, [cell for x in makers for _, cell in cells_in(x)])
 
     def _elements(self) -> Iterator[Element]:
-        items, drawn = iter(self._cursor()), dict[Any, int]()
+        items, draws = iter(self._cursor()), self._draws()
         while True:
             try:
-                with ITERATION.set(drawn):
+                with ITERATION.set(draws):
                     element = next(items)
             except StopIteration:
                 return
@@ -156,7 +187,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
                 "    for batch in dataset:\n"
                 "        step(batch)  # the tf.function"
             )
-        return DatasetIterator(self._cursor(), self._spec, self._forms)
+        return DatasetIterator(self._begin(), self._spec, self._forms, self._draws())
 
     def as_numpy_iterator(self) -> NumpyIterator:
         """Return an iterator over the elements as NumPy arrays and scalars.
@@ -177,7 +208,7 @@ def staged_loop(dataset: DatasetBase) -> Sequential | None:
     """Return what a staged loop over a dataset goes through."""
     if not context.is_staging():
         return None
-    feed = Feed(dataset._elements, at_once(dataset._forms), "A dataset", dataset._sources)
+    feed = Feed(dataset._elements, at_once(dataset._forms), "A dataset", dataset._parts_of(Source))
     is_taped = is_boxing() and LOCAL.frame.observers and dataset._count >= 0
     made = feed.all(dataset._count) if is_taped else None
     return staged(feed) if made is None else made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -61,7 +61,7 @@ class Several(DatasetBase, ABC):
             counts.fewest(part._count for part in leaves(given)),
             lambda: map_leaves(lambda part: part.element_spec, given),
             forms=forms,
-            sources=tuple(source for part in leaves(given) for source in part._sources),
+            parts=_parts_of(leaves(given)),
         )
 
     def concatenate(self, dataset: Any, name: str | None = None) -> Self:
@@ -85,7 +85,7 @@ class Several(DatasetBase, ABC):
             counts.total(self._count, dataset._count),
             lambda: map_leaves(merge_specs, self._spec(), dataset._spec()),
             lambda: [*self._forms(), *dataset._forms()],
-            self._sources + dataset._sources,
+            self._parts + dataset._parts,
         )
 
     @classmethod
@@ -123,7 +123,11 @@ class Several(DatasetBase, ABC):
             choices = (one_int(to_host(x), "a choice") for x in chosen)
             return _take_in_turn(memory, makes, choices, bool(stop_on_empty_dataset))
 
-        return cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _find_common_spec(given))
+        parts = _parts_of([*given, choice_dataset])
+        return cls(
+            "_DirectedInterleaveDataset", step, UNKNOWN, lambda: _find_common_spec(given),
+            parts=parts,
+        )  # fmt: skip
 
     @classmethod
     def sample_from_datasets(
@@ -166,7 +170,11 @@ class Several(DatasetBase, ABC):
 
         endless = any(part._count == INFINITE for part in given) and not stop_on_empty_dataset
         size = INFINITE if endless else UNKNOWN
-        return cls("_DirectedInterleaveDataset", step, size, lambda: _find_common_spec(given))
+        parts = _parts_of([*given, *([weights] if isinstance(weights, DatasetBase) else [])])
+        return cls(
+            "_DirectedInterleaveDataset", step, size, lambda: _find_common_spec(given),
+            parts=(*parts, seeds),
+        )  # fmt: skip
 
     def rejection_resample(
         self, class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None,
@@ -213,7 +221,11 @@ class Several(DatasetBase, ABC):
         def spec() -> Any:
             return TensorSpec((), int32), self._spec()
 
-        return self._step("_MapDataset", step, UNKNOWN, spec)
+        return self._step("_MapDataset", step, UNKNOWN, spec, parts=(func, seeds))
+
+
+def _parts_of(datasets: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(part for dataset in datasets for part in dataset._parts)
 
 
 def _take_in_turn(

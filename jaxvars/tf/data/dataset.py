@@ -17,12 +17,14 @@ import numpy as np
 
 from jaxvars.tf.data.base import make_seeds, register_loops
 from jaxvars.tf.data.combinations import Several
+from jaxvars.tf.data.generators.components import is_same
 from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import WINDOWS, Memory, indexed
 from jaxvars.tf.data.generators.staged import Source
 from jaxvars.tf.data.groups import Groups
 from jaxvars.tf.data.steps import Steps
 from jaxvars.tf.data.stored import Kept
+from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
@@ -92,7 +94,7 @@ class Dataset(Steps, Groups, Several, Kept):
             lambda memory: indexed(memory, *slice_rows(source.whole())),
             source.count(),
             lambda: map_leaves(drop_dimension, source.spec),
-            sources=source.if_traced,
+            parts=source.if_traced,
         )
 
     @classmethod
@@ -104,7 +106,7 @@ class Dataset(Steps, Groups, Several, Kept):
             lambda memory: indexed(memory, 1, lambda _: source.whole()),
             1,
             lambda: source.spec,
-            sources=source.if_traced,
+            parts=source.if_traced,
         )
 
     def ragged_batch(
@@ -216,8 +218,8 @@ class Dataset(Steps, Groups, Several, Kept):
             return indexed(memory, len(numbers), lambda i: np.asarray(numbers[i], dtype.dtype))
 
         size = UNKNOWN if source else len(range(*given))
-        sources = source.if_traced if source else ()
-        return cls("_RangeDataset", step, size, lambda: TensorSpec((), dtype), sources=sources)
+        parts = source.if_traced if source else ()
+        return cls("_RangeDataset", step, size, lambda: TensorSpec((), dtype), parts=parts)
 
     @classmethod
     def counter(
@@ -263,7 +265,8 @@ class Dataset(Steps, Groups, Several, Kept):
             random.drawn = kept.get("i", 0)  # of which each element takes one
             return indexed(memory, None, lambda _: np.asarray(random.next(), np.int64))
 
-        return cls("_RandomDataset", step, INFINITE, lambda: TensorSpec((), int64))
+        spec = TensorSpec((), int64)
+        return cls("_RandomDataset", step, INFINITE, lambda: spec, parts=(seeds,))
 
     @classmethod
     def list_files(
@@ -294,11 +297,25 @@ def texts(value: Any) -> np.ndarray:
 # ---------------------------------------------------------------- generators
 def generated(memory: Memory, values: Callable[[], Iterable[Any]], spec: Any) -> Iterator[Element]:
     """Yield what a Python generator does, as elements of a spec."""
-    first = memory.values.get("i", 0)
-    for i, value in enumerate(values()):
-        if i >= first:
-            memory.values["i"] = i + 1
-            yield _fit_element(value, spec)
+    kept, number = memory.values, 0
+    count, known = kept.get("i", 0), kept.get("known", 0)  # how many there were
+    for number, value in enumerate(values(), 1):
+        if number > count:
+            kept["i"] = number
+            element = _fit_element(value, spec)
+            kept.update(known=number, last=element)
+            yield element
+        elif number == known and not is_same(_fit_element(value, spec), kept["last"]):
+            raise FailedPreconditionError(message=_ANOTHER.format(count))
+    if number < count:
+        raise FailedPreconditionError(message=_ANOTHER.format(count))
+
+
+_ANOTHER = (
+    "The generator of `from_generator` was called again, for an iterator to go on after {} "
+    "elements, and has yielded others than before, so that no one knows where to go on. Let it "
+    "yield the same each time: begin with a seed, as np.random.default_rng(7), and sort files."
+)
 
 
 def _fit_element(value: Any, spec: Any) -> Element:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
 import itertools
 from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Self
 
 import numpy as np
 
 from jaxvars.tf.data.base import DatasetBase, Elements, check_dataset, check_positive, element_like
 from jaxvars.tf.data.generators import counts as counts
+from jaxvars.tf.data.generators.buckets import Buckets
 from jaxvars.tf.data.generators.calls import call_function, check_function
 from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory, indexed
+from jaxvars.tf.random.iteration import call_again, place_of_draws
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
@@ -276,7 +276,7 @@ class Groups(DatasetBase, ABC):
             return check_dataset(call_function(reduce, _int64(number), given))
 
         def opened(number: int, elements: list[Element]) -> Cursor:
-            return made_of(number, elements)._cursor()
+            return made_of(number, elements)._begin()
 
         def step(source: Elements, memory: Memory) -> Elements:
             return _group_windows(
@@ -288,7 +288,8 @@ class Groups(DatasetBase, ABC):
             element = element_like(self)
             return made_of(_number(call_function(key, element), "key_func"), [element]).element_spec
 
-        return self._step("_GroupByWindowDataset", step, counts.endless(self._count), spec)
+        size = counts.endless(self._count)
+        return self._step("_GroupByWindowDataset", step, size, spec, parts=(key, reduce))
 
     def bucket_by_sequence_length(
         self, element_length_func: Callable[..., Any], bucket_boundaries: Sequence[int],
@@ -364,7 +365,9 @@ def _group_windows(
     groups, sizes = kept.setdefault("groups", {}), kept.setdefault("sizes", {})
     while True:
         if "window" in kept:
-            yield from memory.iterate("window", functools.partial(make, *kept["window"]))
+            key, group, *place = kept["window"]
+            opened = functools.partial(call_again, place, make, key, group)
+            yield from memory.iterate("window", opened)
             memory.close("window")
             del kept["window"]
         for element in source:
@@ -379,7 +382,9 @@ def _group_windows(
                 return
             key = min(groups)
         sizes.pop(key)
-        kept["window"] = [key, groups.pop(key)]
+        group = groups.pop(key)
+        kept["window"] = [key, group, place_of_draws()]
+        memory.iterate("window", functools.partial(make, key, group))
 
 
 def _stack_batch(group: list[Element]) -> Element:
@@ -394,56 +399,3 @@ def _int64(number: int) -> Any:
 
 def _number(found: Any, what: str) -> int:
     return one_int(to_host(found) if hasattr(found, "_array") else found, what)
-
-
-# ---------------------------------------------------------------- buckets
-@final
-@dataclass(frozen=True)
-class Buckets:
-    """What is to become of elements by their lengths; see `bucket_by_sequence_length`."""
-
-    boundaries: tuple[int, ...]
-    sizes: tuple[int, ...]
-    padded_shapes: Any
-    padding_values: Any
-    to_boundary: bool
-    is_unpadded: bool
-    drops: bool
-
-    def __post_init__(self) -> None:
-        if len(self.sizes) != len(self.boundaries) + 1:
-            raise ValueError(
-                "`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but "
-                f"`len(bucket_batch_sizes)={len(self.sizes)}` and "
-                f"`len(bucket_boundaries)={len(self.boundaries)}`."
-            )
-
-    def number(self, length: int) -> int:
-        """Return the number of the bucket of a length."""
-        found = bisect.bisect_right(self.boundaries, length)
-        if self.to_boundary and found == len(self.boundaries):
-            raise refused(
-                "When pad_to_bucket_boundary=True, elements must have length < "
-                f"max(bucket_boundaries): {length} is not less than {self.boundaries[-1]}."
-            )
-        return found
-
-    def batched(self, number: int, group: Any, spec: Any) -> Any:
-        """Return the elements of a bucket, a dataset of a spec, as one of batches."""
-        size = self.sizes[number]
-        if self.is_unpadded:
-            return group.batch(size, drop_remainder=self.drops)
-        shapes = self.padded_shapes
-        if shapes is None:
-            shapes = pack_leaves(spec, [leaf.shape.as_list() for leaf in leaves(spec)])
-        if self.to_boundary:
-            shapes = self._close_shapes(shapes, self.boundaries[number] - 1)
-        return group.padded_batch(size, shapes, self.padding_values, self.drops)
-
-    def _close_shapes(self, shapes: Any, size: int) -> Any:
-        """Return shapes with a size where they are open."""
-        if isinstance(shapes, dict):
-            return {key: self._close_shapes(shape, size) for key, shape in shapes.items()}
-        if isinstance(shapes, tuple) and any(isinstance(x, tuple | list | dict) for x in shapes):
-            return tuple(self._close_shapes(shape, size) for shape in shapes)
-        return [size if n is None or n == -1 else n for n in shapes]

@@ -8,18 +8,19 @@ Rules this file keeps:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
 
 import numpy as np
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.compiler.leaves import STAGED_ITERATORS
+from jaxvars.core.cells import Cell
 from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State, from_text, to_text
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.staged import Feed, at_once
-from jaxvars.tf.errors import OutOfRangeError
-from jaxvars.tf.random.streams import ITERATION
+from jaxvars.tf.errors import FailedPreconditionError, OutOfRangeError
+from jaxvars.tf.random.iteration import ITERATION, Draws
 from jaxvars.tf.tensors.convert import string_array, to_array
 from jaxvars.tf.tensors.elements import Element, PlainSpec, to_numpy, to_tensors
 from jaxvars.tf.tensors.static import refused
@@ -31,20 +32,24 @@ from jaxvars.tracing import context
 class DatasetIterator(Recorded, Iterator[Any]):
     """Goes through a dataset once; made by `iter(dataset)`.
 
-    `tf.train.Checkpoint(iterator=iterator)` saves where it is.
+    `tf.train.Checkpoint(iterator=iterator)` saves where it is, what its shuffles and caches hold,
+    and where the random streams of its functions are: what is restored, in this program or in
+    another one that has made the same dataset, goes on with the same elements.
 
-    Differs from TensorFlow: an iterator over `from_generator` can be saved, too; the generator is
-    gone through again up to the place.
+    Differs from TensorFlow: an iterator over `from_generator`, and over functions that draw random
+    numbers, can be saved, too. The generator is gone through again up to the place, and the last
+    element that it had yielded must come again. A variable that a function assigns, as that of a
+    `tf.random.Generator`, must be in the same Checkpoint. What Python and NumPy draw is not seen.
     """
 
     _entry = "ITERATOR_STATE", "iterator"
 
     def __init__(
-        self, cursor: Cursor, spec: Callable[[], Any], forms: Callable[[], list[Any]]
+        self, cursor: Cursor, spec: Callable[[], Any], forms: Callable[[], list[Any]], draws: Draws
     ) -> None:
         self._cursor, self._spec, self._forms = cursor, spec, forms
         self._feed: Feed | None = None
-        self._drawn: dict[Any, int] = {}  # by random operations in the functions of the dataset
+        self._draws = draws  # of the functions of the dataset
 
     @property
     def element_spec(self) -> Any:
@@ -85,7 +90,7 @@ class DatasetIterator(Recorded, Iterator[Any]):
         """Return the next element as the dataset has it."""
         self._read()
         try:
-            with ITERATION.set(self._drawn):
+            with ITERATION.set(self._draws):
                 return next(iter(self._cursor))
         except StopIteration:
             raise
@@ -93,11 +98,16 @@ class DatasetIterator(Recorded, Iterator[Any]):
             self._cursor.resume()
             raise
 
+    def needs(self) -> Mapping[int, Cell]:
+        """Return the cells that the functions of the dataset have assigned."""
+        return self._draws.assigned
+
     def _save(self) -> State:
-        return self._cursor.save()
+        return {**self._cursor.save(), "draws": self._draws.save()}
 
     def _load(self, state: State) -> None:
         self._cursor.load(state)
+        self._draws.load(state.get("draws"))
 
     # ------------------------------------------------------------ in a function
     def _make_feed(self) -> Feed:
@@ -146,8 +156,16 @@ class NumpyIterator(Iterator[Any]):
         """Return the place in the dataset, a string, for `restore`.
 
         Raises:
-            FailedPreconditionError: when the dataset keeps what cannot be written.
+            FailedPreconditionError: when the dataset keeps what cannot be written, or its functions
+                have assigned variables, as those of generators.
         """
+        for cell in self._iterator.needs().values():
+            raise FailedPreconditionError(
+                message="NumpyIterator.save() returns the place in a dataset, a function of which "
+                f"assigns the variable {cell.name!r}, as a Generator does when it draws, and that "
+                "would not go back to what it was. Put both into a tf.train.Checkpoint: "
+                "tf.train.Checkpoint(iterator=iter(dataset), generator=generator)."
+            )
         return Tensor(string_array(np.asarray(to_text(self._iterator._save()))))
 
     def restore(self, save: Any) -> None:
@@ -158,7 +176,7 @@ class NumpyIterator(Iterator[Any]):
         """
         try:
             given = from_text(bytes(np.asarray(to_array(save)).item()).decode())
-            state = {part: given[part] for part in ("values", "children")}
+            state = {**given, **{part: given[part] for part in ("values", "children")}}
         except (KeyError, TypeError, ValueError):
             raise refused(f"{save!r} is not what NumpyIterator.save() returned") from None
         self._iterator._load(state)

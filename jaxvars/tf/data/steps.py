@@ -27,6 +27,7 @@ from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
 from jaxvars.tf.data.generators.philox import Philox
 from jaxvars.tf.data.generators.staged import reduce_in_program
+from jaxvars.tf.random.iteration import call_again, place_of_draws
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.elements import (
     Element,
@@ -69,7 +70,7 @@ class Steps(DatasetBase, ABC):
         made = self._step(
             _kind("Map", num_parallel_calls), step, None,
             lambda: result_spec(func, (self._spec(),)) or first_spec(made),
-            lambda: [result_spec(func, (form,)) or made._spec() for form in self._forms()],
+            lambda: [result_spec(func, (form,)) or made._spec() for form in self._forms()], (func,),
         )  # fmt: skip
         return made
 
@@ -77,8 +78,9 @@ class Steps(DatasetBase, ABC):
         """Keep the elements for which a function returns true."""
         test = check_function(predicate)
         return self._step(
-            "_FilterDataset", lambda source, _: (x for x in source if truth(test, x)), UNKNOWN
-        )
+            "_FilterDataset", lambda source, _: (x for x in source if truth(test, x)), UNKNOWN,
+            parts=(test,),
+        )  # fmt: skip
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
         """Put the elements of the dataset that a function returns in place of each element."""
@@ -108,30 +110,31 @@ class Steps(DatasetBase, ABC):
         block = int(block_length or 1)
 
         def opened(element: Element) -> Cursor:
-            return dataset_of(func, element)._cursor()
+            return dataset_of(func, element)._begin()
 
         def step(source: Elements, memory: Memory) -> Iterable[Element]:
             kept = memory.values
-            given: list[Any] = kept.setdefault("given", [None] * cycle)  # their elements, in lists
+            # Their elements, and where the streams were at their calls.
+            given: list[Any] = kept.setdefault("given", [None] * cycle)
             places: list[Any] = [
-                x and memory.iterate(str(i), functools.partial(opened, x[0]))
+                x and memory.iterate(str(i), functools.partial(call_again, x[1:], opened, x[0]))
                 for i, x in enumerate(given)
             ]
-            i, count = kept.get("i", 0), kept.get("count", 0)
+            i, count, turns = kept.get("i", 0), kept.get("count", 0), len(given)
             while True:
                 if places[i] is None:
                     for element in source:
-                        given[i] = [element]
+                        given[i] = [element, place_of_draws()]
                         places[i] = memory.iterate(str(i), functools.partial(opened, element))
                         break
                     else:
                         if not any(places):
                             return
-                        i, count = (i + 1) % cycle, 0
+                        i, count = (i + 1) % turns, 0
                         continue
                 for element in places[i]:
                     count += 1
-                    after = (i + 1) % cycle if count == block else i
+                    after = (i + 1) % turns if count == block else i
                     count %= block
                     kept.update(i=after, count=count)
                     yield element
@@ -140,11 +143,11 @@ class Steps(DatasetBase, ABC):
                 else:
                     places[i] = given[i] = None
                     memory.close(str(i))
-                    i, count = (i + 1) % cycle, 0
+                    i, count = (i + 1) % turns, 0
 
         return self._step(
             _kind("Interleave", num_parallel_calls), step, UNKNOWN,
-            lambda: dataset_of(func, element_like(self)).element_spec,
+            lambda: dataset_of(func, element_like(self)).element_spec, parts=(func,),
         )  # fmt: skip
 
     def reduce(
@@ -208,7 +211,7 @@ class Steps(DatasetBase, ABC):
                 if given == before:
                     return found[1]
 
-        made = self._step("_ScanDataset", step, None, spec)
+        made = self._step("_ScanDataset", step, None, spec, parts=(func,))
         return made
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
@@ -224,7 +227,7 @@ class Steps(DatasetBase, ABC):
                 yield element
             memory.values["over"] = True
 
-        return self._step("_TakeWhileDataset", step, UNKNOWN)
+        return self._step("_TakeWhileDataset", step, UNKNOWN, parts=(test,))
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
         """Return what a function makes of this dataset.
@@ -302,10 +305,7 @@ class Steps(DatasetBase, ABC):
         def step(source: Elements, memory: Memory) -> Elements:
             kept = memory.values
             if "buffer" not in kept:
-                kept.update(
-                    seeds=list(seeds.next()), begun=seeds.drawn, buffer=[], start=0, drawn=0
-                )
-            seeds.rewind(kept["begun"])
+                kept.update(seeds=list(seeds.next()), buffer=[], start=0, drawn=0)
             random = Philox(tuple(kept["seeds"]), kept["drawn"])
             buffer, start = kept["buffer"], kept["start"]
             if "left" not in kept:
@@ -325,7 +325,7 @@ class Steps(DatasetBase, ABC):
                 kept.update(start=start, left=left, drawn=random.drawn)
                 yield element
 
-        return self._step("_ShuffleDataset", step)
+        return self._step("_ShuffleDataset", step, parts=(seeds,))
 
     def repeat(self, count: Any = None, name: str | None = None) -> Self:
         """Begin again at the end: a number of times, or indefinitely."""

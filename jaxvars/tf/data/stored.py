@@ -1,20 +1,17 @@
-"""The steps of datasets that keep elements: in memory, or in files.
-
-A folder has a file of records for each shard, and `dataset.json`, which says how many there are and
-what an element is. A record holds the arrays of an element (`generators/components.py`).
+"""The steps of datasets that keep elements: in memory, or in files (`generators/folders.py`).
 
 Rules this file keeps:
-- `dataset.json` is written last, and all at once: without it nothing was saved.
+- an iterator that was saved while it wrote goes on to write, whatever is there by now; one that
+  read goes on with what it had read from, or is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import os
 from abc import ABC
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -22,18 +19,11 @@ import numpy as np
 
 from jaxvars.tf.data.base import DatasetBase, Elements, check_dataset, check_positive
 from jaxvars.tf.data.generators.calls import call_function, check_function
-from jaxvars.tf.data.generators.components import (
-    arrays_of,
-    element_of,
-    spec_from_json,
-    spec_to_json,
-)
-from jaxvars.tf.data.generators.cursor import Memory, indexed, numbered
-from jaxvars.tf.errors import NotFoundError, OutOfRangeError, UnimplementedError
-from jaxvars.tf.io.records import TFRecordWriter, compression_kind, records
-from jaxvars.tf.io.tensors import from_bytes, to_bytes
-from jaxvars.tf.messages import message, parse
-from jaxvars.tf.tensors.elements import DatasetSpec, Element, leaves, to_host, to_tensors
+from jaxvars.tf.data.generators.cursor import Memory, Shared, indexed, numbered
+from jaxvars.tf.data.generators.folders import Folder, Writer, is_stored
+from jaxvars.tf.errors import FailedPreconditionError, OutOfRangeError, UnimplementedError
+from jaxvars.tf.io.records import compression_kind
+from jaxvars.tf.tensors.elements import DatasetSpec, Element, to_host, to_tensors
 from jaxvars.tf.tensors.static import one_int, refused
 
 
@@ -48,26 +38,37 @@ class Kept(DatasetBase, ABC):
             name: of no effect.
         """
         if path := _to_path(filename):
-            return self._like("CacheDataset", lambda memory: _read_or_write(self, memory, path, ""))
-        whole: list[list[Element]] = []
+            return self._kept_in("CacheDataset", path, "")
+        whole = _Whole()
 
         def step(memory: Memory) -> Elements:
             kept = memory.values
-            if kept.get("full") and not whole:
-                whole.append(kept["seen"])
-            if whole:
-                kept.update(seen=whole[0], full=True)
-                yield from indexed(memory, len(whole[0]), lambda i: whole[0][i])
+            if kept.pop("full", False):  # as it was written once
+                whole.elements = kept.pop("seen")
+            if "seen" not in kept and (whole.elements is not None or "i" in kept):
+                elements = whole.require()
+                yield from indexed(memory, len(elements), lambda i: elements[i])
                 return
-            seen = kept.setdefault("seen", [])
+            is_begun, seen = "seen" in kept, kept.setdefault("seen", [])
             for element in memory.iterate("source", self._cursor):
                 seen.append(element)
                 yield element
-            kept["i"] = len(seen)
-            if not whole:
-                whole.append(seen)
+            if is_begun or whole.elements is None:
+                whole.elements = seen
+            memory.finish(len(seen))
 
-        return self._like("CacheDataset", step)
+        return self._like("CacheDataset", step, parts=(*self._parts, whole))
+
+    def _kept_in(self, kind: str, folder: str, compression: str) -> Self:
+        """Return a dataset that writes the elements into a folder, or reads them from it."""
+        place = _Place(Path(folder))
+
+        def step(memory: Memory) -> Elements:
+            if place.is_to_read(memory):
+                return _read_folder(memory, place.open(lambda: self.save(folder, compression)))
+            return _write_through(self, memory, place, compression)
+
+        return self._like(kind, step, parts=(*self._parts, place))
 
     def save(
         self,
@@ -133,7 +134,7 @@ class Kept(DatasetBase, ABC):
         if wait:
             raise UnimplementedError(message="Dataset.load reads what is there: leave out wait.")
         stored = Folder(Path(_to_path(path)))
-        files = list(stored.counts)
+        files, size = list(stored.counts), sum(stored.counts.values())
 
         def part(shard: int) -> Self:
             return cls(
@@ -145,20 +146,19 @@ class Kept(DatasetBase, ABC):
 
         if reader_func is None and len(files) == 1:
             return part(files[0])
+        if reader_func is None:
+            whole: Any = cls
+            numbers = whole.from_tensor_slices(np.asarray(files, np.int64))
+            made = numbers.interleave(lambda i: part(int(i)), cycle_length=os.cpu_count() or 1)
+            return made._like(made._kind, made._run, size, lambda: stored.spec)
         parts: Any = cls(
             "_TensorSliceDataset",
-            lambda _: (part(i) for i in files),
+            lambda memory: indexed(memory, len(files), lambda i: part(files[i])),
             len(files),
             lambda: DatasetSpec(stored.spec),
         )
-        if reader_func is None:
-            made = parts.interleave(lambda x: x, cycle_length=os.cpu_count() or 1)
-            size = sum(stored.counts.values())
-        else:
-            made = check_dataset(reader_func(parts))
-            size = made._count
-        spec = None if files else lambda: stored.spec
-        return made._like(made._kind, made._run, size, spec)
+        made = check_dataset(reader_func(parts))
+        return made._like(made._kind, made._run, None, None if files else lambda: stored.spec)
 
     def snapshot(
         self, path: Any, compression: Any = "AUTO", reader_func: Callable[[Any], Any] | None = None,
@@ -180,17 +180,15 @@ class Kept(DatasetBase, ABC):
         name = hashlib.sha256(facts.encode()).hexdigest()[:16]
         folder, kind = f"{_to_path(path)}/{name}", _check_compression(compression)
         if reader_func is None and shard_func is None:
-            return self._like(
-                "_MapDataset", lambda memory: _read_or_write(self, memory, folder, kind)
-            )
+            return self._kept_in("_SnapshotDataset", folder, kind)
+        place = _Place(Path(folder))
 
         def step(memory: Memory) -> Elements:
-            if not is_stored(Path(folder)):
-                self.save(folder, kind, shard_func)
+            place.open(lambda: self.save(folder, kind, shard_func))
             whole = type(self).load(folder, reader_func=reader_func)
-            return memory.iterate("stored", whole._cursor)
+            return memory.iterate("stored", whole._begin)
 
-        return self._like("_MapDataset", step)
+        return self._like("_SnapshotDataset", step, parts=(*self._parts, place))
 
     def at(self, index: Any) -> Any:
         """Return the element of an index.
@@ -249,93 +247,92 @@ def _read_folder(memory: Memory, stored: Folder, shard: int = 0) -> Elements:
     return numbered(memory, lambda i: stored.element(shard, i) if stored.counts else ())
 
 
-def _read_or_write(source: DatasetBase, memory: Memory, path: str, kind: str) -> Elements:
-    """Yield the elements in a folder; those of a dataset, which are written there, if none are."""
-    folder = Path(path)
-    if is_stored(folder):
-        return _read_folder(memory, Folder(folder))
-    return _write_through(source, memory, Writer(folder, source._spec(), kind))
-
-
-def _write_through(source: DatasetBase, memory: Memory, writer: Writer) -> Elements:
-    kept = memory.values
-    seen = kept.setdefault("seen", [])  # what was written, for an iterator that is restored
-    for element in seen:
-        writer.write(element)
-    for element in memory.iterate("source", source._cursor):
-        seen.append(element)
-        writer.write(element)
-        yield element
-    writer.close()
-    kept["i"] = len(seen)
-
-
-# ---------------------------------------------------------------- in folders
-_FACTS = "dataset.json"
+def _write_through(source: DatasetBase, memory: Memory, place: _Place, kind: str) -> Elements:
+    """Yield the elements of a dataset, and write them into a folder."""
+    writer = Writer(place.folder, source._spec(), kind)
+    seen = memory.values.setdefault(
+        "seen", []
+    )  # what was written, for an iterator that is restored
+    try:
+        for element in seen:
+            writer.write(element)
+        for element in memory.iterate("source", source._cursor):
+            seen.append(element)
+            writer.write(element)
+            yield element
+        writer.close()
+    finally:
+        writer.drop()
+    place.digest = None
+    memory.finish(len(seen))
 
 
 @final
-class Writer:
-    """Writes elements of a spec into a folder, with a kind of compression."""
+class _Whole(Shared):
+    """The elements of a cache in memory, if there are any yet."""
 
-    def __init__(self, folder: Path, spec: Any, kind: str = "") -> None:
-        for leaf in leaves(spec):
-            if isinstance(leaf, DatasetSpec):
-                raise UnimplementedError(
-                    message="Datasets that are elements cannot be written: flat_map them before."
-                )
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _FACTS).unlink(missing_ok=True)
-        self._folder, self._spec, self._kind = folder, spec, kind
-        self._writers: dict[int, TFRecordWriter] = {}
-        self._counts: dict[int, int] = {}
+    def __init__(self) -> None:
+        self.elements: list[Element] | None = None
 
-    def write(self, element: Element, shard: int = 0) -> None:
-        """Write an element into a shard."""
-        if shard not in self._writers:
-            self._writers[shard] = TFRecordWriter(_file(self._folder, shard), self._kind)
-            self._counts[shard] = 0
-        parts = list(map(to_bytes, arrays_of(element)))
-        self._writers[shard].write(message("BytesList")(value=parts).SerializeToString())
-        self._counts[shard] += 1
+    def save(self) -> list[Element] | None:
+        """Return the elements."""
+        return self.elements
 
-    def close(self) -> None:
-        """End the files: now there is something to read."""
-        for writer in self._writers.values():
-            writer.close()
-        counts = {str(shard): self._counts[shard] for shard in sorted(self._counts)}
-        facts = {"spec": spec_to_json(self._spec), "counts": counts, "compression": self._kind}
-        part = self._folder / f"{_FACTS}.part"
-        part.write_text(json.dumps(facts))
-        part.replace(self._folder / _FACTS)
+    def load(self, state: list[Element] | None) -> None:
+        """Hold what there was, if anything."""
+        self.elements = state
+
+    def require(self) -> list[Element]:
+        """Return the elements; raise FailedPreconditionError if another iterator took them."""
+        if self.elements is None:
+            raise FailedPreconditionError(
+                message="The `cache` that this iterator reads is empty: another iterator over the "
+                "dataset was restored to where nothing was in it. Begin again with iter(dataset)."
+            )
+        return self.elements
 
 
 @final
-class Folder:
-    """The elements in a folder."""
+class _Place(Shared):
+    """The folder of a cache.
+
+    Attributes:
+        digest: of what must be in it, for iterators that are restored: "" where it was empty.
+    """
 
     def __init__(self, folder: Path) -> None:
-        try:
-            facts = json.loads((folder / _FACTS).read_text())
-        except (FileNotFoundError, NotADirectoryError):
-            raise NotFoundError(
-                message=f"tf.data snapshot element_spec file not found: {folder / _FACTS}. No "
-                "dataset was saved there, or not to its end."
-            ) from None
-        self._folder, self._kind = folder, facts["compression"]
-        self.spec = spec_from_json(facts["spec"])
-        self.counts: dict[int, int] = {int(i): n for i, n in facts["counts"].items()}
+        self.folder = folder
+        self.digest: str | None = None
 
-    def element(self, shard: int, start: int = 0) -> Iterator[Element]:
-        """Yield the elements of a shard, but for some first ones."""
-        for data in records(_file(self._folder, shard), self._kind, start):
-            yield element_of(self.spec, map(from_bytes, parse("BytesList", data).value))
+    def save(self) -> str:
+        """Return the digest of what is there."""
+        return Folder(self.folder).digest if is_stored(self.folder) else ""
 
+    def load(self, state: str) -> None:
+        """Require what was there."""
+        self.digest = state
 
-def is_stored(folder: Path) -> bool:
-    """Return whether there are elements in a folder."""
-    return (folder / _FACTS).exists()
+    def is_to_read(self, memory: Memory) -> bool:
+        """Return whether a step reads: not if it had begun to write, or is to write again."""
+        return "seen" not in memory.values and (
+            "i" in memory.values or bool(self.digest)
+            or (self.digest is None and is_stored(self.folder))
+        )  # fmt: skip
 
+    def open(self, write: Callable[[], None]) -> Folder:
+        """Return the folder, written if nothing is there that could be read.
 
-def _file(folder: Path, shard: int) -> Path:
-    return folder / f"shard-{shard:05d}.tfrecord"
+        Raises:
+            FailedPreconditionError: when there is something else than what was read from.
+        """
+        if self.digest == "" or not is_stored(self.folder):
+            write()
+        stored = Folder(self.folder)
+        if self.digest not in (None, "", stored.digest):
+            raise FailedPreconditionError(
+                message=f"The iterator was saved while a `cache` or `snapshot` in {self.folder} "
+                "held other elements than it does now, and where it was in them is not known. Put "
+                "the folder back that was there, or make the dataset again and begin anew."
+            )
+        self.digest = self.digest or None
+        return stored

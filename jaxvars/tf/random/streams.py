@@ -9,8 +9,8 @@ Rules this file keeps, TensorFlow's:
   global seed; in a function its number there: so the values are TensorFlow's, too;
 - in the function of a dataset, each operation that is written there has its own stream, which each
   iterator begins again: `zip` pairs what two functions draw with one seed. With a global seed, one
-  without a seed of its own has its number there, too. So it is for a `tf.function` that draws: a
-  dataset runs its body eagerly;
+  without a seed of its own has its number there, too, as has a dataset that a function makes. So it
+  is for a `tf.function` that draws: a dataset runs its body eagerly;
 - a function that is traced after `set_seed` has its own streams, as if it were a program;
 - a state is a counter and a key; reading and advancing it are one step, so that no two threads draw
   the same, and a draw of n values advances the counter by 256 n;
@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 import random as python
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeAlias, final
 
 import jax
@@ -32,11 +32,13 @@ import numpy as np
 
 from jaxvars import random as core
 from jaxvars.control.vmap_index import EXAMPLE, set_merge
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.random.seeds import unseen
 from jaxvars.tf.context import scope as _scope
 from jaxvars.tf.random import bits as bits
+from jaxvars.tf.random.iteration import CALL, ITERATION, Draws
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -45,10 +47,6 @@ Source: TypeAlias = Callable[[int], Array]
 
 _MASK = 0xFFFFFFFF
 _MOST = 2**31 - 1
-ITERATION: context.Scoped[dict[Any, int] | None] = context.Scoped(None)
-"""How many counters were used by the functions of the dataset that is iterated over."""
-CALL: context.Scoped[tuple[Any, dict[Any, int]] | None] = context.Scoped(None)
-"""Which of them is called, and how often each operation drew in this call."""
 
 
 @final
@@ -132,8 +130,28 @@ def seeds_of(seed: int | None) -> Seed:
                 "Random ops require a seed to be set when determinism is enabled. Please set a "
                 "seed before running the op, e.g. by calling tf.random.set_seed(1)."
             )
-        return _Streams.numbers.getrandbits(63), _Streams.numbers.getrandbits(63)
-    return _truncate(world, _Streams.numbers.randint(0, _MOST) if seed is None else int(seed))
+        draws = ITERATION.value if _scope.IN_DATASET.value else None
+        return (draws and draws.next_seeds()) or _unseeded()
+    number = _number_in_call() if seed is None else int(seed)
+    return _truncate(world, _Streams.numbers.randint(0, _MOST) if number is None else number)
+
+
+def begin_draws(parts: Sequence[Any], named: Sequence[Cell]) -> Draws:
+    """Return the streams of an iterator over a dataset; see `Draws`."""
+    return Draws(parts, _unseeded() if _Streams.seed is None else None, named)
+
+
+def _unseeded() -> Seed:
+    return _Streams.numbers.getrandbits(63), _Streams.numbers.getrandbits(63)
+
+
+def _number_in_call() -> int | None:
+    """Return the number of an operation without a seed in the function of a dataset that runs."""
+    call = CALL.value if _scope.IN_DATASET.value else None
+    if call is None:
+        return None
+    call[1][None] = call[1].get(None, -1) + 1
+    return call[1][None]
 
 
 def _truncate(world: int | None, seed: int) -> Seed:
@@ -173,14 +191,12 @@ def _next(op: str, seed: Any, count: int) -> np.ndarray:
     """Return the start of an operation that runs eagerly."""
     with _Streams.lock:
         call = CALL.value if _scope.IN_DATASET.value else None
-        if seed is None and call is not None and _Streams.seed is not None:
-            seed = call[1][None] = call[1].get(None, -1) + 1  # its number, as in a function
         seeds = seeds_of(seed)
-        if seed is None:  # no other will have these
+        if seed is None and (call is None or _Streams.seed is None):  # no other will have these
             return bits.of_seeds(*seeds)
         counters, place = _Streams.eager, (op, seeds)
         if call is not None and ITERATION.value is not None:
-            counters, drawn = ITERATION.value, call[1]
+            counters, drawn = ITERATION.value.used, call[1]
             drawn[place] = number = drawn.get(place, -1) + 1
             place = call[0], number, place
         used = counters.get(place, 0)

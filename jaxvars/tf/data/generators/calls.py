@@ -11,7 +11,7 @@ from __future__ import annotations
 import dis
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import CellType, CodeType, FunctionType
 from typing import Any
 from weakref import WeakSet
@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxvars.core.staging import stage
 from jaxvars.tf.context.scope import IN_DATASET
-from jaxvars.tf.random.streams import CALL
+from jaxvars.tf.random.iteration import CALL
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import HANDLE, bool_
@@ -75,6 +75,18 @@ def check_function(func: Any) -> Any:
     if IN_DATASET.value:
         _INNER.add(kept)
     return kept
+
+
+def named_in(func: Any) -> Iterator[Any]:
+    """Yield the values that a function of a dataset has by names, but for those of its own."""
+    func = getattr(func, "func", func)  # of a partial
+    func = getattr(func, "python_function", func)
+    if type(func) is FunctionType:
+        for cell in func.__closure__ or ():
+            with suppress(ValueError):  # it is empty
+                yield cell.cell_contents
+        names = {name for part in _parts_of(func.__code__) for name in part.co_names}
+        yield from (func.__globals__[name] for name in names if name in func.__globals__)
 
 
 def _keep_names(func: FunctionType) -> FunctionType:

@@ -27,6 +27,17 @@ def arrays_of(element: Element) -> list[np.ndarray]:
     return [to_host(part) for each in parts for part in each]
 
 
+def is_same(one: Element, other: Element) -> bool:
+    """Return whether two elements of one spec have the same values."""
+    return all(map(_is_same_array, arrays_of(one), arrays_of(other)))
+
+
+def _is_same_array(one: np.ndarray, other: np.ndarray) -> bool:
+    if one.dtype == object:
+        return one.tolist() == other.tolist()
+    return one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
 def element_of(spec: Any, arrays: Iterable[np.ndarray]) -> Element:
     """Return the element of some specs that consists of arrays."""
     given = iter(arrays)

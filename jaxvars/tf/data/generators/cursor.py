@@ -11,6 +11,9 @@ the memory before that element is yielded: then a new generator goes on with a c
 Rules this file keeps:
 - what is restored goes on with the element that would have been next; so does what failed;
 - a step that is begun again at its end is at its end;
+- what all iterators of a dataset share, as the seeds of a shuffle and what a cache holds, is saved
+  where an iterator begins, and for each dataset that a function returns: its step may be closed;
+- a place is restored into the steps that it was saved in, or refused;
 - a state is saved as a string: no code runs when one is loaded.
 """
 
@@ -20,17 +23,24 @@ import base64
 import itertools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import GeneratorType
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
 from jaxvars.core.variable import Variable
-from jaxvars.tf.data.generators.components import spec_from_json, spec_to_json
+from jaxvars.tf.data.generators.components import (
+    arrays_of,
+    element_of,
+    spec_from_json,
+    spec_to_json,
+)
 from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.tensors.convert import is_text
-from jaxvars.tf.tensors.elements import Element
+from jaxvars.tf.tensors.elements import Element, spec_of
+from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.graph import Node
 
@@ -70,6 +80,12 @@ class Memory:
         """Forget a cursor: it is at its end."""
         self._children.pop(name, None)
 
+    def finish(self, count: int) -> None:
+        """Forget what was kept of elements that are stored now, and be at their end."""
+        del self.values["seen"]
+        self.values["i"] = count
+        self.close("source")
+
     def resume(self) -> None:
         """Have the cursors go on after an error."""
         for child in self._children.values():
@@ -88,34 +104,73 @@ def copy_containers(value: Any) -> Any:
     return {k: copy_containers(x) for k, x in value.items()} if type(value) is dict else value
 
 
+class Shared(ABC):
+    """What all iterators of a dataset share, and a place needs."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def save(self) -> Any:
+        """Return what it is made of, as in `Memory.values`."""
+
+    @abstractmethod
+    def load(self, state: Any) -> None:
+        """Become what was saved."""
+
+
 @final
 class Cursor:
-    """A place in a dataset, whose elements a step makes."""
+    """A place in a dataset, whose elements a step makes.
 
-    __slots__ = ("_memory", "_rest", "_step")
+    Args:
+        step: makes them.
+        kind: the name of the dataset's class.
+        shared: what is to be saved with the place, where an iterator begins.
+    """
 
-    def __init__(self, step: Step) -> None:
-        self._step = step
+    __slots__ = ("_kind", "_memory", "_rest", "_shared", "_step")
+
+    def __init__(self, step: Step, kind: str, shared: Sequence[Shared] = ()) -> None:
+        self._step, self._shared = step, shared
+        self._kind = kind.strip("_").replace("Parallel", "")
         self._memory = Memory()
-        self._rest: Any = step(self._memory)
+        self._rest: Any = None  # the step begins when a place may have been loaded
 
     def __iter__(self) -> Iterator[Element]:
+        if self._rest is None:
+            self._rest = self._step(self._memory)
         return self._rest
 
     def save(self) -> State:
         """Return the place."""
-        return self._memory.save()
+        shared = {"shared": [one.save() for one in self._shared]} if self._shared else {}
+        return {"kind": self._kind, **self._memory.save(), **shared}
 
     def load(self, state: State) -> None:
-        """Go to a place."""
-        self._memory = Memory(state)
-        self._rest = self._step(self._memory)
+        """Go to a place.
+
+        Raises:
+            FailedPreconditionError: when it is one in other steps.
+        """
+        shared = state.get("shared", [])
+        if state.get("kind", self._kind) != self._kind or len(shared) not in (0, len(self._shared)):
+            raise FailedPreconditionError(message=_OTHER.format(state.get("kind"), self._kind))
+        for one, its in zip(self._shared, shared, strict=False):
+            one.load(its)
+        self._memory, self._rest = Memory(state), None
 
     def resume(self) -> None:
         """Go on with the next element after an error, which has ended the generators."""
         self._memory.resume()
         if not isinstance(self._rest, GeneratorType) or self._rest.gi_frame is None:
-            self._rest = self._step(self._memory)
+            self._rest = None
+
+
+_OTHER = (
+    "The iterator was saved over the steps of another dataset, with {} where {} is now, and no "
+    "place is known in these. Make the dataset as it was, or leave the iterator out of the "
+    "Checkpoint and begin again."
+)
 
 
 def indexed(memory: Memory, size: int | None, item: Callable[[int], Element]) -> Iterator[Element]:
@@ -155,7 +210,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return list(map(_plain, value))
     if type(value) is dict and all(isinstance(key, str) for key in value):
-        return {"dict": {key: _plain(x) for key, x in value.items()}}
+        return _plain_dict(value)
     if type(value) is dict:
         return {"pairs": [[_plain(key), _plain(x)] for key, x in value.items()]}
     if type(value) is tuple:
@@ -165,11 +220,34 @@ def _plain(value: Any) -> Any:
     if (kept := getattr(value, "_kept", None)) is not None:
         elements, spec = kept
         return {"window": _plain(elements), "spec": spec_to_json(spec)}
-    raise FailedPreconditionError(
-        message=f"An iterator that keeps a {type(value).__name__} from one element to the next "
-        "cannot be saved: elements that are kept, as by `shuffle`, are tensors, and tuples, "
-        "dicts and windows of them."
-    )
+    if isinstance(value, RaggedTensor | SparseTensor):
+        return {
+            "parts": list(map(_plain_array, arrays_of(value))),
+            "spec": spec_to_json(spec_of(value)),
+        }
+    raise _NoTensorError(type(value).__name__)
+
+
+@final
+class _NoTensorError(TypeError):
+    """Says what is kept and cannot be written."""
+
+
+def _plain_dict(value: dict[str, Any]) -> Any:
+    try:
+        return {"dict": {key: _plain(x) for key, x in value.items()}}
+    except _NoTensorError as error:
+        if "kind" not in value:
+            raise
+        raise FailedPreconditionError(message=_KEPT.format(value["kind"], error)) from None
+
+
+_KEPT = (
+    "An iterator cannot be saved while a step of its dataset, {}, keeps a {} from one element to "
+    "the next: elements that are kept, as by `shuffle`, are tensors, and tuples, dicts and windows "
+    "of them. Have it keep what datasets are made of, and make them after it:\n"
+    "    files.shuffle(9).interleave(lambda name: tf.data.TFRecordDataset(name))"
+)
 
 
 def _plain_array(array: np.ndarray) -> Any:
@@ -191,6 +269,8 @@ def _rebuild(value: Any) -> Any:
         return {_rebuild(key): _rebuild(x) for key, x in value["pairs"]}
     if "window" in value:
         return WINDOWS[0](_rebuild(value["window"]), spec_from_json(value["spec"]))
+    if "parts" in value:
+        return element_of(spec_from_json(value["spec"]), map(_rebuild_array, value["parts"]))
     return tuple(map(_rebuild, value["tuple"])) if "tuple" in value else _rebuild_array(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, final
 
+from jaxvars.tf.data.generators.cursor import Shared
 from jaxvars.tf.random.bits import of_seeds, on_host
 from jaxvars.tracing import context
 
@@ -41,7 +42,7 @@ class Philox:
 
 
 @final
-class Seeds:
+class Seeds(Shared):
     """The pairs of seeds of a dataset's iterations: others for each if they are changing."""
 
     __slots__ = ("_source", "changing", "seeds")
@@ -55,7 +56,8 @@ class Seeds:
         """Return those of an iteration."""
         if not self.changing:
             return self.seeds
-        source = Philox(self.seeds, self.drawn) if PEEKING.value else self._source
+        drawn = self._source.drawn
+        source = Philox(self.seeds, drawn) if PEEKING.value else self._source
         return source.next(), source.next()
 
     def begin_stream(self, kept: dict[str, Any]) -> Philox:
@@ -65,11 +67,12 @@ class Seeds:
         first, second = kept["seeds"]
         return Philox((first, second), kept.get("drawn", 0))
 
-    def rewind(self, drawn: int) -> None:
-        """Go on as after a number of draws."""
-        self._source = Philox(self.seeds, drawn)
+    def save(self) -> list[int]:
+        """Return the seeds, and how many values were drawn."""
+        return [*self.seeds, self._source.drawn]
 
-    @property
-    def drawn(self) -> int:
-        """How many values were drawn."""
-        return self._source.drawn
+    def load(self, state: list[int]) -> None:
+        """Go on as after a number of draws."""
+        first, second, drawn = state
+        self.seeds = first, second
+        self._source = Philox(self.seeds, drawn)

@@ -81,7 +81,7 @@ class Feed:
         begin: Callable[[], Iterator[Element]],
         forms: list[Any],
         what: str,
-        sources: tuple[Source, ...] = (),
+        sources: Sequence[Source] = (),
     ) -> None:
         self._begin, self._sources = begin, sources
         self._rest: Iterator[Element] = iter(())
