@@ -67,6 +67,11 @@ def test_what_holds_no_variable_is_refused() -> None:
         tf.train.Checkpoint(a=1)
     with pytest.raises(ValueError, match="expecting root to be a trackable object"):
         tf.train.Checkpoint([tf.Variable(1)])
+    for lost in enumerate(tf.data.Dataset.range(3)), iter([1, 2]), (x for x in [1, 2]):
+        with pytest.raises(
+            ValueError, match=r"rows to be .* iterator of Python's .* iter\(dataset\);"
+        ):
+            tf.train.Checkpoint(rows=lost)
 
 
 # ---------------------------------------------------------------- restoring

@@ -8,14 +8,13 @@ Rules this file keeps:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import numpy as np
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.compiler.leaves import STAGED_ITERATORS
-from jaxvars.core.cells import Cell
 from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State, from_text, to_text
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.staged import Feed, at_once
@@ -25,6 +24,7 @@ from jaxvars.tf.tensors.convert import string_array, to_array
 from jaxvars.tf.tensors.elements import Element, PlainSpec, to_numpy, to_tensors
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.train.graph import Node
 from jaxvars.tracing import context
 
 
@@ -98,9 +98,12 @@ class DatasetIterator(Recorded, Iterator[Any]):
             self._cursor.resume()
             raise
 
-    def needs(self) -> Mapping[int, Cell]:
-        """Return the cells that the functions of the dataset have assigned."""
-        return self._draws.assigned
+    def refusal(self, held: set[int]) -> Exception | None:
+        """Return why the place cannot be saved with the cells of some keys."""
+        for key, cell in self._draws.assigned.items():
+            if key not in held:
+                return FailedPreconditionError(message=_NEEDED.format(repr(cell.name)))
+        return super().refusal(held)
 
     def _save(self) -> State:
         return {**self._cursor.save(), "draws": self._draws.save()}
@@ -115,6 +118,13 @@ class DatasetIterator(Recorded, Iterator[Any]):
             forms = at_once(self._forms)
             self._feed = Feed(lambda: _iterate(self), forms, "An iterator")
         return self._feed
+
+
+_NEEDED = (
+    "An iterator cannot be saved without the variable {}, which a function of its dataset assigns, "
+    "as a Generator does when it draws: after a restore other elements would come. Put both into "
+    "one Checkpoint: tf.train.Checkpoint(iterator=iter(dataset), generator=generator)."
+)
 
 
 def _iterate(iterator: DatasetIterator) -> Iterator[Element]:
@@ -134,7 +144,7 @@ STAGED_ITERATORS.add(DatasetIterator)
 
 
 @final
-class NumpyIterator(Iterator[Any]):
+class NumpyIterator(Node, Iterator[Any]):
     """Goes through a dataset once, and gives NumPy arrays; made by `as_numpy_iterator`."""
 
     __slots__ = ("_iterator",)
@@ -144,6 +154,10 @@ class NumpyIterator(Iterator[Any]):
 
     def __repr__(self) -> str:
         return f"NumpyIterator(iterator={self._iterator!r})"
+
+    def children(self) -> Iterator[tuple[str, object]]:
+        """Yield the iterator that holds the state."""
+        yield "_iterator", self._iterator
 
     def __next__(self) -> Any:
         return to_numpy(self._iterator.next_element())
@@ -159,13 +173,8 @@ class NumpyIterator(Iterator[Any]):
             FailedPreconditionError: when the dataset keeps what cannot be written, or its functions
                 have assigned variables, as those of generators.
         """
-        for cell in self._iterator.needs().values():
-            raise FailedPreconditionError(
-                message="NumpyIterator.save() returns the place in a dataset, a function of which "
-                f"assigns the variable {cell.name!r}, as a Generator does when it draws, and that "
-                "would not go back to what it was. Put both into a tf.train.Checkpoint: "
-                "tf.train.Checkpoint(iterator=iter(dataset), generator=generator)."
-            )
+        if refusal := self._iterator.refusal(set()):
+            raise refusal
         return Tensor(string_array(np.asarray(to_text(self._iterator._save()))))
 
     def restore(self, save: Any) -> None:

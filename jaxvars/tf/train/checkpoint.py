@@ -221,6 +221,7 @@ class Checkpoint(Holder, Node):
         def write(*values: Tensor) -> None:
             if not Path(prefix).parent.is_dir():
                 raise NotFoundError(None, None, f"{Path(prefix).parent}; No such file or directory")
+            graphs.refuse_lost(graph)
             arrays = [to_core_strings(value._array) for value in values]
             found = {n: to_tensor(texts[v]()) for n, v in named.items() if n not in given}
             notes = {**found, GRAPH: to_tensor(graph.to_text())}
@@ -300,6 +301,16 @@ def _dereference(root: Any) -> Any:
 
 
 def _check_trackable(name: str, value: Any, refused_types: tuple[type, ...]) -> None:
+    if (
+        isinstance(value, Iterator)
+        and not isinstance(value, Node)
+        and not hasattr(value, "__dict__")
+    ):
+        raise ValueError(
+            f"`Checkpoint` was expecting {name} to be a trackable object, got {value!r}: where an "
+            "iterator of Python's is cannot be saved. Put that of the dataset into it: "
+            "iterator = iter(dataset); tf.train.Checkpoint(iterator=iterator)."
+        )
     if value is not None and isinstance(value, refused_types):
         raise ValueError(
             f"`Checkpoint` was expecting {name} to be a trackable object (a tf.Variable, "

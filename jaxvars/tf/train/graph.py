@@ -27,14 +27,12 @@ import numpy as np
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.function import BoundFunction
 from jaxvars.compiler.function import Function as CoreFunction
-from jaxvars.core.cells import Cell
 from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.traversal import Tied, resolve_proxy
 from jaxvars.core.traversal import attributes_of as attributes
 from jaxvars.core.variable import Variable
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.tf.context.scope import name_scope
-from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.functions.function import Function
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.python_state import PY_STATE, PythonState, variable_of
@@ -65,9 +63,9 @@ class Node(ABC):  # noqa: B024 - what it has is right for most
         """Return the variables that hold a state as text, and what returns that: none."""
         return {}
 
-    def needs(self) -> Mapping[int, Cell]:
-        """Return the cells, by key, that its state means nothing without: none."""
-        return {}
+    def refusal(self, held: set[int]) -> Exception | None:
+        """Return why its state cannot be saved with the cells of some keys: it can."""
+        return None
 
 
 @final
@@ -163,15 +161,14 @@ def refuse_lost(graph: Graph) -> None:
     Raises:
         ValueError: when something at the root holds tensors and no variable, or an optimizer has
             slots for several variables of a name that are not in the graph.
-        FailedPreconditionError: when the functions of an iterator's dataset assign a variable that
-            is not in the graph.
+        FailedPreconditionError: when the state of an iterator cannot be saved, or without a
+            variable that is not in the graph.
     """
     objects: Any = graph.objects
     held = {objects[number]._cell.key for number in graph.names}
     for one in objects:
-        for key, cell in one.needs().items() if isinstance(one, Node) else ():
-            if key not in held:
-                raise FailedPreconditionError(message=_needed(cell.name))
+        if isinstance(one, Node) and (refusal := one.refusal(held)):
+            raise refusal
     leading = graph._find_leading()
     for name, number in graph.edges[0].items():
         if number not in leading and (found := _tensor_in(graph, number)) is not None:
@@ -186,15 +183,6 @@ def refuse_lost(graph: Graph) -> None:
             "not in it: which belong to which could not be told when they are restored. Put the "
             "model into the Checkpoint, too: tf.train.Checkpoint(model=model, optimizer=optimizer)."
         )
-
-
-def _needed(name: str) -> str:
-    return (
-        f"An iterator cannot be saved without the variable {name!r}, which a function of its "
-        "dataset assigns, as a Generator does when it draws: after a restore other elements would "
-        "come. Put what holds the variable into the Checkpoint, too: "
-        "tf.train.Checkpoint(iterator=iterator, generator=generator)."
-    )
 
 
 def _tensor_in(graph: Graph, number: int) -> str | None:

@@ -29,6 +29,8 @@ from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
+from jaxvars.checkpoint.restore import list_pending
+from jaxvars.core.cells import PENDING_RESTORES
 from jaxvars.core.variable import Variable
 from jaxvars.tf.data.generators.components import (
     arrays_of,
@@ -290,6 +292,7 @@ class Recorded(Node, ABC):
     _entry: ClassVar[tuple[str, str]]  # the name in the checkpoint, and that of the variable
     _variable: Variable | None = None
     _written = ""
+    _refusal: FailedPreconditionError | None = None
 
     @abstractmethod
     def _save(self) -> State:
@@ -304,19 +307,32 @@ class Recorded(Node, ABC):
         key, name = self._entry
         if self._variable is None:
             self._variable = Variable("", name=name, trainable=False)
-        self._read()
-        text = to_text(self._save())
+        self._take_restored()
+        try:
+            text, self._refusal = to_text(self._save()), None
+        except FailedPreconditionError as error:  # one that cannot be saved may be restored
+            text, self._refusal = "", error
         if text != self._written:
             self._variable.assign(text)
             self._written = text
         yield key, self._variable
+
+    def refusal(self, held: set[int]) -> Exception | None:
+        """Return why the state could not be written when the children were requested."""
+        return self._refusal
 
     def texts(self) -> dict[Variable, Callable[[], str]]:
         """Return the variable that holds the state, and what returns it as it is then."""
         return {} if self._variable is None else {self._variable: lambda: to_text(self._save())}
 
     def _read(self) -> None:
-        """Take the value of the variable, if it was restored."""
+        """Take the value of the variable, if it was restored, or waits for one in an object."""
+        for restore in list_pending() if PENDING_RESTORES else ():
+            if any(path.endswith(self._entry[0]) for path in restore.waiting):
+                restore.look()
+        self._take_restored()
+
+    def _take_restored(self) -> None:
         if self._variable is not None and (text := str(self._variable.value)) != self._written:
             self._load(from_text(text))
             self._written = text
