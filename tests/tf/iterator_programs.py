@@ -1,7 +1,7 @@
 """Datasets, one row at least for each public function that makes one: `MAKERS`, by that name.
 
-A row takes a folder, and makes the dataset anew, as another program would. What it keeps on disk is
-in `folder/kept`, what it reads in `folder`.
+A row takes a folder, and makes the dataset again, as another program would. What it keeps on disk
+is in `folder/kept`, what it reads in `folder`.
 """
 
 from __future__ import annotations

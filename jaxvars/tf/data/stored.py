@@ -332,7 +332,8 @@ class _Place(Shared):
             raise FailedPreconditionError(
                 message=f"The iterator was saved while a `cache` or `snapshot` in {self.folder} "
                 "held other elements than it does now, and where it was in them is not known. Put "
-                "the folder back that was there, or make the dataset again and begin anew."
+                "the folder back that was there, or make the dataset again and begin with the "
+                "first element."
             )
         self.digest = self.digest or None
         return stored
