@@ -35,6 +35,7 @@ from typing import Any, final
 
 import numpy as np
 
+from jaxvars.core.cells import is_trainable
 from jaxvars.core.frames import LOCAL, outside
 from jaxvars.core.traversal import PARTS, PROXIES
 from jaxvars.core.variable import Variable as CoreVariable
@@ -253,6 +254,7 @@ def _scope_class(base: Any) -> Any:
             """Return the value; let the tapes see it."""
             given = None if self.outer is None else self.outer.get_current_value(variable)
             core = shared(variable)
+            is_trainable(core._cell)  # layers look at a flag of Keras's own, set with this one
             if given is None:
                 return _read(core)
             for tape in LOCAL.frame.observers:

@@ -177,6 +177,33 @@ def test_variables_of_tf_keras_and_of_keras_are_told_apart():
     assert [v.trainable for v in jv.select(layer).values()] == [False, False]
 
 
+def frozen_moves(model: Any, batch_norm: Any, call: Any) -> list[bool]:
+    """Return for each call whether the statistics have moved: thawed, frozen, and so on."""
+    moved: list[bool] = []
+    for flag in (True, False, False, True):
+        model.trainable = flag
+        before = np.array(batch_norm.moving_mean)
+        call(ROWS)
+        moved.append(bool((before != batch_norm.moving_mean).any()))
+    return moved
+
+
+@pytest.mark.parametrize("way", ["compiled", "nested", "scanned", "pure"])
+def test_a_compiled_forward_pass_follows_the_flag_of_a_layer(way):
+    model = jv.interop.from_keras(sequential())
+    forward = lambda x: model(x, training=True)  # noqa: E731 - a layer in a function
+    inner, pure = jv.compile(forward), jax.jit(jv.functionalize(forward))
+    call = {
+        "compiled": inner,
+        "nested": jv.compile(lambda x: inner(x)),
+        "scanned": jv.compile(lambda x: jv.scan(lambda c, x: (c, forward(x)), 0, x[None])[1]),
+        "pure": lambda x: pure(jv.State.of(model), x)[1].commit(),
+    }[way]
+    assert frozen_moves(model, model.layers[2], call) == [True, False, False, True]
+    if way == "compiled":
+        assert inner.traces.column("why")[1:] == ["other variables are trainable"]
+
+
 @pytest.mark.parametrize("optimizer", ["SGD", "AdamW", "Lion"])
 def test_optimizers_of_jaxvars_train_the_weights_that_are_trainable(optimizer):
     model = jv.interop.from_keras(sequential())
