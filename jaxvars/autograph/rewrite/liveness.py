@@ -154,11 +154,10 @@ class Liveness:
         if isinstance(node, ast.If):
             test = self.use(node.test)
             inner = self._walk(node.body, after) | self._walk(node.orelse, after)
-            before = test.reads | (inner - test.writes)
-        else:
-            before = self._before_loop(node, after)
-            after |= _outliving_reads(node.body)
-        self.alive[node] = Alive(before, after)
+            self.alive[node] = Alive(test.reads | inner, after)
+            return test.reads | (inner - test.writes)
+        before = self._before_loop(node, after)
+        self.alive[node] = Alive(before, after | _outliving_reads(node.body))
         return before
 
     def _before_loop(self, node: Any, after: Names) -> Names:
