@@ -552,8 +552,46 @@ def walrus_and_format(x):
         jv.autograph.set_loop_options(max_iterations=10)
         x, steps = half, steps + 1
     if (y := x * 3) > 0.5:
-        y = y + len(f"{steps=}") * 0
+        y = y + steps * len(f"{jnp.shape(y)=}")
     return y
+
+
+@function(0.4)
+def walrus_in_a_test_that_its_branch_assigns(x):
+    assert (least := x - 9) < 0  # noqa: RUF018
+    if (y := x * 2) > 1:
+        y = y + 1
+        return y * y
+    while x < 3:
+        if 0 < (y := x * 2) < 4:
+            y += 1
+            x = x + y
+        x = x + 1
+    return x - least
+
+
+@function(0.4)
+def every_way_that_goes_on_sets_it(x):
+    total = 0.0
+    for a in (x, 2 * x, 3 * x, 4 * x, 9 * x):
+        if a > 3:
+            y = 1.0
+        elif a > 1.5:
+            break
+        elif a > 1:
+            continue
+        else:
+            y = a * 2
+        total = total + y
+    if x > 2:
+        z = 1.0
+    elif x > 1:
+        if x > 1.5:
+            return total
+        return 2 * total
+    else:
+        z = 3 * x
+    return total + z
 
 
 # ---------------------------------------------------------------- variables

@@ -50,6 +50,7 @@ from jaxvars.autograph.calls import (
     set_loop_options,
     source,
 )
+from jaxvars.autograph.operators.origins import mark_arguments
 from jaxvars.errors import ControlFlowError
 
 __all__ = ["convert", "do_not_convert", "set_loop_options", "to_code"]
@@ -101,6 +102,7 @@ def convert(fn: Callable[..., Any] | None = None, /, *, recursive: bool = True) 
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        mark_arguments(*args, *kwargs.values())
         if function is None:
             return call(fn, args, kwargs, "")
         return _new(function, recursive=recursive)(*given, *args, **kwargs)

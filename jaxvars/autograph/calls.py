@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxvars.autograph.operators import branches, logic, loops, places, state, values
+from jaxvars.autograph.operators import branches, logic, loops, origins, places, state, values
 from jaxvars.autograph.operators.builtins import OVERLOADS
 from jaxvars.autograph.operators.world import is_users, package_of
 from jaxvars.autograph.rewrite import rewrite
@@ -236,6 +236,7 @@ _NAMES: dict[str, Any] = {
     "compare": logic.compare,
     "converted_call": converted_call,
     "for_stmt": loops.for_stmt,
+    "get_at": logic.get_at,
     "get_item": logic.get_item,
     "if_exp": branches.if_exp,
     "if_stmt": branches.if_stmt,
@@ -247,6 +248,8 @@ _NAMES: dict[str, Any] = {
     "look": places.look,
     "not_": logic.not_,
     "or_": logic.or_,
+    "shown": origins.shown,
+    "slice": slice,
     "while_stmt": loops.while_stmt,
 }
 

@@ -478,6 +478,43 @@ def test_extend():
     agree(compiled(run)(jnp.arange(3.0)), run(jnp.arange(3.0)))
 
 
+@pytest.mark.parametrize("x", [0.1, 0.3, 0.6, 1.2, 1.7, 3.0])
+@pytest.mark.parametrize(
+    "name", ["walrus_in_a_test_that_its_branch_assigns", "every_way_that_goes_on_sets_it"]
+)
+def test_each_way_through_a_program_is_pythons(name, x):
+    run = PROGRAMS[name]().run
+    agree(compiled(run)(x), run(x))
+
+
+def test_a_name_that_is_not_set_before_a_jump_fails_where_it_is_read():
+    def run(x):
+        for a in (x, 2 * x):
+            if a > 3:
+                y = a
+            elif a > 1:
+                break
+            else:
+                y = -a
+        return y
+
+    assert float(compiled(run)(4.0)) == 8
+    with pytest.raises(jv.errors.CheckError, match=r"'y' has no value.*test_autograph\.py"):
+        compiled(run)(2.0)
+
+
+def test_an_array_is_indexed_by_a_variable():
+    i, rows, xs = jv.Variable(2), jv.Variable([0, 2]), jnp.arange(12.0).reshape(3, 4)
+
+    def run(xs):
+        return xs[i], xs[1:, i], xs[rows, i], xs[..., i, None], xs.at[i].set(9.0), xs.at[:, i].get()
+
+    i.assign(1)
+    agree(compiled(run)(xs), jax.jit(lambda i, rows: (
+        xs[i], xs[1:, i], xs[rows, i], xs[..., i, None], xs.at[i].set(9.0), xs.at[:, i].get()
+    ))(i.value, rows.value))  # fmt: skip
+
+
 # ---------------------------------------------------------------- errors
 def test_a_name_that_one_branch_sets():
     def run(x):

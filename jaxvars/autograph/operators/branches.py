@@ -92,7 +92,11 @@ def stage_if(block: Block, truth: Array, branches: tuple[Run, Run]) -> None:
         both = (branch(True, branches[0]), branch(False, branches[1]))
         *results, items = named_cond(truth, both, (*block.used(block.names), _LISTS))
         extend_all(ways[True].grown, items)
-        return results
+        ends = zip(*(block.used(ways[way].values) for way in (True, False)), strict=True)
+        return [
+            one if one is other and isinstance(one, bool) else result
+            for result, (one, other) in zip(results, ends, strict=True)
+        ]
 
     block.attempt(run)
 

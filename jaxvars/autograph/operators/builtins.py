@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxvars.autograph.operators import sequences
 from jaxvars.autograph.operators.branches import decide, if_exp
 from jaxvars.autograph.operators.logic import not_, or_
+from jaxvars.autograph.operators.origins import isinstance_, shown, type_
 from jaxvars.autograph.operators.values import check_size
 from jaxvars.console.print import print_values
 from jaxvars.control.state_threading import in_block
@@ -121,7 +122,9 @@ OVERLOADS: dict[Any, Callable[..., Any]] = {
     bool: _bool,
     enumerate: sequences.enumerate,
     float: _make_cast(float, float),
+    format: lambda value, *spec: format(shown(value), *spec),
     int: _make_cast(int, int),
+    isinstance: isinstance_,
     len: lambda values: len(check_size(values)),
     max: _make_extreme(
         max, jnp.argmax, inf, lambda a, b: if_exp(b > a, lambda: b, lambda: a, "max")
@@ -131,9 +134,12 @@ OVERLOADS: dict[Any, Callable[..., Any]] = {
     ),
     print: _print,
     range: sequences.range,
+    repr: lambda value: repr(shown(value)),
     reversed: sequences.reversed,
     round: _round,
     sorted: _sorted,
+    str: lambda *args, **kwargs: str(*map(shown, args), **kwargs),
     sum: _sum,
+    type: type_,
     zip: sequences.zip,
 }

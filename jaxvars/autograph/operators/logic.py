@@ -8,7 +8,8 @@ Rules this file keeps:
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, KeysView, Sequence, ValuesView
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autograph.operators.branches import Run, choose, decide, is_traced
+from jaxvars.autograph.operators.origins import is_
 from jaxvars.autograph.operators.world import World
 from jaxvars.core.checks import require
 from jaxvars.core.staging import stage
@@ -109,11 +111,16 @@ def compare(left: Any, *steps: Any) -> Any:
     return and_(value, lambda: compare(right, *rest)) if rest else value
 
 
+_CANDIDATES = (tuple, list, range, set, frozenset, dict, deque, KeysView, ValuesView)
+
+
 def _contains(item: Any, container: Any) -> Any:
     values = unwrap(container)
     if not context.is_known(values):
         return boxed(jnp.any(values == unwrap(item)))
-    candidates = isinstance(values, tuple | list | range)
+    if isinstance(values, np.ndarray) and not context.is_known(unwrap(item)):
+        return boxed(jnp.any(as_array(values) == unwrap(item)))
+    candidates = isinstance(values, _CANDIDATES)
     if not candidates or all(context.is_known(unwrap(x)) for x in (item, *values)):
         return item in container
     found: Any = False
@@ -129,8 +136,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "LtE": operator.le,
     "Gt": operator.gt,
     "GtE": operator.ge,
-    "Is": operator.is_,
-    "IsNot": operator.is_not,
+    "Is": is_,
+    "IsNot": lambda left, right: not_(is_(left, right)),
     "In": _contains,
     "NotIn": lambda item, container: not_(_contains(item, container)),
 }
@@ -148,8 +155,24 @@ def known(condition: Any) -> bool:
     return truth
 
 
+def get_at(values: Any, index: Any) -> Any:
+    """Return `values.at[index]`, as `get_item` does."""
+    if isinstance(values, jax.Array):
+        return values.at[_unwrap_all(index)]
+    return get_item(values.at, index)
+
+
+def _unwrap_all(index: Any) -> Any:
+    return tuple(map(unwrap, index)) if isinstance(index, tuple) else unwrap(index)
+
+
 def get_item(values: Any, index: Any) -> Any:
-    """Return `values[index]`; of NumPy arrays and lists of numbers the index may be traced."""
+    """Return `values[index]`; of NumPy arrays and lists of numbers the index may be traced.
+
+    Of arrays of JAX it may be a Variable.
+    """
+    if isinstance(values, jax.Array):
+        return values[_unwrap_all(index)]
     traced = not all(map(context.is_known, jax.tree.leaves(index)))
     if traced and isinstance(values, np.ndarray):
         return boxed(as_array(values)[jax.tree.map(unwrap, index)])

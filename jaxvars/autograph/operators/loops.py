@@ -252,4 +252,4 @@ class _For(NamedTuple):
                 extend_all(block.grown, map_leaves(lambda x: x[i], rows))  # noqa: B023 - used at once
             return results
 
-        block.attempt(run)
+        block.attempt(run, runs=True)

@@ -15,6 +15,7 @@ import operator
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
+from jaxvars.autograph.operators.origins import Origin, join, mark, note_block
 from jaxvars.autograph.operators.places import Kept, Place, Whole
 from jaxvars.autograph.operators.values import (
     FILL,
@@ -42,6 +43,9 @@ from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, settled_numbers
 from jaxvars.tracing.key_order import map_leaves
+
+_RETURNS = "ag__returns"
+_JUMPS = (_RETURNS, "ag__break", "ag__continue")
 
 T = TypeVar("T")
 Run: TypeAlias = Callable[[], Any]
@@ -101,6 +105,8 @@ class Block:
         self._changed_in_place: set[int] = set()
         self.grown: list[Grown] = []  # at the last `leave`
         self._others_items: list[Grown] = []
+        self._origins: dict[str, list[Origin]] = {}  # by name: of the values that it may have
+        self._ends: dict[str, list[Origin]] = {}  # at the end of each way through the block
         self._begin()
 
     def _begin(self) -> None:
@@ -109,12 +115,20 @@ class Block:
         self.start = self._values()
         absent = {i for i, value in enumerate(self.start) if is_absent(value)}
         self._absent = absent - self._plans.keys()
+        self._ends = {name: [] for name in self.names}
+        for name, value in zip(self.names, self.start if self._loop else (), strict=False):
+            join(self._origins.setdefault(name, []), value)
         for i, value in enumerate(self.start):
             if isinstance(value, MaybeUndefined) and i not in self._plans:
                 self._plan(i, value)
 
-    def attempt(self, stage: Callable[[], Sequence[Any]]) -> None:
-        """Stage the block, as often as it takes; then give the names their new values."""
+    def attempt(self, stage: Callable[[], Sequence[Any]], *, runs: bool = False) -> None:
+        """Stage the block, as often as it takes; then give the names their new values.
+
+        Args:
+            stage: returns these, packed.
+            runs: whether it is a loop that has an iteration for sure.
+        """
         while True:
             try:
                 results = stage()
@@ -125,9 +139,11 @@ class Block:
             except BaseException:
                 self._reset()
                 raise
+        note_block()
         new = list(self.start)
         for i, result in zip(self._used_indices(), results, strict=True):
             value = self._unpack(i, result)
+            mark(value, (self._ends if runs or not self._loop else self._origins)[self.names[i]])
             is_place = i >= len(self._names)  # what it holds has to be there
             new[i] = value.read() if is_place and isinstance(value, MaybeUndefined) else value
         self._put(new)
@@ -151,12 +167,15 @@ class Block:
 
     def enter(self, state: Sequence[Any] | None = None) -> None:
         """Give the names the values that `control` passes, or those from before the block."""
+        note_block()
         given = self.start if state is None else map(self._unpack, range(len(state)), state)
         values = list(given)
         for i in self.unset():  # all have a value but in the first iteration, or none has
             self.given, values[i] = values[i].given, values[i].value
         if state is not None:
             self._note_objects(values)
+            for name, value in zip(self.names, values, strict=True):
+                mark(value, self._origins[name])
         self._put(values)
         for grown in self._others_items:
             grown.owner.extend(Later(grown.label) for _ in grown.items)
@@ -167,10 +186,11 @@ class Block:
         """Return the values now, untraced, and packed; `other` are those on the other way."""
         self._check_objects()
         values = tuple(map(Nothing, self.names)) if raised else self._values()
-        for i, (mine, theirs) in enumerate(zip(values, other or (), strict=False)):
-            self._compare(i, mine, theirs)
+        for i in range(len(values) if other else 0):
+            self._compare(i, values, other or ())
         packed = tuple(map(self._pack, range(len(values)), values))
         self._retrace_for_changes(raised=raised)
+        self._note_origins(values)
         self.put_names_back()
         return tuple(map(drop_tracers, values)), packed
 
@@ -242,6 +262,14 @@ class Block:
                 )
 
     # ------------------------------------------------------------ finding out
+    def _note_origins(self, values: Sequence[Any]) -> None:
+        """Note which types the values have; trace a loop again in which others were counted on."""
+        for name, value in zip(self.names, values, strict=True):
+            join(self._ends[name], value)
+        later = zip(self.names, values if self._loop else (), strict=False)
+        if sum(join(self._origins[name], value) for name, value in later):
+            raise _Again
+
     def _retrace_for_changes(self, *, raised: bool) -> None:
         """Trace the block again if it has changed objects in places that we did not know of."""
         changes = self._world.undo()
@@ -266,18 +294,18 @@ class Block:
             self._plans = {i: plan for i, plan in self._plans.items() if i < len(self._names)}
         self._places = [x for x in self._places if id(x.owner) not in wholes] + list(places)
 
-    def _compare(self, i: int, mine: Any, theirs: Any) -> None:
+    def _compare(self, i: int, *ways: Sequence[Any]) -> None:
         """Trace the block again if the two ways through it differ in a way that we can mend."""
+        mine, theirs = values = [way[i] for way in ways]
         if i >= len(self._names) and self._loop:
             self._check_unset(i, mine)
         if is_absent(mine) and is_absent(theirs):
             self._absent.add(i)
             return
         self._absent.discard(i)
-        values = (mine, theirs)
         if any(isinstance(x, NoValue) for x in values):
             if i not in self._plans:
-                self._plan(i, *values)
+                self._plan(i, *values, jump=self._jump_of(ways[is_absent(theirs)]))
                 raise _Again
         elif i not in self._as_values and variables_in(mine) != variables_in(theirs):
             self._refuse_to_lose_variables(i)
@@ -300,16 +328,29 @@ class Block:
         if is_absent(value) and has_value:
             raise _some_iterations_error(self.names[i], self._line)
 
-    def _plan(self, i: int, *values: Any) -> None:
-        """Decide how to carry what has a value on some ways only."""
+    def _jump_of(self, values: Sequence[Any]) -> str:
+        """Return the flag of the jump in which a way through the block ends, if it does."""
+        pairs = zip(self._names, values, strict=False)
+        return next((name for name, x in pairs if name.startswith(_JUMPS) and x is True), "")
+
+    def _plan(self, i: int, *values: Any, jump: str = "") -> None:
+        """Decide how to carry what has a value on some ways only.
+
+        Args:
+            i: the index of the name or place.
+            *values: on the ways.
+            jump: the flag of the jump in which the way without a value ends.
+        """
         value = next(x for x in values if not is_absent(x))
         missing = "else" if is_absent(values[0]) else "main"
         if isinstance(value, MaybeUndefined):
             value, kind = value.value, PERHAPS
         elif any(isinstance(x, UndefinedReturnValue | Nothing) for x in values):
             kind = FILL
+        elif jump == _RETURNS and i < len(self._names):
+            kind = FILL  # nothing reads it after that
         else:
-            kind = PERHAPS if self._lenient else REFUSE
+            kind = PERHAPS if self._lenient or (jump and i < len(self._names)) else REFUSE
         if kind == REFUSE and self._iteration:
             raise _some_iterations_error(self.names[i], self._line)
         if kind == REFUSE and i >= len(self._names):

@@ -14,6 +14,7 @@ from typing import Any, final
 
 _AT_ONCE = frozenset({"breakpoint", "dir", "eval", "exec", "globals", "locals", "super", "vars"})
 """Builtins that look at the frame that calls them."""
+_STRINGS = frozenset({"format", "repr", "str"})
 
 
 def at(origin: ast.AST, node: Any) -> Any:
@@ -26,6 +27,14 @@ def at(origin: ast.AST, node: Any) -> Any:
 def thunk(node: ast.expr) -> ast.expr:
     """Return `lambda: node`."""
     return ast.Lambda(ast.arguments([], [], None, [], [], None, []), node)
+
+
+def _evaluated(node: ast.expr) -> ast.expr:
+    """Return a function of what is evaluated now: what binds a name with `:=` binds it here."""
+    if not has_walrus(node):
+        return thunk(node)
+    own, name = [ast.arg("ag__value")], ast.Name("ag__value", ast.Load())
+    return ast.Lambda(ast.arguments([], own, None, [], [], None, [node]), name)
 
 
 def operator(origin: ast.AST, name: str, args: Sequence[ast.expr]) -> Any:
@@ -75,6 +84,9 @@ def _is_simple(node: ast.expr) -> bool:
 class Expressions(ast.NodeTransformer):
     """Converts the expressions of a function, and its asserts."""
 
+    def __init__(self) -> None:
+        self._in_error = False  # in what is raised
+
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """Look at what may be changed in place."""
         check = _in_place(node, node.target)
@@ -94,11 +106,34 @@ class Expressions(ast.NodeTransformer):
         node.value = node.value and self.visit(node.value)
         return node
 
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """Look at what `"%s" % x` makes a string of."""
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and _is_string(node.left) and not self._in_error:
+            if isinstance(node.right, ast.Tuple):
+                node.right.elts = list(map(_shown, node.right.elts))
+            else:
+                node.right = _shown(node.right)
+        return node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
+        self.generic_visit(node)
+        node.value = node.value if self._in_error else _shown(node.value)
+        return node
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        """Leave the strings in it: what they say of traced values is a note for people."""
+        outer, self._in_error = self._in_error, True
+        self.generic_visit(node)
+        self._in_error = outer
+        return node
+
     def visit_Assert(self, node: ast.Assert) -> Any:
         text = ast.Constant(ast.unparse(node.test))
-        self.generic_visit(node)
+        node.test = self.visit(node.test)
+        node.msg = node.msg and self.visit_Raise(ast.Raise(node.msg)).exc
         message = ast.Tuple([node.msg] if node.msg else [], ast.Load())
-        call = operator(node, "assert_stmt", [thunk(node.test), thunk(message), text])
+        call = operator(node, "assert_stmt", [_evaluated(node.test), thunk(message), text])
         return at(node, ast.Expr(call))
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
@@ -140,15 +175,20 @@ class Expressions(ast.NodeTransformer):
         kinds = ast.Constant | ast.Slice | ast.UnaryOp
         if isinstance(node.slice, kinds) or not isinstance(node.ctx, ast.Load):
             return node
-        if any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
-            return node
+        if isinstance(node.slice, ast.Tuple):
+            node.slice.elts = [_slice(part) for part in node.slice.elts]
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "at":
+            return operator(node, "get_at", [node.value.value, node.slice])
         return operator(node, "get_item", [node.value, node.slice])
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
-        at_once = isinstance(node.func, ast.Name) and node.func.id in _AT_ONCE
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        at_once = name in _AT_ONCE or (self._in_error and name in _STRINGS)
         if at_once or not hasattr(node, "line"):
             return node
+        if isinstance(node.func, ast.Attribute) and _is_string(node.func.value):
+            node.args = node.args if self._in_error else list(map(_shown, node.args))
         given = [node.func, ast.Tuple(node.args, ast.Load())]
         if node.keywords:
             names: list[Any] = [word.arg and ast.Constant(word.arg) for word in node.keywords]
@@ -176,14 +216,39 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
-        is_membership = isinstance(node.ops[0], ast.In | ast.NotIn)
-        is_plain = len(node.ops) == 1 and not is_membership
-        if is_plain or any(map(has_walrus, node.comparators)):
+        is_plain = len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn)
+        if is_plain and isinstance(node.ops[0], ast.Is | ast.IsNot):
+            is_plain = any(map(_is_none, (node.left, *node.comparators)))
+        first, *rest = node.comparators
+        if is_plain or any(map(has_walrus, rest)):
             return node
         steps: list[ast.expr] = []
-        for op, right in zip(node.ops, node.comparators, strict=True):
-            steps += [ast.Constant(type(op).__name__), thunk(right)]
+        rights = [_evaluated(first), *map(thunk, rest)]
+        for op, right in zip(node.ops, rights, strict=True):
+            steps += [ast.Constant(type(op).__name__), right]
         return operator(node, "compare", [node.left, *steps])
+
+
+def _slice(node: ast.expr) -> ast.expr:
+    """Return what makes the slice that `a:b` stands for in an index."""
+    if not isinstance(node, ast.Slice):
+        return node
+    ends = (node.lower, node.upper, node.step)
+    return operator(node, "slice", [end or ast.Constant(None) for end in ends])
+
+
+def _is_string(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _shown(node: ast.expr) -> ast.expr:
+    """Return what looks at a value that becomes a part of a string."""
+    return node if isinstance(node, ast.Starred) else operator(node, "shown", [node])
+
+
+def _is_none(node: ast.expr) -> bool:
+    """Return whether an expression is None, which no value in a program is."""
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _to_list(node: Any) -> list[Any]:
