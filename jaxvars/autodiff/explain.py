@@ -26,6 +26,32 @@ def warn_if_all_are_none(tape: TapeBase, target: Any, sources: Sequence[Any]) ->
         )
 
 
+def warn_of_lost_part(tape: TapeBase, targets: Sequence[Array], sources: Sequence[Array]) -> None:
+    """Say that a target was computed from what a variable was given to keep, if it was.
+
+    Not of what is a source itself, which starts again, nor of a copy of a variable: of weights.
+
+    Args:
+        tape: that has recorded.
+        targets: of the gradient.
+        sources: the values that its sources stand for.
+    """
+    copied = {id(value) for reads in tape._reads.values() for value in reads}
+    kept = [
+        (value, assign)
+        for value, assign in tape._after.values()
+        if assign.keeps and assign.value is not None and id(assign.value) not in copied
+    ]
+    kept = [pair for pair in kept if all(pair[0] is not x for x in sources)]
+    if kept and (assign := _assign_between(tape, sources, targets, kept)):
+        warn(
+            "A part of the gradient is missing: the target was computed from what "
+            f"{assign.name!r} held after it was assigned at {assign.line}, too, and that depends "
+            f"on the sources. {_STOPS} If it is to count as a constant, assign "
+            "jv.stop_gradient(value)."
+        )
+
+
 def warn_of_integers(sources: Sequence[Any], targets: Sequence[Array]) -> None:
     for what, values in (("source", sources), ("target", targets)):
         for value in values:
@@ -65,7 +91,8 @@ def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
     program = tape._record.program(values, [tape._target_value(target)], replay_loops=True)
     if any(program.connected):
         return "The target depends on the source."
-    if assign := _assign_between(tape, values, tape._target_value(target)):
+    after = list(tape._after.values())
+    if assign := _assign_between(tape, values, [tape._target_value(target)], after):
         return (
             f"The target was computed from what {assign.name!r} held after it was assigned at "
             f"{assign.line}. {_STOPS}"
@@ -79,18 +106,30 @@ def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
     )
 
 
-def _assign_between(tape: TapeBase, values: Sequence[Array], target: Array) -> Assign | None:
-    """Return an assign through which a path leads from some values to the target, if any."""
-    known = set(map(id, values))
+def _assign_between(
+    tape: TapeBase,
+    values: Sequence[Array],
+    targets: Sequence[Array],
+    after: Sequence[tuple[Array, Assign]],
+) -> Assign | None:
+    """Return an assign through which a path leads from some values to a target, if any.
+
+    Args:
+        tape: that has recorded.
+        values: where it begins.
+        targets: where it ends.
+        after: what was read after assigns, and these.
+    """
+    known, ends = set(map(id, values)), set(map(id, targets))
     while True:
         _, reached = tape._record.reached(known)
         new = [
             (value, assign)
-            for value, assign in tape._after.values()
+            for value, assign in after
             if id(value) not in known and (assign.value is None or id(assign.value) in reached)
         ]
         for value, assign in new:
-            if id(target) in tape._record.reached({id(value)})[1]:
+            if not ends.isdisjoint(tape._record.reached({id(value)})[1]):
                 return assign
         if not new:
             return None

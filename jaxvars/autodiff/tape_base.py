@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias, final
 
 import jax
@@ -26,11 +26,20 @@ from jaxvars.typing import Array
 
 
 class Assign(NamedTuple):
-    """What was assigned to a variable while a tape recorded: None if that is not known."""
+    """What was assigned to a variable while a tape recorded.
+
+    Attributes:
+        value: None if that is not known.
+        name: the variable's.
+        line: the user's.
+        keeps: whether it may be there to be read again: nothing has read the variable before, as
+            what goes on from a statistic or a state does.
+    """
 
     value: Array
     name: str
     line: str
+    keeps: bool
 
 
 _Opened: TypeAlias = tuple[recording, Frame, Around, Frame]
@@ -65,6 +74,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         self._reads: dict[int, list[Array]] = {}
         self._variables: dict[int, Variable] = {}
         self._chosen: set[int] = set()
+        self._seen: set[int] = set()
 
     def __enter__(self) -> Self:
         if is_interrupting_trace():  # it reads variables outside, where no tape is
@@ -159,6 +169,9 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             if self.through_assigns:
                 self._record.link(assign.value, value)
                 return
+            if assign.keeps and self._reverse and self._record.knows(assign.value):
+                self._record.watch(value)  # so that it is known where it goes: see `explain`
+        self._seen.add(cell.key)
         by_itself = self._everything or (self._watch_accessed and variable.trainable)
         if not (by_itself or cell.key in self._chosen):
             return
@@ -175,7 +188,8 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         for cell, value in zip(cells, values, strict=True):
             if is_inexact(cell.aval):
                 known = None if self._record.paused else value
-                self._assigns[cell.key] = Assign(known, cell.name, line)
+                keeps = cell.key not in self._seen
+                self._assigns[cell.key] = Assign(known, cell.name, line, keeps)
 
     def _watch(self, tensor: Any) -> None:
         for leaf in flatten(tensor)[0]:
@@ -297,6 +311,13 @@ class RecorderListener:
     def run(self, equation: recorder.Equation, staged: bool) -> list[Array]:
         """Run an operation of interest."""
         return self.recording._record.run(equation, staged)
+
+
+def forget_reads(cells: Iterable[Cell]) -> None:
+    """Have the tapes forget that variables were read: by what reads all that there are."""
+    for tape in LOCAL.frame.observers:
+        if isinstance(tape, TapeBase):
+            tape._seen.difference_update(cell.key for cell in cells)
 
 
 def _is_cut(value: Array) -> bool:

@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.autodiff.tape_base import forget_reads
 from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
@@ -291,6 +292,7 @@ def write_changes(
         cell = _find_cell(root, leaf)
         writes[cell] = _change(cell, leaf, writes)
     if writes:
+        forget_reads(writes)  # the call was given all values, whether it reads them or not
         LOCAL.frame.write_all(list(writes), list(writes.values()))
     create(root, [leaf for leaf in leaves if leaf.path not in old], is_trainable)
 

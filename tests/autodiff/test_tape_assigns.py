@@ -243,10 +243,161 @@ def test_an_assign_is_the_reason() -> None:
 def test_an_assign_to_what_is_not_watched_may_be_the_reason() -> None:
     w, kept = jv.Variable(2.0), jv.Variable(0.0, name="kept", trainable=False)
     with jv.GradientTape(persistent=True) as tape:
-        kept.assign(w * w)
+        before = kept * 1.0
+        kept.assign(w * w * before)
         y = kept * 2.0
     for target in (y, kept):
         assert "Or from 'kept', assigned at test_tape_assigns.py:" in tape.explain(target, w)
+    with jv.GradientTape(persistent=True) as tape:
+        kept.assign(w * w)
+        y = kept * 2.0
+    assert "what 'kept' held after it was assigned at test_tape_ass" in tape.explain(y, w)
+    assert "Or from 'kept', assigned at test_tape_assigns.py:" in tape.explain(kept, w)
+
+
+# ---------------------------------------------------------------- what is missing in part
+def programs_that_keep(w: Any, kept: Any, other: Any) -> dict[str, Callable[[], Any]]:
+    def sum_of_losses() -> Any:
+        kept.assign(w * w)
+        return w * 3.0 + kept
+
+    def twice() -> Any:
+        total = w * 1.0
+        for i in range(2):
+            kept.assign(w * i)
+            total = total + jnp.sin(kept)
+        return total
+
+    def by_way_of_another() -> Any:
+        kept.assign(w * w)
+        other.assign(kept + 1.0)
+        return w * 3.0 + other
+
+    def in_a_product() -> Any:
+        kept.assign(jnp.exp(w))
+        return w * kept
+
+    return {f.__name__: f for f in (sum_of_losses, twice, by_way_of_another, in_a_product)}
+
+
+def programs_that_go_on(w: Any, kept: Any, other: Any) -> dict[str, Callable[[], Any]]:  # noqa: C901 - of many functions
+    count, mean = jv.Variable(0, name="count"), jv.metrics.Mean()
+    adam, table = jv.optimizers.Adam(0.1), jv.Variable(jnp.zeros(4), trainable=False)
+
+    def average() -> Any:
+        kept.assign(0.9 * kept + 0.1 * w)
+        return w / kept
+
+    def statistics_of_two_batches() -> Any:
+        total = 0.0
+        for x in (1.0, 2.0):
+            y = w * x
+            total = total + y - jv.stop_gradient(kept)
+            kept.assign_add(0.1 * (y - kept))
+        return total
+
+    def state_that_begins_anew() -> Any:
+        kept.assign(0.0)
+        total = 0.0
+        for x in (1.0, 2.0):
+            kept.assign(jnp.tanh(w * x + kept))
+            total = total + kept * w
+        return total
+
+    def metrics() -> Any:
+        loss = w * w
+        mean.update_state(loss)
+        count.assign_add(1)
+        kept.assign(loss)
+        other.assign(mean.result() + kept)
+        return loss
+
+    def target_network() -> Any:
+        kept.assign(w)
+        return (w - kept) * w
+
+    def slow_target_network() -> Any:
+        kept.assign(0.9 * kept + 0.1 * w)
+        return (w - kept) * w
+
+    def constants() -> Any:
+        kept.assign(jv.stop_gradient(w * w))
+        other.assign(7.0)
+        return w * kept * other
+
+    def weights_that_are_assigned() -> Any:
+        w.assign(w / jnp.abs(w))
+        return w * 3.0
+
+    def buffer() -> Any:
+        table.assign(table.value.at[1].set(w * w))
+        return w * table.value.sum()
+
+    def optimizer_inside() -> Any:
+        with jv.GradientTape() as tape:
+            loss = w * w
+        adam.apply_gradients([(tape.gradient(loss, w), w)])
+        return w * 2.0
+
+    def assigned_last() -> Any:
+        loss = w * 3.0 + kept
+        kept.assign(w * w)
+        return loss
+
+    found = (
+        average, statistics_of_two_batches, state_that_begins_anew, metrics, target_network,
+        slow_target_network, constants, weights_that_are_assigned, buffer, optimizer_inside,
+        assigned_last,
+    )  # fmt: skip
+    return {f.__name__: f for f in found}
+
+
+def variables_to_keep_in() -> tuple[jv.Variable, ...]:
+    names = ("w", "kept", "other")
+    return tuple(jv.Variable(2.0, name=name, trainable=name == "w") for name in names)
+
+
+def slope(body: Callable[[], Any], w: Any, **options: Any) -> Any:
+    with jv.GradientTape(**options) as tape:
+        loss = body()
+    return tape.gradient(loss, w)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile])
+@pytest.mark.parametrize("name", programs_that_keep(*variables_to_keep_in()))
+def test_a_part_that_is_missing_is_told(name: str, wrap: Any) -> None:
+    w, *others = variables_to_keep_in()
+    body = programs_that_keep(w, *others)[name]
+    which = "other" if name == "by_way_of_another" else "kept"
+    message = (
+        rf"A part of the gradient is missing: .* from what '({which}|kept)' held after it was "
+        rf"assigned at test_tape_assigns.py:\d+, in {name}, .*"
+        r"through_assigns=True\) goes .* assign jv.stop_gradient\(value\)"
+    )
+    with pytest.warns(GradientWarning, match=message) as told:
+        found = wrap(lambda: slope(body, w))()
+    assert len(told) == 1
+    assert found != wrap(lambda: slope(body, w, through_assigns=True))()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile])
+@pytest.mark.parametrize("name", programs_that_go_on(*variables_to_keep_in()))
+def test_what_goes_on_from_step_to_step_is_not_told(name: str, wrap: Any) -> None:
+    w, *others = variables_to_keep_in()
+    body = programs_that_go_on(w, *others)[name]
+    step = wrap(lambda: slope(body, w))
+    assert [step() is not None for _ in range(2)] == [True] * 2  # without a warning
+
+
+def test_a_part_that_a_watched_array_has_is_told() -> None:
+    x, kept = jnp.asarray(3.0), jv.Variable(0.0, name="kept", trainable=False)
+    with jv.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        kept.assign(x)
+        y, z = kept * x, x * 2.0
+    with pytest.warns(GradientWarning, match="A part .*'kept'"):
+        assert tape.gradient(y, x) == 3.0
+    assert tape.gradient(z, x) == 2.0  # without a warning: of another target
 
 
 def test_a_warning_when_no_source_has_a_gradient() -> None:

@@ -23,6 +23,7 @@ from jaxvars.errors import (
     CreationError,
     DtypeError,
     ForeignTransformError,
+    GradientWarning,
     InteropError,
     ShapeError,
     StateError,
@@ -972,6 +973,15 @@ def test_a_loss_that_an_nnx_module_keeps_has_a_gradient_through_the_assign(wrap)
 
     theirs = nnx.grad(lambda net: net(FLAT).sum() + net.penalty.get_value())(net)
     np.testing.assert_allclose(gradient(FLAT), theirs["dense"]["kernel"][...], rtol=1e-5)
+
+    @wrap
+    def part_of_it(x):
+        with jv.GradientTape() as tape:
+            loss = model(x).sum() + model.penalty
+        return tape.gradient(loss, model.dense["kernel"])
+
+    with pytest.warns(GradientWarning, match=r"A part of .* 'penalty' .*through_assigns=True"):
+        part_of_it(FLAT)
 
 
 def test_streams_of_nnx_go_on_and_can_begin_anew():
