@@ -17,6 +17,7 @@ from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Change
 from jaxvars.core.frames import LOCAL
 from jaxvars.errors import StateError, user_line
+from jaxvars.optimizers.step import exchange, has_begun
 from jaxvars.typing import Array
 
 WHAT = "optimizer.averaged()"
@@ -44,7 +45,11 @@ class AverageFrame(Overlay):
     def __init__(self, pairs: Pairs) -> None:
         super().__init__()
         averages = self.below.take_all([average for _, average in pairs])
-        self.values = {cell.key: (cell, x) for (cell, _), x in zip(pairs, averages, strict=True)}
+        self.values = {
+            cell.key: (cell, x.astype(cell.dtype))
+            for (cell, _), x in zip(pairs, averages, strict=True)
+            if has_begun(x)
+        }
 
     def finish(self) -> None:
         """Do nothing: nothing was assigned."""
@@ -65,6 +70,7 @@ def _show_traced(pairs: Pairs) -> Block:
     cells = [cell for cell, _ in pairs]
     known = [cell.key in frame.values for cell in cells]
     values, averages = frame.read_all(cells), frame.read_all([average for _, average in pairs])
+    averages = [exchange(*pair)[0] for pair in zip(values, averages, strict=True)]
     try:
         _bind(frame, cells, averages)
         yield 0

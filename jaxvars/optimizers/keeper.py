@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -36,11 +36,11 @@ from jaxvars.optimizers.checks import (
     is_unnamed,
     trainable_in,
 )
-from jaxvars.optimizers.rules import wide
 from jaxvars.optimizers.slots import Tie, as_rate, is_lost, sharding_like
-from jaxvars.optimizers.step import AVERAGE, SUM, Recipe
+from jaxvars.optimizers.step import AVERAGE, SUM, WINDOW, Recipe, no_average, no_sum
 from jaxvars.typing import Array
 
+_COUNTERS = ("accumulated", "windows")
 _BY_PATTERN = ("learning_rate", "weight_decay")
 
 
@@ -61,8 +61,7 @@ class Keeper(Module, ABC):
         self.iterations = self._make_counter("iterations")
         self.shared: dict[str, Variable] = {}
         self.slots: dict[str, dict[str, Variable]] = {}
-        if self.gradient_accumulation_steps:
-            self.shared["accumulated"] = self._make_counter("accumulated")
+        self._make_counters()
         # Under the name that walking shows: reading the attribute still calls the property.
         vars(self)["learning_rate"] = as_rate(learning_rate, f"{self.name}/learning_rate")
         self._ties: dict[str, Tie] = {}
@@ -221,6 +220,12 @@ class Keeper(Module, ABC):
     def _make_counter(self, name: str) -> Variable:
         return restore_variable(np.int32(0), f"{self.name}/{name}", False, None)
 
+    def _make_counters(self) -> None:
+        """Make what counts the calls in a window of accumulation, and the windows."""
+        for name in _COUNTERS if self.gradient_accumulation_steps else ():
+            if self._is_missing(None, name):
+                self.shared[name] = self._make_counter(name)
+
     def _name_of(self, variable: Variable) -> str | None:
         """Return what the optimizer calls a variable that it knows."""
         if not self._names:  # a new one, or a copy
@@ -275,6 +280,7 @@ class Keeper(Module, ABC):
         """Return the variables' names and how to update them; make the slots that are missing."""
         names = [self._tie(variable) for variable in variables]
         params = dict(zip(names, variables, strict=True))
+        self._make_counters()
         recipe = self._find_recipe(params)
         missing = [leaf for leaf in recipe.leaves if self._is_missing(*leaf)]
         if missing:
@@ -284,10 +290,9 @@ class Keeper(Module, ABC):
                 if (name, slot) in missing:
                     self._make(name, slot, value, params)
         for name, variable in params.items():
-            if self.use_ema and self._is_missing(name, AVERAGE):
-                self._make(name, AVERAGE, variable.value, params)
-            if self.gradient_accumulation_steps and self._is_missing(name, SUM):
-                self._make(name, SUM, jnp.zeros_like(variable.value, wide(variable)), params)
+            for kind, first in self._list_own_slots().items():
+                if self._is_missing(name, kind):
+                    self._make(name, kind, first(variable.value), params)
         return names, recipe
 
     def _find_recipe(self, params: dict[str, Variable]) -> Recipe:
@@ -351,9 +356,14 @@ class Keeper(Module, ABC):
             "state": [self._holder(name)[slot]._cell for name, slot in recipe.leaves],
             "iterations": self.iterations._cell,
         }
-        for kind, on in ((AVERAGE, self.use_ema), (SUM, self.gradient_accumulation_steps)):
-            if on:
-                cells[kind] = {name: self.slots[name][kind]._cell for name in names}
+        for kind in self._list_own_slots():
+            cells[kind] = {name: self.slots[name][kind]._cell for name in names}
         if self.gradient_accumulation_steps:
-            cells["accumulated"] = self.shared["accumulated"]._cell
+            cells |= {name: self.shared[name]._cell for name in _COUNTERS}
         return cells
+
+    def _list_own_slots(self) -> dict[str, Callable[[Array], Array]]:
+        """Return what makes the slots that are not the transformation's, from a value, by name."""
+        averages = {AVERAGE: no_average} if self.use_ema else {}
+        sums = {SUM: no_sum, WINDOW: lambda _: jnp.int32(0)}
+        return averages | (sums if self.gradient_accumulation_steps else {})

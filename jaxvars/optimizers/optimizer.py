@@ -22,6 +22,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable
+from jaxvars.errors import DtypeError
 from jaxvars.optimizers.averaged import WHAT, show_averages
 from jaxvars.optimizers.checks import (
     Decay,
@@ -36,7 +37,7 @@ from jaxvars.optimizers.checks import (
     trainable_in,
 )
 from jaxvars.optimizers.keeper import Keeper
-from jaxvars.optimizers.step import AVERAGE, run_step
+from jaxvars.optimizers.step import AVERAGE, exchange, run_step
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -56,12 +57,14 @@ class Optimizer(Keeper, ABC):
         clipnorm: the largest norm of a gradient.
         clipvalue: the largest element of a gradient.
         global_clipnorm: the largest norm of all gradients together; one of the three.
-        use_ema: whether to keep a moving average of each variable: `averaged`, `swap_averages`.
+        use_ema: whether to keep a moving average of each variable, in float32 at least, that
+            begins with what the variable is when it is first updated: `averaged`, `swap_averages`.
         ema_momentum: how much of the average is kept.
         ema_overwrite_frequency: after so many updates the average becomes the variable's value.
         loss_scale_factor: what gradients are divided by; `scale_loss` multiplies.
         gradient_accumulation_steps: update on every n-th call, by the mean of n gradients; give the
-            same variables each time.
+            same variables each time. One that takes no part in some calls, as it is frozen, has
+            zeros there; with none in the last call it is not updated.
         name: what it is called; that of the class when None.
         **others: nothing; what other libraries call options is refused with advice.
 
@@ -207,19 +210,30 @@ class Optimizer(Keeper, ABC):
         """
         variables = checked_variables(var_list)
         averages = [self.get_slot(v, AVERAGE).value for v in variables]
-        LOCAL.frame.write_all([v._cell for v in variables], averages)
+        values = [exchange(v.value, x)[0] for v, x in zip(variables, averages, strict=True)]
+        LOCAL.frame.write_all([v._cell for v in variables], values)
 
     def swap_averages(self) -> None:
         """Exchange the values of all known variables with their averages.
 
         Raises:
             ValueError: when the optimizer was made without `use_ema=True`.
+            DtypeError: when a variable is narrower than its average, which it would round.
         """
-        frame, pairs = LOCAL.frame, self._averages()
-        cells = [cell for pair in pairs for cell in pair]
+        for variable, slots in self._list_slots():
+            average = slots.get(AVERAGE)
+            if average is not None and average.dtype != variable.dtype:
+                raise DtypeError(
+                    f"Variable {variable.name!r} is {variable.dtype}, and its average "
+                    f"{average.dtype}: exchanged, it would be rounded for good. Evaluate in "
+                    "`with optimizer.averaged():`; at the end of training call "
+                    "optimizer.finalize_variable_values(variables)."
+                )
+        frame, cells = LOCAL.frame, [cell for pair in self._averages() for cell in pair]
         with frame.alone():
-            values = frame.read_all([cell for pair in pairs for cell in reversed(pair)])
-            frame.write_all(cells, values, ())
+            values = frame.read_all(cells)
+            pairs = zip(values[::2], values[1::2], strict=True)
+            frame.write_all(cells, [x for pair in pairs for x in exchange(*pair)], ())
 
     def _averages(self) -> list[tuple[Cell, Cell]]:
         """Return the cells of the variables that there are, each with that of its average."""

@@ -4,7 +4,11 @@
 
 Rules this file keeps:
 - in this order, as Keras does: unscale, accumulate, clip, decay the weights, transform, average;
-- nothing here knows of variables; dtypes stay as they are.
+- nothing here knows of variables; dtypes stay as they are;
+- an average is negative zero until its variable is first updated, and stands for the value until
+  then, whatever is assigned meanwhile: no later average is that (`_average`);
+- a sum of gradients counts in the window of calls in which it was begun (`WINDOW`): what a variable
+  has left behind that took no part in the update at the end of a window is no part of another.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ Values: TypeAlias = dict[str, Any]
 
 AVERAGE = "average"
 SUM = "gradient_accumulator"
+WINDOW = "window"
 
 
 _OPTIONS = tuple(Options.__annotations__.keys() - {"name"})
@@ -77,16 +82,20 @@ class Recipe:
         calls = self._options["gradient_accumulation_steps"]
         if calls is None:
             return self._update_all(carry, grads, rate, extra)
-        sums = {name: old + grads[name] for name, old in carry[SUM].items()}
+        window, begun = carry["windows"], carry[WINDOW]
+        sums = {
+            name: jnp.where(begun[name] == window, old, 0) + grads[name]
+            for name, old in carry[SUM].items()
+        }
         count = (carry["accumulated"] + 1) % calls
 
         def update() -> Values:
             new = self._update_all(carry, jax.tree.map(lambda x: x / calls, sums), rate, extra)
-            return {**new, SUM: jax.tree.map(jnp.zeros_like, carry[SUM])}
+            return {**new, SUM: jax.tree.map(jnp.zeros_like, carry[SUM]), "windows": window + 1}
 
         kept = {name: x.astype(carry[SUM][name].dtype) for name, x in sums.items()}
         new = jax.lax.cond(count == 0, update, lambda: {**carry, SUM: kept})
-        return {**new, "accumulated": count}
+        return {**new, "accumulated": count, WINDOW: dict.fromkeys(begun, window)}
 
     def _update_all(self, carry: Values, grads: Values, rate: Array, extra: Any) -> Values:
         grads = self._clip(grads)
@@ -99,7 +108,7 @@ class Recipe:
         arrays = [x.astype(old.dtype) for x, old in zip(
             self._form.flatten_up_to(state), carry["state"], strict=True)]  # fmt: skip
         new = {**carry, "params": params, "state": arrays, "iterations": step + 1}
-        return self._average(new, step) if self._options["use_ema"] else new
+        return self._average(new, step, carry["params"]) if self._options["use_ema"] else new
 
     def _clip(self, grads: Values) -> Values:
         limit, each, total = (
@@ -122,20 +131,55 @@ class Recipe:
 
         return {n: decayed(n, p) if n in self._decays else p for n, p in params.items()}
 
-    def _average(self, carry: Values, step: Array) -> Values:
+    def _average(self, carry: Values, step: Array, before: Values) -> Values:
         momentum = jnp.where(step == 0, 0.0, self._options["ema_momentum"])
         params = carry["params"]
 
-        def mixed(average: Array, param: Array) -> Array:
+        def mixed(average: Array, param: Array, old: Array) -> Array:
             part = momentum.astype(wide(param))
-            return (part * average + (1 - part) * param).astype(average.dtype)
+            new = part * jnp.where(_is_negative_zero(average), old, average) + (1 - part) * param
+            return jnp.where(new == 0, 0, new).astype(average.dtype)  # never negative zero
 
-        averages = jax.tree.map(mixed, carry[AVERAGE], params)
+        averages = jax.tree.map(mixed, carry[AVERAGE], params, before)
         every = self._options["ema_overwrite_frequency"]
         if every is not None:
             due = (step + 1) % every == 0
-            params = jax.tree.map(lambda a, p: jnp.where(due, a, p), averages, params)
+            params = jax.tree.map(
+                lambda a, p: jnp.where(due, a.astype(p.dtype), p), averages, params
+            )
         return {**carry, AVERAGE: averages, "params": params}
+
+
+def no_average(value: Array) -> Array:
+    """Return what the average of a variable is until it is first updated."""
+    return -no_sum(value)
+
+
+def no_sum(value: Array) -> Array:
+    """Return the sum of no gradients of a variable."""
+    return jnp.zeros_like(value, wide(value))
+
+
+def has_begun(average: Array) -> bool:
+    """Return whether the variable of an average has been updated."""
+    return not _is_negative_zero(average).all()
+
+
+def exchange(value: Array, average: Array) -> tuple[Array, Array]:
+    """Return what a variable and its average are after an exchange, which another one undoes."""
+    is_there, kept = ~_is_negative_zero(average).all(), value
+    if not context.is_tracer(is_there):  # nothing is copied
+        if not is_there:
+            return value, average
+        kept = jnp.zeros_like(value) if _is_negative_zero(value).all() else value
+        return average.astype(value.dtype), kept.astype(average.dtype)
+    kept = jnp.where(_is_negative_zero(value).all(), 0, value).astype(average.dtype)
+    new = jnp.where(is_there, average.astype(value.dtype), value)
+    return new, jnp.where(is_there, kept, average)
+
+
+def _is_negative_zero(x: Array) -> Array:
+    return (x == 0) & jnp.signbit(x.real)
 
 
 def run_step(

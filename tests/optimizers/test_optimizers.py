@@ -546,6 +546,114 @@ def test_the_average_of_a_variable_met_later_begins_with_its_value():
     assert float(optimizer.get_slot(late, "average")) == 6.0
 
 
+FREEZES: dict[str, Any] = {
+    "trainable": lambda v, step: [
+        setattr(v, "trainable", False),
+        step(),
+        setattr(v, "trainable", True),
+    ],
+    "freeze": lambda v, step: in_freeze(v, step),
+}
+
+
+def in_freeze(v, step):
+    with jv.freeze(v):
+        step()
+
+
+@pytest.mark.parametrize("freeze", FREEZES)
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile])
+@pytest.mark.parametrize("around", [lambda o: o, lambda o: optimizers.LossScaleOptimizer(o, 1.0)])
+def test_the_average_of_a_frozen_variable_is_its_value(freeze, wrap, around):
+    model = {"body": jv.Variable(1.0, name="body"), "head": jv.Variable(2.0, name="head")}
+    optimizer = around(optimizers.SGD(0.5, use_ema=True, ema_momentum=0.5))
+    optimizer.build(model)
+    step = wrap(lambda: optimizer.minimize(lambda: model["body"] + model["head"], model))
+    for value in (7.0, 8.0):  # it is loaded once before the first update, and once after
+        model["body"].assign(value)
+        FREEZES[freeze](model["body"], step)
+        with optimizer.averaged():
+            assert float(model["body"]) == value
+        assert float(model["body"]) == value
+    optimizer.swap_averages()
+    assert (float(model["body"]), float(model["head"])) == (8.0, 1.25)
+    optimizer.swap_averages()
+    assert (float(model["body"]), float(model["head"])) == (8.0, 1.0)
+    step()
+    assert [float(v) for v in model.values()] == [7.5, 0.5]
+    optimizer.finalize_variable_values(list(model.values()))
+    assert [float(v) for v in model.values()] == [7.75, 0.875]
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), "saved"]
+)
+def test_that_an_average_has_not_begun_is_copied_and_saved(copied, tmp_path):
+    v, other = jv.Variable(1.0, name="v"), jv.Variable(0.0, name="other")
+    optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)
+    optimizer.build([v, other])
+    optimizer.apply_gradients([(1.0, other)])
+    if copied == "saved":
+        path = jv.checkpoint.Checkpoint(v=v, optimizer=optimizer).save(tmp_path / "here")
+        v, optimizer = (
+            jv.Variable(0.0, name="v"),
+            optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5),
+        )
+        jv.checkpoint.Checkpoint(v=v, optimizer=optimizer).restore(path).expect_partial()
+        optimizer.build([v])
+    else:
+        v, optimizer = copied((v, optimizer))
+    v.assign(9.0)
+    with optimizer.averaged():
+        assert float(v) == 9.0
+    optimizer.apply_gradients([(2.0, v)])
+    assert float(optimizer.get_slot(v, "average")) == 8.0
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile])
+def test_an_average_of_negative_zeros_is_an_average(wrap):
+    v = jv.Variable([-4.0, 8.0], name="v")
+    optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)
+    step = wrap(lambda: optimizer.apply_gradients([(jnp.zeros(2), v)]) * 1)
+    v.assign(v * jnp.zeros(2))  # pruned: the first is negative zero
+    step(), step()
+    v.assign([-4.0, 8.0])
+    step()
+    with optimizer.averaged():
+        assert v.numpy().tolist() == [-2.0, 4.0]
+    v.assign(-jnp.zeros(2))
+    swap = wrap(lambda: optimizer.swap_averages())
+    swap()
+    assert v.numpy().tolist() == [-2.0, 4.0]
+    swap()
+    assert v.numpy().tolist() == [0.0, 0.0]
+    assert optimizer.get_slot(v, "average").numpy().tolist() == [-2.0, 4.0]
+    v.assign([-0.0, 1.0])
+    with optimizer.averaged():
+        pass
+    assert np.signbit(v.numpy()).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_the_average_of_a_narrow_variable_is_float32(dtype):
+    v = jv.Variable(jnp.ones(1, dtype), name="v")
+    optimizer = optimizers.SGD(0.0, use_ema=True, ema_momentum=0.999)
+    optimizer.apply_gradients([(jnp.zeros(1), v)])
+    v.assign(jnp.full(1, 2, dtype))
+    for _ in range(100):
+        optimizer.apply_gradients([(jnp.zeros(1), v)])
+        with optimizer.averaged():
+            assert v.dtype == dtype
+    average = optimizer.get_slot(v, "average")
+    np.testing.assert_allclose(average.numpy(), 2 - 0.999**100, rtol=1e-5)
+    with pytest.raises(
+        DtypeError, match=rf"'v' is {dtype}, and its average float32: .*averaged\(\)"
+    ):
+        optimizer.swap_averages()
+    optimizer.finalize_variable_values([v])
+    assert v.numpy() == average.numpy().astype(dtype)
+
+
 @pytest.mark.parametrize("wrap", [lambda f: f, jv.compile])
 def test_gradients_accumulate_and_the_mean_is_applied(wrap):
     v = jv.Variable(0.0)
@@ -556,6 +664,30 @@ def test_gradients_accumulate_and_the_mean_is_applied(wrap):
         step(g)
         seen.append((float(v), int(optimizer.iterations)))
     assert seen == [(0, 0), (0, 0), (-3, 1), (-3, 1), (-3, 1), (-33, 2)]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile(static_argnames=["which"])])
+@pytest.mark.parametrize("calls", [2, 3])
+def test_a_sum_of_gradients_is_part_of_one_window(wrap, calls):
+    some = [jv.Variable(0.0, name=name) for name in "abc"]
+    optimizer = optimizers.SGD(1.0, gradient_accumulation_steps=calls)
+    optimizer.build(some)
+    choices = [[0], [0, 1], [0, 1, 2], [2]]
+
+    def body(which, x):
+        return optimizer.apply_gradients([(x * (i + 1), some[i]) for i in choices[which]]) * 1
+
+    step, rng = wrap(body), np.random.default_rng(calls)
+    values, sums = np.zeros(3), np.zeros(3)
+    for call in range(1, 31):
+        which, x = int(rng.integers(len(choices))), float(rng.integers(1, 9) * calls)
+        step(which=which, x=x)
+        sums[choices[which]] += x * (np.array(choices[which]) + 1)
+        if call % calls == 0:
+            values[choices[which]] -= sums[choices[which]] / calls
+            sums[:] = 0
+        assert [float(v) for v in some] == values.tolist()
+    assert int(optimizer.iterations) == 30 // calls
 
 
 def test_a_fixed_loss_scale_is_divided_away():
