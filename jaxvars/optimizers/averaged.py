@@ -18,6 +18,7 @@ from jaxvars.core.frame import Change
 from jaxvars.core.frames import LOCAL
 from jaxvars.errors import StateError, user_line
 from jaxvars.optimizers.step import exchange, has_begun
+from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 WHAT = "optimizer.averaged()"
@@ -45,11 +46,12 @@ class AverageFrame(Overlay):
     def __init__(self, pairs: Pairs) -> None:
         super().__init__()
         averages = self.below.take_all([average for _, average in pairs])
-        self.values = {
-            cell.key: (cell, x.astype(cell.dtype))
-            for (cell, _), x in zip(pairs, averages, strict=True)
-            if has_begun(x)
-        }
+        with context.at(context.EVAL):
+            self.values = {
+                cell.key: (cell, x.astype(cell.dtype))
+                for (cell, _), x in zip(pairs, averages, strict=True)
+                if has_begun(x)
+            }
 
     def finish(self) -> None:
         """Do nothing: nothing was assigned."""

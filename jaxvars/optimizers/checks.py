@@ -5,9 +5,10 @@ Each error names the variable, and says what would be right.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypedDict, TypeGuard
+from typing import Any, NoReturn, TypeAlias, TypedDict, TypeGuard
 
 import jax
 
@@ -47,18 +48,36 @@ class Options(OptionsButDecay, total=False):
     weight_decay: Decay
 
 
-def check_options(
-    clips: dict[str, Any], momentum: float, counts: dict[str, tuple[int | None, int]]
-) -> None:
+def check_options(options: Mapping[str, Any]) -> None:
     """Raise ValueError for options that are out of range."""
-    given = {name: value for name, value in clips.items() if value is not None}
+    clips = ("clipnorm", "clipvalue", "global_clipnorm")
+    given = {name: options[name] for name in clips if options[name] is not None}
     if len(given) > 1 or any(value <= 0 for value in given.values()):
         raise ValueError(f"Gradients are clipped in one way, by a positive number, not by {given}.")
-    if not 0 <= momentum <= 1:
-        raise ValueError(f"ema_momentum is between 0 and 1, not {momentum}.")
-    for name, (count, least) in counts.items():
+    if not 0 <= options["ema_momentum"] <= 1:
+        raise ValueError(f"ema_momentum is between 0 and 1, not {options['ema_momentum']}.")
+    for name, least in (("ema_overwrite_frequency", 1), ("gradient_accumulation_steps", 2)):
+        count = options[name]
         if count is not None and (not isinstance(count, int) or count < least):
             raise ValueError(f"{name} is an integer of at least {least}, not {count!r}.")
+
+
+@functools.cache
+def list_options(optimizer: type) -> frozenset[str]:
+    """Return the names of what is read when a variable is first met, and not at each update."""
+    names = {*inspect.signature(optimizer).parameters, *Options.__annotations__}
+    return frozenset(names - {"learning_rate", "name", "options", "others"})
+
+
+def refuse_late_option(kind: str, name: str, value: Any, old: Any) -> NoReturn:
+    """Raise ValueError for an option that is set when updates go by the one before."""
+    raise ValueError(
+        f"{kind}.{name} is set to {value!r} at {user_line()}, after the first update or `build`: "
+        f"variables that were met, and compiled functions, would go on with {old!r}. Set it "
+        f"before, as in {kind}(..., {name}={value!r}); only the learning rate changes between "
+        "updates. To go on with another optimizer, save this one in a jv.checkpoint.Checkpoint, "
+        "and restore it into the other."
+    )
 
 
 def checked_variables(variables: Iterable[Any]) -> list[Variable]:

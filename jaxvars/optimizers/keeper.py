@@ -152,6 +152,10 @@ class Keeper(Module, ABC):
             if (variable := tie()) is not None:
                 yield variable, self.slots[name]
 
+    def _has_begun(self) -> bool:
+        """Return whether it has met a variable, by the options that it had."""
+        return bool(vars(self).get("_ties"))
+
     def exclude_from_weight_decay(
         self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
     ) -> None:
@@ -166,7 +170,7 @@ class Keeper(Module, ABC):
             ValueError: when the optimizer has state already; and at the first update, when a
                 variable has neither an explicit name nor a path to search in.
         """
-        if self._ties:
+        if self._has_begun():
             raise ValueError("Call exclude_from_weight_decay before the first update.")
         self._undecayed = (list(map(Tie, var_list or ())), list(var_names or ()))
 
@@ -201,13 +205,12 @@ class Keeper(Module, ABC):
             is_unset = value is None or value is False or (name == "shared" and not value)
             if name[0] != "_" and name != "slots" and not is_unset:
                 yield name, value
-        found = {
-            f"{name}/{kind}": v for name, each in self.slots.items() for kind, v in each.items()
-        }
+        own: dict[str, dict[str, Variable]] = vars(self).get("slots", {})  # and not those inside
+        found = {f"{name}/{kind}": v for name, each in own.items() for kind, v in each.items()}
         if found:
-            kinds = ", ".join(dict.fromkeys(kind for each in self.slots.values() for kind in each))
-            plural = "" if len(self.slots) == 1 else "s"
-            words = f"{kinds} of {len(self.slots)} variable{plural}"
+            kinds = ", ".join(dict.fromkeys(kind for each in own.values() for kind in each))
+            plural = "" if len(own) == 1 else "s"
+            words = f"{kinds} of {len(own)} variable{plural}"
             yield "slots", Folded(words, table_of("", found))
 
     def __getstate__(self) -> dict[str, Any]:

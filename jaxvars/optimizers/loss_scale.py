@@ -7,13 +7,14 @@ halved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn, final
 
 import jax.numpy as jnp
 
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.optimizers.checks import Pairs, checked_pairs
 from jaxvars.optimizers.optimizer import Optimizer
@@ -27,7 +28,8 @@ class LossScaleOptimizer(Optimizer):
 
     Source: Micikevicius et al., Mixed precision training, 2018 (https://arxiv.org/abs/1710.03740).
 
-    `minimize` scales by itself; with a tape, take the gradient of `scale_loss(loss)`.
+    `minimize` scales by itself; with a tape, take the gradient of `scale_loss(loss)`. Options, like
+    `clipnorm`, are those of the inner optimizer.
 
     Args:
         inner_optimizer: the optimizer that updates.
@@ -69,13 +71,40 @@ class LossScaleOptimizer(Optimizer):
                 "LossScaleOptimizer needs dynamic_growth_steps of at least 1, and an optimizer "
                 "that has no loss_scale_factor itself."
             )
-        super().__init__(inner_optimizer._rate, name=name)
+        Module.__init__(self, name)
         self.inner_optimizer = inner_optimizer
-        self.iterations = inner_optimizer.iterations
         self.dynamic_growth_steps = dynamic_growth_steps
         scale = jnp.asarray(initial_scale, jnp.float32)
         self.dynamic_scale = restore_variable(scale, f"{self.name}/dynamic_scale", False, None)
         self.step_counter = self._make_counter("step_counter")
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the inner optimizer has: an option, or `slots` and `shared`."""
+        if self._is_inner(name):
+            return getattr(self.inner_optimizer, name)
+        return object.__getattribute__(self, name)  # it raises, with advice
+
+    def __setattr__(self, name: str, value: Any, /) -> None:
+        if self._is_inner(name):
+            setattr(self.inner_optimizer, name, value)
+        else:
+            super().__setattr__(name, value)
+            if name == "inner_optimizer":  # under the names that walking shows
+                vars(self).update(iterations=value.iterations, learning_rate=value._rate)
+
+    def _is_inner(self, name: str) -> bool:
+        mine = vars(self)
+        theirs = vars(mine["inner_optimizer"]) if "inner_optimizer" in mine else {}
+        return name[0] != "_" and name in theirs.keys() - mine.keys()
+
+    def _list_options(self) -> frozenset[str]:
+        return super()._list_options() | self.inner_optimizer._list_options()
+
+    def _has_begun(self) -> bool:
+        return "inner_optimizer" in vars(self) and self.inner_optimizer._has_begun()
+
+    def _list_slots(self) -> Iterator[tuple[Variable, dict[str, Variable]]]:
+        return self.inner_optimizer._list_slots()
 
     def build(self, variables: object) -> None:
         """Make the state for some variables, or those of an object, now."""

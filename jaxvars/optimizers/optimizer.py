@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
@@ -32,6 +32,8 @@ from jaxvars.optimizers.checks import (
     checked_pairs,
     checked_variables,
     is_list,
+    list_options,
+    refuse_late_option,
     refuse_options,
     same_shapes,
     trainable_in,
@@ -45,7 +47,7 @@ from jaxvars.typing import Array
 class Optimizer(Keeper, ABC):
     """The base of the optimizers, and what all of them take.
 
-    All but the learning rate is read when a variable is first met.
+    All but the learning rate is read when a variable is first met, and cannot be set after that.
 
     Args:
         learning_rate: a number, which can be assigned later; a Variable; or a function of the
@@ -90,19 +92,27 @@ class Optimizer(Keeper, ABC):
         __tracebackhide__ = True
         refuse_options(type(self), others)
         super().__init__(name)
-        check_options(
-            {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm},
-            ema_momentum,
-            {"ema_overwrite_frequency": (ema_overwrite_frequency, 1),
-             "gradient_accumulation_steps": (gradient_accumulation_steps, 2)},
-        )  # fmt: skip
-        self.weight_decay, self.loss_scale_factor = weight_decay, loss_scale_factor
+        rules = dict(weight_decay) if isinstance(weight_decay, Mapping) else weight_decay
+        self.weight_decay, self.loss_scale_factor = rules, loss_scale_factor
         self.clipnorm, self.clipvalue = clipnorm, clipvalue
         self.global_clipnorm = global_clipnorm
         self.use_ema, self.ema_momentum = use_ema, ema_momentum
         self.ema_overwrite_frequency = ema_overwrite_frequency
         self.gradient_accumulation_steps = gradient_accumulation_steps
+        check_options(vars(self))
         self._start(learning_rate)
+
+    def __setattr__(self, name: str, value: Any, /) -> None:
+        if name in list_options(type(self)):
+            if self._has_begun():
+                refuse_late_option(type(self).__name__, name, value, getattr(self, name, None))
+            if "_ties" in vars(self):  # it is made
+                check_options({**vars(self), name: value})
+        super().__setattr__(name, value)
+
+    def _list_options(self) -> frozenset[str]:
+        """Return the names of what is set before the first update, also by an inner one."""
+        return list_options(type(self))
 
     # ------------------------------------------------------------ updating
     @context.restoring()

@@ -18,6 +18,7 @@ import pytest
 import jaxvars as jv
 from jaxvars import optimizers
 from jaxvars.errors import CreationError, DtypeError, GradientWarning, ShapeError, StateError
+from jaxvars.optimizers.checks import list_options
 
 GOLDENS = json.loads((Path(__file__).parents[1] / "goldens" / "optimizers.json").read_text())
 MAKERS: dict[str, Any] = {
@@ -835,6 +836,46 @@ def test_slots_are_placed_where_their_variables_are():
         step()
     assert v.sharding == split
     assert optimizer.get_slot(v, "velocity").sharding == split
+
+
+# ---------------------------------------------------------------- options
+@pytest.mark.parametrize("name", MAKERS)
+def test_options_are_not_set_after_the_first_update(name):
+    v, optimizer = jv.Variable(1.0, name="v"), MAKERS[name](0.1)
+    for option in list_options(MAKERS[name]):
+        setattr(optimizer, option, getattr(optimizer, option))
+    optimizer.build([v])
+    for option in list_options(MAKERS[name]):
+        old = getattr(optimizer, option)
+        with pytest.raises(
+            ValueError, match=rf"{name}\.{option} is set to 3 at .*go on with {old}.*{option}=3\)"
+        ):
+            setattr(optimizer, option, 3)
+        assert getattr(optimizer, option) == old
+    optimizer.learning_rate = 0.5
+
+
+def test_options_that_are_set_before_count_and_are_checked():
+    v, optimizer = jv.Variable(0.0), optimizers.SGD(1.0)
+    optimizer.gradient_accumulation_steps = 2
+    with pytest.raises(ValueError, match="at least 2, not 1"):
+        optimizer.gradient_accumulation_steps = 1
+    optimizer.clipvalue = 3.0
+    with pytest.raises(ValueError, match="clipped in one way"):
+        optimizer.clipnorm = 1.0
+    for _ in range(2):
+        optimizer.apply_gradients([(9.0, v)])
+    assert float(v) == -3.0
+    rules = {"**": 0.5}
+    optimizer = optimizers.SGD(1.0, weight_decay=rules)
+    rules["**"] = 0.0
+    assert optimizer.weight_decay == {"**": 0.5}
+    twin = pickle.loads(pickle.dumps(optimizer))
+    twin.nesterov = True
+    transformation = optimizers.Optax(optax.sgd(0.1))
+    transformation.build([v])
+    with pytest.raises(ValueError, match=r"Optax\.transformation is set"):
+        transformation.transformation = optax.adam(0.1)
 
 
 # ---------------------------------------------------------------- loss scaling

@@ -10,12 +10,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import keras_cases
 import numpy as np
 import pytest
 
+import jaxvars as jv
 from jaxvars import tf
+from jaxvars.optimizers.checks import list_options
 
 GOLDENS = json.loads((Path(__file__).parent.parent / "goldens" / "tf_keras.json").read_text())
 
@@ -54,6 +57,79 @@ def test_a_step_in_a_function():
     assert int(optimizer.iterations) == 2
     assert [x.name for x in optimizer.variables[:2]] == ["sgd/iterations:0", "sgd/learning_rate:0"]
     assert len(optimizer.variables) == 3
+
+
+NOT_OURS = {  # Keras's way to write an optimizer, and to pass its state on
+    "add_optimizer_variables", "add_variable", "add_variable_from_reference", "assign",
+    "assign_add", "assign_sub", "built", "from_config", "load_own_variables", "save_own_variables",
+    "stateless_apply", "update_step",
+}  # fmt: skip
+
+
+def wrapper_of(kind: str, name: str, **options: Any) -> Any:
+    """Return an optimizer, one around it, or what Keras is given for either."""
+    optimizer = getattr(tf.keras.optimizers, name)(0.5, **options)
+    if "scaled" in kind:
+        optimizer = tf.keras.optimizers.LossScaleOptimizer(optimizer, 1.0)
+    if "keras" not in kind:
+        return optimizer
+    keras = pytest.importorskip("keras")
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    model.compile(optimizer, "mse")
+    assert isinstance(model.optimizer, keras.optimizers.Optimizer)
+    return model.optimizer
+
+
+@pytest.mark.parametrize("kind", ["alone", "scaled", "keras", "keras scaled"])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Ftrl"])
+def test_options_are_those_of_the_wrapped_optimizer(name: str, kind: str):
+    core, optimizer = (
+        getattr(jv.optimizers, name),
+        wrapper_of(kind, name, clipnorm=2.0, use_ema=True),
+    )
+    for option in list_options(core):
+        assert getattr(optimizer, option) == getattr(core(clipnorm=2.0, use_ema=True), option)
+    optimizer.clipnorm = 3.0
+    assert optimizer.clipnorm == 3.0
+    optimizer.build([tf.Variable(1.0)])
+    with pytest.raises(ValueError, match=rf"{name}\.clipnorm is set to 4.0"):
+        optimizer.clipnorm = 4.0
+    assert optimizer.clipnorm == 3.0
+    optimizer.learning_rate = 0.25
+    assert float(optimizer.learning_rate) == 0.25
+    with pytest.raises(AttributeError, match="no attribute 'clipnrom'"):
+        _ = optimizer.clipnrom
+
+
+@pytest.mark.parametrize("kind", ["alone", "scaled", "keras", "keras scaled"])
+def test_each_public_method_is_that_of_the_wrapped_optimizer(kind: str):
+    optimizer = wrapper_of(kind, "SGD", weight_decay=0.5, use_ema=True)
+    v, w = tf.Variable([1.0], name="v"), tf.Variable([2.0], name="w")
+    optimizer.exclude_from_weight_decay(var_names=["w"])
+    optimizer.build([v, w])
+    w.assign([3.0])
+    assert float(optimizer.scale_loss(tf.constant(2.0))) == 2.0
+    optimizer.apply([tf.constant([0.0])], [v])
+    assert (v.numpy()[0], int(optimizer.iterations)) == (0.75, 1)
+    optimizer.finalize_variable_values([w])
+    assert w.numpy()[0] == 3.0
+    optimizer.apply_gradients([(tf.constant([0.0]), v)])
+    v.assign([9.0])
+    optimizer.finalize_variable_values([v])
+    np.testing.assert_allclose(v.numpy(), [0.99 * 0.75 + 0.01 * 0.75 * 0.75], rtol=1e-6)
+    optimizer.minimize(lambda: 4.0 * w, [w])
+    assert (w.numpy()[0], int(optimizer.iterations)) == (1.0, 3)
+    optimizer.apply([tf.constant([1.0]), tf.constant([1.0])])
+    assert w.numpy()[0] == 0.5
+    if "keras" in kind:
+        values = [np.asarray(x) for x in optimizer.variables]
+        optimizer.set_weights([x + 1 for x in values])
+        assert [np.asarray(x).tolist() for x in optimizer.variables] == [
+            (x + 1).tolist() for x in values
+        ]
+        names = {n for n in dir(pytest.importorskip("keras").optimizers.SGD()) if n[0] != "_"}
+        ours = {n for c in type(optimizer).__mro__[:3] for n in vars(c)} | vars(optimizer).keys()
+        assert names - NOT_OURS - list_options(jv.optimizers.SGD) <= ours
 
 
 def test_the_learning_rate_is_assigned():

@@ -238,6 +238,16 @@ def _pass_on(name: str, doc: str) -> Callable[..., Any]:
 class _Optimizer(_Wrapper):
     """An optimizer of `tf.keras`, above Keras's base class."""
 
+    def __init__(self, wrapped: Any, **options: Any) -> None:
+        super().__init__(wrapped, **options)
+        for name in wrapped.aliased._list_options() & vars(self).keys():
+            vars(self)[name] = getattr(wrapped, name)  # in the place of what Keras's base has set
+
+    def __setattr__(self, name: str, value: Any, /) -> None:
+        if "wrapped" in vars(self) and name in self.wrapped.aliased._list_options():
+            setattr(self.wrapped, name, value)
+        super().__setattr__(name, value)
+
     def build(self, variables: Any) -> None:
         """Make the slots of variables now."""
         self.wrapped.build(variables)
@@ -249,20 +259,29 @@ class _Optimizer(_Wrapper):
     finalize_variable_values = _pass_on(
         "finalize_variable_values", "Make the averages of variables their values."
     )
+    exclude_from_weight_decay = _pass_on(
+        "exclude_from_weight_decay", "Keep weight decay from some variables."
+    )
 
     @property
     def variables(self) -> list[Any]:
         """Its variables, in Keras's order: the slots of one variable after those of another."""
         core = self.wrapped.aliased
-        slots = [id(slot) for one in core.slots.values() for slot in one.values()]
+        own: dict[str, Any] = vars(core).get("slots", {})  # and not those inside
+        slots = [id(slot) for one in own.values() for slot in one.values()]
         order = {key: i for i, key in enumerate(slots)}
         found = _variables_of(self.wrapped, self._known)
         return sorted(found, key=lambda v: order.get(id(v._cell_variable), -1))
 
     iterations = property(lambda self: self.wrapped.iterations)
 
+    def set_weights(self, weights: Any) -> None:
+        """Assign all variables."""
+        for variable, weight in zip(self.variables, weights, strict=True):
+            variable.assign(weight)
+
     def __getattr__(self, name: str) -> Any:
-        if name not in ("dynamic_scale", "step_counter", "inner_optimizer"):
+        if name[0] == "_" or "wrapped" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.wrapped, name)
 

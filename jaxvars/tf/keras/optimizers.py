@@ -78,6 +78,21 @@ class Optimizer(Proxy):
             bound.arguments["learning_rate"] = _rate(rate)
         self._core = self.made_of(*bound.args[1:], **bound.kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        """Return an option, like `clipnorm`."""
+        if self._is_option(name):
+            return getattr(self._core, name)
+        return object.__getattribute__(self, name)  # it raises
+
+    def __setattr__(self, name: str, value: Any, /) -> None:
+        if self._is_option(name):
+            setattr(self._core, name, resolve_proxy(value))
+        if not self._is_option(name) or name in vars(self):
+            super().__setattr__(name, value)
+
+    def _is_option(self, name: str) -> bool:
+        return "_core" in vars(self) and name in self._core._list_options()
+
     @property
     def aliased(self) -> Any:
         """The optimizer of `jaxvars.optimizers` that it stands for."""

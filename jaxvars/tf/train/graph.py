@@ -229,7 +229,8 @@ def _state_of(optimizer: Optimizer) -> Iterator[tuple[str, object]]:
     rate = optimizer._rate
     firsts = [optimizer.iterations, *([rate] if isinstance(rate, Variable) else [])]
     yield from zip(("_iterations", "_learning_rate"), firsts, strict=False)
-    slots = [one[kind] for one in optimizer.slots.values() for kind in sorted(one)]
+    own: dict[str, dict[str, Variable]] = vars(optimizer).get("slots", {})  # and not those inside
+    slots = [one[kind] for one in own.values() for kind in sorted(one)]
     yield "_variables", [*firsts, *slots]
 
 
