@@ -28,7 +28,7 @@ from jaxvars.core.state import unique
 from jaxvars.core.traversal import Tied, first_of
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.display.repr import Folded
-from jaxvars.errors import StateError
+from jaxvars.errors import CreationError, StateError
 from jaxvars.optimizers.checks import (
     checked_variables,
     find_rules,
@@ -348,7 +348,14 @@ class Keeper(Module, ABC):
     def _make(self, name: str | None, slot: str, value: Array, params: dict[str, Variable]) -> None:
         sharding = sharding_like(params.get(name) if name else None, params.values(), value.shape)
         path = "/".join(part for part in (self.name, name, slot) if part)
-        self._holder(name)[slot] = restore_variable(value, path, False, sharding)
+        try:
+            self._holder(name)[slot] = restore_variable(value, path, False, sharding)
+        except CreationError as error:
+            raise CreationError(
+                f"{error} Optimizer {self.name!r} keeps it for {sorted(params)}, which it updates "
+                "for the first time: have it made outside, before:\n"
+                "    optimizer.build(variables)    # or optimizer.build(model)"
+            ) from error.__cause__
 
     def _list_cells(
         self, names: Sequence[str], variables: Sequence[Variable], recipe: Recipe

@@ -273,6 +273,32 @@ def test_a_variable_met_too_late_is_refused_and_build_is_the_cure():
     assert float(b) < 1.0
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda step: jv.fori_loop(0, 2, lambda i, c: c + step(), 0.0),
+        lambda step: jv.scan(lambda c, x: (c + step(), x), 0.0, jnp.arange(2.0))[0],
+        lambda step: jv.while_loop(lambda c: c < 2, lambda c: c + step(), 0.0),
+        lambda step: jv.cond(jnp.array(True), step, lambda: 1.0),
+        lambda step: jv.recompute(step)(),
+        lambda step: jv.functionalize(step)(jv.State.of(NO_STATE))[0],
+    ],
+)
+def test_a_first_update_in_a_loop_or_branch_is_refused_and_build_is_the_cure(form):
+    w, optimizer = jv.Variable(1.0, name="w"), optimizers.Adam(0.1)
+    step = jv.compile(lambda: form(lambda: optimizer.minimize(lambda: w * w, [w])))
+    with pytest.raises(
+        CreationError, match=r"'adam/w/(?s:.)*for the first time(?s:.)*\.build\(var"
+    ):
+        step()
+    if "NO_STATE" not in form.__code__.co_names:
+        optimizer.build([w])
+        assert float(step()) > 0
+
+
+NO_STATE = jv.Variable(0.0, name="another")
+
+
 def test_a_first_call_that_fails_leaves_an_optimizer_that_works():
     v, optimizer, fail = jv.Variable(1.0, name="v"), optimizers.SGD(0.5, 0.9), [True]
 
