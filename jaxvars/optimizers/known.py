@@ -400,6 +400,7 @@ class Optax(Optimizer):
 
     The variables are given to it as a dict by name, so that masks and labels go by name; by path
     after `build(model)`, as in `mask=lambda params: {p: p.endswith("kernel") for p in params}`.
+    `minimize` gives it the loss as `value` and `value_fn`, but not where gradients accumulate.
 
     Args:
         transformation: an `optax.GradientTransformation`.
@@ -425,6 +426,8 @@ class Optax(Optimizer):
         The state is made of Variables, and is found by walking: `slots`, `shared`. Transformations
         are closures, which pickle refuses; save `jv.State.of(optimizer)` instead.
     """
+
+    _takes_loss = True
 
     def __init__(
         self, transformation: Any, learning_rate: Rate = None, **options: Unpack[Options]

@@ -155,5 +155,8 @@ class LossScaleOptimizer(Optimizer):
             self.inner_optimizer._apply(unscaled, extra, finite, also)
         return self.iterations
 
+    def _list_extra(self, value: Any, loss: Any) -> dict[str, Any]:
+        return self.inner_optimizer._list_extra(value, loss)
+
     def _transformation(self) -> Any:
         return self.inner_optimizer._transformation()

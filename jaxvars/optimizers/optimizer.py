@@ -39,6 +39,7 @@ from jaxvars.optimizers.checks import (
     trainable_in,
 )
 from jaxvars.optimizers.keeper import Keeper
+from jaxvars.optimizers.objective import Objective
 from jaxvars.optimizers.step import AVERAGE, exchange, run_step
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -81,6 +82,7 @@ class Optimizer(Keeper, ABC):
     """
 
     _takes_any_name = True
+    _takes_loss = False
 
     def __init__(
         self, learning_rate: Any, *, weight_decay: Decay = None,
@@ -182,8 +184,16 @@ class Optimizer(Keeper, ABC):
             with tape:
                 value, scaled = loss, self.scale_loss(loss)
         gradients = tape.gradient(scaled, variables)
-        self.apply_gradients(zip(map(_conjugate, gradients), variables, strict=True))
+        extra = self._list_extra(value, loss)
+        self.apply_gradients(zip(map(_conjugate, gradients), variables, strict=True), **extra)
         return value
+
+    def _list_extra(self, value: Any, loss: Any) -> dict[str, Any]:
+        """Return what `minimize` knows of the loss, if the transformation may take it."""
+        if not self._takes_loss or self.gradient_accumulation_steps:  # it is one of several then
+            return {}
+        objective = {"value_fn": Objective(loss)} if callable(loss) else {}
+        return {"value": jnp.asarray(value), **objective}
 
     def scale_loss(self, loss: Array) -> Array:
         """Return the loss times what the gradients will be divided by."""
@@ -198,6 +208,8 @@ class Optimizer(Keeper, ABC):
         names, recipe = self._prepare([variable for _, variable in pairs])
         grads = {name: grad for name, (grad, _) in zip(names, pairs, strict=True)}
         cells = self._list_cells(names, [variable for _, variable in pairs], recipe)
+        for objective in (x for x in extra.values() if isinstance(x, Objective)):
+            objective.cells = cells["params"]
         frame = LOCAL.frame
         leaves, form = jax.tree.flatten(cells)
         given = (grads, self._read_rate(names), accept, extra)

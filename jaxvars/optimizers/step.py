@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.optimizers.checks import Options
+from jaxvars.optimizers.objective import NoObjectiveError, Objective, ask_for_objective
 from jaxvars.optimizers.rules import rate_of, wide
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -43,6 +44,7 @@ class Recipe:
             and what it is called.
         decays: the weight decay of the variables that have one, by name.
         is_joined: whether one array is made of all variables, in the order of their names.
+        is_searching: whether the transformation is known to call the `Objective`.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Recipe:
             for (path, shape), (name, _) in zip(found, self.leaves, strict=True)
         )
         self.jitted = jax.jit(self.step)
+        self.is_searching = False
 
     def initial(self, params: Values) -> list[Array]:
         """Return the arrays of the first state."""
@@ -102,6 +105,9 @@ class Recipe:
         params = self._decay(carry["params"], rate)
         step = carry["iterations"]
         given = extra if rate is None else {"learning_rate": rate, "step": step, **extra}
+        if "value" in extra:  # for transformations that go by the loss
+            mine = {name: g.astype(params[name].dtype) for name, g in grads.items()}
+            given = {"grad": mine, "value_fn": ask_for_objective, **given}
         state = self._form.unflatten(carry["state"])
         updates, state = self._update(grads, state, params, **given)
         params = {n: (p + updates[n]).astype(p.dtype) for n, p in params.items()}
@@ -185,10 +191,18 @@ def _is_negative_zero(x: Array) -> Array:
 def run_step(
     recipe: Recipe, carry: Values, grads: Values, rate: Array, accept: Array, extra: Any
 ) -> Values:
-    """Return the new values; compile the step unless it is being traced, or given functions."""
-    given = (carry, grads, rate, accept, extra)
-    open_ = any(context.is_tracer(x) or callable(x) for x in jax.tree.leaves(given))
-    return (recipe.step if open_ else recipe.jitted)(*given)
+    """Return the new values; compile the step unless it is being traced, or calls functions."""
+    rest = {k: x for k, x in extra.items() if not isinstance(x, Objective)}
+    given = (carry, grads, rate, accept)
+    open_ = any(context.is_tracer(x) or callable(x) for x in jax.tree.leaves((given, rest)))
+    if not (open_ or recipe.is_searching):
+        try:
+            return recipe.jitted(*given, rest)
+        except NoObjectiveError:
+            if len(rest) == len(extra):
+                raise
+            recipe.is_searching = True
+    return recipe.step(*given, extra)
 
 
 def _norm(arrays: Any) -> Array:

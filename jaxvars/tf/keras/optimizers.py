@@ -180,16 +180,18 @@ class Optimizer(Proxy):
             ValueError: when there are no gradients, or a gradient does not have the shape of its
                 variable.
         """
-        pairs = list(grads_and_vars)
+        return self._apply(list(grads_and_vars), {})
+
+    def _apply(self, pairs: list[tuple[Any, Any]], extra: dict[str, Any]) -> Variable:
         plain = [(array(g), resolve_proxy(v)) for g, v in pairs]
         if pairs and all(gradient is None for gradient, _ in pairs):
             raise ValueError("No gradients provided for any variable.")
         try:
-            self._core.apply_gradients(plain)
+            self._core.apply_gradients(plain, **extra)
         except CreationError:  # in the body of a loop: the slots are made outside of the function
             with init_scope():
                 self._core.build([variable for _, variable in plain])
-            self._core.apply_gradients(plain)
+            self._core.apply_gradients(plain, **extra)
         for _, variable in pairs:
             constraint = getattr(variable, "constraint", None)
             if constraint is not None:
@@ -230,7 +232,9 @@ class Optimizer(Proxy):
         given: Any = var_list() if callable(var_list) else var_list
         variables = list(given)
         gradients = recorder.gradient(scaled, variables)
-        return self.apply_gradients(zip(gradients, variables, strict=True))
+        again = (lambda: to_array(loss())) if callable(loss) else None
+        extra = self._core._list_extra(to_array(value), again)
+        return self._apply(list(zip(gradients, variables, strict=True)), extra)
 
     def scale_loss(self, loss: Any) -> Any:
         """Return the loss times what the gradients will be divided by."""
