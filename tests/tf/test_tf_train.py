@@ -353,6 +353,17 @@ def test_a_moving_average(updates: int | None, value: float) -> None:
         average.apply([tf.Variable(1)])
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+@pytest.mark.parametrize("updates", [None, 100_000])
+def test_a_moving_average_moves_in_any_dtype(dtype: str, updates: int | None) -> None:
+    v = tf.Variable(0.0, dtype=dtype)
+    average = tf.train.ExponentialMovingAverage(0.999, num_updates=updates)
+    average.apply([v])
+    v.assign(tf.cast(1.0, dtype))
+    average.apply([v])
+    np.testing.assert_allclose(float(average.average(v)), 0.001, rtol=0.004)
+
+
 def test_what_is_not_there_is_said() -> None:
     with pytest.raises(AttributeError, match="Did you mean"):
         tf.train.Checkpiont  # noqa: B018 - it raises

@@ -56,10 +56,9 @@ class ExponentialMovingAverage(Holder):
         """
         for variable in var_list or ():
             average = self._average(_check(variable))
-            dtype = variable.dtype
-            part = to_array(1.0, dtype) - to_array(self._rate(), dtype)
             old, new = to_array(average), to_array(variable)
-            average.assign(Tensor(old - (old - new) * part))
+            part = 1 - to_array(self._rate()).astype("float32")  # in bfloat16, 0.999 is 1
+            average.assign(Tensor(old - (old - new) * part.astype(old.dtype)))
 
     def _rate(self) -> Any:
         if self._num_updates is None:
