@@ -292,8 +292,8 @@ class Keeper(Module, ABC):
             for (name, slot), value in made:
                 if (name, slot) in missing:
                     self._make(name, slot, value, params)
-        for name, variable in params.items():
-            for kind, first in self._list_own_slots().items():
+        for kind, first in self._list_own_slots().items():
+            for name, variable in params.items():
                 if self._is_missing(name, kind):
                     self._make(name, kind, first(variable.value), params)
         return names, recipe

@@ -66,11 +66,9 @@ class LossScaleOptimizer(Optimizer):
             raise TypeError(
                 f"LossScaleOptimizer is put around another optimizer, not {inner_optimizer!r}."
             )
-        if dynamic_growth_steps < 1 or inner_optimizer.loss_scale_factor is not None:
-            raise ValueError(
-                "LossScaleOptimizer needs dynamic_growth_steps of at least 1, and an optimizer "
-                "that has no loss_scale_factor itself."
-            )
+        if dynamic_growth_steps < 1:
+            raise ValueError(f"dynamic_growth_steps is at least 1, not {dynamic_growth_steps}.")
+        _check_unscaled(inner_optimizer)
         Module.__init__(self, name)
         self.inner_optimizer = inner_optimizer
         self.dynamic_growth_steps = dynamic_growth_steps
@@ -139,6 +137,7 @@ class LossScaleOptimizer(Optimizer):
         Returns:
             `iterations`, which counts no skipped steps.
         """
+        _check_unscaled(self.inner_optimizer)
         pairs = checked_pairs(grads_and_vars, *more)
         with LOCAL.frame.alone():
             scale, count = self.dynamic_scale.value, self.step_counter.value
@@ -160,3 +159,11 @@ class LossScaleOptimizer(Optimizer):
 
     def _transformation(self) -> Any:
         return self.inner_optimizer._transformation()
+
+
+def _check_unscaled(optimizer: Optimizer) -> None:
+    if optimizer.loss_scale_factor is not None:
+        raise ValueError(
+            "LossScaleOptimizer is put around an optimizer that has no loss_scale_factor itself: "
+            f"gradients would be divided by {optimizer.loss_scale_factor}, too."
+        )

@@ -141,6 +141,16 @@ def test_a_wrapper_of_another_optimizer_goes_by_that() -> None:
     assert (v.numpy()[0], int(optimizer.iterations)) == (0.0, 1)
 
 
+def test_a_loss_is_scaled_once() -> None:
+    optimizer, (v, _) = optimizers.LossScaleOptimizer(optimizers.SGD(0.5)), variables()
+    optimizer.loss_scale_factor = 2.0
+    with pytest.raises(ValueError, match=r"no loss_scale_factor itself: .* divided by 2\.0, too"):
+        optimizer.minimize(lambda: v.sum(), [v])
+    assert v.numpy().tolist() == [1.0, -2.0]
+    with pytest.raises(ValueError, match="dynamic_growth_steps is at least 1, not 0"):
+        optimizers.LossScaleOptimizer(optimizers.SGD(0.5), dynamic_growth_steps=0)
+
+
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_a_copy_is_a_wrapper_too(copied: Any) -> None:
     optimizer, some = optimizers.LossScaleOptimizer(optimizers.SGD(0.5, 0.5)), variables()
