@@ -33,7 +33,16 @@ import jax.numpy as jnp
 from jaxvars.core.cells import name_scope, trainable_flag
 from jaxvars.core.foreign import Absent, advised, refuse_flax, walk_known
 from jaxvars.core.state import cells_by_path
-from jaxvars.core.traversal import Holder, Path, Pattern, matcher, resolve_proxy, walk
+from jaxvars.core.traversal import (
+    Holder,
+    Path,
+    Pattern,
+    Tied,
+    matcher,
+    resolve_proxy,
+    walk,
+    walk_again,
+)
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.display import repr as _display
 from jaxvars.display.text import did_you_mean
@@ -277,6 +286,29 @@ def named_variables(root: object) -> dict[str, Variable]:
     return {path: owners[cell.key] for path, cell in cells.items()}
 
 
+def all_paths(root: object, named: Mapping[str, Variable]) -> dict[str, list[str]]:
+    """Return all paths of the variables in an object, by the path that each is listed under.
+
+    A variable that is shared, or in something shared, has several.
+    """
+    names = {v._cell.key: path for path, v in named.items()}
+    found = {path: [path] for path in named}
+    for path, variable in other_paths(root, names):
+        if path not in named and variable._cell.key in names:
+            found[names[variable._cell.key]].append(path)
+    return found
+
+
+def other_paths(root: object, names: Mapping[int, str]) -> Iterator[tuple[str, Variable]]:
+    """Yield the further paths of variables; slots are under the `names` of theirs, by cell key."""
+
+    def name(part: str) -> str:
+        owner = part.tie() if isinstance(part, Tied) else None
+        return names.get(owner._cell.key, part) if isinstance(owner, Variable) else part
+
+    return (("/".join(map(name, parts)), v) for parts, v in walk_again(root, Variable))
+
+
 def select(
     root: object, *patterns: Selector, but: Selector | Iterable[Selector] = (),
     trainable: bool | None = None, dtype: DTypeLike | None = None,
@@ -291,7 +323,8 @@ def select(
         *patterns: each a glob for the whole path, like "encoder/**" or "**/kernel", where `*` and
             `?` stand for characters of one part and `**` for any parts; or a compiled regular
             expression, which is searched in the path; or a function of path and variable; or a
-            class, for the variables of its objects. All variables when there are none.
+            class, for the variables of its objects. All variables when there are none. A variable
+            that has several paths, as it is shared, is matched by each of them.
         but: one such pattern or several: these variables are left out.
         trainable: those only that are trainable, or that are not.
         dtype: those only of this dtype, or kind of dtypes, like `jnp.floating`.
@@ -318,8 +351,9 @@ def select(
             "its layers make them when they are first called, call it once before."
         )
     left_out = (but,) if isinstance(but, str | re.Pattern) or callable(but) else but
+    paths = all_paths(root, named)
     wanted, unwanted = (
-        {path for pattern in given for path in _match(root, named, pattern)}
+        {path for pattern in given for path in _match(root, named, paths, pattern)}
         for given in (patterns or ("**",), left_out)
     )
     found = {
@@ -336,8 +370,10 @@ def select(
     return found
 
 
-def _match(root: object, named: Mapping[str, Variable], pattern: Selector) -> list[str]:
-    """Return the paths that a pattern matches; raise StateError if there is none."""
+def _match(
+    root: object, named: Mapping[str, Variable], paths: Mapping[str, list[str]], pattern: Selector
+) -> list[str]:
+    """Return the first paths of what a pattern matches; raise StateError if there is nothing."""
     if isinstance(pattern, type):
         parts = [
             part
@@ -348,14 +384,15 @@ def _match(root: object, named: Mapping[str, Variable], pattern: Selector) -> li
         found = [path for path, v in named.items() if id(v) in inside]
     else:
         fits = matcher(pattern)
-        found = [path for path, v in named.items() if fits(path, v)]
+        found = [name for name, v in named.items() if any(fits(path, v) for path in paths[name])]
     if found:
         return found
     what = f"class {pattern.__name__}" if isinstance(pattern, type) else repr(pattern)
-    near = did_you_mean(pattern.replace("*", ""), named) if isinstance(pattern, str) else ""
+    known = [path for each in paths.values() for path in each]
+    near = did_you_mean(pattern.replace("*", ""), known) if isinstance(pattern, str) else ""
     raise StateError(
         f"No variable matches {what} at {user_line()}."
-        f"{near or f' The paths begin with {list(named)[:_LISTED]}.'}"
+        f"{near or f' The paths begin with {known[:_LISTED]}.'}"
     )
 
 

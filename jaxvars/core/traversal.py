@@ -3,18 +3,22 @@
 Rules this file keeps:
 - attributes and dict entries are visited sorted by name, sequences by position; what is in
   a `Holder` (a Module) comes after its siblings that are not, as TensorFlow orders variables;
-- every object is visited once, under the first path that reaches it, so cycles end;
+- every object is visited once, under the first path that reaches it, so cycles end; the other paths
+  are made of the places where it was met again, and none leads through an object twice;
 - what cannot hold variables is not entered: a variable, arrays of numbers, strings, numbers,
   functions, classes (nor their attributes, through an instance), modules of Python; nor are slots
-  whose names begin with two underscores, which hide what is in them.
+  of the classes in `HIDING` whose names begin with two underscores.
 """
 
 from __future__ import annotations
 
 import functools
+import heapq
+import itertools
+import operator
 import re
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias, TypeVar
@@ -30,6 +34,9 @@ CLOSED_TYPES = (
 )  # fmt: skip
 
 Path: TypeAlias = tuple[str, ...]
+Seen: TypeAlias = dict[int, tuple[Path, object]]
+
+_MOST_PATHS, _MOST_STEPS = 64, 4096  # for one object: there may be exponentially many
 
 Pattern: TypeAlias = str | re.Pattern[str] | Callable[[str, Any], bool]
 _GLOB = {"**/": "(?:.+/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -80,6 +87,10 @@ PARTS: dict[type, Callable[[Any], Iterable[tuple[str, object]]]] = {}
 """Classes whose objects, and those of classes below, hold other things than their attributes."""
 
 
+HIDING: set[type] = set()
+"""Classes whose slots that begin with two underscores are passed over, as not their own."""
+
+
 def resolve_proxy(value: object) -> object:
     """Return what an object stands for; itself, if for nothing else."""
     if isinstance(value, Proxy):
@@ -88,33 +99,95 @@ def resolve_proxy(value: object) -> object:
     return value if find is None else find(value)
 
 
-def walk(root: object, kind: type[T] | tuple[type[T], ...]) -> Iterator[tuple[Path, T]]:
+def walk(
+    root: object, kind: type[T] | tuple[type[T], ...], *,
+    seen: Seen | None = None, met: list[tuple[Path, object]] | None = None,
+) -> Iterator[tuple[Path, T]]:  # fmt: skip
     """Yield each object of `kind` below `root` (or `root` itself), with its path.
 
     An object of `kind` is entered too, so that modules within modules are found.
 
+    Args:
+        root: where it begins.
+        kind: which objects.
+        seen: is given what was visited, with its path, by id.
+        met: is given what was met again, with its other path.
+
     >>> list(walk({"b": [2.0, "x"], "a": "y"}, list))
     [(('b',), [2.0, 'x'])]
     """
-    seen: dict[int, object] = {}
+    seen = {} if seen is None else seen
     holders: list[tuple[Path, object]] = [((), root)]
     while holders:
         path, holder = holders.pop(0)
         inner: list[tuple[Path, object]] = []
-        yield from _walk(holder, kind, path, seen, inner)
+        yield from _walk(holder, kind, path, seen, inner, met)
         holders[:0] = inner
+
+
+def walk_again(root: object, kind: type[T] | tuple[type[T], ...]) -> Iterator[tuple[Path, T]]:
+    """Yield the other paths of what `walk` yields, the short ones of an object first.
+
+    >>> shared = [2.0]
+    >>> list(walk_again({"a": {"b": shared}, "c": shared}, list))
+    [(('c',), [2.0])]
+    """
+    seen: Seen = {}
+    met: list[tuple[Path, object]] = []
+    found = list(walk(root, kind, seen=seen, met=met))
+    others: dict[Path, list[Path]] = {}
+    untold = _find_untold(seen) if met else set[Path]()
+    for path, value in met:
+        if path and (first := seen[id(value)][0]) not in untold:
+            others.setdefault(first, []).append(path)
+    for first, value in found if others else ():
+        yield from ((path, value) for path in itertools.islice(_others(first, others), _MOST_PATHS))
+
+
+def _find_untold(seen: Seen) -> set[Path]:
+    """Return the paths that several objects have, as in a set."""
+    boxes = [(p, box) for p, box in seen.values() if isinstance(box, set | frozenset | Mapping)]
+    counts = Counter((*path, name) for path, box in boxes for name, _ in children_of(box))
+    return {path for path, count in counts.items() if count > 1}
+
+
+def _others(first: Path, known: Mapping[Path, Sequence[Path]]) -> Iterator[Path]:
+    """Yield the other paths of an object, from there to the root, short ones first.
+
+    Args:
+        first: the path under which it was visited.
+        known: the places at which objects were met again, by the paths under which they were.
+    """
+    left: list[tuple[float, int, float, Path, Path, frozenset[Path]]]
+    left = [(len(first), len(first), 0, first, (), frozenset([first]))]
+    for i in range(1, _MOST_STEPS):
+        if not left:
+            return
+        *_, place, rest, passed = heapq.heappop(left)
+        if not place and rest != first:
+            yield rest
+        for j, met in enumerate((place, *known.get(place, ())) if place else ()):
+            holder, new = met[:-1], (met[-1], *rest)
+            if holder not in passed:
+                step = len(holder) + len(new), len(holder), i + j / _MOST_STEPS
+                heapq.heappush(left, (*step, holder, new, passed | {holder}))
 
 
 def _walk(
     value: object,
     kind: type[T] | tuple[type[T], ...],
     path: Path,
-    seen: dict[int, object],
+    seen: Seen,
     holders: list[tuple[Path, object]],
+    met: list[tuple[Path, object]] | None,
 ) -> Iterator[tuple[Path, T]]:
-    if (isinstance(value, CLOSED_TYPES) and not holds_objects(value)) or id(value) in seen:
+    if isinstance(value, CLOSED_TYPES) and not holds_objects(value):
         return
-    seen[id(value)] = value  # kept: a Mapping may make its parts as they are read
+    if id(value) in seen:
+        if met is not None:
+            met.append((path, value))
+        return
+    seen[id(value)] = path, value  # kept: a Mapping may make its parts as they are read
     if isinstance(value, kind):
         yield path, value
     for name, child in children_of(value):
@@ -122,7 +195,7 @@ def _walk(
             holders.append(((*path, name), child))
         else:
             below = (*path, name) if name else path
-            yield from _walk(child, kind, below, seen, holders)
+            yield from _walk(child, kind, below, seen, holders, met)
 
 
 def reaches(root: object, is_wanted: Callable[[object], bool]) -> bool:
@@ -207,18 +280,32 @@ def matcher(pattern: Pattern) -> Callable[[str, Any], bool]:
     return lambda path, _: fits(path) is not None
 
 
-def first_of(rules: Sequence[tuple[Pattern, T]]) -> Callable[[str, Any], T]:
-    """Return what finds the first of some rules whose pattern fits a path and what is there.
+def first_of(
+    rules: Iterable[tuple[Pattern, T]], are_equal: Callable[[T, T], object] = operator.eq
+) -> Callable[[Sequence[str], Any], T]:
+    """Return what finds the first of some rules whose pattern fits one of the paths of an object.
 
-    It raises LookupError where none fits.
+    It raises LookupError where none fits; and where another rule is the first for another of the
+    paths, does not fit this one, and is not equal. A pattern that is a path decides.
     """
-    known = [(matcher(pattern), rule) for pattern, rule in rules]
+    known = [(pattern, matcher(pattern), rule) for pattern, rule in rules]
 
-    def find(path: str, value: Any) -> T:
-        for fits, rule in known:
-            if fits(path, value):
-                return rule
-        raise LookupError(f"its path matches none of {[pattern for pattern, _ in rules]}")
+    def find(paths: Sequence[str], value: Any) -> T:
+        fit = {p: [i for i, (_, fits, _) in enumerate(known) if fits(p, value)] for p in paths}
+        firsts = sorted((found[0], path) for path, found in fit.items() if found)
+        if not firsts:
+            patterns = [pattern for pattern, *_ in known]
+            raise LookupError(f'has no rule: its path matches none of {patterns}; "**" fits all')
+        first, path = firsts[0]
+        pattern, _, rule = known[first]
+        for i, another in () if pattern in paths else firsts:
+            if i not in fit[path] and not are_equal(rule, known[i][2]):
+                raise LookupError(
+                    f"has several paths, and rules that differ: {pattern!r} for {path!r}, "
+                    f"{known[i][0]!r} for {another!r}. Put a rule before them whose pattern is one "
+                    "of these paths"
+                )
+        return rule
 
     return find
 
@@ -235,7 +322,10 @@ def attributes_of(value: object) -> dict[str, object]:
     found = dict(getattr(value, "__dict__", {}))
     for owner in type(value).__mro__:
         slots = owner.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            name = slot
+            if slot.startswith("__") and not slot.endswith("__"):  # as Python renames it
+                name = slot if owner in HIDING else f"_{owner.__name__.lstrip('_')}{slot}"
             if not name.startswith("__") and hasattr(value, name):
                 found[name] = getattr(value, name)
     return found

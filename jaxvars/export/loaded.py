@@ -21,6 +21,7 @@ from jaxvars.compiler.function import Function
 from jaxvars.core.checks import report
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
+from jaxvars.core.traversal import HIDING
 from jaxvars.core.variable import Variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import CompileError, SavedError
@@ -267,6 +268,9 @@ class Loaded(Module):
     def __rich_repr__(self) -> Iterator[Any]:
         yield from self.__variables.items()
         yield from self.__functions.items()
+
+
+HIDING.add(Loaded)
 
 
 def _make_function(

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import lifted
-from jaxvars.core.traversal import Proxy
+from jaxvars.core.traversal import HIDING, Proxy
 from jaxvars.errors import InteropError
 from jaxvars.interop.module import (
     FlaxModule,
@@ -302,7 +302,7 @@ class LinenPart(LinenModule, Proxy):
 class _Parts:
     """The parts of a module: always the same objects, as compiled functions know them by that."""
 
-    __slots__ = ("__held",)  # a walk passes over a name like this
+    __slots__ = ("__held",)
 
     def __init__(self) -> None:
         self.__held: dict[tuple[Any, ...], LinenPart] = {}
@@ -313,6 +313,9 @@ class _Parts:
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy has parts of its own
         return _Parts, ()
+
+
+HIDING.add(_Parts)
 
 
 @final

@@ -32,7 +32,7 @@ from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
-from jaxvars.core.traversal import Proxy
+from jaxvars.core.traversal import HIDING, Proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CreationError, InteropError, user_line
 from jaxvars.random.generator import Generator, find_furthest
@@ -166,7 +166,7 @@ VARIABLE, CONSTANT, KEY, COUNT = "variable", "constant", "key", "count"
 class Kept:
     """Keeps an object that is flax's: copies share it, and no variables are looked for in it."""
 
-    __slots__ = ("__held",)  # a walk passes over a name like this
+    __slots__ = ("__held",)
 
     def __init__(self, held: Any) -> None:
         self.__held = held
@@ -180,6 +180,9 @@ class Kept:
 
     def __reduce__(self) -> tuple[type[Kept], tuple[Any]]:
         return Kept, (self.__held,)
+
+
+HIDING.add(Kept)
 
 
 def seal(value: Any) -> Any:

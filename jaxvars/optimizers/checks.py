@@ -5,6 +5,7 @@ Each error names the variable, and says what would be right.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -147,28 +148,39 @@ def trainable_in(root: object) -> dict[str, Variable]:
     return found
 
 
-def find_rules(rules: Mapping[str, Any], what: str, named: Mapping[str, Any]) -> dict[str, str]:
-    """Return for each path the first pattern that fits it.
+def find_rules(
+    rules: Mapping[str, Any], what: str, named: Mapping[str, Any], paths: Mapping[str, list[str]]
+) -> None:
+    """Raise ValueError unless there is one rule for each variable, and each is for one.
 
-    Raises:
-        ValueError: listing the paths that none fits, and the patterns that are first for none.
+    It lists the variables that none fits, those whose paths have rules that differ, and the
+    patterns that are first for none.
     """
     if not all(isinstance(pattern, str) for pattern in rules):
         raise ValueError(f"{what}: the keys of the dict are strings, by which it is saved.")
-    find, found, problems = first_of([(pattern, pattern) for pattern in rules]), {}, []
-    for path, variable in named.items():
+    find = first_of([(p, p) for p in rules], lambda one, other: _agree(rules[one], rules[other]))
+    found, problems = set[str](), list[str]()
+    for name, variable in named.items():
         try:
-            found[path] = find(path, variable)
-        except LookupError:
-            problems.append(f"variable {path!r} has no rule")
-    idle = rules.keys() - set(found.values())
+            find(paths[name], variable)
+        except LookupError as error:
+            problems.append(f"variable {name!r} {error}")
+        for path in paths[name]:
+            with contextlib.suppress(LookupError):
+                found.add(find([path], variable))
+    idle = rules.keys() - found
     problems += [f"rule {p!r} is the first to fit none of {list(named)}" for p in sorted(idle)]
     if problems:
         raise ValueError(
             f"{what} has a rule for each variable, and the first whose pattern fits its path "
             f'holds; "**" fits the rest. But:\n  ' + "\n  ".join(problems)
         )
-    return found
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Return whether two learning rates or decays are the same."""
+    both = [x.value if isinstance(x, Variable) else x for x in (one, other)]
+    return one is other or (not any(map(context.is_tracer, both)) and bool(both[0] == both[1]))
 
 
 def is_unnamed(variable: Variable) -> bool:

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.foreign import advised
-from jaxvars.core.module import Module, named_variables, table_of
+from jaxvars.core.module import Module, all_paths, named_variables, table_of
 from jaxvars.core.state import unique
 from jaxvars.core.traversal import Tied, first_of
 from jaxvars.core.variable import Variable, restore_variable
@@ -65,6 +65,7 @@ class Keeper(Module, ABC):
         # Under the name that walking shows: reading the attribute still calls the property.
         vars(self)["learning_rate"] = as_rate(learning_rate, f"{self.name}/learning_rate")
         self._ties: dict[str, Tie] = {}
+        self._paths: dict[str, list[str]] = {}  # all that a variable has, by name, if several
         self._undecayed: tuple[list[Tie], list[str]] = ([], [])
         self._begin()
 
@@ -98,12 +99,14 @@ class Keeper(Module, ABC):
         Args:
             variables: floating-point variables; or an object that holds them, such as a Module:
                 its trainable ones are then known by their paths, like "layers/0/kernel", to
-                masks, labels and `exclude_from_weight_decay`.
+                masks, labels and `exclude_from_weight_decay`; a shared one by all that it has to
+                this and to rules by pattern.
 
         Raises:
             ValueError: when the object has no trainable variable, when a variable has a path that
                 another one was built with, or has been updated under its name before; when one
-                has no rule for its learning rate or weight decay, or a rule is for no variable.
+                has no rule for its learning rate or weight decay, or different ones by two of its
+                paths, or a rule is for no variable.
 
         >>> import jaxvars as jv
         >>> model = {"kernel": jv.Variable([1.0]), "bias": jv.Variable([1.0])}
@@ -119,8 +122,11 @@ class Keeper(Module, ABC):
             return
         named = trainable_in(variables)
         self._check_paths(named)
+        every = named_variables(variables)
+        paths = all_paths(variables, every)
         for what in filter(lambda what: _by_pattern(vars(self)[what]), _BY_PATTERN):
-            find_rules(vars(self)[what], f"{what} of {self.name!r}", named_variables(variables))
+            find_rules(vars(self)[what], f"{what} of {self.name!r}", every, paths)
+        self._paths |= {path: paths[path] for path in named if len(paths[path]) > 1}
         for path, variable in named.items():
             self._tie(variable, path)
         self._prepare(list(named.values()))
@@ -191,9 +197,9 @@ class Keeper(Module, ABC):
         values = {k: r.value if isinstance(r, Variable) else r for k, r in rate.items()}
         return {name: values[self._find_rule(rate, name)] for name in names}
 
-    @staticmethod
-    def _find_rule(rules: Mapping[str, Any], name: str) -> str:
-        return first_of([(pattern, pattern) for pattern in rules])(name, None)
+    def _find_rule(self, rules: Mapping[str, Any], name: str) -> str:
+        find = first_of([(pattern, pattern) for pattern in rules], lambda *_: True)
+        return find(self._paths.get(name, [name]), None)
 
     def _begin(self) -> None:
         self._recipes: dict[Any, Recipe] = {}
@@ -274,6 +280,7 @@ class Keeper(Module, ABC):
         """Drop the state of variables that are gone."""
         for name in names:
             del self._ties[name], self.slots[name]
+            self._paths.pop(name, None)
             self._recipes.clear()
 
     def _holder(self, name: str | None) -> dict[str, Variable]:
@@ -323,7 +330,8 @@ class Keeper(Module, ABC):
         ties, patterns = self._undecayed
         if any(tie() is variable for tie in ties):
             return True
-        is_found = any(re.search(p, n) for p in patterns for n in (variable.name, path or ""))
+        paths = self._paths.get(path or "", [path or ""])
+        is_found = any(re.search(p, n) for p in patterns for n in (variable.name, *paths))
         if patterns and not is_found and path is None and is_unnamed(variable):
             raise ValueError(
                 f"exclude_from_weight_decay(var_names={patterns}) selects by names, and variable "

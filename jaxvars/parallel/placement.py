@@ -4,8 +4,9 @@
                      "**": jax.P()}, mesh=mesh)
 
 Rules this file keeps:
-- the first rule whose pattern fits a path holds for it; a variable without a rule, or
-  whose rule does not fit, is refused with all others like it, and no value is moved;
+- the first rule whose pattern fits a path of a variable holds for it; a variable without a rule,
+  with different ones for several paths, or whose rule does not fit, is refused with all others
+  like it, and no value is moved;
 - the slots of an optimizer go where their variable goes.
 """
 
@@ -20,7 +21,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxvars.compiler.colocation import place_at
 from jaxvars.compiler.executable import renew_users
 from jaxvars.core.frames import is_staged
-from jaxvars.core.module import named_variables, table_of
+from jaxvars.core.module import all_paths, named_variables, table_of
 from jaxvars.core.store import exclusively
 from jaxvars.core.traversal import Pattern, first_of
 from jaxvars.core.variable import Variable
@@ -48,7 +49,8 @@ def place(
         rules: a dict, or pairs, of a pattern for paths as `jv.select` takes it, like
             "layers/*/kernel", and a `PartitionSpec`, `Sharding` or `Device`, or a function that
             gives one for a shape and a mesh, like `jv.parallel.fully_sharded("data")`. The
-            first that fits holds. One spec alone is for all.
+            first that fits holds, for a shared variable by any of its paths. One spec alone is for
+            all.
         mesh: the mesh; the one in force when None.
         optimizer: one that has slots for the variables: they go along.
 
@@ -56,7 +58,8 @@ def place(
         What is where, and the bytes on each device, like `Module.table()`.
 
     Raises:
-        ShardingError: when a variable has no rule, or cannot be sharded so; it lists them all.
+        ShardingError: when a variable has no rule, or different ones by several paths, or cannot be
+            sharded so; it lists them all.
         ForeignTransformError: in a compiled function or a JAX transform.
         ValueError: when a pattern is a regular expression that is not compiled.
 
@@ -75,7 +78,7 @@ def place(
     find = first_of(list(_list_pairs(rules)))
     mesh = mesh or current_mesh()
     named = {p: v for p, v in named_variables(model).items() if not is_string(v.dtype)}
-    shardings = _find_shardings(named, find, mesh)
+    shardings = _find_shardings(named, all_paths(model, named), find, mesh)
     found = [(named[path], sharding) for path, sharding in shardings.items()]
     found += _find_followers(optimizer, found) if optimizer is not None else []
     new = [(v._cell, sharding) for v, sharding in found if v._cell.sharding != sharding]
@@ -91,19 +94,20 @@ def _list_pairs(rules: Any) -> Iterable[tuple[Pattern, Spec]]:
 
 
 def _find_shardings(
-    named: Mapping[str, Variable], find: Callable[[str, Variable], Spec], mesh: Mesh | None
-) -> dict[str, Any]:
+    named: Mapping[str, Variable], paths: Mapping[str, Sequence[str]],
+    find: Callable[[Sequence[str], Variable], Spec], mesh: Mesh | None,
+) -> dict[str, Any]:  # fmt: skip
     shardings: dict[str, Any] = {}
     problems: list[str] = []
     for path, variable in named.items():
         try:
-            spec = find(path, variable)
+            spec = find(paths[path], variable)
             spec = spec(variable.shape, mesh) if callable(spec) else spec
             shardings[path] = as_sharding(spec, variable.shape, f"Variable {path!r}", mesh)
         except ShardingError as error:
             problems.append(str(error))
         except LookupError as error:
-            problems.append(f'Variable {path!r} has no rule: {error}. End with "**": jax.P().')
+            problems.append(f"Variable {path!r} {error}.")
     if problems:
         raise ShardingError("jv.place moved nothing:\n  " + "\n  ".join(problems))
     return shardings

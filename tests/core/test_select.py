@@ -162,3 +162,46 @@ def test_astype_is_for_floats() -> None:
         Net().astype(jnp.int8)
     with pytest.raises(jv.errors.StateError, match=r"is left by dtype="):
         Net().astype(jnp.bfloat16, "steps")
+
+
+class Tied(jv.Module):
+    """A weight under two paths, and a part that is in two places."""
+
+    def __init__(self) -> None:
+        self.decoder = {"kernel": jv.Variable([1.0]), "bias": jv.Variable([0.0])}
+        self.embed = {"kernel": self.decoder["kernel"]}
+        self.shared = Norm()
+        self.blocks = [self.shared]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "but", "found"),
+    [
+        (["decoder/**"], (), ["decoder/bias", "decoder/kernel"]),
+        (["embed/**"], (), ["decoder/kernel"]),
+        (["embed/kernel", "blocks/*/scale"], (), ["decoder/kernel", "blocks/0/scale"]),
+        (["shared/**"], (), ["blocks/0/mean", "blocks/0/scale"]),
+        ([re.compile("^embed")], (), ["decoder/kernel"]),
+        ([lambda path, _: path.startswith("shared/s")], (), ["blocks/0/scale"]),
+        (["decoder/**"], "embed/**", ["decoder/bias"]),
+        ([], ["embed/*", "shared/**"], ["decoder/bias"]),
+    ],
+)
+def test_a_shared_variable_is_selected_by_each_of_its_paths(patterns, but, found) -> None:
+    assert sorted(Tied().select(*patterns, but=but)) == sorted(found)
+
+
+def test_a_shared_variable_is_frozen_by_its_other_path() -> None:
+    model = Tied()
+    with jv.freeze(model.select("embed/**")):
+        assert not model.decoder["kernel"].trainable
+        assert model.decoder["bias"].trainable
+    with pytest.raises(jv.errors.StateError, match=r"Did you mean 'embed/kernel'\?"):
+        model.select("embed/kernal")
+
+
+def test_slots_are_selected_under_the_paths_of_an_optimizer_that_is_shared() -> None:
+    model, optimizer = {"w": jv.Variable([1.0])}, jv.optimizers.SGD(0.1, momentum=0.9)
+    optimizer.build(model)
+    root = {"a": optimizer, "model": model, "z": optimizer}
+    assert list(jv.select(root, "z/slots/model/w/*")) == ["a/slots/model/w/momentum"]

@@ -14,7 +14,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.cells import Cell
-from jaxvars.core.traversal import Holder, Proxy, reaches, walk
+from jaxvars.core.traversal import Holder, Proxy, reaches, walk, walk_again
 
 
 class Leaf:
@@ -167,3 +167,71 @@ def test_a_variable_is_not_entered_and_what_a_class_below_adds_is_found():
     assert paths({"a": slotted, "b": noted}) == ["a/more/0", "b/note"]
     assert list(walk(jv.Variable(0.0), object))[1:] == []
     assert not reaches(jv.Variable(0.0), lambda value: isinstance(value, Cell))
+
+
+class Hiding:
+    """Its slot is called `_Hiding__held` by Python."""
+
+    __slots__ = ("__dict__", "__held", "__weakref__")
+
+    def __init__(self, held: object) -> None:
+        self.__held = held
+
+
+def test_a_slot_that_begins_with_two_underscores_is_found():
+    assert paths(Hiding(Leaf())) == ["_Hiding__held"]
+
+    class Net(jv.Module):
+        __slots__ = ("__w",)
+
+        def __init__(self):
+            self.__w = jv.Variable(1.0)
+
+    assert list(Net().named_variables) == ["_Net__w"]
+
+
+def other_paths(root):
+    return ["/".join(path) for path, _ in walk_again(root, Leaf)]
+
+
+def test_what_is_shared_has_other_paths():
+    leaf = Leaf()
+    assert other_paths({"b": leaf, "a": [leaf, leaf], "c": Leaf()}) == ["b", "a/1"]
+    shared = Box(x=Box(y=leaf))
+    assert other_paths(Box(p=shared, q=shared, r=[shared.x])) == ["q/x/y", "r/0/y"]
+    assert other_paths(Box(a=Leaf(), b=[Leaf()])) == []
+    assert other_paths(leaf) == other_paths(3) == []
+
+
+def test_other_paths_are_made_of_several_shared_parts():
+    inner = Box(leaf=Leaf())
+    outer = Box(p=inner, q=inner)
+    root = Box(a=outer, b=outer)
+    assert paths(root) == ["a/p/leaf"]
+    assert sorted(other_paths(root)) == ["a/q/leaf", "b/p/leaf", "b/q/leaf"]
+
+
+def test_no_path_leads_through_an_object_twice():
+    root = Box(head=Leaf())
+    root.layers = [Box(parent=root, w=Leaf()) for _ in range(2)]
+    assert paths(root) == ["head", "layers/0/w", "layers/1/w"]
+    assert other_paths(root) == []
+    root.layers[1].before, root.layers[0].after = root.layers
+    assert paths(root) == ["head", "layers/0/w", "layers/0/after/w"]
+    assert other_paths(root) == ["layers/1/before/w", "layers/1/w"]
+
+
+def test_of_exponentially_many_paths_the_shortest_are_found():
+    box = Box(leaf=Leaf())
+    for _ in range(30):
+        box = Box(a=box, b=box)
+    found = other_paths([box, Box(near=box.a)])
+    assert len(found) == 64 == len(set(found))
+    assert min(map(len, found)) == len(found[0])
+
+
+def test_what_is_in_a_set_too_is_not_taken_for_its_neighbour():
+    one, other = Box(leaf=Leaf()), Box(leaf=Leaf())
+    root = [{one, other}, one]
+    assert paths(root) == ["0/0/leaf"] * 2
+    assert other_paths(root) == []

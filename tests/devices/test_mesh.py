@@ -448,6 +448,23 @@ def test_rules_place_a_model(grid):
     assert table.footer[0][-1] == 176
 
 
+def test_rules_place_a_shared_variable_by_each_of_its_paths(grid):
+    kernel = jv.Variable(jnp.ones((4, 4)))
+    model = {"decoder": {"kernel": kernel}, "embed": {"kernel": kernel}}
+    jv.place(model, {"embed/**": P("model"), "**": P()}, mesh=grid)
+    assert kernel.sharding.spec == P("model")
+    jv.place(model, {"embed/**": P("data"), "decoder/**": P("data")}, mesh=grid)
+    assert kernel.sharding.spec == P("data")
+    with pytest.raises(ShardingError) as error:
+        jv.place(model, {"embed/**": P("model"), "decoder/**": P()}, mesh=grid)
+    assert str(error.value) == (
+        "jv.place moved nothing:\n  Variable 'decoder/kernel' has several paths, and rules that "
+        "differ: 'embed/**' for 'embed/kernel', 'decoder/**' for 'decoder/kernel'. Put a rule "
+        "before them whose pattern is one of these paths."
+    )
+    assert kernel.sharding.spec == P("data")
+
+
 def test_rules_that_do_not_fit_move_nothing(grid):
     model = model_of_two()
     rules = {"**/kernel": P("data", "modle"), "**/0/bias": P(("data", "model"), None)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import jax
@@ -159,3 +160,63 @@ def test_a_loss_scale_around_it() -> None:
     optimizer.build(model)
     optimizer.minimize(lambda: loss_of(model), model)
     assert (float(model["encoder"]["bias"]), float(model["head"]["bias"])) == (0.5, 0.0)
+
+
+def tied() -> dict[str, Any]:
+    """One weight under two paths, and another one."""
+    kernel = jv.Variable([1.0, 1.0])
+    return {"decoder": {"kernel": kernel}, "embed": {"kernel": kernel}, "top": jv.Variable([1.0])}
+
+
+def update(optimizer: Any, model: Any, gradient: float) -> list[float]:
+    optimizer.build(model)
+    named = jv.select(model)
+    optimizer.apply_gradients([(jnp.full_like(v.value, gradient), v) for v in named.values()])
+    return [v.numpy()[0].item() for v in named.values()]
+
+
+@pytest.mark.parametrize(
+    ("rules", "kernel"),
+    [
+        ({"embed/**": 0.0, "**": 0.5}, 1.0),
+        ({"decoder/**": 0.0, "**": 0.5}, 1.0),
+        ({"embed/**": 0.25, "decoder/**": 0.25, "**": 0.5}, 0.75),
+        ({"embed/kernel": 0.25, "decoder/**": 0.0, "**": 0.5}, 0.75),
+        ({"**/kernel": 0.25, "**": 0.5}, 0.75),
+    ],
+)
+def test_a_shared_variable_has_the_first_rule_for_one_of_its_paths(
+    rules: dict[str, float], kernel: float
+) -> None:
+    assert update(optimizers.SGD(rules), tied(), 1.0) == [kernel, 0.5]
+    assert update(optimizers.SGD(1.0, weight_decay=rules), tied(), 0.0) == [kernel, 0.5]
+    optimizer = copy.deepcopy(optimizers.SGD(rules))
+    update(optimizer, model := tied(), 0.0)
+    model, optimizer = pickle.loads(pickle.dumps((model, optimizer)))
+    optimizer.apply_gradients([(jnp.ones(2), model["embed"]["kernel"])])
+    assert model["decoder"]["kernel"].numpy()[0] == kernel
+
+
+@pytest.mark.parametrize("what", ["learning_rate", "weight_decay"])
+def test_rules_that_disagree_on_a_shared_variable_are_refused(what: str) -> None:
+    rules = {"embed/**": 0.0, "decoder/*": 0.5, "**": 1.0}
+    optimizer, model = optimizers.SGD(**{"learning_rate": 0.1, what: rules}), tied()
+    with pytest.raises(ValueError, match=f"{what} of 'sgd'") as caught:
+        optimizer.build(model)
+    assert str(caught.value).partition("\n")[2] == (
+        "  variable 'decoder/kernel' has several paths, and rules that differ: 'embed/**' for "
+        "'embed/kernel', 'decoder/*' for 'decoder/kernel'. Put a rule before them whose pattern "
+        "is one of these paths"
+    )
+    assert not optimizer.slots
+    cured = optimizers.SGD(**{"learning_rate": 0.1, what: {"embed/kernel": 0.5, **rules}})
+    with pytest.raises(ValueError, match=r"rule 'embed/\*\*' is the first to fit none"):
+        cured.build(model)
+    del rules["embed/**"]
+    optimizers.SGD(**{"learning_rate": 0.1, what: {"embed/kernel": 0.5, **rules}}).build(model)
+
+
+def test_weight_decay_is_kept_from_a_shared_variable_by_its_other_path() -> None:
+    optimizer = optimizers.SGD(1.0, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_names=["^embed/"])
+    assert update(optimizer, tied(), 0.0) == [1.0, 0.5]

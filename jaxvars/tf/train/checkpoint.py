@@ -21,7 +21,7 @@ from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.files import write as write_file
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
-from jaxvars.core.traversal import Holder, Proxy, resolve_proxy
+from jaxvars.core.traversal import HIDING, Holder, Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.tensor import to_tensor
@@ -262,6 +262,9 @@ class Checkpoint(Holder, Node):
             stored.prepare(graph)
         wait.begin(stored)
         return Status(wait, self)
+
+
+HIDING.add(Checkpoint)
 
 
 def is_traced() -> bool:
