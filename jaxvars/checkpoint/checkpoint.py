@@ -18,7 +18,16 @@ import jax.numpy as jnp
 
 from jaxvars.checkpoint.disk import PathLike, absolute
 from jaxvars.checkpoint.files import write
-from jaxvars.checkpoint.restore import Found, Restore, cells_of, describe_missing, find
+from jaxvars.checkpoint.restore import (
+    Found,
+    Restore,
+    cells_of,
+    describe_missing,
+    describe_paths,
+    find,
+    match_cells,
+    others_in,
+)
 from jaxvars.checkpoint.saving import do_in_first, gather, span_processes
 from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.trees import Trees, find_kept
@@ -135,7 +144,8 @@ class Checkpoint(Module):
         """
         number, values = self._next()
         with self._reserve(number) as number:
-            path = _write_together(numbered_path(prefix, number), _add_counter(values, number))
+            values = _add_counter(values, number)
+            path = _write_together(numbered_path(prefix, number), values, self._about())
             self._note_save(number)
         return str(path)
 
@@ -153,7 +163,7 @@ class Checkpoint(Module):
         Raises:
             CheckpointError, ForeignTransformError, OSError: as for `save`.
         """
-        return str(_write_together(absolute(path), self._snapshot()))
+        return str(_write_together(absolute(path), self._snapshot(), self._about()))
 
     def _find_variables(self) -> Iterator[tuple[Parts, Variable]]:
         return walk(self, Variable)  # arrays in modules of equinox are saved as they are
@@ -186,6 +196,11 @@ class Checkpoint(Module):
             )
         values = dict(zip(cells, LOCAL.eager.take_all(cells.values()), strict=True))
         return values | {p: leaf.snapshot(p, copy) for p, leaf in leaves.items()}
+
+    def _about(self) -> dict[str, Any]:
+        """Return what is stored beside the values."""
+        roots = self._roots()
+        return describe_paths(roots, cells_of(find(roots, Variable)))
 
     def _next(self, *, copy: bool = False) -> tuple[int, dict[str, Array]]:
         """Return the number of the next save, and what it is to write."""
@@ -262,7 +277,9 @@ class Checkpoint(Module):
             return Status(None)
         found, trees = self._find(is_saving=False)
         with context.at(context.EVAL):
-            restoring = Restore(open_stored(path), self._roots(), self, cells_of(found), trees)
+            file, roots = open_stored(path), self._roots()
+            cells = match_cells(found, roots, file.entries.keys(), others_in(file))
+            restoring = Restore(file, roots, self, cells, trees)
             restoring.begin()
         return Status(restoring)
 
@@ -343,12 +360,12 @@ class Status:
         return f"<Status of {self._restored.source}: {taken} values restored, {waiting} waiting>"
 
 
-def _write_together(path: Path, values: dict[str, Array]) -> Path:
+def _write_together(path: Path, values: dict[str, Array], about: dict[str, Any]) -> Path:
     """Write values to a path, together with the other processes if some have parts in them."""
     if not span_processes(values):
-        return write(path, values)
+        return write(path, values, about)
     whole = gather(values)
-    do_in_first(lambda: write(path, whole), f"Writing {path}")
+    do_in_first(lambda: write(path, whole, about), f"Writing {path}")
     return path
 
 

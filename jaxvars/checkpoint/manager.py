@@ -253,10 +253,11 @@ class CheckpointManager:
                 return None
             self.wait()
             count, values = self.checkpoint._next(copy=self._async)
-            number = count if asked is None else asked
+            about, number = self.checkpoint._about(), count if asked is None else asked
             apart = span_processes(values)
             values = gather(values) if apart else values
-            save = Save(number, number if step is None else step, numbers, values, _clock())
+            step_saved = number if step is None else step
+            save = Save(number, step_saved, numbers, values, _clock(), about)
             (self._run_together if apart else self._run)(save, count)
             self._last_step = step
         return str(self._directory.path_of(number))

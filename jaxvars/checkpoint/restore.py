@@ -20,7 +20,7 @@ import threading
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, TypeAlias, final
 
 import jax
@@ -32,7 +32,7 @@ from jaxvars.compiler.colocation import sharding_now
 from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES, STORE, Cell, PendingRestore
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import Late
+from jaxvars.core.module import Late, other_paths
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.store import alone, exclusively
 from jaxvars.core.traversal import (
@@ -93,6 +93,65 @@ def cells_of(found: Found, before: Mapping[int, str] = _NO_PATHS) -> dict[str, C
         return known or _name_slots(part)
 
     return cells_by_path([*firsts, *others], outside, refuse)
+
+
+def match_cells(
+    found: Found, roots: Roots, entries: Set[str], others: Mapping[str, str],
+    before: Mapping[int, str] = _NO_PATHS,
+) -> dict[str, Cell]:  # fmt: skip
+    """Return the cells of all variables, of each under the path that a checkpoint has, if any.
+
+    Args:
+        found: the variables, as `find` returns them.
+        roots: the objects that they are in.
+        entries: the paths in the checkpoint.
+        others: other paths that variables had when they were saved, with those in the checkpoint.
+        before: see `cells_of`.
+    """
+    cells = cells_of(found, before)
+    for _ in range(2):  # slots are moved with their variables
+        wanted = {cell.key for path, cell in cells.items() if path not in entries}
+        moved: dict[str, Variable] = {}
+        for path, variable in list_paths(roots, cells) if wanted else ():
+            place = path if path in entries else others.get(path, path)
+            if variable._cell.key in wanted and place in entries - cells.keys() - moved.keys():
+                wanted.discard(variable._cell.key)
+                moved[place] = variable
+        if not moved:
+            break
+        found = [*(((path,), v) for path, v in moved.items()), *found[0]], found[1]
+        cells = cells_of(found, before)
+    return cells
+
+
+def list_paths(roots: Roots, cells: Mapping[str, Cell]) -> Iterator[tuple[str, Variable]]:
+    """Yield all paths of the variables in some objects, first those that `cells` has."""
+    names = {cell.key: path for path, cell in cells.items()}
+    owners = ((path, cell.owner()) for path, cell in cells.items())
+    yield from ((path, v) for path, v in owners if isinstance(v, Variable))
+    named = {name: root for name, root in roots.items() if name is not None}
+    yield from other_paths(named, names)
+    yield from (("/".join(path), v) for path, v in walk(roots.get(None), Variable))
+    yield from other_paths(roots.get(None), names)
+
+
+def others_in(file: Stored) -> dict[str, str]:
+    """Return the other paths that variables had, with those of their values in a checkpoint."""
+    told: Mapping[str, list[str]] = file.about.get("paths", {})
+    return {other: path for path, others in told.items() for other in others}
+
+
+def describe_paths(roots: Roots, cells: Mapping[str, Cell]) -> dict[str, Any]:
+    """Return what is stored of the other paths of variables, whose cells these are.
+
+    A program may come to list a variable under another one.
+    """
+    names = {cell.key: path for path, cell in cells.items()}
+    found: dict[str, list[str]] = {}
+    for path, variable in list_paths(roots, cells):
+        if path not in cells and variable._cell.key in names:
+            found.setdefault(names[variable._cell.key], []).append(path)
+    return {"paths": found} if found else {}
 
 
 def build_late(roots: Roots, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -159,7 +218,9 @@ class Restore(PendingRestore):
         self.misfits: dict[str, str] = {}
         self.is_partial = False
         self.replaced_by: str | None = None
-        self._entries = file.entries
+        self._others = others_in(file)  # a variable of which two were made has one value for both
+        again = {p: self._others[p] for p in cells if p in self._others and p not in file.entries}
+        self._entries = file.entries | {p: file.entries[path] for p, path in again.items()}
         self._owner = weakref.ref(owner, self._look_again)
         self._refs: list[Callable[[], object]] = []
         self._roots = {name: self._refer_weakly(root) for name, root in roots.items()}
@@ -167,7 +228,7 @@ class Restore(PendingRestore):
         self._number = next(_NUMBERS)
         self._paths = {cell.key: path for path, cell in cells.items()}
         leaves = trees.leaves
-        self.waiting = self._read_verified(file, {**leaves, **cells})
+        self.waiting = self._read_verified(file, {**leaves, **cells}, again)
         self._absent = sorted(leaves.keys() - file.entries.keys())
         mine = {path: self.waiting.pop(path) for path in leaves.keys() & self.waiting.keys()}
         self.taken |= dict.fromkeys(mine, _NO_CELL)
@@ -207,7 +268,9 @@ class Restore(PendingRestore):
             NEW_CELLS.clear()
 
     # ------------------------------------------------------------ taking
-    def _read_verified(self, file: Stored, cells: Mapping[str, Cell | Leaf]) -> dict[str, Array]:
+    def _read_verified(
+        self, file: Stored, cells: Mapping[str, Cell | Leaf], again: Mapping[str, str]
+    ) -> dict[str, Array]:
         """Return all values; raise one error that lists everything if something is wrong."""
         misfits = misfits_of(self._entries, cells)
 
@@ -219,13 +282,14 @@ class Restore(PendingRestore):
         if misfits or corrupt:
             both = {p: f"{misfits[p]}; {corrupt[p]}" for p in misfits.keys() & corrupt.keys()}
             others = {
-                **describe_extra(file.entries.keys() - cells.keys()),
-                **describe_missing(cells.keys() - file.entries.keys()),
+                **describe_extra(self._entries.keys() - cells.keys()),
+                **describe_missing(cells.keys() - self._entries.keys()),
             }
             raise self._error(
                 "was not restored, and changed nothing", others | corrupt | misfits | both
             )
-        return values
+        more = {p: place_value(cells[p], _copy(values[path])) for p, path in again.items()}
+        return values | more
 
     def seek(self) -> set[int]:
         """Give new variables their values; return the keys of all cells that can be found."""
@@ -249,7 +313,9 @@ class Restore(PendingRestore):
         with alone(), _LOCK:
             _restoring.append(None)
             try:
-                return cells_of(find(self._list_alive(), Variable), self._paths)
+                roots, entries = self._list_alive(), self._entries.keys()
+                found = find(roots, Variable)
+                return match_cells(found, roots, entries, self._others, self._paths)
             finally:
                 _restoring.pop()
 
@@ -411,6 +477,10 @@ def place_value(cell: Cell | Leaf, value: Array) -> Array:
         return value
     with as_wide_as(value):
         return jax.device_put(value, sharding, may_alias=False)
+
+
+def _copy(value: Array) -> Array:
+    return context.copied(value) if isinstance(value, jax.Array) else value
 
 
 @final

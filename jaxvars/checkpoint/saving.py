@@ -16,7 +16,7 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import jax
@@ -41,6 +41,7 @@ class Save:
     metrics: Mapping[str, float]
     values: Mapping[str, Any]
     time: float
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @final
@@ -61,7 +62,7 @@ class Writer:
                 save.number, save.step, save.metrics, save.time,
                 previous=previous, started=self.started,
             )  # fmt: skip
-            self.directory.put(record, lambda path: files.write(path, save.values))
+            self.directory.put(record, lambda path: files.write(path, save.values, save.about))
 
         self.directory.exclusively(put)
 

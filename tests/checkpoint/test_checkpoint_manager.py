@@ -345,12 +345,12 @@ def gate(monkeypatch):
         open, entered, fail = threading.Event(), threading.Event(), None
         write = staticmethod(files.write)
 
-    def slow(path, values):
+    def slow(path, values, about):
         Gate.entered.set()
         assert Gate.open.wait(60)
         if Gate.fail is not None:
             raise Gate.fail
-        return Gate.write(path, values)
+        return Gate.write(path, values, about)
 
     monkeypatch.setattr(files, "write", slow)
     yield Gate
@@ -507,7 +507,7 @@ def test_a_failed_save_changes_nothing(w, manage, monkeypatch):
     manager = manage(max_to_keep=1)
     manager.save()
 
-    def fail(path, values):
+    def fail(path, values, about):
         path.write_text("half")
         raise OSError(28, "No space left on device")
 
@@ -742,11 +742,11 @@ def test_a_signal_handler_may_save_while_a_save_runs(w, manage, monkeypatch):
     manager = manage()
     write, inner = files.write, []
 
-    def interrupted(path, values):
+    def interrupted(path, values, about):
         if not inner:
             inner.append(None)
             inner.append(manager.save(50))
-        return write(path, values)
+        return write(path, values, about)
 
     monkeypatch.setattr(files, "write", interrupted)
     manager.save(40)
