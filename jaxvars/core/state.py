@@ -18,6 +18,7 @@ import copy
 import functools
 import inspect
 import itertools
+import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -115,7 +116,12 @@ class State(Mapping[str, Any]):
         LOCAL.frame.write_all([cell for cell, *_ in owned], values, None if copy else ())
 
     def replace(self, values: Mapping[str, Array]) -> State:
-        """Return a State with some values, given by path, replaced."""
+        """Return a State with some values, given by path, replaced.
+
+        Raises:
+            StateError: when there is no variable at a path, or there are two, as in a dict with the
+                keys 1 and "1"; or when a value is a masked array.
+        """
         if not isinstance(values, Mapping):
             raise StateError(
                 f"State.replace takes a dict from paths to values, not {type(values).__name__}: "
@@ -124,6 +130,13 @@ class State(Mapping[str, Any]):
         unknown = [path for path in values if path not in self._layout.index]
         if unknown:
             raise StateError(f"No variable at {unknown}; there are {list(self._layout.paths)}.")
+        is_same = isinstance(values, State) and values._layout == self._layout
+        if untold := [] if is_same else [path for path in values if self._layout.is_untold(path)]:
+            raise StateError(
+                f"Several variables have the path of {untold}, as in a dict with the keys 1 and "
+                f"'1', or in a set: which of them is meant at {user_line()} is not told. Use a "
+                "list, or a dict whose keys are strings without /."
+            )
         if masked := [path for path, x in values.items() if isinstance(x, np.ma.MaskedArray)]:
             raise StateError(f"The values of {masked} are masked arrays; a tensor has no mask.")
         own = {path: x.copy() if isinstance(x, np.ndarray) else x for path, x in values.items()}
@@ -205,6 +218,10 @@ class Layout:
         self.keys = tuple(cell.key for cell in known)
         self.index = {path: i for i, path in enumerate(self.paths)}
         self.untrainable: frozenset[int] = frozenset()
+
+    def is_untold(self, path: str) -> bool:
+        """Return whether several variables have a path, or had it before they were numbered."""
+        return path in self.untold or re.sub(r"_\d+$", "", path) in self.untold
 
     def now(self) -> Layout:
         """Return a Layout that says which of the variables are not trainable now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import pickle
 import weakref
 
 import jax
@@ -197,6 +198,23 @@ def test_replace():
     assert other["inner/b"] is state["inner/b"]
     with pytest.raises(StateError, match=r"No variable at \['v'\]; there are \['w'"):
         state.replace({"v": 1})
+
+
+@pytest.mark.parametrize("root", [{1: V(1.0), "1": V(2.0)}, {"a/b": V(1.0), "a": {"b": V(2.0)}}])
+def test_what_paths_do_not_tell_apart_is_not_replaced(root):
+    state = State.of(root, rate=V(3.0)) if 1 in root else State.of(root)
+    name = next(iter(state))
+    for path in (name, f"{name}_1"):
+        with pytest.raises(
+            StateError, match=r"Several variables have the path of \['.*'\], as in a"
+        ):
+            state.replace({path: jnp.zeros(())})
+    with pytest.raises(StateError, match=r"which of them is meant at test_state\.py:\d+"):
+        state.replace(pickle.loads(pickle.dumps(state)))
+    doubled = state.replace(jax.tree.map(lambda x: 2 * x, state))
+    assert doubled[name] == 2 * state[name]
+    if 1 in root:
+        assert float(state.replace({"rate": jnp.ones(())})["rate"]) == 1.0
 
 
 def test_it_does_not_change_with_the_variables():
