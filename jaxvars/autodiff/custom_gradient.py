@@ -65,6 +65,7 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
     Raises:
         TapeError: (when called) if `fn` assigns variables, or reads trainable ones and
             `grad` takes no `variables=`.
+        CreationError: (when called) if `fn` creates variables.
 
     >>> @custom_gradient
     ... def log1pexp(x):
@@ -92,10 +93,16 @@ def _is_active(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | float | complex) or is_inexact(leaf)
 
 
+_CREATES = (
+    "A custom_gradient function tried to create a variable: create it outside, or call the layer "
+    "that makes it once before."
+)
+
+
 @context.restoring()
 def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
     own: set[int] = set()
-    touched = stage(lambda *xs: _run_whole(run, form, fn, own, xs), values, None)
+    touched = stage(lambda *xs: _run_whole(run, form, fn, own, xs), values, _CREATES)
     if names := [cell.name for cell in without_signals(touched.writes)]:
         raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
                         "new values and assign them outside.")  # fmt: skip

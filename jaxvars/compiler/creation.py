@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,14 +16,18 @@ import numpy as np
 from jaxvars.compiler.signature import Call
 from jaxvars.compiler.symbolic_calls import Opened, is_symbolic
 from jaxvars.core.cells import STORE
+from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.staging import BrokenOff, Staged, stage
-from jaxvars.errors import CompileError, CreationError
+from jaxvars.core.staging import BrokenOff, PyTreeTemplate, Staged, stage
+from jaxvars.errors import CompileError, CreationError, UninitializedError
 from jaxvars.symbolic.propagate import follow_sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context, jaxprs
 from jaxvars.typing import Array
+
+_LATE: list[Callable[[], None]] = []
+"""What gives variables that were made in a plan their first values."""
 
 _REFUSAL = (
     "{name} tried to create variables on non-first call. A compiled function may create variables "
@@ -52,20 +58,38 @@ def stage_body(
     with follow_sizes() if is_open else nullcontext():
         try:
             staged = stage(run, given, None if may_create else refusal, broken_off, is_whole=True)
-            _initialize(staged, call, real, name)
+            _initialize(staged, call.values, real, name)
+            if staged.created:
+                alone = replace(staged, rebuild=PyTreeTemplate(()))  # which keeps no object
+                LOCAL.frame.postpone(partial(_initialize, alone, call.values, real, name))
         except BaseException:  # whatever it is: variables exist, and need their values
             with suppress(Exception), context.at(here):
                 for trace in broken_off:
-                    _initialize(trace.created(), call, real, name)
+                    _initialize(trace.created(), call.values, real, name)
             raise
         return stage(run, given, refusal, is_whole=True) if staged.created else staged
 
 
-def _initialize(staged: Staged, call: Call, real: Opened | None, name: str) -> None:
+def give_late(more: Iterable[Callable[[], None]] = ()) -> bool:
+    """Give variables made in a plan their first values, unless one that they are made of has none.
+
+    Return whether some have been given.
+    """
+    with TRACING:
+        _LATE.extend(more)
+        count = len(_LATE)
+        for give in tuple(_LATE):
+            with suppress(UninitializedError):
+                with suppress(CreationError, CompileError):  # made of arguments, or gone
+                    give()
+                _LATE.remove(give)
+        return len(_LATE) < count
+
+
+def _initialize(staged: Staged, values: Sequence[Any], real: Opened | None, name: str) -> None:
     """Give the variables that a trace created their first values, at known sizes."""
     if not staged.created:
         return
-    values = call.values
     if real is not None:
         staged, values = real.filled(staged), real.values
     for made in staged.created:

@@ -191,6 +191,12 @@ class Frame(ABC):
     def create(self, cell: Cell, value: Array) -> None:
         """Give a new cell its first value."""
 
+    def check_creatable(self, cell: Cell) -> None:  # noqa: B027 - nothing to refuse
+        """Raise CreationError if a cell made in a frame above could get no value in this one."""
+
+    def postpone(self, give: Callable[[], None]) -> None:  # noqa: B027 - they are kept
+        """Take note of what gives new cells their first values, if these are not kept here."""
+
     def read(self, cell: Cell) -> Array:
         """Return the cell's value, and let the tapes see it."""
         return self._read_observed(cell) if self.observers else self.get(cell)

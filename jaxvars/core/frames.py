@@ -26,7 +26,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import final
+from typing import Any, final
 
 import jax
 
@@ -188,11 +188,15 @@ class EagerFrame(Frame):
             ):
                 store.exclusively(change_in_store, None if UNPROVEN else keys)
 
+    def check_creatable(self, cell: Cell) -> None:
+        """Raise CreationError where JAX stages a function."""
+        if context.current() is not context.EVAL and context.is_staging():
+            raise creation_in_transform_error(cell.name)
+
     def create(self, cell: Cell, value: Array) -> None:
         """Put the first value into `STORE`; nothing else holds it, but a tape that recorded it."""
-        if context.is_tracer(value) or (
-            context.current() is not context.EVAL and context.is_staging()
-        ):
+        self.check_creatable(cell)
+        if context.is_tracer(value):
             raise creation_in_transform_error(cell.name)
         if context.place(None) is not _EVAL:
             SHARED.add(cell.key)
@@ -240,6 +244,10 @@ class BoundFrame(Frame):
             )
 
     def create(self, cell: Cell, value: Array) -> None:
+        """Refuse."""
+        self.check_creatable(cell)
+
+    def check_creatable(self, cell: Cell) -> None:
         """Refuse: the State has no place for a new variable."""
         raise CreationError(
             f"Variable {cell.name!r} is created at {user_line()} inside a functionalized function. "
@@ -253,11 +261,12 @@ class CaptureFrame(Frame):
 
     Args:
         refuse_creation: why no variable may be created now; None where it may.
+        outer: the trace in which the function is traced.
     """
 
-    def __init__(self, refuse_creation: str | None) -> None:
+    def __init__(self, refuse_creation: str | None, outer: Any) -> None:
         super().__init__(context.strip(context.current()))
-        self.parent = LOCAL.frame
+        self.parent, self.outer = LOCAL.frame, outer
         self.refuse_creation = refuse_creation
         self.cells: list[Cell] = []
         self.values: dict[int, Array] = {}
@@ -332,25 +341,31 @@ class CaptureFrame(Frame):
             self.cells.append(cell)
         return self._inputs[cell.key]
 
+    def check_creatable(self, cell: Cell) -> None:
+        """Raise CreationError here, before something keeps the variable, if one below would."""
+        if self.refuse_creation:
+            raise CreationError(f"{self.refuse_creation} Variable {cell.name!r}: {user_line()}.")
+        with context.at(self.outer):
+            self.parent.check_creatable(cell)
+
     def create(self, cell: Cell, value: Array) -> None:
         """Take note of a new cell and of how its first value is computed."""
         if is_interrupting_trace():
-            outside(lambda: LOCAL.eager.create(cell, value))
-        elif self.refuse_creation:
-            raise CreationError(f"{self.refuse_creation} Variable {cell.name!r}: {user_line()}.")
-        elif any(map(is_open, value.shape)):
+            return outside(lambda: LOCAL.eager.create(cell, value))
+        self.check_creatable(cell)
+        if any(map(is_open, value.shape)):
             raise CreationError(
                 f"Variable {cell.name!r} is created at {user_line()} with a size that is open "
                 "while the function is traced. A variable has fixed sizes."
             )
-        else:
-            made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
-            if is_string(value.dtype):
-                made.first = value
-            elif not context.is_tracer(value):
-                made.first, value = value, self._rename(value)
-            self.created.append((made, value))
-            self.values[cell.key] = self._inputs[cell.key] = value
+        made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
+        if is_string(value.dtype):
+            made.first = value
+        elif not context.is_tracer(value):
+            made.first, value = value, self._rename(value)
+        self.created.append((made, value))
+        self.values[cell.key] = self._inputs[cell.key] = value
+        return None
 
 
 @final

@@ -23,7 +23,7 @@ from jaxvars.core.frame import reshaped_error
 from jaxvars.core.frames import LOCAL, CaptureFrame, Created, within
 from jaxvars.symbolic.sizes import is_compared
 from jaxvars.tensors.tensor import check_uncut
-from jaxvars.tracing import capture, jaxprs
+from jaxvars.tracing import capture, context, jaxprs
 from jaxvars.tracing.around import AROUND, around
 from jaxvars.tracing.assigned_read import reread_p
 from jaxvars.tracing.fork import refuse_if_forked
@@ -229,9 +229,10 @@ def stage(
     refuse_if_forked("A function is run by jaxvars")
     found: dict[str, Any] = {}
     kept = [] if broken_off is None else broken_off
+    here = context.current()
 
     def flat(*leaves: Array) -> list[list[Array]]:
-        frame, after = CaptureFrame(refuse_creation), After() if is_whole else None
+        frame, after = CaptureFrame(refuse_creation, here), After() if is_whole else None
         kept.append(BrokenOff(frame))
         outputs = within(frame, lambda: _run_captured(fn, leaves, frame, found, after))
         if jax.config.jax_check_tracer_leaks:  # pyright: ignore[reportAttributeAccessIssue]

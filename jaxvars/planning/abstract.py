@@ -52,10 +52,17 @@ def abstract(fn: Callable[[], T]) -> T:
     >>> large
     <Variable 'large' float32[1000000,1000000] without a value>
     """
+    return run_abstract(fn)[0]
+
+
+def run_abstract(fn: Callable[[], T]) -> tuple[T, list[Callable[[], None]]]:
+    """Return what a function returns, see `abstract`, and what would give variables values."""
     returned: list[T] = []
+    frames: list[_AbstractFrame] = []
 
     def run() -> None:
-        returned.append(within(_AbstractFrame(), fn))
+        frames.append(_AbstractFrame())
+        returned.append(within(frames[0], fn))
 
     if is_traced():
         raise ForeignTransformError(
@@ -63,7 +70,7 @@ def abstract(fn: Callable[[], T]) -> T:
             "Call it outside, and use there what it returned."
         )
     jax.eval_shape(run)
-    return returned[0]
+    return returned[0], frames[0].late
 
 
 @final
@@ -75,6 +82,7 @@ class _AbstractFrame(Frame):
     def __init__(self) -> None:
         super().__init__(context.strip(context.current()))
         self.values: dict[int, Array] = {}
+        self.late: list[Callable[[], None]] = []
 
     def get(self, cell: Cell) -> Array:
         """Return what was assigned here, the value outside, or a traced stand-in."""
@@ -92,6 +100,10 @@ class _AbstractFrame(Frame):
     def create(self, cell: Cell, value: Array) -> None:
         """Keep the first value until the function returns."""
         self.values[cell.key] = value
+
+    def postpone(self, give: Callable[[], None]) -> None:
+        """Keep it for whoever wants the variables to have values."""
+        self.late.append(give)
 
     def _stand_in(self, cell: Cell) -> Array:
         with context.at(self.trace):

@@ -5,7 +5,8 @@
         print(jv.plan(step, jv.TensorSpec((1024, 2048), "int32")))
 
 Rules this file keeps:
-- nothing runs, no variable changes, and no memory is taken for values;
+- nothing runs, no variable changes, and no memory is taken for values but the first ones of the
+  variables that the function creates, once those that they are made of have values;
 - figures are XLA's, of the program compiled for the devices of the mesh; only what variables take
   is computed here, from their shapes and shardings.
 """
@@ -20,12 +21,13 @@ from typing import Any, final
 import jax
 
 from jaxvars.compiler.concrete_function import ConcreteFunction
+from jaxvars.compiler.creation import give_late
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.core.module import nbytes
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError
-from jaxvars.planning.abstract import abstract
+from jaxvars.planning.abstract import run_abstract
 from jaxvars.planning.hlo import Collective, collectives_in
 
 
@@ -88,7 +90,9 @@ def plan(function: Any, *args: Any, **kwargs: Any) -> Plan:
     The function is traced and compiled for its variables' placement: on a mesh, for all of its
     devices. They need not hold values (`jv.abstract`), and the devices need not be of this machine:
     virtual CPUs do (`jv.config.set_logical_devices`), and what JAX can compile for from afar
-    (`jax.experimental.topologies`). No variable changes.
+    (`jax.experimental.topologies`). No variable changes. Those that the function creates in its
+    first call are there then, as after that call: with their first values, once the variables that
+    these are made of have values.
 
     Args:
         function: made by `jv.compile`. Its `in_shardings` say how arguments are sharded.
@@ -113,7 +117,9 @@ def plan(function: Any, *args: Any, **kwargs: Any) -> Plan:
     if not isinstance(function, Function | BoundFunction):
         kind = type(function).__name__
         raise CompileError(f"jv.plan takes a compiled function, not {kind}: plan(jv.compile(f), x)")
-    return Plan(abstract(lambda: function.trace(*args, **kwargs)))
+    concrete, late = run_abstract(lambda: function.trace(*args, **kwargs))
+    give_late(late)
+    return Plan(concrete)
 
 
 def _memory(variables: Iterable[Variable], analysis: Any) -> dict[str, int]:

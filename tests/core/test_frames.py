@@ -120,6 +120,57 @@ def test_creating_a_variable_is_refused(name, value):
         TRANSFORMS[name](lambda x: V(value(x), name="new") * x)
 
 
+class Layer(jv.Module):
+    """Makes its variables at its first call, which is compiled."""
+
+    def __init__(self) -> None:
+        self.w: jv.Variable | None = None
+
+    @jv.compile
+    def __call__(self, x):
+        if self.w is None:
+            self.w = jv.Variable(jnp.full(2, 3.0), name="w")
+            self.bias = jv.Variable(lambda: jnp.ones(2), name="bias")
+        return x * self.w + self.bias
+
+
+REFUSING = {
+    **STAGING,
+    "functionalize": lambda f: jv.functionalize(f)(jv.State.of(V(1.0)), TWO),
+    "vectorized_map": lambda f: jv.vectorized_map(f, jnp.ones((3, 2))),
+    "recompute": lambda f: jv.recompute(f)(TWO),
+    "compiled cond": lambda f: jv.compile(
+        lambda x: jv.cond(x[0] > 0, lambda: f(x), lambda: x))(TWO),
+    "compiled scan": lambda f: jv.compile(
+        lambda: jv.scan(lambda c, x: (c, f(x)), 0.0, jnp.ones((3, 2))))(),
+    "custom_gradient": lambda f: jv.custom_gradient(lambda x: (f(x), lambda g: g))(TWO),
+    "another compiled function": lambda f: second_call(f),
+}  # fmt: skip
+
+
+def second_call(f):
+    both = jv.compile(lambda x, is_second: f(x) if is_second else x)
+    both(TWO, False)
+    both(TWO, True)
+
+
+@pytest.mark.parametrize("name", REFUSING)
+def test_a_first_call_that_is_refused_leaves_nothing(name):
+    layer = Layer()
+    with pytest.raises(CreationError, match=r"'w'.*test_frames\.py:\d+, in __call__"):
+        REFUSING[name](layer)
+    assert layer.w is None
+    assert layer.variables == ()
+    assert layer(TWO).tolist() == [4.0, 4.0]
+
+
+@pytest.mark.parametrize("name", ["grad", "vmap"])
+def test_a_first_call_in_a_transform_that_runs_makes_variables(name):
+    layer = Layer()
+    TRANSFORMS[name](layer)
+    assert layer.w.numpy().tolist() == [3.0, 3.0]
+
+
 # ---------------------------------------------------------------- reads
 @staging
 def test_a_read_that_becomes_a_constant_warns(transform):

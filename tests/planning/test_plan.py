@@ -188,3 +188,49 @@ def test_a_loop_of_a_real_program_counts_as_often_as_it_runs():
     x = jax.ShapeDtypeStruct((8,), jnp.float32, sharding=spread)
     text = jax.jit(program, out_shardings=whole).lower(x).compile().as_text()
     assert collectives_in(text) == {Collective("all-reduce", 2, 4): 7}
+
+
+# ---------------------------------------------------------------- what a plan creates
+class Scale(jv.Module):
+    def __init__(self):
+        self.w = None
+
+    def __call__(self, x):
+        if self.w is None:
+            self.w = jv.Variable(jnp.full(x.shape[-1], 2.0), name="w")
+            self.mean = jv.Variable(x.mean(0), name="mean")
+        return x * self.w
+
+
+def test_what_a_planned_function_creates_has_values_then():
+    scale, x = Scale(), jnp.ones((3, 2))
+    call = jv.compile(scale)
+    jv.plan(call, x)
+    assert scale.w.numpy().tolist() == [2.0, 2.0]
+    assert scale.mean.numpy().tolist() == [1.0, 1.0]
+    np.testing.assert_array_equal(call(x), 2 * x)
+    assert call.trace_count == 1
+
+
+def trained(*, plan: bool, is_abstract: bool) -> float:
+    """The value after two steps of an optimizer that is not built before."""
+    make = jv.abstract if is_abstract else lambda fn: fn()
+    w, adam = make(lambda: (jv.Variable(jnp.ones(3), name="w"), jv.optimizers.Adam(0.1)))
+    step = jv.compile(lambda: adam.minimize(lambda: (w * w).sum(), [w]))
+    if is_abstract:
+        adam = jv.optimizers.Adam(0.1)
+    if plan:
+        jv.plan(step)
+    if is_abstract:
+        assert w._cell.key not in STORE
+        assert not any(v._cell.key in STORE for v in adam.slots.get("w", {}).values())
+        w.assign(jnp.ones(3))
+    step()
+    step()
+    return float(w[0])
+
+
+@pytest.mark.parametrize("is_abstract", [False, True])
+def test_a_plan_with_an_optimizer_that_is_not_built_changes_nothing(is_abstract):
+    planned = trained(plan=True, is_abstract=is_abstract)
+    assert planned == trained(plan=False, is_abstract=is_abstract) < 0.85
