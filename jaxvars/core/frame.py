@@ -23,7 +23,7 @@ import numpy as np
 from jaxvars.core.cells import STORE, Cell, FixedCell
 from jaxvars.core.traversal import Path, walk
 from jaxvars.errors import ShapeError, foreign_write_error, user_line
-from jaxvars.tensors.dtypes import is_inexact, is_string
+from jaxvars.tensors.dtypes import dtype_error, is_inexact, is_string
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
 from jaxvars.typing import Array, Aval
@@ -123,8 +123,15 @@ def cells_in(root: object) -> Iterator[tuple[Path, Cell]]:
         yield path, owner._cell
 
 
+def check_dtype(cell: Cell, value: Array) -> None:
+    """Raise DtypeError unless a value has the cell's dtype: where 64 bits are off, JAX cuts."""
+    if value.dtype != cell.dtype:
+        raise dtype_error(cell.name, cell.dtype, str(value.dtype))
+
+
 def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
-    """Return the value where the cell was placed, if it was placed anywhere."""
+    """Return a value of the cell's dtype where the cell was placed, if it was placed anywhere."""
+    check_dtype(cell, value)
     chosen = cell.sharding
     if chosen is not None and not context.is_tracer(value) and value.sharding != chosen:
         value = jax.device_put(value, chosen)
@@ -234,8 +241,9 @@ class Frame(ABC):
             held: those of the values that the caller may hold, among others; all of them when None.
                 `FRESH` if nothing else holds any of them, the results of a program included.
         """
-        for cell in cells:
+        for cell, value in zip(cells, values, strict=True):
             self.check_writable(cell)
+            check_dtype(cell, value)
         for cell, value in zip(cells, values, strict=True):
             if cell.deliver is None or self.keeps_signals():
                 self.put(cell, value)
@@ -283,8 +291,11 @@ class Frame(ABC):
 
     def _replace(self, *changes: Change) -> None:
         with context.at(self.trace):  # not something that a tape differentiates
-            for cell, change in changes:
-                self.put(cell, change(self.get(cell)))
+            new = [(cell, change(self.get(cell))) for cell, change in changes]
+            for cell, value in new:
+                check_dtype(cell, value)
+            for cell, value in new:
+                self.put(cell, value)
 
     def check_writable(self, cell: Cell) -> None:
         """Raise ForeignTransformError unless we are in this frame's own trace."""

@@ -34,7 +34,7 @@ from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.core.traversal import Path, Tied
 from jaxvars.display.repr import Sketch, html_repr, human_bytes, value_text
 from jaxvars.errors import StateError, user_line
-from jaxvars.tensors.dtypes import are_floats
+from jaxvars.tensors.dtypes import WIDE, are_floats, keeping
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
@@ -107,12 +107,7 @@ class State(Mapping[str, Any]):
         if problems := [p for row in rows if (p := _misfit(*row, cast=cast))]:
             raise StateError("State.commit() changed nothing:\n  " + "\n  ".join(problems))
         owned = [(cell, path, value) for cell, path, value in rows if cell is not None]
-        values = [
-            to_tensor(
-                x, cell.aval.dtype if cast and are_floats(x) else None, what=f"the value for {p}"
-            )
-            for cell, p, x in owned
-        ]
+        values = [_tensor_for(cell, x, f"the value for {p}") for cell, p, x in owned]
         LOCAL.frame.write_all([cell for cell, *_ in owned], values, None if copy else ())
 
     def replace(self, values: Mapping[str, Array]) -> State:
@@ -148,12 +143,13 @@ class State(Mapping[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle paths and values: what variables they belong to is known in this process alone."""
-        return _unpickle, (self._layout.paths, self._values)
+        return _unpickle, (self._layout.paths, [_picklable(x) for x in self._values])
 
     def _bound(self) -> dict[int, Array]:
         """Return the values by cell key."""
         self._refuse_without_variables()
-        return dict(zip(self._layout.keys, map(_of_jax, self._values), strict=True))
+        cells = [ref() for ref in self._layout.refs]
+        return dict(zip(self._layout.keys, map(_bindable, self._values, cells), strict=True))
 
     def _rebind(self, values: Mapping[int, Array]) -> State:
         """Return a State of the same variables with values by cell key."""
@@ -250,7 +246,17 @@ def _flatten_with_keys(state: State) -> tuple[list[tuple[Any, Array]], Layout]:
 
 
 def _unpickle(paths: Sequence[str], values: Sequence[Array]) -> State:
-    return State(Layout(dict.fromkeys(paths)), values)
+    return State(Layout(dict.fromkeys(paths)), map(_from_pickle, values))
+
+
+def _picklable(value: Array) -> Array:
+    """Return a value as NumPy's if JAX, which unpickles its own, might cut it to 32 bits."""
+    return np.asarray(value) if str(value.dtype) in WIDE else value
+
+
+def _from_pickle(value: Array) -> Array:
+    with keeping(value.dtype):
+        return to_tensor(value) if str(value.dtype) in WIDE else value
 
 
 jax.tree_util.register_pytree_with_keys(State, _flatten_with_keys, State)
@@ -435,7 +441,17 @@ def _with_state(signature: inspect.Signature) -> inspect.Signature:
     return inspect.Signature([state, *signature.parameters.values()])
 
 
-def _of_jax(value: Array) -> Array:
+def _tensor_for(cell: Cell, value: Array, what: str) -> Array:
+    """Return a value as a tensor of a variable's dtype, with all bits."""
+    with keeping(cell.dtype):
+        return to_tensor(value, cell.dtype, what=what)
+
+
+def _bindable(value: Array, cell: Cell | None) -> Array:
     """Return a copy of NumPy's arrays as JAX's: code that runs on a value may change NumPy's."""
     is_numpy = isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT"
-    return to_tensor(value, what="a value of the State") if is_numpy else value
+    if not is_numpy:
+        return value
+    what = "a value of the State"
+    fits = cell is not None and value.dtype == cell.dtype
+    return _tensor_for(cell, value, what) if fits else to_tensor(value, what=what)

@@ -39,7 +39,7 @@ from jaxvars.devices.mesh import describe_place
 from jaxvars.display import repr as _display
 from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, is_deleted, processes_of, unwrap, whole
-from jaxvars.tensors.dtypes import is_key, is_string, nbytes
+from jaxvars.tensors.dtypes import is_key, is_string, keeping, nbytes
 from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
@@ -445,4 +445,5 @@ def _dump(value: Array) -> tuple[Any, str | None]:
 
 def _unpickle(data: Any, key: str | None, name: str, trainable: bool, sharding: Any) -> Variable:
     value = data if key is None else jax.random.wrap_key_data(data, impl=key)
-    return restore_variable(value, name, trainable, load_sharding(sharding))
+    with keeping(value.dtype):
+        return restore_variable(value, name, trainable, load_sharding(sharding))

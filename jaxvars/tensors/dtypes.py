@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import logging
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.errors import DtypeError, NotATensorError, warn_user
+from jaxvars.errors import DtypeError, NotATensorError, user_line, warn_user
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -29,8 +30,22 @@ def is_string(dtype: object) -> bool:
     return isinstance(dtype, np.dtypes.StringDType)
 
 
+WIDE = ("int64", "uint64", "float64", "complex128")
+"""The dtypes that JAX cuts while its 64-bit numbers are off, by name."""
+
 LITERALS: dict[Any, Any] = {}
 """The dtypes that Python's numbers get, by those that JAX gives them, where these differ."""
+
+
+def narrowed(dtype: Any) -> Any:
+    """Return the dtype that JAX makes of one: another while 64-bit numbers are off."""
+    return jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
+
+
+def keeping(dtype: Any) -> AbstractContextManager[None]:
+    """Return a context in which JAX makes arrays of a dtype: else it may cut 64 bits."""
+    is_cut = not is_string(dtype) and narrowed(dtype) != dtype
+    return jax.enable_x64(True) if is_cut else nullcontext()
 
 
 def switch_wide_on(who: str) -> None:
@@ -202,6 +217,14 @@ def _cure(want: str, got: str) -> str:
     """Return what to write for a value of another dtype, which loses nothing unsaid."""
     if want == "string":
         return "Convert the value: np.asarray(value).astype(str)"
+    if want in WIDE and str(narrowed(want)) != want:
+        return (
+            f"64-bit numbers are off in JAX at {user_line()}, so that results have 32 bits. Write "
+            "the variable where they are on:\n"
+            "    with jax.enable_x64(True):\n"
+            "        v.assign_add(1)    # or call the compiled function that writes it\n"
+            'or switch them on for all of the program: jax.config.update("jax_enable_x64", True)'
+        )
     if got == "string":
         return f"Convert the value: np.asarray(value).astype({want!r})"
     if want.startswith("key"):

@@ -36,6 +36,7 @@ from jaxvars.tensors.dtypes import (
     dtype_error,
     fits_kind,
     is_string,
+    narrowed,
     string,
 )
 from jaxvars.tracing import context
@@ -77,8 +78,10 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
         refuse_if_forked(f"A tensor is made of {what}")
     if is_string(wanted):
         raise DtypeError(f"{what} is {array.dtype}, but dtype string was requested: use str().")
+    if wanted is None and isinstance(array, jax.Array) and not is_weak(array):
+        return array
     if wanted is None:
-        wanted = jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True)
+        wanted = narrowed(array.dtype)
         wanted = LITERALS.get(wanted, wanted) if LITERALS and is_literal(value) else wanted
     if isinstance(array, jax.Array) and array.dtype == wanted and not is_weak(array):
         return array
@@ -118,7 +121,7 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         refuse_if_forked(f"Variable {name!r} is written")
     number = number_of(value, dtype)
     if number is not None:
-        return _convert(np.asarray(number), dtype)
+        return _convert(np.asarray(number), dtype, name)
     what = f"the value for variable {name!r}"
     array = array_of(value, what)
     loose = is_literal(value) or is_weak(array)
@@ -130,13 +133,14 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         raise dtype_error(name, dtype, str(array.dtype))
     if loose and (fits_kind(array.dtype, dtype) or _is_empty_literal(value, array)):
         check_fits(array, dtype, what)
-        return _convert(array, dtype)
-    if jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True) != dtype:
+        return _convert(array, dtype, name)
+    is_numpy = isinstance(array, np.ndarray)
+    if array.dtype != dtype and not (is_numpy and narrowed(array.dtype) == dtype):
         is_number = isinstance(value, int | float | complex)
         raise dtype_error(name, dtype, type(value).__name__ if is_number else str(array.dtype))
-    if isinstance(array, np.ndarray):
+    if is_numpy:
         check_fits(array, dtype, what, refuse_zeros=True)
-        return _convert(array, dtype)
+        return _convert(array, dtype, name)
     return array
 
 
@@ -351,14 +355,14 @@ def _is_text(value: object) -> bool:
     return not isinstance(value, numbers.Number)
 
 
-def _convert(array: Array, dtype: Any) -> Array:
+def _convert(array: Array, dtype: Any, name: str = "") -> Array:
     with context.restoring(), context.evaluating():
         if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
             new = jax.lax.convert_element_type(array, dtype)
         else:  # JAX copies in the background, while the caller may already change the array: wait.
             new = jax.block_until_ready(jnp.array(array.astype(dtype, copy=False)))
-    if new.dtype != dtype:
-        as_dtype(dtype)  # raises: 64 bits have been switched off
+    if new.dtype != dtype:  # it is a variable's, and 64-bit numbers have been switched off
+        raise dtype_error(name, dtype, str(new.dtype))
     return new
 
 

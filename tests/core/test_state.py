@@ -637,3 +637,22 @@ def test_a_replaced_value_is_no_longer_the_array_that_was_given():
     batch[:] = 5
     state.commit()
     assert v.numpy().tolist() == [1.0, 1.0]
+
+
+# ---------------------------------------------------------------- 64 bits, where they are off
+def test_states_keep_64_bits_where_they_are_off():
+    big = 2**40 + 1
+    with jax.enable_x64(True):
+        n, f = jv.Variable(np.int64(big), name="n"), jv.Variable(np.array([1 + 1e-12]), name="f")
+    state = jv.State.of(n=n, f=f)
+    for taken in (state, jv.State.of(n=n, f=f, copy=False)):
+        taken.commit()
+    for made in (copy.deepcopy(state), pickle.loads(pickle.dumps(state))):
+        assert [made["n"].dtype, made["f"].dtype] == ["int64", "float64"]
+        state.replace(made).commit()
+    assert n.numpy() == big and f.numpy() == 1 + 1e-12
+    given = state.replace({"n": np.int64(big + 1), "f": np.array([2.0])})
+    read, after = jv.functionalize(lambda: (n.value, f.value))(given)
+    assert int(read[0]) == int(after["n"]) == big + 1
+    after.commit()
+    assert n.numpy() == big + 1 and f.value.dtype == "float64"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -347,3 +350,19 @@ def test_a_donated_value_is_not_added_to():
     with pytest.raises(UninitializedError, match=r"'v' is used at .*then donated"):
         v + 1.0
     assert v.assign(jnp.ones(3)).assign_add(1.0).numpy().tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v)), V,
+        lambda v: V(v.value), lambda v: V(lambda: v.value),
+    ],
+)  # fmt: skip
+def test_copies_keep_64_bits_where_they_are_off(copied):
+    with jax.enable_x64(True):
+        variables = [V(np.int64(2**40 + 1)), V(1 + 1e-12), V(np.uint64(7)), V(1j * 2.0**-1000)]
+    for v in variables:
+        new = copied(v)
+        assert new.dtype == new.value.dtype == v.dtype
+        assert new.numpy().tobytes() == v.numpy().tobytes()

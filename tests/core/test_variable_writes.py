@@ -9,6 +9,7 @@ import pytest
 from threads import run_in_threads
 
 import jaxvars as jv
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.initial import Open
 from jaxvars.errors import DtypeError, ForeignTransformError, NotATensorError, ShapeError
 
@@ -175,7 +176,9 @@ def test_no_assignment_drops_information(variable, value, message):
 def test_a_variable_of_64_bits_takes_no_number_where_these_are_off():
     with jax.enable_x64(True):
         variable = jv.Variable(1, dtype="int64")
-    with pytest.raises(DtypeError, match="int64 was requested, but 64-bit numbers are off"):
+    with pytest.raises(
+        DtypeError, match="dtype int64.*64-bit numbers are off in JAX at test_variable_w"
+    ):
         variable.assign(2**40)
     assert variable.dtype == variable.value.dtype == np.int64
 
@@ -454,3 +457,116 @@ def test_strings_in_place_are_refused_by_numbers():
     v = vector()
     with pytest.raises(DtypeError, match="Cannot assign a value of dtype string to variable 'v'"):
         v += "s"
+
+
+# ---------------------------------------------------------------- 64 bits, where they are off
+BIG = 2**40 + 1
+
+
+def wide():
+    with jax.enable_x64(True):
+        return V(np.int64(BIG), name="n"), V(np.array([1 + 1e-12, BIG]), name="f")
+
+
+def in_transaction(n, f):
+    with jv.transaction():
+        n.assign_add(1)
+
+
+def in_pure(n, f):
+    jv.functionalize(lambda: n.assign_add(1))(jv.State.of(n=n))
+
+
+def of_state(n, f):
+    jax.tree.map(lambda x: x + 1, jv.State.of(n=n, f=f)).commit()
+
+
+def by_optimizer(n, f):
+    jv.optimizers.SGD(0.1, momentum=0.9).apply_gradients([(jnp.ones(2), f)])
+
+
+NARROW_WRITES = {
+    "assign": lambda n, f: n.assign(1),
+    "assign of NumPy": lambda n, f: f.assign(np.array([1.0, 2.0])),
+    "assign of a result": lambda n, f: n.assign(n + 1),
+    "assign_add": lambda n, f: n.assign_add(1),
+    "assign_sub": lambda n, f: f.assign_sub([1.0, 1.0]),
+    "in place": lambda n, f: f.__imul__(2),
+    "slice": lambda n, f: f[0].assign(1.0),
+    "scatter": lambda n, f: f.scatter_add([0], [1.0]),
+    "State": of_state,
+    "pure": in_pure,
+    "transaction": in_transaction,
+    "compiled": lambda n, f: jv.compile(lambda: n.assign_add(1))(),
+    "scan": lambda n, f: jv.compile(
+        lambda xs: jv.scan(lambda c, x: (c, n.assign_add(1).value), 0, xs)
+    )(jnp.ones(2)),
+    "cond": lambda n, f: jv.compile(
+        lambda x: jv.cond(x > 0, lambda: n.assign_add(1).value * 0, lambda: n * 0)
+    )(1.0),
+    "optimizer": by_optimizer,
+}
+
+
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserWarning")  # JAX's own
+@pytest.mark.parametrize("write", NARROW_WRITES.values(), ids=NARROW_WRITES)
+def test_what_has_32_bits_is_not_written_to_64(write):
+    n, f = wide()
+    with pytest.raises((DtypeError, jv.errors.StateError)) as caught:
+        write(n, f)
+    shown = str(caught.value)
+    assert "the variable is int64[], the value int32[]" in shown or (
+        f"variable {'f' if 'float64' in shown else 'n'!r} of dtype" in shown
+        and "64-bit numbers are off in JAX at test_variable_writes.py:" in shown
+        and "    with jax.enable_x64(True):\n" in shown
+    )
+    assert n.numpy() == BIG and f.numpy().tolist() == [1 + 1e-12, BIG]
+    assert (n.value.dtype, f.value.dtype) == ("int64", "float64")
+
+
+def test_64_bits_are_kept_by_writes_that_have_them():
+    n, f = wide()
+    n.assign(n)
+    f.assign(f.value)
+    f **= 2  # which keeps the dtype
+    keep = jv.compile(lambda: n.assign(-n.value).value)
+    assert [int(keep()) for _ in range(3)] == [-BIG, BIG, -BIG]
+    assert f.numpy()[1] == BIG**2
+
+
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserWarning")  # JAX's own
+def test_a_step_is_refused_where_64_bits_are_off_and_goes_on_where_they_are_on():
+    n, _ = wide()
+    step = jv.compile(lambda: n.assign_add(1).value)
+    for _ in range(3):
+        with jax.enable_x64(True):
+            step()
+            step()
+        with pytest.raises(DtypeError, match="variable 'n' of dtype int64"):
+            step()
+    assert n.numpy() == BIG + 6
+
+
+def test_what_has_64_bits_is_not_written_to_32():
+    _, f = wide()
+    v = V([1.0, 2.0], name="v")
+    for write in (v.assign, v.assign_add, lambda x: v.scatter_add([0, 1], x)):
+        with pytest.raises(DtypeError, match="float64 to variable 'v' of dtype float32"):
+            write(f.value)
+    assert v.value.dtype == "float32" and v.numpy().tolist() == [1.0, 2.0]
+
+
+def test_none_of_several_writes_is_made_if_one_does_not_fit():
+    n, _ = wide()
+    m = V(0, name="m")
+    state = jv.State.of(m=m, n=n)
+
+    def both():
+        with pytest.raises(DtypeError, match="variable 'n'"):
+            LOCAL.frame.modify_all(
+                (m._cell, lambda x: x + 1), (n._cell, lambda x: x.astype("int32"))
+            )
+
+    _, after = jv.functionalize(both)(state)
+    both()
+    assert int(after["m"]) == int(m) == 0
