@@ -101,23 +101,36 @@ class Function:
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, fn, updated=())
         self.python_function = fn
-        self._signature = Signature(fn, static_argnames, input_signature)
+        self._begin(static_argnames, input_signature)
         check_form(in_shardings, self._signature.parameters, self._signature.name)
         self._donate = donate
         self._guard = guard
         self._autograph = autograph
         self._in_shardings = in_shardings
         self.body = convert(fn) if autograph else fn
-        self._entries: dict[Any, Executable] = {}
-        self._paths = HotPaths(Rest(self._call, self._mend), self._install)
-        self._flags = Flags(self._paths.cool)
-        self._initialized: set[tuple[int, ...]] = set()
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
-        self._last_key: Any = None
         self.open_axes: Callable[[Call], Axes | None] | None = None
-        self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
         self._counts: Counter[tuple[int, ...]] = Counter()
+
+    def _begin(self, static: Sequence[str], specs: Sequence[TensorSpec] | None) -> None:
+        """Have no programs yet of the function as it is now."""
+        self._signature = Signature(self.python_function, static, specs)
+        self._entries: dict[Any, Executable] = {}
+        rest = Rest(self._call, self._mend)
+        self._paths = HotPaths(rest, self._install, self._signature.source)
+        self._flags = Flags(self._paths.cool)
+        self._initialized: set[tuple[int, ...]] = set()
+        self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
+        self._last_key: Any = None
+
+    def _follow_source(self) -> None:
+        """Begin anew if the function's code was replaced in place, as IPython's autoreload does."""
+        known = self._signature
+        if not known.source.is_current:
+            with TRACING:
+                if self._signature is known:  # else another thread was first
+                    self._begin(tuple(known.static), known.specs)
 
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError; what there is has been found before."""
@@ -186,6 +199,7 @@ class Function:
         Raises:
             CompileError: when a spec has an unknown dimension (None).
         """
+        self._follow_source()
         args = self._signature.completed(args)
         given = args, kwargs
         args, kwargs = ordered_like(given, jax.tree.map(lower_spec, given, is_leaf=is_spec))
@@ -223,6 +237,7 @@ class Function:
             refuse_if_forked(f"{self._signature.name} is called")
         if EAGER.on:
             return self.python_function(*args, **kwargs)
+        self._follow_source()
         if is_interrupting_trace():
             return outside(lambda: self._slow_call(*args, **kwargs))
         with context.restoring():
@@ -249,7 +264,8 @@ class Function:
             raise
         parts = None if FROZEN.value else entry.parts
         if parts is not None and self._signature.is_plain and not indices_are_checked():
-            self._paths.add(parts, args, kwargs, call.values, call.key[2])
+            defaults = self._signature.changing_defaults(args, kwargs)
+            self._paths.add(parts, args, kwargs, call.values, call.key[2], defaults)
             if not self._flags.hold(entry.key):  # set by another thread meanwhile
                 self._paths.cool()
         return result
@@ -259,7 +275,7 @@ class Function:
         if entry is None:
             with TRACING:  # another thread may have been first
                 entry = self._find(call) or self._make(call, real)
-        self._flags.ask_again(call.key)
+        self._flags.ask_again(entry.key[:-2])
         return entry
 
     def _find(self, call: Call) -> Executable | None:
@@ -284,6 +300,7 @@ class Function:
                 staged = self._stage(call, real, names) if filled is None else filled
         finally:
             self._in_progress.pop()
+        call = call.settled()
         staged.rebuild.weaken(call.objects)
         if NEW_CELLS:
             seek([*staged.reads, *staged.writes])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
+import functools
 import inspect
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+import operator
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -19,9 +22,10 @@ from jaxvars.symbolic.sizes import from_compared
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import context
-from jaxvars.tracing.identity import Inexact, Same, exact
+from jaxvars.tracing.identity import Inexact, Same, Weak, attributes, exact
 
 NUMBERS = (int, float, complex)
+_FIXED = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, Owner, Module)
 _REFUSED = (set, bytearray, memoryview)
 STAGED_ITERATORS: set[type] = set()
 """Iterators whose next item a program takes when it runs."""
@@ -69,10 +73,15 @@ class Static:
 
 
 class Itself(NamedTuple):
-    """What the key keeps of an object that stays itself."""
+    """What the key keeps of an object that stays itself, and of what it holds if that may change.
+
+    Attributes:
+        content: what a dataclass or the like holds now, which Python may change; else None.
+    """
 
     kind: type
     number: int
+    content: Hashable = None
 
     def __str__(self) -> str:
         return f"<{self.kind.__name__} object {self.number:#x}>"
@@ -83,6 +92,32 @@ def _function_itself(value: Any) -> Same:
     if _has_no_value(type(value)) and callable(value) and not any(cells_in(value)):
         return Same(value)
     raise Inexact
+
+
+def content_of(value: Any) -> Hashable:
+    """Return what stands for what an object holds now; None if that can't be told, or won't change.
+
+    An array of JAX never changes and counts by identity, one of NumPy by its numbers; a Module or
+    an object of another class that is not told by what it holds counts by identity, too.
+    """
+    try:
+        return exact(value, _content_of_part)
+    except Exception:  # noqa: BLE001 - it may be anything: an object says itself what it holds
+        return None
+
+
+def _content_of_part(value: Any) -> Hashable:
+    kind = type(value)
+    if context.is_tracer(value):
+        raise Inexact
+    if isinstance(value, jax.Array):
+        return Same(value)
+    if kind.__hash__ is not None or isinstance(value, Owner | Module):
+        return Weak(value)
+    if dataclasses.is_dataclass(value):
+        return (kind, *[exact(part, _content_of_part) for part in attributes(value, kind).items()])
+    parts = [list(x) if isinstance(x, Iterator) else x for x in value.__reduce_ex__(4)]
+    return kind, exact(parts, _content_of_part)
 
 
 Leaf: TypeAlias = Traced | Static | Itself
@@ -114,8 +149,30 @@ def leaf_of(value: Any) -> Leaf:
             "step(next(iterator)), or for batch in iterator: step(batch)."
         )
     if isinstance(value, Owner) or (_has_no_value(kind) and not isinstance(value, enum.Enum)):
-        return Itself(kind, id(value))
+        return _itself(value)
     return _static(value)
+
+
+@final
+class Source:
+    """The code and the defaults that a Python function has, which may be replaced in place."""
+
+    def __init__(self, fn: Any) -> None:
+        while isinstance(fn, functools.partial) or hasattr(fn, "__wrapped__"):
+            fn = fn.func if isinstance(fn, functools.partial) else fn.__wrapped__
+        fn = fn if hasattr(fn, "__code__") else type(fn).__call__
+        self.function: Any = getattr(fn, "__func__", fn)
+        self.code, self._defaults, self._by_name = self._now()
+
+    def _now(self) -> tuple[Any, ...]:
+        names = "__code__", "__defaults__", "__kwdefaults__"
+        return tuple(getattr(self.function, name, None) for name in names)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether they are those that it has now."""
+        known = self.code, self._defaults, self._by_name
+        return all(map(operator.is_, self._now(), known))
 
 
 def check_function(fn: Callable[..., Any]) -> None:
@@ -162,7 +219,23 @@ def _static(value: Any) -> Leaf:
     try:
         return Static(value)
     except (Inexact, RecursionError):
-        return Itself(type(value), id(value))
+        return _itself(value)
+
+
+def _itself(value: Any) -> Itself:
+    kind = type(value)
+    may_tell = kind.__eq__ is not object.__eq__ or kind is functools.partial
+    content = content_of(value) if may_tell and not isinstance(value, Owner) else None
+    return Itself(kind, id(value), None if isinstance(content, Weak) else content)
+
+
+def may_change(default: Any) -> bool:
+    """Return whether a default may be changed in place; an array counts as fixed: it is read."""
+    if type(default) is tuple:
+        return any(map(may_change, default))
+    is_read = isinstance(default, np.ndarray) and default.dtype.kind not in "OSUT"
+    is_fixed = is_read or isinstance(default, _FIXED)
+    return not (is_fixed or isinstance(content_of(default), Same | Weak))
 
 
 def _has_no_value(kind: type) -> bool:
@@ -171,10 +244,14 @@ def _has_no_value(kind: type) -> bool:
 
 def counts_as_itself(value: Any) -> bool:
     """Return whether an argument is a leaf that is keyed by identity."""
-    if isinstance(value, Owner):
-        return True
-    is_leaf = jax.tree_util.all_leaves([value]) and not isinstance(value, _REFUSED)
-    return is_leaf and isinstance(leaf_of(value), Itself)
+    return find_itself(value) is not None
+
+
+def find_itself(value: Any) -> Itself | None:
+    """Return what the key keeps of an argument that is a leaf keyed by identity; of others None."""
+    is_leaf = isinstance(value, Owner) or jax.tree_util.all_leaves([value])
+    leaf = leaf_of(value) if is_leaf and not isinstance(value, _REFUSED) else None
+    return leaf if isinstance(leaf, Itself) else None
 
 
 def is_leaf(value: object) -> bool:

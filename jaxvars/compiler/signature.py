@@ -4,6 +4,7 @@
 |---|---|
 | array (JAX or NumPy), Python int, float or complex | traced: shape, dtype and weak type count |
 | Variable, Module, an object without a custom `==` | itself, keyed by identity |
+| dataclass or the like that Python may change | itself, and what it holds when it is called |
 | bool, str, None, enum, tuples and frozen dataclasses of such | static: type and value count |
 | a number named in `static_argnames` | static: type and value count |
 | an object that can't be told by what it holds | itself, keyed by identity |
@@ -28,11 +29,14 @@ import numpy as np
 from jaxvars.compiler.leaves import (
     Itself,
     Leaf,
+    Source,
     Traced,
+    _itself,
     _static,
     counts_as_itself,
     is_leaf,
     leaf_of,
+    may_change,
     name_of,
 )
 from jaxvars.core.frame import Owner
@@ -65,6 +69,12 @@ class Call(NamedTuple):
     objects: list[Any]
     rebuild: Callable[[Sequence[Array]], tuple[tuple[Any, ...], dict[str, Any]]]
 
+    def settled(self) -> Call:
+        """Return it with what its objects hold now: the function may have changed that."""
+        objects = iter(self.objects)
+        leaves = [_itself(next(objects)) if isinstance(x, Itself) else x for x in self.key[1]]
+        return self._replace(key=(self.key[0], tuple(leaves), *self.key[2:]))
+
     def given(self) -> tuple[Array, ...]:
         """Return the values for XLA, which may read a NumPy array when the call has returned.
 
@@ -84,12 +94,15 @@ class Signature:
         input_signature: Sequence[TensorSpec] | None,
     ) -> None:
         self.name = name_of(fn)
+        self.source = Source(fn)
         self.static = frozenset(static_argnames)
         self.specs = None if input_signature is None else tuple(map(as_spec, input_signature))
         try:
             self._signature = inspect.signature(fn)
         except (TypeError, ValueError):  # some builtins have none
             self._signature = _ANY
+        defaults = {name: p.default for name, p in self._signature.parameters.items()}
+        self._changing = {name: x for name, x in defaults.items() if may_change(x)}
         self._check_names()
 
     def completed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -135,6 +148,13 @@ class Signature:
         objects = [x for x, key in zip(leaves, keys, strict=True) if isinstance(key, Itself)]
         key = (form_of(treedef), keys, context.settings(), indices_are_checked(), order)
         return Call(key, values, objects, rebuild)
+
+    def changing_defaults(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the defaults that a call takes and that may be changed in place."""
+        if not self._changing:
+            return ()
+        given = self._signature.bind(*args, **kwargs).arguments
+        return tuple(x for name, x in self._changing.items() if name not in given)
 
     def _check(self, leaf: Any, treedef: Any, i: int) -> None:
         try:
@@ -303,6 +323,8 @@ def tree_of(key: Any) -> Any:
 def _arrow(before: Leaf, after: Leaf) -> str:
     if str(before) != str(after):
         return f"{before} -> {after}"
+    if isinstance(after, Itself):
+        return f"{after} was changed"
     if not isinstance(after, Traced):
         return f"{before} -> {after} (another one that prints the same)"
     return f"{before} -> {after} ({'weakly typed' if after.weak else 'strongly typed'})"

@@ -156,10 +156,10 @@ def _parts(value: Any, kind: type) -> Iterable[Any] | None:
     is_frozen = kind.__eq__ is not object.__eq__ and getattr(
         getattr(kind, "__dataclass_params__", None), "frozen", False
     )
-    return _attributes(value, kind).items() if is_frozen else None
+    return attributes(value, kind).items() if is_frozen else None
 
 
-def _attributes(value: Any, kind: type) -> dict[str, Any]:
+def attributes(value: Any, kind: type) -> dict[str, Any]:
     """Return the fields of a dataclass, and what else it was given but what it computed late."""
     names = [field.name for field in dataclasses.fields(value)]
     late = {

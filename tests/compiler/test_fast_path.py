@@ -506,7 +506,8 @@ def test_there_is_no_call_where_an_interrupt_would_tear():
     last_call = max(i for i, name in enumerate(names[:store]) if name.startswith("CALL"))
     assert names[last_call + 1] == "UNPACK_SEQUENCE"  # which runs the map, and so the program
     assert not any("JUMP_BACKWARD" in name for name in names[last_call:store])
-    test, taken = names.index("IS_OP"), names.index("STORE_SUBSCR")
+    taken = names.index("STORE_SUBSCR")
+    test = max(i for i, name in enumerate(names[:taken]) if name == "IS_OP")
     branch = names.index("RETURN_VALUE", test)  # where the test leads elsewhere
     assert branch < taken
     assert not any(name.startswith("CALL") for name in names[branch:taken])

@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 import functools
 import gc
+import re
 import weakref
-from collections import UserDict, deque
+from collections import Counter, UserDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.compiler.leaves import Itself, Static, Traced, leaf_of, name_of
+from jaxvars.compiler.leaves import Itself, Static, Traced, content_of, leaf_of, name_of
 from jaxvars.compiler.signature import Signature
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, RetraceWarning
 
@@ -233,7 +234,10 @@ def test_an_unhashable_dataclass_stays_itself():
         w: jv.Variable
 
     bag = Bag(jv.Variable(1.0))
-    assert leaf_of(bag) == Itself(Bag, id(bag))
+    assert leaf_of(bag) == Itself(Bag, id(bag), content_of(bag)) == leaf_of(bag)
+    before = leaf_of(bag)
+    bag.w = jv.Variable(1.0)
+    assert leaf_of(bag) == before._replace(content=content_of(bag)) != before
 
 
 @pytest.mark.parametrize("value", [{1, 2}, bytearray(b"x"), memoryview(b"x")])
@@ -668,3 +672,212 @@ def test_a_result_that_would_leak_traced_values_is_refused(make):
     assert v == 1.0
     known = jv.compile(lambda x: make(3.0))  # the same for all calls, as any object
     assert repr(known(1.0)) == repr(make(3.0))
+
+
+# ---------------------------------------------------------------- what Python changes in place
+@dataclass
+class Options:
+    part: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Registered:
+    part: Any
+    flag: bool = field(default=True, metadata={"static": True})
+
+
+def replace_item(new: Any) -> Any:
+    return lambda x: x.__setitem__(0 if isinstance(x, list) else "part", new)
+
+
+def set_part(new: Any) -> Any:
+    return lambda x: setattr(x, "part", new)
+
+
+def flip(x: Any) -> None:
+    x.flag = False
+
+
+CHANGED: dict[str, tuple[Any, Any, Any]] = {  # what makes it, changes it, and uses it
+    "number in a dict": (lambda: {"part": 2.0}, replace_item(3.0), lambda x: x["part"]),
+    "bool in a dict": (lambda: {"part": True}, replace_item(False), lambda x: 1 + x["part"]),
+    "new key": (dict, replace_item(3.0), lambda x: 1 + len(x)),
+    "array in a dict": (
+        lambda: {"part": jnp.ones(2)}, replace_item(jnp.zeros(2)), lambda x: x["part"].sum()
+    ),
+    "number in a list": (lambda: [2.0], replace_item(3.0), lambda x: x[0]),
+    "longer list": (list, lambda x: x.append(3.0), lambda x: 1 + sum(x)),
+    "list in a tuple": (lambda: ([2.0],), lambda x: x[0].append(1.0), lambda x: sum(x[0])),
+    "array of NumPy": (lambda: np.ones(2), lambda x: x.fill(3.0), lambda x: x.sum()),
+    "strings of NumPy": (
+        lambda: np.array(["a"]), lambda x: x.fill("b"), lambda x: 1.0 + (x[0] == "a")
+    ),
+    "dataclass": (lambda: Options(2.0), set_part(3.0), lambda x: x.part),
+    "list in a dataclass": (
+        lambda: Options([2.0]), lambda x: x.part.append(1.0), lambda x: sum(x.part)
+    ),
+    "array in a dataclass": (
+        lambda: Options(np.ones(2)), lambda x: x.part.fill(3.0), lambda x: x.part.sum()
+    ),
+    "JAX's array in a dataclass": (
+        lambda: Options(jnp.ones(2)), set_part(jnp.zeros(2)), lambda x: x.part.sum()
+    ),
+    "array in a frozen dataclass": (
+        lambda: Config(np.ones(2)), lambda x: x.scale.fill(3.0), lambda x: x.scale.sum()
+    ),
+    "beside a Variable": (
+        lambda: Options([jv.Variable(1.0), 2.0]), lambda x: x.part.append(3.0),
+        lambda x: x.part[0] * len(x.part),
+    ),
+    "set in a frozen dataclass": (
+        lambda: Config({2.0}), lambda x: x.scale.add(3.0), lambda x: sum(x.scale)
+    ),
+    "registered dataclass": (lambda: Registered(2.0), set_part(3.0), lambda x: x.part),
+    "static field": (lambda: Registered(2.0), flip, lambda x: x.part * (2 + x.flag)),
+    "namespace": (lambda: SimpleNamespace(part=2.0), set_part(3.0), lambda x: x.part),
+    "deque": (lambda: deque([2.0]), lambda x: x.append(3.0), sum),
+    "Counter": (lambda: Counter("a"), lambda x: x.update("a"), lambda x: 1.0 * x["a"]),
+    "partial": (
+        lambda: functools.partial(sum, [2.0]), lambda x: x.args[0].append(1.0), lambda x: x()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["default", "keyword-only default", "positional", "in a tuple"])
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_is_changed_in_place_is_seen_by_each_kind_of_call(name: str, way: str):
+    make, change, use = CHANGED[name]
+    value = make()
+    given = {"positional": (value,), "in a tuple": ((value,),)}.get(way, ())
+    f: Any = {
+        "default": lambda x, part=value: x * use(part),
+        "keyword-only default": lambda x, *, part=value: x * use(part),
+        "positional": lambda x, part: x * use(part),
+        "in a tuple": lambda x, parts: x * use(parts[0]),
+    }[way]
+    step = jv.compile(f)
+
+    def in_a_tape() -> Any:
+        with jv.GradientTape():
+            return step(1.0, *given)
+
+    seen: list[list[float]] = []
+    for _ in range(2):
+        calls = [lambda: step(1.0, *given)] * 3 + [in_a_tape, lambda: f(1.0, *given)]
+        seen.append([float(call()) for call in calls])
+        change(value)
+    assert [len(set(results)) for results in seen] == [1, 1], seen
+    assert seen[0] != seen[1]
+
+
+def test_a_static_partial_that_was_changed_is_another_one():
+    act = functools.partial(sum, [2.0])
+    step = jv.compile(lambda x, act: x * act(), static_argnames="act")
+    assert [float(step(1.0, act)) for _ in range(3)] == [2.0] * 3
+    act.args[0].append(1.0)
+    assert [float(step(1.0, act)) for _ in range(3)] == [3.0] * 3
+
+
+def test_what_a_function_itself_changes_is_changed_when_it_is_traced():
+    options, runs = Options(0), []
+
+    @jv.compile
+    def step(x: Any, options: Options) -> Any:
+        runs.append(x)
+        options.part += 1
+        return x + options.part
+
+    for _ in range(2):
+        assert [float(step(0.0, options)) for _ in range(3)] == [len(runs)] * 3
+        with jv.GradientTape():
+            assert float(step(0.0, options)) == len(runs) == options.part
+        options.part = 1
+        runs[:] = [0.0]
+    assert step.trace_count == 1
+    options.part = 5
+    assert float(step(0.0, options)) == 6.0
+    whys = [row[1] for row in step.traces.rows]
+    assert re.fullmatch(r"options: <Options object 0x\w+> was changed", whys[1])
+
+
+def test_an_object_that_cannot_say_what_it_holds_is_known_by_identity():
+    class Mute:
+        __hash__ = None  # pyright: ignore[reportAssignmentType]
+        part = 2.0
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __reduce_ex__(self, _: Any) -> Any:
+            raise RuntimeError("no")
+
+    value, other = Mute(), Mute()
+    other.part = 3.0
+    step, runs = counted(lambda x, mute: x * mute.part)
+    assert [float(step(1.0, x)) for x in (value, value, other, value)] == [2.0, 2.0, 3.0, 2.0]
+    assert len(runs) == 2
+    loop = Options(None)
+    loop.part = loop
+    assert [float(step(1.0, x)) for x in (value, value)] == [2.0, 2.0]
+    assert float(jv.compile(lambda x, loop: x)(1.0, loop)) == 1.0
+
+
+# ---------------------------------------------------------------- another code in its place
+def doubled(x: Any, n: float = 1.0) -> Any:
+    return x * 2 * n
+
+
+def tripled(x: Any, n: float = 1.0) -> Any:
+    return x * 3 * n
+
+
+class Scaled:
+    def __call__(self, x: Any, n: float = 1.0) -> Any:
+        return x * 2 * n
+
+    def other(self, x: Any, n: float = 1.0) -> Any:
+        return x * 3 * n
+
+
+@pytest.mark.parametrize("call", [
+    lambda step: step(1.0), lambda step: step(x=1.0), lambda step: step(jnp.float32(1.0), n=1.0),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["function", "partial", "object", "method", "wrapped"])
+def test_code_that_was_replaced_in_place_is_compiled(kind: str, call: Any):
+    before, after = (
+        (Scaled.__call__, Scaled.other) if kind in ("object", "method") else (doubled, tripled)
+    )
+    fn: Any = {
+        "function": doubled, "partial": functools.partial(doubled), "object": Scaled(),
+        "method": Scaled().__call__,
+        "wrapped": functools.wraps(doubled)(lambda *args, **kwargs: doubled(*args, **kwargs)),
+    }[kind]  # fmt: skip
+    step, code = jv.compile(fn), before.__code__
+    try:
+        assert [float(call(step)) for _ in range(3)] == [2.0] * 3
+        before.__code__ = after.__code__
+        assert [float(call(step)) for _ in range(3)] == [3.0] * 3
+        with jv.GradientTape():
+            assert float(call(step)) == 3.0
+    finally:
+        before.__code__ = code
+    assert float(call(step)) == 2.0
+    assert step.trace_count == 3
+
+
+def test_code_that_takes_other_arguments_is_called_with_them():
+    def old(x: Any) -> Any:
+        return x * w
+
+    def new(x: Any, by: float = 5.0) -> Any:
+        return w.assign_add(x * by)
+
+    w = jv.Variable(2.0)
+    step = jv.compile(old)
+    assert [float(step(1.0)) for _ in range(2)] == [2.0, 2.0]
+    old.__code__, old.__defaults__ = new.__code__, new.__defaults__
+    assert [float(step(1.0)) for _ in range(3)] == [7.0, 12.0, 17.0]
+    assert [float(step(1.0, by=1.0)) for _ in range(2)] == [18.0, 19.0]
+    old.__defaults__ = (0.0,)
+    assert step.trace(1.0)(1.0) == 19.0

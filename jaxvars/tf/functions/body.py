@@ -86,6 +86,7 @@ def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
     if function._signature is not None:
         signature = strings.core_signature(function._signature, has_strings=has_strings)
         setattr(program, "__signature__", signature)  # noqa: B010 - pyright knows no such name
+        setattr(program, "__wrapped__", fn)  # noqa: B010 - whose code may be replaced in place
     return program
 
 
