@@ -45,7 +45,9 @@ PART = {  # sweeps of many cases of one kind
     "test_the_updates_are_those_of_optax_to_the_bit", "test_the_updates_are_those_of_tensorflow",
     "test_through_assigns_is_the_gradient_of_the_pure_function", "test_values",
     "test_values_and_gradients_are_those_of_tensorflow",
-    "test_weights_of_a_narrow_dtype_count_as_they_are", "test_what_is_right_raises_no_false_alarm",
+    "test_weights_of_a_narrow_dtype_count_as_they_are",
+    "test_what_is_changed_in_place_is_seen_by_each_kind_of_call",
+    "test_what_is_no_array_stays_what_it_is", "test_what_is_right_raises_no_false_alarm",
 }  # fmt: skip
 """Of these CI runs every fifth case, the first included, and `pytest -m slow` the others."""
 LONG = {  # single tests that `pytest -m slow` alone runs
@@ -108,7 +110,7 @@ SWEEPS: dict[str, str] = {
         test_a_custom_gradient_that_closes_over_something_differentiable
         test_a_rule_reads_the_variable_as_it_is_each_time
         test_a_rule_that_is_not_the_derivative_in_nested_tapes_is_jax_s
-        test_hessian_vector_product_forward_over_reverse
+        test_hessian_vector_product_forward_over_reverse test_what_is_no_array_stays_what_it_is
     """,
     "tests/autograph/test_autograph.py": """
         test_compiled_gradients_are_eager test_compiled_is_eager
@@ -141,7 +143,10 @@ SWEEPS: dict[str, str] = {
         test_each_of_many_shapes_has_a_hot_path_and_the_values_stay_with_the_step
         test_many_shapes_in_any_order_between_reads_writes_and_cleared_caches
     """,
-    "tests/compiler/test_signature.py": "test_two_equal_objects_with_variables_are_two_objects",
+    "tests/compiler/test_signature.py": """
+        test_two_equal_objects_with_variables_are_two_objects
+        test_what_is_changed_in_place_is_seen_by_each_kind_of_call
+    """,
     "tests/console/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
     "tests/control/test_control.py": """
         test_a_tape_inside_around_and_both test_a_transform_of_the_pure_function_is_mathematics

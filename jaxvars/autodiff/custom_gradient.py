@@ -21,11 +21,12 @@ import jax.numpy as jnp
 from jaxvars.core.cells import Cell
 from jaxvars.core.checks import without_signals
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
-from jaxvars.core.staging import PyTreeTemplate, Staged, stage
+from jaxvars.core.staging import PyTreeTemplate, Staged, is_own_array, stage
 from jaxvars.core.variable import Variable
-from jaxvars.errors import JaxvarsError, TapeError
+from jaxvars.errors import JaxvarsError, TapeError, line_of_function
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
+from jaxvars.tracing.capture import describe, describe_like
 from jaxvars.tracing.dependencies import aside_p
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
@@ -84,13 +85,26 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
             new = jaxprs.replace_values(leaves, active, values)
             return fn(*ordered_like(args, jax.tree.unflatten(treedef, new)), **kwargs)
 
+        _describe(run, fn, jax.tree.structure((args, {})), active, "jv.custom_gradient")
         return _call_custom(run, fn, [leaves[i] for i in active], (treedef, len(leaves), active))
 
+    call.form = custom_gradient  # pyright: ignore[reportFunctionMemberAccess] - for autograph
     return call
 
 
+def _describe(run: Any, fn: Any, treedef: Any, active: Sequence[int], form: str) -> None:
+    """Have errors speak of the user's function, and of the arrays in (args, kwargs)."""
+    tree = jax.tree.unflatten(treedef, range(treedef.num_leaves))
+    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]]
+    parts = [
+        (("args", "kwargs")[paths[i][0].idx], jax.tree_util.keystr(paths[i][1:])) for i in active
+    ]
+    name = getattr(fn, "__name__", type(fn).__name__)
+    describe(run, f"{name} at {line_of_function(fn)}", list(map("".join, parts)), form)
+
+
 def _is_active(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array | float | complex) or is_inexact(leaf)
+    return is_own_array(leaf) and (isinstance(leaf, jax.Array) or is_inexact(leaf))
 
 
 _CREATES = (
@@ -102,7 +116,12 @@ _CREATES = (
 @context.restoring()
 def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
     own: set[int] = set()
-    touched = stage(lambda *xs: _run_whole(run, form, fn, own, xs), values, _CREATES)
+
+    def whole(*xs: Array) -> Any:
+        return _run_whole(run, form, fn, own, xs)
+
+    describe_like(whole, run)
+    touched = stage(whole, values, _CREATES)
     if names := [cell.name for cell in without_signals(touched.writes)]:
         raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
                         "new values and assign them outside.")  # fmt: skip
@@ -415,7 +434,8 @@ def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
     Saves memory for time.
 
     Args:
-        fn: a function of arrays, or pytrees of them; it may read and assign variables.
+        fn: a function of arrays, or pytrees of them; it may read and assign variables. Python's
+            numbers and bools among its arguments stay what they are.
 
     Returns:
         A function of the same arguments and results.
@@ -440,16 +460,19 @@ def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fn)
     @context.restoring()
     def call(*args: Any, **kwargs: Any) -> Any:
-        leaves = PyTreeTemplate((args, kwargs))
+        leaves = PyTreeTemplate((args, kwargs), numbers=False)
         values, leaves.arrays = leaves.arrays, []
 
         def run(*xs: Array) -> Any:
             inner_args, inner_kwargs = leaves(xs)
             return fn(*inner_args, **inner_kwargs)
 
+        active = [i for i, constant in enumerate(leaves.constants()) if constant is None]
+        _describe(run, fn, leaves.treedef, active, "jv.recompute")
         refusal = "A recomputed function tried to create variables."
         staged = with_explicit_rules(stage(run, values, refusal))
         program = jax.checkpoint(staged.function())
         return staged.apply(lambda reads, xs: program(*reads, *xs), values)
 
+    call.form = recompute  # pyright: ignore[reportFunctionMemberAccess] - for autograph
     return call

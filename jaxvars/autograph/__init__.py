@@ -45,6 +45,7 @@ from jaxvars.autograph.calls import (
     call,
     convert_function,
     function_in,
+    is_wrapped,
     leave_alone,
     rewrite_function,
     set_loop_options,
@@ -103,7 +104,7 @@ def convert(fn: Callable[..., Any] | None = None, /, *, recursive: bool = True) 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         mark_arguments(*args, *kwargs.values())
-        if function is None:
+        if function is None or is_wrapped(fn):
             return call(fn, args, kwargs, "")
         return _new(function, recursive=recursive)(*given, *args, **kwargs)
 

@@ -47,6 +47,7 @@ _NEVER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATO
 _CALLERS = frozenset(
     {
         "jax",
+        "jaxvars.autodiff.custom_gradient",
         "jaxvars.control.branches",
         "jaxvars.control.loops",
         "jaxvars.control.maps",
@@ -89,6 +90,8 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], package: str) ->
         return ours(*args, **kwargs)
     if isinstance(f, functools.partial):
         return call(f.func, (*f.args, *args), {**f.keywords, **kwargs}, package)
+    if is_wrapped(f):
+        return f.form(_convert_argument(f.__wrapped__, package))(*args, **kwargs)
     fn, given = function_in(f, args)
     if fn is not None and not _is_left_alone(fn, package):
         if (new := convert_function(fn)) is not None:
@@ -98,6 +101,12 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], package: str) ->
         args = tuple(_convert_argument(x, package) for x in args)
         kwargs = {name: _convert_argument(x, package) for name, x in kwargs.items()}
     return f(*args, **kwargs)
+
+
+def is_wrapped(f: Any) -> bool:
+    """Return whether a function is one that `jv.recompute` or `jv.custom_gradient` returned."""
+    is_ours = isinstance(f, FunctionType) and package_of(f.__globals__) == "jaxvars"
+    return is_ours and "form" in f.__dict__  # `functools.wraps` copies attributes
 
 
 def _call_as_is(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:

@@ -149,7 +149,7 @@ def _choose(
     refuse_if_forked("A function is run by jaxvars")
     if not context.is_tracer(index):
         return _with_arrays(branches[int(index)](*operands))
-    given = PyTreeTemplate(operands, whole=Owner)
+    given = PyTreeTemplate(operands, whole=Owner, numbers=False)
     values, given.arrays = given.arrays, []
     staged = [stage(_apply_to(branch, given), values, CREATES) for branch in branches]
     results = match_forms([s.rebuild for s in staged], list(map(result_types, staged)))

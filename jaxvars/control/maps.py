@@ -15,7 +15,7 @@ from jaxvars.control.state_threading import CREATES, Threads
 from jaxvars.control.vmap_index import EXAMPLE, merge_of, number_example
 from jaxvars.core.cells import Cell
 from jaxvars.core.checks import first_failure, without_signals
-from jaxvars.core.staging import PyTreeTemplate, stage
+from jaxvars.core.staging import PyTreeTemplate, is_own_array, stage
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import context
@@ -76,7 +76,7 @@ def vectorized_map(
         f: takes one example, returns an output.
         xs: arrays with one axis for the examples, or a pytree of them.
         in_axes: which axis that is, None for what is the same for all: a number, or a pytree
-            like `xs`.
+            like `xs`. Python's numbers and bools that are the same for all stay what they are.
         out_axes: where the axis is in the outputs.
 
     Returns:
@@ -91,9 +91,8 @@ def vectorized_map(
     >>> vectorized_map(lambda x: w * x, jnp.arange(3.0)).tolist()
     [0.0, 3.0, 6.0]
     """
-    given = PyTreeTemplate(xs)
+    given, axes = _take_apart(xs, in_axes)
     arrays, given.arrays = [jnp.asarray(x) for x in given.arrays], []
-    axes = _list_axes(in_axes, xs)
     _check_axes(arrays, axes)
     pairs = zip(arrays, axes, strict=True)
     specs = [x if axis is None else without_axis(x, axis) for x, axis in pairs]
@@ -130,9 +129,17 @@ def _merge(cell: Cell, old: Array, values: Array) -> Array:
     return first_failure(values) if merge is None else merge(old, values)
 
 
-def _list_axes(in_axes: Any, xs: PyTree) -> list[int | None]:
+def _take_apart(xs: PyTree, in_axes: Any) -> tuple[PyTreeTemplate, list[int | None]]:
+    """Return a form for the examples, and the axis of each array in them.
+
+    What has no axis and is a number of Python's stays one.
+    """
     is_none = lambda x: x is None  # noqa: E731 - one use in two places of a line
-    return jax.tree.leaves(jax.tree.broadcast(in_axes, xs, is_leaf=is_none), is_leaf=is_none)
+    axes = jax.tree.leaves(jax.tree.broadcast(in_axes, xs, is_leaf=is_none), is_leaf=is_none)
+    pairs = zip(jax.tree.leaves(xs), axes, strict=True)
+    given = PyTreeTemplate(xs, numbers=any(not (a is None or is_own_array(x)) for x, a in pairs))
+    kept = zip(axes, given.constants(), strict=True)
+    return given, [axis for axis, constant in kept if constant is None]
 
 
 def _check_axes(arrays: Sequence[Array], axes: Sequence[int | None]) -> None:

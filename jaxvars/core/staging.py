@@ -41,6 +41,7 @@ class PyTreeTemplate:
     Args:
         result: to be taken apart.
         whole: objects of this type are left as they are.
+        numbers: Python's and NumPy's numbers are arrays, too; else they are left as they are.
 
     >>> rebuild = PyTreeTemplate({"loss": 1.0, "note": "text"})
     >>> rebuild.arrays, rebuild([2.0])
@@ -49,12 +50,13 @@ class PyTreeTemplate:
 
     __slots__ = ("_is_sorted", "_rest", "arrays", "order", "treedef")
 
-    def __init__(self, result: object, *, whole: type | None = None) -> None:
+    def __init__(self, result: object, *, whole: type | None = None, numbers: bool = True) -> None:
         refuse_if_forked("A function is run by jaxvars")
         is_leaf = None if whole is None else lambda x: isinstance(x, whole)
         leaves, self.treedef = jax.tree.flatten(result, is_leaf=is_leaf)
         self._rest: list[Callable[[], object] | None]
-        self._rest = [None if _is_array(leaf) else _Constant(leaf) for leaf in leaves]
+        is_array = _is_array if numbers else is_own_array
+        self._rest = [None if is_array(leaf) else _Constant(leaf) for leaf in leaves]
         kept = (x for x, rest in zip(leaves, self._rest, strict=True) if rest is None)
         self.arrays = list(map(_own, kept))
         self.order = order_of(result)
@@ -117,9 +119,16 @@ def _weak(held: object) -> Callable[[], object]:
 
 
 def _is_array(leaf: object) -> bool:
-    if isinstance(leaf, jax.Array | bool | int | float | complex) or is_compared(leaf):
+    if isinstance(leaf, np.generic):
+        return leaf.dtype.kind not in "OSUT"
+    return isinstance(leaf, bool | int | float | complex) or is_own_array(leaf)
+
+
+def is_own_array(leaf: object) -> bool:
+    """Return whether something is an array, and no number, which Python may decide by."""
+    if isinstance(leaf, jax.Array) or is_compared(leaf):
         return True
-    return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "OSUT"
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "OSUT"
 
 
 @final

@@ -30,15 +30,16 @@ def read_variable(trace: Trace, index: int, aval: Aval) -> Array:
         return read_variable_p.bind(index=index, aval=aval)
 
 
-def describe(fn: Any, of: str, arguments: Sequence[str]) -> None:
+def describe(fn: Any, of: str, arguments: Sequence[str], form: str = "jv.compile") -> None:
     """Have JAX's errors speak of the user's function, and of its arguments, if `fn` is traced.
 
     Args:
         fn: takes the arrays in the arguments of that function.
         of: its name, and where it is.
         arguments: what each of the arrays is called.
+        form: what traces it.
     """
-    fn.__fun_debug_info__ = jex.DebugInfo("jv.compile", of, tuple(arguments), None)
+    fn.__fun_debug_info__ = jex.DebugInfo(form, of, tuple(arguments), None)
 
 
 def describe_like(fn: Any, other: Any) -> None:

@@ -683,3 +683,84 @@ def test_custom_gradients_in_nested_tapes_and_forward_mode_compiled_as_eagerly(l
 
     with jax.checking_leaks() if leaks else contextlib.nullcontext():
         np.testing.assert_allclose(jv.compile(all_of_them)(1.0), all_of_them(1.0), rtol=1e-6)
+
+
+# ---------------------------------------------------------------- what is no array stays what it is
+def _repeated(x: Any, how: Any) -> Any:
+    for _ in range(how):
+        x = x * 3.0
+    return x
+
+
+KINDS_OF_ARGUMENTS: dict[str, tuple[Any, Any]] = {
+    "bool": (lambda x, how: x * 3.0 if how else x, True),
+    "bool of NumPy": (lambda x, how: x * 3.0 if how else x, np.bool_(True)),
+    "float": (lambda x, how: x if how > 0.5 else -x, 0.7),
+    "count": (_repeated, 2),
+    "count of NumPy": (_repeated, np.int64(2)),
+    "axis": (lambda x, how: x.sum(how), 1),
+    "shape": (lambda x, how: x.reshape(how)[0], (3, 2)),
+    "list": (lambda x, how: x * sum(k for k in how if k > 1), [1, 2.5]),
+    "dict": (lambda x, how: x * how["by"] if how["on"] else x, {"by": 2.0, "on": True}),
+    "string": (lambda x, how: x if how == "same" else -x, "same"),
+    "array of NumPy": (lambda x, how: x * how, np.full((2, 3), 2.0, np.float32)),
+}
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "recompute": jv.recompute,
+    "recompute by name": lambda f: lambda x, how: jv.recompute(f)(x, how=how),
+    "custom_gradient": lambda f: jv.custom_gradient(
+        lambda x, how: (f(x, how), lambda up: [up * jax.grad(f)(x, how), *jax.tree.leaves(how)])
+    ),
+    "cond": lambda f: lambda x, how: jv.cond(x.sum() > 0, f, lambda x, _: x.sum(), x, how),
+    "switch": lambda f: lambda x, how: jv.switch(jnp.int32(x.sum()), [f, f], x, how),
+    "vectorized_map": lambda f: (
+        lambda x, how: jv.vectorized_map(
+            lambda parts: f(*parts), (x[None], how), in_axes=(0, None)
+        )[0]
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", KINDS_OF_ARGUMENTS)
+def test_what_is_no_array_stays_what_it_is(name: str, form: str) -> None:
+    fn, how = KINDS_OF_ARGUMENTS[name]
+    x = jnp.arange(6.0).reshape(2, 3)
+
+    def summed(x: Any, how: Any) -> Any:
+        return jnp.sum(fn(x, how) ** 2)
+
+    def program(x: Any) -> Any:
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = FORMS[form](summed)(x, how)
+        return y, tape.gradient(y, x)
+
+    expected = jax.value_and_grad(summed)(x, how)
+    for found in (program(x), jv.compile(program)(x)):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["recompute", "custom_gradient"])
+def test_a_decision_by_an_array_names_the_function_and_the_argument(form: str) -> None:
+    def positive(x: Any, sign: Any) -> Any:
+        return x if sign > 0 else -x
+
+    def with_gradient(x: Any, sign: Any) -> Any:
+        return positive(x, sign), lambda upstream: (upstream, None)
+
+    fn = positive if form == "recompute" else with_gradient
+    with pytest.raises(jax.errors.TracerBoolConversionError) as caught:
+        getattr(jv, form)(fn)(jnp.ones(2), jnp.float32(1.0))
+    for part in (
+        f"function {fn.__name__} at test_tape_rules.py:",
+        f"jv.{form}",
+        "argument args[1]",
+    ):
+        assert part in str(caught.value)
+    if form == "recompute":
+        with pytest.raises(
+            jax.errors.TracerBoolConversionError, match=r"argument kwargs\['sign'\]"
+        ):
+            jv.recompute(positive)(jnp.ones(2), sign=jnp.float32(1.0))

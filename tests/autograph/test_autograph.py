@@ -1201,3 +1201,25 @@ def test_a_file_that_was_edited_since_its_import_is_not_the_source(tmp_path, mon
     assert compiled(module.other)(1.0) == 1.0
     importlib.reload(module)
     assert compiled(module.step)(1.0) == compiled(module.pick)(1.0) == 13.0
+
+
+def _absolute(x):
+    return x if x > 0 else -x
+
+
+_recomputed = jv.recompute(_absolute)
+_with_gradient = jv.custom_gradient(lambda x: (x if x > 0 else -x, lambda upstream: upstream))
+
+
+@functools.wraps(_recomputed)
+def _twice(x):
+    return 2 * _recomputed(x)
+
+
+@pytest.mark.parametrize("fn", [
+    _recomputed, _with_gradient, lambda x: _recomputed(x), lambda x: _twice(x) / 2,
+    lambda x: jv.recompute(_absolute)(x),
+], ids=["recomputed", "with a gradient", "called", "decorated", "made inside"])  # fmt: skip
+def test_functions_with_derivatives_of_their_own_are_converted(fn):
+    step = jv.compile(fn, autograph=True)
+    assert [float(step(x)) for x in (2.0, -3.0, 0.0)] == [2.0, 3.0, 0.0]

@@ -235,6 +235,23 @@ def test_wrappers():
     assert numbers(tape.gradient(y, w)) == 12.0
 
 
+@pytest.mark.parametrize("count", [2, np.int64(2)])
+def test_numbers_and_bools_stay_what_they_are_where_a_function_is_recomputed(count):
+    def block(a, n, training):
+        for _ in range(n):
+            a = a * a if training else a
+        return a
+
+    f = tf.recompute_grad(block)
+    for call in (f, tf.function(lambda a, n, training: f(a, count, training=True))):
+        x = tf.constant([3.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = call(x, count, training=True)
+        assert numbers(y) == [81.0]
+        assert numbers(tape.gradient(y, x)) == [108.0]
+
+
 # ---------------------------------------------------------------- forward
 def test_forward_accumulator():
     v, b = tf.Variable([1.0, 2.0]), tf.Variable([0.0, 0.0])

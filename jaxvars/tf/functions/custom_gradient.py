@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, final
 
 import jax
+import numpy as np
 
 from jaxvars.autodiff import custom_gradient as _custom
 from jaxvars.core.variable import Variable as CoreVariable
@@ -173,7 +174,8 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function compute its intermediate values again in the backward pass.
 
     Args:
-        f: takes and returns tensors; may read and assign variables.
+        f: takes and returns tensors; may read and assign variables. Numbers and bools of Python
+            and NumPy among its arguments stay what they are.
     """
     core = _custom.recompute(lambda *args, **kwargs: _recompute(f, args, kwargs))
 
@@ -187,9 +189,10 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _to_core_argument(leaf: Any) -> Any:
-    return (
-        _Kept(leaf) if isinstance(leaf, Variable) else to_array(leaf) if is_traced(leaf) else leaf
-    )
+    if isinstance(leaf, Variable):
+        return _Kept(leaf)
+    is_array = is_traced(leaf) and not isinstance(leaf, np.generic)  # which stays a number
+    return to_array(leaf) if is_array else leaf
 
 
 @final
