@@ -18,6 +18,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import tf
+from jaxvars.errors import GradientWarning
 from jaxvars.optimizers.checks import list_options
 
 GOLDENS = json.loads((Path(__file__).parent.parent / "goldens" / "tf_keras.json").read_text())
@@ -130,6 +131,27 @@ def test_each_public_method_is_that_of_the_wrapped_optimizer(kind: str):
         names = {n for n in dir(pytest.importorskip("keras").optimizers.SGD()) if n[0] != "_"}
         ours = {n for c in type(optimizer).__mro__[:3] for n in vars(c)} | vars(optimizer).keys()
         assert names - NOT_OURS - list_options(jv.optimizers.SGD) <= ours
+
+
+@pytest.mark.parametrize("kind", ["alone", "scaled"])
+def test_fit_ends_with_the_averages_and_leaves_what_was_not_updated(kind: str):
+    pytest.importorskip("keras")
+
+    class Layer(tf.keras.layers.Layer):
+        def build(self, _: Any):
+            self.kernel = self.add_weight(shape=(2, 1), initializer="ones")
+            self.unused = self.add_weight(shape=(1,), initializer="ones")
+
+        def call(self, x: Any) -> Any:
+            return x @ self.kernel
+
+    model = tf.keras.Sequential([tf.keras.Input((2,)), Layer()])
+    model.compile(wrapper_of(kind, "SGD", use_ema=True, ema_momentum=0.9), "mse")
+    model.optimizer.learning_rate = 0.1
+    with pytest.warns(GradientWarning, match="no gradients for the variables"):
+        model.fit(np.ones((8, 2)), np.zeros((8, 1)), batch_size=2, verbose=0)
+    np.testing.assert_allclose(model.weights[0].numpy(), [[0.49896]] * 2, rtol=1e-5)  # as Keras
+    assert model.weights[1].numpy() == 1.0
 
 
 def test_the_learning_rate_is_assigned():

@@ -245,8 +245,10 @@ class Optimizer(Proxy):
 
     def finalize_variable_values(self, var_list: Iterable[Any]) -> None:
         """Make the averages of variables their values, with `use_ema=True`."""
-        if self._core.use_ema:
-            self._core.finalize_variable_values(list(map(resolve_proxy, var_list)))
+        known = {id(variable) for variable, _ in self._core._list_slots()}
+        found = [v for v in map(resolve_proxy, var_list) if id(v) in known]  # others never changed
+        if self._core.use_ema and found:
+            self._core.finalize_variable_values(found)
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[Any] | None = None, var_names: Sequence[str] | None = None
