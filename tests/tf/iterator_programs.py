@@ -354,7 +354,7 @@ REFUSED = {
     "Dataset.load: reader": "Interleave.*keeps a Dataset from one element to the next",
     "Dataset.from_tensor_slices: of datasets": "FlatMap.*keeps a Dataset from one element",
     "Dataset.shuffle: of datasets": "keeps a Dataset from one element.*files.shuffle",
-    "Dataset.interleave: draws within": r"has drawn random numbers.*random.stateless_uniform",
+    "Dataset.interleave: draws within": r"once RandomUniform has drawn.*random.stateless_uniform",
     "Dataset.map: a generator draws": "variable 'StateVar'.*generator=generator",
     "Dataset.cache: in files, shuffled": "`cache` or `snapshot` in .* other elements",
     "Dataset.snapshot: shuffled": "`cache` or `snapshot` in .* other elements",

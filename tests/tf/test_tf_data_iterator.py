@@ -146,6 +146,20 @@ def test_a_generator_that_draws_is_saved_with_the_iterator(tmp_path) -> None:
     assert list(map(plain, iterator)) == wanted
 
 
+def test_draws_in_a_map_of_a_function_are_not_saved() -> None:
+    rows = Dataset.range(4).batch(2)
+    iterator = rows.map(
+        lambda x: tf.vectorized_map(lambda _: tf.random.uniform([], seed=1), x)
+    ).as_numpy_iterator()
+    place = iterator.save()
+    next(iterator)
+    with pytest.raises(
+        tf.errors.FailedPreconditionError, match=r"RandomUniform has drawn .* or in a"
+    ):
+        iterator.save()
+    iterator.restore(place)
+
+
 def test_what_a_generator_yields_must_come_again() -> None:
     left = [4, 1, 3]  # it yields fewer, and then others
     fewer = Dataset.from_generator(lambda: range(left.pop()), tf.int32, [])

@@ -100,10 +100,9 @@ class DatasetIterator(Recorded, Iterator[Any]):
 
     def refusal(self, held: set[int]) -> Exception | None:
         """Return why the place cannot be saved with the cells of some keys."""
-        for key, cell in self._draws.assigned.items():
-            if key not in held:
-                return FailedPreconditionError(message=_NEEDED.format(repr(cell.name)))
-        return super().refusal(held)
+        left = (cell for key, cell in self._draws.assigned.items() if key not in held)
+        needed = (FailedPreconditionError(message=_NEEDED.format(repr(x.name))) for x in left)
+        return super().refusal(held) or next(needed, None)
 
     def _save(self) -> State:
         return {**self._cursor.save(), "draws": self._draws.save()}
@@ -173,9 +172,10 @@ class NumpyIterator(Node, Iterator[Any]):
             FailedPreconditionError: when the dataset keeps what cannot be written, or its functions
                 have assigned variables, as those of generators.
         """
+        text = to_text(self._iterator._save())
         if refusal := self._iterator.refusal(set()):
             raise refusal
-        return Tensor(string_array(np.asarray(to_text(self._iterator._save()))))
+        return Tensor(string_array(np.asarray(text)))
 
     def restore(self, save: Any) -> None:
         """Go to a place that `save` has returned, of this iterator or of another one like it.

@@ -52,6 +52,10 @@ class Draws:
         self._count += 1
         return self._base[0], self._base[1] + self._count
 
+    def note_untold(self, op: str) -> None:
+        """Note that an operation has drawn from a stream that no other program can go on with."""
+        self.used[None, 0, (op, (0, 0))] = 0
+
     def place(self) -> list[Any]:
         """Return where the streams are, but for those of functions in functions."""
         numbers = {id(part): i for i, part in enumerate(self._parts)}
@@ -120,9 +124,9 @@ def _note_assigned(cell: Cell, value: Array, verb: str) -> None:
 
 def _unsaved(op: str) -> FailedPreconditionError:
     return FailedPreconditionError(
-        message=f"An iterator cannot be saved once a function in a function of its dataset, or in "
-        f"that of `reader_func`, has drawn random numbers (here {op.split()[0]}): where that "
-        "stream is cannot be told to another program, and other numbers would come. Draw in the "
+        message=f"An iterator cannot be saved once {op.split()[0]} has drawn in a function that is "
+        "in a function of its dataset, or in a map or loop there: where that stream of random "
+        "numbers is cannot be told to another program, and others would come. Draw in the "
         "outermost function, or have the seeds come with the elements:\n"
         "    seeds = tf.data.Dataset.random(seed=1).batch(2)\n"
         "    dataset = tf.data.Dataset.zip((dataset, seeds)).map(\n"

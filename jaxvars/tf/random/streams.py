@@ -176,6 +176,8 @@ def source(op: str, seed: Any) -> Source:
             return _of_function(seed)
         if not inside and not is_mapped:
             return lambda count: _next(op, seed, count)
+        if _scope.IN_DATASET.value and ITERATION.value is not None:
+            ITERATION.value.note_untold(op)
         if seed is None:
             seeds_of(None) if _Streams.is_strict else None
             return lambda _: _of_key(core.get_global_generator().next_key())

@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxvars.core.staging import stage
 from jaxvars.tf.context.scope import IN_DATASET
-from jaxvars.tf.random.iteration import CALL
+from jaxvars.tf.random.iteration import CALL, ITERATION
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import HANDLE, bool_
@@ -183,7 +183,7 @@ def _trace_specs(func: Callable[..., Any], specs: tuple[Any, ...], size: int) ->
     def run(scope: Any, *arrays: Any) -> None:
         given = iter(arrays)
         elements = [map_leaves(lambda _: Tensor(next(given)), spec) for spec in specs]
-        with SCOPE.set(scope):
+        with SCOPE.set(scope), ITERATION.set(None):
             result = _result(func(*_arguments(tuple(elements))))
         found.append(map_leaves(lambda leaf: TensorSpec(leaf.shape, dtype_of(leaf._array)), result))
 
