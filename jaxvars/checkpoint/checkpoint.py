@@ -25,12 +25,15 @@ from jaxvars.checkpoint.restore import (
     describe_missing,
     describe_paths,
     find,
+    list_values,
     match_cells,
     others_in,
+    values_in,
 )
 from jaxvars.checkpoint.saving import do_in_first, gather, span_processes
 from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.trees import Trees, find_kept
+from jaxvars.checkpoint.waiting import given_by
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.module import Module
@@ -186,16 +189,18 @@ class Checkpoint(Module):
     def _snapshot(self, *, copy: bool = False) -> dict[str, Array]:
         """Return all values at one moment, by path; `copy` arrays in trees that may be donated."""
         refuse_traced("saved")
+        pending = list_values()  # before variables are found: a value is here, there, or in both
         found, trees = self._find(is_saving=True)
         cells, leaves = cells_of(found), trees.leaves
         if both := cells.keys() & leaves.keys():
             raise CheckpointError(f"A variable and an array have the same path: {sorted(both)}.")
-        if not leaves and cells.keys() == {"save_counter"}:
+        late = values_in(pending, self, self._roots(), cells)
+        if not leaves and not late and cells.keys() == {"save_counter"}:
             raise CheckpointError(
                 "There is nothing in this Checkpoint to be saved: Checkpoint(model=model)."
             )
         values = dict(zip(cells, LOCAL.eager.take_all(cells.values()), strict=True))
-        return values | {p: leaf.snapshot(p, copy) for p, leaf in leaves.items()}
+        return late | values | {p: leaf.snapshot(p, copy) for p, leaf in leaves.items()}
 
     def _about(self) -> dict[str, Any]:
         """Return what is stored beside the values."""
@@ -234,11 +239,14 @@ class Checkpoint(Module):
 
         A value whose variable does not exist yet waits for it, in memory: a layer that is made
         by its first call, or a slot of an optimizer, has its value before it is used for the
-        first time, in compiled functions, too. It waits as long as one of the objects, or of those
-        in a list or dict, is alive; for what is put into a list or dict later, as long as the
-        Checkpoint is. Then a CheckpointWarning tells what was not taken. A variable that existed
-        before, and is put into one of the objects later, gets its value when the status is asked,
-        as it may have been trained.
+        first time, in compiled functions, too. Until then it is state of the Module or optimizer
+        that it waits in: saved, copied and pickled with it, and ended by the restore of another
+        value for the same place, or with the Module; for what is put into a list or dict later,
+        with the Checkpoint. Then a CheckpointWarning tells what was not taken. A slot waits for
+        the variable that was restored with it, wherever that is, and not for another one that
+        takes its place; this Checkpoint may have restored it, or another one from the same path. A
+        variable that existed before, and is put into one of the objects later, gets its value when
+        the status is asked, as it may have been trained.
 
         Variables that the checkpoint does not have keep their values. What is returned says
         if all fitted. A tree with arrays is restored at once, into a fresh one that takes its
@@ -278,7 +286,8 @@ class Checkpoint(Module):
         found, trees = self._find(is_saving=False)
         with context.at(context.EVAL):
             file, roots = open_stored(path), self._roots()
-            cells = match_cells(found, roots, file.entries.keys(), others_in(file))
+            before = given_by(file.stamp)
+            cells = match_cells(found, roots, file.entries.keys(), others_in(file), before)
             restoring = Restore(file, roots, self, cells, trees)
             restoring.begin()
         return Status(restoring)
@@ -337,6 +346,9 @@ class Status:
 
     def expect_partial(self) -> Status:
         """Give no warning of values that were never used, when the objects are gone.
+
+        Nor are those saved that have no place: neither a variable that they are slots of, nor an
+        object that has yet to make its variables.
 
         Returns:
             The same status.

@@ -54,7 +54,8 @@ class CheckpointManager:
     Args:
         checkpoint: what to save and restore.
         directory: where; it is made when needed.
-        max_to_keep: how many of the newest are kept; all when None.
+        max_to_keep: how many of the newest are kept; all when None. Besides one that was restored
+            while values of it wait that no save can write, as there is no object for them.
         keep_every: also keep, for ever, those whose step is a multiple of this: the first at
             or after each multiple. The step is that of the `step_counter`, or else the number.
         keep_checkpoint_every_n_hours: also keep, for ever, one after each so many hours.

@@ -1,69 +1,63 @@
-"""Values of a checkpoint on their way into variables: now, or when the variables are created.
+"""A checkpoint on its way into variables: now, or when the variables are created.
 
 Rules this file keeps:
 - all values of a checkpoint are read and verified before any variable is changed; what does not
   fit or is damaged is listed for all of them, and then nothing is changed;
-- a value without a variable waits. `core/store.py` is told of new variables, and has them looked
-  for here before they are used; when all values have been taken the search ends;
-- a variable that is not new gets a value only when it is asked for: it may have been trained;
-- of two checkpoints for one variable, by other names, the one counts that was restored last;
+- a value without a variable waits (`checkpoint/waiting.py`). `core/store.py` is told of new
+  variables, and has them looked for before they are used; when all values have been taken the
+  search ends;
+- what waits ends when another checkpoint is restored that has a value for the same place, and not
+  before;
 - what waits does not keep the objects alive, and ends with them.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import itertools
 import sys
-import threading
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, TypeAlias, final
 
-import jax
-
-from jaxvars.checkpoint.checksum import Entry, dtype_name
+from jaxvars.checkpoint.matching import (
+    Refuse,
+    describe_clash,
+    is_there,
+    misfits_of,
+    name_owner,
+    owner_in,
+    place_value,
+    refuse_alike,
+)
 from jaxvars.checkpoint.stored import Stored
-from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
-from jaxvars.compiler.colocation import sharding_now
-from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES, STORE, Cell, PendingRestore
-from jaxvars.core.frame import Frame
-from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import Late, other_paths
+from jaxvars.checkpoint.trees import Leaf, Trees
+from jaxvars.checkpoint.waiting import (
+    LOCK,
+    Held,
+    Report,
+    Waiting,
+    Wanted,
+    finding,
+    given_by,
+    list_pending,
+    separate,
+)
+from jaxvars.core.cells import STORE, Cell
+from jaxvars.core.module import Late, Module, other_paths
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.store import alone, exclusively
-from jaxvars.core.traversal import (
-    CLOSED_TYPES,
-    Holder,
-    Path,
-    Tied,
-    children_of,
-    holds_objects,
-    walk,
-)
+from jaxvars.core.traversal import CLOSED_TYPES, Holder, Path, children_of, holds_objects, walk
 from jaxvars.core.variable import Variable
-from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
-from jaxvars.tensors.dtypes import is_string
-from jaxvars.tensors.tensor import to_tensor
-from jaxvars.tracing import context
+from jaxvars.errors import CheckpointError, user_line
 from jaxvars.typing import Array
 
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
 Found: TypeAlias = tuple[list[tuple[Path, object]], list[tuple[Path, object]]]
 
-_LOCK = threading.RLock()  # taken after `alone()`, as by a transaction that restores
-_restoring: list[
-    None
-] = []  # not empty while variables are found or given values, by the holder of the lock
 _BOXES = (list, tuple, deque, Mapping, Set)  # objects in them may live longer than they do
 _NO_CELL = -1  # in the place of a cell's key, for an array
 _NO_PATHS: Mapping[int, str] = {}
-_NUMBERS = itertools.count(1)
-_GIVERS: weakref.WeakKeyDictionary[Cell, int] = weakref.WeakKeyDictionary()
-"""Which restore, by its number, gave a cell its value last."""
 
 
 def find(roots: Roots, *kinds: type) -> Found:
@@ -72,32 +66,29 @@ def find(roots: Roots, *kinds: type) -> Found:
     return list(walk(named, kinds)), list(walk(roots.get(None), kinds))
 
 
-def cells_of(found: Found, before: Mapping[int, str] = _NO_PATHS) -> dict[str, Cell]:
+def cells_of(
+    found: Found, before: Mapping[int, str] = _NO_PATHS, refuse: Refuse = refuse_alike
+) -> dict[str, Cell]:
     """Return the cells of the variables among what was found, by path.
 
     Slots of variables that were there `before`, by key of their cells, are called by that path.
     """
     firsts, others = (  # what has a name keeps it
-        [(p, v._cell) for p, v in each if isinstance(v, Variable) and all(map(_is_there, p))]
+        [(p, v._cell) for p, v in each if isinstance(v, Variable) and all(map(is_there, p))]
         for each in found
     )
     keys = {cell.key for _, cell in firsts}
 
-    def refuse(path: Path, one: Cell, other: Cell) -> None:
+    def compare(path: Path, one: Cell, other: Cell) -> None:
         if (one.key in keys) == (other.key in keys):
-            raise CheckpointError(_describe_clash(path))
+            refuse(path, one, other)
 
-    def outside(part: Tied) -> str:
-        owner = part.tie()
-        known = before.get(owner._cell.key) if isinstance(owner, Variable) else None
-        return known or _name_slots(part)
-
-    return cells_by_path([*firsts, *others], outside, refuse)
+    return cells_by_path([*firsts, *others], lambda part: name_owner(part, before), compare)
 
 
 def match_cells(
     found: Found, roots: Roots, entries: Set[str], others: Mapping[str, str],
-    before: Mapping[int, str] = _NO_PATHS,
+    before: Mapping[int, str] = _NO_PATHS, refuse: Refuse = refuse_alike,
 ) -> dict[str, Cell]:  # fmt: skip
     """Return the cells of all variables, of each under the path that a checkpoint has, if any.
 
@@ -107,8 +98,9 @@ def match_cells(
         entries: the paths in the checkpoint.
         others: other paths that variables had when they were saved, with those in the checkpoint.
         before: see `cells_of`.
+        refuse: the same.
     """
-    cells = cells_of(found, before)
+    cells = cells_of(found, before, refuse)
     for _ in range(2):  # slots are moved with their variables
         wanted = {cell.key for path, cell in cells.items() if path not in entries}
         moved: dict[str, Variable] = {}
@@ -120,7 +112,7 @@ def match_cells(
         if not moved:
             break
         found = [*(((path,), v) for path, v in moved.items()), *found[0]], found[1]
-        cells = cells_of(found, before)
+        cells = cells_of(found, before, refuse)
     return cells
 
 
@@ -164,110 +156,95 @@ def build_late(roots: Roots, shapes: Mapping[str, tuple[int, ...]]) -> None:
                 late.build(shape[-1])
 
 
-def _is_there(part: str) -> bool:
-    """Return whether the variable that a slot belongs to is not gone."""
-    return not isinstance(part, Tied) or part.tie() is not None
-
-
-def _name_slots(part: Tied) -> str:
-    """Return how the slots of a variable that is not in the Checkpoint are called."""
-    if part.is_path:
-        return f"path={part}"
-    owner = part.tie()
-    return f"name={owner.name if isinstance(owner, Variable) else part}"
-
-
-def _describe_clash(path: Path) -> str:
-    """Return why two variables cannot be told apart."""
-    tied = next((part for part in path if isinstance(part, Tied)), None)
-    if tied is None:
-        return (
-            f"Two variables have the path {'/'.join(path)!r}, as in a set, whose elements have no "
-            "order, or a dict with the keys 1 and '1', or 'a/b' and 'a': a checkpoint could give "
-            "one of them the other's value. Use a list, or a dict whose keys are strings without /."
-        )
-    name = _name_slots(tied).partition("=")[2]
-    return (
-        f"The optimizer at {'/'.join(path[: path.index(tied)][:-1])!r} has slots for several "
-        f"variables called {name!r}, none of which is in the Checkpoint: it could give one of them "
-        "the slots of another. Put the model into the Checkpoint, too: Checkpoint(model=model, "
-        "optimizer=optimizer); or give the variables explicit names."
-    )
-
-
 @final
-class Restore(PendingRestore):
-    """One checkpoint on its way into variables.
-
-    Attributes:
-        source: where it was read.
-        waiting: the values that no variable has taken yet, by path.
-        taken: the keys of the cells that have taken one, by path.
-        misfits: what is wrong with variables that came later, by path.
-        is_partial: whether it was said that not all will be taken.
-        replaced_by: what has been restored into the same objects since, while values waited.
-    """
+class Restore(Report):
+    """One checkpoint on its way into variables."""
 
     def __init__(
         self, file: Stored, roots: Roots, owner: object, cells: Mapping[str, Cell], trees: Trees
     ) -> None:
-        self.source = str(file.path)
-        self.line = user_line()
-        self.waiting: dict[str, Array] = {}
-        self.taken: dict[str, int] = {}
-        self.misfits: dict[str, str] = {}
-        self.is_partial = False
-        self.replaced_by: str | None = None
+        super().__init__(str(file.path), file.stamp, user_line())
+        self._parts: list[Waiting] = []
         self._others = others_in(file)  # a variable of which two were made has one value for both
         again = {p: self._others[p] for p in cells if p in self._others and p not in file.entries}
         self._entries = file.entries | {p: file.entries[path] for p, path in again.items()}
         self._owner = weakref.ref(owner, self._look_again)
         self._refs: list[Callable[[], object]] = []
         self._roots = {name: self._refer_weakly(root) for name, root in roots.items()}
-        self._is_over = False
-        self._number = next(_NUMBERS)
         self._paths = {cell.key: path for path, cell in cells.items()}
         leaves = trees.leaves
-        self.waiting = self._read_verified(file, {**leaves, **cells}, again)
+        self._values = self._read_verified(file, {**leaves, **cells}, again)
         self._absent = sorted(leaves.keys() - file.entries.keys())
-        mine = {path: self.waiting.pop(path) for path in leaves.keys() & self.waiting.keys()}
+        mine = {path: self._values.pop(path) for path in leaves.keys() & self._values.keys()}
         self.taken |= dict.fromkeys(mine, _NO_CELL)
         self._put = trees.with_values(mine)
 
     def begin(self) -> None:
         """Give what is there its values, all or nothing, and wait for the others."""
-        with alone(), _LOCK:
-            others = [other for other in list_pending() if other.shares(self)]
-            cells = self._find_cells()
-            if rest := {path: x.shape for path, x in self.waiting.items() if path not in cells}:
+        with alone(), LOCK:
+            cells = self.find_cells()
+            if rest := {path: x.shape for path, x in self._values.items() if path not in cells}:
                 build_late(self._list_alive(), rest)
-                cells = self._find_cells()
-            found = {path: cells[path] for path in self.waiting if path in cells}
-            first = next(iter(found.values()), None)
+                cells = self.find_cells()
+            found = {path: (cells[path], x) for path, x in self._values.items() if path in cells}
+            first = next((cell for cell, _ in found.values()), None)
             before = _value_of(first)
             try:
-                self._take(found)
+                if found:
+                    self._give(found)
                 self._put()
             except BaseException:
                 if first is None or _value_of(first) is not before:  # the variables have theirs
                     self._put()
                 raise
             self._put = _do_nothing
-            for other in others:
-                other.replaced_by = self.source
-                other.end()
-            if self.waiting:
-                PENDING_RESTORES.append(self)
+            self._supersede(cells)
+            if left := {path: x for path, x in self._values.items() if path not in found}:
+                self._wait(left)
+            self._values = {}
+            for other in list_pending():
+                if other.bind():
+                    other.look()
 
     def end(self) -> None:
         """Wait no longer."""
-        self._is_over = True
-        with contextlib.suppress(ValueError):
-            PENDING_RESTORES.remove(self)
-        if not PENDING_RESTORES:
-            NEW_CELLS.clear()
+        for part in self._parts:
+            part.end()
 
-    # ------------------------------------------------------------ taking
+    def _give(self, found: Mapping[str, tuple[Cell, Array]]) -> None:
+        if misfits := misfits_of(self._entries, {path: cell for path, (cell, _) in found.items()}):
+            raise self.error("does not fit variables that were created since", misfits)
+        self.give(found)
+
+    # ------------------------------------------------------------ waiting
+    def _supersede(self, cells: Mapping[str, Cell]) -> None:
+        """End what waits for values that this checkpoint has."""
+        roots, pending = self._list_alive(), list_values()
+        for other, names in _name_held(pending, roots, cells) if pending else ():
+            self._replace(other, names)
+        for other in pending:
+            if isinstance(other, _Rest) and other.restore.shares(self):
+                self._replace(other, {path: path for path in other.values})
+
+    def _replace(self, other: Waiting, names: Mapping[str, str]) -> None:
+        if old := [path for path, name in names.items() if name in self._entries]:
+            other.report.replaced_by = self.source
+            other.drop(old)
+
+    def _wait(self, values: Mapping[str, Array]) -> None:
+        """Let values wait in the innermost Modules that they are for."""
+        holders = {path: x for path, x in _find_modules(self._list_alive()) if _can_hold(x)}
+        groups: dict[str | None, list[Wanted]] = {}
+        for path, value in values.items():
+            at = next((start for start in _starts(path) if start in holders), None)
+            place = path.removeprefix(f"{at}/").split("/") if at else path.split("/")
+            wanted = Wanted(path, tuple(place), self._entries[path], value)
+            groups.setdefault(at, []).append(wanted)
+        if None in groups:
+            self._parts.append(_Rest(self, groups.pop(None)))
+        for at in sorted(groups, key=lambda at: holders[at or ""]._has_slots):  # owners before
+            self._parts.append(Held(holders[at or ""], at or "", self, groups[at]))
+
     def _read_verified(
         self, file: Stored, cells: Mapping[str, Cell | Leaf], again: Mapping[str, str]
     ) -> dict[str, Array]:
@@ -285,66 +262,37 @@ class Restore(PendingRestore):
                 **describe_extra(self._entries.keys() - cells.keys()),
                 **describe_missing(cells.keys() - self._entries.keys()),
             }
-            raise self._error(
+            raise self.error(
                 "was not restored, and changed nothing", others | corrupt | misfits | both
             )
-        more = {p: place_value(cells[p], _copy(values[path])) for p, path in again.items()}
+        more = {p: place_value(cells[p], separate(values[path])) for p, path in again.items()}
         return values | more
-
-    def seek(self) -> set[int]:
-        """Give new variables their values; return the keys of all cells that can be found."""
-        with alone(), _LOCK:
-            if _restoring:
-                return set()
-            cells = self._find_cells()
-            new = {p: cells[p] for p in self.waiting if p in cells and cells[p].key in NEW_CELLS}
-            self._take(new, LOCAL.bottom)  # no transaction undoes it
-            return {cell.key for cell in cells.values()}
 
     def look(self) -> dict[str, Cell]:
         """Give all variables that values wait for those, new or not; return all cells, by path."""
-        with alone(), _LOCK:
-            cells = self._find_cells()
-            self._take({p: cells[p] for p in self.waiting if p in cells})
-            return cells
+        with alone(), LOCK:
+            for part in self._parts:
+                part.look()
+            return self.find_cells()
 
-    def _find_cells(self) -> dict[str, Cell]:
+    def find_cells(self, refuse: Refuse = refuse_alike) -> dict[str, Cell]:
         """Return the cells of the variables that there are; reads meanwhile are not reported."""
-        with alone(), _LOCK:
-            _restoring.append(None)
-            try:
-                roots, entries = self._list_alive(), self._entries.keys()
-                found = find(roots, Variable)
-                return match_cells(found, roots, entries, self._others, self._paths)
-            finally:
-                _restoring.pop()
+        with alone(), LOCK, finding():
+            roots, before = self._list_alive(), given_by(self.stamp) | self._paths
+            found, entries = find(roots, Variable), self._entries.keys()
+            return match_cells(found, roots, entries, self._others, before, refuse)
 
-    def _take(self, cells: Mapping[str, Cell], frame: Frame | None = None) -> None:
-        """Give some variables their values; if it is interrupted, it may be done again."""
-        if self._is_over or not cells:
-            return
-        if misfits := misfits_of(self._entries, cells):
-            self.misfits |= misfits
-            self._done({path: cells[path] for path in misfits})
-            raise self._error("does not fit variables that were created since", misfits)
-        _restoring.append(None)
-        try:
-            with context.at(context.EVAL):
-                mine = [p for p, cell in cells.items() if _GIVERS.get(cell, 0) <= self._number]
-                values = [place_value(cells[path], self.waiting[path]) for path in mine]
-                (frame or LOCAL.eager).write_all([cells[path] for path in mine], values, ())
-                _GIVERS.update({cells[path]: self._number for path in mine})
-        finally:
-            _restoring.pop()
-        self.taken |= {path: cell.key for path, cell in cells.items()}
-        self._done(cells)
-
-    def _done(self, cells: Mapping[str, Cell]) -> None:
-        for path, cell in cells.items():
-            NEW_CELLS.pop(cell.key, None)
-            del self.waiting[path]
-        if not self.waiting:
-            self.end()
+    def find_own(self, refuse: Refuse) -> dict[str, Cell]:
+        """Return the same, less the slots of variables that have taken the places of others."""
+        cells = self.find_cells(refuse)
+        paths = {cell.key: path for path, cell in cells.items()}
+        then = {path: key for key, path in self._paths.items()}
+        for path, v in walk(list(self._list_alive().values()), Variable):
+            owner = None if (part := owner_in(path)) is None else part.tie()
+            key = owner._cell.key if isinstance(owner, Variable) else None
+            if key is not None and then.get(paths.get(key, ""), key) != key:
+                cells.pop(paths.get(v._cell.key, ""), None)
+        return cells
 
     # ------------------------------------------------------------ what became of it
     def missing(self, cells: Mapping[str, Cell]) -> list[str]:
@@ -362,7 +310,7 @@ class Restore(PendingRestore):
         if self.replaced_by is not None:
             what = f"{what}: {self.replaced_by} has been restored since"
         if problems := {**self.misfits, **paths}:
-            raise self._error(what, problems)
+            raise self.error(what, problems)
         if self.is_orphaned():
             raise CheckpointError(
                 f"The objects that {self.source} was restored into are gone, so that nothing is "
@@ -370,10 +318,6 @@ class Restore(PendingRestore):
                 "    model = Model()\n"
                 "    jv.checkpoint.Checkpoint(model=model).restore(path).assert_consumed()"
             )
-
-    def _error(self, what: str, problems: Mapping[str, str]) -> CheckpointError:
-        lines = [f"{path}: {problems[path]}" for path in sorted(problems)]
-        return CheckpointError("\n  ".join([f"{self.source} {what}:", *lines]))
 
     # ------------------------------------------------------------ the objects
     def shares(self, other: Restore) -> bool:
@@ -406,24 +350,115 @@ class Restore(PendingRestore):
     def _look_again(self, _: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         """End if there are no objects left that could have new variables."""
         if not is_ending() and self.is_orphaned():  # when ending, modules are gone, too
-            self.end()
-            self.warn()
+            self.lose(self._parts)
+
+    def lose(self, parts: Iterable[Waiting]) -> None:
+        """Let values wait no longer; all of them, if no object is left."""
+        super().lose(self._parts if self.is_orphaned() else parts)
 
     def is_orphaned(self) -> bool:
         """Return whether the Checkpoint and all objects are gone."""
         return self._owner() is None and all(ref() is None for ref in self._refs)
 
-    def warn(self) -> None:
-        """Warn of values that were not taken, unless that was to be expected."""
-        if self.waiting and not self.is_partial:
-            self.is_partial = True  # once
-            warnings.warn(
-                f"Of {self.source}, restored at {self.line}, these values were never used: "
-                f"{', '.join(_shorten(sorted(self.waiting)))}. If that is right, say so: "
-                "checkpoint.restore(path).expect_partial().",
-                CheckpointWarning,
-                stacklevel=2,
+    def has_root(self, path: str, roots: Roots, owner: object) -> bool:
+        """Return whether a path leads to the same object in another Checkpoint, or it is this."""
+        name = start if (start := path.split("/")[0]) in roots else None
+        root = roots.get(name)
+        known = self._roots.get(name, _do_nothing)
+        return root is not None and (self._owner() is owner or known() is root)
+
+
+@final
+class _Rest(Waiting):
+    """What waits in no Module, but for those in lists and dicts, and for other objects."""
+
+    def __init__(self, restore: Restore, values: Iterable[Wanted]) -> None:
+        self.restore = restore
+        super().__init__(restore, values)
+
+    def find(self, refuse: Refuse) -> dict[str, Cell]:
+        """Return the cells of the variables in what the Checkpoint was given."""
+        return self.restore.find_own(refuse)
+
+
+def _find_modules(roots: Roots) -> Iterable[tuple[str, Module]]:
+    for each in find(roots, Module):
+        yield from (("/".join(path), x) for path, x in each if isinstance(x, Module))
+
+
+def _can_hold(module: Module) -> bool:
+    """Return whether a copy of a Module has its attributes."""
+    kind = type(module)
+    return not hasattr(kind, "__deepcopy__") and kind.__reduce__ is object.__reduce__
+
+
+def _starts(path: str) -> Iterable[str]:
+    """Yield what a path begins with, the longest first."""
+    parts = path.split("/")
+    return ("/".join(parts[:i]) for i in range(len(parts) - 1, -1, -1))
+
+
+def _name_held(
+    pending: Mapping[Waiting, Mapping[str, Wanted]], roots: Roots, cells: Mapping[str, Cell]
+) -> Iterable[tuple[Held, dict[str, str]]]:
+    """Yield what waits in the Modules in some objects, with the paths that values have there."""
+    holders = {id(x): path for path, x in _find_modules(roots)}
+    paths = {cell.key: path for path, cell in cells.items()}
+    for waiting, values in pending.items():
+        at = holders.get(id(waiting.holder)) if isinstance(waiting, Held) else None
+        if isinstance(waiting, Held) and at is not None:
+            places = {p: w.place for p, w in values.items() if all(map(is_there, w.place))}
+            start = [at] if at else []
+            yield (
+                waiting,
+                {
+                    path: "/".join([*start, *(name_owner(part, paths) for part in place)])
+                    for path, place in places.items()
+                },
             )
+
+
+def list_values() -> dict[Waiting, dict[str, Wanted]]:
+    """Return the values that wait now."""
+    return {waiting: dict(waiting.values) for waiting in list_pending()}
+
+
+def values_in(
+    pending: Mapping[Waiting, Mapping[str, Wanted]], owner: object, roots: Roots,
+    cells: Mapping[str, Cell],
+) -> dict[str, Array]:  # fmt: skip
+    """Return the values, of those that wait, that are state of a Checkpoint's objects, by path.
+
+    Args:
+        pending: what waits.
+        owner: the Checkpoint.
+        roots: its objects.
+        cells: of the variables in them, by path.
+    """
+    found: dict[str, Array] = {}
+    late = _name_held(pending, roots, cells) if pending else ()
+    for held, names in sorted(late, key=lambda each: each[0].has_slots):
+        for path, name in names.items():
+            wanted = pending[held][path]
+            is_known_by_name = owner_in(wanted.place) is not None and "/name=" in f"/{name}"
+            if is_known_by_name and (name in found or name in cells):
+                raise CheckpointError(describe_clash((name.partition("/slots/")[0], *wanted.place)))
+            if not held.is_surplus(wanted, found.keys()):
+                found[name] = wanted.value
+    for rest, values in pending.items():
+        if isinstance(rest, _Rest) and not rest.report.is_partial:
+            found |= {
+                path: wanted.value
+                for path, wanted in values.items()
+                if rest.restore.has_root(path, roots, owner)
+            }
+    return found
+
+
+def sources_in_use() -> set[str]:
+    """Return which checkpoints have values that wait and that no save may write."""
+    waiting = (w.report for w in list_pending() if isinstance(w, _Rest))
+    return {report.source for report in waiting if not report.is_partial}
 
 
 def _value_of(cell: Cell | None) -> Array | None:
@@ -444,45 +479,6 @@ def describe_missing(paths: Iterable[str]) -> dict[str, str]:
     return dict.fromkeys(paths, "missing: it is not in the checkpoint")
 
 
-def misfits_of(entries: Mapping[str, Entry], cells: Mapping[str, Cell | Leaf]) -> dict[str, str]:
-    """Return how values in a checkpoint do not fit their variables or arrays, by path."""
-    both = {path: (entries[path], cell) for path, cell in cells.items() if path in entries}
-    found = {path: _misfit(entry, cell) for path, (entry, cell) in both.items()}
-    return {path: text for path, text in found.items() if text}
-
-
-def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
-    if isinstance(cell, Leaf):
-        where, shape, dtype, fits = "tree", cell.shape, cell.dtype, cell.takes(entry.dtype)
-        is_same = entry.shape == shape
-    else:
-        where, shape, dtype = "variable", cell.declared, dtype_name(cell.dtype)
-        fits, is_same = entry.dtype == dtype, cell.takes(entry.shape)
-    problems: list[str] = []
-    if not is_same:
-        problems.append(f"shape {entry.shape} in the checkpoint, {shape} in the {where}")
-    if not fits:
-        problems.append(f"dtype {entry.dtype} in the checkpoint, {dtype} in the {where}")
-    return "; ".join(problems)
-
-
-def place_value(cell: Cell | Leaf, value: Array) -> Array:
-    """Return a value that was read on the devices of the variable, in separate memory."""
-    if isinstance(cell, Leaf):
-        return cell.place(value)
-    if is_string(cell.aval.dtype):
-        return to_tensor(value)
-    sharding = exclusively(lambda: sharding_now(cell))
-    if isinstance(value, jax.Array) and sharding in (None, value.sharding):
-        return value
-    with as_wide_as(value):
-        return jax.device_put(value, sharding, may_alias=False)
-
-
-def _copy(value: Array) -> Array:
-    return context.copied(value) if isinstance(value, jax.Array) else value
-
-
 @final
 class _Left(tuple[object, ...]):
     """What is left of what was in a list or dict, which is entered in the same order."""
@@ -494,23 +490,3 @@ class _Left(tuple[object, ...]):
         made = super().__new__(cls, values)
         made._fields = names
         return made
-
-
-def list_pending() -> list[Restore]:
-    """Return the restores that wait for variables."""
-    return [seeker for seeker in PENDING_RESTORES if isinstance(seeker, Restore)]
-
-
-def giver_of(cell: Cell) -> int:
-    """Return the number of the restore that gave a cell its value last; 0 if none did."""
-    return _GIVERS.get(cell, 0)
-
-
-def _shorten(paths: list[str]) -> list[str]:
-    return paths if len(paths) <= 8 else [*paths[:6], f"and {len(paths) - 6} more"]
-
-
-@atexit.register
-def _warn_at_exit() -> None:
-    for restore in list_pending():
-        restore.warn()

@@ -25,6 +25,7 @@ import numpy as np
 from jaxvars.checkpoint import files
 from jaxvars.checkpoint.directory import Directory
 from jaxvars.checkpoint.disk import is_of_disk
+from jaxvars.checkpoint.restore import sources_in_use
 from jaxvars.checkpoint.retention import Policy
 from jaxvars.errors import CheckpointError, warn_user
 from jaxvars.tensors.array_like import processes_of
@@ -70,7 +71,10 @@ class Writer:
         """Delete what is not to be kept; warn of what could not be deleted."""
 
         def prune() -> None:
+            in_use = sources_in_use()
             for record in self.policy.superfluous(self.directory.records()):
+                if str(self.directory.path_of(record.number)) in in_use:
+                    continue
                 try:
                     self.directory.delete(record.number)
                 except OSError as error:

@@ -82,6 +82,11 @@ class Stored(ABC):
         if total > size:
             raise ValueError(f"it should hold {total:,} bytes, and its files have {size:,}")
 
+    @property
+    def stamp(self) -> tuple[str, int]:
+        """What tells it from others, and from what was at its path before."""
+        return str(self.path), self.time_ns
+
     @abstractmethod
     def _words(self) -> Any:
         """Return the manifest as it is on disk."""

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.checkpoint.checksum import dtype_name
+from jaxvars.core.cells import PENDING_RESTORES, PendingRestore
 from jaxvars.core.foreign import is_foreign
 from jaxvars.core.frame import Owner
 from jaxvars.core.module import variables_in
@@ -243,6 +244,13 @@ def _holds_variables(leaf: object) -> bool:
     return any(True for _ in walk(leaf, (Owner, Holder)))
 
 
+def _waits(found: Iterable[tuple[Path, Any]]) -> bool:
+    """Return whether values wait in something that has no Variable yet."""
+    return bool(PENDING_RESTORES) and any(
+        True for _, leaf in found for _ in walk(leaf, PendingRestore)
+    )
+
+
 def _kind(name: str) -> str:
     dtype = jnp.dtype(name)
     for kind, parent in (("b", jnp.bool_), ("iu", jnp.integer), ("f", jnp.floating)):
@@ -270,7 +278,9 @@ def find_kept(
             "Checkpoint(params=tree); after restore it is checkpoint.params."
         )
     variables = [v for _, leaf in found if not _is_saved(leaf) for _, v in variables_in(leaf)]
-    if not (arrays or variables) and (is_saving or isinstance(value, CLOSED_TYPES)):
+    if not (arrays or variables or _waits(found)) and (
+        is_saving or isinstance(value, CLOSED_TYPES)
+    ):
         is_empty = value is None or (type(value) in (dict, list, tuple) and not value)
         if is_empty or found:
             raise CheckpointError(_describe_refusal("/".join(path), value))

@@ -240,8 +240,12 @@ class PendingRestore(ABC):
     """A restore that waits for new variables."""
 
     @abstractmethod
-    def seek(self) -> set[int]:
-        """Give new variables their values; return the keys of all cells that can be found."""
+    def seek(self, keys: Set[int]) -> set[int]:
+        """Give new variables their values; return the keys of all cells that can be found.
+
+        Args:
+            keys: of the cells that are used now: what does not fit others is not their concern.
+        """
 
 
 # ---------------------------------------------------------------- names

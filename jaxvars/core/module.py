@@ -69,6 +69,7 @@ class Late(ABC):
         """Make the Variables, whose last axis has this size."""
 
 
+WAITING = "_values_that_wait"  # an attribute, of a Module that has no variables for them yet
 _LISTED = 6  # paths in an error
 BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 
@@ -95,6 +96,7 @@ class Module(Holder):
 
     _name: str | None = None
     _takes_any_name = False
+    _has_slots = False  # which it makes when it meets the variables that they are of
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not (self._takes_any_name or name.replace("/", "_").isidentifier()):
@@ -240,7 +242,7 @@ class Module(Holder):
 
     def __rich_repr__(self) -> Iterator[Any]:
         for name, value in sorted(vars(self).items()):
-            if name != "_name":
+            if name not in ("_name", WAITING):
                 yield name, value
 
     def __repr__(self) -> str:

@@ -228,9 +228,9 @@ def seek(cells: Iterable[Cell]) -> None:
     wanted = [cell.key for cell in cells if cell.key in NEW_CELLS]
     if not wanted or is_interrupting():
         return
-    for seeker in tuple(PENDING_RESTORES):
-        for key in seeker.seek():
-            NEW_CELLS.pop(key, None)
+    found = [seeker.seek({*wanted}) for seeker in tuple(PENDING_RESTORES)]
+    for key in set().union(*found):
+        NEW_CELLS.pop(key, None)
     for key in wanted:
         if (left := NEW_CELLS.pop(key, 0) - 1) > 0:
             NEW_CELLS[key] = left

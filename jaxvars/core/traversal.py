@@ -12,16 +12,18 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import copy
 import functools
 import heapq
 import itertools
 import operator
 import re
+import weakref
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, final
 
 import jax
 import numpy as np
@@ -66,6 +68,25 @@ class Tied(str):
         return str(self), self.tie, self.is_path
 
 
+@final
+class Tie:
+    """A weak reference to an object that copies and pickles along with it."""
+
+    __slots__ = ("_ref",)
+
+    def __init__(self, held: object) -> None:
+        self._ref: Callable[[], Any] = (lambda: None) if held is None else weakref.ref(held)
+
+    def __call__(self) -> Any:
+        return self._ref()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tie:
+        return Tie(copy.deepcopy(self(), memo))
+
+    def __reduce__(self) -> tuple[type[Tie], tuple[Any]]:
+        return Tie, (self(),)
+
+
 class Proxy(ABC):
     """An object that stands for another one, which is found in its place, under its path."""
 
@@ -80,7 +101,7 @@ class Proxy(ABC):
 PROXIES: dict[type, Callable[[Any], object]] = {}
 """Classes that are not an Alias but stand for another object, and what returns that."""
 
-ATOMS: set[type] = set()
+ATOMS: set[type] = {Tie}
 """Classes whose own objects hold nothing; those of classes below may have other attributes."""
 
 PARTS: dict[type, Callable[[Any], Iterable[tuple[str, object]]]] = {}

@@ -31,7 +31,7 @@ from jaxvars.autodiff.tape_base import forget_reads
 from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import Module
+from jaxvars.core.module import WAITING, Module
 from jaxvars.core.traversal import HIDING, Proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CreationError, InteropError, user_line
@@ -41,7 +41,7 @@ from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import fit
 from jaxvars.typing import Array
 
-_OWN = {"_name", "_flax", "_forms", "_method", "_parts", "_sources"}
+_OWN = {"_name", "_flax", "_forms", "_method", "_parts", "_sources", WAITING}
 
 
 class FlaxModule(Module, ABC):

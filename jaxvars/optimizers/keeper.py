@@ -25,7 +25,7 @@ import numpy as np
 from jaxvars.core.foreign import advised
 from jaxvars.core.module import Module, all_paths, named_variables, table_of
 from jaxvars.core.state import unique
-from jaxvars.core.traversal import Tied, first_of
+from jaxvars.core.traversal import Tie, Tied, first_of
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.display.repr import Folded
 from jaxvars.errors import CreationError, StateError
@@ -36,7 +36,7 @@ from jaxvars.optimizers.checks import (
     is_unnamed,
     trainable_in,
 )
-from jaxvars.optimizers.slots import Tie, as_rate, is_lost, sharding_like
+from jaxvars.optimizers.slots import as_rate, is_lost, sharding_like
 from jaxvars.optimizers.step import AVERAGE, SUM, WINDOW, Recipe, no_average, no_sum
 from jaxvars.typing import Array
 
@@ -52,6 +52,7 @@ def _by_pattern(rules: Any) -> bool:
 class Keeper(Module, ABC):
     """The variables that an optimizer makes, and those that it knows."""
 
+    _has_slots = True
     _caches: ClassVar[tuple[str, ...]] = ("_recipes", "_names")
 
     use_ema: bool

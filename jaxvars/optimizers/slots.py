@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import weakref
 from collections.abc import Iterable, Mapping
-from typing import Any, final
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -13,33 +11,11 @@ from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame
 from jaxvars.core.module import Module
 from jaxvars.core.store import flush
-from jaxvars.core.traversal import ATOMS
+from jaxvars.core.traversal import Tie as Tie  # pickles have it from here
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.devices.mesh import replicated_like
 from jaxvars.errors import NotATensorError
 from jaxvars.tensors.tensor import to_tensor
-
-
-@final
-class Tie:
-    """A weak reference to a variable that copies and pickles along with it."""
-
-    __slots__ = ("_ref",)
-
-    def __init__(self, variable: Variable | None) -> None:
-        self._ref = (lambda: None) if variable is None else weakref.ref(variable)
-
-    def __call__(self) -> Variable | None:
-        return self._ref()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tie:
-        return Tie(copy.deepcopy(self(), memo))
-
-    def __reduce__(self) -> tuple[type[Tie], tuple[Variable | None]]:
-        return Tie, (self(),)
-
-
-ATOMS.add(Tie)  # there is one in the path of each slot
 
 
 def is_lost(cell: Cell) -> bool:

@@ -169,8 +169,9 @@ class ArrayProxy(ABC):
 
     def _to_host(self, convert: Callable[[Any], T]) -> T:
         """Return what Python or NumPy makes of the value."""
+        value = self._peek()
         try:
-            return convert(self._peek())
+            return convert(value)
         except Exception:  # noqa: BLE001 - it was donated since it was looked at, or is not computed
             pass
         __tracebackhide__ = True  # IPython and pytest leave the frame out

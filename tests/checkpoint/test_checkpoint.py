@@ -770,7 +770,7 @@ def test_strangers_are_not_looked_for_for_ever(tmp_path: Path, monkeypatch):
     checkpoint.restore(path).expect_partial()
     looks = []
     seeker = PENDING_RESTORES[0]
-    monkeypatch.setattr(seeker, "seek", lambda: looks.append(1) or set(), raising=False)
+    monkeypatch.setattr(seeker, "seek", lambda keys: looks.append(1) or set(), raising=False)
     stranger = jv.Variable(0.0)
     for _ in range(50):
         stranger.numpy()

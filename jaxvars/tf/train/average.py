@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.core.traversal import Holder, Tied
-from jaxvars.optimizers.slots import Tie
+from jaxvars.core.traversal import Holder, Tie, Tied
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor

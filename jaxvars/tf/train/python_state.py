@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, final
 
-from jaxvars.checkpoint.restore import giver_of, list_pending
+from jaxvars.checkpoint.waiting import giver_of, list_pending
 from jaxvars.core.cells import PENDING_RESTORES
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.core.variable import Variable
@@ -132,6 +132,6 @@ def take_restored(state: PythonState) -> None:
 def _settle(state: PythonState) -> None:
     """Have an object take the state that waits for it, if it is in an object by now."""
     for restore in list_pending():
-        if any(path.endswith("py_state") for path in restore.waiting):
+        if any(path.endswith("py_state") for path in restore.values):
             restore.look()
     take_restored(state)

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from jaxvars.checkpoint import restore as restoring
 from jaxvars.checkpoint.checkpoint import refuse_traced
+from jaxvars.checkpoint.matching import misfits_of
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Trees
 from jaxvars.core.cells import NEW_CELLS, STORE, Cell
@@ -91,7 +92,7 @@ class Wait(Proxy):
 
     def _check(self, stored: Stored, cells: Mapping[str, Cell]) -> None:
         """Raise what TensorFlow raises for a variable of another shape or type."""
-        for name in restoring.misfits_of(stored.entries, cells):
+        for name in misfits_of(stored.entries, cells):
             entry, cell = stored.entries[name], cells[name]
             if not cell.takes(entry.shape):
                 raise ValueError(

@@ -113,7 +113,7 @@ def _find(ref: weakref.ref[Variable]) -> Variable:
 def settle() -> None:
     """Have new variables take the values of checkpoints that wait for them."""
     for restore in tuple(PENDING_RESTORES) if NEW_CELLS else ():
-        restore.seek()
+        restore.seek(NEW_CELLS.keys())
 
 
 def commit(table: Table) -> None:

@@ -1,0 +1,114 @@
+"""Which value of a checkpoint is whose, and whether it fits.
+
+Rules this file keeps:
+- a slot is known by its variable, whose path it has, or else its name; two of one name are refused;
+- a value fits a variable of its shape and dtype, and is put where that one is placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import jax
+
+from jaxvars.checkpoint.checksum import Entry, dtype_name
+from jaxvars.checkpoint.trees import Leaf, as_wide_as
+from jaxvars.compiler.colocation import sharding_now
+from jaxvars.core.cells import Cell
+from jaxvars.core.store import exclusively
+from jaxvars.core.traversal import Path, Tied
+from jaxvars.core.variable import Variable
+from jaxvars.errors import CheckpointError
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.tensor import to_tensor
+from jaxvars.typing import Array
+
+Refuse: TypeAlias = Callable[[Path, Cell, Cell], None]
+
+
+# ---------------------------------------------------------------- which variable it is
+def refuse_alike(path: Path, *_: Cell) -> None:
+    """Raise CheckpointError for two variables of one path."""
+    raise CheckpointError(describe_clash(path))
+
+
+def owner_in(path: Path) -> Tied | None:
+    """Return what stands for the variable that a slot belongs to, in a path."""
+    return next((part for part in path if isinstance(part, Tied)), None)
+
+
+def name_owner(part: str, names: Mapping[int, str]) -> str:
+    """Return a part of a path, and of what stands for a variable its name, given by key."""
+    if not isinstance(part, Tied):
+        return part
+    owner = part.tie()
+    known = names.get(owner._cell.key) if isinstance(owner, Variable) else None
+    return known or name_slots(part)
+
+
+def is_there(part: str) -> bool:
+    """Return whether the variable that a slot belongs to is not gone."""
+    return not isinstance(part, Tied) or part.tie() is not None
+
+
+def name_slots(part: Tied) -> str:
+    """Return how the slots of a variable that is not in the Checkpoint are called."""
+    if part.is_path:
+        return f"path={part}"
+    owner = part.tie()
+    return f"name={owner.name if isinstance(owner, Variable) else part}"
+
+
+def describe_clash(path: Path) -> str:
+    """Return why two variables cannot be told apart."""
+    tied = owner_in(path)
+    if tied is None:
+        return (
+            f"Two variables have the path {'/'.join(path)!r}, as in a set, whose elements have no "
+            "order, or a dict with the keys 1 and '1', or 'a/b' and 'a': a checkpoint could give "
+            "one of them the other's value. Use a list, or a dict whose keys are strings without /."
+        )
+    name = name_slots(tied).partition("=")[2]
+    return (
+        f"The optimizer at {'/'.join(path[: path.index(tied)][:-1])!r} has slots for several "
+        f"variables called {name!r}, none of which is in the Checkpoint: it could give one of them "
+        "the slots of another. Put the model into the Checkpoint, too: Checkpoint(model=model, "
+        "optimizer=optimizer); or give the variables explicit names."
+    )
+
+
+# ---------------------------------------------------------------- whether a value fits
+def misfits_of(entries: Mapping[str, Entry], cells: Mapping[str, Cell | Leaf]) -> dict[str, str]:
+    """Return how values in a checkpoint do not fit their variables or arrays, by path."""
+    both = {path: (entries[path], cell) for path, cell in cells.items() if path in entries}
+    found = {path: _misfit(entry, cell) for path, (entry, cell) in both.items()}
+    return {path: text for path, text in found.items() if text}
+
+
+def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
+    if isinstance(cell, Leaf):
+        where, shape, dtype, fits = "tree", cell.shape, cell.dtype, cell.takes(entry.dtype)
+        is_same = entry.shape == shape
+    else:
+        where, shape, dtype = "variable", cell.declared, dtype_name(cell.dtype)
+        fits, is_same = entry.dtype == dtype, cell.takes(entry.shape)
+    problems: list[str] = []
+    if not is_same:
+        problems.append(f"shape {entry.shape} in the checkpoint, {shape} in the {where}")
+    if not fits:
+        problems.append(f"dtype {entry.dtype} in the checkpoint, {dtype} in the {where}")
+    return "; ".join(problems)
+
+
+def place_value(cell: Cell | Leaf, value: Array) -> Array:
+    """Return a value that was read on the devices of the variable, in separate memory."""
+    if isinstance(cell, Leaf):
+        return cell.place(value)
+    if is_string(cell.aval.dtype):
+        return to_tensor(value)
+    sharding = exclusively(lambda: sharding_now(cell))
+    if isinstance(value, jax.Array) and sharding in (None, value.sharding):
+        return value
+    with as_wide_as(value):
+        return jax.device_put(value, sharding, may_alias=False)

@@ -1,0 +1,393 @@
+"""Values of a checkpoint that wait: for variables that objects will have, or optimizers meet.
+
+Rules this file keeps:
+- what waits is part of the state of a Module, the innermost one that it is for: it is saved, copied
+  and pickled with it, and ends with it;
+- a slot waits for the variable that was restored with it, not for what will be at its path: one
+  that takes its place gets none of them, and when the variable is gone they are dropped;
+- an error is raised where the variable is used that it is about, once, whatever other new variables
+  are used before;
+- a variable that is not new gets a value only when it is asked for: it may have been trained;
+- of two checkpoints for one variable, by other names, the one counts that was restored last.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import threading
+import warnings
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Mapping, Set
+from typing import Any, NamedTuple, final
+
+import jax
+
+from jaxvars.checkpoint.checksum import Entry
+from jaxvars.checkpoint.matching import (
+    Refuse,
+    describe_clash,
+    is_there,
+    misfits_of,
+    name_owner,
+    owner_in,
+    place_value,
+)
+from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES, Cell, PendingRestore
+from jaxvars.core.frame import Frame
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import WAITING, Module
+from jaxvars.core.store import alone
+from jaxvars.core.traversal import ATOMS, Path, Tie, Tied, walk
+from jaxvars.core.variable import Variable
+from jaxvars.errors import CheckpointError, CheckpointWarning
+from jaxvars.tracing import context
+from jaxvars.typing import Array
+
+LOCK = threading.RLock()  # taken after `alone()`, as by a transaction that restores
+_restoring: list[
+    None
+] = []  # not empty while variables are found or given values, by the holder of the lock
+_NUMBERS = itertools.count(1)
+
+
+class Given(NamedTuple):
+    """Which restore, by its number, gave a cell its value, and what that was in the file."""
+
+    number: int
+    stamp: object
+    path: str
+
+
+_GIVEN: weakref.WeakKeyDictionary[Cell, Given] = weakref.WeakKeyDictionary()
+"""Where the last value that a cell was given by a checkpoint is from."""
+
+
+class Wanted(NamedTuple):
+    """A value that waits: its path in the file and below the object, and what it is."""
+
+    path: str
+    place: Path
+    entry: Entry
+    value: Array
+
+
+class Report:
+    """What has become of the values of a checkpoint.
+
+    Attributes:
+        source: where it was read.
+        stamp: tells it from other checkpoints.
+        line: the line of the program that restored it.
+        number: larger than that of what was restored before.
+        waiting: the paths of the values that no variable has taken.
+        taken: the keys of the cells that have taken one, by path.
+        misfits: what is wrong with variables that came later, by path.
+        is_partial: whether it was said that not all will be taken.
+        replaced_by: what has been restored into the same objects since, while values waited.
+    """
+
+    def __init__(self, source: str, stamp: object, line: str) -> None:
+        self.source, self.stamp, self.line = source, stamp, line
+        self.number = next(_NUMBERS)
+        self.waiting: set[str] = set()
+        self.taken: dict[str, int] = {}
+        self.misfits: dict[str, str] = {}
+        self.is_partial = False
+        self.replaced_by: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy what is known of the checkpoint: what becomes of a copy is told by the copy."""
+        return _restored, (self.source, self.stamp, self.line, self.is_partial)
+
+    def give(self, pairs: Mapping[str, tuple[Cell, Array]], frame: Frame | None = None) -> None:
+        """Give cells their values, by path in the file; if interrupted, it may be done again."""
+        with finding(), context.at(context.EVAL):
+            mine = {p: pair for p, pair in pairs.items() if giver_of(pair[0]) <= self.number}
+            cells = [cell for cell, _ in mine.values()]
+            values = [place_value(cell, value) for cell, value in mine.values()]
+            (frame or LOCAL.eager).write_all(cells, values, ())
+            given = {cell: Given(self.number, self.stamp, p) for p, (cell, _) in mine.items()}
+            _GIVEN.update(given)
+        self.taken |= {path: cell.key for path, (cell, _) in pairs.items()}
+        self.waiting -= pairs.keys()
+
+    def lose(self, parts: Iterable[Waiting]) -> None:
+        """Let values wait no longer, as there is nothing any more that could take them."""
+        lost = [path for part in parts for path in part.drop(part.values)]
+        self.warn(lost)
+
+    def error(self, what: str, problems: Mapping[str, str]) -> CheckpointError:
+        """Return an error that lists what is wrong, by path."""
+        lines = [f"{path}: {problems[path]}" for path in sorted(problems)]
+        return CheckpointError("\n  ".join([f"{self.source} {what}:", *lines]))
+
+    def warn(self, paths: Iterable[str]) -> None:
+        """Warn of values that were not taken, unless that was to be expected."""
+        if (lost := sorted(paths)) and not self.is_partial:
+            warnings.warn(
+                f"Of {self.source}, restored at {self.line}, these values were never used: "
+                f"{', '.join(_shorten(lost))}. If that is right, say so: "
+                "checkpoint.restore(path).expect_partial().",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+
+
+def _restored(source: str, stamp: object, line: str, is_partial: bool) -> Report:
+    made = Report(source, stamp, line)
+    made.is_partial = is_partial
+    return made
+
+
+@contextlib.contextmanager
+def finding() -> Generator[None]:
+    """Let variables be read and written without a search for those that values wait for."""
+    _restoring.append(None)
+    try:
+        yield
+    finally:
+        _restoring.pop()
+
+
+# ---------------------------------------------------------------- what waits
+class Waiting(PendingRestore, ABC):
+    """Values that wait for variables that some objects will have.
+
+    Attributes:
+        report: what became of the others of the same checkpoint.
+        values: by the path that their variables are found under.
+    """
+
+    def __init__(self, report: Report, values: Iterable[Wanted]) -> None:
+        self.report = report
+        self.values = {"/".join(wanted.place): wanted for wanted in values}
+        report.waiting |= {wanted.path for wanted in self.values.values()}
+        if self.values:
+            PENDING_RESTORES.append(self)
+
+    @abstractmethod
+    def find(self, refuse: Refuse) -> dict[str, Cell]:
+        """Return the cells of the variables that there are; `refuse` is told of two of one path."""
+
+    def seek(self, keys: Set[int]) -> set[int]:
+        """Give new variables their values; raise where one of these `keys` does not fit."""
+        with alone(), LOCK:
+            if _restoring:
+                return set()
+            return self._deliver(NEW_CELLS.keys(), keys, LOCAL.bottom)  # no transaction undoes it
+
+    def look(self) -> None:
+        """Give all variables that values wait for those, new or not."""
+        with alone(), LOCK:
+            self._deliver(None, None, LOCAL.eager)
+
+    def _deliver(self, among: Set[int] | None, used: Set[int] | None, frame: Frame) -> set[int]:
+        """Give cells `among` some, by key, their values; return the keys of all, but of misfits.
+
+        Raises:
+            CheckpointError: when a value does not fit one of those that are `used`.
+        """
+        alike: dict[int, tuple[Path, int]] = {}
+        with finding():
+            cells = self.find(lambda path, one, other: alike.update({one.key: (path, other.key)}))
+        there = {p: cells[p] for p in self.values if p in cells}
+        there = {p: cell for p, cell in there.items() if among is None or cell.key in among}
+        misfits = misfits_of({path: self.values[path].entry for path in there}, there)
+        misfits |= {p: describe_clash(alike[c.key][0]) for p, c in there.items() if c.key in alike}
+        self._give({p: cell for p, cell in there.items() if p not in misfits}, frame)
+        about = {p: {there[p].key, alike.get(there[p].key, ((), 0))[1]} for p in misfits}
+        self._refuse({p: misfits[p] for p in misfits if used is None or about[p] & used})
+        left = {there[p].key for p in misfits}
+        return {cell.key for cell in cells.values()} - left
+
+    def bind(self) -> bool:
+        """Note which variables values belong to that have been restored by now; return if any."""
+        return False
+
+    def drop(self, paths: Iterable[str]) -> list[str]:
+        """Let some values wait no longer; return their paths in the file."""
+        dropped = [self.values.pop(path).path for path in list(paths)]
+        if not self.values:
+            self.end()
+        return dropped
+
+    def end(self) -> None:
+        """Wait no longer."""
+        self.values.clear()
+        with contextlib.suppress(ValueError):
+            PENDING_RESTORES.remove(self)
+        if not PENDING_RESTORES:
+            NEW_CELLS.clear()
+
+    def _give(self, cells: Mapping[str, Cell], frame: Frame) -> None:
+        if cells:
+            wanted = {cell: self.values[path] for path, cell in cells.items()}
+            self.report.give(
+                {w.path: (cell, separate(w.value)) for cell, w in wanted.items()}, frame
+            )
+            for cell in wanted:
+                NEW_CELLS.pop(cell.key, None)
+            self.drop(cells)
+
+    def _refuse(self, misfits: Mapping[str, str]) -> None:
+        """Raise CheckpointError where values do not fit their variables, once."""
+        if misfits:
+            problems = {self.values[path].path: what for path, what in misfits.items()}
+            self.report.misfits |= problems
+            self.report.waiting -= problems.keys()
+            self.drop(misfits)
+            raise self.report.error("does not fit variables that were created since", problems)
+
+
+@final
+class Held(Waiting):
+    """Values that wait for variables in a Module, as an attribute of which they are kept."""
+
+    def __init__(self, holder: Module, at: str, report: Report, values: Iterable[Wanted]) -> None:
+        self._holder, self._at = Tie(holder), at
+        self._begin(report, values)
+        vars(holder).setdefault(WAITING, []).append(self)
+        self.bind()
+
+    def _begin(self, report: Report, values: Iterable[Wanted]) -> None:
+        super().__init__(report, values)
+        holder, self._end_with = self.holder, None
+        if holder is not None:
+            self._end_with = weakref.finalize(holder, self._be_orphaned)
+            self._end_with.atexit = False
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._holder, self._at, self.report, list(self.values.values())
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Begin to wait in the copy of the object."""
+        self._holder, self._at, report, values = state
+        self._begin(report, values)
+
+    @property
+    def holder(self) -> Module | None:
+        """The object, or None if it is gone."""
+        return self._holder()
+
+    def end(self) -> None:
+        """Wait no longer."""
+        super().end()
+        if self._end_with is not None:
+            self._end_with.detach()
+        held: list[Held] = [] if self.holder is None else vars(self.holder).get(WAITING, [])
+        if self in held:
+            held.remove(self)
+            if not held:
+                del vars(self.holder)[WAITING]
+
+    def bind(self) -> bool:
+        """Note which variables the slots are of that have been restored by now; return if any."""
+        known = _find_owners(self.report) if self.has_slots else {}
+        bound = {p: place for p, w in self.values.items() if (place := _tied(w.place, known))}
+        for path, place in bound.items():
+            self.values[path] = self.values[path]._replace(place=place)
+        return bool(bound)
+
+    def find(self, refuse: Refuse) -> dict[str, Cell]:
+        """Return the cells of the variables in the object, by path below it."""
+        self._drop_gone()
+        owners = {part for w in self.values.values() if (part := owner_in(w.place)) is not None}
+        bound = {v._cell.key: str(part) for part in owners if isinstance(v := part.tie(), Variable)}
+        given = given_by(self.report.stamp).items()
+        names = {key: path for key, path in given if path not in owners} | bound
+        cells: dict[str, Cell] = {}
+        for path, v in walk(self.holder, Variable):
+            if all(map(is_there, path)):
+                name = "/".join(name_owner(part, names) for part in path)
+                if cells.setdefault(name, v._cell) is not v._cell:
+                    refuse((self._at, *path), cells[name], v._cell)
+        return cells
+
+    def _drop_gone(self) -> None:
+        """Drop the slots of variables that are gone."""
+        gone = [p for p, w in self.values.items() if not all(map(is_there, w.place))]
+        if gone:
+            self.report.warn(self.drop(gone))
+
+    def _be_orphaned(self) -> None:
+        self.report.lose([self])
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether the object makes variables for those that it meets."""
+        return self.holder is not None and self.holder._has_slots
+
+    def is_surplus(self, wanted: Wanted, others: Set[str]) -> bool:
+        """Return whether a value is none of the object's, as was said by `expect_partial()`.
+
+        Where there is anything that may take it, it is not: a variable that it is a slot of, also
+        one that is not there yet and of the `others` that wait, or an object without variables.
+        """
+        if not self.report.is_partial:
+            return False
+        if not self.has_slots:
+            return next(walk(self.holder, Variable), None) is not None
+        parts = wanted.place[1:]
+        starts = {"/".join(parts[:i]) for i in range(1, len(parts))}
+        is_slot = wanted.place[0] == "slots" and "=" not in parts[0]
+        return is_slot and owner_in(wanted.place) is None and starts.isdisjoint(others)
+
+
+ATOMS.add(Held)
+
+
+def separate(value: Array) -> Array:
+    """Return a value that a variable may have for itself, as it may be saved or copied still."""
+    return context.fresh(value) if isinstance(value, jax.Array) else value
+
+
+def _find_owners(report: Report) -> dict[str, Variable]:
+    """Return the variables that were restored from a checkpoint, by their paths in it."""
+    own: dict[str, list[Cell]] = {}
+    others: dict[str, list[Cell]] = {}
+    for cell, given in list(_GIVEN.items()):
+        if given.stamp == report.stamp:
+            which = own if given.number == report.number else others
+            which.setdefault(given.path, []).append(cell)
+    known = {path: cells[0].owner() for path, cells in (others | own).items() if len(cells) == 1}
+    return {path: v for path, v in known.items() if isinstance(v, Variable)}
+
+
+def _tied(place: Path, known: Mapping[str, Variable]) -> Path | None:
+    """Return the path of a slot with what stands for its variable, if that has become known."""
+    parts = place[1:] if owner_in(place) is None and place[0] == "slots" else ()
+    for i in range(1, len(parts)):
+        if (variable := known.get(path := "/".join(parts[:i]))) is not None:
+            return ("slots", Tied(path, Tie(variable)), *parts[i:])
+    return None
+
+
+def list_pending() -> list[Waiting]:
+    """Return what waits for variables."""
+    return [seeker for seeker in PENDING_RESTORES if isinstance(seeker, Waiting)]
+
+
+def giver_of(cell: Cell) -> int:
+    """Return the number of the restore that gave a cell its value last; 0 if none did."""
+    return _GIVEN[cell].number if cell in _GIVEN else 0
+
+
+def given_by(stamp: object) -> dict[int, str]:
+    """Return which cells have their values from a checkpoint, by key, with the paths in it."""
+    return {c.key: given.path for c, given in list(_GIVEN.items()) if given.stamp == stamp}
+
+
+def _shorten(paths: list[str]) -> list[str]:
+    return paths if len(paths) <= 8 else [*paths[:6], f"and {len(paths) - 6} more"]
+
+
+@atexit.register
+def _warn_at_exit() -> None:
+    reports = {waiting.report: list[str]() for waiting in list_pending()}
+    for waiting in list_pending():
+        reports[waiting.report] += [wanted.path for wanted in waiting.values.values()]
+    for report, paths in reports.items():
+        report.warn(paths)

@@ -1,0 +1,416 @@
+"""What waits for its variable is state: saved, copied, pickled, and of the variable it was for."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jaxvars as jv
+from jaxvars.checkpoint import Checkpoint, CheckpointManager, list_variables, load
+from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES
+from jaxvars.core.module import WAITING
+from jaxvars.errors import CheckpointError, CheckpointWarning
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_pending_afterwards():
+    yield
+    gc.collect()
+    assert PENDING_RESTORES == []
+    assert NEW_CELLS == {}
+
+
+def sgd(**options: Any) -> Any:
+    return jv.optimizers.SGD(0.1, momentum=0.9, **options)
+
+
+class Run:
+    """An encoder and a head, their optimizer, a Checkpoint of all, and its steps."""
+
+    def __init__(self, make: Callable[[], Any] = sgd):
+        self.model, self.optimizer = jv.Module(), make()
+        self.model.encoder = jv.Variable([1.0, 1.0])
+        self.model.head = jv.Variable([1.0, 1.0])
+        self.checkpoint = Checkpoint(model=self.model, optimizer=self.optimizer)
+
+    def step(self, times: int = 1) -> Run:
+        for _ in range(times):
+            weights = self.model.trainable_variables
+            self.optimizer.apply_gradients([(w * 1.0, w) for w in weights])
+        return self
+
+    def weights(self) -> list[list[float]]:
+        return [v.numpy().tolist() for v in (self.model.encoder, self.model.head)]
+
+
+def saved(folder: Path, make: Callable[[], Any] = sgd) -> str:
+    return Run(make).step(3).checkpoint.write(folder / "three.npz")
+
+
+def paths_in(path: str) -> list[str]:
+    return [name for name, _ in list_variables(path)]
+
+
+# ---------------------------------------------------------------- saved, copied, pickled
+def between_save(run: Run, make: Callable[[], Any], folder: Path) -> Run:
+    for i in range(2):  # as often as it is stopped
+        path = run.checkpoint.write(folder / f"again{i}.npz")
+        run = Run(make)
+        run.checkpoint.restore(path).expect_partial()
+    return run
+
+
+def between_copy(run: Run, make: Callable[[], Any], folder: Path) -> Run:
+    other = Run(make)
+    other.model, other.optimizer = copy.deepcopy((run.model, run.optimizer))
+    return other
+
+
+def between_pickle(run: Run, make: Callable[[], Any], folder: Path) -> Run:
+    other = Run(make)
+    other.model, other.optimizer = pickle.loads(pickle.dumps((run.model, run.optimizer)))
+    return other
+
+
+def between_weights(run: Run, make: Callable[[], Any], folder: Path) -> Run:
+    weights = Checkpoint(model=run.model)
+    weights.restore(weights.write(folder / "weights.npz")).assert_consumed()
+    return run
+
+
+@pytest.mark.parametrize(("make", "between"), [
+    (sgd, between_save), (sgd, between_copy), (sgd, between_pickle), (sgd, between_weights),
+    (lambda: sgd(use_ema=True), between_save),
+    (lambda: jv.optimizers.LossScaleOptimizer(sgd()), between_weights),
+    (lambda: jv.optimizers.Optax(optax.scale_by_adam()), between_copy),
+])  # fmt: skip
+def test_slots_of_a_frozen_variable_wait_until_it_is_thawed(tmp_path: Path, make, between):
+    want = Run(make).step(2)
+    want.model.encoder.trainable = False
+    want.step()
+    run = Run(make)
+    run.checkpoint.restore(Run(make).step(2).checkpoint.write(tmp_path / "c.npz")).expect_partial()
+    run.model.encoder.trainable = False
+    run = between(run.step(), make, tmp_path)
+    for each in (want, run):
+        each.model.encoder.trainable = True
+        each.step()
+    assert run.weights() == want.weights()
+    assert not hasattr(run.optimizer, WAITING)
+
+
+class Lazy(jv.Module):
+    """A layer that makes its variables when it is first called."""
+
+    def __call__(self, x):
+        if not hasattr(self, "w"):
+            self.w = jv.Variable(jnp.zeros((x.shape[-1], 2)))
+            self.key, self.word = jv.Variable(jax.random.key(0)), jv.Variable("")
+        return x @ self.w
+
+
+def made_lazy() -> Lazy:
+    lazy = Lazy()
+    lazy(jnp.ones((1, 3)))
+    lazy.w.assign(jnp.full((3, 2), 5.0))
+    lazy.key.assign(jax.random.key(7))
+    lazy.word.assign("yes")
+    return lazy
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_layers_that_are_not_made_yet_are_copied_with_what_waits_for_them(tmp_path: Path, copied):
+    path = Checkpoint(lazy=made_lazy()).write(tmp_path / "c.npz")
+    lazy = Lazy()
+    status = Checkpoint(lazy=lazy).restore(path)
+    assert "wait" not in repr(lazy)
+    for each in (copied(lazy), lazy):
+        assert each(jnp.ones((1, 3))).tolist() == [[15.0, 15.0]]
+        assert bool(jax.random.key_data(each.key.value)[1] == 7)
+        assert each.word.numpy().item() == "yes"
+    status.assert_consumed()
+
+
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_layers_that_are_not_made_yet_are_saved(tmp_path: Path, is_partial: bool):
+    path = Checkpoint(lazy=made_lazy()).write(tmp_path / "c.npz")
+    checkpoint = Checkpoint(lazy=Lazy())
+    status = checkpoint.restore(path)
+    again = checkpoint.write(tmp_path / "d.npz")
+    status.expect_partial()
+    if is_partial:
+        again = checkpoint.write(tmp_path / "e.npz")
+    lazy = Lazy()
+    status = Checkpoint(lazy=lazy).restore(again)
+    assert lazy(jnp.ones((1, 3))).tolist() == [[15.0, 15.0]]
+    status.assert_consumed()
+
+
+def test_what_was_not_expected_to_be_taken_is_not_saved(tmp_path: Path):
+    path = saved(tmp_path)
+    run = Run()
+    del run.model.head
+    run.model.top = jv.Variable([1.0])
+    run.checkpoint.restore(path).expect_partial()
+    again = run.step().checkpoint.write(tmp_path / "again.npz")
+    assert not [path for path in paths_in(again) if "head" in path]
+    run.checkpoint.restore(again).assert_consumed()
+
+
+def test_a_slot_is_saved_under_the_path_that_its_variable_has(tmp_path: Path):
+    run = Run()
+    run.checkpoint.restore(saved(tmp_path)).expect_partial()
+    other = Checkpoint(net=run.model, sgd=run.optimizer)
+    path = other.write(tmp_path / "other.npz")
+    assert [p for p in paths_in(path) if "slots" in p] == [
+        "sgd/slots/net/encoder/momentum",
+        "sgd/slots/net/head/momentum",
+    ]
+    with pytest.raises(CheckpointError, match=r"at 'sgd' has slots for several.*called 'Variable'"):
+        Checkpoint(sgd=run.optimizer).write(tmp_path / "alone.npz")
+
+
+@pytest.mark.filterwarnings("ignore::jaxvars.errors.CheckpointWarning")
+def test_a_save_that_loses_nothing_replaces_the_only_file(tmp_path: Path):
+    def manage(**objects: object) -> CheckpointManager:
+        return CheckpointManager(Checkpoint(**objects), tmp_path / "d", 1, format="npz")
+
+    first = Run().step(3)
+    manage(model=first.model, optimizer=first.optimizer).save()
+    for _ in range(2):  # started, saved and stopped before a step
+        run = Run()
+        manager = manage(model=run.model, optimizer=run.optimizer)
+        manager.restore_or_initialize()
+        manager.save()
+        assert len(manager.checkpoints) == 1
+    assert run.step().weights() == first.step().weights()
+
+
+@pytest.mark.filterwarnings("ignore::jaxvars.errors.CheckpointWarning")
+def test_a_checkpoint_that_values_wait_from_for_no_object_is_kept(tmp_path: Path):
+    def manage(**objects: object) -> CheckpointManager:
+        return CheckpointManager(Checkpoint(**objects), tmp_path / "d", 1, format="npz")
+
+    first, run = Run().step(3), Run()
+    only = manage(model=first.model, optimizer=first.optimizer).save()
+    manager = manage(model=run.model)
+    manager.restore_or_initialize()
+    manager.save()
+    latest = manager.save()
+    assert manager.checkpoints == [only, latest]
+    manager.checkpoint.optimizer = run.optimizer = sgd()
+    assert run.step().weights() == first.step().weights()
+    latest = manager.save()
+    assert manager.checkpoints == [latest]
+
+
+# ---------------------------------------------------------------- whose it is
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile], ids=["eager", "compiled"])
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_variable_in_the_place_of_another_gets_nothing_of_it(tmp_path: Path, wrap, size: int):
+    run = Run()
+    run.checkpoint.restore(saved(tmp_path)).expect_partial()
+    run.model.head = jv.Variable(jnp.ones(size))
+    step = wrap(lambda: run.step() and None)
+    for _ in range(3):
+        step()
+    fresh = Run().step(3)
+    assert run.model.head.numpy().tolist() == [fresh.weights()[1][0]] * size
+    assert run.weights()[0] == Run().step(6).weights()[0]
+
+
+def test_slots_of_a_variable_that_is_gone_are_told_once(tmp_path: Path):
+    run = Run()
+    run.checkpoint.restore(saved(tmp_path))
+    run.model.head = jv.Variable([1.0, 1.0])
+    with pytest.warns(
+        CheckpointWarning, match=r"never used: optimizer/slots/model/head/momentum\."
+    ):
+        run.step()
+    run.step()
+
+
+def test_a_variable_that_has_moved_keeps_its_slots(tmp_path: Path):
+    run, want = Run(), Run().step(3)
+    run.checkpoint.restore(saved(tmp_path)).expect_partial()
+    run.model.old, run.model.head = run.model.head, jv.Variable([1.0, 1.0])
+    again = run.checkpoint.write(tmp_path / "again.npz")
+    assert "optimizer/slots/model/old/momentum" in paths_in(again)
+    assert "optimizer/slots/model/head/momentum" not in paths_in(again)
+    run.optimizer.apply_gradients([(run.model.old * 1.0, run.model.old)])
+    assert run.model.old.numpy().tolist() == want.step().weights()[1]
+
+
+def test_an_optimizer_that_is_put_in_later_gives_slots_to_the_variables_restored(tmp_path: Path):
+    run, want = Run(), Run().step(4)
+    checkpoint = Checkpoint(model=run.model)
+    checkpoint.restore(saved(tmp_path)).expect_partial()
+    old, run.model.head = run.model.head, jv.Variable([1.0, 1.0])
+    checkpoint.optimizer = run.optimizer
+    assert run.step().weights() == [want.weights()[0], Run().step().weights()[1]]
+    assert old.numpy().tolist() == Run().step(3).weights()[1]
+
+
+def test_a_layer_in_the_place_of_another_gets_nothing_of_it(tmp_path: Path):
+    path = Checkpoint(lazy=made_lazy()).write(tmp_path / "c.npz")
+    checkpoint = Checkpoint(lazy=Lazy())
+    checkpoint.restore(path)
+    with pytest.warns(CheckpointWarning, match=r"never used: lazy/key, lazy/w, lazy/word\. If"):
+        checkpoint.lazy = Lazy()
+    assert checkpoint.lazy(jnp.ones((1, 5))).tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("order", ["mo", "om", "omm"])
+@pytest.mark.parametrize("name", [None, "w"])
+def test_a_model_and_its_optimizer_may_have_checkpoints_of_their_own(tmp_path: Path, order, name):
+    def made() -> Run:
+        run = Run()
+        if name is not None:
+            run.model.encoder, run.model.head = (
+                jv.Variable([1.0, 1.0], name=f"{name}{i}") for i in range(2)
+            )
+        return run
+
+    first, run = made().step(3), made()
+    path = first.checkpoint.write(tmp_path / "c.npz")
+    objects = {"m": {"model": run.model}, "o": {"optimizer": run.optimizer}}
+    other = Checkpoint(model=made().model).write(tmp_path / "other.npz")
+    for i, each in enumerate(order):
+        source = other if i == 2 else path  # other weights, once the slots have their variables
+        status = Checkpoint(**objects[each]).restore(source).expect_partial()
+        status.assert_existing_objects_matched()
+    if order == "omm":
+        first.model.encoder.assign([1.0, 1.0])
+        first.model.head.assign([1.0, 1.0])
+    assert run.step().weights() == first.step().weights()
+
+
+def test_slots_that_are_there_get_their_values_when_it_is_known_whose_they_are(tmp_path: Path):
+    run, first = Run(), Run().step(3)
+    for each in (run, first):
+        each.model.encoder, each.model.head = (jv.Variable([1.0, 1.0], name=n) for n in "ab")
+    path = first.step(3).checkpoint.write(tmp_path / "c.npz")
+    run.optimizer.build([run.model.encoder, run.model.head])
+    status = Checkpoint(optimizer=run.optimizer).restore(path).expect_partial()
+    Checkpoint(model=run.model).restore(path).expect_partial()
+    assert run.step().weights() == first.step().weights()
+    assert status.assert_existing_objects_matched() is status
+
+
+# ---------------------------------------------------------------- when it ends
+def test_it_ends_when_what_has_those_very_values_is_restored(tmp_path: Path):
+    first, run = Run().step(3), Run()
+    paths = [first.checkpoint.write(tmp_path / "a.npz")]
+    paths.append(first.step(2).checkpoint.write(tmp_path / "b.npz"))
+    old, new = map(run.checkpoint.restore, paths)
+    assert len(PENDING_RESTORES) == 1
+    assert run.step().weights() == first.step().weights()
+    new.assert_consumed()
+    with pytest.raises(CheckpointError, match=r"as a whole: .*b\.npz has been restored since"):
+        old.assert_consumed()
+
+
+def test_a_restore_of_something_else_does_not_end_it(tmp_path: Path):
+    first, run = Run().step(3), Run()
+    run.checkpoint.restore(first.checkpoint.write(tmp_path / "c.npz"))
+    encoder = Checkpoint(v=run.model.encoder, optimizer=run.optimizer.iterations)
+    encoder.restore(encoder.write(tmp_path / "v.npz")).assert_consumed()
+    assert run.step().weights() == first.step().weights()
+
+
+def test_nothing_is_left_of_restores_that_are_over(tmp_path: Path):
+    run, path = Run(), saved(tmp_path)
+    for _ in range(3):
+        status = run.checkpoint.restore(path)
+    assert len(PENDING_RESTORES) == len(vars(run.optimizer)[WAITING]) == 1
+    run.step()
+    status.assert_consumed()
+    assert PENDING_RESTORES == []
+    assert WAITING not in vars(run.optimizer)
+
+
+def test_a_copy_and_the_original_are_told_apart(tmp_path: Path):
+    run, other = Run(), Run()
+    status = run.checkpoint.restore(saved(tmp_path))
+    other.model, other.optimizer = copy.deepcopy((run.model, run.optimizer))
+    other.step()
+    with pytest.raises(CheckpointError, match="optimizer/slots/model/head/momentum: extra"):
+        status.assert_consumed()
+    assert run.step().weights() == other.weights()
+    status.assert_consumed()
+
+
+# ---------------------------------------------------------------- what does not fit
+READS = {
+    "numpy": lambda v: v.numpy(), "item": lambda v: v.item(), "float": float, "bool": bool,
+    "int": int, "complex": complex, "array": np.array, "value": lambda v: v.value,
+    "add": lambda v: v + 1, "assign": lambda v: v.assign(1.0), "format": "{:.1f}".format,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_no_read_passes_over_a_value_that_does_not_fit(tmp_path: Path, read):
+    path = Checkpoint(v=jv.Variable([1.0, 2.0])).write(tmp_path / "c.npz")
+    checkpoint = Checkpoint()
+    checkpoint.restore(path).expect_partial()
+    checkpoint.v = jv.Variable(0.0)
+    with pytest.raises(CheckpointError, match=r"created since:\n  v: shape \(2,\) in the check"):
+        read(checkpoint.v)
+    read(checkpoint.v)  # it was told
+
+
+def test_another_new_variable_has_nothing_to_do_with_it(tmp_path: Path):
+    path = Checkpoint(v=jv.Variable([1.0, 2.0])).write(tmp_path / "c.npz")
+    checkpoint = Checkpoint()
+    checkpoint.restore(path).expect_partial()
+    checkpoint.v = jv.Variable(0.0)
+    assert float(jv.Variable(3.0) + 1) == 4.0
+    with pytest.raises(CheckpointError, match="v: shape"):
+        float(checkpoint.v)
+
+
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_slots_that_could_be_of_several_are_refused_once(tmp_path: Path, is_partial: bool):
+    one, two, optimizer = jv.Variable([1.0]), jv.Variable([1.0]), sgd()
+    optimizer.apply_gradients([([1.0], one)])
+    path = Checkpoint(sgd=optimizer).write(tmp_path / "c.npz")
+    other = sgd()
+    status = Checkpoint(sgd=other).restore(path)
+    if is_partial:
+        status.expect_partial()
+    with pytest.raises(
+        CheckpointError, match=r"name=Variable/mom.*The optimizer at 'sgd' has slots"
+    ):
+        other.apply_gradients([([1.0], one), ([1.0], two)])
+    assert float(jv.Variable(3.0) + 1) == 4.0
+    other.apply_gradients([([1.0], one), ([1.0], two)])
+
+
+def test_slots_of_another_form_are_refused_once(tmp_path: Path):
+    path = saved(tmp_path)
+    values = load(path)
+    narrow = Checkpoint(
+        model={k: jv.Variable(values[f"model/{k}"]) for k in ("encoder", "head")},
+        optimizer={
+            "iterations": jv.Variable(values["optimizer/iterations"]),
+            "learning_rate": jv.Variable(values["optimizer/learning_rate"]),
+            "slots": {"model": {"head": {"momentum": jv.Variable([1.0])}}},
+        },
+    ).write(tmp_path / "narrow.npz")
+    run = Run()
+    run.checkpoint.restore(narrow)
+    with pytest.raises(
+        CheckpointError, match=r"head/momentum: shape \(1,\) in the checkpoint, \(2"
+    ):
+        run.step()
+    run.step()
