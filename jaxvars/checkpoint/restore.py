@@ -237,8 +237,11 @@ class Restore(Report):
         groups: dict[str | None, list[Wanted]] = {}
         for path, value in values.items():
             at = next((start for start in _starts(path) if start in holders), None)
-            place = path.removeprefix(f"{at}/").split("/") if at else path.split("/")
-            wanted = Wanted(path, tuple(place), self._entries[path], value)
+            start = f"{at}/" if at else ""
+            others = [other for other, known in self._others.items() if known == path]
+            below = [x.removeprefix(start) for x in (path, *others) if x.startswith(start)]
+            place = tuple(below[0].split("/"))
+            wanted = Wanted(path, place, self._entries[path], value, tuple(below[1:]))
             groups.setdefault(at, []).append(wanted)
         if None in groups:
             self._parts.append(_Rest(self, groups.pop(None)))

@@ -40,7 +40,7 @@ from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import WAITING, Module
 from jaxvars.core.store import alone
-from jaxvars.core.traversal import ATOMS, Path, Tie, Tied, walk
+from jaxvars.core.traversal import ATOMS, Path, Tie, Tied, walk, walk_again
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning
 from jaxvars.tracing import context
@@ -66,12 +66,21 @@ _GIVEN: weakref.WeakKeyDictionary[Cell, Given] = weakref.WeakKeyDictionary()
 
 
 class Wanted(NamedTuple):
-    """A value that waits: its path in the file and below the object, and what it is."""
+    """A value that waits.
+
+    Attributes:
+        path: that in the file.
+        place: that below the object.
+        entry: what it is.
+        value: the value.
+        others: further paths below the object that its variable had when it was saved.
+    """
 
     path: str
     place: Path
     entry: Entry
     value: Array
+    others: tuple[str, ...] = ()
 
 
 class Report:
@@ -304,7 +313,16 @@ class Held(Waiting):
                 name = "/".join(name_owner(part, names) for part in path)
                 if cells.setdefault(name, v._cell) is not v._cell:
                     refuse((self._at, *path), cells[name], v._cell)
-        return cells
+        return cells | self._find_by_others(cells)
+
+    def _find_by_others(self, cells: Mapping[str, Cell]) -> dict[str, Cell]:
+        """Return the cells of variables that have their paths besides those of these cells."""
+        if not (missing := self.values.keys() - cells.keys()):
+            return {}
+        again = {"/".join(path): v._cell for path, v in walk_again(self.holder, Variable)}
+        known = again | {path: cell for path, cell in cells.items() if path not in self.values}
+        found = {p: [o for o in (p, *self.values[p].others) if o in known] for p in missing}
+        return {path: known[others[0]] for path, others in found.items() if others}
 
     def _drop_gone(self) -> None:
         """Drop the slots of variables that are gone."""
