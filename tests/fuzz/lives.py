@@ -13,29 +13,30 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-import inspect
 import random
 import tempfile
-import textwrap
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
 
 import jaxvars as jv
 
 from . import lives_world
+from .lives_elsewhere import Elsewhere
 from .lives_model import AVERAGE, MOMENTUM, SUM, Cell, Either, File, Life, Maybe, Options
 from .lives_moves import BLOCKS, MOVES, Move, Skip, World, at
 
 _FORGET_EVERY = 40  # lives: what JAX keeps of each would fill the memory
 _INSIDE = {"averaged": ["evaluate"]}  # what may be in a block; all if it says nothing
+_ALWAYS = ("step", "fresh", "save", "restore")
 _REFUSALS = (jv.errors.JaxvarsError, ValueError)
 
 
@@ -79,12 +80,16 @@ def options_of(chooser: random.Random) -> Options:
     return Options(chooser.random() < 0.5, calls, rates, chooser.random() < 0.2)
 
 
+ELSEWHERE = Elsewhere()
+
+
 class Run:
     """One sequence, being made or repeated."""
 
     def __init__(self, options: Options, folder: str) -> None:
         self.world = World(options)
         self.names: dict[str, Any] = {**vars(lives_world), "folder": folder, "__name__": "life"}
+        self.names["elsewhere"] = ELSEWHERE
         self.lines: list[str] = []
         self.indent = 0
         self.folder = Path(folder)
@@ -286,18 +291,26 @@ def _are_close(one: Any, other: Any) -> bool:
 class Maker:
     """Makes a sequence as it runs."""
 
-    def __init__(self, run: Run, chooser: random.Random) -> None:
-        self.run, self.chooser = run, chooser
+    def __init__(self, run: Run, chooser: random.Random, without: Collection[str]) -> None:
+        self.run, self.chooser, self.without = run, chooser, without
         self.acts: list[Act] = []
+        self.blocks: list[str] = []
 
     def make(self, size: int) -> None:
-        """Run `size` random statements; what was run is in `acts`, also when one fails."""
-        self._sequence(size, self.acts, 0, list(MOVES))
+        """Run `size` random statements; what was run is in `acts`, also when one fails.
+
+        They are of some kinds alone, in each life of others: what is rare meets more often.
+        """
+        kinds = [k for k in MOVES if k in _ALWAYS or self.chooser.random() < 0.4]
+        kinds = [k for k in kinds if k not in self.without]
+        self.blocks = [k for k in BLOCKS if self.chooser.random() < 0.5]
+        self._sequence(size, self.acts, 0, kinds)
 
     def _sequence(self, size: int, acts: list[Act], depth: int, kinds: list[str]) -> None:
         for _ in range(size):
             able = {k: MOVES[k][1] for k in kinds}
-            able |= {k: b[1] for k, b in BLOCKS.items()} if depth < 2 and len(kinds) > 1 else {}
+            if depth < 2 and kinds != _INSIDE["averaged"]:
+                able |= {k: BLOCKS[k][1] for k in self.blocks}
             kind = self.chooser.choices(list(able), list(able.values()))[0]
             with contextlib.suppress(Skip):
                 self._one(kind, acts, depth, kinds)
@@ -368,6 +381,7 @@ def _repeat_one(run: Run, act: Act) -> None:
         run.look()
 
 
+HEAD = "from tests.fuzz.lives_world import *  # in the root of the repository"
 START = (Act("fresh", ("#0",)),)
 
 
@@ -391,13 +405,15 @@ def fate(options: Options, acts: Acts) -> tuple[Difference | None, list[str]]:
     return None, run.lines
 
 
-def born(seed: str, size: int = 14) -> tuple[Options, Acts, Difference | None]:
-    """Return a random sequence, and how it fails."""
+def born(
+    seed: str, size: int = 18, without: Collection[str] = ()
+) -> tuple[Options, Acts, Difference | None]:
+    """Return a random sequence of at most so many statements, and how it fails."""
     chooser = random.Random(f"life {seed}")
     options = options_of(chooser)
     with quiet() as folder:
         run = Run(options, folder)
-        maker = Maker(run, chooser)
+        maker = Maker(run, chooser, without)
         found: Difference | None = None
         try:
             repeat(run, START)
@@ -439,6 +455,25 @@ def plainer(acts: Acts) -> Iterator[Acts]:
                 yield (*acts[:i], replace(act, chosen=chosen), *acts[i + 1 :])
 
 
+def fewer(acts: Acts) -> Iterator[Acts]:
+    """Yield sequences in which what happened to one life happens to the first one."""
+    for i, act in enumerate(acts[1:], 1):
+        if act.kind in ("fresh", "duplicate"):
+            rest = acts[:i] + acts[i + 1 :]
+            yield _renamed(rest, act.chosen[-1].removeprefix("#"), "0")
+
+
+def _renamed(acts: Acts, old: str, new: str) -> Acts:
+    return tuple(
+        replace(
+            act,
+            chosen=tuple(new if name == old else name for name in act.chosen),
+            inner=_renamed(act.inner, old, new),
+        )
+        for act in acts
+    )
+
+
 def shrunk(options: Options, acts: Acts, kind: str, seconds: float) -> tuple[Options, Acts]:
     """Return a small sequence that fails in the same way."""
     until = time.monotonic() + seconds
@@ -451,7 +486,7 @@ def shrunk(options: Options, acts: Acts, kind: str, seconds: float) -> tuple[Opt
         if replace(options, **change) != options and fails(replace(options, **change), acts):
             options = replace(options, **change)
     while True:
-        for candidate in (*smaller(acts, 1), *plainer(acts)):
+        for candidate in (*smaller(acts, 1), *fewer(acts), *plainer(acts)):
             if time.monotonic() > until:
                 return options, acts
             if candidate and fails(options, candidate):
@@ -466,29 +501,39 @@ def report(seed: str, options: Options, acts: Acts, difference: Difference) -> s
     options, acts = shrunk(options, acts, difference.kind, seconds=30)
     found, lines = fate(options, acts)
     text = "\n".join(lines)
-    return f"--- life {seed}: {found or difference}\n{text}\n"
-
-
-def prelude() -> str:
-    """Return what a printed program begins with."""
-    return inspect.getsource(lives_world) + textwrap.dedent("""
-        import contextlib, tempfile
-        folder = tempfile.mkdtemp()
-        """)
+    return f"\n--- life {seed}: {found or difference}\n{HEAD}\n{text}\n"
 
 
 def search(options: argparse.Namespace, share: int) -> Counter[str]:
     """Run one of `options.jobs` shares of all lives; return how many there were."""
     warnings.simplefilter("ignore")
     jax.config.update("jax_disable_most_optimizations", True)
+    with compiled_cheaply():
+        try:
+            return _search(options, share)
+        finally:
+            ELSEWHERE.close()
+
+
+@contextlib.contextmanager
+def compiled_cheaply() -> Iterator[None]:
+    """Compile what one life has compiled not again for another."""
     with tempfile.TemporaryDirectory() as cache:
-        for name, value in (
-            ("jax_compilation_cache_dir", cache),
-            ("jax_persistent_cache_min_compile_time_secs", 0),
-            ("jax_persistent_cache_min_entry_size_bytes", -1),
-        ):
+        settings = {
+            "jax_compilation_cache_dir": cache,
+            "jax_persistent_cache_min_compile_time_secs": 0.0,
+            "jax_persistent_cache_min_entry_size_bytes": -1,
+        }
+        before = {name: getattr(jax.config, name) for name in settings}
+        for name, value in settings.items():
             jax.config.update(name, value)
-        return _search(options, share)
+        compilation_cache.reset_cache()
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                jax.config.update(name, value)
+            compilation_cache.reset_cache()
 
 
 def _search(options: argparse.Namespace, share: int) -> Counter[str]:

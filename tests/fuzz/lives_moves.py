@@ -559,6 +559,65 @@ def restore(w: World, pick: Pick) -> Move:
     return Move(source, effect, "misfits" if misfits else why, must=misfits, refused=refused)
 
 
+def elsewhere(w: World, pick: Pick) -> Move:
+    """Go on from a checkpoint in another process, with a model that is alike, and save again."""
+    life = w.life(pick)
+    name, way, n = pick(reversed(w.files)), pick(["step", "jv.compile(step)"]), w.number(pick)
+    times = int(pick(["1", "0", "3"]))
+    if "wide" in life.net or w.options.rates or not life.trained(set()):
+        raise Skip
+    lines = [f"folder = {{folder!r}}; net, opt = Net(), {w.options.source()}"]
+    lines += ["del net.a, net.enc, net.head"]
+    other = Life(n, w.options)
+    other.net = copy.deepcopy(life.net)
+    _build(other.net, "net", {}, lines)
+    if other.misfits(w.files[name], has_net=True) or other.is_ambiguous(w.files[name]):
+        raise Skip
+    objects = "jv.checkpoint.Checkpoint(net=net, opt=opt)"
+    lines.append(f'{objects}.restore(folder + "/{name}").expect_partial()')
+    lines += [f"run = {way}"] + ["run(net, opt, 1.0)"] * times
+    lines.append(f'{objects}.write(folder + "/{n}.npz")')
+
+    def effect() -> None:
+        other.restore(w.files[name], has_net=True, has_opt=True)
+        for _ in range(times):
+            trained = other.trained(set())
+            wake(other)
+            other.opt.step(trained, 1.0)
+        w.files[f"{n}.npz"] = other.save(f"{n}.npz", has_net=True, has_opt=True)
+
+    source = "\n".join(lines)
+    is_late = way != "step" and lazies(other)
+    return Move(f"elsewhere(f'''{source}''')", effect, "created too late" if is_late else "")
+
+
+def _build(node: Node, at: str, known: dict[int, str], lines: list[str]) -> None:
+    """Write the lines that make what is in a module, all of it zero."""
+    for name, child in sorted(node.items()):
+        place = f"{at}[{name}]" if node.kind == "list" else f"{at}.{name}"
+        if id(child) in known:
+            if node.kind != "list":
+                lines.append(f"{place} = {known[id(child)]}")
+            continue
+        known[id(child)] = place
+        if isinstance(child, Cell):
+            child.value = np.zeros_like(child.value)
+            value = f"np.zeros({child.value.shape}, np.float32)"
+            lines.append(f"{place} = jv.Variable({value}, trainable={child.trainable})")
+        elif child.kind == "list":
+            inside = known.get(id(child["0"]), "Part(0.0)")
+            lines.append(f"{place} = [{inside}]")
+            _build(child, place, known, lines)
+        elif child.kind == "Lazy":
+            child.clear()
+            lines.append(f"{place} = Lazy()")
+        else:
+            lines.append(
+                f"{place} = Part(0.0); del {place}.w" if node.kind != "list" else f"del {place}.w"
+            )
+            _build(child, place, known, lines)
+
+
 # ---------------------------------------------------------------- blocks
 def transaction(w: World, pick: Pick) -> Move:
     pick([""])
@@ -611,6 +670,7 @@ MOVES: dict[str, tuple[Callable[[World, Pick], Move], float]] = {
     "plan": (plan, 0.5), "fresh_opt": (fresh_opt, 0.7), "build": (build, 1),
     "set_rate": (set_rate, 0.3), "fresh": (fresh, 2), "duplicate": (duplicate, 1.5),
     "place": (place, 0.5), "save": (save, 3), "restore": (restore, 4),
+    "elsewhere": (elsewhere, 0.5),
 }  # fmt: skip
 
 BLOCKS: dict[str, tuple[Callable[[World, Pick], Move], float]] = {

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib as contextlib  # for programs
 import copy
 import pickle
+import subprocess
+import sys
+import tempfile
 
 import jax
 import numpy as np
 
 import jaxvars as jv
+
+folder = tempfile.gettempdir()
 
 
 class Part(jv.Module):
@@ -55,6 +61,12 @@ def again(thing):
 
 def copied(thing):
     return copy.deepcopy(thing)
+
+
+def elsewhere(source):
+    """Run a program in another process."""
+    program = f"from tests.fuzz.lives_world import *\n{source}"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def mesh(size):
