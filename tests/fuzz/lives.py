@@ -35,7 +35,9 @@ from .lives_model import AVERAGE, MOMENTUM, SUM, Cell, Either, File, Life, Maybe
 from .lives_moves import BLOCKS, MOVES, Move, Skip, World, at
 
 _FORGET_EVERY = 40  # lives: what JAX keeps of each would fill the memory
-_INSIDE = {"averaged": ["evaluate"]}  # what may be in a block; all if it says nothing
+_INSIDE = {
+    "averaged": ["evaluate", "assign", "step", "save", "duplicate", "restore", "fresh"]
+}  # what may be in a block; all if it says nothing
 _ALWAYS = ("step", "fresh", "save", "restore")
 _REFUSALS = (jv.errors.JaxvarsError, ValueError)
 
@@ -309,7 +311,7 @@ class Maker:
     def _sequence(self, size: int, acts: list[Act], depth: int, kinds: list[str]) -> None:
         for _ in range(size):
             able = {k: MOVES[k][1] for k in kinds}
-            if depth < 2 and kinds != _INSIDE["averaged"]:
+            if depth < 2 and not self.run.world.averaged:
                 able |= {k: BLOCKS[k][1] for k in self.blocks}
             kind = self.chooser.choices(list(able), list(able.values()))[0]
             with contextlib.suppress(Skip):

@@ -20,6 +20,9 @@ from .lives_model import Cell, File, Life, Maybe, Node, Options
 Pick = Callable[[Iterable[str]], str]
 
 
+AVERAGED = "averages are shown"
+
+
 class Skip(Exception):  # noqa: N818 - no error: the move cannot be made here
     """A move that cannot be made now."""
 
@@ -68,6 +71,10 @@ class World:
 
     def held(self) -> set[Cell]:
         return set().union(*self.frozen)
+
+    def shown(self, life: Life, cell: Cell) -> Any:
+        """Return what a variable is seen as: its average inside of `averaged()`."""
+        return life.opt.average_of(cell) if life in self.averaged else cell.value
 
     def unknown(self, life: Life) -> bool:
         """Return whether a step would meet variables that the optimizer does not know."""
@@ -127,7 +134,7 @@ def assign(w: World, pick: Pick) -> Move:
         cell.value = value
 
     given = array_of(np.atleast_1d(value).tolist())
-    return Move(f"{at(life, path)}.assign({given})", effect)
+    return Move(f"{at(life, path)}.assign({given})", effect, AVERAGED * (life in w.averaged))
 
 
 def bump(w: World, pick: Pick) -> Move:
@@ -146,11 +153,10 @@ def bump(w: World, pick: Pick) -> Move:
 def evaluate(w: World, pick: Pick) -> Move:
     life = w.life(pick)
     way = pick(["values({})", "jv.compile(values)({})"])
-    opts = [x.opt for x in w.averaged if x is life]
 
     def effect() -> list[Any]:
         cells = [c for _, c in life.net.walk() if c.value.dtype == np.float32]
-        return [opts[-1].average_of(c) if opts else c.value for c in cells]
+        return [w.shown(life, c) for c in cells]
 
     return Move(f"out = {way.format(f'net{life.number}')}", effect)
 
@@ -195,6 +201,8 @@ def step(w: World, pick: Pick) -> Move:
 
 def _why_refused(w: World, life: Life, way: str, trained: list[Cell]) -> str:
     """Return why a step may be refused; "" when it must not be."""
+    if life in w.averaged:
+        return AVERAGED
     is_pure = way in ("pure", "jitted")
     late = w.unknown(life) and (is_pure or (way == "compiled" and life.program))
     rules = life.opt.options.rates and any(c not in life.opt.rules for c in trained)
@@ -481,7 +489,7 @@ def fresh(w: World, pick: Pick) -> Move:
 
 def duplicate(w: World, pick: Pick) -> Move:
     life = w.life(pick)
-    way, what = pick(["copied", "again"]), pick(["both", "net"])
+    way, what = pick(["copied", "again"]), pick(["net"] if life in w.averaged else ["both", "net"])
     n = w.number(pick)
 
     def effect() -> None:
@@ -494,6 +502,8 @@ def duplicate(w: World, pick: Pick) -> Move:
             p: {k: _maybe(v) for k, v in slots.items()} for p, slots in made.pending_slots.items()
         }
         if what == "net":
+            for (_, cell), (_, new) in zip(life.net.walk(), made.net.walk(), strict=True):
+                new.value = new.first = w.shown(life, cell)
             made.opt, made.pending_slots = type(life.opt)(w.options), {}
         _begin(w, made)
 
@@ -520,12 +530,13 @@ def place(w: World, pick: Pick) -> Move:
 # ---------------------------------------------------------------- checkpoints
 def save(w: World, pick: Pick) -> Move:
     life = w.life(pick)
-    what = pick(["both", "net"])
+    what = pick(["net"] if life in w.averaged else ["both", "net"])
     name = f"{w.number(pick)}.npz"
     objects = both(life) if what == "both" else f"net=net{life.number}"
 
     def effect() -> None:
-        w.files[name] = life.save(name, True, what == "both")
+        w.files[name] = file = life.save(name, True, what == "both")
+        file.net = {path: w.shown(life, cell) for path, cell in life.net.walk()}
 
     source = f'jv.checkpoint.Checkpoint({objects}).write(folder + "/{name}")'
     return Move(source, effect)
@@ -551,9 +562,10 @@ def restore(w: World, pick: Pick) -> Move:
     why = "two values for one" if life.is_ambiguous(file) else ""
     if "," in parts:
         why = "each by itself"
+    why = AVERAGED if life in w.averaged else why
 
     def refused() -> None:
-        if parts == "net, opt":
+        if parts == "net, opt" and life not in w.averaged:
             life.restore(file, has_net=True, has_opt=False)
 
     return Move(source, effect, "misfits" if misfits else why, must=misfits, refused=refused)
