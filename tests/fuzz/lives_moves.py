@@ -55,15 +55,15 @@ class World:
     lives: dict[int, Life] = field(default_factory=dict)
     files: dict[str, File] = field(default_factory=dict)
     frozen: list[set[Cell]] = field(default_factory=list)
-    averaged: list[Life] = field(default_factory=list)
+    averaged: list[tuple[Life, dict[Cell, Any]]] = field(default_factory=list)
     wide: int = 0
     numbers: Any = field(default_factory=count)
     restored: bool = False  # in the transaction that is open
 
-    def life(self, pick: Pick, *, sound: bool = True) -> Life:
-        """Return one of the lives, the newest first."""
-        found = [n for n, x in reversed(self.lives.items()) if not (sound and x.doubtful)]
-        return self.lives[int(pick(map(str, found)))]
+    def life(self, pick: Pick, able: Callable[[Life], Any] | None = None) -> Life:
+        """Return one of the lives, the newest first, that are able to do something."""
+        able = able or (lambda life: not life.doubtful)
+        return self.lives[int(pick(str(n) for n, x in reversed(self.lives.items()) if able(x)))]
 
     def number(self, pick: Pick) -> int:
         """Return a number that nothing has; it stays the same when a sequence is repeated."""
@@ -72,9 +72,12 @@ class World:
     def held(self) -> set[Cell]:
         return set().union(*self.frozen)
 
-    def shown(self, life: Life, cell: Cell) -> Any:
+    def shown(self, cell: Cell) -> Any:
         """Return what a variable is seen as: its average inside of `averaged()`."""
-        return life.opt.average_of(cell) if life in self.averaged else cell.value
+        return next((x[cell] for _, x in reversed(self.averaged) if cell in x), cell.value)
+
+    def is_averaged(self, life: Life) -> bool:
+        return any(x is life for x, _ in self.averaged)
 
     def unknown(self, life: Life) -> bool:
         """Return whether a step would meet variables that the optimizer does not know."""
@@ -134,12 +137,12 @@ def assign(w: World, pick: Pick) -> Move:
         cell.value = value
 
     given = array_of(np.atleast_1d(value).tolist())
-    return Move(f"{at(life, path)}.assign({given})", effect, AVERAGED * (life in w.averaged))
+    return Move(f"{at(life, path)}.assign({given})", effect, AVERAGED * w.is_averaged(life))
 
 
 def bump(w: World, pick: Pick) -> Move:
     """Add to a variable of 64 bits."""
-    life = w.life(pick)
+    life = w.life(pick, lambda x: "wide" in x.net and not x.doubtful)
     path = pick(p for p, c in life.net.walk() if c.value.dtype.itemsize == 8)
     cell = dict(life.net.walk())[path]
 
@@ -156,7 +159,7 @@ def evaluate(w: World, pick: Pick) -> Move:
 
     def effect() -> list[Any]:
         cells = [c for _, c in life.net.walk() if c.value.dtype == np.float32]
-        return [w.shown(life, c) for c in cells]
+        return [w.shown(c) for c in cells]
 
     return Move(f"out = {way.format(f'net{life.number}')}", effect)
 
@@ -201,7 +204,7 @@ def step(w: World, pick: Pick) -> Move:
 
 def _why_refused(w: World, life: Life, way: str, trained: list[Cell]) -> str:
     """Return why a step may be refused; "" when it must not be."""
-    if life in w.averaged:
+    if w.is_averaged(life):
         return AVERAGED
     is_pure = way in ("pure", "jitted")
     late = w.unknown(life) and (is_pure or (way == "compiled" and life.program))
@@ -223,7 +226,7 @@ def plan(w: World, pick: Pick) -> Move:
         raise Skip
     call = f"net{n}, opt{n}, 1.0"
     source = pick([
-        f"jv.plan(step, {call})", f"jax.jit(lambda x: step(net{n}, opt{n}, x))(1.0)",
+        f"jv.plan(jv.compile(step), {call})", f"jax.jit(lambda x: step(net{n}, opt{n}, x))(1.0)",
         f"jv.functionalize(step)(jv.State.of({both(life)}), {call})",
         f"jax.eval_shape(jv.functionalize(step), jv.State.of({both(life)}), {call})",
     ])  # fmt: skip
@@ -270,7 +273,7 @@ def add(w: World, pick: Pick) -> Move:
     life = w.life(pick)
     where = pick(["", *(p for p, n in life.net.nodes() if n.kind == "Part")])
     node = holder(life, where)
-    name = pick(n for n in ["extra", "w", "a"] if not isinstance(node.get(n), Node))
+    name = pick([*(n for n, child in node.items() if isinstance(child, Cell)), "extra"])
     values = {"two": [7.0, 7.5], "one": [0.75]}[pick(["two", "one"])]
     named = pick(["", ', name="w"'])
     path = f"{where}/{name}".lstrip("/")
@@ -288,12 +291,12 @@ def add(w: World, pick: Pick) -> Move:
 def add_part(w: World, pick: Pick) -> Move:
     life = w.life(pick)
     name = pick(n for n in ["part", "head", "enc"] if not isinstance(life.net.get(n), Cell))
-    kind = pick(["Part(7.0, 8.0)", "Lazy()"])
+    kind = pick(["Part(7.0, 8.0)", "Lazy()", "Lazy(jax.numpy.array)"])
     cell = Cell(np.array([7, 8], np.float32))
 
     def effect() -> None:
-        life.net[name] = Node("Lazy") if kind == "Lazy()" else Node("Part", w=cell)
-        if kind != "Lazy()":
+        life.net[name] = Node("Lazy") if kind[:4] == "Lazy" else Node("Part", w=cell)
+        if kind[:4] != "Lazy":
             life.welcome(f"{name}/w", cell)
         _edited(life)
 
@@ -363,9 +366,7 @@ def remove(w: World, pick: Pick) -> Move:
 
 def touch(w: World, pick: Pick) -> Move:
     """Call lazy modules, which makes their variables."""
-    life = w.life(pick, sound=False)
-    if not lazies(life):
-        raise Skip
+    life = w.life(pick, lazies)
     n = life.number
     way = pick([f"loss(net{n}, 1.0)", f"jv.compile(loss)(net{n}, 1.0)"])
 
@@ -389,12 +390,14 @@ TRACES = (
     "jv.custom_gradient(lambda x: ({0}() * x, lambda up: up))(np.ones(2, np.float32))",
     "jax.vmap(lambda x: {0}() * x)(np.ones(2, np.float32))",
     "jax.eval_shape({0})",
+    "jv.compile(lambda: [{0}(), fail()])()",
+    "jax.jit(lambda: [{0}(), fail()])()",
 )
 
 
 def trace(w: World, pick: Pick) -> Move:
     """Call a lazy module for the first time in a trace; that may be refused."""
-    life = w.life(pick, sound=False)
+    life = w.life(pick, lazies)
     path = pick(p for p, _ in lazies(life))
     form = pick(TRACES)
 
@@ -461,11 +464,12 @@ def swap(w: World, pick: Pick) -> Move:
     """Evaluate with the averages."""
     if not w.options.ema:
         raise Skip
-    life = w.life(pick)
-    if not life.opt.slots:
-        raise Skip
-    return Move(f"opt{life.number}.averaged()", lambda: w.averaged.append(life),
-                close=lambda _: _pop(w.averaged))  # fmt: skip
+    life = w.life(pick, lambda x: x.opt.slots and not x.doubtful)
+
+    def effect() -> None:
+        w.averaged.append((life, {cell: life.opt.average_of(cell) for cell in life.opt.slots}))
+
+    return Move(f"opt{life.number}.averaged()", effect, close=lambda _: _pop(w.averaged))
 
 
 # ---------------------------------------------------------------- lives
@@ -489,7 +493,7 @@ def fresh(w: World, pick: Pick) -> Move:
 
 def duplicate(w: World, pick: Pick) -> Move:
     life = w.life(pick)
-    way, what = pick(["copied", "again"]), pick(["net"] if life in w.averaged else ["both", "net"])
+    way, what = pick(["copied", "again"]), pick(["net"] if w.is_averaged(life) else ["both", "net"])
     n = w.number(pick)
 
     def effect() -> None:
@@ -503,7 +507,7 @@ def duplicate(w: World, pick: Pick) -> Move:
         }
         if what == "net":
             for (_, cell), (_, new) in zip(life.net.walk(), made.net.walk(), strict=True):
-                new.value = new.first = w.shown(life, cell)
+                new.value = new.first = w.shown(cell)
             made.opt, made.pending_slots = type(life.opt)(w.options), {}
         _begin(w, made)
 
@@ -530,13 +534,13 @@ def place(w: World, pick: Pick) -> Move:
 # ---------------------------------------------------------------- checkpoints
 def save(w: World, pick: Pick) -> Move:
     life = w.life(pick)
-    what = pick(["net"] if life in w.averaged else ["both", "net"])
+    what = pick(["net"] if w.is_averaged(life) else ["both", "net"])
     name = f"{w.number(pick)}.npz"
     objects = both(life) if what == "both" else f"net=net{life.number}"
 
     def effect() -> None:
         w.files[name] = file = life.save(name, True, what == "both")
-        file.net = {path: w.shown(life, cell) for path, cell in life.net.walk()}
+        file.net = {path: w.shown(cell) for path, cell in life.net.walk()}
 
     source = f'jv.checkpoint.Checkpoint({objects}).write(folder + "/{name}")'
     return Move(source, effect)
@@ -562,10 +566,10 @@ def restore(w: World, pick: Pick) -> Move:
     why = "two values for one" if life.is_ambiguous(file) else ""
     if "," in parts:
         why = "each by itself"
-    why = AVERAGED if life in w.averaged else why
+    why = AVERAGED if w.is_averaged(life) else why
 
     def refused() -> None:
-        if parts == "net, opt" and life not in w.averaged:
+        if parts == "net, opt" and not w.is_averaged(life):
             life.restore(file, has_net=True, has_opt=False)
 
     return Move(source, effect, "misfits" if misfits else why, must=misfits, refused=refused)
@@ -678,9 +682,9 @@ def wide(w: World, pick: Pick) -> Move:
 MOVES: dict[str, tuple[Callable[[World, Pick], Move], float]] = {
     "step": (step, 8), "assign": (assign, 1), "evaluate": (evaluate, 0.5), "flag": (flag, 2),
     "add": (add, 1.5), "add_part": (add_part, 1.5), "add_wide": (add_wide, 2), "bump": (bump, 2),
-    "tie": (tie, 1), "remove": (remove, 1), "touch": (touch, 1), "trace": (trace, 1),
+    "tie": (tie, 1), "remove": (remove, 1), "touch": (touch, 2), "trace": (trace, 3),
     "plan": (plan, 0.5), "fresh_opt": (fresh_opt, 0.7), "build": (build, 1),
-    "set_rate": (set_rate, 0.3), "fresh": (fresh, 2), "duplicate": (duplicate, 1.5),
+    "set_rate": (set_rate, 0.3), "fresh": (fresh, 1.5), "duplicate": (duplicate, 1.5),
     "place": (place, 0.5), "save": (save, 3), "restore": (restore, 4),
     "elsewhere": (elsewhere, 0.5),
 }  # fmt: skip

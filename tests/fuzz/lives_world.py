@@ -27,9 +27,12 @@ class Lazy(jv.Module):
 
     w = None
 
+    def __init__(self, array=np.array):
+        self.array = array
+
     def __call__(self):
         if self.w is None:
-            self.w = jv.Variable(np.array([8.0, 9.0], np.float32))
+            self.w = jv.Variable(self.array([8.0, 9.0], np.float32))
         return self.w.value
 
 
@@ -53,6 +56,10 @@ def step(net, opt, x):
 
 def values(net):
     return [v.value for v in net.variables if v.dtype == np.float32]
+
+
+def fail():
+    raise ValueError("on purpose")
 
 
 def again(thing):
