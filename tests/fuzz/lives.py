@@ -271,6 +271,8 @@ class Run:
             return  # something that the model knows nothing of
         if path not in file.maybe:
             raise Difference(f"file has {path.split('/')[-1]}", path)
+        if file.maybe[path] is None:
+            return  # whatever it is, it has not begun
         self.compare("file", value, file.maybe[path], path)
         if path.startswith("net/"):
             file.net[path.removeprefix("net/")] = value

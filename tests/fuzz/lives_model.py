@@ -177,6 +177,7 @@ class Opt:
         self.waiting: dict[Cell, Slots] = {}
         self.started: set[Cell] = set()
         self.window: set[Cell] = set()
+        self.tried: set[Cell] = set()  # there may be slots of them: a step was refused
         self.rules: dict[Cell, str] = {}
 
     def shared(self) -> dict[str, Cell]:
@@ -316,6 +317,7 @@ class Life:
         opt.slots = {c: s for c, s in opt.slots.items() if c in there}
         opt.waiting = {c: s for c, s in opt.waiting.items() if c in there}
         opt.started, opt.window = opt.started & there, opt.window & there
+        opt.tried &= there
 
     def welcome(self, path: str, cell: Cell) -> None:
         """Give a new variable what waits for its path."""
@@ -344,6 +346,11 @@ class Life:
         for path, slots in self.pending_slots.items():
             at = f"opt/{opt.options.inner}slots/net/{path}"
             maybe |= {f"{at}/{k}": v for k, v in slots.items()}
+        tried = {firsts[c]: c for c in opt.tried - opt.slots.keys() if c in firsts and has_opt}
+        for path in tried:
+            at = f"{file.slots_at}/{path}"
+            maybe |= {f"{at}/{kind}": None for kind in (MOMENTUM, SUM, AVERAGE)}
+            maybe[f"{at}/{MOMENTUM}"] = np.zeros_like(tried[path].value)
         file.maybe = maybe
         return file
 

@@ -195,6 +195,7 @@ def step(w: World, pick: Pick) -> Move:
         return out
 
     def refused() -> None:
+        life.opt.tried |= set(trained)
         life.doubtful = bool(lazies(life))
         if way == "compiled":
             life.program = "compiled"
@@ -232,6 +233,7 @@ def plan(w: World, pick: Pick) -> Move:
     ])  # fmt: skip
 
     def effect() -> None:
+        life.opt.tried |= set(life.trained(w.held()))
         life.doubtful = bool(lazies(life))
 
     return Move(source, effect, "in a trace", refused=effect)
