@@ -186,8 +186,13 @@ def step(w: World, pick: Pick) -> Move:
         source += "; s.commit()"
     if way == "compiled" and life.program is None:
         source = f"step{n} = jv.compile(step); {source}"
+    is_first = bool(life.opt.options.rates) and not life.opt.slots and not _rules(life)[1]
+    if is_first:  # rules are by path
+        source = f"opt{n}.build(net{n}); {source}"
 
     def effect() -> Any:
+        if is_first:
+            _built(life, trained)
         wake(life)
         out = life.loss(float(x))
         life.opt.step(trained, float(x))
@@ -208,12 +213,13 @@ def _why_refused(w: World, life: Life, way: str, trained: list[Cell]) -> str:
     if w.is_averaged(life):
         return AVERAGED
     is_pure = way in ("pure", "jitted")
-    late = w.unknown(life) and (is_pure or (way == "compiled" and life.program))
     rules = life.opt.options.rates and any(c not in life.opt.rules for c in trained)
+    is_first = rules and not life.opt.slots and not _rules(life)[1]
+    late = w.unknown(life) and not is_first and (is_pure or (way == "compiled" and life.program))
     reasons = {
         "another window": life.opt.is_other_window(trained),
         "created too late": late or (way != "eager" and lazies(life)),
-        "no path": rules,
+        "no path": rules and not is_first,
         "64 bits are off": is_pure and not w.wide and "wide" in life.net,
     }
     return next((why for why, holds in reasons.items() if holds), "")
@@ -427,15 +433,17 @@ def build(w: World, pick: Pick) -> Move:
     trained = life.trained(w.held())
     if not trained:
         raise Skip
-    rules, disagree = _rules(life)
-    why = "known by another name" if life.opt.slots else "rules" if disagree else ""
+    doubt = "known by another name" if life.opt.slots else "rules" if _rules(life)[1] else ""
+    why = doubt or ("traced before" if life.opt.tried else "")
+    source = f"opt{life.number}.build(net{life.number})"
+    return Move(source, lambda: _built(life, trained), why)
 
-    def effect() -> None:
-        life.opt.rules |= {c: r for c, r in rules.items() if c in trained}
-        for cell in trained:
-            life.opt.meet(cell)
 
-    return Move(f"opt{life.number}.build(net{life.number})", effect, why or "traced before")
+def _built(life: Life, trained: list[Cell]) -> None:
+    rules, _ = _rules(life)
+    life.opt.rules |= {c: r for c, r in rules.items() if c in trained}
+    for cell in trained:
+        life.opt.meet(cell)
 
 
 def _rules(life: Life) -> tuple[dict[Cell, str], bool]:
