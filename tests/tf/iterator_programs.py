@@ -260,6 +260,8 @@ MAKERS: dict[str, dict[str, Make]] = {
         "": lambda _: Dataset.range(7).window(2, shift=3),
         "flat": lambda _: Dataset.range(5).window(3, 1, 1, True).flat_map(lambda w: w),
         "shuffled": lambda _: Dataset.range(7).window(2).shuffle(3).flat_map(lambda w: w),
+        "draws": lambda _: Dataset.range(3).flat_map(
+            lambda x: Dataset.from_tensors(draw(x)[1]).repeat(2)).window(2),
     },
     "Dataset.group_by_window": {
         "": lambda _: Dataset.range(7).group_by_window(odd, lambda _, g: g.batch(2), 2),

@@ -63,7 +63,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         forms: Forms | None = None, parts: tuple[Any, ...] = (),
     ) -> None:  # fmt: skip
         self._kind, self._run, self._count = kind, step, count
-        self._spec = functools.cache(spec)
+        self._spec = functools.cache(lambda: _apart(spec))
         self._forms = forms or (lambda: [self._spec()])  # all specs, with all sizes
         self._parts = parts  # tensors of a program, functions, and what iterators share
         self._options = options or Options()
@@ -246,6 +246,12 @@ def check_positive(value: Any, what: str) -> int:
 def make_seeds(seed: Any, changing: bool) -> Seeds:
     """Return the seeds of a dataset whose own seed may be None."""
     return Seeds(seeds_of(None if seed is None else one_int(seed, "seed")), changing)
+
+
+def _apart(spec: Callable[[], Any]) -> Any:
+    """Return a spec; what functions draw until it is found is not drawn for an iterator."""
+    with ITERATION.set(begin_draws((), ())):
+        return spec()
 
 
 def _show_none(spec: Any) -> Any:
