@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from jaxvars import tf
+from jaxvars.tf.data.generators.calls import named_in
 from jaxvars.tf.data.generators.cursor import from_text, to_text
 from jaxvars.tf.train.graph import graph_of, refuse_lost
 from tests.tf.iterator_programs import MAKE_NONE, MAKERS, MOMENTS, REFUSED
@@ -144,6 +145,13 @@ def test_a_generator_that_draws_is_saved_with_the_iterator(tmp_path) -> None:
     assert len(wanted) == 9
     both.read(path).assert_consumed()
     assert list(map(plain, iterator)) == wanted
+
+
+def test_what_a_function_names_has_one_order_in_all_programs() -> None:
+    scope = {name: number for number, name in enumerate("abcdefghijk")}
+    made = eval("lambda x: (lambda: k + j + c + a + x + e + d)() + b + f + g + i + h", scope)
+    assert list(named_in(made)) == list(range(11))
+    assert list(named_in(functools.partial(tf.function(made)))) == list(range(11))
 
 
 def test_draws_in_a_map_of_a_function_are_not_saved() -> None:
@@ -289,6 +297,23 @@ def test_after_an_error_comes_the_next_element():
     assert [float(x) for x in numbers.ignore_errors()] == [1.0, 0.25]
     with pytest.warns(UserWarning, match="An element was left out: .*one over x"):
         list(numbers.ignore_errors(log_warning=True))
+
+
+def test_after_the_error_of_a_function_that_makes_datasets() -> None:
+    def part(x, group=None):
+        if x == 1:
+            raise ValueError("none of one")
+        return Dataset.from_tensors(x).repeat(2) if group is None else group.batch(3)
+
+    parts = Dataset.range(3).interleave(part, cycle_length=1)
+    iterator = iter(parts)
+    assert [int(next(iterator)) for _ in range(2)] == [0, 0]
+    with pytest.raises(ValueError, match="none of one"):
+        next(iterator)
+    assert [int(x) for x in iterator] == [2, 2]
+    assert [int(x) for x in parts.ignore_errors()] == [0, 0, 2, 2]
+    groups = Dataset.range(6).group_by_window(lambda x: x % 3, part, 2)
+    assert [x.tolist() for x in groups.ignore_errors().as_numpy_iterator()] == [[0, 3], [2, 5]]
 
 
 def test_what_cannot_be_saved_can_be_restored(tmp_path) -> None:

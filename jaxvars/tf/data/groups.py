@@ -382,9 +382,9 @@ def _group_windows(
                 return
             key = min(groups)
         sizes.pop(key)
-        group = groups.pop(key)
-        kept["window"] = [key, group, place_of_draws()]
+        group, place = groups.pop(key), place_of_draws()
         memory.iterate("window", functools.partial(make, key, group))
+        kept["window"] = [key, group, place]
 
 
 def _stack_batch(group: list[Element]) -> Element:

@@ -124,8 +124,9 @@ class Steps(DatasetBase, ABC):
             while True:
                 if places[i] is None:
                     for element in source:
-                        given[i] = [element, place_of_draws()]
+                        place = place_of_draws()  # which is not kept of a call that fails
                         places[i] = memory.iterate(str(i), functools.partial(opened, element))
+                        given[i] = [element, place]
                         break
                     else:
                         if not any(places):

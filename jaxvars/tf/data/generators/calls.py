@@ -78,7 +78,7 @@ def check_function(func: Any) -> Any:
 
 
 def named_in(func: Any) -> Iterator[Any]:
-    """Yield the values that a function of a dataset has by names, but for those of its own."""
+    """Yield the values that a function of a dataset names, in one order in all programs."""
     func = getattr(func, "func", func)  # of a partial
     func = getattr(func, "python_function", func)
     if type(func) is FunctionType:
@@ -86,7 +86,7 @@ def named_in(func: Any) -> Iterator[Any]:
             with suppress(ValueError):  # it is empty
                 yield cell.cell_contents
         names = {name for part in _parts_of(func.__code__) for name in part.co_names}
-        yield from (func.__globals__[name] for name in names if name in func.__globals__)
+        yield from (func.__globals__[name] for name in sorted(names) if name in func.__globals__)
 
 
 def _keep_names(func: FunctionType) -> FunctionType:
