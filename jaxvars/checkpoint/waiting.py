@@ -295,10 +295,11 @@ class Held(Waiting):
     def bind(self) -> bool:
         """Note which variables the slots are of that have been restored by now; return if any."""
         known = _find_owners(self.report) if self.has_slots else {}
-        bound = {p: place for p, w in self.values.items() if (place := _tied(w.place, known))}
+        places = {p: _tied(wanted.place, known) for p, wanted in self.values.items()}
+        bound = {p: place for p, place in places.items() if place is not None}
         for path, place in bound.items():
             self.values[path] = self.values[path]._replace(place=place)
-        return bool(bound)
+        return any(owner_in(place) is not None for place in bound.values())
 
     def find(self, refuse: Refuse) -> dict[str, Cell]:
         """Return the cells of the variables in the object, by path below it."""
@@ -362,24 +363,32 @@ def separate(value: Array) -> Array:
     return context.fresh(value) if isinstance(value, jax.Array) else value
 
 
-def _find_owners(report: Report) -> dict[str, Variable]:
-    """Return the variables that were restored from a checkpoint, by their paths in it."""
-    own: dict[str, list[Cell]] = {}
-    others: dict[str, list[Cell]] = {}
+def _find_owners(report: Report) -> dict[str, list[Variable]]:
+    """Return the variables that have been restored from a checkpoint, by their paths in it."""
+    own: dict[str, list[Variable]] = {}
+    others: dict[str, list[Variable]] = {}
     for cell, given in list(_GIVEN.items()):
-        if given.stamp == report.stamp:
+        if given.stamp == report.stamp and isinstance(owner := cell.owner(), Variable):
             which = own if given.number == report.number else others
-            which.setdefault(given.path, []).append(cell)
-    known = {path: cells[0].owner() for path, cells in (others | own).items() if len(cells) == 1}
-    return {path: v for path, v in known.items() if isinstance(v, Variable)}
+            which.setdefault(given.path, []).append(owner)
+    return others | own
 
 
-def _tied(place: Path, known: Mapping[str, Variable]) -> Path | None:
-    """Return the path of a slot with what stands for its variable, if that has become known."""
-    parts = place[1:] if owner_in(place) is None and place[0] == "slots" else ()
+def _tied(place: Path, known: Mapping[str, list[Variable]]) -> Path | None:
+    """Return the path of a slot with what stands for its variable; None if it stays as it is.
+
+    Where several have been restored from there, it is not known yet which of them it will be.
+    """
+    part = owner_in(place)
+    if part is not None:
+        several = known.get(part, [])
+        is_one_of_them = len(several) > 1 and any(v is part.tie() for v in several)
+        return ("slots", *part.split("/"), *place[2:]) if is_one_of_them else None
+    parts = place[1:] if place[0] == "slots" else ()
     for i in range(1, len(parts)):
-        if (variable := known.get(path := "/".join(parts[:i]))) is not None:
-            return ("slots", Tied(path, Tie(variable)), *parts[i:])
+        path = "/".join(parts[:i])
+        if len(found := known.get(path, [])) == 1:
+            return ("slots", Tied(path, Tie(found[0])), *parts[i:])
     return None
 
 

@@ -295,6 +295,14 @@ def test_a_model_and_its_optimizer_may_have_checkpoints_of_their_own(tmp_path: P
     assert run.step().weights() == first.step().weights()
 
 
+def test_another_model_of_the_same_checkpoint_takes_nothing_away(tmp_path: Path):
+    path, teacher, run = saved(tmp_path), Run(), Run()
+    Checkpoint(model=teacher.model).restore(path).expect_partial()
+    Checkpoint(optimizer=run.optimizer).restore(path).expect_partial()
+    Checkpoint(model=run.model).restore(path).expect_partial()
+    assert run.step().weights() == Run().step(4).weights()
+
+
 def test_slots_that_are_there_get_their_values_when_it_is_known_whose_they_are(tmp_path: Path):
     run, first = Run(), Run().step(3)
     for each in (run, first):
