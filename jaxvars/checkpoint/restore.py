@@ -206,10 +206,17 @@ class Restore(Report):
                 if other.bind():
                     other.look()
 
-    def end(self) -> None:
-        """Wait no longer."""
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there are values that a variable may take still."""
+        return any(part.values for part in self._parts)
+
+    def give_up(self, paths: Set[str], source: str) -> None:
+        """Let values wait no longer that something else has been restored for since."""
         for part in self._parts:
-            part.end()
+            if old := [path for path in part.values if path in paths]:
+                self.replaced_by = source
+                part.drop(old)
 
     def _give(self, found: Mapping[str, tuple[Cell, Array]]) -> None:
         if misfits := misfits_of(self._entries, {path: cell for path, (cell, _) in found.items()}):

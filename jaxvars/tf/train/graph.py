@@ -7,7 +7,7 @@ Rules this file keeps:
   any of its names, and a part of a model under those of the whole;
 - the state of an optimizer is named by numbers, as in Keras, and a slot is matched by its variable:
   names of variables and the order in which they were met do not matter; a slot whose variable is
-  not in the graph goes by its variable's name, if no other has it;
+  not in the graph goes by what it was restored from, or by its name, if no other has that;
 - variables are matched by name where TensorFlow wrote names only;
 - what leads to no variable is not written.
 """
@@ -40,6 +40,7 @@ from jaxvars.tf.train.python_state import PY_STATE, PythonState, variable_of
 Edges: TypeAlias = dict[str, int]
 Slot: TypeAlias = tuple[int, int | str, str]  # of an optimizer, for a variable, called so
 
+_NONE: Mapping[int, int] = {}
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 UNTOLD = ""
@@ -118,8 +119,14 @@ class Graph:
         return found
 
 
-def graph_of(root: object) -> Graph:
-    """Return the graph of all that can be reached from an object."""
+def graph_of(root: object, known: Mapping[int, int] = _NONE) -> Graph:
+    """Return the graph of all that can be reached from an object.
+
+    Args:
+        root: it.
+        known: the numbers, in a graph that was saved, of variables that were restored from it, by
+            key of their cells. Slots of those that are not in the graph are told by `~number`.
+    """
     root = resolve_proxy(root)
     numbers, paths = {id(root): 0}, [""]
     graph = Graph([], {}, [root])
@@ -136,9 +143,12 @@ def graph_of(root: object) -> Graph:
                 paths.append(f"{paths[i]}/{escape(name)}" if paths[i] else escape(name) or ROOT)
     for i, one in enumerate(graph.objects):
         tied = list(_list_tied(one))
-        names = Counter({id(v): v.name for v, _, _ in tied if id(v) not in numbers}.values())
+        outside = {id(v): v for v, _, _ in tied if id(v) not in numbers}.values()
+        labels = {id(v): ~known[k] if (k := v._cell.key) in known else v.name for v in outside}
+        counts = Counter(labels.values())
+        told = {v: label if counts[label] == 1 else UNTOLD for v, label in labels.items()}
         for v, name, slot in tied:
-            who = numbers.get(id(v), v.name if names[v.name] == 1 else UNTOLD)
+            who = numbers[id(v)] if id(v) in numbers else told[id(v)]
             graph.slots[numbers[id(slot)]] = (i, who, name)
     return graph
 
@@ -293,7 +303,7 @@ def match_graphs(graph: Graph, saved: Graph) -> dict[int, int]:
                 waiting.append((child, own))
     slots = {slot: number for number, slot in graph.slots.items() if slot[1] != UNTOLD}
     for its, (optimizer, v, name) in saved.slots.items():
-        who = v if isinstance(v, str) else found.get(v, -1)
+        who = v if isinstance(v, str) else found.get(v, ~v)
         own = slots.get((found.get(optimizer, -1), who, name))
         if own is not None:
             found[its] = own

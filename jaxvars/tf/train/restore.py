@@ -23,6 +23,7 @@ from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.matching import misfits_of
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Trees
+from jaxvars.checkpoint.waiting import given_by
 from jaxvars.core.cells import NEW_CELLS, STORE, Cell
 from jaxvars.core.store import exclusively
 from jaxvars.core.traversal import Proxy
@@ -56,7 +57,16 @@ class Wait(Proxy):
         saved: the graph of what was saved.
     """
 
-    __slots__ = ("__weakref__", "_children", "_owner", "_restore", "_saved", "_sinks", "_stored")
+    __slots__ = (
+        "__weakref__",
+        "_children",
+        "_owner",
+        "_restore",
+        "_saved",
+        "_sinks",
+        "_stamp",
+        "_stored",
+    )
 
     def __init__(self, owner: Node, saved: Graph) -> None:
         self._owner = weakref.ref(owner)
@@ -64,12 +74,13 @@ class Wait(Proxy):
         self._sinks: dict[str, CoreVariable] = {}  # take what is not a variable's
         self._restore: restoring.Restore | None = None
         self._stored: Stored | None = None
+        self._stamp: object = None
         children = dict(graphs.children_of(owner))
         self._children = {name: ref for name, x in children.items() if (ref := _weak(x))}
 
     def begin(self, stored: Stored) -> None:
         """Restore what is there, and wait for the rest."""
-        self._stored = stored
+        self._stored, self._stamp = stored, stored.stamp
         for note in NOTES & stored.entries.keys():
             self._sinks[note] = CoreVariable("", name="graph")
         shapes = {path: entry.shape for path, entry in stored.entries.items()}
@@ -78,7 +89,7 @@ class Wait(Proxy):
         self._check(stored, cells)
         try:
             restore = restoring.Restore(stored, self._roots(), self, cells, Trees())
-            self._supersede(str(stored.path))
+            self._supersede(stored)
             restore.begin()
         except CheckpointError as error:
             raise DataLossError(None, None, str(error)) from error
@@ -105,14 +116,21 @@ class Wait(Proxy):
                 f"original dtype {entry.dtype} [Op:RestoreV2]"
             )
 
-    def _supersede(self, path: str) -> None:
-        """End what waits for variables in the same objects."""
+    def _supersede(self, stored: Stored) -> None:
+        """End what waits for the same places, in the same objects, as these values."""
         for child in [*self._list_children(), self._owner()]:
             for other in _WAITING.get(Weak(child), []):
-                if other._restore is not None and other.is_waiting:
-                    other._restore.replaced_by = path
-                    other._restore.is_partial = True  # there is nothing to report
-                    other._restore.end()
+                if other._restore is not None:
+                    same = {name for name in stored.entries if self._shares(other, name)}
+                    other._restore.give_up(same, str(stored.path))
+
+    def _shares(self, other: Wait, name: str) -> bool:
+        """Return whether the name of a value leads to the same object in another Checkpoint."""
+        refs = {graphs.escape(child): ref for child, ref in other._children.items()}
+        mine = {graphs.escape(child): ref for child, ref in self._children.items()}
+        child = name.split("/")[0]
+        is_same = child in refs and child in mine and refs[child]() is mine[child]()
+        return is_same or other._owner() is self._owner()
 
     def _list_children(self) -> list[object]:
         return [x for ref in self._children.values() if (x := ref()) is not None]
@@ -120,8 +138,7 @@ class Wait(Proxy):
     @property
     def is_waiting(self) -> bool:
         """Whether there are values that no variable has taken."""
-        restore = self._restore
-        return restore is not None and bool(restore.waiting) and not restore.replaced_by
+        return self._restore is not None and self._restore.is_waiting
 
     @property
     def restore(self) -> restoring.Restore:
@@ -141,7 +158,10 @@ class Wait(Proxy):
     # ------------------------------------------------------------ which value is whose
     def graph(self) -> Graph:
         """Return the graph of the objects that there are by now."""
-        return graphs.graph_of(self._owner() or _Rest(self._children))
+        numbers = {name: number for number, name in self._saved.names.items()}
+        given = given_by(self._stamp).items()
+        known = {key: numbers[name] for key, name in given if name in numbers}
+        return graphs.graph_of(self._owner() or _Rest(self._children), known)
 
     def matched(self) -> dict[int, int]:
         """Return which saved object is which of `graph()`."""
