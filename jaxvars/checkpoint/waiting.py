@@ -202,7 +202,9 @@ class Waiting(PendingRestore, ABC):
         alike: dict[int, tuple[Path, int]] = {}
         with finding():
             cells = self.find(lambda path, one, other: alike.update({one.key: (path, other.key)}))
-        there = {p: cells[p] for p in self.values if p in cells}
+        there = {
+            p: cells[p] for p, w in self.values.items() if p in cells and self._fits(cells[p], w)
+        }
         there = {p: cell for p, cell in there.items() if among is None or cell.key in among}
         misfits = misfits_of({path: self.values[path].entry for path in there}, there)
         misfits |= {p: describe_clash(alike[c.key][0]) for p, c in there.items() if c.key in alike}
@@ -211,6 +213,14 @@ class Waiting(PendingRestore, ABC):
         self._refuse({p: misfits[p] for p in misfits if used is None or about[p] & used})
         left = {there[p].key for p in misfits}
         return {cell.key for cell in cells.values()} - left
+
+    def _fits(self, cell: Cell, wanted: Wanted) -> bool:
+        """Return whether a cell has not been given another value of this checkpoint already.
+
+        A variable has several paths, and may have been two when it was saved.
+        """
+        given = _GIVEN.get(cell)
+        return given is None or given.number != self.report.number or given.path == wanted.path
 
     def bind(self) -> bool:
         """Note which variables values belong to that have been restored by now; return if any."""
@@ -322,8 +332,14 @@ class Held(Waiting):
             return {}
         again = {"/".join(path): v._cell for path, v in walk_again(self.holder, Variable)}
         known = again | {path: cell for path, cell in cells.items() if path not in self.values}
-        found = {p: [o for o in (p, *self.values[p].others) if o in known] for p in missing}
-        return {path: known[others[0]] for path, others in found.items() if others}
+        taken = {cell.key for path, cell in cells.items() if path in self.values}
+        found: dict[str, Cell] = {}
+        for path in sorted(missing):
+            others = [other for other in (path, *self.values[path].others) if other in known]
+            if others and (cell := known[others[0]]).key not in taken:
+                taken.add(cell.key)
+                found[path] = cell
+        return found
 
     def _drop_gone(self) -> None:
         """Drop the slots of variables that are gone."""

@@ -1056,11 +1056,25 @@ def test_of_a_shared_variable_two_are_restored(tmp_path: Path):
     assert one.numpy().tolist() == [6.0, 7.0]
 
 
-def test_two_values_for_what_is_one_variable_now_are_told(tmp_path: Path):
-    path = Checkpoint(a=[jv.Variable(1.0)], b=[jv.Variable(2.0)]).write(tmp_path / "a.npz")
-    kernel = jv.Variable(0.0)
-    status = Checkpoint(a=[kernel], b=[kernel]).restore(path)
-    with pytest.raises(CheckpointError, match="b/0: extra: there is no such variable"):
-        status.assert_consumed()
-    assert float(kernel) == 1.0
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("names", ["ab", "bc"])
+@pytest.mark.parametrize("kind", [SimpleNamespace, jv.Module])
+def test_two_values_for_what_is_one_variable_now_are_told(
+    tmp_path: Path, kind: type, names: str, is_late: bool
+):
+    one, now = kind(), kind()
+    one.a, one.b = kind(), kind()
+    one.a.w, one.b.w = jv.Variable(1.0), jv.Variable(2.0)
+    path = Checkpoint(model=one).write(tmp_path / "a.npz")
+    now.e, kernel = [], jv.Variable(0.0)
+    now.a, now.b, now.c = kind(), kind(), kind()
+    checkpoint = Checkpoint(model=now, step=jv.Variable(0))
+    status = checkpoint.restore(path) if is_late else None
+    for name in ("a", *names):
+        getattr(now, name).w = kernel
+    status = status or checkpoint.restore(path)
+    for _ in range(2):
+        with pytest.raises(CheckpointError, match="model/b/w: extra: there is no such variable"):
+            status.assert_consumed()
+        assert float(kernel) == 1.0
     status.expect_partial()
