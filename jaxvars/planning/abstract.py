@@ -102,7 +102,7 @@ class _AbstractFrame(Frame):
         self.values[cell.key] = value
 
     def postpone(self, give: Callable[[], None]) -> None:
-        """Keep it for whoever wants the variables to have values."""
+        """Keep it for a caller that gives the variables values afterwards."""
         self.late.append(give)
 
     def _stand_in(self, cell: Cell) -> Array:

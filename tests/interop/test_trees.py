@@ -42,13 +42,11 @@ class Pair(NamedTuple):
 class Hidden:
     """A pytree whose parts are not attributes that are looked at."""
 
-    __slots__ = ("__parts",)
-
     def __init__(self, *parts: Any) -> None:
-        self.__parts = parts
+        self.parts = lambda: parts
 
     def tree_flatten(self) -> tuple[Any, None]:
-        return self.__parts, None
+        return self.parts(), None
 
     @classmethod
     def tree_unflatten(cls, _: None, parts: Any) -> Hidden:
