@@ -88,7 +88,7 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
         _describe(run, fn, jax.tree.structure((args, {})), active, "jv.custom_gradient")
         return _call_custom(run, fn, [leaves[i] for i in active], (treedef, len(leaves), active))
 
-    call.form = custom_gradient  # pyright: ignore[reportFunctionMemberAccess] - for autograph
+    call.form = custom_gradient  # pyright: ignore[reportAttributeAccessIssue] - for autograph
     return call
 
 
@@ -474,5 +474,5 @@ def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
         program = jax.checkpoint(staged.function())
         return staged.apply(lambda reads, xs: program(*reads, *xs), values)
 
-    call.form = recompute  # pyright: ignore[reportFunctionMemberAccess] - for autograph
+    call.form = recompute  # pyright: ignore[reportAttributeAccessIssue] - for autograph
     return call

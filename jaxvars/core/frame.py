@@ -131,7 +131,8 @@ def check_dtype(cell: Cell, value: Array) -> None:
 
 def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
     """Return a value of the cell's dtype where the cell was placed, if it was placed anywhere."""
-    check_dtype(cell, value)
+    if value.dtype is not cell.dtype:
+        check_dtype(cell, value)
     chosen = cell.sharding
     if chosen is not None and not context.is_tracer(value) and value.sharding != chosen:
         value = jax.device_put(value, chosen)

@@ -453,5 +453,6 @@ def _bindable(value: Array, cell: Cell | None) -> Array:
     if not is_numpy:
         return value
     what = "a value of the State"
-    fits = cell is not None and value.dtype == cell.dtype
-    return _tensor_for(cell, value, what) if fits else to_tensor(value, what=what)
+    if cell is not None and value.dtype == cell.dtype:
+        return _tensor_for(cell, value, what)
+    return to_tensor(value, what=what)
