@@ -17,6 +17,7 @@ from jaxvars.typing import Array
 _NOT_MERGED = frozenset(
     {"scan", "while", "cond", "sort", "custom_vjp_call", "pure_callback", "io_callback"}
     | {"eigh", "eig", "svd", "top_k", "approx_top_k"}  # their derivatives want more of them
+    | {"while_save", "while_pull"}
     | {"cumlogsumexp", "cummax", "cummin", "cumprod"}
     | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )

@@ -127,9 +127,9 @@ def _in_reverse(program: Program) -> Generator[None]:
 
 _TOO_DEEP = (
     "The gradient requested at {line} goes through loops in loops, or is of high order through a "
-    "loop, whose number of iterations is only known when the program runs. Each order makes about "
-    "seven loops of one: XLA would compile this one for an hour. With a bound a loop has "
-    "derivatives of any order:\n"
+    "loop, whose number of iterations is only known when the program runs, and which has a "
+    "jax.custom_vjp in it. Each order makes about seven loops of one: XLA would compile this one "
+    "for an hour. With a bound a loop has derivatives of any order:\n"
     "    jv.while_loop(cond, body, init, max_iterations=100)"
 )
 _NOT_REVERSIBLE = (

@@ -11,21 +11,31 @@ Checkpointing, SIAM Journal on Scientific Computing 32(2), 2010.
 The loop is a separate operation in the program, with the name of JAX's; it becomes JAX's
 when the program is compiled, or differentiated forwards.
 
+The loops that go back are not differentiated as they stand: each order would have about seven
+times as many. They are one operation (`while_pull`), `J(x).T @ y`. A cotangent u of its result is
+one of x by the slope of `y @ (J(x) @ u)`, and that is computed by a loop like the first, whose body
+also moves a tangent along (`_move`). So each order has a body of about twice the size, and as many
+loops as the one before.
+
 Rules this file keeps:
 - a loop keeps nothing unless it is differentiated in reverse;
-- what the loops are made of is made of such loops, so that a derivative has derivatives;
+- what it keeps has no derivative: it is read by operations alone that depend on the loop's inputs;
+- a body with a rule that knows its pullback alone cannot be moved along: there the loops that go
+  back are differentiated as they stand;
 - a loop with effects, or over a named axis, is JAX's.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.interpreters import ad, batching, mlir
 
 from jaxvars.tracing import capture, jaxprs
@@ -43,8 +53,8 @@ _LOOPS = 16  # inside of one that is differentiated in reverse
 class TooManyLoopsError(ValueError):
     """The derivative of a loop would be a program that takes too long to compile.
 
-    A derivative of a loop is four loops, one of which holds two of the others. So each order is
-    about seven times as large as the one before.
+    A derivative of a loop whose body has a `jax.custom_vjp` is four loops, one of which holds two
+    of the others. So each order is about seven times as large as the one before.
     """
 
 
@@ -120,22 +130,53 @@ def _jax_loop(*values: Array, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> l
 
 # ---------------------------------------------------------------- forwards
 def _jvp(primals: Values, tangents: Values, **params: Any) -> Any:
-    pairs = zip(primals, tangents, strict=True)
-    active = tuple(i for i, (x, t) in enumerate(pairs) if _is_active(x, t))
     if not _is_reverse.value:
+        active = _active(primals, tangents)
         run = functools.partial(_run_active, primals, active, params)
         outputs, made = jax.jvp(run, [primals[i] for i in active], [tangents[i] for i in active])
         return outputs, [t if _is_float(x) else _zero(x) for x, t in zip(outputs, made)]  # noqa: B905 - equal
-    if len(jaxprs.while_loops("", {"body": params["body_jaxpr"]})) > _LOOPS:
+    results, made = _save(primals, tangents, **params)
+    n = len(primals) - params["count"]
+    return results[:n], made[:n]
+
+
+def _save(primals: Values, tangents: Values, **params: Any) -> tuple[list[Array], list[Any]]:
+    """Run a loop and keep states of it; these have no tangents: what uses them knows the loop."""
+    keep = _run_saving if _has_pullback(params) else save_p.bind
+    results, count = keep(*primals, **params), params["count"]
+    outputs, saved = results[: len(primals) - count], results[len(primals) - count :]
+    active = _active(primals, tangents)
+    given = [tangents[i] for i in active]
+    if _is_reverse.value:
+        options = {"active": active, "saved": len(saved), **params}
+        made = iter(tangent_p.bind(*saved, *primals, *given, **options))
+    else:
+        made = iter(_move(primals, active, params, given))
+    return results, [
+        *(next(made) if _is_float(x) else _zero(x) for x in outputs),
+        *map(_zero, saved),
+    ]
+
+
+def _has_pullback(params: Any) -> bool:
+    """Return whether a body has a rule of the user's that cannot be differentiated forwards.
+
+    Then a derivative is made of loops that are differentiated in turn.
+
+    Raises:
+        TooManyLoopsError: when these have become too many.
+    """
+    body = params["body_jaxpr"]
+    if "custom_vjp_call" not in jaxprs.primitives_in(body):
+        return False
+    if len(jaxprs.while_loops("", {"body": body})) > _LOOPS:
         raise TooManyLoopsError
-    outputs, saved = _run_saving(primals, params)
-    made = iter(
-        tangent_p.bind(
-            *saved, *primals, *(tangents[i] for i in active),
-            active=active, saved=len(saved), **params,
-        )
-    )  # fmt: skip
-    return outputs, [next(made) if _is_float(x) else _zero(x) for x in outputs]
+    return True
+
+
+def _active(primals: Values, tangents: Values) -> tuple[int, ...]:
+    pairs = zip(primals, tangents, strict=True)
+    return tuple(i for i, (x, t) in enumerate(pairs) if _is_active(x, t))
 
 
 def _run_active(primals: Values, active: Sequence[int], params: Any, *values: Array) -> list[Array]:
@@ -154,24 +195,9 @@ def _zero(value: Array) -> Any:
     return ad.Zero(jax.typeof(value).to_tangent_aval())
 
 
-def _vmap(values: Values, axes: Any, **params: Any) -> tuple[list[Array], list[int]]:
-    made = jax.vmap(functools.partial(_jax_loop, **params), in_axes=tuple(axes))(*values)
-    return made, [0] * len(made)
-
-
-while_p = capture.new_primitive("while")
-while_p.multiple_results = True
-while_p.def_impl(_jax_loop)
-while_p.to_lojax = _jax_loop  # JAX 0.12 needs it where a body has an operation like searchsorted
-while_p.def_abstract_eval(lambda *avals, count, **_: list(avals[count:]))
-ad.primitive_jvps[while_p] = _jvp
-batching.primitive_batchers[while_p] = _vmap
-mlir.register_lowering(while_p, mlir.lower_fun(_jax_loop, multiple_results=True))
-
-
 # ---------------------------------------------------------------- what is kept
-def _run_saving(primals: Values, params: Any) -> tuple[list[Array], list[Array]]:
-    """Run a loop; return its results, and the number of iterations and the states that it kept."""
+def _run_saving(*primals: Array, **params: Any) -> list[Array]:
+    """Run a loop; return its results, then the number of iterations and the states that it kept."""
     cond_fun, body_fun = _open(params)
     consts, carry = primals[: params["count"]], list(primals[params["count"] :])
     checkpoints = [jnp.broadcast_to(x, (_CHECKPOINTS + 1, *jnp.shape(x))) for x in carry]
@@ -186,7 +212,17 @@ def _run_saving(primals: Values, params: Any) -> tuple[list[Array], list[Array]]
 
     init = jnp.int32(0), checkpoints, carry
     n, checkpoints, outputs = while_loop(is_on, step, list(consts), init)
-    return outputs, [n, *checkpoints]
+    return [*outputs, n, *checkpoints]
+
+
+def _kept_avals(*avals: Any, count: int, **_: Any) -> list[Any]:
+    carry = avals[count:]
+    return [*carry, jax.typeof(np.int32(0)), *map(_rows_aval, carry)]
+
+
+def _rows_aval(aval: Any) -> Any:
+    place = jax.NamedSharding(aval.sharding.mesh, jax.P(None, *aval.sharding.spec))
+    return aval.update(shape=(_CHECKPOINTS + 1, *aval.shape), sharding=place)
 
 
 def _store_at(slot: Array, rows: Values, values: Values) -> list[Array]:
@@ -231,47 +267,162 @@ def _slot_of(number: Array, halvings: Array) -> Array:
 # ---------------------------------------------------------------- backwards
 def _push(*args: Array, active: Sequence[int], saved: int, **params: Any) -> list[Array]:
     """Return the tangents of the results that are floats."""
-    rest = args[saved:]
-    primals, tangents = rest[: len(rest) - len(active)], rest[len(rest) - len(active) :]
-    given = [primals[i] for i in active]
-    run = functools.partial(_run_active, primals, active, params)
-    outputs, made = jax.jvp(run, given, list(tangents))
-    return [t for x, t in zip(outputs, made, strict=True) if _is_float(x)]
+    primals, tangents = _split(args, saved, len(args) - saved - len(active))[1:]
+    return _move(primals, active, params, tangents)
 
 
-def _pull_back(
-    cotangents: Values, *args: Array, active: Sequence[int], saved: int, **params: Any
-) -> list[Array | None]:
-    """Return the cotangents of the differentiable inputs."""
+def _split(values: Values, *sizes: int) -> list[list[Array]]:
+    """Return parts of some sizes, and the rest."""
+    rest = iter(values)
+    return [*(list(itertools.islice(rest, size)) for size in sizes), list(rest)]
+
+
+def _move(primals: Values, active: Sequence[int], params: Any, tangents: Values) -> list[Array]:
+    """Return the tangents of the results that are floats, of a loop over values and tangents."""
+    cond_fun, body_fun = _open(params)
+    consts, carry = _split(primals, params["count"])
+    known = dict(zip(active, tangents, strict=True))
+    floats = [i for i, x in enumerate(carry) if _is_float(x)]
+    given = [i for i in active if i < len(consts)]
+    start = [known.get(len(consts) + i, jnp.zeros_like(carry[i])) for i in floats]
+
+    def body(operands: Any, state: Any) -> Any:
+        (consts, more), (carry, tangents) = operands, state
+
+        def run(others: list[Array], values: list[Array]) -> tuple[list[Array], list[Array]]:
+            made = body_fun(
+                *jaxprs.replace_values(consts, given, others),
+                *jaxprs.replace_values(carry, floats, values),
+            )
+            return [made[i] for i in floats], made
+
+        at = [consts[i] for i in given], [carry[i] for i in floats]
+        _, tangents, made = jax.jvp(run, at, (more, tangents), has_aux=True)
+        return made, tangents
+
+    return while_loop(
+        lambda operands, state: cond_fun(*operands[0], *state[0])[0],
+        body,
+        (consts, [known[i] for i in given]),
+        (carry, start),
+    )[1]
+
+
+def _back(*values: Array, active: Sequence[int], saved: int, **params: Any) -> list[Array]:
+    """Return the cotangents of the differentiable inputs, of those of the float results."""
     count = params["count"]
-    (n, *checkpoints), primals = args[:saved], args[saved : len(args) - len(active)]
+    (n, *checkpoints), primals, cotangents = _split(values, saved, count + saved - 1)
     floats = [i for i, x in enumerate(primals[count:]) if _is_float(x)]
     consts = [i for i in active if i < count]
-    start = (
-        [ad.instantiate_zeros(ct) for ct in cotangents],
-        [jnp.zeros_like(primals[i]) for i in consts],
-    )
+    start = cotangents, [jnp.zeros_like(primals[i]) for i in consts]
     with in_reverse():
         walk = _Walk(params, floats, consts)
-        of_state, of_consts = walk.back(n, checkpoints, list(primals[:count]), start)
+        of_state, of_consts = walk.back(n, checkpoints, primals[:count], start)
     found = dict(zip(consts, of_consts, strict=True))
     found |= {count + i: ct for i, ct in zip(floats, of_state, strict=True)}
-    return [None] * (saved + len(primals)) + [found[i] for i in active]
+    return [found[i] for i in active]
 
 
-tangent_p = capture.new_primitive("while_tangent")
-tangent_p.multiple_results = True
-tangent_p.def_impl(_push)
-tangent_p.to_lojax = _push
-tangent_p.def_abstract_eval(
-    lambda *avals, active, saved, count, **_: [
-        aval.to_tangent_aval()
-        for aval in avals[saved + count : len(avals) - len(active)]
-        if jnp.issubdtype(aval.dtype, jnp.inexact)
-    ]
-)
-ad.primitive_transposes[tangent_p] = _pull_back
-mlir.register_lowering(tangent_p, mlir.lower_fun(_push, multiple_results=True))
+def _pull_back(cotangents: Values, *args: Array, active: Sequence[int], **params: Any) -> list[Any]:
+    """Go back by an operation that holds the program, which is not differentiated as it stands."""
+    values = [*args[: len(args) - len(active)], *map(ad.instantiate_zeros, cotangents)]
+    if _has_pullback(params):
+        return [None] * (len(args) - len(active)) + _back(*values, active=active, **params)
+    back = jax.make_jaxpr(functools.partial(_back, active=active, **params))(*values)
+    made = pull_p.bind(*values, back=back, active=active, **params)
+    return [None] * (len(args) - len(active)) + made
+
+
+def _parts(values: Values, params: Any) -> list[list[Array]]:
+    """Return what was kept of a loop, what it was given, and the rest of some values."""
+    return _split(values, params["saved"], params["count"] + params["saved"] - 1)
+
+
+def _pull_jvp(values: Values, tangents: Values, **params: Any) -> tuple[list[Array], list[Array]]:
+    _, primals, _ = _parts(values, params)
+    _, moved, others = _parts(tangents, params)
+    by = _active(primals, moved)
+    given = [*values, *map(ad.instantiate_zeros, others), *(moved[i] for i in by)]
+    run = bend_p.bind if _is_reverse.value else _bend_forwards
+    return pull_p.bind(*values, **params), run(*given, by=by, **params)
+
+
+def _bend_forwards(*args: Array, by: Sequence[int], back: Any, **params: Any) -> list[Array]:
+    """Return the tangents of going back."""
+    _, primals, rest = _parts(args, params)
+    cotangents, others, along = _split(rest, *[(len(rest) - len(by)) // 2] * 2)
+    loop = {name: params[name] for name in ("cond_jaxpr", "body_jaxpr", "count")}
+
+    def run(values: list[Array], cotangents: list[Array]) -> list[Array]:
+        given = jaxprs.replace_values(primals, by, values)
+        saved = _run_saving(*given, **loop)[len(given) - loop["count"] :]
+        return _run_back(*saved, *given, *cotangents, back=back)
+
+    return jax.jvp(run, ([primals[i] for i in by], cotangents), (along, others))[1]
+
+
+def _bend_back(cotangents: Values, *args: Array, by: Sequence[int], **params: Any) -> list[Any]:
+    """Return the cotangents of the tangents of going back.
+
+    What comes back is `J(x).T @ y`, and a cotangent u of it is one of x by the slope of
+    `y @ (J(x) @ u)`: that of a loop that moves along u, which is a loop like the first.
+    """
+    _, primals, rest = _parts(args, params)
+    known = rest[: (len(rest) - len(by)) // 2]
+    along = list(map(ad.instantiate_zeros, cotangents))
+
+    def moved(*values: Array) -> list[Array]:
+        given = jaxprs.replace_values(primals, by, values)
+        return _move(given, params["active"], params, along)
+
+    with in_reverse():
+        tangents, pull = jax.vjp(moved, *[primals[i] for i in by])
+        made = [*tangents, *pull(known)]
+    return [None] * (len(args) - len(made)) + made
+
+
+def _new_primitive(name: str, run: Callable[..., Any], avals: Callable[..., Any]) -> Any:
+    made = capture.new_primitive(name)
+    made.multiple_results = True
+    made.def_impl(run)
+    made.to_lojax = run  # JAX 0.12 needs it where a body has an operation like searchsorted
+    made.def_abstract_eval(avals)
+    mlir.register_lowering(made, mlir.lower_fun(run, multiple_results=True))
+
+    def vmap(values: Values, axes: Any, **params: Any) -> tuple[list[Array], list[int]]:
+        results = jax.vmap(functools.partial(run, **params), in_axes=tuple(axes))(*values)
+        return results, [0] * len(results)
+
+    batching.primitive_batchers[made] = vmap
+    return made
+
+
+def _tangent_jvp(values: Values, tangents: Values, **params: Any) -> Any:
+    active = _active(values, tangents)
+    run = lambda *xs: _push(*jaxprs.replace_values(values, active, xs), **params)  # noqa: E731
+    return jax.jvp(run, [values[i] for i in active], [tangents[i] for i in active])
+
+
+def _moved_avals(*avals: Any, active: Any, saved: int, count: int, **_: Any) -> list[Any]:
+    states = avals[saved + count : len(avals) - len(active)]
+    return [x.to_tangent_aval() for x in states if jnp.issubdtype(x.dtype, jnp.inexact)]
+
+
+def _pulled_avals(*avals: Any, active: Sequence[int], saved: int, **_: Any) -> list[Any]:
+    return [avals[saved + i].to_tangent_aval() for i in active]
+
+
+def _run_back(*values: Array, back: Any, **_: Any) -> list[Array]:
+    return jaxprs.jaxpr_function(back)(*values)
+
+
+while_p = _new_primitive("while", _jax_loop, lambda *avals, count, **_: list(avals[count:]))
+save_p = _new_primitive("while_save", _run_saving, _kept_avals)
+tangent_p = _new_primitive("while_tangent", _push, _moved_avals)
+pull_p = _new_primitive("while_pull", _run_back, _pulled_avals)
+bend_p = _new_primitive("while_bend", _bend_forwards, _pulled_avals)
+ad.primitive_jvps.update({while_p: _jvp, save_p: _save, tangent_p: _tangent_jvp, pull_p: _pull_jvp})
+ad.primitive_transposes.update({tangent_p: _pull_back, bend_p: _bend_back})
 
 
 @final

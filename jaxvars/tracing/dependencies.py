@@ -66,6 +66,11 @@ def _through_while(params: Params, given: Sequence[int], count: int, through: bo
     return _through_loop(params["body_jaxpr"], given[first:], slice(start - first, None), through)
 
 
+def _through_saving(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
+    made = _through_while(params, given, len(given) - params["count"], through)
+    return [*made, 0, *made]
+
+
 def _through_loop(body: Any, given: Sequence[int], carried: slice, through: bool) -> Masks:
     """Go through a loop until nothing is found any more."""
     masks, before = list(given), None
@@ -86,6 +91,7 @@ _INSIDE: dict[str, Callable[[Params, Sequence[int], int, bool], Masks]] = {
     "stop_gradient": lambda params, given, count, through: [0] * count,
     "scan": _through_scan,
     "while": _through_while,
+    "while_save": _through_saving,
     "cond": _through_branches,
 } | dict.fromkeys(("jit", "checkpoint", "remat", "remat2", "shard_map"), _through_jaxpr)
 

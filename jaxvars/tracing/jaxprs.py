@@ -358,7 +358,7 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) or (kind in ("i", "u") and not value.shape)
 
 
-_ITERATING = frozenset({"while", "scan", "cond", "custom_vjp_call", "pure_callback"})
+_ITERATING = frozenset({"while", "while_save", "scan", "cond", "custom_vjp_call", "pure_callback"})
 
 
 def is_light(program: Any, limit: int) -> bool:

@@ -33,7 +33,7 @@ def run_inside(equation: Equation, listener: Listener) -> list[Array]:
     if name in ("jit", remat_p.name):
         with recording(listener):
             return evaluated(params["jaxpr"], equation.inputs)
-    if name not in ("cond", "scan", "while"):
+    if name not in ("cond", "scan", "while", "while_save"):
         return list(equation.function(*equation.inputs))
 
     def heard(value: Any) -> Any:

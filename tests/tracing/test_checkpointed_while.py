@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -97,13 +98,15 @@ def test_a_derivative_that_would_compile_for_an_hour_is_refused_with_the_cure(
 ) -> None:
     monkeypatch.setattr(checkpointed_while, "_LOOPS", 1)
     x = jnp.float32(1.5)
+    doubled = jax.custom_vjp(lambda c: c * 1.0)
+    doubled.defvjp(lambda c: (c * 1.0, None), lambda _, ct: (ct * 1.0,))
 
     def second(**bound: Any) -> Any:
         with jv.GradientTape() as outer:
             outer.watch(x)
             with jv.GradientTape() as tape:
                 tape.watch(x)
-                y = jv.while_loop(lambda c: c < 10.0, lambda c: c * x, x, **bound)
+                y = jv.while_loop(lambda c: c < 10.0, lambda c: doubled(c) * x, x, **bound)
             first = tape.gradient(y, x)
         return outer.gradient(first, x)
 
@@ -141,6 +144,104 @@ def test_the_third_derivative_of_a_compiled_loop_ends() -> None:
         return derivatives(w, loop, 3)
 
     assert np.allclose(jv.compile(program)(), program(), rtol=1e-5)
+
+
+def in_loops(depth: int, x: Any, w: Any) -> Any:
+    if not depth:
+        return jnp.sin(x) * w + 0.1 * x * w * w
+    body = lambda c: (c[0] + 1, in_loops(depth - 1, c[1], w))  # noqa: E731
+    return jv.while_loop(lambda c: c[0] < 3, body, (0, x))[1]
+
+
+def slope_of(order: int, depth: int, x: Any, w: Any) -> Any:
+    """Differentiate by x at first, and then by x and w."""
+    if not order:
+        return in_loops(depth, x, w)
+    with jv.GradientTape() as tape:
+        tape.watch([x, w])
+        y = slope_of(order - 1, depth, x, w)
+    found = tape.gradient(y, [x, w][:order])
+    return found[0] + sum(found[1:])
+
+
+@pytest.mark.parametrize(("depth", "most"), [(1, 4), (2, 30)])
+def test_a_higher_order_has_larger_loops_and_hardly_more(depth: int, most: int) -> None:
+    args = jnp.float32(0.7), jnp.float32(1.1)
+    texts = [
+        jax.jit(functools.partial(slope_of, order, depth)).lower(*args).as_text()
+        for order in (1, 2, 3)
+    ]
+    assert all(text.count("stablehlo.while") <= most for text in texts)
+    first, second, third = map(len, texts)
+    assert second < 2.5 * first
+    assert third < 2.5 * second
+
+
+WAYS = ["reverse", pytest.param("in loops", marks=pytest.mark.slow), "forward", "jacobian"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_derivative_of_a_derivative_by_what_the_first_is_not_of(way: str) -> None:
+    args = jnp.float32(0.7), jnp.float32(1.1)
+
+    def run(x: Any, w: Any) -> Any:
+        if way == "reverse":
+            return slope_of(2, 1, x, w)
+        if way == "in loops":
+            return slope_of(2, 2, x, w)
+        if way == "forward":
+            with jv.ForwardAccumulator([w], [jnp.float32(1.0)]) as accumulator:
+                y = slope_of(1, 1, x, w)
+            return accumulator.jvp(y)
+        xs = jnp.stack([x, w])
+        with jv.GradientTape() as tape:
+            tape.watch(xs)
+            with jv.GradientTape() as inner:
+                inner.watch(xs)
+                body = lambda c: (c[0] + 1, jnp.tanh(c[1][::-1] * c[1] + 1))  # noqa: E731
+                y = jv.while_loop(lambda c: c[0] < 4, body, (0, xs))[1].sum()
+            first = inner.gradient(y, xs)
+        return tape.jacobian(first, xs)
+
+    np.testing.assert_allclose(jv.compile(run)(*args), run(*args), rtol=1e-4)
+
+
+def test_what_is_kept_of_a_value_on_a_mesh_of_explicit_axes_is_placed_like_it() -> None:
+    mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
+
+    def run(x: Any) -> Any:
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            body = lambda c: (c[0] + 1, jnp.sin(c[1]))  # noqa: E731
+            y = jv.while_loop(lambda c: c[0] < 3, body, (0, x))[1].sum()
+        return tape.gradient(y, x)
+
+    want = run(jnp.arange(4.0))
+    with jax.set_mesh(mesh):
+        found = jv.compile(run)(
+            jax.device_put(jnp.arange(4.0), jax.NamedSharding(mesh, jax.P("data")))
+        )
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+def test_a_rule_that_knows_its_pullback_alone_has_the_derivatives_of_its_code() -> None:
+    def rule(kind: Any) -> Any:
+        cube = kind(lambda x: x**3)
+        cube.defvjp(lambda x: (x**3, x), lambda x, ct: (3 * x * x * ct,))
+        return cube
+
+    def run(cube: Any, x: Any) -> Any:
+        with jv.GradientTape() as outer:
+            outer.watch(x)
+            with jv.GradientTape() as tape:
+                tape.watch(x)
+                y = jv.while_loop(lambda c: c < 3.0, lambda c: cube(c) + x, x)
+            first = tape.gradient(y, x)
+        return first, outer.gradient(first, x)
+
+    x = jnp.float32(0.8)
+    found = jv.compile(functools.partial(run, rule(jax.custom_vjp)))(x)
+    np.testing.assert_allclose(found, run(lambda x: x**3, x), rtol=1e-4)
 
 
 def test_state_that_is_not_a_float() -> None:
