@@ -86,8 +86,9 @@ class Recipe:
         if calls is None:
             return self._update_all(carry, grads, rate, extra)
         window, begun = carry["windows"], carry[WINDOW]
+        is_open = carry["accumulated"] > 0  # not where a restore in a window has made it 0
         sums = {
-            name: jnp.where(begun[name] == window, old, 0) + grads[name]
+            name: jnp.where(is_open & (begun[name] == window), old, 0) + grads[name]
             for name, old in carry[SUM].items()
         }
         count = (carry["accumulated"] + 1) % calls

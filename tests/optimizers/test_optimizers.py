@@ -717,6 +717,17 @@ def test_a_sum_of_gradients_is_part_of_one_window(wrap, calls):
     assert int(optimizer.iterations) == 30 // calls
 
 
+def test_half_a_sum_is_not_part_of_the_window_after_a_restore(tmp_path):
+    v, optimizer = jv.Variable(0.0), optimizers.SGD(1.0, gradient_accumulation_steps=2)
+    checkpoint = jv.checkpoint.Checkpoint(v=v, optimizer=optimizer)
+    path = checkpoint.write(tmp_path / "first.npz")  # no slots
+    optimizer.apply_gradients([(100.0, v)])
+    checkpoint.restore(path)
+    for _ in range(2):
+        optimizer.apply_gradients([(1.0, v)])
+    assert float(v) == -1
+
+
 def test_a_fixed_loss_scale_is_divided_away():
     v = jv.Variable(3.0)
     optimizer = optimizers.SGD(0.5, loss_scale_factor=1024.0)
