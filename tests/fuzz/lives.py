@@ -269,6 +269,8 @@ class Run:
         owner, _, kind = path.removeprefix(f"{file.slots_at}/").rpartition("/")
         if not path.startswith("net/") and kind not in (MOMENTUM, AVERAGE, SUM):
             return  # something that the model knows nothing of
+        if kind == AVERAGE and owner not in file.started:
+            return
         if path not in file.maybe:
             raise Difference(f"file has {path.split('/')[-1]}", path)
         if file.maybe[path] is None:

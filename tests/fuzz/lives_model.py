@@ -9,7 +9,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,17 +20,35 @@ Slots = dict[str, Any]
 SUM, AVERAGE, MOMENTUM = "gradient_accumulator", "average", "momentum"
 
 
+def _on_each(operation: Callable[[Any, Any], Any]) -> Any:
+    """Return a method that computes with each value."""
+    return lambda one, other: either(*(operation(x, y) for x in one.values for y in _each(other)))
+
+
 @dataclass(frozen=True)
 class Either:
-    """Values of which any one is right."""
+    """Values of which any one is right; what is computed with it is one, too."""
 
     values: tuple[Any, ...]
 
+    __array_ufunc__ = None  # NumPy's arrays leave arithmetic to it
+    __add__ = __radd__ = _on_each(operator.add)
+    __mul__ = __rmul__ = _on_each(operator.mul)
+    __sub__ = _on_each(operator.sub)
+    __rsub__ = _on_each(lambda x, y: y - x)
+    __truediv__ = _on_each(operator.truediv)
+
+    def astype(self, dtype: Any) -> Any:
+        return either(*(x.astype(dtype) for x in self.values))
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return value.values if isinstance(value, Either) else (value,)
+
 
 def either(*values: Any) -> Any:
-    """Return one value, if all are the same, or an Either."""
-    flat = [x for v in values for x in (v.values if isinstance(v, Either) else (v,))]
-    return Either(tuple(flat))
+    """Return an Either of values, some of which may be one."""
+    return Either(tuple(x for value in values for x in _each(value)))
 
 
 @dataclass(frozen=True)
@@ -243,8 +262,8 @@ class Opt:
         if int(self.accumulated.value) == 0:
             self.window = set(trained)
             self._forget_sums()
-        self.window &= set(trained)
-        sums = {cell: self.slots[cell][SUM].value + g for cell, g in grads.items()}
+        known, self.window = self.window, set(trained)
+        sums = {c: g + (self.slots[c][SUM].value if c in known else 0) for c, g in grads.items()}
         count = (int(self.accumulated.value) + 1) % calls
         self.accumulated.value = np.int32(count)
         for cell, value in sums.items():

@@ -477,7 +477,7 @@ def swap(w: World, pick: Pick) -> Move:
     life = w.life(pick, lambda x: x.opt.slots and not x.doubtful)
 
     def effect() -> None:
-        w.averaged.append((life, {cell: life.opt.average_of(cell) for cell in life.opt.slots}))
+        w.averaged.append((life, {cell: life.opt.average_of(cell) for cell in life.opt.started}))
 
     return Move(f"opt{life.number}.averaged()", effect, close=lambda _: _pop(w.averaged))
 
