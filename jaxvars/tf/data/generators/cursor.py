@@ -328,7 +328,7 @@ class Recorded(Node, ABC):
     def _read(self) -> None:
         """Take the value of the variable, if it was restored, or waits for one in an object."""
         for restore in list_pending() if PENDING_RESTORES else ():
-            if any(path.endswith(self._entry[0]) for path in restore.waiting):
+            if any(wanted.path.endswith(self._entry[0]) for wanted in restore.values.values()):
                 restore.look()
         self._take_restored()
 
