@@ -125,7 +125,7 @@ class Function:
         self._last_key: Any = None
 
     def _follow_source(self) -> None:
-        """Begin again if the function's code was replaced in place, as IPython's autoreload does."""
+        """Begin again if the function's code was replaced in place, as by IPython's autoreload."""
         known = self._signature
         if not known.source.is_current:
             with TRACING:
