@@ -15,6 +15,7 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 
+@final
 class NoObjectiveError(TypeError):
     """A transformation calls `value_fn`, and was not given any."""
 
