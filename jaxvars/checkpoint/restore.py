@@ -58,6 +58,7 @@ Found: TypeAlias = tuple[list[tuple[Path, object]], list[tuple[Path, object]]]
 _BOXES = (list, tuple, deque, Mapping, Set)  # objects in them may live longer than they do
 _NO_CELL = -1  # in the place of a cell's key, for an array
 _NO_PATHS: Mapping[int, str] = {}
+_NONE: Set[int] = frozenset()
 
 
 def find(roots: Roots, *kinds: type) -> Found:
@@ -204,7 +205,7 @@ class Restore(Report):
             self._values = {}
             for other in list_pending():
                 if other.bind():
-                    other.look()
+                    other.look(_NONE)  # the status tells what does not fit
 
     @property
     def is_waiting(self) -> bool:

@@ -188,16 +188,16 @@ class Waiting(PendingRestore, ABC):
                 return set()
             return self._deliver(NEW_CELLS.keys(), keys, LOCAL.bottom)  # no transaction undoes it
 
-    def look(self) -> None:
-        """Give all variables that values wait for those, new or not."""
+    def look(self, used: Set[int] | None = None) -> None:
+        """Give all variables that values wait for those, new or not; raise as `_deliver` does."""
         with alone(), LOCK:
-            self._deliver(None, None, LOCAL.eager)
+            self._deliver(None, used, LOCAL.eager)
 
     def _deliver(self, among: Set[int] | None, used: Set[int] | None, frame: Frame) -> set[int]:
         """Give cells `among` some, by key, their values; return the keys of all, but of misfits.
 
         Raises:
-            CheckpointError: when a value does not fit one of those that are `used`.
+            CheckpointError: when a value does not fit one of those that are `used`: any, if None.
         """
         alike: dict[int, tuple[Path, int]] = {}
         with finding():
