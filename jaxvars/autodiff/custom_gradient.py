@@ -23,10 +23,10 @@ from jaxvars.core.checks import without_signals
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import PyTreeTemplate, Staged, is_own_array, stage
 from jaxvars.core.variable import Variable
-from jaxvars.errors import JaxvarsError, TapeError, line_of_function
+from jaxvars.errors import JaxvarsError, TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
-from jaxvars.tracing.capture import describe, describe_like
+from jaxvars.tracing.capture import describe_call, describe_like
 from jaxvars.tracing.dependencies import aside_p
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
@@ -85,22 +85,11 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
             new = jaxprs.replace_values(leaves, active, values)
             return fn(*ordered_like(args, jax.tree.unflatten(treedef, new)), **kwargs)
 
-        _describe(run, fn, jax.tree.structure((args, {})), active, "jv.custom_gradient")
+        describe_call(run, fn, jax.tree.structure((args, {})), active, "jv.custom_gradient")
         return _call_custom(run, fn, [leaves[i] for i in active], (treedef, len(leaves), active))
 
     call.form = custom_gradient  # pyright: ignore[reportAttributeAccessIssue] - for autograph
     return call
-
-
-def _describe(run: Any, fn: Any, treedef: Any, active: Sequence[int], form: str) -> None:
-    """Have errors speak of the user's function, and of the arrays in (args, kwargs)."""
-    tree = jax.tree.unflatten(treedef, range(treedef.num_leaves))
-    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]]
-    parts = [
-        (("args", "kwargs")[paths[i][0].idx], jax.tree_util.keystr(paths[i][1:])) for i in active
-    ]
-    name = getattr(fn, "__name__", type(fn).__name__)
-    describe(run, f"{name} at {line_of_function(fn)}", list(map("".join, parts)), form)
 
 
 def _is_active(leaf: Any) -> bool:
@@ -294,28 +283,6 @@ def _with_variables(
     return grad(*upstream, variables=variables)
 
 
-def with_pullback(
-    values: Sequence[Array], inputs: Sequence[Array], pull: Callable[..., Sequence[Array | None]]
-) -> list[Array]:
-    """Return what has been computed as the results of one operation, whose pullback is known.
-
-    Args:
-        values: the results.
-        inputs: floats that they count as computed from.
-        pull: takes a cotangent for each result, returns one for each input, or None.
-    """
-
-    @jax.custom_vjp
-    def rule(*_: Array) -> list[Array]:
-        return list(map(context.fresh, values))
-
-    def forward(*again: Array) -> tuple[list[Array], None]:
-        return (rule(*again) if context.is_differentiated() else list(values)), None
-
-    rule.defvjp(forward, lambda _, upstream: tuple(pull(*upstream)))
-    return rule(*inputs)
-
-
 # ---------------------------------------------------------------- rules that read variables
 def with_explicit_rules(staged: Staged) -> Staged:
     """Return a program whose inputs are also the variables that rules of derivatives read.
@@ -468,7 +435,7 @@ def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
             return fn(*inner_args, **inner_kwargs)
 
         active = [i for i, constant in enumerate(leaves.constants()) if constant is None]
-        _describe(run, fn, leaves.treedef, active, "jv.recompute")
+        describe_call(run, fn, leaves.treedef, active, "jv.recompute")
         refusal = "A recomputed function tried to create variables."
         staged = with_explicit_rules(stage(run, values, refusal))
         program = jax.checkpoint(staged.function())

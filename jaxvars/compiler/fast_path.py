@@ -52,7 +52,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars.compiler.leaves import Source, content_of, find_itself
+from jaxvars.compiler.leaves import Conditions, content_of, find_itself
 from jaxvars.core.cells import BUSY, CURRENT, HOT_PATH_FILE, STORE, WriteBack
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, Owner
 from jaxvars.tensors.tensor import is_endless, is_uncut
@@ -164,9 +164,8 @@ def write(
     rest: Rest,
     items: Sequence[Any],
     values: Sequence[Array],
-    source: Source,
+    more: Conditions,
     *,
-    defaults: tuple[Any, ...] = (),
     in_order: bool,
     by_shape: bool,
 ) -> Callable[..., Any] | None:
@@ -177,12 +176,11 @@ def write(
         rest: what it does not do itself.
         items: what the path will be called with: positional arguments, or leaves of all.
         values: what was traced, in order: items, and defaults of arguments that were not given.
-        source: the code that the program was made of.
-        defaults: those that are used, of them that may be changed in place.
+        more: what it checks besides.
         in_order: the items come in the order of the values.
         by_shape: check shapes and dtypes here, rather than leave it to jit.
     """
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {**more.names}
     places = _places(items, values, in_order=in_order)
     if places is None:
         return None
@@ -190,19 +188,11 @@ def write(
         _guard_traced(i, x, names, by_shape=by_shape) if i in places else _guard(i, x, names)
         for i, x in enumerate(items)
     ]
-    if defaults:
-        names.update(content_of=content_of, defaults=defaults, content=content_of(defaults))
-        guards.append(None if names["content"] is None else "content_of(defaults) == content")
-    if None in guards:
+    if None in (guards := [*guards, *more.guards]):
         return None
-    if source.code is not None:
-        names.update(user=source.function, code=source.code)
-        guards.append("user.__code__ is code")
     if parts.keys is not None:
         guards.append("config.jax_default_prng_impl == keys")
-    if (
-        parts.write_back is not None
-    ):  # jit does not check this either, and would donate what is lost
+    if parts.write_back is not None:  # nor this: jit would donate what is lost
         checked = "is_on(nan_check) or is_on(inf_check)"
         guards.append(f"({checked})" if context.numbers_are_checked() else f"not ({checked})")
     names.update({f"C{n}": x for n, x in enumerate(values) if places[n] is None})
@@ -241,9 +231,8 @@ def _places(
 
 def _body(parts: Parts, leaves: Sequence[str]) -> str:
     write_back = parts.write_back
-    readonly = (
-        [f"(({_tuple(f'STORE[{key}]' for key in parts.readonly)}))"] if parts.readonly else []
-    )
+    keys = _tuple(f"STORE[{key}]" for key in parts.readonly)
+    readonly = [f"(({keys}))"] if keys else []
     template = _WRITING if write_back is not None else _READING if parts.readonly else _PURE
     is_whole = write_back is None or parts.donated == len(write_back.keys)
     return template.format(
@@ -301,10 +290,9 @@ def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
         names[f"V{i}"], names["bits"] = bits_of(value), bits_of
         return f"type(a{i}) is T{i} and bits(a{i}) == V{i}"
     del names[f"T{i}"], names[f"V{i}"]  # do not keep it alive
-    if (known := find_itself(value)) is None:
-        return None
-    if known.content is None:
-        return f"id(a{i}) == {known.number}"
+    known = find_itself(value)
+    if known is None or known.content is None:
+        return known and f"id(a{i}) == {known.number}"
     names[f"V{i}"], names["content_of"] = known.content, content_of
     return f"id(a{i}) == {known.number} and content_of(a{i}) == V{i}"
 
@@ -377,16 +365,12 @@ class HotPaths:
     Args:
         rest: what to do with calls for which there is none.
         install: makes a function that which is called.
-        source: what the function's code is.
     """
 
-    def __init__(
-        self, rest: Rest, install: Callable[[Callable[..., Any]], None], source: Source
-    ) -> None:
-        self._rest, self._install, self._source = rest, install, source
+    def __init__(self, rest: Rest, install: Callable[[Callable[..., Any]], None]) -> None:
+        self._rest, self._install = rest, install
         self._by_shape = False
-        self._written = 0
-        self._spent = 0.0
+        self._written, self._spent = 0, 0.0
         self._first = perf_counter()
         self.cool()
 
@@ -429,39 +413,32 @@ class HotPaths:
                 return known.run(*leaves)
         return MISS
 
-    def add(
-        self, parts: Parts, args: Any, kwargs: Any, values: Any, settings: int, defaults: Any
-    ) -> None:
-        """Let calls like this one, under these settings, take a hot path, if there can be one."""
-        self._turn(settings)
+    def add(self, parts: Parts, args: Any, kwargs: Any, values: Any, more: Conditions) -> None:
+        """Let calls like this one, under its settings, take a hot path, if there can be one."""
+        self._turn(more.settings)
         start = perf_counter()
         if self._written > _WRITTEN and self._spent > _SHARE * (start - self._first):
             return  # calls differ so much that writing costs more than it saves
-        self._write(parts, args, kwargs, values, defaults)
+        self._write(parts, args, kwargs, values, more)
         self._written += 1
         self._spent += perf_counter() - start
 
-    def _write(self, parts: Parts, args: Any, kwargs: Any, values: Any, defaults: Any) -> None:
-        kinds = {type(x) for x in values} - {*_NUMBERS}
-        _SHAPED.update({id(kind): kind for kind in kinds})
+    def _write(self, parts: Parts, args: Any, kwargs: Any, values: Any, more: Conditions) -> None:
+        _SHAPED.update({id(kind): kind for kind in map(type, values) if kind not in _NUMBERS})
         flat = None if kwargs else write(
-            parts, self._rest, args, values, self._source, defaults=defaults, in_order=True,
-            by_shape=self._by_shape,
+            parts, self._rest, args, values, more, in_order=True, by_shape=self._by_shape
         )  # fmt: skip
         if flat is not None:
             self._take((((_shapes_of(args), flat), *self._flat[: _MANY - 1]), self._trees))
         else:
-            self._add_tree(parts, args, kwargs, values, defaults)
+            self._add_tree(parts, args, kwargs, values, more)
 
-    def _add_tree(self, parts: Parts, args: Any, kwargs: Any, values: Any, defaults: Any) -> None:
+    def _add_tree(self, parts: Parts, args: Any, kwargs: Any, values: Any, more: Any) -> None:
         whole = jax.tree.leaves((args, kwargs), is_leaf=lambda x: isinstance(x, Owner))
         if any(isinstance(x, Owner) for x in whole):
             return  # flattening would read it
         leaves, treedef = jax.tree.flatten((args, kwargs))
-        path = write(
-            parts, _OF_TREE, leaves, values, self._source, defaults=defaults, in_order=False,
-            by_shape=True,
-        )  # fmt: skip
+        path = write(parts, _OF_TREE, leaves, values, more, in_order=False, by_shape=True)
         if path is not None:
             form, order = form_of(treedef), order_of((args, kwargs))
             known = self._trees.get(form, ())

@@ -114,18 +114,17 @@ class Function:
         self._counts: Counter[tuple[int, ...]] = Counter()
 
     def _begin(self, static: Sequence[str], specs: Sequence[TensorSpec] | None) -> None:
-        """Have no programs yet of the function as it is now."""
+        """Have no programs of the function as it is now."""
         self._signature = Signature(self.python_function, static, specs)
         self._entries: dict[Any, Executable] = {}
-        rest = Rest(self._call, self._mend)
-        self._paths = HotPaths(rest, self._install, self._signature.source)
+        self._paths = HotPaths(Rest(self._call, self._mend), self._install)
         self._flags = Flags(self._paths.cool)
         self._initialized: set[tuple[int, ...]] = set()
         self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
         self._last_key: Any = None
 
     def _follow_source(self) -> None:
-        """Begin again if the function's code was replaced in place, as by IPython's autoreload."""
+        """Forget all programs if the function's code was replaced in place: autoreload does so."""
         known = self._signature
         if not known.source.is_current:
             with TRACING:
@@ -264,8 +263,8 @@ class Function:
             raise
         parts = None if FROZEN.value else entry.parts
         if parts is not None and self._signature.is_plain and not indices_are_checked():
-            defaults = self._signature.changing_defaults(args, kwargs)
-            self._paths.add(parts, args, kwargs, call.values, call.key[2], defaults)
+            more = self._signature.conditions(args, kwargs, call.key[2])
+            self._paths.add(parts, args, kwargs, call.values, more)
             if not self._flags.hold(entry.key):  # set by another thread meanwhile
                 self._paths.cool()
         return result

@@ -153,6 +153,17 @@ def leaf_of(value: Any) -> Leaf:
     return _static(value)
 
 
+class Conditions(NamedTuple):
+    """What a hot path checks besides its arguments: Python's tests, and the names in them.
+
+    A test is None if there can be no hot path. The settings are JAX's, as a number.
+    """
+
+    guards: list[str | None]
+    names: dict[str, Any]
+    settings: int
+
+
 @final
 class Source:
     """The code and the defaults that a Python function has, which may be replaced in place."""

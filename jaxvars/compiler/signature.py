@@ -27,12 +27,14 @@ import jax
 import numpy as np
 
 from jaxvars.compiler.leaves import (
+    Conditions,
     Itself,
     Leaf,
     Source,
     Traced,
     _itself,
     _static,
+    content_of,
     counts_as_itself,
     is_leaf,
     leaf_of,
@@ -149,12 +151,21 @@ class Signature:
         key = (form_of(treedef), keys, context.settings(), indices_are_checked(), order)
         return Call(key, values, objects, rebuild)
 
-    def changing_defaults(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the defaults that a call takes and that may be changed in place."""
-        if not self._changing:
-            return ()
-        given = self._signature.bind(*args, **kwargs).arguments
-        return tuple(x for name, x in self._changing.items() if name not in given)
+    def conditions(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], settings: int
+    ) -> Conditions:
+        """Return what a hot path for calls like this one checks besides its arguments."""
+        guards, names = list[str | None](), dict[str, Any]()
+        if self.source.code is not None:
+            names.update(user=self.source.function, code=self.source.code)
+            guards.append("user.__code__ is code")
+        given = self._signature.bind(*args, **kwargs).arguments if self._changing else ()
+        taken = tuple(x for name, x in self._changing.items() if name not in given)
+        if taken:
+            content = content_of(taken)
+            names.update(content_of=content_of, defaults=taken, content=content)
+            guards.append(None if content is None else "content_of(defaults) == content")
+        return Conditions(guards, names, settings)
 
     def _check(self, leaf: Any, treedef: Any, i: int) -> None:
         try:

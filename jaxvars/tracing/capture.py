@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, final
 import jax
 from jax.extend import core as jex
 
+from jaxvars.tracebacks import line_of_function
 from jaxvars.tracing.context import Trace, at, restoring
 from jaxvars.tracing.jaxprs import close_jaxpr, needed_equations, open_jaxpr
 from jaxvars.typing import Array, Aval
@@ -40,6 +41,26 @@ def describe(fn: Any, of: str, arguments: Sequence[str], form: str = "jv.compile
         form: what traces it.
     """
     fn.__fun_debug_info__ = jex.DebugInfo(form, of, tuple(arguments), None)
+
+
+def describe_call(run: Any, fn: Any, treedef: Any, arrays: Sequence[int], form: str) -> None:
+    """Describe a function of the arrays in a call of a user's function.
+
+    Args:
+        run: takes the arrays.
+        fn: the user's function.
+        treedef: of its arguments, (args, kwargs).
+        arrays: which leaves of them `run` takes.
+        form: what traces it.
+    """
+    paths, _ = jax.tree_util.tree_flatten_with_path(treedef.unflatten(range(treedef.num_leaves)))
+    path_of = [path for path, _ in paths]
+    names = [f"{_CALL[path_of[i][0].idx]}{jax.tree_util.keystr(path_of[i][1:])}" for i in arrays]
+    name = getattr(fn, "__name__", type(fn).__name__)
+    describe(run, f"{name} at {line_of_function(fn)}", names, form)
+
+
+_CALL = ("args", "kwargs")
 
 
 def describe_like(fn: Any, other: Any) -> None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
+import jax
 import jax.numpy as jnp
 
-from jaxvars.autodiff.custom_gradient import with_pullback
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable as CoreVariable
@@ -116,7 +116,7 @@ class _Pullback:
         if not self._inputs or not self._floats:
             return arrays
         made = list(arrays)
-        found = with_pullback([arrays[i] for i in self._floats], self._inputs, self._pull)
+        found = _with_pullback([arrays[i] for i in self._floats], self._inputs, self._pull)
         for i, x in zip(self._floats, found, strict=True):
             made[i] = x
         return made
@@ -140,3 +140,25 @@ class _Pullback:
             return self._grad(*ups), []
         found, others = self._with_variables(self._grad, ups, self._faces)
         return found, list(others)
+
+
+def _with_pullback(
+    values: Sequence[Array], inputs: Sequence[Array], pull: Callable[..., Sequence[Array | None]]
+) -> list[Array]:
+    """Return what has been computed as the results of one operation, whose pullback is known.
+
+    Args:
+        values: the results.
+        inputs: floats that they count as computed from.
+        pull: takes a cotangent for each result, returns one for each input, or None.
+    """
+
+    @jax.custom_vjp
+    def rule(*_: Array) -> list[Array]:
+        return list(map(context.fresh, values))
+
+    def forward(*again: Array) -> tuple[list[Array], None]:
+        return (rule(*again) if context.is_differentiated() else list(values)), None
+
+    rule.defvjp(forward, lambda _, upstream: tuple(pull(*upstream)))
+    return rule(*inputs)
