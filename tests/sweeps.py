@@ -449,7 +449,7 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/tf/test_tf_variable.py": "test_rows_of_a_known_index_in_a_function",
     "tests/tracing/test_around.py": "test_what_is_entered_is_left_wherever_it_is_interrupted",
-    "tests/tracing/test_checkpointed_while.py": """
+    "tests/autodiff/test_checkpointed_while.py": """
         test_a_loop_in_a_loop_and_a_second_derivative test_however_often_it_runs
         test_what_is_kept_stays_where_it_is test_a_body_that_searches
     """,

@@ -26,7 +26,26 @@ def warn_if_all_are_none(tape: TapeBase, target: Any, sources: Sequence[Any]) ->
         )
 
 
-def warn_of_lost_part(tape: TapeBase, targets: Sequence[Array], sources: Sequence[Array]) -> None:
+def warn_of_gaps(
+    tape: TapeBase,
+    asked: tuple[Sequence[Any], Sequence[Array]],
+    values: Sequence[Array],
+    found: Sequence[Array | None],
+) -> None:
+    """Say what of a gradient is missing, where it is not None as a whole.
+
+    Args:
+        tape: that has recorded.
+        asked: the sources, and the targets.
+        values: what the sources stand for.
+        found: the gradients.
+    """
+    _warn_of_integers(*asked)
+    if tape._after and not tape.through_assigns and any(grad is not None for grad in found):
+        _warn_of_lost_part(tape, asked[1], values)
+
+
+def _warn_of_lost_part(tape: TapeBase, targets: Sequence[Array], sources: Sequence[Array]) -> None:
     """Say that a target was computed from what a variable was given to keep, if it was.
 
     Not of what is a source itself, which starts again, nor of a copy of a variable: of weights.
@@ -52,7 +71,7 @@ def warn_of_lost_part(tape: TapeBase, targets: Sequence[Array], sources: Sequenc
         )
 
 
-def warn_of_integers(sources: Sequence[Any], targets: Sequence[Array]) -> None:
+def _warn_of_integers(sources: Sequence[Any], targets: Sequence[Array]) -> None:
     for what, values in (("source", sources), ("target", targets)):
         for value in values:
             if value is not None and not is_inexact(value):

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, final
 
 import jax
 
+from jaxvars.autodiff.checkpointed_while import in_reverse, is_irreversible
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
-from jaxvars.tracing.checkpointed_while import in_reverse, is_irreversible
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array
 

@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.autodiff.checkpointed_while import TooManyLoopsError, in_reverse, is_irreversible
 from jaxvars.autodiff.replay import Program, Question
 from jaxvars.errors import TapeError, user_line
 from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
-from jaxvars.tracing.checkpointed_while import TooManyLoopsError, in_reverse, is_irreversible
 from jaxvars.typing import Array
 
 # ---------------------------------------------------------------- reverse mode

@@ -27,12 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.explain import (
-    explain,
-    warn_if_all_are_none,
-    warn_of_integers,
-    warn_of_lost_part,
-)
+from jaxvars.autodiff.explain import explain, warn_if_all_are_none, warn_of_gaps
 from jaxvars.autodiff.replay import Program, Question, can_be_compiled
 from jaxvars.autodiff.reverse import answer, cotangents_of, rows_gradients, vjp, zeros_of
 from jaxvars.autodiff.sparse_rows import Rows, rows_of, summed
@@ -243,12 +238,10 @@ class GradientTape(TapeBase):
                 self, [t for t, _ in active], [c for _, c in active], constants
             )
             grads = values.gather(question.answer(values.unique, by_rows=by_rows))
-            if self._after and not self.through_assigns and any(g is not None for g in grads):
-                warn_of_lost_part(self, targets, values.unique)
+            warn_of_gaps(self, (sources, targets), values.unique, grads)
             if unconnected is UnconnectedGradients.ZERO:
                 pairs = zip(sources, grads, strict=True)
                 grads = [zeros_of(x) if grad is None else grad for x, grad in pairs]
-        warn_of_integers(sources, targets)
         return grads
 
     @context.restoring()

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.autodiff.checkpointed_while import while_loop as while_loop_in_reverse
 from jaxvars.control.arguments import (
     as_concrete,
     check_function,
@@ -31,7 +32,6 @@ from jaxvars.core.staging import PyTreeTemplate, Staged, stage
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-from jaxvars.tracing.checkpointed_while import while_loop as while_loop_in_reverse
 from jaxvars.tracing.dependencies import depending_p, paths
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.typing import Array, PyTree
@@ -53,7 +53,7 @@ def while_loop(
         body_fun: takes the value, returns the next one: same structure, shapes and dtypes.
         init_val: the first value: a pytree of arrays.
         max_iterations: stop after so many in any case. A tape can differentiate a loop without
-            this bound, too (`tracing/checkpointed_while.py`); JAX's own `grad` of a pure function
+            this bound, too (`autodiff/checkpointed_while.py`); JAX's own `grad` of a pure function
             only one with it. It then takes the memory and nearly the time of that many iterations.
             The condition is evaluated after the last one, too.
 

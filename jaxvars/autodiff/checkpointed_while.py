@@ -3,7 +3,7 @@
 JAX refuses to: a program must know beforehand how many states to keep. Here a fixed number of
 checkpoints is kept, whatever the number of iterations: at first of each, then of each second, each
 fourth, ... On the way back the iterations between two checkpoints are run again, a segment at a
-time. Up to `_CHECKPOINTS` iterations none is run twice; up to `_CHECKPOINTS * _SEGMENT`, once more.
+time. Up to `CHECKPOINTS` iterations none is run twice; up to `CHECKPOINTS * _SEGMENT`, once more.
 
 The problem is known as online checkpointing: Stumm and Walther, New Algorithms for Optimal Online
 Checkpointing, SIAM Journal on Scientific Computing 32(2), 2010.
@@ -31,21 +31,18 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.interpreters import ad, batching, mlir
 
+from jaxvars.autodiff import checkpoints
+from jaxvars.autodiff.checkpoints import Values
 from jaxvars.tracing import capture, jaxprs
 from jaxvars.typing import Array
 
-Values: TypeAlias = Sequence[Array]
-
-_BITS = 6
-_CHECKPOINTS = 1 << _BITS  # iterations that are kept
-_SEGMENT = 64  # iterations that are run again together
 _LOOPS = 16  # inside of one that is differentiated in reverse
 
 
@@ -200,19 +197,19 @@ def _run_saving(*primals: Array, **params: Any) -> list[Array]:
     """Run a loop; return its results, then the number of iterations and the states that it kept."""
     cond_fun, body_fun = _open(params)
     consts, carry = primals[: params["count"]], list(primals[params["count"] :])
-    checkpoints = [jnp.broadcast_to(x, (_CHECKPOINTS + 1, *jnp.shape(x))) for x in carry]
+    rows = [jnp.broadcast_to(x, (checkpoints.CHECKPOINTS + 1, *jnp.shape(x))) for x in carry]
 
     def is_on(consts: Any, state: Any) -> Array:
         return cond_fun(*consts, *state[2])[0]
 
     def step(consts: Any, state: Any) -> Any:
-        n, checkpoints, carry = state
-        kept = _store_at(_slot(n), checkpoints, carry)
+        n, rows, carry = state
+        kept = checkpoints.store_at(checkpoints.slot(n), rows, carry)
         return n + 1, kept, body_fun(*consts, *carry)
 
-    init = jnp.int32(0), checkpoints, carry
-    n, checkpoints, outputs = while_loop(is_on, step, list(consts), init)
-    return [*outputs, n, *checkpoints]
+    init = jnp.int32(0), rows, carry
+    n, rows, outputs = while_loop(is_on, step, list(consts), init)
+    return [*outputs, n, *rows]
 
 
 def _kept_avals(*avals: Any, count: int, **_: Any) -> list[Any]:
@@ -222,17 +219,7 @@ def _kept_avals(*avals: Any, count: int, **_: Any) -> list[Any]:
 
 def _rows_aval(aval: Any) -> Any:
     place = jax.NamedSharding(aval.sharding.mesh, jax.P(None, *aval.sharding.spec))
-    return aval.update(shape=(_CHECKPOINTS + 1, *aval.shape), sharding=place)
-
-
-def _store_at(slot: Array, rows: Values, values: Values) -> list[Array]:
-    """Return arrays with a value at a slot of each."""
-    put = jax.lax.dynamic_update_index_in_dim
-    return [put(row, x, slot, 0) for row, x in zip(rows, values, strict=True)]
-
-
-def _load_at(slot: Array, rows: Values) -> list[Array]:
-    return [jax.lax.dynamic_index_in_dim(row, slot, 0, keepdims=False) for row in rows]
+    return aval.update(shape=(checkpoints.CHECKPOINTS + 1, *aval.shape), sharding=place)
 
 
 def _open(params: Any) -> tuple[Callable[..., list[Array]], Callable[..., list[Array]]]:
@@ -240,28 +227,6 @@ def _open(params: Any) -> tuple[Callable[..., list[Array]], Callable[..., list[A
         jaxprs.jaxpr_function(params["cond_jaxpr"]),
         jaxprs.jaxpr_function(params["body_jaxpr"]),
     )
-
-
-def _count_halvings(n: Array) -> Array:
-    """Return how often every second state has been dropped when state n is kept."""
-    return jnp.maximum(32 - jax.lax.clz(n) - _BITS, 0)
-
-
-def _slot(n: Array) -> Array:
-    """Return the slot of the checkpoint of state n; the one after the last if there is none."""
-    halvings = _count_halvings(n)
-    is_kept = (n & ((1 << halvings) - 1)) == 0
-    return jnp.where(is_kept, _slot_of(n >> halvings, halvings), _CHECKPOINTS)
-
-
-def _slot_of(number: Array, halvings: Array) -> Array:
-    """Return the slot of the checkpoint of a number.
-
-    What is kept stays where it is, and the slots of what is dropped are used again. So the slots
-    are the numbers with their bits rotated.
-    """
-    by = halvings % _BITS
-    return ((number << by) | (number >> (_BITS - by))) & (_CHECKPOINTS - 1)
 
 
 # ---------------------------------------------------------------- backwards
@@ -311,13 +276,13 @@ def _move(primals: Values, active: Sequence[int], params: Any, tangents: Values)
 def _back(*values: Array, active: Sequence[int], saved: int, **params: Any) -> list[Array]:
     """Return the cotangents of the differentiable inputs, of those of the float results."""
     count = params["count"]
-    (n, *checkpoints), primals, cotangents = _split(values, saved, count + saved - 1)
+    (n, *rows), primals, cotangents = _split(values, saved, count + saved - 1)
     floats = [i for i, x in enumerate(primals[count:]) if _is_float(x)]
     consts = [i for i in active if i < count]
     start = cotangents, [jnp.zeros_like(primals[i]) for i in consts]
     with in_reverse():
-        walk = _Walk(params, floats, consts)
-        of_state, of_consts = walk.back(n, checkpoints, primals[:count], start)
+        walk = checkpoints.Walk(_open(params)[1], floats, consts, while_loop)
+        of_state, of_consts = walk.back(n, rows, primals[:count], start)
     found = dict(zip(consts, of_consts, strict=True))
     found |= {count + i: ct for i, ct in zip(floats, of_state, strict=True)}
     return [found[i] for i in active]
@@ -423,85 +388,3 @@ pull_p = _new_primitive("while_pull", _run_back, _pulled_avals)
 bend_p = _new_primitive("while_bend", _bend_forwards, _pulled_avals)
 ad.primitive_jvps.update({while_p: _jvp, save_p: _save, tangent_p: _tangent_jvp, pull_p: _pull_jvp})
 ad.primitive_transposes.update({tangent_p: _pull_back, bend_p: _bend_back})
-
-
-@final
-class _Walk:
-    """Goes back through the iterations of a loop.
-
-    Args:
-        params: of the loop.
-        floats: which values of the state have cotangents.
-        consts: which of the others have.
-    """
-
-    def __init__(self, params: Any, floats: Sequence[int], consts: Sequence[int]) -> None:
-        _, self._body_fun = _open(params)
-        self._floats, self._consts = floats, consts
-
-    def back(self, n: Array, checkpoints: list[Array], consts: list[Array], start: Any) -> Any:
-        """Return the cotangents before the first iteration, of those after the last."""
-        halvings = _count_halvings(jnp.maximum(n - 1, 0))
-        size = jnp.minimum(1 << halvings, _SEGMENT)
-        given = (n, halvings, size, checkpoints, consts)
-        last = (n - 1) // size
-        return while_loop(
-            lambda given, state: state[0] >= 0,
-            lambda given, state: (state[0] - 1, self._segment_back(given, *state)),
-            given,
-            (last, start),
-        )[1]
-
-    def _segment_back(self, given: Any, number: Array, cotangents: Any) -> Any:
-        """Go back through a segment of iterations, whose states are computed again first."""
-        n, halvings, size, checkpoints, consts = given
-        start = number * size
-        end = jnp.minimum(start + size, n)
-        kept = start >> halvings
-        state = _load_at(_slot_of(kept, halvings), checkpoints)
-        states = self._states(kept << halvings, start, end, consts, state)
-        return while_loop(
-            lambda given, at: at[0] >= given[0],
-            lambda given, at: (at[0] - 1, self._pull(given, *at)),
-            (start, consts, states),
-            (end - 1, cotangents),
-        )[1]
-
-    def _states(
-        self, first: Array, start: Array, end: Array, consts: list[Array], state: list[Array]
-    ) -> Any:
-        """Return the states of a segment, given one that may be before it."""
-        kept = [jnp.broadcast_to(x, (_SEGMENT + 1, *jnp.shape(x))) for x in state]
-
-        def slot(start: Array, at: Array) -> Array:
-            return jnp.where(at < start, _SEGMENT, at - start)  # the last for those before it
-
-        def step(given: Any, carry: Any) -> Any:
-            (start, _, consts), (at, kept, state) = given, carry
-            return at + 1, _store_at(slot(start, at), kept, state), self._body_fun(*consts, *state)
-
-        at, kept, state = while_loop(
-            lambda given, carry: carry[0] < given[1],
-            step,
-            (start, end - 1, consts),
-            (first, kept, state),
-        )
-        return _store_at(slot(start, at), kept, state)
-
-    def _pull(self, given: Any, at: Array, cotangents: Any) -> Any:
-        """Go back through one iteration."""
-        start, consts, states = given
-        of_state, of_consts = cotangents
-        state = _load_at(at - start, states)
-
-        def moved(values: list[Array], others: list[Array]) -> list[Array]:
-            made = self._body_fun(
-                *jaxprs.replace_values(consts, self._consts, others),
-                *jaxprs.replace_values(state, self._floats, values),
-            )
-            return [made[i] for i in self._floats]
-
-        values = [state[i] for i in self._floats]
-        _, pull = jax.vjp(moved, values, [consts[i] for i in self._consts])
-        before, more = pull(of_state)
-        return before, [a + b for a, b in zip(of_consts, more, strict=True)]

@@ -12,9 +12,9 @@ import pytest
 from tape_programs import derivatives
 
 import jaxvars as jv
+from jaxvars.autodiff import checkpointed_while, checkpoints
+from jaxvars.autodiff.checkpointed_while import while_loop
 from jaxvars.errors import TapeError
-from jaxvars.tracing import checkpointed_while
-from jaxvars.tracing.checkpointed_while import while_loop
 
 
 def turned(c: Any, x: Any) -> Any:
@@ -44,24 +44,24 @@ def slope(x: Any, n: Any) -> Any:
 
 @pytest.mark.parametrize("n", [0, 1, 5, 16, 17, 33, 100])
 def test_however_often_it_runs(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
-    for name, value in (("_BITS", 2), ("_CHECKPOINTS", 4), ("_SEGMENT", 4)):  # few make a long loop
-        monkeypatch.setattr(checkpointed_while, name, value)
+    for name, value in (("_BITS", 2), ("CHECKPOINTS", 4), ("_SEGMENT", 4)):  # few make a long loop
+        monkeypatch.setattr(checkpoints, name, value)
     expected = jax.value_and_grad(by_scan)(0.5, n)
     np.testing.assert_allclose(slope(jnp.float32(0.5), n), expected, rtol=1e-5)
 
 
 def test_what_is_kept_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_BITS", 3), ("_CHECKPOINTS", 8)):
-        monkeypatch.setattr(checkpointed_while, name, value)
+    for name, value in (("_BITS", 3), ("CHECKPOINTS", 8)):
+        monkeypatch.setattr(checkpoints, name, value)
     places: dict[int, int] = {}
-    found = jax.vmap(checkpointed_while._slot)(jnp.arange(300, dtype=jnp.int32))
+    found = jax.vmap(checkpoints.slot)(jnp.arange(300, dtype=jnp.int32))
     places.update(zip(found.tolist(), range(300), strict=True))
-    halvings = int(checkpointed_while._count_halvings(jnp.int32(299)))
-    del places[checkpointed_while._CHECKPOINTS]
+    halvings = int(checkpoints._count_halvings(jnp.int32(299)))
+    del places[checkpoints.CHECKPOINTS]
     kept = range(0, 300, 1 << halvings)
     assert sorted(n for n in places.values() if n % (1 << halvings) == 0) == list(kept)
     assert all(
-        places[int(checkpointed_while._slot_of(jnp.int32(i), jnp.int32(halvings)))] == n
+        places[int(checkpoints._slot_of(jnp.int32(i), jnp.int32(halvings)))] == n
         for i, n in enumerate(kept)
     )
 
