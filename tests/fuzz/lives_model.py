@@ -422,6 +422,9 @@ class Life:
                 self.pending[path] = value
         for cell, values in found.items():
             cell.value = values[0] if len(values) == 1 else either(*values)
+        for path, value in file.net.items():  # of the others one may go on to wait
+            if len(found.get(there.get(path), ())) > 1:
+                self.pending[path] = Maybe(value)
         for path, first in file.paths.items():  # it was the same variable, and is not any more
             cell = there.get(path)
             if cell is not None and cell not in found and first in file.net:

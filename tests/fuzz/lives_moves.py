@@ -303,6 +303,9 @@ def add_part(w: World, pick: Pick) -> Move:
     cell = Cell(np.array([7, 8], np.float32))
 
     def effect() -> None:
+        waits = life.pending.get(f"{name}/w")
+        if name in life.net and waits is not None:  # it may wait for the old part's
+            life.pending[f"{name}/w"] = _maybe(waits)
         life.net[name] = Node("Lazy") if kind[:4] == "Lazy" else Node("Part", w=cell)
         if kind[:4] != "Lazy":
             life.welcome(f"{name}/w", cell)
