@@ -85,6 +85,12 @@ SITUATIONS: dict[str, tuple[lives_model.Options, lives.Acts]] = {
         (*lives.START, act("plan", "0", "jv.plan(jv.compile(step), net0, opt0, 1.0)"),
          act("save", "0", "both", "#1"), STEP),
     ),
+    "averages after a first step that was refused": (
+        AVERAGES,
+        (*lives.START, act("build", "0"), act("add", "0", "", "a", "two", ""),
+         act("step", "0", "pure", "1.0"),
+         act("averaged", "0", inner=(act("evaluate", "0", "values({})"),))),
+    ),
     "a copy in freeze": (
         PLAIN,
         (*lives.START, act("freeze", "0", "enc", "net0.enc",

@@ -263,8 +263,8 @@ class Optimizer(Keeper, ABC):
             raise ValueError(
                 f"Optimizer {self.name!r} keeps no averages: make it with use_ema=True."
             )
-        known = [(tie(), self.slots[name][AVERAGE]) for name, tie in self._ties.items()]
-        return [(v._cell, average._cell) for v, average in known if v is not None]
+        known = [(v, slots.get(AVERAGE)) for v, slots in self._list_slots()]
+        return [(v._cell, average._cell) for v, average in known if average is not None]
 
     def averaged(self) -> AbstractContextManager[None]:
         """Show the averages as the values of the variables in a `with` block.
