@@ -23,6 +23,7 @@ traced condition or count a while (`autograph/operators/branches.py`,
 | `break`, `continue`, `return` anywhere, `else` of a loop | flags |
 | `xs.append(x)` in a scan | a list of as many traced items |
 | `assert`, `print` | when the program runs |
+| `is`, `isinstance`, `type`, f-strings of what a block traces | Python's answer, or refused |
 
 What a branch or loop changes in Python objects, itself or in the functions that it calls, is part
 of the program like the names that it assigns: attributes, items, variables of closures, lists.
