@@ -46,6 +46,10 @@ def _each(value: Any) -> tuple[Any, ...]:
     return value.values if isinstance(value, Either) else (value,)
 
 
+def zeros_of(value: Any) -> Any:
+    return np.zeros_like(_each(value)[0])
+
+
 def either(*values: Any) -> Any:
     """Return an Either of values, some of which may be one."""
     return Either(tuple(x for value in values for x in _each(value)))
@@ -216,7 +220,7 @@ class Opt:
         """Make the slots of a variable that is new to it; they take what waits."""
         if cell in self.slots:
             return
-        zeros = np.zeros_like(cell.value)
+        zeros = zeros_of(cell.value)
         made = {k: Cell(cell.value if k == AVERAGE else zeros) for k in self.kinds()}
         for kind, value in self.waiting.pop(cell, {}).items():
             if isinstance(value, Maybe):
@@ -267,13 +271,13 @@ class Opt:
         count = (int(self.accumulated.value) + 1) % calls
         self.accumulated.value = np.int32(count)
         for cell, value in sums.items():
-            self.slots[cell][SUM].value = np.zeros_like(value) if count == 0 else value
+            self.slots[cell][SUM].value = zeros_of(value) if count == 0 else value
         if count == 0:
             self._update({cell: g / np.float32(calls) for cell, g in sums.items()})
 
     def _forget_sums(self) -> None:
         for slots in self.slots.values():
-            slots[SUM].value = np.zeros_like(slots[SUM].value)
+            slots[SUM].value = zeros_of(slots[SUM].value)
         for waits in self.waiting.values():
             waits.pop(SUM, None)
 
@@ -369,7 +373,7 @@ class Life:
         for path in tried:
             at = f"{file.slots_at}/{path}"
             maybe |= {f"{at}/{kind}": None for kind in (MOMENTUM, SUM, AVERAGE)}
-            maybe[f"{at}/{MOMENTUM}"] = np.zeros_like(tried[path].value)
+            maybe[f"{at}/{MOMENTUM}"] = zeros_of(tried[path].value)
         file.maybe = maybe
         return file
 
