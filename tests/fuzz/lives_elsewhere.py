@@ -24,7 +24,7 @@ class Elsewhere:
         self._left = 0
 
     def __call__(self, source: str) -> None:
-        """Run a program to its end; raise RuntimeError if it fails."""
+        """Run a program to its end; raise ValueError if it fails."""
         if self._left == 0 or self._process is None:
             self.close()
             command = [sys.executable, "-m", __name__]
@@ -38,7 +38,7 @@ class Elsewhere:
         print(repr(source), file=asked, flush=True)
         found = ast.literal_eval(answer.readline() or "'the process has ended'")
         if found:
-            raise RuntimeError(found)
+            raise ValueError(found)
 
     def close(self) -> None:
         """End the process."""
