@@ -77,6 +77,10 @@ def mark_sweeps(items: Iterable[pytest.Item]) -> None:
 
 
 SWEEPS: dict[str, str] = {
+    "tests/autodiff/test_checkpointed_while.py": """
+        test_a_derivative_of_a_derivative_by_what_the_first_is_not_of
+        test_a_higher_order_has_larger_loops_and_hardly_more
+    """,
     "tests/autodiff/test_recording.py": """
         test_a_replay_of_operations_met_before_is_compiled_from_the_second_time
         test_a_replay_of_new_operations_is_compiled_at_once
@@ -133,6 +137,9 @@ SWEEPS: dict[str, str] = {
         test_a_training_run_goes_on_in_a_new_process_bit_for_bit
         test_killed_at_any_moment_it_leaves_what_it_had_saved
         test_two_processes_may_save_in_one_directory
+    """,
+    "tests/checkpoint/test_checkpoint_waiting.py": """
+        test_slots_of_a_frozen_variable_wait_until_it_is_thawed
     """,
     "tests/compiler/test_compile.py": """
         test_a_setting_gives_the_numbers_of_a_function_that_never_saw_another
@@ -274,6 +281,7 @@ SWEEPS: dict[str, str] = {
         test_results_are_those_of_tensorflow test_sums_and_means_are_those_of_tensorflow
         test_weights_of_a_narrow_dtype_count_as_they_are
     """,
+    "tests/optimizers/test_objective.py": "test_minimize_tells_the_loss",
     "tests/optimizers/test_optimizer_patterns.py": "test_each_variable_goes_by_its_rate",
     "tests/optimizers/test_optimizers.py": """
         test_a_compiled_step_is_traced_once_and_does_what_an_eager_one_does
@@ -281,8 +289,10 @@ SWEEPS: dict[str, str] = {
         test_a_generator_and_a_discriminator_learn_in_one_compiled_step
         test_a_narrow_variable_takes_the_step_of_a_wide_one
         test_a_scale_may_be_beyond_the_dtype_of_a_variable
+        test_a_sum_of_gradients_is_part_of_one_window
         test_copies_of_model_and_optimizer_stay_tied test_gradients_of_small_floats_update_float32
         test_limits_of_norms test_steps_go_into_a_scan
+        test_the_average_of_a_frozen_variable_is_its_value
         test_the_updates_are_those_of_optax_to_the_bit test_the_updates_are_those_of_tensorflow
         test_updates_are_computed_where_dtypes_are_not_mixed
         test_variables_of_bfloat16_keep_their_dtype
@@ -342,7 +352,9 @@ SWEEPS: dict[str, str] = {
         test_another_process_compiles_nothing_that_is_in_the_folder
     """,
     "tests/test_conformance.py": "test_it_does_the_same_as_eagerly",
+    "tests/test_contexts.py": "test_another_thread_trains_restores_and_commits_inside",
     "tests/test_docs.py": "test_the_reference",
+    "tests/test_lives.py": "test_situations",
     "tests/test_mistakes.py": "test_all_lines_are_shown_when_asked_for",
     "tests/test_properties.py": "test_eager_is_compiled_is_pure test_the_tape_is_jax_grad",
     "tests/test_safety.py": """
@@ -375,6 +387,8 @@ SWEEPS: dict[str, str] = {
     "tests/tf/test_tf_keras.py": """
         test_expressions test_initializers_draw test_slopes_of_activations_at_corners
         test_without_keras test_a_callback_knows_which_way_a_metric_is_better
+        test_each_public_method_is_that_of_the_wrapped_optimizer
+        test_fit_ends_with_the_averages_and_leaves_what_was_not_updated
     """,
     "tests/tf/test_tf_keras_directories.py": "test_images_and_labels",
     "tests/tf/test_tf_keras_export.py": "test_a_model_of_keras_is_served",
