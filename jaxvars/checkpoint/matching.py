@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias, final
 
 import jax
 
@@ -17,7 +17,7 @@ from jaxvars.checkpoint.trees import Leaf, as_wide_as
 from jaxvars.compiler.colocation import sharding_now
 from jaxvars.core.cells import Cell
 from jaxvars.core.store import exclusively
-from jaxvars.core.traversal import Path, Tied
+from jaxvars.core.traversal import Path, Tie, Tied
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.dtypes import is_string
@@ -28,6 +28,35 @@ Refuse: TypeAlias = Callable[[Path, Cell, Cell], None]
 
 
 # ---------------------------------------------------------------- which variable it is
+@final
+class Owners(NamedTuple):
+    """What ties slots that wait to the variables of which one has them, when it is met.
+
+    Attributes:
+        ties: to those that were restored from its path.
+        are_sure: whether they were restored together with the slots; else there may be more.
+    """
+
+    ties: tuple[Tie, ...]
+    are_sure: bool
+
+    def __call__(self) -> Variable | None:
+        """Return the first that is not gone."""
+        return next(iter(self.list_alive()), None)
+
+    def list_alive(self) -> list[Variable]:
+        """Return those that are not gone."""
+        return [variable for tie in self.ties if (variable := tie()) is not None]
+
+    def join(self, others: Owners) -> Owners:
+        """Return these with those that were restored since."""
+        if self.are_sure or others.are_sure:
+            return self if self.are_sure else others
+        known = {id(variable) for variable in self.list_alive()}
+        new = [tie for tie in others.ties if id(tie()) not in known]
+        return Owners((*self.ties, *new), are_sure=False) if new else self
+
+
 def refuse_alike(path: Path, *_: Cell) -> None:
     """Raise CheckpointError for two variables of one path."""
     raise CheckpointError(describe_clash(path))
@@ -42,9 +71,16 @@ def name_owner(part: str, names: Mapping[int, str]) -> str:
     """Return a part of a path, and of what stands for a variable its name, given by key."""
     if not isinstance(part, Tied):
         return part
+    known = (names.get(owner._cell.key) for owner in owners_of(part))
+    return next(filter(None, known), None) or name_slots(part)
+
+
+def owners_of(part: Tied) -> list[Variable]:
+    """Return the variables of which one has the slots that a part of a path stands for."""
+    if isinstance(part.tie, Owners):
+        return part.tie.list_alive()
     owner = part.tie()
-    known = names.get(owner._cell.key) if isinstance(owner, Variable) else None
-    return known or name_slots(part)
+    return [owner] if isinstance(owner, Variable) else []
 
 
 def is_there(part: str) -> bool:

@@ -27,12 +27,14 @@ import jax
 
 from jaxvars.checkpoint.checksum import Entry
 from jaxvars.checkpoint.matching import (
+    Owners,
     Refuse,
     describe_clash,
     is_there,
     misfits_of,
     name_owner,
     owner_in,
+    owners_of,
     place_value,
 )
 from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES, Cell, PendingRestore
@@ -247,8 +249,6 @@ class Waiting(PendingRestore, ABC):
             self.report.give(
                 {w.path: (cell, separate(w.value)) for cell, w in wanted.items()}, frame
             )
-            for cell in wanted:
-                NEW_CELLS.pop(cell.key, None)
             self.drop(cells)
 
     def _refuse(self, misfits: Mapping[str, str]) -> None:
@@ -279,7 +279,12 @@ class Held(Waiting):
             self._end_with.atexit = False
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._holder, self._at, self.report, list(self.values.values())
+        """Return what waits, but for what a variable did not take that is there: a copy is new."""
+        with alone(), LOCK, finding():
+            cells = self._find_cells(lambda *_: None)
+            there = {path for path, cell in cells.items() if cell.key not in NEW_CELLS}
+            left = [wanted for path, wanted in self.values.items() if path not in there]
+        return self._holder, self._at, self.report, left
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Begin to wait in the copy of the object."""
@@ -297,27 +302,28 @@ class Held(Waiting):
         if self._end_with is not None:
             self._end_with.detach()
         held: list[Held] = [] if self.holder is None else vars(self.holder).get(WAITING, [])
-        if self in held:
-            held.remove(self)
-            if not held:
-                del vars(self.holder)[WAITING]
+        if self in held:  # another list, in the same dict: they may be being copied
+            vars(self.holder)[WAITING] = [other for other in held if other is not self]
 
     def bind(self) -> bool:
-        """Note which variables the slots are of that have been restored by now; return if any."""
+        """Note which variables slots may be of that have been restored by now; return if any."""
         known = _find_owners(self.report) if self.has_slots else {}
-        places = {p: _tied(wanted.place, known) for p, wanted in self.values.items()}
-        bound = {p: place for p, place in places.items() if place is not None}
-        for path, place in bound.items():
-            self.values[path] = self.values[path]._replace(place=place)
-        return any(owner_in(place) is not None for place in bound.values())
+        bound = {path: _tied(wanted.place, known) for path, wanted in self.values.items()}
+        new = {p: place for p, place in bound.items() if place is not self.values[p].place}
+        self.values |= {p: self.values[p]._replace(place=place) for p, place in new.items()}
+        return bool(new)
 
     def find(self, refuse: Refuse) -> dict[str, Cell]:
         """Return the cells of the variables in the object, by path below it."""
         self._drop_gone()
-        owners = {part for w in self.values.values() if (part := owner_in(w.place)) is not None}
-        bound = {v._cell.key: str(part) for part in owners if isinstance(v := part.tie(), Variable)}
+        return self._find_cells(refuse)
+
+    def _find_cells(self, refuse: Refuse) -> dict[str, Cell]:
+        self.bind()
+        parts = {part for w in self.values.values() if (part := owner_in(w.place)) is not None}
+        bound = {v._cell.key: str(part) for part in parts for v in owners_of(part)}
         given = given_by(self.report.stamp).items()
-        names = {key: path for key, path in given if path not in owners} | bound
+        names = {key: path for key, path in given if path not in parts} | bound
         cells: dict[str, Cell] = {}
         for path, v in walk(self.holder, Variable):
             if all(map(is_there, path)):
@@ -379,33 +385,27 @@ def separate(value: Array) -> Array:
     return context.fresh(value) if isinstance(value, jax.Array) else value
 
 
-def _find_owners(report: Report) -> dict[str, list[Variable]]:
+def _find_owners(report: Report) -> dict[str, Owners]:
     """Return the variables that have been restored from a checkpoint, by their paths in it."""
-    own: dict[str, list[Variable]] = {}
-    others: dict[str, list[Variable]] = {}
+    found: dict[str, Owners] = {}
     for cell, given in list(_GIVEN.items()):
-        if given.stamp == report.stamp and isinstance(owner := cell.owner(), Variable):
-            which = own if given.number == report.number else others
-            which.setdefault(given.path, []).append(owner)
-    return others | own
+        if given.stamp == report.stamp and (owner := cell.owner()) is not None:
+            one = Owners((Tie(owner),), given.number == report.number)
+            found[given.path] = found[given.path].join(one) if given.path in found else one
+    return found
 
 
-def _tied(place: Path, known: Mapping[str, list[Variable]]) -> Path | None:
-    """Return the path of a slot with what stands for its variable; None if it stays as it is.
-
-    Where several have been restored from there, it is not known yet which of them it will be.
-    """
-    part = owner_in(place)
-    if part is not None:
-        several = known.get(part, [])
-        is_one_of_them = len(several) > 1 and any(v is part.tie() for v in several)
-        return ("slots", *part.split("/"), *place[2:]) if is_one_of_them else None
+def _tied(place: Path, known: Mapping[str, Owners]) -> Path:
+    """Return the path of a slot with what stands for its variables, where some are known."""
+    if (part := owner_in(place)) is not None:
+        owners = known.get(part)
+        joined = part.tie.join(owners) if isinstance(part.tie, Owners) and owners else part.tie
+        return place if joined is part.tie else ("slots", Tied(part, joined), *place[2:])
     parts = place[1:] if place[0] == "slots" else ()
     for i in range(1, len(parts)):
-        path = "/".join(parts[:i])
-        if len(found := known.get(path, [])) == 1:
-            return ("slots", Tied(path, Tie(found[0])), *parts[i:])
-    return None
+        if (path := "/".join(parts[:i])) in known:
+            return ("slots", Tied(path, known[path]), *parts[i:])
+    return place
 
 
 def list_pending() -> list[Waiting]:

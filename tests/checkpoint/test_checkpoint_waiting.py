@@ -106,7 +106,7 @@ def test_slots_of_a_frozen_variable_wait_until_it_is_thawed(tmp_path: Path, make
         each.model.encoder.trainable = True
         each.step()
     assert run.weights() == want.weights()
-    assert not hasattr(run.optimizer, WAITING)
+    assert not vars(run.optimizer).get(WAITING)
 
 
 class Lazy(jv.Module):
@@ -128,7 +128,10 @@ def made_lazy() -> Lazy:
     return lazy
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+COPIES = [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+
+
+@pytest.mark.parametrize("copied", COPIES)
 def test_layers_that_are_not_made_yet_are_copied_with_what_waits_for_them(tmp_path: Path, copied):
     path = Checkpoint(lazy=made_lazy()).write(tmp_path / "c.npz")
     lazy = Lazy()
@@ -152,6 +155,31 @@ def test_layers_that_are_not_made_yet_are_saved(tmp_path: Path, is_partial: bool
         again = checkpoint.write(tmp_path / "e.npz")
     lazy = Lazy()
     status = Checkpoint(lazy=lazy).restore(again)
+    assert lazy(jnp.ones((1, 3))).tolist() == [[15.0, 15.0]]
+    status.assert_consumed()
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_takes_nothing_that_its_original_did_not_take(tmp_path: Path, copied):
+    run = Run()
+    run.model.encoder.assign([3.0, 4.0])
+    run.checkpoint.write(tmp_path / "c.npz")
+    run.model.head = run.model.encoder
+    status = run.checkpoint.restore(tmp_path / "c.npz")
+    assert copied(run.model).head.numpy().tolist() == run.weights()[1] == [3.0, 4.0]
+    with pytest.raises(CheckpointError, match=r"c\.npz was not restored as a whole:\n  .*extra"):
+        status.assert_consumed()
+    status.expect_partial()
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_may_be_made_before_new_variables_are_read(tmp_path: Path, copied):
+    path = Checkpoint(lazy=made_lazy()).write(tmp_path / "c.npz")
+    lazy = Lazy()
+    status = Checkpoint(lazy=lazy).restore(path)
+    lazy.w = jv.Variable(jnp.zeros((3, 2)))
+    lazy.key, lazy.word = jv.Variable(jax.random.key(0)), jv.Variable("")
+    assert copied(lazy).word.numpy().item() == "yes"
     assert lazy(jnp.ones((1, 3))).tolist() == [[15.0, 15.0]]
     status.assert_consumed()
 
@@ -303,6 +331,51 @@ def test_another_model_of_the_same_checkpoint_takes_nothing_away(tmp_path: Path)
     assert run.step().weights() == Run().step(4).weights()
 
 
+@pytest.mark.parametrize("order", ["b", "om", "mo"])
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_of_two_models_each_has_slots_of_its_own(tmp_path: Path, order: str, is_saved: bool):
+    path, run, teacher = saved(tmp_path), Run(), Run()
+    objects = {"m": {"model": run.model}, "o": {"optimizer": run.optimizer}}
+    objects["b"] = {**objects["m"], **objects["o"]}
+    if order != "b":
+        teacher.checkpoint.restore(path).expect_partial()
+    for each in order:
+        Checkpoint(**objects[each]).restore(path).expect_partial()
+    if order == "b":
+        teacher.checkpoint.restore(path).expect_partial()
+        Checkpoint(**objects["m"]).restore(path).expect_partial()
+    if is_saved:
+        again = run.checkpoint.write(tmp_path / "again.npz")
+        assert len([name for name in paths_in(again) if "slots/model/" in name]) == 2
+        run = Run()
+        run.checkpoint.restore(again).expect_partial()
+    assert run.step().weights() == Run().step(4).weights()
+
+
+def test_slots_that_are_there_get_theirs_though_another_model_has_been_restored(tmp_path: Path):
+    run, other, path = Run(), Run(), saved(tmp_path)
+    run.model.encoder, run.model.head = (jv.Variable([1.0, 1.0], name=n) for n in "ab")
+    run.step()
+    for each in (other, run):
+        Checkpoint(optimizer=each.optimizer).restore(path).expect_partial()
+        Checkpoint(model=each.model).restore(path).expect_partial()
+    want = Run().step(4).weights()
+    assert run.step().weights() == other.step().weights() == want
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_of_two_restores_of_slots_the_last_counts(tmp_path: Path, copied):
+    first, run = Run().step(3), Run()
+    old = first.checkpoint.write(tmp_path / "old.npz")
+    new = first.step(2).checkpoint.write(tmp_path / "new.npz")
+    run.checkpoint.restore(old).expect_partial()
+    Checkpoint(optimizer=run.optimizer).restore(new).expect_partial()
+    Checkpoint(model=run.model).restore(new).expect_partial()
+    assert run.step().weights() == first.step().weights()
+    run.model, run.optimizer = copied((run.model, run.optimizer))
+    assert run.step().weights() == first.step().weights()
+
+
 def test_slots_that_are_there_get_their_values_when_it_is_known_whose_they_are(tmp_path: Path):
     run, first = Run(), Run().step(3)
     for each in (run, first):
@@ -344,7 +417,7 @@ def test_nothing_is_left_of_restores_that_are_over(tmp_path: Path):
     run.step()
     status.assert_consumed()
     assert PENDING_RESTORES == []
-    assert WAITING not in vars(run.optimizer)
+    assert not vars(run.optimizer).get(WAITING)
 
 
 def test_a_copy_and_the_original_are_told_apart(tmp_path: Path):
