@@ -269,7 +269,9 @@ class Run:
         owner, _, kind = path.removeprefix(f"{file.slots_at}/").rpartition("/")
         if not path.startswith("net/") and kind not in (MOMENTUM, AVERAGE, SUM):
             return  # something that the model knows nothing of
-        if kind == AVERAGE and owner not in file.started:
+        if (kind == AVERAGE and owner not in file.started) or (
+            kind == SUM and owner not in file.window
+        ):
             return
         if path not in file.maybe:
             raise Difference(f"file has {path.split('/')[-1]}", path)

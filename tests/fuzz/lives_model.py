@@ -431,8 +431,7 @@ class Life:
                 self.pending[path] = Maybe(value)
         for path, first in file.paths.items():  # it was the same variable, and is not any more
             cell = there.get(path)
-            if cell is not None and cell not in found and first in file.net:
-                found[cell] = []
+            if cell is not None and there.get(first) is not cell and first in file.net:
                 cell.value = either(cell.value, file.net[first])
 
     def _restore_slots(self, cell: Cell, slots: Slots) -> None:

@@ -566,7 +566,7 @@ def restore(w: World, pick: Pick) -> Move:
     parts = pick(["both", "net", "net, opt", "opt, net"])
     has_opt = parts != "net"
     misfits = life.misfits(file, has_net=True)
-    if "," in parts and (misfits or not file.has_opt):
+    if "," in parts and (misfits or not file.has_opt or w.is_averaged(life)):
         raise Skip
     each = {"net": f"net=net{n}", "opt": f"opt=opt{n}", "both": both(life)}
     ck = [f"jv.checkpoint.Checkpoint({each[p]})" for p in parts.split(", ")]
