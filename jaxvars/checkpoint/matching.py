@@ -88,6 +88,12 @@ def is_there(part: str) -> bool:
     return not isinstance(part, Tied) or part.tie() is not None
 
 
+def has_lost(part: Tied) -> bool:
+    """Return whether one of the variables that a part of a path stands for is gone."""
+    ties = part.tie.ties if isinstance(part.tie, Owners) else (part.tie,)
+    return any(tie() is None for tie in ties)
+
+
 def name_slots(part: Tied) -> str:
     """Return how the slots of a variable that is not in the Checkpoint are called."""
     if part.is_path:

@@ -23,10 +23,12 @@ from typing import Any, TypeAlias, final
 from jaxvars.checkpoint.matching import (
     Refuse,
     describe_clash,
+    has_lost,
     is_there,
     misfits_of,
     name_owner,
     owner_in,
+    owners_of,
     place_value,
     refuse_alike,
 )
@@ -418,15 +420,27 @@ def _name_held(
     for waiting, values in pending.items():
         at = holders.get(id(waiting.holder)) if isinstance(waiting, Held) else None
         if isinstance(waiting, Held) and at is not None:
-            places = {p: w.place for p, w in values.items() if all(map(is_there, w.place))}
             start = [at] if at else []
             yield (
                 waiting,
                 {
                     path: "/".join([*start, *(name_owner(part, paths) for part in place)])
-                    for path, place in places.items()
+                    for path, place in _places_left(values, paths.keys()).items()
                 },
             )
+
+
+def _places_left(values: Mapping[str, Wanted], keys: Set[int]) -> dict[str, Path]:
+    """Return where values wait, less those of variables that are gone.
+
+    Where cells of these `keys` are those that others wait for, so are one that is gone.
+    """
+    parts = {path: owner_in(wanted.place) for path, wanted in values.items()}
+    owners = {path: owners_of(part) for path, part in parts.items() if part is not None}
+    met = {path for path, each in owners.items() if any(v._cell.key in keys for v in each)}
+    lost = {path for path, part in parts.items() if part is not None and has_lost(part)}
+    gone = {path for path in lost - met if met or not owners[path]}
+    return {path: wanted.place for path, wanted in values.items() if path not in gone}
 
 
 def list_values() -> dict[Waiting, dict[str, Wanted]]:

@@ -310,7 +310,7 @@ class Held(Waiting):
         known = _find_owners(self.report) if self.has_slots else {}
         bound = {path: _tied(wanted.place, known) for path, wanted in self.values.items()}
         new = {p: place for p, place in bound.items() if place is not self.values[p].place}
-        self.values |= {p: self.values[p]._replace(place=place) for p, place in new.items()}
+        self.values.update((p, self.values[p]._replace(place=x)) for p, x in new.items())
         return bool(new)
 
     def find(self, refuse: Refuse) -> dict[str, Cell]:

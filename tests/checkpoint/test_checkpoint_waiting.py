@@ -363,6 +363,20 @@ def test_slots_that_are_there_get_theirs_though_another_model_has_been_restored(
     assert run.step().weights() == other.step().weights() == want
 
 
+@pytest.mark.parametrize("order", ["om", "mo"])
+def test_slots_of_a_variable_that_was_replaced_are_not_saved(tmp_path: Path, order: str):
+    path, run, teacher = saved(tmp_path), Run(), Run()
+    teacher.checkpoint.restore(path).expect_partial()
+    for each in order:
+        objects = {"m": {"model": run.model}, "o": {"optimizer": run.optimizer}}[each]
+        Checkpoint(**objects).restore(path).expect_partial()
+    run.model.head = jv.Variable([1.0, 1.0])
+    again = paths_in(run.checkpoint.write(tmp_path / "again.npz"))
+    assert [name for name in again if "slots" in name] == ["optimizer/slots/model/encoder/momentum"]
+    run.step()
+    assert run.weights() == [Run().step(4).weights()[0], Run().step().weights()[1]]
+
+
 @pytest.mark.parametrize("copied", COPIES)
 def test_of_two_restores_of_slots_the_last_counts(tmp_path: Path, copied):
     first, run = Run().step(3), Run()
