@@ -4,7 +4,8 @@ Rules this file keeps:
 - what waits is part of the state of a Module, the innermost one that it is for: it is saved, copied
   and pickled with it, and ends with it;
 - a slot waits for the variable that was restored with it, not for what will be at its path: one
-  that takes its place gets none of them, and when the variable is gone they are dropped;
+  that takes its place gets none of them, and when the variable is gone they are dropped. If none
+  was, it waits for any that the same file is restored into: the one that the optimizer meets;
 - an error is raised where the variable is used that it is about, once, whatever other new variables
   are used before;
 - a variable that is not new gets a value only when it is asked for: it may have been trained;

@@ -413,6 +413,11 @@ class Life:
                 found.setdefault(there[path], []).append(slots)
             else:
                 self.pending_slots[path] = slots
+        for path, first in file.paths.items():  # it has a value by another path, perhaps slots
+            cell, slots = there.get(path), file.slots.get(first, {})
+            is_known = cell is None or cell in found or cell in self.opt.slots or first in there
+            if cell is not None and not is_known and MOMENTUM in slots:
+                self.opt.waiting[cell] = {MOMENTUM: Maybe(slots[MOMENTUM])}
         for cell, each in found.items():
             self._restore_slots(cell, _any_of(each))
         self.opt.window = {there[p] for p in file.window if p in there}
