@@ -80,6 +80,8 @@ SWEEPS: dict[str, str] = {
     "tests/autodiff/test_checkpointed_while.py": """
         test_a_derivative_of_a_derivative_by_what_the_first_is_not_of
         test_a_higher_order_has_larger_loops_and_hardly_more
+        test_a_loop_in_a_loop_and_a_second_derivative test_however_often_it_runs
+        test_what_is_kept_stays_where_it_is test_a_body_that_searches
     """,
     "tests/autodiff/test_recording.py": """
         test_a_replay_of_operations_met_before_is_compiled_from_the_second_time
@@ -463,10 +465,6 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/tf/test_tf_variable.py": "test_rows_of_a_known_index_in_a_function",
     "tests/tracing/test_around.py": "test_what_is_entered_is_left_wherever_it_is_interrupted",
-    "tests/autodiff/test_checkpointed_while.py": """
-        test_a_loop_in_a_loop_and_a_second_derivative test_however_often_it_runs
-        test_what_is_kept_stays_where_it_is test_a_body_that_searches
-    """,
     "tests/tracing/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
     "tests/tracing/test_key_order.py": """
         test_a_compiled_function_sees_and_returns_what_python_would
