@@ -44,16 +44,13 @@ V, W = jv.Variable(0.0, name="v"), jv.Variable(1.0, name="w")
 
 def _averaging(momentum: float) -> jv.optimizers.Optimizer:
     optimizer = jv.optimizers.SGD(1.0, use_ema=True, ema_momentum=momentum)
-    w = jv.Variable(0.0)
     optimizer.apply_gradients([(0.0, W)])
     optimizer.get_slot(W, "average").assign(momentum)
-    del w
     return optimizer
 
 
 AVERAGES = [_averaging(0.25), _averaging(0.5)]
 TAPE = jv.GradientTape(persistent=True)
-SUMMARIES = [jv.tensorboard.create_noop_writer() for _ in range(2)]
 
 
 @contextmanager
@@ -318,7 +315,7 @@ WITHOUT_A_ROW = {
     "profiler.trace": "there is one in a process; JAX refuses another one",
     "profiler.step": "a mark in a profile",
     "progress": "a line that is drawn, and sets nothing",
-    "tensorboard.record_if": "a default of the process: see its own tests",
+    "tensorboard.record_if": "a default, of which each thread has its own: see its own tests",
     "tensorboard.SummaryWriter": "the same",
     "parallel.Strategy": "as that of tf.distribute",
 }
