@@ -376,7 +376,8 @@ class Keeper(Module, ABC):
             "iterations": self.iterations._cell,
         }
         for kind in self._list_own_slots():
-            cells[kind] = {name: self.slots[name][kind]._cell for name in names}
+            of = self.slots if kind == WINDOW else names  # a new window has a number of its own
+            cells[kind] = {n: self.slots[n][kind]._cell for n in of if kind in self.slots[n]}
         if self.gradient_accumulation_steps:
             cells |= {name: self.shared[name]._cell for name in _COUNTERS}
         return cells

@@ -8,7 +8,8 @@ Rules this file keeps:
 - an average is negative zero until its variable is first updated, and stands for the value until
   then, whatever is assigned meanwhile: no later average is that (`_average`);
 - a sum of gradients counts in the window of calls in which it was begun (`WINDOW`): what a variable
-  has left behind that took no part in the update at the end of a window is no part of another.
+  has left behind that took no part in the update at the end of a window is no part of another. A
+  window's number is above that of all sums that there are, also after a restore that has none.
 """
 
 from __future__ import annotations
@@ -85,8 +86,9 @@ class Recipe:
         calls = self._options["gradient_accumulation_steps"]
         if calls is None:
             return self._update_all(carry, grads, rate, extra)
-        window, begun = carry["windows"], carry[WINDOW]
+        last, begun = carry["windows"], carry[WINDOW]
         is_open = carry["accumulated"] > 0  # not where a restore in a window has made it 0
+        window = jnp.where(is_open, last, jnp.stack([last, *begun.values()]).max() + 1)
         sums = {
             name: jnp.where(is_open & (begun[name] == window), old, 0) + grads[name]
             for name, old in carry[SUM].items()
@@ -95,11 +97,12 @@ class Recipe:
 
         def update() -> Values:
             new = self._update_all(carry, jax.tree.map(lambda x: x / calls, sums), rate, extra)
-            return {**new, SUM: jax.tree.map(jnp.zeros_like, carry[SUM]), "windows": window + 1}
+            return {**new, SUM: jax.tree.map(jnp.zeros_like, carry[SUM])}
 
         kept = {name: x.astype(carry[SUM][name].dtype) for name, x in sums.items()}
         new = jax.lax.cond(count == 0, update, lambda: {**carry, SUM: kept})
-        return {**new, "accumulated": count, WINDOW: dict.fromkeys(begun, window)}
+        numbers = begun | dict.fromkeys(sums, window)
+        return {**new, "accumulated": count, "windows": window, WINDOW: numbers}
 
     def _update_all(self, carry: Values, grads: Values, rate: Array, extra: Any) -> Values:
         grads = self._clip(grads)

@@ -202,6 +202,7 @@ class Opt:
         self.window: set[Cell] = set()
         self.tried: set[Cell] = set()  # there may be slots of them: a step was refused
         self.rules: dict[Cell, str] = {}
+        self.begun: tuple[set[Cell], set[Cell]] = set(), set()  # when it was made
 
     def shared(self) -> dict[str, Cell]:
         """Return what belongs to no variable, by path in a checkpoint."""
@@ -385,20 +386,45 @@ class Life:
         if cell in self.opt.started or (not known and AVERAGE in slots):
             file.started.add(path)
 
+    def has_half_begun(self, file: File) -> bool:
+        """Return whether of the averages for a variable in a file some have begun."""
+        begun: dict[Cell, set[bool]] = {}
+        for path, cell in self.owners(file).items() if file.started else ():
+            if path in file.net:
+                begun.setdefault(cell, set()).add(path in file.started)
+        return any(len(each) > 1 for each in begun.values())
+
     def is_ambiguous(self, file: File) -> bool:
         """Return whether a variable had other paths when a file was written."""
         there = {path: cell for path, cell in self.net.everywhere() if path in file.paths}
         firsts = {(cell, file.paths[path]) for path, cell in there.items()}
         return len(firsts) != len(set(there.values())) or len(firsts) != len({f for _, f in firsts})
 
-    def misfits(self, file: File, has_net: bool) -> bool:
-        """Return whether a value in a file does not fit its variable."""
+    def misfits(self, file: File) -> set[bool]:
+        """Return, for each variable with a value that does not fit, whether another one does."""
+        there = self.owners(file)
+        fits: dict[Cell, set[bool]] = {}
+        for path, value in file.net.items():
+            if path in there:
+                now = there[path].value
+                is_fit = now.shape == value.shape and now.dtype == value.dtype
+                fits.setdefault(there[path], set()).add(is_fit)
+        return {True in each for each in fits.values() if False in each}
+
+    def owners(self, file: File) -> dict[str, Cell]:
+        """Return the variables by path: also by one in a file, of what had several when saved."""
         there = dict(self.net.everywhere())
-        both = [(there[p].value, v) for p, v in file.net.items() if p in there and has_net]
-        return any(a.shape != b.shape or a.dtype != b.dtype for a, b in both)
+        known = {there[path] for path in file.net if path in there}
+        heirs: dict[str, set[Cell]] = {}
+        for path, first in file.paths.items():
+            if path in there and there[path] not in known and first not in there:
+                heirs.setdefault(first, set()).add(there[path])
+        several = [cell for cells in heirs.values() for cell in cells]
+        one = {first: cells.pop() for first, cells in heirs.items() if len(cells) == 1}
+        return there | {first: cell for first, cell in one.items() if several.count(cell) == 1}
 
     def restore(self, file: File, has_net: bool, has_opt: bool) -> None:
-        there = dict(self.net.everywhere())
+        there = self.owners(file)
         has_net, has_opt = has_net and file.has_net, has_opt and file.has_opt
         if has_net:
             self._restore_net(file, there)

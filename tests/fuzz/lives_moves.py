@@ -522,6 +522,7 @@ def duplicate(w: World, pick: Pick) -> Move:
             for (_, cell), (_, new) in zip(life.net.walk(), made.net.walk(), strict=True):
                 new.value = new.first = w.shown(cell)
             made.opt, made.pending_slots = type(life.opt)(w.options), {}
+        made.opt.begun = set(made.opt.started), set(made.opt.window)
         _begin(w, made)
 
     o = life.number
@@ -565,8 +566,10 @@ def restore(w: World, pick: Pick) -> Move:
     file, n = w.files[name], life.number
     parts = pick(["both", "net", "net, opt", "opt, net"])
     has_opt = parts != "net"
-    misfits = life.misfits(file, has_net=True)
+    misfits = life.misfits(file)
     if "," in parts and (misfits or not file.has_opt or w.is_averaged(life)):
+        raise Skip
+    if has_opt and life.has_half_begun(file):
         raise Skip
     each = {"net": f"net=net{n}", "opt": f"opt=opt{n}", "both": both(life)}
     ck = [f"jv.checkpoint.Checkpoint({each[p]})" for p in parts.split(", ")]
@@ -585,7 +588,7 @@ def restore(w: World, pick: Pick) -> Move:
         if parts == "net, opt" and not w.is_averaged(life):
             life.restore(file, has_net=True, has_opt=False)
 
-    return Move(source, effect, "misfits" if misfits else why, must=misfits, refused=refused)
+    return Move(source, effect, "misfits" if misfits else why, False in misfits, refused=refused)
 
 
 def elsewhere(w: World, pick: Pick) -> Move:
@@ -600,7 +603,8 @@ def elsewhere(w: World, pick: Pick) -> Move:
     other = Life(n, w.options)
     other.net = copy.deepcopy(life.net)
     _build(other.net, "net", {}, lines)
-    if other.misfits(w.files[name], has_net=True) or other.is_ambiguous(w.files[name]):
+    file = w.files[name]
+    if other.misfits(file) or other.is_ambiguous(file) or other.has_half_begun(file):
         raise Skip
     objects = "jv.checkpoint.Checkpoint(net=net, opt=opt)"
     lines.append(f'{objects}.restore(folder + "/{name}").expect_partial()')
@@ -608,7 +612,7 @@ def elsewhere(w: World, pick: Pick) -> Move:
     lines.append(f'{objects}.write(folder + "/{n}.npz")')
 
     def effect() -> None:
-        other.restore(w.files[name], has_net=True, has_opt=True)
+        other.restore(file, has_net=True, has_opt=True)
         for _ in range(times):
             trained = other.trained(set())
             wake(other)
@@ -673,7 +677,7 @@ def _undo(w: World, values: dict[Cell, Any], sets: dict[int, Any]) -> None:
         for cell in life.cells():
             cell.value = values.get(cell, cell.first)
         opt = life.opt
-        opt.started, opt.window = sets.get(id(opt), (set(), set()))
+        opt.started, opt.window = sets.get(id(opt), opt.begun)
         if w.restored:  # what waits since is of a restore that was undone
             life.pending = {p: _maybe(v) for p, v in life.pending.items()}
             for waits in (*life.pending_slots.values(), *opt.waiting.values()):

@@ -728,6 +728,21 @@ def test_half_a_sum_is_not_part_of_the_window_after_a_restore(tmp_path):
     assert float(v) == -1
 
 
+@pytest.mark.parametrize("windows", [0, 2])
+def test_a_sum_of_a_variable_that_took_no_part_since_a_restore_is_dropped(tmp_path, windows):
+    v, w = jv.Variable(0.0, name="v"), jv.Variable(0.0, name="w")
+    optimizer = optimizers.SGD(1.0, gradient_accumulation_steps=2)
+    path = jv.checkpoint.Checkpoint(optimizer=optimizer).write(tmp_path / "first.npz")  # no slots
+    for _ in range(2 * windows):
+        optimizer.apply_gradients([(0.0, v)])
+    optimizer.apply_gradients([(100.0, v), (100.0, w)])
+    jv.checkpoint.Checkpoint(optimizer=optimizer).restore(path).expect_partial()
+    for _ in range(2 * windows + 1):
+        optimizer.apply_gradients([(0.0, v)])
+    optimizer.apply_gradients([(0.0, v), (1.0, w)])
+    assert float(w) == -0.5
+
+
 def test_a_fixed_loss_scale_is_divided_away():
     v = jv.Variable(3.0)
     optimizer = optimizers.SGD(0.5, loss_scale_factor=1024.0)
