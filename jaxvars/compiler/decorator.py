@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+from jaxvars.autograph import convert
 from jaxvars.compiler.function import Function
 from jaxvars.compiler.leaves import check_function
 from jaxvars.errors import CompileError
@@ -117,8 +118,8 @@ def compile(
             donate=donate,
             input_signature=input_signature,
             guard=guard,
-            autograph=autograph,
             in_shardings=in_shardings,
+            convert=convert if autograph else None,
         )
 
     return decorate if fn is None else decorate(fn)

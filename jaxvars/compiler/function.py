@@ -32,7 +32,6 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars.autograph import convert
 from jaxvars.compiler.colocation import is_about_deleted, is_about_places
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.creation import give_late, stage_body
@@ -81,7 +80,7 @@ class Function:
 
     Attributes:
         python_function: the function as it was written.
-        body: the function as it is traced: converted, with `autograph=True`.
+        body: the function as it is traced: converted before, where there is a converter.
         open_axes: says which sizes of a call are open, so that it need not be traced for each;
             None where none are.
     """
@@ -96,8 +95,8 @@ class Function:
 
     def __init__(
         self, fn: Callable[..., Any], *, static_argnames: Sequence[str], donate: bool | str,
-        input_signature: Sequence[TensorSpec] | None, guard: str | None, autograph: bool,
-        in_shardings: Any,
+        input_signature: Sequence[TensorSpec] | None, guard: str | None, in_shardings: Any,
+        convert: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, fn, updated=())
         self.python_function = fn
@@ -105,9 +104,9 @@ class Function:
         check_form(in_shardings, self._signature.parameters, self._signature.name)
         self._donate = donate
         self._guard = guard
-        self._autograph = autograph
         self._in_shardings = in_shardings
-        self.body = convert(fn) if autograph else fn
+        self._convert = convert
+        self.body = fn if convert is None else convert(fn)
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
         self.open_axes: Callable[[Call], Axes | None] | None = None
@@ -144,8 +143,8 @@ class Function:
             donate=self._donate,
             input_signature=signature.specs,
             guard=self._guard,
-            autograph=self._autograph,
             in_shardings=self._in_shardings,
+            convert=self._convert,
         )
 
     def __reduce__(self) -> str:
