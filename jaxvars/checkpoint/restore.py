@@ -106,12 +106,17 @@ def match_cells(
     cells = cells_of(found, before, refuse)
     for _ in range(2):  # slots are moved with their variables
         wanted = {cell.key for path, cell in cells.items() if path not in entries}
+        paths = list(list_paths(roots, cells)) if wanted else []
         moved: dict[str, Variable] = {}
-        for path, variable in list_paths(roots, cells) if wanted else ():
-            place = path if path in entries else others.get(path, path)
-            if variable._cell.key in wanted and place in entries - cells.keys() - moved.keys():
-                wanted.discard(variable._cell.key)
-                moved[place] = variable
+        for known in (
+            dict[str, str](),
+            others,
+        ):  # one that has a path now comes before one that had
+            for path, variable in paths:
+                place = path if path in entries else known.get(path, path)
+                if variable._cell.key in wanted and place in entries - cells.keys() - moved.keys():
+                    wanted.discard(variable._cell.key)
+                    moved[place] = variable
         if not moved:
             break
         found = [*(((path,), v) for path, v in moved.items()), *found[0]], found[1]

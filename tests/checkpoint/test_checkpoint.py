@@ -1078,3 +1078,15 @@ def test_two_values_for_what_is_one_variable_now_are_told(
             status.assert_consumed()
         assert float(kernel) == 1.0
     status.expect_partial()
+
+
+def test_a_variable_that_has_a_path_now_comes_before_one_that_had_it(tmp_path):
+    model = jv.Module()
+    model.enc, model.head = jv.Module(), jv.Module()
+    model.enc.w = model.head.w = jv.Variable(1.0)
+    path = Checkpoint(model=model).write(tmp_path / "tied.npz")  # of "enc/w", which is "head/w"
+    model.enc.w = jv.Variable(2.0)
+    model.all = [model.enc]  # the first path of its variable is "all/0/w"
+    model.head.w.assign(3.0)
+    Checkpoint(model=model).restore(path).expect_partial()
+    assert (float(model.enc.w), float(model.head.w)) == (1, 1)

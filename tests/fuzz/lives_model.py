@@ -69,6 +69,7 @@ class Cell:
         self.value: Any = np.asarray(value)
         self.first = self.value
         self.trainable = trainable
+        self.given: tuple[Any, str] = (None, "")  # by which file, and its path there
 
     @property
     def is_trained(self) -> bool:
@@ -394,6 +395,13 @@ class Life:
                 begun.setdefault(cell, set()).add(path in file.started)
         return any(len(each) > 1 for each in begun.values())
 
+    def has_moved(self, file: File) -> bool:
+        """Return whether a variable was given a value of a file that was another one's there."""
+        there = self.owners(file)
+        return any(
+            c.given[0] is file and c.given[1] != p for p, c in there.items() if p in file.net
+        )
+
     def is_ambiguous(self, file: File) -> bool:
         """Return whether a variable had other paths when a file was written."""
         there = {path: cell for path, cell in self.net.everywhere() if path in file.paths}
@@ -432,13 +440,7 @@ class Life:
             return
         for path, cell in self.opt.shared().items():
             cell.value = file.shared[path]
-        found: dict[Cell, list[Slots]] = {}
-        for path, all_slots in file.slots.items():
-            slots = {k: v for k, v in all_slots.items() if k != AVERAGE or path in file.started}
-            if path in there:
-                found.setdefault(there[path], []).append(slots)
-            else:
-                self.pending_slots[path] = slots
+        found = self._find_slots(file, there)
         for path, first in file.paths.items():  # it has a value by another path, perhaps slots
             cell, slots = there.get(path), file.slots.get(first, {})
             is_known = cell is None or cell in found or cell in self.opt.slots or first in there
@@ -448,6 +450,20 @@ class Life:
             self._restore_slots(cell, _any_of(each))
         self.opt.window = {there[p] for p in file.window if p in there}
 
+    def _find_slots(self, file: File, there: dict[str, Cell]) -> dict[Cell, list[Slots]]:
+        """Return the slots in a file for each variable; note those that wait."""
+        found: dict[Cell, list[Slots]] = {}
+        for path, all_slots in file.slots.items():
+            slots = {k: v for k, v in all_slots.items() if k != AVERAGE or path in file.started}
+            if path in there:
+                found.setdefault(there[path], []).append(slots)
+            else:
+                self.pending_slots[path] = slots
+        for path, slots in file.slots.items():  # of the others some may go on to wait
+            if path in there and len(found[there[path]]) > 1:
+                self.pending_slots[path] = {k: Maybe(v) for k, v in slots.items()}
+        return found
+
     def _restore_net(self, file: File, there: dict[str, Cell]) -> None:
         found: dict[Cell, list[Any]] = {}
         for path, value in file.net.items():
@@ -455,6 +471,8 @@ class Life:
                 found.setdefault(there[path], []).append(value)
             else:
                 self.pending[path] = value
+        for path in file.net.keys() & there.keys():
+            there[path].given = file, path
         for cell, values in found.items():
             cell.value = values[0] if len(values) == 1 else either(*values)
         for path, value in file.net.items():  # of the others one may go on to wait

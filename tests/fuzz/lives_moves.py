@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .lives_model import Cell, File, Life, Maybe, Node, Options
+from .lives_model import Cell, File, Life, Maybe, Node, Options, zeros_of
 
 Pick = Callable[[Iterable[str]], str]
 
@@ -293,7 +293,18 @@ def add(w: World, pick: Pick) -> Move:
         _edited(life)
 
     source = f"{at(life, path)} = jv.Variable({array_of(values)}{named})"
-    return Move(source, effect, "does not fit" if path in life.pending else "")
+    return Move(source, effect, _what_waits(life, path, cell))
+
+
+def _what_waits(life: Life, path: str, cell: Cell) -> str:
+    """Return why what waits for a new variable may be refused; Skip where it does not fit."""
+    if path not in life.pending:
+        return ""
+    waits = life.pending[path]
+    value = zeros_of(waits.value if isinstance(waits, Maybe) else waits)
+    if (value.shape, value.dtype) != (cell.value.shape, cell.value.dtype):
+        raise Skip
+    return "does not fit"
 
 
 def add_part(w: World, pick: Pick) -> Move:
@@ -311,7 +322,7 @@ def add_part(w: World, pick: Pick) -> Move:
             life.welcome(f"{name}/w", cell)
         _edited(life)
 
-    why = "does not fit" if f"{name}/w" in life.pending else ""
+    why = _what_waits(life, f"{name}/w", cell)
     return Move(f"net{life.number}.{name} = {kind}", effect, why)
 
 
@@ -328,7 +339,7 @@ def add_wide(w: World, pick: Pick) -> Move:
         _edited(life)
 
     source = f"net{life.number}.wide = jv.Variable({made}, trainable=False)"
-    return Move(source, effect, "does not fit" if "wide" in life.pending else "")
+    return Move(source, effect, _what_waits(life, "wide", cell))
 
 
 def tie(w: World, pick: Pick) -> Move:
@@ -569,7 +580,7 @@ def restore(w: World, pick: Pick) -> Move:
     misfits = life.misfits(file)
     if "," in parts and (misfits or not file.has_opt or w.is_averaged(life)):
         raise Skip
-    if has_opt and life.has_half_begun(file):
+    if has_opt and (life.has_half_begun(file) or (parts == "opt, net" and life.has_moved(file))):
         raise Skip
     each = {"net": f"net=net{n}", "opt": f"opt=opt{n}", "both": both(life)}
     ck = [f"jv.checkpoint.Checkpoint({each[p]})" for p in parts.split(", ")]
