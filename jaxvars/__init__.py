@@ -43,6 +43,7 @@ if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher ne
     raise SystemExit(launch.main())
 
 from jaxvars import autograph, errors, moved
+from jaxvars import sketches as _sketches
 from jaxvars.autodiff.custom_gradient import custom_gradient, recompute, stop_gradient
 from jaxvars.autodiff.forward import ForwardAccumulator
 from jaxvars.autodiff.freeze import freeze
@@ -67,6 +68,7 @@ from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import around as _around
 
 moved.install()
+_sketches.install()
 
 
 def _keras_scope() -> _Any:

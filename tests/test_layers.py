@@ -29,6 +29,7 @@ PACKAGE = ROOT / "jaxvars"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("tracebacks", "advice"),
     ("typing", "errors", "launch", "display", "moved"),
+    ("views",),
     ("tracing",),
     ("tensors", "symbolic"),
     ("devices", "graph"),
@@ -39,6 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("autograph.operators",),
     ("autograph",),
     ("compiler",),
+    ("sketches",),
     ("config", "debugging", "profiler", "planning"),
     ("checkpoint", "random", "losses", "optimizers"),
     ("initializers", "interop", "tensorboard", "parallel"),

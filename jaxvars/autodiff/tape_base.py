@@ -15,7 +15,6 @@ from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, is_interrupting_trace
 from jaxvars.core.traversal import resolve_proxy
 from jaxvars.core.variable import Variable
-from jaxvars.display.repr import Sketch, Table, html_repr, join_names, type_text
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_inexact
@@ -23,6 +22,7 @@ from jaxvars.tracing import context, recorder
 from jaxvars.tracing.around import RECORDING, Around
 from jaxvars.tracing.recorder import recording
 from jaxvars.typing import Array
+from jaxvars.views import Viewed
 
 
 class Assign(NamedTuple):
@@ -46,7 +46,7 @@ _Opened: TypeAlias = tuple[recording, Frame, Around, Frame]
 
 
 # ---------------------------------------------------------------- recording
-class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its methods
+class TapeBase(Viewed, ABC):
     """A Record and the frames and recorders through which it listens: common to both modes."""
 
     def __init__(
@@ -127,32 +127,6 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
                 "    with jv.GradientTape() as tape:\n"
                 "        loss = model(x)"
             )
-
-    def __repr__(self) -> str:
-        nodes = self._record.nodes
-        plural = "" if len(nodes) == 1 else "s"
-        facts = [f"{len(nodes)} operation{plural}", f"watching {self._describe_watched()}"]
-        flags = [name for name in ("persistent", "used") if getattr(self, f"_{name}", False)]
-        return f"{type(self).__name__}({', '.join(facts)}{'; ' * bool(flags)}{', '.join(flags)})"
-
-    def _describe_watched(self) -> str:
-        """Return the names of the variables watched, and how many arrays there are besides."""
-        known = {id(x) for node in self._record.nodes for x in node.outputs}
-        known.update(id(x) for reads in self._reads.values() for x in reads)
-        count = len(self._record.active.keys() - known)
-        arrays = [f"{count} array{'' if count == 1 else 's'}"] if count else []
-        names = [variable.name for variable in self._variables.values()]
-        return join_names(names, arrays) or "nothing"
-
-    def __sketch__(self) -> Sketch:
-        kind, facts = repr(self)[:-1].split("(", 1)
-        rows = [(v.name, type_text(v)) for v in self._variables.values()]
-        table = Table("", ("watched", "type"), rows)
-        return Sketch(
-            kind, kind, f"· {facts}", fields=(), rows=(table._repr_html_(),) if rows else ()
-        )
-
-    _repr_html_ = html_repr
 
     # A frame calls these.
     def _saw(self, cell: Cell, value: Array) -> None:

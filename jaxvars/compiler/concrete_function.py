@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any, final
 import jax
 
 from jaxvars.compiler.executable import Executable, cells_of
-from jaxvars.compiler.inspection import sketch_concrete
 from jaxvars.compiler.program import NotTopLevel
 from jaxvars.compiler.signature import Call
 from jaxvars.core.cells import Cell
 from jaxvars.core.variable import Variable
-from jaxvars.display.repr import html_repr, join_names
 from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.views import Viewed
 
 if TYPE_CHECKING:
     from jaxvars.graph.graph import Graph
 
 
 @final
-class ConcreteFunction:
+class ConcreteFunction(Viewed):
     """A compiled function for one signature.
 
     Made by `fn.trace(...)`.
@@ -134,12 +133,6 @@ class ConcreteFunction:
     def _argument_names(self) -> list[str]:
         n = len(self._executable.staged.program.in_avals) - len(self._executable.staged.reads)
         return [part.split(":")[0] for part in _split(self.signature, n)]
-
-    def __repr__(self) -> str:
-        names = join_names(self.capture_paths)
-        return f"<ConcreteFunction {self.name}({self.signature}) captures [{names}]>"
-
-    __sketch__, _repr_html_ = sketch_concrete, html_repr
 
 
 def _is_spec(leaf: object) -> bool:

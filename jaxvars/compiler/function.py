@@ -40,7 +40,7 @@ from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
 from jaxvars.compiler.flags import Flags
 from jaxvars.compiler.input_shardings import InputShardings, check_form, spec_for
-from jaxvars.compiler.inspection import describe_function, no_attribute, paths_from, sketch_function
+from jaxvars.compiler.inspection import no_attribute, paths_from
 from jaxvars.compiler.leaves import (
     Static,
     check_result,
@@ -60,7 +60,6 @@ from jaxvars.core.frames import is_interrupting_trace, outside
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail, seek
-from jaxvars.display.repr import Table, html_repr
 from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
@@ -70,12 +69,13 @@ from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array
+from jaxvars.views import Table, Viewed, view
 
 _Names: TypeAlias = list[tuple[str, str]]  # of traced leaves: the argument's, and its own
 
 
 @final
-class Function:
+class Function(Viewed):
     """A compiled function: made by `jv.compile`.
 
     Attributes:
@@ -91,7 +91,6 @@ class Function:
         "__weakref__": "References that do not keep it.",
     }
     __call__: Callable[..., Any]
-    __sketch__, _repr_html_ = sketch_function, html_repr
 
     def __init__(
         self, fn: Callable[..., Any], *, static_argnames: Sequence[str], donate: bool | str,
@@ -214,19 +213,12 @@ class Function:
     @property
     def traces(self) -> Table:
         """A row for each time the body was traced: signature, why, seconds."""
-        return Table(
-            title=f"traces of {self._signature.name}",
-            columns=("signature", "why", "seconds"),
-            rows=[(signature, why, round(seconds, 4)) for signature, why, seconds in self._log],
-        )
+        return view(self, "traces")
 
     @property
     def trace_count(self) -> int:
         """How many signatures have been traced."""
         return len(self._log)
-
-    def __repr__(self) -> str:
-        return f"<{', '.join(describe_function(self))}>"
 
     # ------------------------------------------------------------ the slow way
     def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -388,11 +380,10 @@ class Function:
 
 
 @final
-class BoundFunction:
+class BoundFunction(Viewed):
     """A compiled method of one object."""
 
     __slots__ = ("__self__", "__weakref__", "function")
-    __sketch__, _repr_html_ = sketch_function, html_repr
 
     def __init__(self, function: Function, instance: object) -> None:
         self.function = function
@@ -432,6 +423,3 @@ class BoundFunction:
     def trace_count(self) -> int:
         """How many signatures have been traced, of any object."""
         return self.function.trace_count
-
-    def __repr__(self) -> str:
-        return f"<{self.function!r} of {type(self.__self__).__name__}>"

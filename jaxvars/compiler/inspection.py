@@ -1,4 +1,4 @@
-"""How compiled functions show themselves, and by which paths they reach their variables."""
+"""By which paths compiled functions reach their variables, and what they do not have."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-import jax
-
 from jaxvars.advice import instead_of
 from jaxvars.compiler.executable import Executable, cells_of
-from jaxvars.core.module import nbytes, variables_in
+from jaxvars.core.module import variables_in
 from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable
-from jaxvars.display.html import card
-from jaxvars.display.repr import Sketch, Table, human_bytes, type_text
 
 _CLOSED = (type, FunctionType, BuiltinFunctionType, ModuleType)
-_LARGE = 3000  # equations of a program whose arithmetic is not counted for a card
 
 
 def no_attribute(fn: Any, name: str) -> AttributeError:
@@ -62,52 +57,3 @@ def _find_paths(name: str, root: object, left: set[int], found: dict[int, str]) 
             left.remove(key)
         if not left:
             return
-
-
-# ---------------------------------------------------------------- cards
-def describe_function(fn: Any) -> tuple[str, str]:
-    """Return what a compiled function is called, and how often it was traced."""
-    name, count = getattr(fn, "function", fn)._signature.name, fn.trace_count
-    return f"compiled {name}", f"{count} trace{'' if count == 1 else 's'}"
-
-
-def sketch_function(fn: Any) -> Sketch:
-    """Return what a compiled function shows in a notebook."""
-    title, count = describe_function(fn)
-    table = (fn.traces._repr_html_(),) if fn.trace_count else ()
-    return Sketch(title, title, f"· {count}", fields=(), rows=table)
-
-
-def sketch_concrete(fn: Any) -> Sketch:
-    """Return what a concrete function shows in a notebook."""
-    table, graph = captures_of(fn), fn.graph
-    made = jax.tree.leaves(fn.structured_outputs)
-    outputs = ", ".join(type_text(x) for x in made if isinstance(x, jax.ShapeDtypeStruct))
-    facts = [f"{graph.count('operation') + graph.count('control'):,} operations"]
-    with suppress(Exception):  # JAX cannot tell, as of devices that are not there
-        cost = fn.lower().cost_analysis() if len(fn.jaxpr.eqns) <= _LARGE else {}
-        facts.append(f"{cost['flops']:,.0f} flops")
-    plural = "" if len(table) == 1 else "s"
-    rows = [
-        card("", [f"{len(table)} captured variable{plural}"], [table._repr_html_()]),
-        card("", ["graph"], [graph._repr_html_()]),
-    ]
-    title = f"ConcreteFunction {fn.name}({fn.signature})"
-    return Sketch(title, title, f"→ {outputs or 'None'}", tuple(facts), fields=(), rows=tuple(rows))
-
-
-def captures_of(fn: Any) -> Table:
-    """Return the variables that a concrete function uses, by path, and what it does with them."""
-    staged = fn._executable.staged
-    used = {"read": {*staged.reads}, "written": {*staged.writes}}
-    rows = [
-        (
-            path,
-            type_text(v),
-            " and ".join(verb for verb in used if v._cell in used[verb]),
-            nbytes(v),
-        )
-        for path, v in zip(fn.capture_paths, fn.captured, strict=True)
-    ]
-    formats = {"bytes": human_bytes}
-    return Table("", ("path", "type", "use", "bytes"), rows, formats=formats)

@@ -18,7 +18,6 @@ Variable, or deleted.
 from __future__ import annotations
 
 import copy
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,12 +43,12 @@ from jaxvars.core.traversal import (
     walk_again,
 )
 from jaxvars.core.variable import Variable, restore_variable
-from jaxvars.display import repr as _display
 from jaxvars.display.text import did_you_mean
-from jaxvars.errors import DtypeError, InteropError, StateError, user_line
+from jaxvars.errors import DtypeError, StateError, user_line
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.dtypes import nbytes as nbytes
 from jaxvars.typing import DTypeLike
+from jaxvars.views import Table, Viewed, view
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,7 +74,7 @@ BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HT
 
 
 @advised("Module")
-class Module(Holder):
+class Module(Viewed, Holder):
     """The base of objects with variables.
 
     Args:
@@ -236,35 +235,17 @@ class Module(Holder):
         """
         self.table().show()
 
-    def table(self) -> _display.Table:
+    def table(self) -> Table:
         """Return what `summary` prints, as a sequence of rows."""
-        return table_of(f"{type(self).__name__} {self.name!r}", self.named_variables)
+        return view(self, "table")
 
     def __rich_repr__(self) -> Iterator[Any]:
         for name, value in sorted(vars(self).items()):
             if name not in ("_name", WAITING):
                 yield name, value
 
-    def __repr__(self) -> str:
-        return _display.text_repr(self)
-
-    def __sketch__(self) -> _display.Sketch:
-        kind, title = type(self).__name__, f"{type(self).__name__} {self.name!r}"
-        try:
-            found = [variable for _, variable in self._find_variables()]
-        except InteropError:  # there is a module of another library inside
-            return _display.Sketch(title, kind)
-        plural = "" if len(found) == 1 else "s"
-        facts = f"{len(found)} variable{plural}", _display.human_bytes(sum(map(nbytes, found)))
-        trained = sum(v.size for v in found if v.trainable)
-        line = f"{trained:,} parameter{'' if trained == 1 else 's'}" if trained else ""
-        return _display.Sketch(title, kind, line and f"· {line}", facts)
-
-    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
-        return _display.html_repr(self)
-
     def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
-        return _display.treescope_repr(self, path, subtree_renderer)
+        return view(self, "treescope", path, subtree_renderer)
 
 
 def variables_in(root: object) -> Iterator[tuple[Path, Variable]]:
@@ -409,59 +390,3 @@ def _find_replaced(module: Module, name: str) -> Any:
             return declared.__get__(module)
         return None
     return None if hasattr(declared, "__set__") else vars(module).get(name, declared)
-
-
-def table_of(title: str, named: Mapping[str, Variable]) -> _display.Table:
-    """Return a table of some variables by path."""
-    variables = list(named.values())
-    sharded = any(map(_is_sharded, variables))
-    columns = ("path", "shape", "dtype", "trainable", "device", "bytes")
-    more = ("sharding", "bytes per device") if sharded else ()
-    return _display.Table(
-        title=title,
-        columns=(*columns, *more),
-        rows=[(path, *_row(v, sharded=sharded)) for path, v in named.items()],
-        footer=_totals(variables, sharded=sharded),
-        formats=dict.fromkeys(("bytes", *more[1:]), _display.human_bytes),
-    )
-
-
-def nbytes_per_device(variable: Variable) -> int:
-    """Return the memory that a variable's value takes on each device that has a part of it."""
-    sharding = variable.sharding
-    if sharding is None:
-        return nbytes(variable)
-    return math.prod(sharding.shard_shape(variable.shape)) * variable.dtype.itemsize
-
-
-def _is_sharded(v: Variable) -> bool:
-    return v.sharding is not None and len(v.sharding.device_set) > 1
-
-
-def _row(v: Variable, *, sharded: bool) -> tuple[Any, ...]:
-    where = "host" if is_string(v.dtype) else _device_text(v)
-    kind = "string" if is_string(v.dtype) else str(v.dtype)
-    row = (v.shape, kind, v.trainable, where, nbytes(v))
-    return (*row, _spec_text(v), nbytes_per_device(v)) if sharded else row
-
-
-def _device_text(v: Variable) -> str:
-    if v.device is not None:
-        return f"{v.device.platform}:{v.device.id}"
-    return f"{len(v.sharding.device_set)} devices" if v.sharding is not None else "traced"
-
-
-def _spec_text(v: Variable) -> str | None:
-    return str(getattr(v.sharding, "spec", v.sharding)) if _is_sharded(v) else None
-
-
-def _totals(variables: list[Variable], *, sharded: bool) -> list[tuple[Any, ...]]:
-    def total(name: str, some: list[Variable]) -> tuple[Any, ...]:
-        plural = "" if len(some) == 1 else "s"
-        words = f"{name}: {sum(v.size for v in some):,} elements in {len(some)} variable{plural}"
-        row = (words, None, None, None, None, sum(map(nbytes, some)))
-        return (*row, None, sum(map(nbytes_per_device, some))) if sharded else row
-
-    trainable = [v for v in variables if v.trainable]
-    others = [v for v in variables if not v.trainable]
-    return [total("total", variables), total("trainable", trainable), total("other", others)]

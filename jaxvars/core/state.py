@@ -32,20 +32,18 @@ from jaxvars.core.foreign import walk_known
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.core.traversal import Path, Tied
-from jaxvars.display.repr import Sketch, html_repr, human_bytes, value_text
 from jaxvars.errors import StateError, user_line
 from jaxvars.tensors.dtypes import WIDE, are_floats, keeping
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
-
-_SHOWN = 24  # values in a repr
+from jaxvars.views import Viewed
 
 
 # ---------------------------------------------------------------- State
 @final
-class State(Mapping[str, Any]):
+class State(Viewed, Mapping[str, Any]):
     """The values of variables by path: a pytree, to use with any JAX transform.
 
     >>> import jaxvars as jv
@@ -180,20 +178,6 @@ class State(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._values)
-
-    def __repr__(self) -> str:
-        shown = list(itertools.islice(self.items(), _SHOWN))
-        lines = [f"  {path}: {value_text(value)}" for path, value in shown]
-        lines += [f"  ... {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
-        return "\n".join(["State(", *lines, ")"])
-
-    def __sketch__(self) -> Sketch:
-        facts = (human_bytes(sum(getattr(x, "nbytes", 0) for x in self._values)),)
-        plural = "" if len(self) == 1 else "s"
-        line = f"· {len(self)} value{plural}"
-        return Sketch("State", "State", line, facts, fields=tuple(self.items()))
-
-    _repr_html_ = html_repr
 
 
 @final

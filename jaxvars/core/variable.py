@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any, NoReturn, final
 
 import jax
@@ -27,7 +26,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.cells import NAMES, is_trainable, set_trainable, trainable_flag
-from jaxvars.core.failures import failure_of
 from jaxvars.core.frame import FRESH, TRACING
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, is_traced, outside
 from jaxvars.core.indices import check_index, plain_index
@@ -35,15 +33,14 @@ from jaxvars.core.initial import Open, check_arguments, initial, make_cell
 from jaxvars.core.scatter import Scattered
 from jaxvars.core.traversal import ATOMS
 from jaxvars.devices.device import dump_sharding, load_sharding
-from jaxvars.devices.mesh import describe_place
-from jaxvars.display import repr as _display
 from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line
-from jaxvars.tensors.array_like import ArrayProxy, is_deleted, processes_of, unwrap, whole
-from jaxvars.tensors.dtypes import is_key, is_string, keeping, nbytes
+from jaxvars.tensors.array_like import ArrayProxy, unwrap, whole
+from jaxvars.tensors.dtypes import is_key, is_string, keeping
 from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.typing import Array, ArrayLike, DTypeLike
+from jaxvars.views import Viewed, view
 
 # Without NumPy's way of calling them, which takes longer than a small sum.
 _add, _subtract = jax.jit(jnp.add, inline=True), jax.jit(jnp.subtract, inline=True)
@@ -53,7 +50,7 @@ DEFAULT_NAME = "Variable"
 
 
 @final
-class Variable(Scattered):
+class Variable(Viewed, Scattered):
     """A value that can be assigned: the one mutable thing in jaxvars.
 
     Reads as an array everywhere: operators, indexing, `jnp`, `jax.nn`, optax (`jax.lax`
@@ -288,65 +285,13 @@ class Variable(Scattered):
 
     # ------------------------------------------------------------ display
     def __rich_repr__(self) -> Iterator[Any]:
-        yield self.name
-        yield "shape", self.shape
-        yield "dtype", str(self.dtype)
-        yield "trainable", self.trainable, True
-        value, _ = self._seen()
-        if value is not None:
-            yield "value", value
-
-    def __repr__(self) -> str:
-        value, note = self._seen()
-        shown = note if value is None else _display.brief_text(value)
-        return f"<{' '.join(filter(None, [self._format_type(), shown]))}>"
+        return view(self, "fields")
 
     def __short_repr__(self) -> str:
-        """Return the repr in a module's: without the values, unless there are few."""
-        return repr(self) if self.size <= _display.SMALL else f"<{self._format_type()}>"
-
-    def _format_type(self) -> str:
-        flag = "" if self.trainable else " trainable=False"
-        return f"Variable {self.name!r} {_display.type_text(self)}{flag}"
-
-    def _seen(self) -> tuple[np.ndarray | None, str]:
-        """Return the value as NumPy has it, to be shown at once; or None, and why."""
-        try:
-            with suppress(Exception):  # it was donated since it was looked at, or is not computed
-                return _as_seen(LOCAL.frame.peek(self._cell))
-            return _as_seen(LOCAL.frame.peek(self._cell, keep=True))
-        except UninitializedError:
-            return None, "without a value"
-
-    def __sketch__(self) -> _display.Sketch:
-        value, note = self._seen()
-        flag = "trainable" if self.trainable else "not trainable"
-        place, grid = self._describe_place()
-        return _display.Sketch(
-            f"Variable {self.name!r}",
-            line=f"{_display.type_text(self)} {note}".rstrip(),
-            facts=(flag, place, _display.human_bytes(size) if (size := nbytes(self)) else ""),
-            value=value,
-            fields=(),
-            rows=(grid,),
-        )
-
-    def _describe_place(self) -> tuple[str, str]:
-        """Return where the value is, and a picture of that where it is on several devices."""
-        sharding, device = self.sharding, self.device
-        if device is not None:
-            return f"{device.platform}:{device.id}", ""
-        if sharding is None:
-            return "host" if is_string(self.dtype) else "", ""
-        parts = sharding.devices_indices_map(self.shape)
-        grid = _display.device_grid(self.shape, {d.id: index for d, index in parts.items()})
-        return describe_place(sharding), grid
-
-    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
-        return _display.html_repr(self)
+        return view(self, "short")
 
     def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
-        return _display.treescope_repr(self, path, subtree_renderer)
+        return view(self, "treescope", path, subtree_renderer)
 
 
 @final
@@ -413,19 +358,6 @@ jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _
 
 
 # ---------------------------------------------------------------- helpers
-def _as_seen(value: Array | None) -> tuple[np.ndarray | None, str]:
-    """Return a value as NumPy has it; or None, and why it is not shown."""
-    if value is None or context.is_tracer(value):
-        return None, "(traced)"
-    if (count := processes_of(value)) > 1:
-        return None, f"(on {count} processes)"
-    if is_key(value):
-        return np.asarray(jax.random.key_data(value)), ""
-    if (known := _display.known_value(value)) is None and (is_deleted(value) or failure_of(value)):
-        raise UninitializedError("It was donated since it was looked at, or cannot be computed.")
-    return known, ""
-
-
 def _chosen_sharding(value: Array) -> Any:
     """Return the sharding that was chosen explicitly for a value, or None."""
     return value.sharding if isinstance(value, jax.Array) and value.committed else None

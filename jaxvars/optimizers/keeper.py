@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.foreign import advised
-from jaxvars.core.module import Module, all_paths, named_variables, table_of
+from jaxvars.core.module import Module, all_paths, named_variables
 from jaxvars.core.state import unique
 from jaxvars.core.traversal import Tie, Tied, first_of
 from jaxvars.core.variable import Variable, restore_variable
@@ -38,6 +38,7 @@ from jaxvars.optimizers.checks import (
 )
 from jaxvars.optimizers.slots import as_rate, is_lost, sharding_like
 from jaxvars.optimizers.step import AVERAGE, SUM, WINDOW, Recipe, no_average, no_sum
+from jaxvars.sketches import table_of
 from jaxvars.typing import Array
 
 _COUNTERS = ("accumulated", "windows")

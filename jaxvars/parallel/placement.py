@@ -21,7 +21,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxvars.compiler.colocation import place_at
 from jaxvars.compiler.executable import renew_users
 from jaxvars.core.frames import is_staged
-from jaxvars.core.module import all_paths, named_variables, table_of
+from jaxvars.core.module import all_paths, named_variables
 from jaxvars.core.store import exclusively
 from jaxvars.core.traversal import Pattern, first_of
 from jaxvars.core.variable import Variable
@@ -30,6 +30,7 @@ from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.slots import slot_sharding
+from jaxvars.sketches import table_of
 from jaxvars.tensors.dtypes import is_string
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function

@@ -13,8 +13,8 @@ import pytest
 from pages import Page
 
 import jaxvars as jv
+from jaxvars import sketches
 from jaxvars.core.cells import SHARED
-from jaxvars.display import repr as displays
 from jaxvars.display import text as texts
 from jaxvars.display.html import card, device_grid, picture
 from jaxvars.display.repr import html_repr, text_repr
@@ -113,7 +113,7 @@ def test_a_value_that_is_donated_while_it_is_looked_at_is_shown(
         value.delete()  # if the step did not
         return known(value)
 
-    monkeypatch.setattr(displays, "known_value", look_late)
+    monkeypatch.setattr(sketches, "known_value", look_late)
     assert repr(v) == "<Variable 'v' float32[2] [3. 4.]>"
 
 
