@@ -1,8 +1,8 @@
 """Record what ran, and replay it as a pure function.
 
-A `Record` listens to a `Recorder` (`tracing/trace.py`) and keeps each operation whose inputs depend
-on a watched value. To differentiate, `autodiff/tape.py` takes the `Program` between sources and
-targets: those operations, as a function that JAX can differentiate.
+A `Record` listens to a `Recorder` (`tracing/recorder.py`) and keeps each operation whose inputs
+depend on a watched value. To differentiate, `autodiff/tape.py` takes the `Program` between sources
+and targets: those operations, as a function that JAX can differentiate.
 
 Rules this file keeps:
 - values are known by identity, and kept alive as long as they are known;

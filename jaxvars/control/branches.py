@@ -10,8 +10,9 @@
 Run eagerly they are Python's own `if` and `for`: values are concrete, a tape records each
 operation, a breakpoint works. In code that is being staged each is one `jax.lax` operation: its
 functions are traced (`stage`), the variables that they touch are found, and are threaded through
-it. `autograph.py` turns Python statements into the `named_` forms. The branches are here, loops in
-`control/loops.py`, maps in `control/maps.py`, and what they share in `control/state_threading.py`.
+it. `jaxvars/autograph` turns Python statements into the `named_` forms. The branches are here,
+loops in `control/loops.py`, maps in `control/maps.py`, and what they share in
+`control/state_threading.py`.
 
 Rules this file keeps:
 - a variable that is only read is an operand; one that is assigned is carried, and each

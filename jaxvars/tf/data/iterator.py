@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - an error does not end an iterator: the next element comes after it;
-- the state is written when a checkpoint requests it (`data/generators/recorded.py`).
+- the state is written when a checkpoint requests it (`data/generators/cursor.py`).
 """
 
 from __future__ import annotations
