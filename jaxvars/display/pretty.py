@@ -11,26 +11,18 @@ Rules this file keeps:
 from __future__ import annotations
 
 import dataclasses
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.repr import Shown, fields_of, is_array
-from jaxvars.display.text import numpy_text
+from jaxvars.display.parts import WIDTH, Group, make_call, name_of, split, write
+from jaxvars.display.text import is_array, numpy_text
 
-WIDTH = 88
 _NARROW = 24  # an array gets at least this many columns, wherever it begins
-
-
-class Text(NamedTuple):
-    """A string that is known."""
-
-    text: str
 
 
 class Slot(NamedTuple):
@@ -42,16 +34,7 @@ class Slot(NamedTuple):
     is_quoted: bool
 
 
-class Group(NamedTuple):
-    """Values in brackets, each with its label (a key or a name, with what follows it)."""
-
-    left: str
-    items: tuple[tuple[str, Node], ...]
-    right: str
-    is_single_tuple: bool = False
-
-
-Node: TypeAlias = Text | Slot | Group
+Node: TypeAlias = str | Slot | Group
 
 
 # ---------------------------------------------------------------- taking apart
@@ -63,7 +46,7 @@ class Planner:
 
     >>> planner = Planner(lambda value: value)
     >>> planner.plan({"w": np.zeros(2), "act": max})
-    Group(left='{', items=(("'w': ", Slot(...)), ("'act': ", Text(text='max'))), right='}', ...)
+    Group(left='{', items=(("'w': ", Slot(...)), ("'act': ", 'max')), right='}')
     """
 
     def __init__(self, plain: Callable[[Any], Any]) -> None:
@@ -79,7 +62,7 @@ class Planner:
         value = self._plain(value)
         if is_array(value) or _split(value) is not None:
             return self.plan(value, spec, is_quoted=False)
-        return Text(format(value, spec))
+        return format(value, spec)
 
     def plan(self, value: Any, spec: str = "", *, is_quoted: bool = True) -> Node:
         """Plan a value that is part of another."""
@@ -87,9 +70,11 @@ class Planner:
         if is_array(value):
             return self._make_slot(value, spec, is_quoted)
         if spec and isinstance(value, int | float | complex) and not isinstance(value, bool):
-            return Text(format(value, spec))
+            return format(value, spec)
         parts = _split(value)
-        return Text(_format_value(value)) if parts is None else self._make_group(value, parts, spec)
+        if parts is None:
+            return name_of(value) or repr(value)
+        return self._make_group(value, parts, spec)
 
     def _make_slot(self, value: Any, spec: str, is_quoted: bool) -> Slot:
         before = ""
@@ -100,68 +85,28 @@ class Planner:
         self.arrays.append(value)
         return Slot(len(self.arrays) - 1, before, spec, is_quoted)
 
-    def _make_group(self, value: Any, parts: _Parts, spec: str) -> Node:
+    def _make_group(self, value: Any, parts: Group, spec: str) -> Node:
         if id(value) in self._open:  # objects may form a circle
-            return Text(f"{parts.left}...{parts.right}")
+            return f"{parts.left}...{parts.right}"
         self._open.append(id(value))
         try:
             items = tuple((label, self.plan(part, spec)) for label, part in parts.items)
         finally:
             self._open.pop()
-        return Group(parts.left, items, parts.right, type(value) is tuple and len(items) == 1)
+        return parts._replace(items=items)
 
 
-class _Parts(NamedTuple):
-    left: str
-    items: Iterable[tuple[str, Any]]
-    right: str
-
-
-def _format_value(value: Any) -> str:
-    is_named = isinstance(value, type) or (callable(value) and hasattr(value, "__name__"))
-    return value.__name__ if is_named else repr(value)
-
-
-def _split(value: Any) -> _Parts | None:
-    """Return what a value is made of; None for one that is written as Python has it."""
-    if isinstance(value, str | bytes | type):
-        return None
+def _split(value: Any) -> Group | None:
+    """Return what a value consists of, dataclasses and nodes that JAX knows among them."""
+    parts = split(value)
+    if parts is not None or value is None or isinstance(value, str | bytes | type):
+        return parts
     name = type(value).__name__
-    if isinstance(value, Mapping):
-        left, right = ("{", "}") if type(value) is dict else (name + "({", "})")
-        return _Parts(left, ((f"{key!r}: ", part) for key, part in value.items()), right)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return _make_call(name, zip(value._fields, value, strict=True))  # pyright: ignore[reportAttributeAccessIssue] - a named tuple
-    if isinstance(value, list | tuple | set | frozenset):
-        return _split_sequence(value, name)
-    return _split_object(value, name)
-
-
-def _split_sequence(value: Any, name: str) -> _Parts | None:
-    if isinstance(value, set | frozenset):
-        left, right, parts = "{", "}", sorted(value, key=repr)
-    else:
-        (left, right), parts = "[]" if isinstance(value, list) else "()", list(value)
-    if not parts and left == "{":
-        return None  # set()
-    if type(value) not in (list, tuple, set):
-        left, right = f"{name}({left}", f"{right})"
-    return _Parts(left, (("", part) for part in parts), right)
-
-
-def _split_object(value: Any, name: str) -> _Parts | None:
-    if isinstance(value, Shown):
-        return _make_call(name, fields_of(value))
     if dataclasses.is_dataclass(value):
         fields = (f.name for f in dataclasses.fields(value) if f.repr)
-        return _make_call(name, ((field, getattr(value, field)) for field in fields))
-    if value is None or jax.tree_util.all_leaves([value]):
-        return None
-    return _make_call(name, _iterate_children(value))
-
-
-def _make_call(name: str, items: Iterable[tuple[str, Any]]) -> _Parts:
-    return _Parts(f"{name}(", ((f"{key}=" if key else "", part) for key, part in items), ")")
+        return make_call(name, ((field, getattr(value, field)) for field in fields))
+    is_leaf = jax.tree_util.all_leaves([value])
+    return None if is_leaf else make_call(name, _iterate_children(value))
 
 
 def _iterate_children(node: Any) -> Iterator[tuple[str, Any]]:
@@ -196,31 +141,10 @@ class Layout:
             if isinstance(piece, Slot):  # an array by itself has its rows below each other
                 piece = self._format_array(piece, len(line))
             elif not isinstance(piece, str):
-                piece = self._wrap(piece, len(line) - len(line.lstrip(" ")), len(line))
+                indent = len(line) - len(line.lstrip(" "))
+                piece = write(piece, self._format_array, indent, len(line))
             text += piece
         return text
-
-    def _wrap(self, node: Node, indent: int, column: int) -> str:
-        """Return a node, which begins at a column of an indented line: on one line if it fits."""
-        line = self._format_line(node)
-        if isinstance(node, Text) or ("\n" not in line and column + len(line) < WIDTH):
-            return line
-        if isinstance(node, Slot):
-            return self._format_array(node, column)
-        inner = " " * (indent + 2)
-        rows = (
-            f"{inner}{label}{self._wrap(part, indent + 2, indent + 2 + len(label))},\n"
-            for label, part in node.items
-        )
-        return f"{node.left}\n{''.join(rows)}{' ' * indent}{node.right}"
-
-    def _format_line(self, node: Node) -> str:
-        if isinstance(node, Text):
-            return node.text
-        if isinstance(node, Slot):
-            return re.sub(r"\n\s*", " ", self._format_array(node, 0, 10**6))
-        items = ", ".join(label + self._format_line(part) for label, part in node.items)
-        return f"{node.left}{items}{',' if node.is_single_tuple else ''}{node.right}"
 
     def _format_array(self, slot: Slot, column: int, width: int = WIDTH) -> str:
         x = self._arrays[slot.place]

@@ -13,18 +13,18 @@ Rules this file keeps:
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
 from itertools import islice
-from textwrap import indent
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxvars.display.html import card, line, page, picture
 from jaxvars.display.html import device_grid as device_grid
+from jaxvars.display.parts import Group, Shown, fields_of, make_call, name_of, split, write
 from jaxvars.display.table import Table as Table
 from jaxvars.display.text import SMALL as SMALL
 from jaxvars.display.text import array_text as array_text
@@ -36,20 +36,12 @@ from jaxvars.display.text import join_names as join_names
 from jaxvars.display.text import known_value as known_value
 from jaxvars.display.text import type_text as type_text
 
-_ITEMS, _CHARS, _LINE = 24, 200, 88
+_ITEMS, _CHARS = 24, 200
+_CONTAINERS = (list, tuple, set, frozenset, dict)
 _DEPTH, _OBJECTS = 20, 1000  # of objects in each other, and in all
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _READ = 1 << 24  # elements that one output of a notebook reads
 _output: ContextVar[_Output | None] = ContextVar("output", default=None)
-
-
-@runtime_checkable
-class Shown(Protocol):
-    """What the functions here can show."""
-
-    def __rich_repr__(self) -> Iterable[Any]:
-        """Yield `value`, `(name, value)` or `(name, value, default)` for all worth seeing."""
-        ...
 
 
 class _Output:
@@ -58,42 +50,6 @@ class _Output:
     def __init__(self) -> None:
         self.around: list[int] = []
         self.objects, self.unread = _OBJECTS, _READ
-
-
-class Field(NamedTuple):
-    """One thing worth seeing; an empty name for a positional one."""
-
-    name: str
-    value: Any
-
-
-def fields_of(obj: Shown) -> list[Field]:
-    """Return what an object yields, without what has its default value.
-
-    >>> class Point:
-    ...     def __rich_repr__(self):
-    ...         yield 1.5
-    ...         yield "label", "a"
-    ...         yield "size", 3, 3
-    >>> fields_of(Point())
-    [Field(name='', value=1.5), Field(name='label', value='a')]
-    """
-    fields: list[Field] = []
-    for item in obj.__rich_repr__():
-        parts = item if isinstance(item, tuple) and 1 <= len(item) <= 3 else (item,)
-        name, value, *default = parts if len(parts) > 1 else ("", *parts)
-        if not (default and _is_same(value, default[0])):
-            fields.append(Field(name or "", value))
-    return fields
-
-
-def _is_same(value: Any, default: Any) -> bool:
-    if value is default:
-        return True
-    try:
-        return type(value) is type(default) and bool(value == default)
-    except (TypeError, ValueError):  # arrays, and objects that compare elementwise
-        return False
 
 
 # ---------------------------------------------------------------- strings
@@ -111,12 +67,7 @@ def text_repr(obj: Shown) -> str:
     >>> Dense()
     Dense(units=2, kernel=[[1. 0.] [0. 1.]])
     """
-    with _enter(obj) as output:
-        try:
-            fields = [_format_field(field) for field in fields_of(obj)] if output else ["..."]
-        except Exception as error:  # noqa: BLE001 - what is broken is shown as that
-            fields = [_describe_failure(error)]
-    return _format_call(type(obj).__name__, "(", fields, ")")
+    return write(_plan_parts(obj))
 
 
 def value_text(value: Any) -> str:
@@ -125,12 +76,16 @@ def value_text(value: Any) -> str:
     >>> value_text({"w": np.zeros((64, 10)), "act": max})
     "{'w': float64[64,10] mean=0 min=0 max=0, 'act': max}"
     """
+    return write(_plan(value))
+
+
+def _plan(value: Any) -> str | Group:
     if is_array(value):
         return array_text(value)
-    if isinstance(value, (type, np.dtype)) or (callable(value) and hasattr(value, "__name__")):
-        return str(getattr(value, "__name__", None) or value)
-    if isinstance(value, (list, tuple, set, frozenset, dict)):
-        return _format_container(value)
+    if isinstance(value, _CONTAINERS):
+        return _plan_parts(value)
+    if name := str(value) if isinstance(value, np.dtype) else name_of(value):
+        return name
     short = getattr(value, "__short_repr__", None)
     try:
         text = _ADDRESS.sub("", repr(value) if short is None else short())
@@ -139,44 +94,24 @@ def value_text(value: Any) -> str:
     return text if isinstance(value, Shown) or len(text) <= _CHARS else text[: _CHARS - 1] + "…"
 
 
+def _plan_parts(value: Any) -> Group:
+    """Return a container, up to a limit, or an object with what it yields."""
+    more, most = [], None
+    if isinstance(value, _CONTAINERS) and len(value) > _ITEMS:
+        more, most = [("", f"... {len(value) - _ITEMS} more")], _ITEMS
+    with _enter(value) as output:
+        if not output:
+            more, most = [("", "...")], 0
+        try:
+            group = split(value, value_text) or make_call(type(value).__name__, ())
+            items = [(label, _plan(part)) for label, part in islice(group.items, most)]
+        except Exception as error:  # noqa: BLE001 - what is broken is shown as that
+            group, items = make_call(type(value).__name__, ()), [("", _describe_failure(error))]
+    return group._replace(items=[*items, *more])
+
+
 def _describe_failure(error: Exception) -> str:
     return f"cannot be shown: {type(error).__name__}"
-
-
-def _format_container(value: Any) -> str:
-    if isinstance(value, (set, frozenset)) and not value:
-        return "set()"
-    left, right = "[]" if isinstance(value, list) else "()" if isinstance(value, tuple) else "{}"
-    with _enter(value) as output:
-        items = list(_format_items(value)) if output else ["..."]
-    if output and len(value) > _ITEMS:
-        items.append(f"... {len(value) - _ITEMS} more")
-    if hasattr(value, "_fields"):
-        return _format_call(type(value).__name__, left, items, right)
-    return _format_call("", left, items, ",)" if right == ")" and len(value) == 1 else right)
-
-
-def _format_items(value: Any) -> Iterator[str]:
-    """Yield the items of a container, up to a limit, those of a set in a stable order."""
-    if isinstance(value, dict):
-        yield from (f"{value_text(k)}: {value_text(v)}" for k, v in islice(value.items(), _ITEMS))
-    elif hasattr(value, "_fields"):  # a namedtuple
-        yield from map(_format_field, map(Field, value._fields, islice(value, _ITEMS)))
-    else:
-        is_set = isinstance(value, (set, frozenset))
-        yield from map(value_text, islice(sorted(value, key=repr) if is_set else value, _ITEMS))
-
-
-def _format_field(field: Field) -> str:
-    return f"{field.name}={value_text(field.value)}" if field.name else value_text(field.value)
-
-
-def _format_call(name: str, left: str, items: Sequence[str], right: str) -> str:
-    line = f"{name}{left}{', '.join(items)}{right}"
-    if len(line) <= _LINE and "\n" not in line:
-        return line
-    body = indent(",\n".join(items), "  ")
-    return f"{name}{left}\n{body},\n{right.lstrip(',')}"
 
 
 @contextmanager

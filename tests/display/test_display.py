@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import types
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -20,13 +20,11 @@ from pages import Page
 
 import jaxvars as jv
 from jaxvars.display import table as tables
+from jaxvars.display.parts import Field, Shown, fields_of
 from jaxvars.display.repr import (
-    Field,
-    Shown,
     Table,
     array_text,
     did_you_mean,
-    fields_of,
     html_repr,
     human_bytes,
     text_repr,
@@ -186,7 +184,8 @@ Pair = namedtuple("Pair", ["mu", "nu"])  # what optax's states are
 
 @pytest.mark.parametrize(("value", "text"), [
     ((1,), "(1,)"), ((), "()"), ({"b", "a"}, "{'a', 'b'}"), (set(), "set()"),
-    ({1: jnp.zeros(2)}, "{1: [0. 0.]}"),
+    ({1: jnp.zeros(2)}, "{1: [0. 0.]}"), (OrderedDict(a=1), "OrderedDict({'a': 1})"),
+    (frozenset({1}), "frozenset({1})"), (frozenset(), "frozenset()"),
     (Pair(jnp.zeros(2), None), "Pair(mu=[0. 0.], nu=None)"),
     (np.dtype("int32"), "int32"), (jnp.tanh, "tanh"), (int, "int"), (object(), "<object object>"),
     ("x" * 300, "'" + "x" * 198 + "…"),

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars.display.pretty import Layout, Planner, Slot, Text
+from jaxvars.display.pretty import Layout, Planner, Slot
 
 
 def pretty(value: Any, *, spec: str = "", summarize: int = 3, before: str = "") -> str:
@@ -105,6 +105,14 @@ def test_a_structure_that_fits_is_one_line_and_one_that_does_not_is_indented():
     )
 
 
+def test_lines_of_a_part_stand_below_each_other():
+    class Lines:
+        def __repr__(self):
+            return "Lines(\n)"
+
+    assert pretty([[Lines()]]) == "[\n  [\n    Lines(\n    ),\n  ],\n]"
+
+
 @pytest.mark.parametrize("count", [1, 5, 12, 13, 14, 40])
 def test_no_line_is_longer_than_88(count):
     value = {"numbers": list(range(100, 100 + count)), "deep": {"deeper": [["x" * 9] * count]}}
@@ -152,7 +160,7 @@ def test_the_text_does_not_depend_on_print_options():
 def test_traced_arrays_are_slots():
     def f(x):
         planner = Planner(lambda x: x)
-        assert planner.plan([x, 1]).items == (("", Slot(0, "", "", True)), ("", Text("1")))
+        assert planner.plan([x, 1]).items == (("", Slot(0, "", "", True)), ("", "1"))
         assert planner.arrays == [x]
         return x
 
