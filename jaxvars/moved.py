@@ -42,10 +42,6 @@ _OLD = {  # by the module that has their classes and functions now
     "tf.tensors.shapes": "tf._shapes",
     "tf.tensors.dtypes": "tf._dtypes",
     "tf.random.stateless": "tf.random.algorithm",
-    "tf.linalg.operators.diagonal": "tf.linalg.operators.identity",
-    "tf.linalg.operators.dense": "tf.linalg.operators.orthogonal",
-    "tf.linalg.operators.made": "tf.linalg.operators.update",
-    "tf.linalg.operators.blocks": "tf.linalg.operators.kronecker",
 }
 _NOW = {old: now for now, names in _OLD.items() for old in names.split()}
 

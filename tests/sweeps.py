@@ -418,10 +418,6 @@ SWEEPS: dict[str, str] = {
         test_a_spectrogram_gives_the_signal_back test_a_root_and_a_logarithm_give_the_matrix
         test_factors_give_the_matrix
     """,
-    "tests/tf/test_tf_linear_operators.py": """
-        test_conjugate_gradient test_matrices_and_made_operators_agree
-        test_operators_are_tensorflows
-    """,
     "tests/tf/test_tf_math.py": """
         test_a_gradient_of_zero_stays_zero test_norms_of_zeros test_saturated_values_are_the_limits
         test_short_floats_are_added_up_in_longer_ones test_slopes_where_there_is_no_value

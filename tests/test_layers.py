@@ -56,7 +56,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tf.math", "tf.random", "tf.dtypes", "tf.autograph", "tf.control", "tf.sparse"),
     ("tf.functions", "tf.debugging", "tf.config", "tf.linalg.matrices", "tf.nn", "tf.image"),
     ("tf.io", "tf.ragged"),
-    ("tf.linalg.operators", "tf.train", "tf.types", "tf.distribute", "tf.test"),
+    ("tf.train", "tf.types", "tf.distribute", "tf.test"),
     ("tf.linalg", "tf.saved_model", "tf.data.generators"),
     ("tf.data", "tf.lookup", "tf.experimental", "tf.compat.v1"),
     ("tf.keras",),

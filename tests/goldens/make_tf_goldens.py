@@ -3,8 +3,7 @@
     python tests/goldens/make_tf_goldens.py        # needs TensorFlow 2.21, and jaxvars
     python tests/goldens/make_tf_goldens.py math nn keras        # only these
 
-"keras" are the expressions of `tests/tf/keras_cases.py`, and "linear_operators" those of
-`tests/tf/linear_operator_cases.py`; all others are namespaces.
+"keras" are the expressions of `tests/tf/keras_cases.py`; all others are namespaces.
 
 Rules of this file:
 - it is run manually when examples are added; TensorFlow is not a dependency, and no test needs it;
@@ -27,7 +26,6 @@ sys.path[:0] = [str(HERE.parent / "tf"), str(HERE.parent.parent)]
 
 import cases  # noqa: E402 - after the path is set
 import keras_cases  # noqa: E402
-import linear_operator_cases  # noqa: E402
 
 
 def golden(tf: Any, example: str) -> dict[str, Any]:
@@ -66,9 +64,6 @@ def goldens(tf: Any, name: str) -> dict[str, Any]:
     """Return what TensorFlow gives for all examples of a name, by example."""
     if name == "keras":
         return {text: keras_cases.evaluate(tf, text) for text in keras_cases.EXPRESSIONS}
-    if name == "linear_operators":
-        made = linear_operator_cases.operators(tf).items()
-        return {kind: linear_operator_cases.facts(make()) for kind, make in made}
     examples = sorted(example for found in cases.FILES[name].values() for example in found)
     return {example: golden(tf, example) for example in examples}
 
@@ -76,11 +71,10 @@ def goldens(tf: Any, name: str) -> dict[str, Any]:
 def main() -> None:
     import tensorflow as tf
 
-    others = ["keras", "linear_operators"]
-    for name in sys.argv[1:] or [*cases.FILES, *others]:
+    for name in sys.argv[1:] or [*cases.FILES, "keras"]:
         made = goldens(tf, name)
         lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items()]
-        path = HERE / (f"tf_{name}.json" if name in others else f"tf/{name}.json")
+        path = HERE / ("tf_keras.json" if name == "keras" else f"tf/{name}.json")
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         print(f"{name}: {len(made)} examples, TensorFlow {tf.__version__}")
 

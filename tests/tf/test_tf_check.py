@@ -67,7 +67,7 @@ def test_names_and_what_is_said_of_them(check):
         L = keras.layers
         L.Conv2D(tf.float32.max, D(3), tf.nope(np.tf, hub.load("x")), tensorflow.add(x, x))
         tf1.Session(), tf1.reduce_mean, tf1.gfile.Exists, tf.constant(2)
-        tf.app.run()
+        tf.app.run(); tf.linalg.LinearOperatorDiag(x).matvec(x)
     """)
     assert status == 1
     assert names["tf.nope"][1].startswith("not there: Did you mean ")
@@ -77,6 +77,10 @@ def test_names_and_what_is_said_of_them(check):
         "tf.compat.v1.Session": ("10", f"not there: {WHY['Session']}"),
         "tf.compat.v1.reduce_mean": ("10", "not there: use tf.reduce_mean"),
         "tf.keras.layers.Densee": ("3", "not there: Did you mean 'Dense'?"),
+        "tf.linalg.LinearOperatorDiag": (
+            "11",
+            f"not there: {WHY['linalg.LinearOperator*'].rstrip('.')}.",
+        ),
         "tf.nope": ("9", names["tf.nope"][1]),
         "tensorflow_hub": ("6", names["tensorflow_hub"][1]),
     }
@@ -87,7 +91,7 @@ def test_names_and_what_is_said_of_them(check):
         "tf.keras.layers": "8", "tf.keras.layers.Conv2D": "9",
         "tf.keras.layers.Dense": "3, 9",
     }  # fmt: skip
-    assert said.splitlines()[-1] == "11 of 17 names are there."
+    assert said.splitlines()[-1] == "11 of 18 names are there."
 
 
 def test_names_that_are_something_else(check):

@@ -46,6 +46,8 @@ def test_a_line_says_signature_what_it_does_and_what_differs():
 def test_what_is_not_there_is_on_the_page_with_the_reason():
     (line,) = [line for line in LINES if line.startswith("- `tf.xla`")]
     assert "@tf.function is enough" in line
+    (line,) = [line for line in LINES if line.startswith("- `tf.linalg.LinearOperator")]
+    assert line.startswith("- `tf.linalg.LinearOperator*`: use the dense matrix, with tf.linalg")
 
 
 def test_the_program_prints_the_lines_of_a_word():

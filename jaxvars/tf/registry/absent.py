@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 _GRAPHS = "TensorFlow's graphs and sessions are not here. Write it with tf.function."
 _STARTED = "variables have their values from the start: leave it out."
 _NAMED = "make a tf.Variable(value, name=...) once, and keep it on a tf.Module."
@@ -77,6 +79,11 @@ WHY = {
         name: f"it is the kernel of tf.signal.{name}, which is here."
         for name in ("fftnd", "ifftnd", "rfftnd", "irfftnd")
     },
+    "linalg.LinearOperator*": "use the dense matrix, with tf.linalg.matmul, tf.linalg.solve, "
+    "tf.linalg.slogdet. TensorFlow Probability has such operators for JAX, in "
+    "tensorflow_probability.substrates.jax.tf2jax.linalg.",
+    "linalg.experimental": "use tf.linalg.solve, or jax.scipy.sparse.linalg.cg for conjugate "
+    "gradients.",
     "conv": "use tf.nn.convolution, which has the same for any number of dimensions.",
     "random_index_shuffle": "use tf.random.experimental.stateless_shuffle(tf.range(n), seed).",
     "sysconfig": "nothing is compiled against this package. tf.config.list_physical_devices() and "
@@ -92,5 +99,7 @@ def reason(name: str) -> str:
 
     >>> reason("xla")
     'everything is compiled by XLA: @tf.function is enough.'
+    >>> reason("linalg.LinearOperatorDiag") == WHY["linalg.LinearOperator*"]
+    True
     """
-    return WHY.get(name, "")
+    return next((why for known, why in WHY.items() if fnmatchcase(name, known)), "")

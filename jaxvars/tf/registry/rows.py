@@ -37,6 +37,7 @@ from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister
+from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype
 from jaxvars.tf.tensors.handles import on_strings
@@ -239,6 +240,8 @@ def operations(
             known = sorted([*own, *others])
             if name == "__all__":
                 return known
+            if why := reason(f"{space}.{name}"):
+                raise AttributeError(f"jaxvars.tf has no tf.{space}.{name}: {why}")
             hint = did_you_mean(name, known)
             raise AttributeError(f"tf.{space} has no attribute {name!r}.{hint}")
         setattr(sys.modules[module], name, found)

@@ -23,7 +23,7 @@ from jaxvars.typing import Array
 _INEXACT = "float complex"
 
 
-def three_diagonals(diagonals: Any, form: str) -> list[Array]:
+def _three_diagonals(diagonals: Any, form: str) -> list[Array]:
     """Return the diagonals above, at and below the middle, each of full length."""
     if form == "sequence":
         high, middle, low = match_dtypes(list(diagonals), "Pack")
@@ -55,7 +55,7 @@ def tridiagonal_solve(
 
     Example: `tf.linalg.tridiagonal_solve(p(3, 4), r(4, 2))`.
     """
-    high, middle, low = three_diagonals(diagonals, diagonals_format)
+    high, middle, low = _three_diagonals(diagonals, diagonals_format)
     is_vector = rhs.ndim == middle.ndim
     rhs = jnp.conj(rhs) if conjugate_rhs else rhs
     if is_vector:
@@ -64,22 +64,22 @@ def tridiagonal_solve(
         rhs = jnp.swapaxes(rhs, -1, -2)
     if rhs.shape[-2] != middle.shape[-1]:
         raise ValueError(f"the right-hand side has {rhs.shape[-2]} rows, not {middle.shape[-1]}")
-    made = solve_of_three(high, middle, low, rhs)
+    made = _solve_of_three(high, middle, low, rhs)
     return made[..., 0] if is_vector else made
 
 
 @jax.jit
-def solve_of_three(high: Array, middle: Array, low: Array, rhs: Array) -> Array:
+def _solve_of_three(high: Array, middle: Array, low: Array, rhs: Array) -> Array:
     """Solve equations of matrices with three diagonals."""
     size = middle.shape[-1]
-    matrix = matrix_of([high, middle, low], size, (1, 0, -1))
+    matrix = _matrix_of([high, middle, low], size, (1, 0, -1))
     if jnp.iscomplexobj(middle) or size < 3:
         return jnp.linalg.solve(matrix, rhs)
     high, low = high.at[..., -1].set(0), low.at[..., 0].set(0)
     return lax.linalg.tridiagonal_solve(low, middle, high, rhs)
 
 
-def matrix_of(bands: list[Array], size: int, offsets: tuple[int, ...]) -> Array:
+def _matrix_of(bands: list[Array], size: int, offsets: tuple[int, ...]) -> Array:
     """Return matrices of which each band gives a diagonal, by the number of the row."""
     total: Any = 0
     for band, k in zip(bands, offsets, strict=True):
@@ -90,7 +90,7 @@ def matrix_of(bands: list[Array], size: int, offsets: tuple[int, ...]) -> Array:
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _dense(bands: Array, size: int, offsets: tuple[int, ...]) -> Array:
-    return matrix_of([bands[..., i, :] for i in range(len(offsets))], size, offsets)
+    return _matrix_of([bands[..., i, :] for i in range(len(offsets))], size, offsets)
 
 
 @op("linalg.tridiagonal_matmul", "rhs", op="TridiagonalMatMul", kinds=_INEXACT)
@@ -99,13 +99,13 @@ def tridiagonal_matmul(diagonals: Any, rhs: Array, diagonals_format: str = "comp
 
     Example: `tf.linalg.tridiagonal_matmul(p(3, 4), r(4, 2))`.
     """
-    return multiply_bands(three_diagonals(diagonals, diagonals_format), rhs)
+    return _multiply_bands(_three_diagonals(diagonals, diagonals_format), rhs)
 
 
 @jax.jit
-def multiply_bands(bands: list[Array], rhs: Array) -> Array:
+def _multiply_bands(bands: list[Array], rhs: Array) -> Array:
     """Multiply by matrices with three diagonals."""
-    return matrix_of(bands, bands[1].shape[-1], (1, 0, -1)) @ rhs
+    return _matrix_of(bands, bands[1].shape[-1], (1, 0, -1)) @ rhs
 
 
 @op("linalg.banded_triangular_solve", "bands rhs", same=True, kinds=_INEXACT)

@@ -37,17 +37,11 @@ class Lu(NamedTuple):
     p: Array
 
 
-def in_one_batch(matrix: Array, rhs: Array) -> tuple[Array, Array]:
-    """Return two arrays of matrices with one batch."""
-    batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
-    matrix = jnp.broadcast_to(matrix, batch + matrix.shape[-2:])
-    return matrix, jnp.broadcast_to(rhs, batch + rhs.shape[-2:])
-
-
 # ---------------------------------------------------------------- triangles
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _triangular(matrix: Array, rhs: Array, lower: bool, is_adjoint: bool) -> Array:
-    matrix, rhs = in_one_batch(matrix, rhs)
+    batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
+    matrix, rhs = (jnp.broadcast_to(x, batch + x.shape[-2:]) for x in (matrix, rhs))
     return lax.linalg.triangular_solve(
         matrix, rhs, left_side=True, lower=lower, transpose_a=is_adjoint, conjugate_a=is_adjoint
     )

@@ -61,7 +61,7 @@ def refuse_singular(singular: Array, what: str = "Input matrix") -> None:
 
 # ---------------------------------------------------------------- inverses and determinants
 @functools.partial(jax.jit, static_argnums=2)
-def try_solve(matrix: Array, rhs: Array, is_adjoint: bool) -> tuple[Array, Array]:
+def _try_solve(matrix: Array, rhs: Array, is_adjoint: bool) -> tuple[Array, Array]:
     """Return the solution, and whether there is none."""
     turned = conjugate_transpose(matrix) if is_adjoint else matrix
     made = jnp.linalg.solve(turned, rhs)
@@ -78,7 +78,7 @@ def inv(input: Array, adjoint: bool = False) -> Array:
     check_square(input)
     wide = widen_half(input)
     eye = jnp.broadcast_to(jnp.eye(input.shape[-1], dtype=wide.dtype), input.shape)
-    made, singular = try_solve(wide, eye, bool(adjoint))
+    made, singular = _try_solve(wide, eye, bool(adjoint))
     refuse_singular(singular, "Input")
     return made.astype(input.dtype)
 
@@ -101,7 +101,7 @@ def solve(matrix: Array, rhs: Array, adjoint: bool = False) -> Array:
         raise ValueError(
             f"All input tensors must have the same rank and batch: {matrix.shape}, {rhs.shape}"
         )
-    made, singular = try_solve(matrix, rhs, bool(adjoint))
+    made, singular = _try_solve(matrix, rhs, bool(adjoint))
     refuse_singular(singular)
     return made
 
