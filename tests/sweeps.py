@@ -437,7 +437,6 @@ SWEEPS: dict[str, str] = {
         test_losses_of_samples_take_tables_in_parts test_safe_embeddings_of_sparse_ids
     """,
     "tests/tf/test_tf_page.py": "test_the_program_prints_the_lines_of_a_word",
-    "tests/tf/test_tf_quantization.py": "test_what_is_outside_of_the_given_range_has_no_gradient",
     "tests/tf/test_tf_random.py": """
         test_maps_draw_for_each_example test_one_trace_draws_for_all_sizes test_shapes_and_types
         test_statistics test_the_numbers_are_tensorflows test_what_a_generator_draws

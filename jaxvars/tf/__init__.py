@@ -113,7 +113,7 @@ if "JAX_ENABLE_X64" not in os.environ:
 
 LAZY = {
     "audio", "compat", "config", "data", "debugging", "distribute", "dtypes", "experimental",
-    "image", "io", "lookup", "profiler", "quantization", "raw_ops", "saved_model", "sets", "sparse",
+    "image", "io", "lookup", "profiler", "saved_model", "sets", "sparse",
     "strings", "summary", "test", "train", "types", "version",
 }  # fmt: skip
 """Namespaces that are imported when they are first requested."""

@@ -1,4 +1,4 @@
-"""TensorFlow's messages: `tf.train.Example` and its parts, tensors, shapes and types.
+"""TensorFlow's messages: `tf.train.Example` and its parts, and tensors.
 
     tf.train.Example(features=tf.train.Features(feature={
         "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[3])),
@@ -52,12 +52,7 @@ C_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 _FIELDS = {
     **_EXAMPLES,
     "Dim": [("size", 1, "int64", ""), ("name", 2, "string", "")],
-    "TensorShapeProto": [("dim", 2, "Dim", "repeated"), ("unknown_rank", 3, "bool", "")],
-    "SerializedDType": [("datatype", 1, "DataType", "")],
-    "TensorSpecProto": [
-        ("name", 1, "string", ""), ("shape", 2, "TensorShapeProto", ""),
-        ("dtype", 3, "DataType", ""),
-    ],
+    "TensorShapeProto": [("dim", 2, "Dim", "repeated")],
     "TensorProto": [
         ("dtype", 1, "DataType", ""),
         ("tensor_shape", 2, "TensorShapeProto", ""),

@@ -1,11 +1,9 @@
-"""Names at the top level that are not operations, like specs, the time, scopes; `tf.raw_ops`."""
+"""Names at the top level that are not operations, like specs, the time, scopes."""
 
 from __future__ import annotations
 
 import copy
 import functools
-import importlib
-import inspect
 import itertools
 import logging
 import pickle
@@ -15,7 +13,6 @@ import types
 import pytest
 
 from jaxvars import tf
-from jaxvars.tf import raw_ops
 from jaxvars.tf.registry.absent import WHY
 
 WIDE = tf.TensorShape([None, 2])
@@ -127,6 +124,8 @@ INSTEAD = {
     "distribute.experimental.ParameterServerStrategy": "MultiWorkerMirroredStrategy",
     "linalg.LinearOperatorDiag": r"tf\.linalg\.solve, .*substrates\.jax\.tf2jax\.linalg",
     "linalg.experimental.conjugate_gradient": r"jax\.scipy\.sparse\.linalg\.cg",
+    "raw_ops.AddV2": r"tf\.math\.add for AddV2",
+    "quantization.fake_quant_with_min_max_args": r"model\.quantize .* tf\.stop_gradient\(",
     "train.AdamOptimizer": r"tf\.keras\.optimizers\.Adam", "train.Saver": r"tf\.train\.Checkpoint",
 }  # fmt: skip
 
@@ -146,66 +145,3 @@ def test_what_is_named_as_a_cure_is_there():
 def test_the_smallest_are_found_too():
     values, places = tf.approx_top_k([3.0, 1.0, 2.0], 2, is_max_k=False)
     assert (values.numpy().tolist(), places.numpy().tolist()) == ([1.0, 2.0], [1, 2])
-
-
-# ---------------------------------------------------------------- raw operations
-def test_each_raw_operation_is_a_function():
-    for space in ("image", "quantization", "strings"):
-        importlib.import_module(f"jaxvars.tf.{space}")
-    for op, public in raw_ops._PUBLIC.items():
-        made, function = getattr(tf.raw_ops, op), functools.reduce(getattr, public.split("."), tf)
-        assert made.__name__ == op
-        own = {other: raw for raw, other in raw_ops._ARGUMENTS.get(op, {}).items()}
-        parameters = [own.get(name, name) for name in inspect.signature(function).parameters]
-        assert list(inspect.signature(made).parameters) == parameters
-        assert len(set(parameters)) == len(parameters)
-        assert set(own.values()) <= set(parameters)
-
-
-def test_raw_operations_take_arguments_by_name():
-    assert tf.raw_ops.AddV2(x=1, y=2).numpy() == 3
-    assert tf.raw_ops.MatMul(a=[[2.0]], b=[[3.0]], transpose_b=True).numpy().tolist() == [[6.0]]
-    assert tf.raw_ops.StringUpper(input="a").numpy() == b"A"
-    with pytest.raises(TypeError, match="positional"):
-        tf.raw_ops.AddV2(1, 2)
-
-
-def test_raw_operations_have_arguments_of_other_names():  # with TensorFlow's results
-    raw, x = tf.raw_ops, tf.constant([[1.0, 2.0, 3.0], [4.0, 0.0, 6.0]])
-    assert raw.Sum(input=x, axis=1, keep_dims=True).numpy().tolist() == [[6.0], [10.0]]
-    assert raw.Any(input=x > 4, axis=0).numpy().tolist() == [False, False, True]
-    assert raw.ArgMax(input=x, dimension=0).numpy().tolist() == [1, 0, 1]
-    assert raw.BatchMatMulV2(x=x, y=x, adj_y=True).numpy().tolist() == [[14.0, 22.0], [22.0, 52.0]]
-    assert raw.SelectV2(condition=x > 2, t=x, e=0.0).numpy().tolist() == [[0, 0, 3], [4, 0, 6]]
-    assert raw.Split(axis=1, value=x, num_split=3)[2].numpy().tolist() == [[3.0], [6.0]]
-    assert raw.Cast(x=x, DstT=tf.int64).dtype == tf.int64
-    assert raw.StringFormat(inputs=[1], template="v: %s").numpy() == b"v: 1"
-    with pytest.raises(TypeError, match=r"Sum\(\) got an unexpected keyword argument 'keepdims'"):
-        raw.Sum(input=x, axis=0, keepdims=True)
-
-
-def test_raw_operations_without_a_public_function():
-    raw = tf.raw_ops
-    part = {"begin": [0], "end": [2], "strides": [1]}
-    made = raw.TensorStridedSliceUpdate(input=[1.0, 2.0, 3.0], value=0, **part)
-    assert made.numpy().tolist() == [0, 0, 3]
-    for axis, parts in ([1], [[2, 1], [2, 1]]), ([-2], [[2, 2, 1]]):
-        found = raw.UniqueWithCountsV2(x=[[2, 2, 1], [2, 2, 1]], axis=axis)
-        assert found.y.numpy().tolist() == parts
-        assert (len(found.idx), found.count.numpy()[0]) == (3 if axis == [1] else 2, 2)
-    assert raw.UniqueV2(x=["b", "a", "b"], axis=[]).y.numpy().tolist() == [b"b", b"a"]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="axis must be a scalar"):
-        raw.UniqueV2(x=[[1, 2]], axis=[0, 1])
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("CTCLoss", r"Its public name is tf\.nn\.ctc_loss"),
-        ("AddV3", "Did you mean"),
-        ("XlaCallModule", "Use the public function"),
-    ],
-)
-def test_other_raw_operations_name_the_public_function(name, words):
-    with pytest.raises(AttributeError, match=words):
-        getattr(tf.raw_ops, name)

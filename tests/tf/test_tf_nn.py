@@ -278,40 +278,6 @@ def test_standardized_images_are_float32():
         assert tf.image.per_image_standardization(image).dtype == tf.float32
 
 
-@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
-def test_a_fused_batch_norm_moves_its_statistics(layout):
-    """By the variance of a sample, as TensorFlow's does; what it normalises by is returned last."""
-    x = noise(4, 3, 5, 2)
-    given = x if layout == "NHWC" else tf.transpose(x, [0, 3, 1, 2])
-    scale, offset, zeros, ones = (
-        tf.constant([2.0, 3.0]),
-        tf.constant([0.5, 0.0]),
-        [0.0, 0.0],
-        [1.0, 1.0],
-    )
-    y, mean, variance, used, spread, _ = tf.raw_ops.FusedBatchNormV3(
-        x=given, scale=scale, offset=offset, mean=zeros, variance=ones, epsilon=1e-3,
-        exponential_avg_factor=0.25, data_format=layout,
-    )  # fmt: skip
-    wanted_mean, wanted = tf.nn.moments(x, [0, 1, 2])
-    close(used, wanted_mean)
-    close(spread, wanted)
-    close(mean, 0.25 * wanted_mean)
-    close(variance, 0.75 + 0.25 * wanted * 60 / 59)
-    whole = tf.nn.batch_normalization(x, wanted_mean, wanted, offset, scale, 1e-3)
-    close(y if layout == "NHWC" else tf.transpose(y, [0, 2, 3, 1]), whole)
-    given = tf.constant(zeros)
-    with tf.GradientTape() as tape:
-        tape.watch(given)
-        fixed = tf.raw_ops.FusedBatchNormV2(
-            x=x, scale=scale, offset=offset, mean=given, variance=ones, epsilon=0.0,
-            is_training=False,
-        )  # fmt: skip
-    assert len(fixed) == 5
-    close(fixed[0], x * scale + offset)
-    close(tape.gradient(fixed[0], given, unconnected_gradients="zero"), zeros)
-
-
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: tf.nn.softmax_cross_entropy_with_logits([[0, 1]], [[2, 3]]), "must be floating"),
     (lambda: tf.nn.sparse_softmax_cross_entropy_with_logits([1], [[2, 3]]), "must be floating"),

@@ -164,12 +164,6 @@ def test_blocks_are_a_dilated_convolution(padding):
     assert made.numpy().tolist() == wanted.numpy().tolist()
 
 
-def test_quantized_tensors_are_not_there():
-    with pytest.raises(AttributeError, match="no tensors of quantized types"):
-        _ = tf.quantization.quantize
-    assert tf.quantization.quantize_and_dequantize is tf.quantization.quantize_and_dequantize_v2
-
-
 def test_a_table_in_parts_is_looked_up_as_one():
     parts = [TABLE[:2], TABLE[2:]]
     for ids in ([2, 0], tf.ragged.constant([[2], [0]])):

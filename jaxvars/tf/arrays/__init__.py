@@ -21,9 +21,6 @@ HOMES.update(
         "edit_distance": "jaxvars.tf.arrays.codes:edit_distance",
         "fingerprint": "jaxvars.tf.arrays.codes:fingerprint",
         "get_static_value": "jaxvars.tf.arrays.sort:get_static_value",
-        "raw_ops.TensorStridedSliceUpdate": "jaxvars.tf.arrays.raw:tensor_strided_slice_update",
-        "raw_ops.UniqueV2": "jaxvars.tf.arrays.raw:unique_v2",
-        "raw_ops.UniqueWithCountsV2": "jaxvars.tf.arrays.raw:unique_with_counts_v2",
     }
 )
 """Those whose signature no row can have, and those that few programs need."""

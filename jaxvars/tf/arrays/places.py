@@ -67,10 +67,10 @@ def strided_slice(
 ) -> Array:  # fmt: skip
     """Take a part as indexing does, by start, end and step."""
     masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
-    return input_[keys_of(input_, begin, end, strides, masks)]
+    return input_[_keys_of(input_, begin, end, strides, masks)]
 
 
-def keys_of(x: Array, begin: Any, end: Any, strides: Any, masks: Sequence[int]) -> tuple[Any, ...]:
+def _keys_of(x: Array, begin: Any, end: Any, strides: Any, masks: Sequence[int]) -> tuple[Any, ...]:
     """Return the index of a part that is given by start, end and step, as for `x[...]`."""
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = masks
     starts, stops = ints(begin, "begin"), ints(end, "end")

@@ -102,7 +102,7 @@ def unique(x: Array, out_idx: Any = "int32") -> Unique:
 
     Example: `tf.unique([1, 1, 2, 4, 2, 0])`.
     """
-    return Unique(*uniques(x, out_idx)[:2])
+    return Unique(*_uniques(x, out_idx)[:2])
 
 
 @op("unique_with_counts", "x", text=True, eager_only="the number of values depends on the values")
@@ -111,24 +111,21 @@ def unique_with_counts(x: Array, out_idx: Any = "int32") -> UniqueWithCounts:
 
     Example: `tf.unique_with_counts([3, 1, 3])`.
     """
-    return UniqueWithCounts(*uniques(x, out_idx))
+    return UniqueWithCounts(*_uniques(x, out_idx))
 
 
-def uniques(x: Array, out_idx: Any, axis: int | None = None) -> tuple[Array, Array, Array]:
-    """Return the values, or the parts along an axis, and what else there is to know of them."""
+def _uniques(x: Array, out_idx: Any) -> tuple[Array, Array, Array]:
+    """Return the values, which of them each element is, and how often each is there."""
     given = require_known(x, "x")
-    if axis is None and given.ndim != 1:
+    if given.ndim != 1:
         raise refused(f"unique expects a 1D vector, not shape {list(given.shape)}")
-    found, first, which, counts = np.unique(given, True, True, True, axis=axis, equal_nan=False)
+    found, first, which, counts = np.unique(given, True, True, True, equal_nan=False)
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
     dtype = as_dtype(out_idx).dtype
-    indices, numbers = rank[which.reshape(-1)].astype(dtype), counts[order].astype(dtype)
-    if _convert.is_text(x):
-        made = np.take(found, order, axis=axis)
-    else:
-        made = jnp.take(x, np.sort(first), axis=axis or 0)
+    indices, numbers = rank[which].astype(dtype), counts[order].astype(dtype)
+    made = found[order] if _convert.is_text(x) else jnp.take(x, np.sort(first))
     return made, jnp.asarray(indices), jnp.asarray(numbers)
 
 

@@ -12,7 +12,6 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.messages import message, parse
 from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
-from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
 
@@ -106,9 +105,8 @@ def _to_message(array: np.ndarray, sizes: Sequence[int]) -> Any:
 
 def _begin(array: Any, sizes: Sequence[int]) -> Any:
     """Return a message without the numbers."""
-    made = message("TensorProto")(dtype=dtype_of(array).as_datatype_enum)
-    made.tensor_shape.CopyFrom(TensorShape(sizes).as_proto())
-    return made
+    shape = message("TensorShapeProto")(dim=[{"size": size} for size in sizes])
+    return message("TensorProto")(dtype=dtype_of(array).as_datatype_enum, tensor_shape=shape)
 
 
 def make_ndarray(tensor: Any) -> np.ndarray:

@@ -34,7 +34,6 @@ _PARTS = (activations, convolutions, losses, morphology, norm, pooling)
 """Imported: their operations are in the table."""
 
 _rows = operations(__name__, others=["dropout"])
-HOMES["raw_ops.FusedBatchNormV3"] = "jaxvars.tf.nn.norm:fused_batch_norm"
 HOMES["nn.space_to_batch"] = "jaxvars.tf.arrays.shape:space_to_batch"
 
 _ABSENT = {

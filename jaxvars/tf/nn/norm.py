@@ -16,7 +16,7 @@ from jaxvars.tf.arrays.shape import squeeze
 from jaxvars.tf.math.pairs import divide_no_nan, maximum
 from jaxvars.tf.math.reduce import reduce_mean
 from jaxvars.tf.math.slopes import inverse_root
-from jaxvars.tf.nn.shapes import layout, refused_value
+from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.registry.rows import format_shape, op
 from jaxvars.tf.tensors.convert import pair, to_array, to_operand
 from jaxvars.tf.tensors.static import axes_in, refused
@@ -124,35 +124,6 @@ def _normalize(
         factor = factor * scale
     rest = -mean * factor if offset is None else offset - mean * factor
     return x * factor.astype(x.dtype) + rest.astype(x.dtype)
-
-
-@op("raw_ops.FusedBatchNormV3", "x scale offset mean variance", kinds="float", is_listed=False)
-def fused_batch_norm(
-    x: Array, scale: Array, offset: Array, mean: Array, variance: Array, epsilon: Any = 1e-4,
-    exponential_avg_factor: Any = 1, data_format: str = "NHWC", is_training: bool = True,
-) -> tuple[Array, ...]:  # fmt: skip
-    """Normalise by the statistics of the batch, or by those given; return them moved on, too.
-
-    Example: `tf.raw_ops.FusedBatchNormV3(x=r(1, 2, 2, 3), scale=p(3), offset=r(3), mean=r(3),
-    variance=p(3))`.
-    """
-    channels = layout(x.ndim - 2, data_format).channels
-    where = tuple(axis for axis in range(x.ndim) if axis != channels)
-    sizes = [x.shape[axis] if axis == channels else 1 for axis in range(x.ndim)]
-    used, spread = jax.lax.stop_gradient((mean, variance))
-    if is_training:
-        used, spread = _mean_and_variance(x.astype(scale.dtype), None, where, keepdims=False)
-        count = x.size // max(sizes[channels], 1)
-        unbiased = spread * (count / max(count - 1, 1))
-        if exponential_avg_factor == 1:
-            mean, variance = used, unbiased
-        else:
-            mean = mean + exponential_avg_factor * (used - mean)
-            variance = variance + exponential_avg_factor * (unbiased - variance)
-    parts = (part.reshape(sizes) for part in (used, spread, offset, scale))
-    y = _normalize(x.astype(scale.dtype), *parts, jnp.asarray(epsilon, scale.dtype))
-    rest = jax.lax.stop_gradient((mean, variance, used, spread, jnp.zeros(0, scale.dtype)))
-    return y.astype(x.dtype), *rest
 
 
 @op("nn.local_response_normalization", "input", op="LRN", kinds="float", aliases=("nn.lrn",))

@@ -84,6 +84,11 @@ WHY = {
     "tensorflow_probability.substrates.jax.tf2jax.linalg.",
     "linalg.experimental": "use tf.linalg.solve, or jax.scipy.sparse.linalg.cg for conjugate "
     "gradients.",
+    "raw_ops": "call each operation by its own name: tf.math.add for AddV2, tf.matmul for "
+    "BatchMatMulV2. Arguments may have other names.",
+    "quantization": "XLA has no tensors of quantized types. A Keras model has model.quantize "
+    "for its layers. To round numbers to steps, and let gradients through: "
+    "x + tf.stop_gradient(tf.round(x / step) * step - x).",
     "conv": "use tf.nn.convolution, which has the same for any number of dimensions.",
     "random_index_shuffle": "use tf.random.experimental.stateless_shuffle(tf.range(n), seed).",
     "sysconfig": "nothing is compiled against this package. tf.config.list_physical_devices() and "

@@ -11,7 +11,7 @@ from jax.extend.random import define_prng_impl
 
 from jaxvars.tensors.dtypes import string as _text
 from jaxvars.tf.attributes import getter
-from jaxvars.tf.messages import TYPES, message
+from jaxvars.tf.messages import TYPES
 from jaxvars.tracing.identity import told_by_pickle
 
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
@@ -67,20 +67,6 @@ class DType:
     base_dtype = property(lambda self: self, doc="The type itself: there are no reference types.")
     is_numpy_compatible = property(lambda self: True, doc="Whether NumPy has it: yes.")
     as_datatype_enum = getter("name", "TensorFlow's number for the type.", lambda x: TYPES[x])
-
-    def experimental_as_proto(self) -> Any:
-        """Return the type as TensorFlow's message."""
-        return self.experimental_type_proto()(datatype=self.as_datatype_enum)
-
-    @classmethod
-    def experimental_from_proto(cls, proto: Any) -> DType:
-        """Return the type of a message."""
-        return as_dtype(proto.datatype)
-
-    @classmethod
-    def experimental_type_proto(cls) -> Any:
-        """Return the class of the message."""
-        return message("SerializedDType")
 
     @property
     def real_dtype(self) -> DType:

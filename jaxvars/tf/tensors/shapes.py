@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf.messages import message
 from jaxvars.tracing.identity import told_by_pickle
 
 
@@ -88,8 +87,8 @@ class TensorShape:
     """The sizes of a tensor's dimensions.
 
     Args:
-        dims: a size, a list of sizes or None for unknown ones, another shape, or the message of
-            one; None for an unknown rank.
+        dims: a size, a list of sizes or None for unknown ones, or another shape; None for an
+            unknown rank.
 
     Raises:
         TypeError: when it is something else.
@@ -138,28 +137,6 @@ class TensorShape:
     def is_fully_defined(self) -> bool:
         """Return whether all sizes are known."""
         return self._sizes is not None and None not in self._sizes
-
-    def as_proto(self) -> Any:
-        r"""Return the shape as TensorFlow's message.
-
-        >>> TensorShape([2, None]).as_proto().SerializeToString()[:4]
-        b'\x12\x02\x08\x02'
-        """
-        sizes = self._sizes or ()
-        dims = [{"size": -1 if size is None else size} for size in sizes]
-        return self.experimental_type_proto()(dim=dims, unknown_rank=self._sizes is None)
-
-    experimental_as_proto = as_proto
-
-    @classmethod
-    def experimental_from_proto(cls, proto: Any) -> TensorShape:
-        """Return the shape of a message."""
-        return cls(proto)
-
-    @classmethod
-    def experimental_type_proto(cls) -> Any:
-        """Return the class of the message."""
-        return message("TensorShapeProto")
 
     def is_compatible_with(self, other: Any) -> bool:
         """Return whether there is a shape that both could be."""
@@ -324,14 +301,8 @@ def _to_sizes(dims: Any) -> tuple[int | None, ...] | None:
     try:
         parts = list(dims)
     except TypeError:
-        if hasattr(dims, "unknown_rank"):  # a message
-            return None if dims.unknown_rank else tuple(_to_read_size(x.size) for x in dims.dim)
         parts = [dims]
     return tuple(map(_to_size, parts))
-
-
-def _to_read_size(size: int) -> int | None:
-    return None if size == -1 else _to_size(size)
 
 
 def _to_size(part: Any) -> int | None:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars.tf.attributes import getter
-from jaxvars.tf.messages import message
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32, int64
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -147,22 +146,6 @@ class TensorSpec(TypeSpec):
         if not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
             raise ValueError(f"`tensor` should be a tf.Tensor, but got type {type(tensor)}.")
         return cls(tensor.shape, tensor.dtype, name)
-
-    def experimental_as_proto(self) -> Any:
-        """Return the spec as TensorFlow's message."""
-        return self.experimental_type_proto()(
-            name=self._name, shape=self._shape.as_proto(), dtype=self._dtype.as_datatype_enum
-        )
-
-    @classmethod
-    def experimental_from_proto(cls, proto: Any) -> TensorSpec:
-        """Return the spec of a message."""
-        return cls(proto.shape, proto.dtype, proto.name or None)
-
-    @classmethod
-    def experimental_type_proto(cls) -> Any:
-        """Return the class of the message."""
-        return message("TensorSpecProto")
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Return whether a tensor, or one of another spec, can have this type and shape."""

@@ -243,23 +243,6 @@ class TestCase(absltest.TestCase):
         if not fits:
             raise AssertionError(f"{error!r} does not match {wanted!r}.")
 
-    def assertProtoEquals(  # noqa: N802
-        self,
-        expected_message_maybe_ascii: Any,
-        validate_message: Any,
-        msg: str | None = None,
-        relative_tolerance: None = None,
-    ) -> None:
-        """Fail unless two messages are the same; the first may be the text of one."""
-        from google.protobuf import text_format
-
-        if relative_tolerance is not None:
-            raise NotImplementedError("Messages are compared exactly: leave out the tolerance.")
-        expected = expected_message_maybe_ascii
-        if isinstance(expected, str | bytes):
-            expected = text_format.Parse(expected, type(validate_message)())
-        self.assertEqual(expected, validate_message, msg)
-
 
 # ---------------------------------------------------------------- helpers
 def _evaluate(leaf: Any) -> Any:
