@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from jaxvars.display.text import did_you_mean
+from jaxvars.tf.registry.absent import reason
 
 HOMES: dict[str, str] = {}
 """The modules of operations, by their full names and aliases; `registry/rows.py` fills it."""
@@ -55,6 +56,8 @@ def namespace(
     space, listed = module.removeprefix("jaxvars."), lister(module, others)
 
     def attribute(name: str) -> Any:
+        if why := reason(f"{space.removeprefix('tf.')}.{name}"):
+            raise AttributeError(f"jaxvars.tf has no {space}.{name}: {why}")
         if absent is not None and name in absent:
             raise AttributeError(f"{space} has no attribute {name!r}: {absent[name]}.")
         if find is not None:

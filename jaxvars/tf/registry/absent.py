@@ -89,6 +89,12 @@ WHY = {
     "quantization": "XLA has no tensors of quantized types. A Keras model has model.quantize "
     "for its layers. To round numbers to steps, and let gradients through: "
     "x + tf.stop_gradient(tf.round(x / step) * step - x).",
+    "test.compute_gradient": "use jaxvars.debugging.verify(f, *x), which compares gradients with "
+    "finite differences.",
+    "test.disable_with_predicate": "use unittest.skipIf.",
+    "test.is_cpu_target_available": "programs are compiled for this machine: see Python's "
+    "platform.machine().",
+    "test.with_eager_op_as_function": "operations run as programs already: leave it out.",
     "conv": "use tf.nn.convolution, which has the same for any number of dimensions.",
     "random_index_shuffle": "use tf.random.experimental.stateless_shuffle(tf.range(n), seed).",
     "sysconfig": "nothing is compiled against this package. tf.config.list_physical_devices() and "
