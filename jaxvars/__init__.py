@@ -64,11 +64,13 @@ from jaxvars.core.variable import Variable
 from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.planning.abstract import abstract
+from jaxvars.programs import open_sizes as _open_sizes
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import around as _around
 
 moved.install()
 _sketches.install()
+_open_sizes.install()
 
 
 def _keras_scope() -> _Any:

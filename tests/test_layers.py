@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("autograph.operators",),
     ("autograph",),
     ("compiler",),
-    ("sketches",),
+    ("sketches", "programs"),
     ("config", "debugging", "profiler", "planning"),
     ("checkpoint", "random", "losses", "optimizers"),
     ("initializers", "interop", "tensorboard", "parallel"),

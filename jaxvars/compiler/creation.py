@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,20 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.compiler.signature import Call
-from jaxvars.compiler.symbolic_calls import Opened, is_symbolic
 from jaxvars.core.cells import STORE
 from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import BrokenOff, PyTreeTemplate, Staged, stage
 from jaxvars.errors import CompileError, CreationError, UninitializedError
-from jaxvars.symbolic.propagate import follow_sizes
-from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context, jaxprs
 from jaxvars.typing import Array
 
 _LATE: list[Callable[[], None]] = []
 """What gives variables that were made in a plan their first values."""
+
+WAYS: list[Callable[[Call], AbstractContextManager[Sequence[Any]] | None]] = []
+"""How some calls are traced: in a context, which gives what stands for the arrays of a call."""
 
 _REFUSAL = (
     "{name} tried to create variables on non-first call. A compiled function may create variables "
@@ -36,15 +36,12 @@ _REFUSAL = (
 )
 
 
-def stage_body(
-    run: Callable[..., Any], call: Call, real: Opened | None, name: str, *, may_create: bool
-) -> Staged:
+def stage_body(run: Callable[..., Any], call: Call, name: str, *, may_create: bool) -> Staged:
     """Return the program of a function; it is traced again if it creates variables.
 
     Args:
         run: the function, of the arrays of a call.
         call: what it is traced for.
-        real: the call with known sizes, if `call` has unknown ones.
         name: of the function.
         may_create: whether it may create variables.
 
@@ -53,19 +50,18 @@ def stage_body(
     """
     refusal = _REFUSAL.format(name=name)
     here, broken_off = context.current(), list[BrokenOff]()
-    is_open = is_symbolic(call)
-    given = list(map(with_compared_sizes, call.values)) if is_open else call.values
-    with follow_sizes() if is_open else nullcontext():
+    ways = (way(call) for way in WAYS)
+    with next(filter(None, ways), nullcontext(call.values)) as given:
         try:
             staged = stage(run, given, None if may_create else refusal, broken_off, is_whole=True)
-            _initialize(staged, call.values, real, name)
+            _initialize(staged, call, name)
             if staged.created:
                 alone = replace(staged, rebuild=PyTreeTemplate(()))  # which keeps no object
-                LOCAL.frame.postpone(partial(_initialize, alone, call.values, real, name))
+                LOCAL.frame.postpone(partial(_initialize, alone, call, name))
         except BaseException:  # whatever it is: variables exist, and need their values
             with suppress(Exception), context.at(here):
                 for trace in broken_off:
-                    _initialize(trace.created(), call.values, real, name)
+                    _initialize(trace.created(), call, name)
             raise
         return stage(run, given, refusal, is_whole=True) if staged.created else staged
 
@@ -86,12 +82,11 @@ def give_late(more: Iterable[Callable[[], None]] = ()) -> bool:
         return len(_LATE) < count
 
 
-def _initialize(staged: Staged, values: Sequence[Any], real: Opened | None, name: str) -> None:
-    """Give the variables that a trace created their first values, at known sizes."""
+def _initialize(staged: Staged, call: Call, name: str) -> None:
+    """Give the variables that a trace created their first values, by the call that was made."""
     if not staged.created:
         return
-    if real is not None:
-        staged, values = real.filled(staged), real.values
+    staged, values = (staged, call.values) if call.resolve is None else call.resolve(staged)
     for made in staged.created:
         cell = made.ref()
         if cell is None or cell.owner() is None:

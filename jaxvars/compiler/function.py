@@ -51,7 +51,6 @@ from jaxvars.compiler.leaves import (
 )
 from jaxvars.compiler.program import NotTopLevel, ShapeMismatch, SignatureMismatch
 from jaxvars.compiler.signature import Call, Signature
-from jaxvars.compiler.symbolic_calls import Axes, Opened, opened
 from jaxvars.control.branches import named_conditions
 from jaxvars.core.cells import ASKED, FROZEN, NEW_CELLS
 from jaxvars.core.checks import require_finite_writes
@@ -66,7 +65,6 @@ from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context
 from jaxvars.tracing.capture import describe
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
-from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array
 from jaxvars.views import Table, Viewed, view
@@ -81,8 +79,8 @@ class Function(Viewed):
     Attributes:
         python_function: the function as it was written.
         body: the function as it is traced: converted before, where there is a converter.
-        open_axes: says which sizes of a call are open, so that it need not be traced for each;
-            None where none are.
+        source: is asked for the program of a call before the body is traced: it is given the call,
+            and what returns the program of another one; None if it has none.
     """
 
     __slots__ = {
@@ -108,7 +106,7 @@ class Function(Viewed):
         self.body = fn if convert is None else convert(fn)
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
-        self.open_axes: Callable[[Call], Axes | None] | None = None
+        self.source: Callable[[Call, Callable[[Call], Staged]], Staged | None] | None = None
         self._counts: Counter[tuple[int, ...]] = Counter()
 
     def _begin(self, static: Sequence[str], specs: Sequence[TensorSpec] | None) -> None:
@@ -118,7 +116,6 @@ class Function(Viewed):
         self._paths = HotPaths(Rest(self._call, self._mend), self._install)
         self._flags = Flags(self._paths.cool)
         self._initialized: set[tuple[int, ...]] = set()
-        self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
         self._last_key: Any = None
 
     def _follow_source(self) -> None:
@@ -260,11 +257,11 @@ class Function(Viewed):
                 self._paths.cool()
         return result
 
-    def _executable(self, call: Call, real: Opened | None = None) -> Executable:
+    def _executable(self, call: Call) -> Executable:
         entry = self._find(call)
         if entry is None:
             with TRACING:  # another thread may have been first
-                entry = self._find(call) or self._make(call, real)
+                entry = self._find(call) or self._make(call)
         self._flags.ask_again(entry.key[:-2])
         return entry
 
@@ -273,7 +270,7 @@ class Function(Viewed):
         entry = self._entries.get(self._flags.extend(call.key))
         return entry if entry is not None and self._flags.hold(entry.key) else None
 
-    def _make(self, call: Call, real: Opened | None) -> Executable:
+    def _make(self, call: Call) -> Executable:
         if call.key in self._in_progress:
             raise CompileError(
                 f"{self._signature.name} calls itself with arguments of the same types "
@@ -286,8 +283,8 @@ class Function(Viewed):
             self._in_progress.append(call.key)
             names = self._signature.traced_names(call.key)
             with ASKED.set(set()) as asked:
-                filled = self._fill_sizes(call)
-                staged = self._stage(call, real, names) if filled is None else filled
+                known = None if self.source is None else self.source(call, self._stage_other)
+                staged = self._stage(call, names) if known is None else known
         finally:
             self._in_progress.pop()
         call = call.settled()
@@ -304,7 +301,7 @@ class Function(Viewed):
         entry.is_stale = any(isinstance(x, Static) and x.has_changed for x in call.key[1])
         if not entry.is_stale:
             self._entries[entry.key] = entry
-        if filled is None:
+        if known is None:
             self._note(entry.key, time.perf_counter() - start)
         if entry.is_stale:  # an object got variables: from now on it is known by identity
             self._flags.forget(entry.key, self._entries)
@@ -312,18 +309,8 @@ class Function(Viewed):
             self._last_key = None
         return entry
 
-    def _fill_sizes(self, call: Call) -> Staged | None:
-        """Return the program of a call made of one with unknown dimensions, if there can be one."""
-        axes = None if self.open_axes is None else self.open_axes(call)
-        if axes is None:
-            return None
-        for everywhere in (False, True):
-            found = opened(call, axes, everywhere=everywhere)
-            if found is not None and found.call.key not in self._closed:
-                with overlooking():  # the trace for known sizes will say what it is
-                    return found.filled(self._executable(found.call, found)._whole)
-                self._closed.add(found.call.key)
-        return None
+    def _stage_other(self, call: Call) -> Staged:
+        return self._executable(call)._whole
 
     def _input_shardings(self, call: Call, names: _Names) -> InputShardings:
         shapes = map(np.shape, call.values)
@@ -334,7 +321,7 @@ class Function(Viewed):
         ]
         return InputShardings([name for _, name in names], specs)
 
-    def _stage(self, call: Call, real: Opened | None, names: _Names) -> Staged:
+    def _stage(self, call: Call, names: _Names) -> Staged:
         def run(*values: Array) -> Any:
             args, kwargs = call.rebuild(values)
             with named_conditions(), boxing(None):
@@ -348,7 +335,7 @@ class Function(Viewed):
         describe(run, called, [name for _, name in names])
         objects = object_ids(call.key)
         may_create = objects not in self._initialized
-        staged = stage_body(run, call, real, self._signature.name, may_create=may_create)
+        staged = stage_body(run, call, self._signature.name, may_create=may_create)
         self._initialized.add(objects)
         return staged
 

@@ -43,6 +43,7 @@ from jaxvars.compiler.leaves import (
 )
 from jaxvars.core.frame import Owner
 from jaxvars.core.indices import indices_are_checked
+from jaxvars.core.staging import Staged
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import check_argument, is_endless, to_tensor
@@ -64,12 +65,15 @@ class Call(NamedTuple):
         values: the traced leaves.
         objects: the leaves that stay themselves, to be referred to weakly.
         rebuild: makes `(args, kwargs)` from new traced leaves.
+        resolve: returns what was traced for this call as a program of the one in whose place it
+            is, with the traced leaves of that; None where it is in no other's place.
     """
 
     key: tuple[Any, tuple[Leaf, ...], int, bool, Any]
     values: list[Array]
     objects: list[Any]
     rebuild: Callable[[Sequence[Array]], tuple[tuple[Any, ...], dict[str, Any]]]
+    resolve: Callable[[Staged], tuple[Staged, list[Any]]] | None = None
 
     def settled(self) -> Call:
         """Return it with what its objects hold now: the function may have changed that."""

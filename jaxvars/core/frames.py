@@ -57,7 +57,6 @@ from jaxvars.errors import (
     user_line,
     warn_stale,
 )
-from jaxvars.symbolic.specialize import is_open
 from jaxvars.tensors.dtypes import is_inexact, is_string
 from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
@@ -353,7 +352,7 @@ class CaptureFrame(Frame):
         if is_interrupting_trace():
             return outside(lambda: LOCAL.eager.create(cell, value))
         self.check_creatable(cell)
-        if any(map(is_open, value.shape)):
+        if any(type(size) is not int for size in value.shape):
             raise CreationError(
                 f"Variable {cell.name!r} is created at {user_line()} with a size that is open "
                 "while the function is traced. A variable has fixed sizes."

@@ -688,7 +688,7 @@ def _undo(w: World, values: dict[Cell, Any], sets: dict[int, Any]) -> None:
         for cell in life.cells():
             cell.value = values.get(cell, cell.first)
         opt = life.opt
-        opt.started, opt.window = sets.get(id(opt), opt.begun)
+        opt.started, opt.window = map(set, sets.get(id(opt), opt.begun))
         if w.restored:  # what waits since is of a restore that was undone
             life.pending = {p: _maybe(v) for p, v in life.pending.items()}
             for waits in (*life.pending_slots.values(), *opt.waiting.values()):

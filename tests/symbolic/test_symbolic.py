@@ -14,6 +14,7 @@ import pytest
 from jax import export
 
 import jaxvars as jv
+from jaxvars.programs.open_sizes import OpenCalls
 from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.sizes import to_compared
 from jaxvars.symbolic.specialize import at_sizes, size_at, symbol
@@ -104,7 +105,7 @@ def test_a_compiled_function_is_traced_once_for_open_sizes():
         return loss
 
     compiled = jv.compile(step)
-    compiled.open_axes = lambda call: [[True, False], [True]]
+    compiled.source = OpenCalls(lambda call: [[True, False], [True]])
     for n in (4, 4, 2, 1):
         x = jnp.asarray(np.random.default_rng(n).normal(size=(n, 3)), jnp.float32)
         want, state = jv.functionalize(step)(jv.State.of([w, steps]), x, x[:, 0])
@@ -127,7 +128,7 @@ def test_what_needs_to_know_its_sizes_is_traced_for_each():
         return sum(x[i] for i in range(x.shape[0])) * made[0]
 
     compiled = jv.compile(f)
-    compiled.open_axes = lambda call: [[True]]
+    compiled.source = OpenCalls(lambda call: [[True]])
     assert float(compiled(jnp.arange(3.0))) == 6.0
     assert float(compiled(jnp.arange(4.0))) == 12.0
     assert [all(isinstance(n, int) for n in shape) for shape in runs] == [False, True, True]
@@ -143,7 +144,7 @@ def test_a_variable_as_large_as_what_was_given_has_a_known_size():
         return made[0].assign_add(x) + 0
 
     compiled = jv.compile(f)
-    compiled.open_axes = lambda call: [[True]]
+    compiled.source = OpenCalls(lambda call: [[True]])
     assert compiled(jnp.ones(3)).tolist() == [1.0] * 3
     assert made[0].shape == (3,)
     with pytest.raises(jv.errors.ShapeError, match=r"shape \(3,\): the update has shape \(4,\)"):
@@ -217,7 +218,7 @@ def test_sizes_are_compared_with_arrays_in_the_program():
 
 def test_what_depends_on_its_size_is_traced_for_each():
     compiled = jv.compile(lambda x: x * (100 if x.shape[0] % 2 else 2))
-    compiled.open_axes = lambda call: [[True]]
+    compiled.source = OpenCalls(lambda call: [[True]])
     for n in (1, 2, 3, 4):
         np.testing.assert_array_equal(compiled(jnp.ones(n)), jnp.ones(n) * (100 if n % 2 else 2))
     assert compiled.trace_count == 4

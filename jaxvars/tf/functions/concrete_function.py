@@ -10,7 +10,7 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.compiler.symbolic_calls import name_of_size
+from jaxvars.programs.open_sizes import name_of_size
 from jaxvars.symbolic.propagate import NeedsSizes
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest

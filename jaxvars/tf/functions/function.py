@@ -21,6 +21,7 @@ from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError
+from jaxvars.programs.open_sizes import OpenCalls
 from jaxvars.symbolic.propagate import NeedsSizes
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.context.scope import IN_DATASET, executing_eagerly
@@ -224,7 +225,7 @@ class Function:
         self._open = OpenSizes(self.input_signature, reduces=self._options["reduce_retracing"])
         self._body = make_body(self, has_strings=has_strings)
         core = _compile(self._body)
-        core.open_axes = self._open
+        core.source = OpenCalls(self._open)
         self._core = core  # before it is said how to call it: it is called so from other threads
         self._strings = strings.Programs()
         this: Any = weakref.proxy(self)

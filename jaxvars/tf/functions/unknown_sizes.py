@@ -14,7 +14,7 @@ import jax
 
 from jaxvars.compiler.leaves import Traced
 from jaxvars.compiler.signature import Call
-from jaxvars.compiler.symbolic_calls import Axes
+from jaxvars.programs.open_sizes import Axes
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.functions.arguments import is_spec
 

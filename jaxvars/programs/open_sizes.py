@@ -8,40 +8,53 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias, final
 
 import jax
 
+from jaxvars.compiler.creation import WAYS
 from jaxvars.compiler.leaves import Traced
 from jaxvars.compiler.signature import Call
 from jaxvars.core.staging import Staged
+from jaxvars.symbolic.propagate import follow_sizes
+from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.symbolic.specialize import at_sizes, is_open, symbol
+from jaxvars.tracing.interruption import overlooking
 
 Axes: TypeAlias = Sequence[Sequence[bool]]
 """For each traced leaf, and each of its sizes, whether it is open."""
 
 
-class Opened(NamedTuple):
-    """A call with symbols in the place of sizes.
+@final
+class OpenCalls:
+    """A source of programs: those of calls with unknown dimensions, at known sizes.
 
-    Attributes:
-        call: it.
-        sizes: what the symbols stand for.
-        values: the traced leaves of the call that was made.
+    Args:
+        axes: returns which sizes of a call are open; None where none are.
     """
 
-    call: Call
-    sizes: dict[str, int]
-    values: list[Any]
+    def __init__(self, axes: Callable[[Call], Axes | None]) -> None:
+        self._axes = axes
+        self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
 
-    def filled(self, staged: Staged) -> Staged:
-        """Return what was traced for the symbols for what they stand for."""
-        return replace(staged, program=at_sizes(staged.program, self.sizes))
+    def __call__(self, call: Call, stage: Callable[[Call], Staged]) -> Staged | None:
+        """Return the program of a call made of one with unknown dimensions, if there can be one."""
+        axes = self._axes(call)
+        if axes is None:
+            return None
+        for everywhere in (False, True):
+            found = open_call(call, axes, everywhere=everywhere)
+            if found is not None and found.key not in self._closed:
+                with overlooking():  # the trace for known sizes will say what it is
+                    return found.resolve(stage(found))[0]
+                self._closed.add(found.key)
+        return None
 
 
-def opened(call: Call, axes: Axes, *, everywhere: bool = False) -> Opened | None:
+def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> Call | None:
     """Return a call with symbols for its unknown dimensions; None if there are none.
 
     Args:
@@ -60,7 +73,7 @@ def opened(call: Call, axes: Axes, *, everywhere: bool = False) -> Opened | None
         )
         for leaf, flags in zip(traced, axes, strict=True)
     ]
-    if not sizes or is_symbolic(call):
+    if not sizes or _is_symbolic(call):
         return None
     new = iter(leaf._replace(shape=shape) for leaf, shape in zip(traced, shapes, strict=True))
     leaves = tuple(next(new) if isinstance(leaf, Traced) else leaf for leaf in call.key[1])
@@ -68,12 +81,15 @@ def opened(call: Call, axes: Axes, *, everywhere: bool = False) -> Opened | None
         jax.ShapeDtypeStruct(shape, leaf.dtype, weak_type=leaf.weak)
         for leaf, shape in zip(traced, shapes, strict=True)
     ]
-    return Opened(
-        call._replace(key=(call.key[0], leaves, *call.key[2:]), values=specs), sizes, call.values
-    )
+
+    def resolve(staged: Staged) -> tuple[Staged, list[Any]]:
+        return replace(staged, program=at_sizes(staged.program, sizes)), call.values
+
+    key = (call.key[0], leaves, *call.key[2:])
+    return call._replace(key=key, values=specs, resolve=resolve)
 
 
-def is_symbolic(call: Call) -> bool:
+def _is_symbolic(call: Call) -> bool:
     """Return whether a call has symbols in the place of sizes."""
     shapes = [leaf.shape for leaf in call.key[1] if isinstance(leaf, Traced)]
     return any(is_open(size) for shape in shapes for size in shape)
@@ -95,3 +111,19 @@ def _name(axis: int, size: int, sizes: dict[str, int]) -> str:
 
 def _can_be_open(size: Any) -> bool:
     return type(size) is int and size > 0
+
+
+def _way_to_trace(call: Call) -> AbstractContextManager[Sequence[Any]] | None:
+    return _compared(call) if _is_symbolic(call) else None
+
+
+@contextmanager
+def _compared(call: Call) -> Generator[Sequence[Any]]:
+    """Trace with sizes that are compared for all sizes at once, and followed."""
+    with follow_sizes():
+        yield list(map(with_compared_sizes, call.values))
+
+
+def install() -> None:
+    """Let calls with unknown dimensions be traced as such."""
+    WAYS.append(_way_to_trace)

@@ -1,0 +1,1 @@
+"""What plugs into the compiler: where programs come from, and how bodies are traced."""
