@@ -24,7 +24,7 @@ Devices         mesh, use_mesh, shard, place, plan, device
 Console         print, progress
 
 Namespaces      autograph, checkpoint, config, debugging, errors, export, initializers, interop,
-                launch, losses, metrics, optimizers, parallel, profiler, random, tensorboard
+                losses, metrics, optimizers, parallel, profiler, random, tensorboard
 TensorFlow      jv.tf: TensorFlow 2's own names, for programs that are to run as they are
 
 Everything else in this package is internal: users import `jaxvars` and `jaxvars.tf` only.
@@ -36,11 +36,6 @@ import sys as _sys
 from contextlib import nullcontext as _nullcontext
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
-
-from jaxvars import launch
-
-if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher needs no JAX
-    raise SystemExit(launch.main())
 
 from jaxvars import autograph, errors, moved
 from jaxvars import sketches as _sketches
@@ -112,7 +107,7 @@ __all__ = [
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "Variable", "abstract", "autograph", "checkpoint", "compile",
     "cond", "config", "custom_gradient", "debugging", "device", "diff", "errors", "export",
-    "fori_loop", "freeze", "functionalize", "initializers", "interop", "launch", "losses", "map_fn",
+    "fori_loop", "freeze", "functionalize", "initializers", "interop", "losses", "map_fn",
     "mesh", "metrics", "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler",
     "progress", "random", "recompute", "scan", "select", "shard", "stop_gradient", "switch",
     "tensorboard", "transaction", "use_mesh", "variables", "vectorized_map", "while_loop",

@@ -9,13 +9,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxvars.demo import train as _demo
 from jaxvars.demo import words
 from jaxvars.demo.doctor import report
-from jaxvars.launch.options import whole_number
+
+
+def _whole_number(low: int, high: int) -> Callable[[str], int]:
+    """Return a function that reads a whole number from `low` to `high`."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return read
 
 
 def _picture(text: str) -> Path:
@@ -48,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
         "--epochs",
-        type=whole_number(1, 10_000),
+        type=_whole_number(1, 10_000),
         default=40,
         help="passes over the training images (default: 40)",
     )
@@ -56,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "--quick", action="store_const", const=8, dest="epochs", help="a short run: 8 epochs"
     )
     parser.add_argument(
-        "--seed", type=whole_number(0, 2**32 - 1), default=0, help="another start (default: 0)"
+        "--seed", type=_whole_number(0, 2**32 - 1), default=0, help="another start (default: 0)"
     )
     parser.add_argument(
         "--save",

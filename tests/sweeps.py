@@ -303,7 +303,7 @@ SWEEPS: dict[str, str] = {
     "tests/parallel/test_engines.py": "test_slurm_starts_two_processes",
     "tests/parallel/test_processes.py": """
         test_a_cluster_is_asked test_a_killed_worker_leaves_no_trace_in_the_values
-        test_a_training_run_goes_on_with_fewer_workers test_an_error_in_one_process_ends_all_at_once
+        test_an_error_in_one_process_ends_it_at_once
         test_two_processes_compute_together_until_they_are_told_to_leave
         test_variables_on_several_processes_are_saved_by_all_and_restored_by_one
     """,

@@ -244,7 +244,7 @@ PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "interop": interop, "select": select, "freeze": freeze,
 }  # fmt: skip
 NOT_A_PROGRAM = {
-    "ConcreteFunction", "TensorSpec", "errors", "config", "launch", "abstract", "plan", "place",
+    "ConcreteFunction", "TensorSpec", "errors", "config", "abstract", "plan", "place",
     "checkpoint", "export", "progress", "profiler", "transaction", "diff",  # done outside
     "variables",  # Variables, in a tree
     "metrics", "optimizers",  # they hold variables, and have their own tests

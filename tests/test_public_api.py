@@ -28,7 +28,7 @@ NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "Variable", "abstract", "autograph", "checkpoint", "compile",
     "cond", "config", "custom_gradient", "debugging", "device", "diff", "errors", "export",
-    "fori_loop", "freeze", "functionalize", "initializers", "interop", "launch", "losses", "map_fn",
+    "fori_loop", "freeze", "functionalize", "initializers", "interop", "losses", "map_fn",
     "mesh", "metrics", "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler",
     "progress", "random", "recompute", "scan", "select", "shard", "stop_gradient", "switch",
     "tensorboard", "transaction", "use_mesh", "variables", "vectorized_map", "while_loop",
@@ -36,7 +36,7 @@ NAMES = {
 
 MODULES = {
     "autograph", "checkpoint", "config", "debugging", "errors", "export", "initializers", "interop",
-    "launch", "losses", "metrics", "optimizers", "parallel", "profiler", "random", "tensorboard",
+    "losses", "metrics", "optimizers", "parallel", "profiler", "random", "tensorboard",
 }  # fmt: skip
 DOCUMENTED = sorted(NAMES - MODULES)
 
@@ -143,8 +143,7 @@ CALLED = sorted(PUBLIC.keys() - MADE_BY_OTHERS - RAISED)
 FUNCTIONS = [name for name in CALLED if inspect.isroutine(PUBLIC[name])]
 NO_EXAMPLE = {  # they need a GPU, other processes or a subclass
     "config.get_memory_growth", "config.get_memory_info", "config.set_memory_fraction",
-    "config.set_memory_growth", "launch.main", "optimizers.Optimizer", "parallel.initialize",
-    "parallel.run_on_ray",
+    "config.set_memory_growth", "optimizers.Optimizer", "parallel.initialize",
 }  # fmt: skip
 NO_PAPER = {
     "initializers.Constant", "initializers.Identity", "initializers.Initializer",

@@ -1,7 +1,13 @@
 """A training run that works in one or many processes, and goes on after any of them has died.
 
-    python -m jaxvars.launch -n 2 train_two_processes.py folder
-    python -m jaxvars.launch -n 2 train_two_processes.py --sharded folder
+    mpirun -n 2 python train_two_processes.py folder
+    mpirun -n 2 python train_two_processes.py --sharded folder
+
+or, without any engine,
+
+    export JAX_COORDINATOR_ADDRESS=localhost:12345 JAX_NUM_PROCESSES=2
+    JAX_PROCESS_ID=0 python train_two_processes.py folder &
+    JAX_PROCESS_ID=1 python train_two_processes.py folder; wait
 
 The shape to copy: `initialize` first; make the model, the same in each process; restore the last
 checkpoint, if there is one; then go on from the step that it is of, saving now and then. The batch
@@ -63,7 +69,7 @@ def train(
     while (step := int(optimizer.iterations)) < STEPS:
         part = jv.parallel.local_part(batch_of(step))
         loss = train_step(*jv.parallel.global_batch(part, jax.P("data")))
-        leaving = jv.parallel.is_preempted(step)  # the machine, or the launcher, has to stop
+        leaving = jv.parallel.is_preempted(step)  # the machine is to be taken away
         if jv.parallel.is_chief():
             print(f"step {step} loss {float(loss):.6f}", flush=True)
         saves = sharded or jv.parallel.is_chief()  # all of them gather the parts, and one writes

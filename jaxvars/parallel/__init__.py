@@ -1,7 +1,7 @@
 """Several devices and several processes: strategies over a mesh, and what processes agree on.
 
     strategy = jv.parallel.MirroredStrategy()      # a copy of the variables on each device
-    jv.parallel.initialize()                       # in each process of `python -m jaxvars.launch`
+    jv.parallel.initialize()                       # in each process of `mpirun`, Slurm or Ray
 
 `jv.mesh`, `jv.shard` and `jv.place` say where values are sharded; here is what stands on them.
 """
@@ -12,7 +12,6 @@ from jaxvars.parallel.batches import Batches, global_batch, local_part
 from jaxvars.parallel.placement import fully_sharded
 from jaxvars.parallel.processes import (
     all_gather,
-    attempt,
     barrier,
     broadcast,
     check_same,
@@ -24,7 +23,6 @@ from jaxvars.parallel.processes import (
     rank,
     shutdown,
 )
-from jaxvars.parallel.ray_actors import run_on_ray
 from jaxvars.parallel.strategies import (
     InputContext,
     MirroredStrategy,
@@ -38,10 +36,10 @@ from jaxvars.parallel.strategies import (
 
 __all__ = [
     "Batches", "InputContext", "MirroredStrategy", "MultiWorkerMirroredStrategy",
-    "OneDeviceStrategy", "ReduceOp", "Strategy", "all_gather", "attempt", "barrier",
+    "OneDeviceStrategy", "ReduceOp", "Strategy", "all_gather", "barrier",
     "broadcast", "check_same", "fully_sharded", "get_strategy", "global_batch", "has_strategy",
     "initialize", "is_chief", "is_preempted", "local_part", "process_count", "process_index",
-    "rank", "run_on_ray", "shutdown",
+    "rank", "shutdown",
 ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Many processes: one program runs in each of them, and they compute together.
 
-    # train.py; run it with `python -m jaxvars.launch -n 2 train.py`
+    # train.py; run it with `mpirun -n 2 python train.py`
     import jax, jaxvars as jv
 
     jv.parallel.initialize()                      # before anything else of JAX
@@ -31,9 +31,9 @@ On CPU, with several virtual devices in each of several processes, wait for each
 XLA's pool and wait for each other for ever. One device in each process does not need this.
 
 Rules this file keeps:
-- which process this is comes from the arguments, else from `python -m jaxvars.launch`, else from
-  `mpirun`, else from the cluster (JAX knows Slurm and others), and otherwise it is alone: the same
-  program runs so, too;
+- which process this is comes from the arguments, else from JAX_PROCESS_ID and its like, else from
+  Ray Train, else from `mpirun`, else from the cluster (JAX knows Slurm, Kubernetes and others), and
+  otherwise it is alone: the same program runs so, too;
 - nothing here starts a JAX backend before `initialize` had its chance.
 """
 
@@ -52,7 +52,6 @@ import numpy as np
 
 from jaxvars.core.state import State
 from jaxvars.errors import DistributedError
-from jaxvars.launch import worker as _names
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import check_argument
@@ -71,8 +70,9 @@ def initialize(
     """Join the other processes of the program; alone, do nothing.
 
     Call it first: JAX finds its devices once, those of the other processes with them. What is not
-    given comes from `python -m jaxvars.launch`, else from `mpirun` or a cluster like Slurm; if none
-    of them started this process, it is the only one. A second call does nothing.
+    given comes from the variables JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID,
+    else from Ray Train, `mpirun`, Slurm or another cluster that JAX knows; if none of them started
+    this process, it is the only one. A second call does nothing.
 
     Args:
         coordinator_address: "host:port" where process 0 can be reached.
@@ -99,9 +99,9 @@ def initialize(
         "process_id": process_id,
     }
     if all(value is None for value in given.values()):
-        found = _read_launcher(os.environ)
+        found = _read_variables(os.environ)
         if found is None and "cluster_detection_method" not in options:
-            found = _read_mpi(os.environ)
+            found = _read_ray() or _read_mpi(os.environ)
         if found is not None:  # JAX would look for a cluster around it, and count by its nodes
             options = found | {"cluster_detection_method": "deactivate"} | options
             given = {name: options.pop(name) for name in given}
@@ -148,34 +148,68 @@ def _describe_problem(error: str, given: Mapping[str, Any]) -> str:
             "    ...  # everything else"
         )
     if "defined" in error:
-        missing = ", ".join(name for name, value in given.items() if value is None)
+        known = {
+            **given,
+            "coordinator_address": given["coordinator_address"] or os.environ.get(_ADDRESS),
+        }
+        missing = ", ".join(name for name, value in known.items() if value is None)
         return (
             f"The processes cannot find each other: {missing} is neither given nor known from a "
             "cluster. Give all three, as in\n"
             '    jv.parallel.initialize("10.0.0.1:1234", num_processes=2, process_id=0)\n'
-            "or none, and start the program with `python -m jaxvars.launch -n 2 train.py`."
+            "or none, and start the program with `mpirun -n 2 python train.py` or another engine."
         )
     return f"The processes could not be brought together: {error}"
 
 
-def _read_launcher(env: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return what the launcher says, or None if it did not start this process."""
-    if _names.COORDINATOR not in env:
+_ADDRESS, _COUNT, _NUMBER = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
+
+
+def _read_variables(env: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return what JAX's variables say, or None if they do not say which process this is.
+
+    JAX reads the address by itself, also beside a cluster, and the other two not at all.
+    """
+    if _COUNT not in env and _NUMBER not in env:
         return None
     try:
-        return {
-            "coordinator_address": env[_names.COORDINATOR],
-            "num_processes": int(env[_names.WORLD_SIZE]),
-            "process_id": int(env[_names.RANK]),
-            "coordinator_bind_address": env[_names.COORDINATOR],  # and nowhere else
+        address = env[_ADDRESS]
+        found = {
+            "coordinator_address": address,
+            "num_processes": int(env[_COUNT]),
+            "process_id": int(env[_NUMBER]),
         }
     except (KeyError, ValueError):
-        names = (_names.COORDINATOR, _names.WORLD_SIZE, _names.RANK)
-        found = ", ".join(f"{name}={env.get(name)!r}" for name in names)
+        values = ", ".join(f"{name}={env.get(name)!r}" for name in (_ADDRESS, _COUNT, _NUMBER))
         raise DistributedError(
-            f"The environment is not as the launcher made it: {found}. Start the program with "
-            "`python -m jaxvars.launch`, or unset these variables."
+            f"The environment says only in part which process this is: {values}. Set all three, "
+            "as in\n"
+            f"    export {_ADDRESS}=localhost:12345 {_COUNT}=2\n"
+            f"    {_NUMBER}=0 python train.py & {_NUMBER}=1 python train.py; wait\n"
+            "or none of them."
         ) from None
+    if address.startswith(("localhost:", "127.0.0.1:")):
+        found["coordinator_bind_address"] = address  # and nowhere else
+    return found
+
+
+def _read_ray() -> dict[str, Any] | None:
+    """Return what Ray Train says, or None if this is not a worker of it."""
+    if "ray.train" not in sys.modules:  # a worker has imported it
+        return None
+    import ray.train  # pyright: ignore[reportMissingImports]
+    from ray.train.collective import broadcast_from_rank_zero  # pyright: ignore[reportMissingImports]
+
+    try:
+        context: Any = ray.train.get_context()
+    except (RuntimeError, DeprecationWarning):  # the program that starts the workers; Ray Tune
+        return None
+    address = f"{ray.util.get_node_ip_address()}:{_find_free_port()}"
+    return {
+        "coordinator_address": broadcast_from_rank_zero(address),
+        "num_processes": context.get_world_size(),
+        "process_id": context.get_world_rank(),
+    }
 
 
 _MPI = (  # Open MPI, whose version 5 JAX does not recognize; MPICH and Intel MPI
@@ -190,7 +224,8 @@ def _read_mpi(env: Mapping[str, str]) -> dict[str, Any] | None:
         if all(name in env for name in names):
             count, number, local_count, local_number = (int(env[name]) for name in names)
             return {
-                "coordinator_address": _find_mpi_address(env, count, local_count),
+                "coordinator_address": env.get(_ADDRESS)
+                or _find_mpi_address(env, count, local_count),
                 "num_processes": count,
                 "process_id": number,
                 "local_device_ids": [local_number],  # JAX's rule for clusters: a GPU each
@@ -216,10 +251,10 @@ def _find_mpi_address(env: Mapping[str, str], count: int, local_count: int) -> s
             f"`mpirun` started {count} processes, and mpi4py sees {world.Get_size()}: it uses "
             "another MPI. Install it for this one: pip install --no-binary mpi4py mpi4py"
         )
-    return world.bcast(f"{socket.gethostname()}:{free_port()}")  # that of process 0
+    return world.bcast(f"{socket.gethostname()}:{_find_free_port()}")  # that of process 0
 
 
-def free_port() -> int:
+def _find_free_port() -> int:
     """Return a port that is free on this machine."""
     with socket.socket() as probe:
         probe.bind(("", 0))
@@ -243,7 +278,7 @@ def rank() -> int:
     """Return the number of this process, from 0; JAX's `process_index`.
 
     Raises:
-        DistributedError: before `initialize`, in a process that the launcher or `mpirun` started.
+        DistributedError: before `initialize`, in one of several processes.
 
     >>> rank()
     0
@@ -259,7 +294,7 @@ def process_count() -> int:
     """Return how many processes there are.
 
     Raises:
-        DistributedError: before `initialize`, in a process that the launcher or `mpirun` started.
+        DistributedError: before `initialize`, in one of several processes.
 
     >>> process_count()
     1
@@ -272,7 +307,7 @@ def is_chief() -> bool:
     """Return whether this is process 0, which prints and writes files for all.
 
     Raises:
-        DistributedError: before `initialize`, in a process that the launcher or `mpirun` started.
+        DistributedError: before `initialize`, in one of several processes.
 
     >>> is_chief()
     True
@@ -281,24 +316,17 @@ def is_chief() -> bool:
     return jax.process_index() == 0
 
 
-def attempt() -> int:
-    """Return how often `python -m jaxvars.launch` has started the program again; else 0.
-
-    >>> attempt()
-    0
-    """
-    return int(os.environ.get(_names.ATTEMPT, "0"))
-
-
 def _check_joined(what: str) -> None:
     if jax.distributed.is_initialized() or _alone:
         return
-    counts = (os.environ[each[0]] for each in _MPI if all(name in os.environ for name in each))
-    if _names.COORDINATOR in os.environ or any(count != "1" for count in counts):
+    known = ([_COUNT], *_MPI)
+    counts = (os.environ[each[0]] for each in known if all(name in os.environ for name in each))
+    if any(count != "1" for count in counts):
         raise DistributedError(
             f"jv.parallel.{what}() was called before jv.parallel.initialize(), so this "
             "process knows nothing of the others yet. Call initialize() first, at the top of the "
-            'program; or initialize(cluster_detection_method="deactivate"), if each is to be alone.'
+            "program. If each is to be alone, unset JAX_NUM_PROCESSES, or under `mpirun` call "
+            'initialize(cluster_detection_method="deactivate").'
         )
 
 
@@ -403,9 +431,8 @@ def _checksum(value: Array) -> int:
 def is_preempted(step: int) -> bool:
     """Return whether the machine is to be taken away, so that it is time to save and end.
 
-    A cluster, or the launcher when it is told to stop, sends SIGTERM to one or all of the
-    processes. JAX tells the others and agrees on a step: all processes get True at that one. Alone,
-    and not started by the launcher, it is False; SIGTERM ends such a process.
+    A cluster sends SIGTERM to one or all of the processes. JAX tells the others and agrees on a
+    step: all processes get True at that one. Alone it is False; SIGTERM ends such a process.
 
     Args:
         step: the number of the training step. Call it in each step, in all processes.

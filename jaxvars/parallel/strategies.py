@@ -258,7 +258,7 @@ class MirroredStrategy(Strategy):
 class MultiWorkerMirroredStrategy(Strategy):
     """Train on all devices of all processes: each runs the same program.
 
-    Start the processes with `jv.launch`, or by other means, and connect them with
+    Start the processes with `mpirun` or another engine, and connect them with
     `jv.parallel.initialize` at their very beginning. In one process it is a MirroredStrategy.
 
     Args:

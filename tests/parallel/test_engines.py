@@ -1,4 +1,4 @@
-"""Training under the launchers of others: Slurm's variables, `mpirun` and Ray.
+"""Training under engines: Slurm's variables, `mpirun` and Ray.
 
 Processes compute on sharded weights, one is killed, and what is started again from the last
 checkpoint, in as many processes or in others, ends with the values of an undisturbed run.
@@ -11,69 +11,36 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-import jax
 import numpy as np
 import pytest
 import train_two_processes as program
+from processes import DYING, TESTS, TIMEOUT, environment, run_processes, slurm_variables
 
 import jaxvars as jv
 from jaxvars.errors import DistributedError
 from jaxvars.parallel import processes as _processes
 
-TESTS = Path(__file__).parents[1]
 MPIRUN = shutil.which("mpirun") or shutil.which("mpirun", path=Path(sys.executable).parent)
 mpirun = pytest.mark.skipif(MPIRUN is None, reason="mpirun is not installed")
 ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 
-# A worker kills itself at a step of an attempt: "0:1:6" for attempt 0, rank 1, step 6.
-DYING = """
-import os, signal, sys
-import train_two_processes as program
-import jaxvars as jv
-
-def train(folder, when):
-    def after_step(step):
-        if f"{jv.parallel.attempt()}:{jv.parallel.rank()}:{step}" == when:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    program.run(folder, after_step, sharded=True)
-    return jv.parallel.rank(), jv.parallel.process_count(), jv.parallel.attempt()
-
-if __name__ == "__main__":
-    print("trained", *train(*sys.argv[1:]), flush=True)
-"""
-
 
 @pytest.fixture
-def start(tmp_path):
-    """Return a function that starts `dying.py`, or another command."""
+def folder(tmp_path: Path) -> Path:
+    """A folder with the program `dying.py`."""
     (tmp_path / "dying.py").write_text(DYING)
-    begun = []
-
-    def popen(*command: str, **variables: str) -> subprocess.Popen[str]:
-        paths = os.pathsep.join(map(str, (tmp_path, TESTS, TESTS.parent)))
-        env = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "PYTHONPATH": paths, **variables}
-        process = subprocess.Popen(
-            command, cwd=tmp_path, env=os.environ | env, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        begun.append(process)
-        return process
-
-    yield popen
-    for process in begun:
-        process.kill()
-        process.communicate()
+    return tmp_path
 
 
-def end(process: subprocess.Popen[str]) -> tuple[int, str]:
-    text, _ = process.communicate(timeout=240)
-    return process.returncode, text
+def run(folder: Path, *command: str, **variables: str) -> tuple[int, str]:
+    done = subprocess.run(
+        command, cwd=folder, env=environment(folder) | variables, text=True, timeout=TIMEOUT,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout
 
 
 def steps(text: str) -> list[int]:
@@ -91,90 +58,69 @@ def check_values(folder: Path, processes: int, *, exactly: bool) -> None:
 
 
 # ---------------------------------------------------------------- Slurm
-def slurm(start: Any, count: int, job: int, when: str) -> list[tuple[int, str]]:
-    """Do what `srun --kill-on-bad-exit` does on a machine, as far as a program sees it."""
-    tasks = [
-        start(
-            sys.executable, "dying.py", ".", when, SLURM_JOB_ID=str(job),
-            SLURM_STEP_NODELIST="localhost", SLURM_NTASKS=str(count), SLURM_PROCID=str(rank),
-            SLURM_LOCALID=str(rank),
-        )
-        for rank in range(count)
-    ]  # fmt: skip
-    while all(task.poll() is None for task in tasks):
-        time.sleep(0.02)
-    if any(task.poll() for task in tasks):
-        for task in tasks:
-            task.kill()
-    return [end(task) for task in tasks]
-
-
-def new_job() -> int:
-    return time.monotonic_ns() % 10**6  # JAX makes a port of it
-
-
-def test_slurm_starts_two_processes(start, tmp_path):
-    done = slurm(start, 2, new_job(), "never")
-    assert [code for code, _ in done] == [0, 0], done
-    assert ["trained 0 2 0" in done[0][1], "trained 1 2 0" in done[1][1]] == [True, True]
-    check_values(tmp_path, 2, exactly=True)
+def test_slurm_starts_two_processes(folder):
+    done = run_processes(folder, slurm_variables(2), "dying.py", ".", "never", "sharded")
+    assert done.codes == [0, 0], done
+    assert [f"trained {rank} 2" in text for rank, text in enumerate(done.texts)] == [True, True]
+    check_values(folder, 2, exactly=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("counts", [(2, 2), (2, 4), (2, 1), (1, 2)])
-def test_slurm_goes_on_after_a_kill(start, counts, tmp_path):
+def test_slurm_goes_on_after_a_kill(folder, counts):
     before, after = counts
-    job = new_job()
-    died = slurm(start, before, job, f"0:{before - 1}:6")
-    assert any(code for code, _ in died), died
-    assert set(steps(died[0][1])) >= {0, 1, 2, 3}, died
-    done = slurm(start, after, job + 1, "never")
-    assert [code for code, _ in done] == [0] * after, done
-    assert steps(done[0][1]) == [*range(program.SAVE_EVERY, program.STEPS)]
-    check_values(tmp_path, after, exactly=before == after)
+    command = ("dying.py", ".", f"{before - 1}:6", "sharded")
+    died = run_processes(folder, slurm_variables(before), *command)
+    assert any(died.codes), died
+    assert set(steps(died.texts[0])) >= {0, 1, 2, 3}, died
+    done = run_processes(folder, slurm_variables(after), *command)
+    assert done.codes == [0] * after, done
+    assert steps(done.texts[0]) == [*range(program.SAVE_EVERY, program.STEPS)]
+    check_values(folder, after, exactly=before == after)
 
 
 # ---------------------------------------------------------------- MPI
-def mpi(start: Any, count: int, *command: str, **variables: str) -> tuple[int, str]:
+def mpi(folder: Path, count: int, *command: str) -> tuple[int, str]:
     options = ["--oversubscribe", *(["--allow-run-as-root"] if os.getuid() == 0 else [])]
-    return end(start(str(MPIRUN), "-n", str(count), *options, *command, **variables))
+    return run(folder, str(MPIRUN), "-n", str(count), *options, *command)
 
 
 @mpirun
 @pytest.mark.slow
 @pytest.mark.parametrize("counts", [(2, 2), (2, 4), (2, 1), (1, 2)])
-def test_mpirun_goes_on_after_a_kill(start, counts, tmp_path):
+def test_mpirun_goes_on_after_a_kill(folder, counts):
     before, after = counts
-    code, text = mpi(start, before, sys.executable, "dying.py", ".", f"0:{before - 1}:6")
+    command = (sys.executable, "dying.py", ".", f"{before - 1}:6", "sharded")
+    code, text = mpi(folder, before, *command)
     assert code, text
     assert set(steps(text)) >= {0, 1, 2, 3}, text
-    code, text = mpi(start, after, sys.executable, "dying.py", ".", "never")
+    code, text = mpi(folder, after, *command)
     assert code == 0, text
     assert steps(text) == [*range(program.SAVE_EVERY, program.STEPS)], text
     assert sorted(re.findall(r"trained (\d) (\d)", text)) == [
         (str(rank), str(after)) for rank in range(after)
     ]
-    check_values(tmp_path, after, exactly=before == after)
+    check_values(folder, after, exactly=before == after)
 
 
 @mpirun
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("mpi4py") is None, reason="mpi4py is not installed")
-def test_mpi4py_tells_processes_of_several_machines_where_they_meet(start):
+def test_mpi4py_tells_processes_of_several_machines_where_they_meet(folder):
     several = ("env", "OMPI_COMM_WORLD_LOCAL_SIZE=1", sys.executable, "dying.py", ".", "never")
-    code, text = mpi(start, 2, *several)
-    assert (code, len(re.findall(r"trained [01] 2 0", text))) == (0, 2), text
+    code, text = mpi(folder, 2, *several)
+    assert (code, len(re.findall(r"trained [01] 2", text))) == (0, 2), text
 
 
 @mpirun
 @pytest.mark.slow
-def test_an_error_in_one_process_ends_mpirun(start, tmp_path):
-    (tmp_path / "bad.py").write_text(
+def test_an_error_in_one_process_ends_mpirun(folder):
+    (folder / "bad.py").write_text(
         "import jaxvars as jv\njv.parallel.initialize()\njv.parallel.barrier('begin')\n"
         "if jv.parallel.rank():\n    raise ValueError('no such data')\n"
         "jv.parallel.barrier('which worker 1 does not reach')\n"
     )
-    code, text = mpi(start, 2, sys.executable, "bad.py")
+    code, text = mpi(folder, 2, sys.executable, "bad.py")
     assert code, text
     assert "ValueError: no such data" in text
 
@@ -194,6 +140,8 @@ def test_what_mpirun_says_is_read():
     assert re.fullmatch(r"127.0.0.1:6[1-5]\d{3}", address)
     again = _processes._read_mpi(OPEN_MPI | {"PMIX_NAMESPACE": "prterun-host-8@1"}) or {}
     assert again["coordinator_address"] != address
+    elsewhere = _processes._read_mpi(OPEN_MPI | {"JAX_COORDINATOR_ADDRESS": "node1:12"}) or {}
+    assert elsewhere["coordinator_address"] == "node1:12"
     assert _processes._read_mpi({"PMI_RANK": "0", "PMI_SIZE": "1"}) is None  # srun sets them, too
 
 
@@ -205,46 +153,50 @@ def test_processes_that_cannot_find_each_other_are_not_alone(env, monkeypatch):
 
 
 # ---------------------------------------------------------------- Ray
+DRIVER = """
+import sys
+import ray
+from dying import train
+from train_on_ray import start
+
+before, after = map(int, sys.argv[2:])
+config = {"folder": sys.argv[1], "when": f"{before - 1}:6", "sharded": True}
+ray.init(num_cpus=4, include_dashboard=False)
+if before == after:
+    print("trained", start(train, config, before, failures=1))
+else:
+    try:
+        start(train, config, before, failures=0)
+    except ray.train.TrainingFailedError:
+        print("the run died")
+    print("trained", start(train, config, after, failures=0))
+"""
+
+
 @ray
 @pytest.mark.slow
-def test_ray_goes_on_after_a_kill_and_with_other_numbers_of_actors(start, tmp_path):
-    (tmp_path / "driver.py").write_text(f"""
-import ray, jaxvars as jv
-from dying import train
-import train_two_processes as program
-run = jv.parallel.run_on_ray
-ray.init(num_cpus=4, include_dashboard=False)
-print("first", run(train, 2, ({str(tmp_path)!r}, "0:1:6"), num_cpus=1, restarts=1))
-for folder, before, after in [("a", 2, 4), ("b", 2, 1), ("c", 1, 2)]:
-    folder = {str(tmp_path)!r} + "/" + folder
-    try:
-        run(train, before, (folder, f"0:{{before - 1}}:6"), num_cpus=1, restarts=0)
-    except ray.exceptions.RayError:
-        print("died", before)
-    print("then", run(train, after, (folder, "never"), num_cpus=1))
-
-def fail():
-    raise ValueError("no such data")
-
-try:
-    run(fail, 2, restarts=0)
-except ValueError as error:
-    print("refused", str(error).splitlines()[-1])
-""")
-    variables = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_COLOR_PREFIX": "0"}
-    code, text = end(start(sys.executable, "driver.py", **variables))
+@pytest.mark.parametrize("counts", [(2, 2), (2, 4), (2, 1), (1, 2)])
+def test_ray_goes_on_after_a_kill(folder, counts):
+    (folder / "driver.py").write_text(DRIVER)
+    variables = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+    command = (sys.executable, "driver.py", str(folder), *map(str, counts))
+    code, text = run(folder, *command, **variables)
     assert code == 0, text
-    assert "first [(0, 2, 1), (1, 2, 1)]" in text
-    assert re.findall(r"died (\d)", text) == ["2", "2", "1"], text
-    counts = [len(re.findall(r"\(", line)) for line in re.findall(r"^then (.*)", text, re.M)]
-    assert counts == [4, 1, 2]
-    assert "refused ValueError: no such data" in text
-    check_values(tmp_path, 2, exactly=True)
-    for folder, after in [("a", 4), ("b", 1), ("c", 2)]:
-        check_values(tmp_path / folder, after, exactly=False)
+    before, after = counts
+    assert (folder / "killed").exists()
+    assert f"trained (0, {after}, [{program.SAVE_EVERY}])" in text
+    assert bool(re.search(r"(?m)^the run died$", text)) == (before != after)
+    check_values(folder, after, exactly=before == after)
 
 
-def test_ray_is_an_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r'pip install "jaxvars\[ray\]"'):
-        jv.parallel.run_on_ray(jax.devices, 2)
+@ray
+@pytest.mark.slow
+def test_the_example_trains_on_ray(folder):
+    """`python train_on_ray.py folder 2`."""
+    code, text = run(folder, sys.executable, str(TESTS / "train_on_ray.py"), ".", "2")
+    assert code == 0, text
+    with jv.use_mesh({"data": 2}):
+        expected = program.train(folder / "undisturbed")
+    with np.load(folder / "weights.npz") as file:
+        for name, wanted in zip(file.files, expected, strict=True):
+            np.testing.assert_array_equal(file[name], wanted)

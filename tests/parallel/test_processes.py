@@ -7,62 +7,28 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 import train_two_processes as program
+from processes import DYING, jax_variables, run_processes, slurm_variables
 
 import jaxvars as jv
 from jaxvars.errors import DistributedError, ShardingError
-from jaxvars.parallel import batches
-
-TESTS = Path(__file__).parents[1]
-TIMEOUT = 240.0
-
-
-def launched(
-    folder: Path,
-    *words: str,
-    timeout: float = TIMEOUT,
-    watch: Callable[[str, Any], None] = lambda line, launcher: None,
-) -> Any:
-    """Run the launcher; show `watch` each line of its output as it comes; return what came."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jaxvars.launch", "--backoff", "0", *words],
-        cwd=folder, env=os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    lines: list[str] = []
-    alarm = threading.Timer(timeout, process.kill)  # its guard kills the workers
-    alarm.start()
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line)
-            watch(line, process)
-        return SimpleNamespace(returncode=process.wait(TIMEOUT), text="".join(lines))
-    finally:
-        alarm.cancel()
-        process.kill()
-        process.communicate()
+from jaxvars.parallel import batches, processes
 
 
 # ---------------------------------------------------------------- one process
 def test_alone_everything_has_an_answer():
     d = jv.parallel
-    assert (d.rank(), d.process_index(), d.process_count(), d.is_chief(), d.attempt()) == (
-        0, 0, 1, True, 0,
-    )  # fmt: skip
+    assert (d.rank(), d.process_index(), d.process_count(), d.is_chief()) == (0, 0, 1, True)
     d.barrier("here")
     d.shutdown()
     assert d.is_preempted(0) is False
@@ -76,7 +42,9 @@ def test_alone_everything_has_an_answer():
 def test_a_process_of_mpi_does_not_take_itself_for_the_only_one(monkeypatch, ask):
     for name, value in {"SIZE": "2", "RANK": "1", "LOCAL_SIZE": "2", "LOCAL_RANK": "1"}.items():
         monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", value)
-    with pytest.raises(DistributedError, match=r"before jv.parallel.initialize\(\)(?s:.*)alone\."):
+    with pytest.raises(
+        DistributedError, match=r"before jv.parallel.initialize\(\)(?s:.*)to be alone"
+    ):
         ask()
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "1")
     assert int(ask()) == (ask is not jv.parallel.rank)
@@ -89,23 +57,50 @@ def test_initialize_after_jax_was_used_says_what_to_do():
             jv.parallel.initialize(**given)
 
 
-def test_what_the_launcher_said_must_be_whole(monkeypatch):
-    monkeypatch.setenv("JAXVARS_COORDINATOR", "127.0.0.1:1")
-    monkeypatch.setenv("JAXVARS_RANK", "one")
-    with pytest.raises(DistributedError, match="JAXVARS_WORLD_SIZE=None, JAXVARS_RANK='one'"):
+def test_what_jaxs_variables_say_must_be_whole(monkeypatch):
+    monkeypatch.setenv("JAX_COORDINATOR_ADDRESS", "localhost:1")
+    monkeypatch.setenv("JAX_PROCESS_ID", "one")
+    match = r"JAX_NUM_PROCESSES=None, JAX_PROCESS_ID='one'(?s:.*)JAX_PROCESS_ID=0 python train.py &"
+    with pytest.raises(DistributedError, match=match):
         jv.parallel.initialize()
 
 
+def test_what_jaxs_variables_say_is_read():
+    given = {"JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "3"}
+    found = processes._read_variables({"JAX_COORDINATOR_ADDRESS": "node1:12", **given})
+    assert found == {"coordinator_address": "node1:12", "num_processes": 4, "process_id": 3}
+    found = processes._read_variables({"JAX_COORDINATOR_ADDRESS": "localhost:12", **given})
+    assert found is not None
+    assert found["coordinator_bind_address"] == "localhost:12"
+    assert processes._read_variables({"JAX_COORDINATOR_ADDRESS": "node1:12"}) is None  # in Slurm
+
+
 @pytest.mark.parametrize("name", ["rank", "process_count", "is_chief"])
-def test_questions_before_initialize_are_refused_in_a_launched_process(monkeypatch, name):
-    monkeypatch.setenv("JAXVARS_COORDINATOR", "127.0.0.1:1")
+def test_questions_before_initialize_are_refused_in_one_of_several(monkeypatch, name):
+    monkeypatch.setenv("JAX_NUM_PROCESSES", "2")
     with pytest.raises(DistributedError, match=rf"{name}\(\) was called before .*initialize\(\)"):
         getattr(jv.parallel, name)()
 
 
-def test_attempt_is_what_the_launcher_says(monkeypatch):
-    monkeypatch.setenv("JAXVARS_ATTEMPT", "4")
-    assert jv.parallel.attempt() == 4
+def test_what_ray_train_says_is_read(monkeypatch):
+    def outside() -> Any:
+        raise RuntimeError("cannot be used outside of a Ray Train training function")
+
+    context = SimpleNamespace(get_world_size=lambda: 4, get_world_rank=lambda: 3)
+    ray, train, together = map(ModuleType, ("ray", "ray.train", "ray.train.collective"))
+    ray.train, ray.util = train, SimpleNamespace(get_node_ip_address=lambda: "10.0.0.7")
+    together.broadcast_from_rank_zero = lambda address: address.replace("7:", "1:")
+    for module in (ray, together):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.delitem(sys.modules, "ray.train", raising=False)
+    assert processes._read_ray() is None  # nothing of this process has imported it
+    monkeypatch.setitem(sys.modules, "ray.train", train)
+    train.get_context = outside
+    assert processes._read_ray() is None
+    train.get_context = lambda: context
+    found = processes._read_ray() or {}
+    assert re.fullmatch(r"10\.0\.0\.1:\d+", found.pop("coordinator_address"))
+    assert found == {"num_processes": 4, "process_id": 3}
 
 
 def test_alone_initialize_does_nothing_and_half_an_address_is_refused(run_python):
@@ -127,14 +122,16 @@ print("again")
 
 
 def test_a_cluster_is_asked(run_python):
-    job = str(random.randrange(10**6))
-    slurm = {
-        "SLURM_JOB_ID": job, "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": "1",
-        "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
-    }  # fmt: skip
     code = "import jax, jaxvars as jv; jv.parallel.initialize(); "
+    (slurm,) = slurm_variables(1)
     done = run_python("-c", code + "print(jax.distributed.is_initialized())", **slurm)
     assert done.stdout == "True\n", done.stderr
+
+
+def test_an_address_alone_does_not_suffice(run_python):
+    code = "import jaxvars as jv; jv.parallel.initialize()"
+    done = run_python("-c", code, JAX_COORDINATOR_ADDRESS="localhost:1")
+    assert "each other: num_processes, process_id is neither given nor known" in done.stderr
 
 
 PUBLIC = [
@@ -246,20 +243,17 @@ def test_two_processes_compute_together_until_they_are_told_to_leave(tmp_path):
     (tmp_path / "together.py").write_text(TOGETHER)
     fine = list[str]()
 
-    def stop(line: str, launcher: Any) -> None:
-        fine.extend(re.findall(r"\[(\d)\] fine \1", line))
+    def stop(line: str, started: list[Any]) -> None:
+        fine.extend(re.findall(r"fine (\d)", line))
         if len(fine) == 2:
-            launcher.send_signal(signal.SIGTERM)
+            random.choice(started).send_signal(signal.SIGTERM)
             fine.clear()
 
-    done = launched(
-        tmp_path, "-n", "2", "--devices-per-process", "2", "--restarts", "0", "--grace", "100",
-        "together.py", watch=stop,
-    )  # fmt: skip
-    left = dict(re.findall(r"\[(\d)\] leaves at (\d+)", done.text))
-    assert left.keys() == {"0", "1"}, done.text
-    assert left["0"] == left["1"], "JAX agrees on a step"
-    assert done.returncode == 128 + signal.SIGTERM
+    done = run_processes(tmp_path, jax_variables(2), "together.py", devices=2, watch=stop)
+    assert done.codes == [0, 0], done
+    left = [re.findall(r"leaves at (\d+)", text) for text in done.texts]
+    assert len(left[0]) == 1, done
+    assert left[0] == left[1], "JAX agrees on a step"
 
 
 FAILING = """
@@ -272,13 +266,13 @@ jv.parallel.barrier("which worker 1 does not reach")
 """
 
 
-def test_an_error_in_one_process_ends_all_at_once(tmp_path):
+def test_an_error_in_one_process_ends_it_at_once(tmp_path):
     # JAX would wait for the other processes at the end of the program: longer than the time-out.
     (tmp_path / "failing.py").write_text(FAILING)
-    done = launched(tmp_path, "-n", "2", "--restarts", "0", "failing.py")
-    assert done.returncode == 1
-    assert "worker 1 of 2" in done.text
-    assert "[launch]     ValueError: no such data" in done.text
+    done = run_processes(tmp_path, jax_variables(2), "failing.py")
+    assert done.codes[1] == 1
+    assert done.codes[0] != 0
+    assert "ValueError: no such data" in done.texts[1]
 
 
 SAVING = """
@@ -308,12 +302,11 @@ print("saved", int(checkpoint.save_counter))
 def test_variables_on_several_processes_are_saved_by_all_and_restored_by_one(tmp_path):
     (tmp_path / "saving.py").write_text(SAVING)
     (tmp_path / "file_in_the_way").write_text("no folder")
-    done = launched(
-        tmp_path, "-n", "2", "--devices-per-process", "2", "--restarts", "0", "saving.py"
-    )
-    assert done.returncode == 0, done.text
-    assert sorted(re.findall(r"\[(\d)\] saved 4", done.text)) == ["0", "1"]
-    assert set(re.findall(r"refused (\w+)", done.text)) == {"FileExistsError", "CheckpointError"}
+    done = run_processes(tmp_path, jax_variables(2), "saving.py", devices=2)
+    assert done.codes == [0, 0], done
+    assert all("saved 4" in text for text in done.texts), done
+    refused = re.findall(r"refused (\w+)", "".join(done.texts))
+    assert sorted(refused) == ["CheckpointError", "FileExistsError"]
     assert jv.checkpoint.load(tmp_path / "folder/ckpt-1.npz")["w"].tolist() == list(range(8))
     with jv.use_mesh({"data": 8}):  # another mesh, in one process
         w = jv.Variable(np.zeros(8, np.float32), sharding=jax.P("data"))
@@ -321,28 +314,6 @@ def test_variables_on_several_processes_are_saved_by_all_and_restored_by_one(tmp
     jv.checkpoint.Checkpoint(w=w, b=b).restore(tmp_path / "run" / "ckpt-4").assert_consumed()
     assert w.numpy().tolist() == [3, 4, 5, 6, 7, 8, 9, 10]
     assert (float(b), w.sharding.spec) == (3.0, jax.P("data"))
-
-
-# A worker stops at a step, says so, and waits until it is killed.
-DYING = f"""
-import os, sys, time
-sys.path.insert(0, {str(TESTS)!r})
-whens = dict(word.split("=") for word in sys.argv.pop().split(","))
-
-def after_step(step):
-    if f"{{os.environ['JAXVARS_RANK']}}:{{step}}" == whens.get(os.environ["JAXVARS_ATTEMPT"]):
-        print(f"kill {{os.getpid()}}")
-        time.sleep(600)
-
-after_step("start")
-import train_two_processes
-train_two_processes.run(sys.argv[1], after_step)
-"""
-
-
-def kill(line: str, launcher: Any) -> None:
-    if match := re.search(r"\] kill (\d+)", line):
-        os.kill(int(match[1]), signal.SIGKILL)
 
 
 def undisturbed(devices: int, folder: Path) -> list[np.ndarray]:
@@ -356,71 +327,51 @@ def weights(folder: Path) -> list[np.ndarray]:
         return [file[name] for name in file.files]
 
 
-def test_a_killed_worker_leaves_no_trace_in_the_values(tmp_path):
+@pytest.mark.parametrize("after", [2, 1])
+def test_a_killed_worker_leaves_no_trace_in_the_values(tmp_path, after):
     rank, step = random.randrange(2), random.randrange(program.STEPS)
     (tmp_path / "dying.py").write_text(DYING)
-    done = launched(
-        tmp_path, "-n", "2", "--devices-per-process", "1", "dying.py", str(tmp_path),
-        f"0={rank}:{step}", watch=kill,
-    )  # fmt: skip
-    assert done.returncode == 0, done.text
-    assert f"worker {rank} of 2" in done.text
-    assert "was killed by SIGKILL" in done.text
-    assert "ended well, after 1 restart." in done.text
-    again = re.findall(r"\[0\] step (\d+) ", done.text.split("Restart 1 of")[1])
+    command = ("dying.py", ".", f"{rank}:{step}")
+    died = run_processes(tmp_path, jax_variables(2), *command)
+    assert died.codes[rank] == -signal.SIGKILL, died
+    done = run_processes(tmp_path, jax_variables(after), *command)
+    assert done.codes == [0] * after, done
+    again = re.findall(r"step (\d+) ", done.texts[0])
     saved = (step + 1) // program.SAVE_EVERY * program.SAVE_EVERY
     # Worker 1 looks at no value, so it may be ahead, and have died while worker 0 was saving.
     first = {saved, saved - program.SAVE_EVERY} if rank else {saved}
-    assert int(again[0]) in first if again else program.STEPS in first, done.text
-    for ours, theirs in zip(undisturbed(2, tmp_path / "other"), weights(tmp_path), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
-def test_a_training_run_goes_on_with_fewer_workers(tmp_path):
-    (tmp_path / "dying.py").write_text(DYING)
-    done = launched(
-        tmp_path, "-n", "2", "--min-processes", "1", "--devices-per-process", "1", "dying.py",
-        str(tmp_path), "0=1:5,1=1:start", watch=kill,
-    )  # fmt: skip
-    assert done.returncode == 0, done.text
-    assert "going on with 1." in done.text
-    begun = re.findall(r"\[0\] step (\d+) ", done.text.split("Restart 2 of")[1])
-    assert [*map(int, begun)] == [*range(program.SAVE_EVERY, program.STEPS)], done.text
-    for ours, theirs in zip(undisturbed(1, tmp_path / "other"), weights(tmp_path), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    assert int(again[0]) in first if again else program.STEPS in first, (died, done)
+    exactly = after == 2
+    tolerance = {"rtol": 0 if exactly else 1e-5, "atol": 0 if exactly else 1e-6}
+    for ours, theirs in zip(undisturbed(after, tmp_path / "other"), weights(tmp_path), strict=True):
+        np.testing.assert_allclose(ours, theirs, **tolerance)
 
 
 @pytest.mark.slow
 def test_a_storm_of_kills_leaves_no_trace_in_the_values(tmp_path):
     """Twenty times, one of the workers is killed at a random moment, wherever it is."""
-    kills, pids = 20, dict[str, int]()
-    (tmp_path / "slowly.py").write_text(f"""
-import os, sys, time
-sys.path.insert(0, {str(TESTS)!r})
-print(f"pid={{os.getpid()}}")
+    kills, pids = 20, set[int]()
+    (tmp_path / "slowly.py").write_text("""
+import os
+print(f"pid={os.getpid()}")
 import train_two_processes as program
 program.STEPS = 200
 program.main()
 """)
 
-    def watch(line: str, launcher: Any) -> None:
+    def watch(line: str, started: list[Any]) -> None:
         nonlocal kills
-        if match := re.search(r"\[(\d)\] pid=(\d+)", line):
-            pids[match[1]] = int(match[2])
-        if kills and len(pids) == 2 and random.random() < (0.25 if "] step" in line else 0.3):
-            time.sleep(random.random() * (0.02 if "] step" in line else 1.0))
+        pids.update(map(int, re.findall(r"pid=(\d+)", line)))
+        if kills and len(pids) == 2 and random.random() < (0.25 if "step" in line else 0.3):
+            time.sleep(random.random() * (0.02 if "step" in line else 1.0))
             with suppress(ProcessLookupError):
-                os.kill(random.choice([*pids.values()]), signal.SIGKILL)
+                os.kill(random.choice([*pids]), signal.SIGKILL)
             kills -= 1
             pids.clear()
 
-    done = launched(
-        tmp_path, "-n", "2", "--devices-per-process", "1", "--restarts", "100", "slowly.py",
-        str(tmp_path), timeout=1200, watch=watch,
-    )  # fmt: skip
-    assert done.returncode == 0, done.text
+    while any(run_processes(tmp_path, jax_variables(2), "slowly.py", ".", watch=watch).codes):
+        pids.clear()
     assert kills == 0
-    assert "after 20 restarts" in done.text
     program.STEPS, steps = 200, program.STEPS
     try:
         expected = undisturbed(2, tmp_path / "other")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import NamedSharding
+from processes import jax_variables, run_processes
 
 import jaxvars as jv
 from jaxvars.errors import DeviceError, ShardingError
@@ -270,20 +272,16 @@ print("found", json.dumps([losses, np.asarray(w.value).tolist()]), flush=True)
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_same_result_as_one(run_python, tmp_path):
+def test_two_processes_give_the_same_result_as_one(tmp_path):
     (tmp_path / "worker.py").write_text(WORKER)
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
-    alone = run_python("worker.py", **flags)
-    both = run_python("-m", "jaxvars.launch", "-n", "2", "worker.py", timeout=300, **flags)
-
-    def found(done):
-        lines = [line for line in done.stdout.splitlines() if "found" in line]
-        return [json.loads(line.split("found")[1]) for line in lines]
-
-    (expected,) = found(alone)
-    results = found(both)
-    assert len(results) == 2, both.stdout + both.stderr
-    for result in results:
+    alone, both = (
+        run_processes(tmp_path, jax_variables(n), "worker.py", devices=2).texts for n in (1, 2)
+    )
+    (expected,), *results = (
+        [json.loads(found) for found in re.findall("found (.*)", text)] for text in (*alone, *both)
+    )
+    assert len(results) == 2
+    for (result,) in results:
         for got, wanted in zip(result, expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-5)
 

@@ -176,7 +176,7 @@ def set_device_policy(device_policy: str | None) -> None:
 
 _ABSENT = {
     **dict.fromkeys(["enable_mlir_bridge", "disable_mlir_bridge"], "XLA has no such bridge"),
-    "ClusterDeviceFilters": "processes are started by jaxvars.launch",
+    "ClusterDeviceFilters": "each process sees the devices of all: see jaxvars.parallel.initialize",
 }
 
 __getattr__, __dir__ = namespace(__name__, _ABSENT, _OLDER)

@@ -192,7 +192,7 @@ _ELSEWHERE = {
     ),
     **dict.fromkeys(
         ["Server", "cluster_resolver", "coordinator"],
-        "processes are started by jaxvars.launch and meet in jaxvars.parallel.processes.initialize",
+        "processes are started by mpirun, Slurm or Ray, and meet in jaxvars.parallel.initialize",
     ),
 }
 

@@ -46,7 +46,7 @@ _ELSEWHERE = {
     "Benchmark": "jaxvars.profiler.profile shows where the time of a step goes",
     "benchmark_config": "there are no sessions to configure",
     "assert_equal_graph_def": "there are no graphs to compare",
-    "create_local_cluster": "jaxvars.launch starts processes",
+    "create_local_cluster": "mpirun, Slurm or Ray start processes: jaxvars.parallel.initialize",
     "experimental": "there is nothing to wait for but values: tensor.numpy()",
 }
 
