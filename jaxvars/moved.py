@@ -33,7 +33,6 @@ _OLD = {  # by the module that has their classes and functions now
     "tf.train.stored": "tf.train.folder",
     "checkpoint.stored": "checkpoint.view",
     "interop.module": "interop.form",
-    "tf.distribute.strategy": "tf.distribute.options",
     "tf.tensors.specs": "tf.tensors.type_specs",
     "tf.context.scope": "tf.context.name_scope",
     "tf.functions.concrete_binding": "tf.functions.function_type",

@@ -307,7 +307,6 @@ SWEEPS: dict[str, str] = {
         test_two_processes_compute_together_until_they_are_told_to_leave
         test_variables_on_several_processes_are_saved_by_all_and_restored_by_one
     """,
-    "tests/parallel/test_strategies.py": "test_a_strategy_gives_the_same_result_as_one_device",
     "tests/planning/test_plan.py": "test_it_is_what_runs",
     "tests/random/test_random.py": """
         test_64_bits_change_no_stream test_a_range_may_be_wider_than_the_largest_number
@@ -377,6 +376,7 @@ SWEEPS: dict[str, str] = {
         test_a_last_batch_may_be_smaller test_a_saved_iterator_goes_on_or_is_refused
         test_the_gradient_of_a_loop_over_a_dataset_of_known_size
     """,
+    "tests/tf/test_tf_distribute.py": "test_a_strategy_gives_the_same_result_as_one_device",
     "tests/tf/test_tf_experimental_numpy.py": """
         test_operators_promote_when_asked_for test_random_values
     """,

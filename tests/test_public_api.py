@@ -45,8 +45,7 @@ CLASSES = [
     function.BoundFunction, function.Function, _concrete.ConcreteFunction, _module.Module,
     _saved_loaded.Loaded, _saved_loaded.SavedFunction, _state.State, forward.ForwardAccumulator,
     tape.GradientTape, _variable.Slice, _variable.Variable, parallel.Batches,
-    parallel.InputContext, parallel.MirroredStrategy, parallel.MultiWorkerMirroredStrategy,
-    parallel.OneDeviceStrategy, parallel.Strategy, jv.interop.LinenModule, jv.interop.NnxModule,
+    jv.interop.LinenModule, jv.interop.NnxModule,
     jv.interop.EquinoxModule, jv.interop.VariableTree,
 ]  # fmt: skip
 
@@ -137,7 +136,7 @@ MADE_BY_OTHERS = {
     "ConcreteFunction", "Function", "State", "checkpoint.Status", "config.LogicalDevice",
     "config.PhysicalDevice", "export.Loaded", "export.SavedFunction", "interop.EquinoxModule",
     "interop.FlaxModule", "interop.LinenModule", "interop.NnxModule", "interop.VariableTree",
-    "parallel.ReduceOp", "parallel.Strategy", "profiler.Profile", "tensorboard.SummaryWriter",
+    "profiler.Profile", "tensorboard.SummaryWriter",
 }  # fmt: skip
 CALLED = sorted(PUBLIC.keys() - MADE_BY_OTHERS - RAISED)
 FUNCTIONS = [name for name in CALLED if inspect.isroutine(PUBLIC[name])]

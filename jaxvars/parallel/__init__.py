@@ -1,9 +1,10 @@
-"""Several devices and several processes: strategies over a mesh, and what processes agree on.
+"""Several processes, what they agree on, and batches for their devices.
 
-    strategy = jv.parallel.MirroredStrategy()      # a copy of the variables on each device
     jv.parallel.initialize()                       # in each process of `mpirun`, Slurm or Ray
+    for x, y in jv.parallel.Batches(source):       # sharded over the mesh, ahead of the step
+        loss = step(x, y)
 
-`jv.mesh`, `jv.shard` and `jv.place` say where values are sharded; here is what stands on them.
+`jv.mesh`, `jv.shard` and `jv.place` say where values are sharded.
 """
 
 from __future__ import annotations
@@ -23,23 +24,11 @@ from jaxvars.parallel.processes import (
     rank,
     shutdown,
 )
-from jaxvars.parallel.strategies import (
-    InputContext,
-    MirroredStrategy,
-    MultiWorkerMirroredStrategy,
-    OneDeviceStrategy,
-    ReduceOp,
-    Strategy,
-    get_strategy,
-    has_strategy,
-)
 
 __all__ = [
-    "Batches", "InputContext", "MirroredStrategy", "MultiWorkerMirroredStrategy",
-    "OneDeviceStrategy", "ReduceOp", "Strategy", "all_gather", "barrier",
-    "broadcast", "check_same", "fully_sharded", "get_strategy", "global_batch", "has_strategy",
-    "initialize", "is_chief", "is_preempted", "local_part", "process_count", "process_index",
-    "rank", "shutdown",
+    "Batches", "all_gather", "barrier", "broadcast", "check_same", "fully_sharded",
+    "global_batch", "initialize", "is_chief", "is_preempted", "local_part", "process_count",
+    "process_index", "rank", "shutdown",
 ]  # fmt: skip
 
 

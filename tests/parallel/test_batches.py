@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding
 
 import jaxvars as jv
 from jaxvars.errors import DtypeError, NotATensorError, ShardingError
@@ -228,3 +230,83 @@ def test_an_iterator_is_iterated_over_once(thread):
         next(iter(batches))
     kept = Batches([np.ones(2)], thread=thread)
     assert [len(list(kept)), len(list(kept))] == [1, 1]
+
+
+# ---------------------------------------------------------------- batches on a mesh
+@pytest.fixture(scope="module")
+def mesh():
+    return jv.mesh({"data": 8})
+
+
+def test_batches_are_sent_ahead_and_no_more(mesh):
+    taken = []
+
+    def source():
+        for i in range(5):
+            taken.append(i)
+            yield {"x": np.full((8, 2), i), "y": np.full(8, i)}
+
+    for i, batch in enumerate(Batches(source(), mesh=mesh, prefetch=2)):
+        assert len(taken) == min(5, i + 3)
+        assert {k: v.sharding.spec for k, v in batch.items()} == dict.fromkeys("xy", jax.P("data"))
+        assert batch["x"].dtype == jnp.int32
+        assert int(batch["y"][0]) == i
+    assert len(taken) == 5
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 3, 9])
+def test_batches_come_once_each_and_in_order(mesh, prefetch):
+    source = [np.full(8, i) for i in range(4)]
+    batches = Batches(source, jax.P("data"), mesh=mesh, prefetch=prefetch)
+    for _ in range(2):
+        assert [int(x[0]) for x in batches] == [0, 1, 2, 3]
+    assert len(batches) == 4
+
+
+def test_batches_on_the_mesh_in_force(mesh):
+    with jv.use_mesh(mesh):
+        batches = Batches([np.ones((8, 4))], None)
+    (x,) = batches
+    assert x.sharding == NamedSharding(mesh, jax.P())
+
+
+def test_batches_that_cannot_be_sharded(mesh):
+    ragged = [{"x": np.ones(8)}, {"x": np.ones(8)}, {"x": np.ones(5)}]
+    batches = iter(Batches(ragged, mesh=mesh, prefetch=0))
+    next(batches)
+    next(batches)
+    match = r"Batch 2 .*array\['x'\] of shape \(5,\) cannot be sharded(?s:.*)drop_remainder=True"
+    with pytest.raises(ShardingError, match=match):
+        next(batches)
+    assert len(list(Batches(ragged, mesh=mesh, drop_remainder=True))) == 2
+    with pytest.raises(ShardingError, match=r"not a multiple of the 8 devices"):
+        list(Batches(ragged[2:], mesh=mesh, drop_remainder=True))
+    with pytest.raises(ShardingError, match="no mesh in force"):
+        list(Batches(ragged, jax.P("data")))
+    with pytest.raises(ShardingError, match="no mesh in force"):
+        list(Batches(ragged, local=True))
+    with pytest.raises(ValueError, match="prefetch is how many"):
+        Batches(ragged, mesh=mesh, prefetch=-1)
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 2, 9])
+def test_batches_before_one_that_fails_arrive(prefetch):
+    source = [*(np.full(8, i, np.float32) for i in range(5)), np.ones(3, np.float32)]
+    mesh = jv.mesh({"data": 4})
+    batches = iter(Batches(source, mesh=mesh, prefetch=prefetch))
+    assert [float(next(batches)[0]) for _ in range(5)] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(ShardingError):
+        next(batches)
+    batches = Batches(source, mesh=mesh, prefetch=prefetch, drop_remainder=True)
+    assert len(list(batches)) == 5
+    with pytest.raises(TypeError, match="remainders are left out"):
+        len(batches)
+
+
+def test_batches_and_trees_with_nothing_in_a_place():
+    mesh = jv.mesh({"data": 4})
+    (batch,) = Batches([(np.ones(4, np.float32), None)], mesh=mesh)
+    assert (batch[0].shape, batch[1]) == ((4,), None)
+    tree = {"a": np.ones(4), "b": None, "c": np.ones(3)}
+    spread = jv.shard(tree, {"a": jax.P("data"), "b": None, "c": None}, mesh=mesh)
+    assert (spread["a"].sharding.spec, spread["b"]) == (jax.P("data"), None)

@@ -1,13 +1,26 @@
-"""`tf.distribute`: what strategies return."""
+"""`tf.distribute`: what strategies return: that of one device on the whole batch."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
+from processes import jax_variables, run_processes
 
+import jaxvars as jv
 import jaxvars.tf as tf
+from jaxvars.errors import DeviceError, ShardingError
+from jaxvars.tf.distribute import ReduceOp, cluster
+
+P = jax.P
+eight = pytest.mark.skipif(jax.device_count() < 8, reason="needs 8 devices: see conftest.py")
 
 
 def _strategies() -> list[Any]:
@@ -49,3 +62,264 @@ def test_variables_of_one_device_are_those_of_all() -> None:
         return strategy.reduce("SUM", strategy.run(lambda x: x * v, args=(x,)), axis=None)
 
     assert step(tf.constant(3.0)).numpy() == 6
+
+
+# ---------------------------------------------------------------- training
+class Network(tf.Module):
+    """An MLP with batch normalization over the whole batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rng = np.random.default_rng(0)
+        self.hidden = tf.Variable(rng.normal(size=(4, 16)).astype(np.float32) / 2)
+        self.mean = tf.Variable(np.zeros(16, np.float32), trainable=False)
+        self.out = tf.Variable(rng.normal(size=(16, 1)).astype(np.float32) / 4)
+
+    def __call__(self, x: Any) -> Any:
+        h = x @ self.hidden
+        mean = tf.reduce_mean(h, axis=0)
+        self.mean.assign(0.9 * self.mean + 0.1 * mean)
+        return tf.tanh(h - mean) @ self.out
+
+
+def _dataset() -> Iterator[Any]:
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        x = rng.normal(size=(16, 4)).astype(np.float32)
+        yield x, np.sin(x.sum(1, keepdims=True))
+
+
+def _train(strategy: Any) -> tuple[Any, Any, Any, Any]:
+    with strategy.scope():
+        network, optimizer = Network(), tf.keras.optimizers.Adam(0.05)
+        optimizer.build(network.trainable_variables)
+
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            errors = (network(x) - y)[:, 0] ** 2
+            loss = tf.reduce_mean(errors)
+        variables = network.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss, errors
+
+    results, batch = list[Any](), None
+    for batch in strategy.experimental_distribute_dataset(_dataset()):
+        loss, errors = strategy.run(step, args=batch)
+        total = strategy.reduce(ReduceOp.SUM, errors, axis=0)
+        results.append((float(strategy.reduce("mean", loss)), float(total)))
+    return results, [*network.variables, *optimizer.variables], strategy._compiled(step), batch
+
+
+@eight
+def test_a_strategy_gives_the_same_result_as_one_device() -> None:
+    expected, on_one, _, _ = _train(tf.distribute.OneDeviceStrategy("CPU:0"))
+    strategy = tf.distribute.MirroredStrategy()
+    results, on_eight, step, batch = _train(strategy)
+    np.testing.assert_allclose(results, expected, rtol=3e-6)
+    for one, eight in zip(on_one, on_eight, strict=True):
+        np.testing.assert_allclose(eight.numpy(), one.numpy(), atol=3e-6, err_msg=one.name)
+        assert eight.aliased.value.sharding.device_set == set(jax.devices())
+        assert one.aliased.value.sharding.device_set == {jax.devices()[0]}
+    assert step.experimental_get_tracing_count() == 1
+    with strategy.scope():
+        text = step.experimental_get_compiler_ir(*batch)(stage="optimized_hlo")
+    assert "all-reduce" in text
+
+
+@eight
+def test_run_takes_methods_compiled_functions_and_keyword_arguments() -> None:
+    class Counter(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.count = tf.Variable(0.0)
+
+        def add(self, x: Any, times: float = 1.0) -> Any:
+            self.count.assign_add(tf.reduce_sum(x) * times)
+            return self.count.read_value()
+
+        step = tf.function(add)
+
+    strategy = tf.distribute.MirroredStrategy(["CPU:2", "CPU:5"])
+    with strategy.scope():
+        counter = Counter()
+    placed = counter.count.aliased.value.sharding.device_set
+    assert placed == {jax.devices()[2], jax.devices()[5]}
+    x = np.ones(4, np.float32)
+    assert float(strategy.run(counter.add, (x,), {"times": 2.0})) == 8
+    assert float(strategy.run(counter.add, (x,), {"times": 2.0})) == 16
+    assert strategy._compiled(Counter.add).experimental_get_tracing_count() == 1
+    assert float(strategy.run(counter.step, (x,))) == 20
+    outer = tf.function(lambda x: strategy.run(counter.add, (x,)))
+    assert float(outer(x)) == 24
+    apart = jax.device_put(x, jax.devices()[7])
+    with pytest.raises(ShardingError, match=r"Argument x: CPU:7"):
+        strategy.run(counter.add, (apart,))
+
+
+def test_two_functions_that_say_they_are_equal_are_two() -> None:
+    class Scaled:
+        def __init__(self, by: float) -> None:
+            self.by = by
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.by
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Scaled)
+
+        def __hash__(self) -> int:
+            return 1
+
+    strategy = tf.distribute.OneDeviceStrategy()
+    assert [float(strategy.run(Scaled(by), (1.0,))) for by in (2.0, 3.0)] == [2.0, 3.0]
+
+
+# ---------------------------------------------------------------- scopes and values
+@eight
+def test_scopes_nest_and_end() -> None:
+    distribute = tf.distribute
+    outer, inner = distribute.MirroredStrategy(), distribute.OneDeviceStrategy("CPU:3")
+    assert not distribute.has_strategy()
+    assert isinstance(distribute.get_strategy(), distribute.OneDeviceStrategy)
+    with outer.scope() as given:
+        assert distribute.get_strategy() is given is outer
+        with inner.scope():
+            assert distribute.get_strategy() is inner
+            assert jv.Variable(1.0).device == jax.devices()[3]
+        assert distribute.get_strategy() is outer
+        assert distribute.has_strategy()
+        assert jv.Variable(1.0).sharding.mesh == outer.mesh
+    assert not distribute.has_strategy()
+    assert jv.Variable(1.0).sharding == jax.numpy.ones(()).sharding
+
+
+@eight
+def test_values_of_a_strategy() -> None:
+    strategy = tf.distribute.MirroredStrategy()
+    assert strategy.num_replicas_in_sync == 8
+    assert repr(strategy) == "<MirroredStrategy on 8 devices>"
+    (x,) = strategy.experimental_distribute_dataset([np.arange(16.0, dtype=np.float32)])
+    assert [part.numpy().tolist() for part in strategy.experimental_local_results(x)] == [
+        [2.0 * i, 2.0 * i + 1] for i in range(8)
+    ]
+    assert strategy.experimental_local_results({"n": 3})[7]["n"].numpy() == 3
+    whole = strategy.gather({"x": x})["x"]
+    assert whole._array.sharding.spec == P()
+    assert float(strategy.reduce("SUM", x, axis=0)) == 120
+    assert float(strategy.reduce(ReduceOp.MEAN, x, axis=0)) == 7.5
+    assert float(strategy.reduce("mean", 4.0)) == 4.0
+    with pytest.raises(ValueError, match="'max' is not a valid ReduceOp"):
+        strategy.reduce("max", x)
+
+
+def test_tensorflows_reduce_op_is_understood() -> None:
+    class Theirs:  # tf.distribute.ReduceOp.SUM.value is "SUM"
+        value = "SUM"
+
+    assert ReduceOp(Theirs()) is ReduceOp.SUM
+
+
+def test_strategies_that_cannot_be() -> None:
+    jv.config.set_soft_device_placement(False)
+    try:
+        with pytest.raises(DeviceError, match="no device 'CPU:99'"):
+            tf.distribute.MirroredStrategy(["CPU:99"])
+    finally:
+        jv.config.set_soft_device_placement(True)
+    with pytest.raises(ValueError, match=r"no cluster_resolver: call jaxvars.parallel.initialize"):
+        tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver="tf_config")
+
+
+@eight
+def test_a_dataset_of_each_process() -> None:
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+
+    def make(context: Any) -> Any:
+        assert context == tf.distribute.InputContext(1, 0, 8)
+        size = context.get_per_replica_batch_size(64) * strategy.num_replicas_in_sync
+        return [np.ones((size, 2), np.float32)] * 3
+
+    batches = [x._array for x in strategy.distribute_datasets_from_function(make)]
+    assert [(x.shape, x.sharding.spec) for x in batches] == [((64, 2), P("data"))] * 3
+    with pytest.raises(ValueError, match="A batch of 12 cannot be divided over 8 devices evenly"):
+        tf.distribute.InputContext(1, 0, 8).get_per_replica_batch_size(12)
+
+
+# ---------------------------------------------------------------- processes
+WORKER = """
+import json, os
+import jaxvars as jv
+if "TF_CONFIG" not in os.environ:
+    jv.parallel.initialize()
+import jaxvars.tf as tf
+import numpy as np
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    w = tf.Variable(np.ones((4, 1), np.float32))
+    optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
+
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((x @ w - 1) ** 2)
+    optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+    return loss
+
+data = [np.random.default_rng(i).normal(size=(16, 4)).astype(np.float32) for i in range(3)]
+losses = []
+for x in strategy.experimental_distribute_dataset(data):
+    losses.append(float(strategy.run(step, (x,))))
+
+def mine(context):
+    n = 16 // context.num_input_pipelines
+    return [x[context.input_pipeline_id * n :][:n] for x in data]
+
+for x in strategy.distribute_datasets_from_function(mine):
+    losses.append(float(strategy.run(step, (x,))))
+print("found", json.dumps([losses, w.numpy().tolist()]), flush=True)
+"""
+
+
+def _tf_config(count: int) -> list[dict[str, str]]:
+    """TF_CONFIG for each of several workers."""
+    port = 40000 + os.getpid() % 10000
+    workers = [f"localhost:{port + number}" for number in range(count)]
+    return [
+        {
+            "TF_CONFIG": json.dumps(
+                {"cluster": {"worker": workers}, "task": {"type": "worker", "index": n}}
+            )
+        }
+        for n in range(count)
+    ]
+
+
+def test_numbers_of_tf_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = list[Any]()
+    monkeypatch.setattr(cluster, "initialize", lambda *given: joined.append(given))
+    both = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
+    for config in (
+        {"cluster": both, "task": {"type": "chief", "index": 0}},
+        {"cluster": both, "task": {"type": "worker", "index": 1}},
+        {"cluster": both, "task": {"type": "evaluator", "index": 0}},
+        {"cluster": {"worker": ["b:1"]}, "task": {"type": "worker", "index": 0}},
+    ):
+        monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+        cluster.join_cluster()
+    assert joined == [("a:1", 3, 0), ("a:1", 3, 2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variables", [jax_variables, _tf_config])
+def test_two_processes_give_the_same_result_as_one(tmp_path: Path, variables: Any) -> None:
+    (tmp_path / "worker.py").write_text(WORKER)
+    alone, both = (
+        run_processes(tmp_path, variables(n), "worker.py", devices=2).texts for n in (1, 2)
+    )
+    (expected,), *results = (
+        [json.loads(found) for found in re.findall("found (.*)", text)] for text in (*alone, *both)
+    )
+    assert len(results) == 2
+    for (result,) in results:
+        for got, wanted in zip(result, expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""`tf.distribute`: training on several devices, over `jaxvars.parallel.strategies`.
+"""`tf.distribute`: training on several devices, by strategies over a mesh.
 
     strategy = tf.distribute.MirroredStrategy()
 
@@ -25,20 +25,20 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.parallel import strategies as _core
-from jaxvars.parallel.strategies import InputContext as InputContext
-from jaxvars.parallel.strategies import ReduceOp as ReduceOp
-from jaxvars.tf.distribute import strategy as _strategy
-from jaxvars.tf.distribute.strategy import OPEN
-from jaxvars.tf.distribute.strategy import CrossDeviceOps as CrossDeviceOps
+from jaxvars.tf.distribute import options as _options
+from jaxvars.tf.distribute.cluster import join_cluster
+from jaxvars.tf.distribute.options import CrossDeviceOps as CrossDeviceOps
+from jaxvars.tf.distribute.options import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
+from jaxvars.tf.distribute.options import InputOptions as InputOptions
+from jaxvars.tf.distribute.options import InputReplicationMode as InputReplicationMode
+from jaxvars.tf.distribute.options import NcclAllReduce as NcclAllReduce
+from jaxvars.tf.distribute.options import ReductionToOneDevice as ReductionToOneDevice
+from jaxvars.tf.distribute.options import RunOptions as RunOptions
+from jaxvars.tf.distribute.strategy import OPEN, CentralStorageStrategy, find_devices
 from jaxvars.tf.distribute.strategy import DistributedDataset as DistributedDataset
-from jaxvars.tf.distribute.strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
-from jaxvars.tf.distribute.strategy import InputOptions as InputOptions
-from jaxvars.tf.distribute.strategy import InputReplicationMode as InputReplicationMode
-from jaxvars.tf.distribute.strategy import NcclAllReduce as NcclAllReduce
-from jaxvars.tf.distribute.strategy import ReductionToOneDevice as ReductionToOneDevice
+from jaxvars.tf.distribute.strategy import InputContext as InputContext
+from jaxvars.tf.distribute.strategy import ReduceOp as ReduceOp
 from jaxvars.tf.distribute.strategy import ReplicaContext as ReplicaContext
-from jaxvars.tf.distribute.strategy import RunOptions as RunOptions
 from jaxvars.tf.distribute.strategy import Strategy as Strategy
 from jaxvars.tf.listing import namespace
 
@@ -52,12 +52,15 @@ __all__ = [
 
 
 @final
-class MirroredStrategy(Strategy, _core.MirroredStrategy):
+class MirroredStrategy(Strategy):
     """Train on all devices of this process.
 
     Args:
         devices: which: names like "GPU:0"; all of the default kind when None.
         cross_device_ops: of no effect: XLA chooses.
+
+    Raises:
+        DeviceError: when a name is malformed, or there is no such device.
 
     >>> from jaxvars import tf
     >>> strategy = MirroredStrategy(["CPU:0"])
@@ -68,30 +71,51 @@ class MirroredStrategy(Strategy, _core.MirroredStrategy):
     [1. 3.]
     """
 
+    def __init__(self, devices: Any = None, cross_device_ops: Any = None) -> None:
+        super().__init__(find_devices(devices))
+
 
 @final
-class MultiWorkerMirroredStrategy(Strategy, _core.MultiWorkerMirroredStrategy):
-    """Train on all devices of all processes; see `jv.parallel.MultiWorkerMirroredStrategy`.
+class MultiWorkerMirroredStrategy(Strategy):
+    """Train on all devices of all processes: each runs the same program.
+
+    Make it at the very beginning. It connects the processes that TF_CONFIG names; those of
+    `mpirun` or another engine are connected by `jaxvars.parallel.initialize`, before. In one
+    process it is a MirroredStrategy.
 
     Args:
-        cluster_resolver: must be None: `jv.parallel.initialize` takes its place.
+        cluster_resolver: must be None: `jaxvars.parallel.initialize` takes its place.
         communication_options: of no effect: XLA chooses.
 
     Raises:
         ValueError: for a cluster_resolver.
     """
 
+    _spans_processes = True
+
+    def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
+        if cluster_resolver is not None:
+            raise ValueError(
+                "There is no cluster_resolver: call jaxvars.parallel.initialize() at the top of "
+                "the program, and make the strategy without arguments."
+            )
+        join_cluster()
+        super().__init__(jax.devices())
+
 
 @final
-class OneDeviceStrategy(Strategy, _core.OneDeviceStrategy):
+class OneDeviceStrategy(Strategy):
     """Train on one device.
 
     Args:
-        device: a name like "GPU:0".
+        device: a name like "GPU:0"; the default one when None.
 
     >>> OneDeviceStrategy("/cpu:0").num_replicas_in_sync
     1
     """
+
+    def __init__(self, device: Any = None) -> None:
+        super().__init__(find_devices(None if device is None else [device])[:1])
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
         ReduceOp(reduce_op)  # there is no other one
@@ -99,7 +123,7 @@ class OneDeviceStrategy(Strategy, _core.OneDeviceStrategy):
 
 
 @final
-class TPUStrategy(Strategy, _core.MirroredStrategy):
+class TPUStrategy(Strategy):
     """Train on all TPUs of this process.
 
     Args:
@@ -209,10 +233,10 @@ class _Experimental(types.SimpleNamespace):
 
 
 experimental = _Experimental(
-    CentralStorageStrategy=_strategy.CentralStorageStrategy,
+    CentralStorageStrategy=CentralStorageStrategy,
     MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
     TPUStrategy=TPUStrategy,
-    CollectiveCommunication=_strategy.CommunicationImplementation,
-    CommunicationImplementation=_strategy.CommunicationImplementation,
-    CommunicationOptions=_strategy.CommunicationOptions,
+    CollectiveCommunication=_options.CommunicationImplementation,
+    CommunicationImplementation=_options.CommunicationImplementation,
+    CommunicationOptions=_options.CommunicationOptions,
 )

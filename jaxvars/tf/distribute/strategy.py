@@ -1,24 +1,28 @@
-"""`tf.distribute.Strategy`: the base of the strategies, what they make, and options.
+"""`tf.distribute.Strategy`: the base of the strategies, a mesh with one axis, and what they make.
 
-Rules this file keeps:
-- a step is one program over the whole batch, which XLA shards over the devices: `run` calls it
-  once, and what it returns is one value, of the whole batch;
-- options are kept, can be read back, and change no result: XLA chooses.
+Rule this file keeps: a step is one program over the whole batch, which XLA shards over the devices:
+`run` calls it once, and what it returns is one value, of the whole batch.
 """
 
 from __future__ import annotations
 
 import enum
-from abc import ABC
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple, NoReturn, final
+from dataclasses import dataclass
+from functools import partial
+from types import MethodType
+from typing import Any, NoReturn, final
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS
 from jaxvars.core.frames import is_staged
-from jaxvars.parallel import strategies as _core
+from jaxvars.devices.device import find_device
+from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.parallel.batches import Batches
-from jaxvars.parallel.strategies import ReduceOp
 from jaxvars.tf import nest
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.functions.decorator import function
@@ -28,27 +32,54 @@ from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
 from jaxvars.tracing.context import Scoped
+from jaxvars.tracing.identity import by_identity
+from jaxvars.tracing.key_order import map_leaves
 
 
-class Strategy(_core.Strategy):
-    """The base of the strategies: those of `jv.parallel`, of tensors."""
+@final
+class ReduceOp(enum.Enum):
+    """How `Strategy.reduce` makes one value of several.
 
-    _compile = staticmethod(function)
-    _programs = (Function, BoundFunction)
+    >>> ReduceOp("mean")
+    <ReduceOp.MEAN: 'mean'>
+    """
 
-    @property
-    def core(self) -> _core.Strategy:
-        """The strategy itself, which is one of jaxvars, too."""
-        return self
+    SUM = "sum"
+    MEAN = "mean"
+
+    @classmethod
+    def _missing_(cls, value: object) -> ReduceOp | None:
+        word = getattr(value, "value", value)  # TensorFlow's own
+        return {"sum": cls.SUM, "mean": cls.MEAN}.get(str(word).lower())
+
+
+class Strategy:
+    """The base of the strategies.
+
+    Attributes:
+        mesh: the mesh; its axis is called "data".
+    """
+
+    _spans_processes = False
+
+    def __init__(self, devices: Sequence[Any]) -> None:
+        self.mesh = mesh({"data": len(devices)}, devices)
+        self._compiled = by_identity(function, 64)
 
     @property
     def extended(self) -> Strategy:
         """The strategy itself."""
         return self
 
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many devices a batch is sharded over."""
+        return self.mesh.size
+
     @contextmanager
     def scope(self) -> Generator[Strategy]:
-        placed = nullcontext() if is_staged() else super().scope()  # a program has its mesh
+        """Create variables that are the same on each device."""
+        placed = nullcontext() if is_staged() else use_mesh(self.mesh)  # a program has its mesh
         with OPEN.set((self, None)), placed:
             yield self
 
@@ -63,32 +94,96 @@ class Strategy(_core.Strategy):
 
         Args:
             fn: the step; compiled, if it is not, and no part of a compiled function.
-            args: its arguments. Those of a distributed dataset are sharded.
+            args: its arguments. Those of a distributed dataset are sharded, others are whole.
             kwargs: the same.
             options: of no effect.
 
         Returns:
             What `fn` returns for the whole batch: tensors.
 
-        Differs from TensorFlow: `fn` runs once, for all devices together.
+        Raises:
+            ShardingError: when a variable or an argument is placed on other devices.
+
+        Differs from TensorFlow: `fn` runs once, for all devices together. A mean over a replica's
+        part becomes the mean over the whole batch, batch normalization uses the statistics of the
+        whole batch, and gradients need no all-reduce.
         """
         with self.scope(), OPEN.set((self, ReplicaContext(self))):
-            return self._run_inside(fn, args, kwargs or {})
+            return (fn if is_staged() else self._program(fn))(*args, **(kwargs or {}))
+
+    def _program(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(fn, Function | BoundFunction):
+            return fn
+        if isinstance(fn, MethodType):  # a new object each time it is looked up
+            return partial(self._compiled(fn.__func__), fn.__self__)
+        return self._compiled(fn)
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
-        given = _arrays(value) if axis is None else to_array(value)  # a list is one tensor
-        return wrap(super().reduce(reduce_op, given, axis=axis))
+        """Make one value of what `run` returned.
+
+        Args:
+            reduce_op: "sum", "mean", or a ReduceOp.
+            value: a tensor of the whole batch; without an axis also a structure of them.
+            axis: reduce along this dimension. None for nothing: there is one value already.
+
+        Raises:
+            ValueError: for another operation.
+
+        Differs from TensorFlow: with `axis=None` there is nothing to reduce, as `run` has run
+        for all devices together: the value is returned as it is.
+        """
+        fold = {ReduceOp.SUM: jnp.sum, ReduceOp.MEAN: jnp.mean}[ReduceOp(reduce_op)]
+        if axis is None:
+            return wrap(_arrays(value))
+        return wrap(fold(jnp.asarray(to_array(value)), axis=axis))  # a list is one tensor
 
     def gather(self, value: Any, axis: int = 0) -> Any:
-        return wrap(super().gather(_arrays(value), axis=axis))
+        """Return tensors whole, on each device.
+
+        Args:
+            value: a tensor, or a structure of them.
+            axis: of no effect: a tensor knows along which dimension it is sharded.
+        """
+        return wrap(shard(_arrays(value), PartitionSpec(), mesh=self.mesh))
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        """Shard the batches of a dataset along their first dimension.
+
+        Args:
+            dataset: tensors or structures of them: a `tf.data.Dataset`, a list, a generator. Its
+                batches are whole ones. Each process iterates over all of it, and takes its part.
+            options: of no effect.
+
+        Raises:
+            ShardingError: (when iterated) for a batch that cannot be sharded.
+        """
+        return DistributedDataset(dataset, self.mesh, local=False)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: Any = None
+    ) -> Any:
+        """Put together batches of which each process gives its part.
+
+        Args:
+            dataset_fn: takes an InputContext, returns the dataset of this process.
+            options: of no effect.
+
+        Differs from TensorFlow: an element of the dataset is the part of a process, for all of
+        its devices, and not that of a single device.
+        """
+        workers = jax.process_count() if self._spans_processes else 1
+        number = jax.process_index() if self._spans_processes else 0
+        context = InputContext(workers, number, self.num_replicas_in_sync)
+        return DistributedDataset(dataset_fn(context), self.mesh, local=True)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        return tuple(map(wrap, super().experimental_local_results(_arrays(value))))
+        """Return what each device of this process has of a value."""
+        here = [d for d in self.mesh.devices.flat if d.process_index == jax.process_index()]
+        arrays = _arrays(value)
+        parts = (map_leaves(partial(_take_part, device=device), arrays) for device in here)
+        return tuple(map(wrap, parts))
 
     unwrap = experimental_local_results
-
-    def _batches(self, dataset: Any, *, local: bool = False) -> DistributedDataset:
-        return DistributedDataset(dataset, self.mesh, local=local)
 
     def experimental_distribute_values_from_function(
         self, value_fn: Callable[..., Any]
@@ -99,9 +194,19 @@ class Strategy(_core.Strategy):
             "tensor of all, and divide it: strategy.experimental_distribute_dataset([tensor])."
         )
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self.num_replicas_in_sync} devices>"
+
+
+def find_devices(devices: Sequence[Any] | None) -> Sequence[Any]:
+    """Return devices by their names; all of JAX's default kind in this process when None."""
+    if devices is None:
+        return jax.local_devices()
+    return [find_device(d) if isinstance(d, str) else d for d in devices]
+
 
 @final
-class CentralStorageStrategy(Strategy, _core.MirroredStrategy):
+class CentralStorageStrategy(Strategy):
     """Train on all devices of this process, as `tf.distribute.MirroredStrategy` does.
 
     Args:
@@ -110,7 +215,12 @@ class CentralStorageStrategy(Strategy, _core.MirroredStrategy):
     """
 
     def __init__(self, compute_devices: Any = None, parameter_device: Any = None) -> None:
-        super().__init__(compute_devices)
+        super().__init__(find_devices(compute_devices))
+
+
+def _take_part(value: Any, device: Any) -> Any:
+    shards = value.addressable_shards if isinstance(value, jax.Array) else ()
+    return next((shard.data for shard in shards if shard.device == device), value)
 
 
 def _arrays(value: Any) -> Any:
@@ -168,6 +278,38 @@ SEQUENTIALS[DistributedDataset] = _staged_batches
 
 
 @final
+@dataclass(frozen=True)
+class InputContext:
+    """Which part of the input a process reads.
+
+    Attributes:
+        num_input_pipelines: how many processes there are.
+        input_pipeline_id: which of them this is.
+        num_replicas_in_sync: how many devices a batch is sharded over.
+
+    >>> InputContext(2, 0, 8).get_per_replica_batch_size(64)
+    8
+    """
+
+    num_input_pipelines: int
+    input_pipeline_id: int
+    num_replicas_in_sync: int
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """Return how many examples of a batch one device has.
+
+        Raises:
+            ValueError: when the batch cannot be divided evenly.
+        """
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError(
+                f"A batch of {global_batch_size} cannot be divided over "
+                f"{self.num_replicas_in_sync} devices evenly."
+            )
+        return global_batch_size // self.num_replicas_in_sync
+
+
+@final
 class ReplicaContext:
     """Where a step runs: for all devices together.
 
@@ -210,130 +352,3 @@ class ReplicaContext:
 
 OPEN: Scoped[tuple[Strategy, ReplicaContext | None] | None] = Scoped(None)
 """The strategy whose scope is open, and where a step of it runs."""
-
-
-class CrossDeviceOps(ABC):  # noqa: B024 - a mark, without methods
-    """How values of several devices are made one: XLA chooses."""
-
-
-class _Packed(CrossDeviceOps):
-    def __init__(self, num_packs: int = 1) -> None:
-        if num_packs < 0:
-            raise ValueError(f"num_packs must be greater or equal to 0, not {num_packs}.")
-        self.num_packs = num_packs
-
-
-@final
-class NcclAllReduce(_Packed):
-    """Accepted, and of no effect: XLA uses NCCL where there is one.
-
-    Args:
-        num_packs: of no effect.
-
-    >>> NcclAllReduce(num_packs=2).num_packs
-    2
-    """
-
-
-@final
-class HierarchicalCopyAllReduce(_Packed):
-    """Accepted, and of no effect: XLA chooses.
-
-    Args:
-        num_packs: of no effect.
-    """
-
-
-@final
-class ReductionToOneDevice(CrossDeviceOps):
-    """Accepted, and of no effect: XLA chooses.
-
-    Args:
-        reduce_to_device: of no effect.
-        accumulation_fn: of no effect.
-    """
-
-    def __init__(
-        self, reduce_to_device: str | None = None, accumulation_fn: Callable[..., Any] | None = None
-    ) -> None:
-        self.reduce_to_device, self.accumulation_fn = reduce_to_device, accumulation_fn
-
-
-class InputReplicationMode(enum.Enum):
-    """For whom a dataset function is called: for each process, whatever is requested."""
-
-    PER_WORKER = "PER_WORKER"
-    PER_REPLICA = "PER_REPLICA"
-
-
-class _InputOptions(NamedTuple):
-    experimental_fetch_to_device: bool
-    experimental_replication_mode: InputReplicationMode
-    experimental_place_dataset_on_device: bool
-    experimental_per_replica_buffer_size: int
-
-
-@final
-class InputOptions(_InputOptions):
-    """How batches come to devices; of no effect.
-
-    >>> InputOptions().experimental_fetch_to_device
-    True
-    """
-
-    __slots__ = ()
-
-    def __new__(
-        cls,
-        experimental_fetch_to_device: bool | None = None,
-        experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER,
-        experimental_place_dataset_on_device: bool = False,
-        experimental_per_replica_buffer_size: int = 1,
-    ) -> InputOptions:
-        """Make the options."""
-        fetch = True if experimental_fetch_to_device is None else experimental_fetch_to_device
-        return super().__new__(
-            cls, fetch, experimental_replication_mode, experimental_place_dataset_on_device,
-            experimental_per_replica_buffer_size,
-        )  # fmt: skip
-
-
-@final
-class RunOptions(NamedTuple):
-    """How a step runs; of no effect.
-
-    >>> RunOptions().experimental_bucketizing_dynamic_shape
-    False
-    """
-
-    experimental_enable_dynamic_batch_size: bool = True
-    experimental_bucketizing_dynamic_shape: bool = False
-    experimental_xla_options: Any = None
-
-
-class CommunicationImplementation(enum.Enum):
-    """How processes talk to each other: XLA chooses."""
-
-    AUTO = "AUTO"
-    RING = "RING"
-    NCCL = "NCCL"
-
-
-@final
-class CommunicationOptions:
-    """How processes talk to each other; of no effect.
-
-    Args:
-        bytes_per_pack: of no effect.
-        timeout_seconds: of no effect.
-        implementation: of no effect.
-    """
-
-    def __init__(
-        self,
-        bytes_per_pack: int = 0,
-        timeout_seconds: float | None = None,
-        implementation: Any = CommunicationImplementation.AUTO,
-    ) -> None:
-        self.bytes_per_pack, self.timeout_seconds = bytes_per_pack, timeout_seconds
-        self.implementation = CommunicationImplementation(implementation)
