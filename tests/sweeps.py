@@ -55,7 +55,7 @@ LONG = {  # single tests that `pytest -m slow` alone runs
     "test_a_variational_autoencoder_trains_and_decodes_as_in_nnx",
     "test_accumulated_gradients_and_averages_are_keras_s",
     "test_gamma_is_differentiated_by_its_shape_parameter",
-    "test_many_models_in_one_train_as_in_nnx", "test_pools_of_fractional_sizes",
+    "test_many_models_in_one_train_as_in_nnx",
     "test_training_a_stateful_cnn_is_what_equinox_does",
 }  # fmt: skip
 
@@ -432,9 +432,8 @@ SWEEPS: dict[str, str] = {
         test_the_first_of_equals_has_the_derivative
     """,
     "tests/tf/test_tf_nn_sparse.py": """
-        test_losses_of_samples test_pools_of_fractional_sizes test_samplers
-        test_the_first_of_equals_in_a_pool_of_fractional_sizes test_ctc_takes_sparse_labels
-        test_losses_of_samples_take_tables_in_parts test_safe_embeddings_of_sparse_ids
+        test_losses_of_samples test_samplers test_ctc_takes_sparse_labels
+        test_losses_of_samples_take_tables_in_parts
     """,
     "tests/tf/test_tf_page.py": "test_the_program_prints_the_lines_of_a_word",
     "tests/tf/test_tf_random.py": """

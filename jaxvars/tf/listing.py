@@ -62,10 +62,23 @@ def namespace(
             raise AttributeError(f"{space} has no attribute {name!r}: {absent[name]}.")
         if find is not None:
             return find(name)
-        hint = "" if name.startswith("__") else did_you_mean(name, listed())  # Python asks often
-        raise AttributeError(f"{space} has no attribute {name!r}.{hint}")
+        raise not_there(space, name, listed)
 
     return attribute, listed
+
+
+def not_there(space: str, name: str, known: Callable[[], list[str]]) -> AttributeError:
+    """Return the error for a name that a namespace has not: why it is not there, or a near one.
+
+    >>> print(not_there("tf.nn", "erosion2d", list))
+    tf.nn has no attribute 'erosion2d': use -tf.nn.max_pool2d(-x, ...), for a flat filter.
+    """
+    message = f"{space} has no attribute {name!r}"
+    if name.startswith("__"):  # Python asks often
+        return AttributeError(f"{message}.")
+    if why := reason(f"{space}.{name}".removeprefix("tf.")):
+        return AttributeError(f"{message}: {why}")
+    return AttributeError(f"{message}.{did_you_mean(name, known())}")
 
 
 def operations_in(space: str) -> list[str]:
@@ -98,7 +111,8 @@ def _list_names(node: ast.stmt) -> list[str]:
         return [alias.name for alias in node.names if alias.asname == alias.name]
     if isinstance(node, ast.Assign):
         parts = [part for target in node.targets for part in ast.walk(target)]
-        names = [part.id for part in parts if isinstance(part, ast.Name)]
+        stored = [x for x in parts if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
+        names = [part.id for part in stored]
         values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
         is_constant = all(isinstance(value, ast.Constant) for value in values)
         return [name for name in names if is_constant or not name.isupper()]

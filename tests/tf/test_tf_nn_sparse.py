@@ -1,4 +1,4 @@
-"""Lookups by sparse ids, CTC's decoders, candidates and their losses; values are TensorFlow's."""
+"""CTC's decoders, candidates and their losses; values are TensorFlow's."""
 
 from __future__ import annotations
 
@@ -8,50 +8,6 @@ import pytest
 from jaxvars import tf
 
 TABLE = np.arange(6, dtype=np.float32).reshape(3, 2)
-IDS = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [1, 2, 0], [2, 2])
-WEIGHTS = IDS.with_values([1.0, 3.0, 2.0])
-
-
-@pytest.mark.parametrize(
-    ("options", "rows"),
-    [
-        ({"sp_weights": None}, [[3.0, 4.0], [0.0, 1.0]]),
-        ({"sp_weights": WEIGHTS, "combiner": "sum"}, [[14.0, 18.0], [0.0, 2.0]]),
-        ({"sp_weights": WEIGHTS, "combiner": "sqrtn"}, [[4.427189, 5.6920996], [0.0, 1.0]]),
-        ({"sp_weights": WEIGHTS, "max_norm": 1.0}, [[0.60719633, 0.79366416], [0.0, 1.0]]),
-    ],
-)
-def test_embeddings_of_sparse_ids(options, rows):
-    found = tf.nn.embedding_lookup_sparse(TABLE, IDS, **options)
-    np.testing.assert_allclose(found, rows, rtol=1e-5)
-
-
-@pytest.mark.parametrize(("ids", "options", "rows"), [
-    ([1, -2, 0], {}, [[2, 3], [0, 0], [0, 1], [0, 0]]),
-    ([1, -2, 0], {"default_id": 1}, [[2, 3], [2, 3], [0, 1], [2, 3]]),
-    ([1, 2, 0], {"sparse_weights": [1.0, -2.0, 0.0], "combiner": "sum"},
-     [[-6, -7], [0, 0], [0, 0], [0, 0]]),
-])  # fmt: skip
-def test_safe_embeddings_of_sparse_ids(ids, options, rows):
-    sparse = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], ids, [4, 2])
-    if "sparse_weights" in options:
-        options = options | {"sparse_weights": sparse.with_values(options["sparse_weights"])}
-    found = tf.nn.safe_embedding_lookup_sparse(TABLE, sparse, **options)
-    np.testing.assert_allclose(found, rows)
-
-
-def test_lookups_refuse_and_have_gradients():
-    with pytest.raises(TypeError, match="sp_ids must be SparseTensor"):
-        tf.nn.embedding_lookup_sparse(TABLE, tf.constant([1]), None)
-    with pytest.raises(ValueError, match="combiner must be one of"):
-        tf.nn.embedding_lookup_sparse(TABLE, IDS, None, combiner="x")
-    table = tf.Variable(TABLE)
-    with tf.GradientTape() as tape:
-        found = tf.nn.embedding_lookup_sparse(table, IDS, None)
-    slope = tape.gradient(found, table)
-    assert tf.convert_to_tensor(slope).numpy().tolist() == [[1, 1], [0.5, 0.5], [0.5, 0.5]]
-
-
 SHARES = [[0.1, 0.6, 0.3], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.7, 0.1, 0.2]]
 LOGITS = np.log(np.array(SHARES, np.float32))[:, None]
 
@@ -124,34 +80,6 @@ def test_losses_of_samples(loss, options, wanted):
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-def test_pools_of_fractional_sizes():
-    x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
-    made = tf.nn.fractional_max_pool(x, [1.0, 2.0, 2.0, 1.0])
-    assert made.output.numpy().ravel().tolist() == [5, 7, 13, 15]
-    assert made.row_pooling_sequence.numpy().tolist() == [0, 2, 4]
-    mean = tf.nn.fractional_avg_pool(x, 2.0, overlapping=True)
-    np.testing.assert_allclose(np.ravel(mean.output), [5, 6.5, 11, 12.5], rtol=1e-6)
-    for pseudo in (False, True):
-        places = tf.nn.fractional_max_pool(np.zeros((1, 7, 5, 1), "f"), 1.5, pseudo)[1:]
-        assert [p.shape[0] for p in places] == [5, 4]
-        for sequence, size in zip(places, (7, 5), strict=True):
-            assert sequence.numpy()[[0, -1]].tolist() == [0, size]
-            assert set(np.diff(sequence)) <= {1, 2}
-    with pytest.raises(ValueError, match="each 1 or more"):
-        tf.nn.fractional_max_pool(x, 0.5)
-
-
-def test_the_first_of_equals_in_a_pool_of_fractional_sizes():
-    x = tf.Variable(tf.constant([[0.0, 0, 0, 1], [0, 0, 1, 0], [0, 2, 0, 0]])[None, :, :, None])
-    with tf.GradientTape() as tape:
-        made = tf.nn.fractional_max_pool(x, [1.0, 3.0, 2.0, 1.0]).output
-    assert made.numpy().ravel().tolist() == [2, 1]
-    found = tape.gradient(made, x).numpy()[0, :, :, 0]
-    assert found.tolist() == [[0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]
-    least = tf.nn.fractional_max_pool(np.array([5, -np.inf], "f").reshape(1, 1, 2, 1), 1.0).output
-    assert least.numpy().ravel().tolist() == [5, -np.inf]
-
-
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 def test_blocks_are_a_dilated_convolution(padding):
     x = np.arange(20, dtype=np.float32).reshape(1, 4, 5, 1)
@@ -187,22 +115,6 @@ def test_losses_of_samples_take_tables_in_parts():
     assert losses[0].numpy() == losses[1].numpy()
 
 
-def test_ids_and_weights_may_be_ragged():
-    ids, weights = tf.ragged.constant([[1, 2], [0]]), tf.ragged.constant([[1.0, 3.0], [2.0]])
-    for look_up in (tf.nn.embedding_lookup_sparse, tf.nn.safe_embedding_lookup_sparse):
-        found = look_up(TABLE, ids, weights, combiner="sum")
-        assert found.numpy().tolist() == [[14, 18], [0, 2]]
-
-
-@pytest.mark.parametrize(("ids", "weights", "message"), [
-    ([0, 3, 1], None, r"indices\[1\] == 3 out of range \[0, 3\)"),
-    ([0, 1, 2], tf.SparseTensor([[0, 0]], [1.0], [2, 2]), "a weight for each id"),
-])  # fmt: skip
-def test_wrong_ids_and_weights_are_refused(ids, weights, message):
-    with pytest.raises(ValueError, match=message):
-        tf.nn.embedding_lookup_sparse(TABLE, IDS.with_values(ids), weights)
-
-
 def test_ctc_takes_sparse_labels():
     labels = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [1, 2, 2], [2, 2])
     logits = tf.random.stateless_normal((4, 2, 3), (1, 2))
@@ -228,8 +140,6 @@ def test_ctc_takes_sparse_labels():
     (lambda: tf.nn.ctc_greedy_decoder(LOGITS, [4], blank_index=7), "blank_index must be"),
     (lambda: tf.nn.ctc_beam_search_decoder(LOGITS, [4], 1, 2), "more paths than the beam width"),
     (lambda: tf.nn.ctc_beam_search_decoder(LOGITS, [4], 1, 0), "more paths than the beam width"),
-    (lambda: tf.nn.embedding_lookup_sparse(TABLE, tf.SparseTensor([[1, 0], [0, 0]], [0, 1], [2, 1]),
-                                           None), "ids are not increasing"),
     (lambda: tf.nn.embedding_lookup([tf.ones([1, 2]), tf.ones([2, 2])], [1]), "parts of one size"),
     (lambda: tf.nn.fixed_unigram_candidate_sampler([[0]], 1, 1, False, 5, unigrams=[1.0, 2.0]),
      "there are 2 weights"),

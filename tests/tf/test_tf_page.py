@@ -48,6 +48,11 @@ def test_what_is_not_there_is_on_the_page_with_the_reason():
     assert "@tf.function is enough" in line
     (line,) = [line for line in LINES if line.startswith("- `tf.linalg.LinearOperator")]
     assert line.startswith("- `tf.linalg.LinearOperator*`: use the dense matrix, with tf.linalg")
+    assert "- `tf.nn.dilation2d`: use tf.nn.max_pool2d(x, ...), for a flat filter." in LINES
+
+
+def test_a_name_that_a_module_only_changes_is_not_public():
+    assert "HOMES" not in dir(tf.nn)
 
 
 def test_the_program_prints_the_lines_of_a_word():

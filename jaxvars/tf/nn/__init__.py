@@ -9,18 +9,14 @@ import types
 
 from jaxvars.tf.listing import HOMES, namespace
 from jaxvars.tf.math.scan import approx_min_k as approx_min_k
-from jaxvars.tf.nn import activations, convolutions, losses, morphology, norm, pooling
+from jaxvars.tf.nn import activations, convolutions, losses, norm, pooling
 from jaxvars.tf.nn.activations import dropout as dropout
 from jaxvars.tf.nn.activations import stateless_dropout as _stateless_dropout
 from jaxvars.tf.nn.convolutions import with_space_to_batch as with_space_to_batch
 from jaxvars.tf.nn.losses import nce_loss as nce_loss
 from jaxvars.tf.nn.losses import sampled_softmax_loss as sampled_softmax_loss
-from jaxvars.tf.nn.morphology import fractional_avg_pool as fractional_avg_pool
-from jaxvars.tf.nn.morphology import fractional_max_pool as fractional_max_pool
 from jaxvars.tf.nn.sparse import ctc_beam_search_decoder as ctc_beam_search_decoder
 from jaxvars.tf.nn.sparse import ctc_greedy_decoder as ctc_greedy_decoder
-from jaxvars.tf.nn.sparse import embedding_lookup_sparse as embedding_lookup_sparse
-from jaxvars.tf.nn.sparse import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from jaxvars.tf.random.candidates import all_candidate_sampler as all_candidate_sampler
 from jaxvars.tf.random.candidates import compute_accidental_hits as compute_accidental_hits
 from jaxvars.tf.random.candidates import (
@@ -30,7 +26,7 @@ from jaxvars.tf.registry.rows import operations
 
 experimental = types.SimpleNamespace(stateless_dropout=_stateless_dropout)
 
-_PARTS = (activations, convolutions, losses, morphology, norm, pooling)
+_PARTS = (activations, convolutions, losses, norm, pooling)
 """Imported: their operations are in the table."""
 
 _rows = operations(__name__, others=["dropout"])

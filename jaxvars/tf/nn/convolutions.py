@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.nn.morphology import required_space_to_batch_paddings
 from jaxvars.tf.nn.shapes import (
     Layout,
     as_one_batch,
@@ -279,6 +278,21 @@ def _transpose_padding(
 # ---------------------------------------------------------------- derivatives, and blocks
 def _sizes(shape: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in np.asarray(shape).ravel())
+
+
+@op("required_space_to_batch_paddings", example="[4, 5], [2, 2]")
+def required_space_to_batch_paddings(
+    input_shape: Any, block_shape: Any, base_paddings: Any = None
+) -> tuple[Array, Array]:
+    """Return the paddings that `tf.space_to_batch` needs, and its crops."""
+    sizes, blocks = np.asarray(input_shape), np.asarray(block_shape)
+    none = np.zeros((len(blocks), 2), np.int32)
+    pads = none if base_paddings is None else np.asarray(base_paddings)
+    if sizes.shape != blocks.shape:
+        raise refused(f"Shapes {sizes.shape} and {blocks.shape} are incompatible")
+    more = -(sizes + pads.sum(1)) % blocks
+    found = np.stack([pads[:, 0], pads[:, 1] + more], 1).astype(np.int32)
+    return found, np.stack([np.zeros_like(more), more], 1).astype(np.int32)
 
 
 def with_space_to_batch(

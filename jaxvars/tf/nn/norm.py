@@ -126,6 +126,24 @@ def _normalize(
     return x * factor.astype(x.dtype) + rest.astype(x.dtype)
 
 
+@op(
+    "nn.batch_norm_with_global_normalization", "input mean variance beta gamma", same=True,
+    kinds="float",
+)  # fmt: skip
+def batch_norm_with_global_normalization(
+    input: Array, mean: Array, variance: Array, beta: Array, gamma: Array, variance_epsilon: Any,
+    scale_after_normalization: bool,
+) -> Array:  # fmt: skip
+    """Normalise by means and variances given.
+
+    Example:
+    `tf.nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1, True)`.
+    """
+    scale = inverse_root(variance + jnp.asarray(variance_epsilon, input.dtype))
+    scale = scale * gamma if scale_after_normalization else scale
+    return input * scale + (beta - mean * scale)
+
+
 @op("nn.local_response_normalization", "input", op="LRN", kinds="float", aliases=("nn.lrn",))
 def local_response_normalization(
     input: Array, depth_radius: int = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5

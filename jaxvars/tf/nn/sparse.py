@@ -1,161 +1,25 @@
-"""Parts of `tf.nn` that take or give `tf.SparseTensor`: lookups, CTC's decoders.
+"""CTC's decoders, which give `tf.SparseTensor`.
 
-Rules this file keeps:
-- how many rows or labels there are depends on values: it is found on the host, and refused in
-  compiled functions; derivatives go to the embeddings.
+How many labels there are depends on values: it is found on the host, and refused in compiled
+functions.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.arrays.gather import BAD, check_indices
 from jaxvars.tf.errors import FailedPreconditionError
-from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.typing import Array
 
 Prefix: TypeAlias = tuple[int, ...]
 
-_COMBINERS = ("mean", "sqrtn", "sum")
 
-
-# ---------------------------------------------------------------- lookups
-def embedding_lookup_sparse(
-    params: Any, sp_ids: Any, sp_weights: Any, combiner: str | None = None,
-    max_norm: float | None = None, name: str | None = None, allow_fast_lookup: bool = False,
-) -> Tensor:  # fmt: skip
-    """Return a mean, or sum, of embeddings for each row of ids.
-
-    Args:
-        params: the embeddings, of shape [classes, ...], or a list of parts of them.
-        sp_ids: a `tf.SparseTensor`, or ragged one, of integers, of shape [rows, any].
-        sp_weights: one like it with a weight for each; or None, for ones.
-        combiner: "mean" (also when None), "sqrtn" (the sum over the root of the weights' squares)
-            or "sum".
-        max_norm: to what length longer embeddings are cut.
-        name: of no effect.
-        allow_fast_lookup: accepted, and of no effect.
-
-    Raises:
-        TypeError: when the ids are not a sparse tensor.
-        ValueError: for another combiner, or when there is not a weight for each id.
-        InvalidArgumentError: when an id has no embedding.
-
-    >>> from jaxvars import tf
-    >>> ids = tf.SparseTensor([[0, 0], [0, 1]], [1, 2], [1, 2])
-    >>> table = tf.constant([[0.0], [1.0], [3.0]])
-    >>> embedding_lookup_sparse(table, ids, None).numpy().tolist()
-    [[2.0]]
-    """
-    how = _combiner(combiner)
-    ids, given = _ids_and_weights(sp_ids, sp_weights, ("sp_ids", "sp_weights"))
-    indices, ids, _ = on_host(ids, "nn.embedding_lookup_sparse")
-    rows = indices[:, 0]
-    if (np.diff(rows) < 0).any():
-        raise refused("segment ids are not increasing: tf.sparse.reorder sorts them")
-    weights = None if given is None else to_array(given.values)
-    count = int(rows[-1]) + 1 if len(rows) else 0
-    return Tensor(_combine(table_of(params), ids, rows, weights, count, how, max_norm))
-
-
-def safe_embedding_lookup_sparse(
-    embedding_weights: Any, sparse_ids: Any, sparse_weights: Any = None, combiner: str = "mean",
-    default_id: int | None = None, max_norm: float | None = None, name: str | None = None,
-    allow_fast_lookup: bool = False,
-) -> Tensor:  # fmt: skip
-    """Return what `embedding_lookup_sparse` does, also where there are no ids, or wrong ones.
-
-    Args:
-        embedding_weights: the embeddings, of shape [classes, ...], or a list of parts of them.
-        sparse_ids: a `tf.SparseTensor`, or ragged one, of integers; those below 0 do not count.
-        sparse_weights: one like it with a weight for each; those of 0 and less do not count, but
-            for "sum".
-        combiner: "mean", "sqrtn" or "sum".
-        default_id: what counts where there is none; zeros when None.
-        max_norm: to what length longer embeddings are cut.
-        name: of no effect.
-        allow_fast_lookup: accepted, and of no effect.
-
-    Raises:
-        TypeError: when the ids are not a sparse tensor.
-        ValueError: for another combiner.
-    """
-    how, table = _combiner(combiner), table_of(embedding_weights)
-    names = ("sparse_ids", "sparse_weights")
-    ids, sparse_weights = _ids_and_weights(sparse_ids, sparse_weights, names)
-    indices, ids, sizes = on_host(ids, "nn.safe_embedding_lookup_sparse")
-    steps = [int(np.prod(sizes[i + 1 : -1])) for i in range(len(sizes) - 1)]
-    rows = indices[:, :-1] @ np.array(steps, np.int64)
-    keep, weights = ids >= 0, None
-    if sparse_weights is not None:
-        given = to_array(sparse_weights.values)
-        if how != "sum":
-            keep = keep & (host_array(given, "nn.safe_embedding_lookup_sparse") > 0)
-        weights = given[keep]
-    count = int(np.prod(sizes[:-1]))
-    rows = rows[keep]
-    made = _combine(table, ids[keep], rows, weights, count, how, max_norm)
-    if default_id is not None:
-        known = jnp.asarray(np.isin(np.arange(count), rows)).reshape(-1, *[1] * (table.ndim - 1))
-        made = jnp.where(known, made, _cut(table[default_id][None], max_norm))
-    return Tensor(made.reshape(*sizes[:-1], *made.shape[1:]))
-
-
-def _ids_and_weights(ids: Any, weights: Any, names: tuple[str, str]) -> list[Any]:
-    """Return sparse ids and weights, of sparse or ragged ones; the weights may be None."""
-    found: list[Any] = []
-    for name, given in zip(names, (ids, weights), strict=True):
-        sparse = given.to_sparse() if isinstance(given, RaggedTensor) else given
-        if not isinstance(sparse, SparseTensor) and (given is ids or given is not None):
-            raise TypeError(f"{name} must be SparseTensor or RaggedTensor, got {type(given)}")
-        found.append(sparse)
-    sizes = [sparse.values.shape for sparse in found if sparse is not None]
-    if sizes[0] != sizes[-1]:
-        raise ValueError(f"Shapes {sizes[0]} and {sizes[1]} are incompatible: a weight for each id")
-    return found
-
-
-def _combiner(name: str | None) -> str:
-    found = "mean" if name is None else name
-    if found not in _COMBINERS:
-        raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {name}")
-    return found
-
-
-def _cut(x: Array, max_norm: float | None) -> Array:
-    if max_norm is None:
-        return x
-    norm = jnp.linalg.norm(x.reshape(len(x), -1), axis=-1).reshape(-1, *[1] * (x.ndim - 1))
-    return x * jnp.minimum(1, max_norm / jnp.where(norm == 0, 1, norm)).astype(x.dtype)
-
-
-def _combine(
-    table: Array, ids: np.ndarray, rows: np.ndarray, given: Any, count: int, how: str,
-    max_norm: float | None,
-) -> Array:  # fmt: skip
-    check_indices(ids, table.shape, words=BAD)
-    found = _cut(table[ids], max_norm)
-    weights = jnp.ones(len(ids), table.dtype) if given is None else given.astype(table.dtype)
-    columns = weights.reshape(-1, *[1] * (table.ndim - 1))
-    total = jax.ops.segment_sum(found * columns, rows, count)
-    if how == "sum":
-        return total
-    scale = columns if how == "mean" else jnp.square(columns)
-    size = jax.ops.segment_sum(scale, rows, count)
-    size = size if how == "mean" else jnp.sqrt(size)
-    return jnp.where(size == 0, 0, total / jnp.where(size == 0, 1, size))
-
-
-# ---------------------------------------------------------------- CTC
 def ctc_greedy_decoder(
     inputs: Any, sequence_length: Any, merge_repeated: bool = True, blank_index: int | None = None
 ) -> tuple[list[SparseTensor], Tensor]:

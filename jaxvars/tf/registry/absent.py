@@ -102,6 +102,17 @@ WHY = {
     "nondifferentiable_batch_function": "there is no server that batches calls here.",
     "security": "there is nothing in it for programs.",
     "tools": "there is nothing in it for programs.",
+    "nn.dilation2d": "use tf.nn.max_pool2d(x, ...), for a flat filter.",
+    "nn.erosion2d": "use -tf.nn.max_pool2d(-x, ...), for a flat filter.",
+    **dict.fromkeys(
+        ["nn.fractional_avg_pool", "nn.fractional_max_pool"],
+        "use tf.nn.avg_pool2d or tf.nn.max_pool2d, or tf.image.resize for another size.",
+    ),
+    "nn.isotonic_regression": "use sklearn.isotonic.isotonic_regression, on NumPy arrays.",
+    **dict.fromkeys(
+        ["nn.embedding_lookup_sparse", "nn.safe_embedding_lookup_sparse"],
+        "tf.nn.embedding_lookup takes ragged ids: tf.reduce_mean(..., axis=1) combines each row's.",
+    ),
 }  # fmt: skip
 
 

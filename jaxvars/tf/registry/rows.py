@@ -32,12 +32,10 @@ from typing import Any, ParamSpec, Protocol, cast, final
 import jax
 import numpy as np
 
-from jaxvars.display.text import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
-from jaxvars.tf.listing import HOMES, lister
-from jaxvars.tf.registry.absent import reason
+from jaxvars.tf.listing import HOMES, lister, not_there
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype
 from jaxvars.tf.tensors.handles import on_strings
@@ -240,10 +238,7 @@ def operations(
             known = sorted([*own, *others])
             if name == "__all__":
                 return known
-            if why := reason(f"{space}.{name}"):
-                raise AttributeError(f"jaxvars.tf has no tf.{space}.{name}: {why}")
-            hint = did_you_mean(name, known)
-            raise AttributeError(f"tf.{space} has no attribute {name!r}.{hint}")
+            raise not_there(f"tf.{space}", name, lambda: known)
         setattr(sys.modules[module], name, found)
         return found
 

@@ -62,16 +62,9 @@ depthwise_conv2d_backprop_filter: r(1, 4, 4, 1), [2, 2, 1, 2], r(1, 4, 4, 2), [1
 depthwise_conv2d_backprop_input: [1, 4, 4, 1], r(2, 2, 1, 2), r(1, 4, 4, 2), [1, 1, 1, 1], 'SAME' |
     [1, 4, 4, 2], r(2, 2, 2, 1), r(1, 2, 2, 2), [1, 2, 2, 1], 'VALID' |
     [1, 3, 3, 1], r(3, 3, 1, 1), r(1, 1, 1, 1), [1, 1, 1, 1], 'VALID'
-dilation2d: r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1] |
-    r(1, 5, 5, 2), r(2, 2, 2), [1, 2, 2, 1], 'VALID', 'NHWC', [1, 2, 2, 1] |
-    i(1, 3, 3, 1), i(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1]
 elu: r(2, 3) | [-1e30, 0.0, nan] | i(3)
 embedding_lookup: r(4, 2), [3, 0, 3] | r(3, 2), [[1], [2]], max_norm=0.5 | r(3, 2), [0, 3]
-erosion2d: r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1] |
-    r(1, 5, 5, 2), r(2, 2, 2), [1, 2, 2, 1], 'VALID', 'NHWC', [1, 2, 2, 1] |
-    i(1, 3, 3, 1), i(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1]
 gelu: r(2, 3) | r(2, 3), approximate=True | i(3)
-isotonic_regression: r(2, 5) | [3.0, 1.0, 2.0], False | i(4), axis=0
 l2_loss: r(2, 3) | r(0) | 3.0
 leaky_relu: r(2, 3) | i(4), alpha=0.5 | [-1.0, 0.0, 2.0]
 local_response_normalization: r(1, 1, 2, 4) | = nn.lrn(r(1, 2, 1, 4), 1, 2, 0.5, 0.75) |
