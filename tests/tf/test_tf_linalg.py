@@ -16,9 +16,9 @@ triangular_solve tridiagonal_matmul tridiagonal_solve
 """
 SIGNAL = """
 dct fft fft2d fft3d fftnd fftshift frame hamming_window hann_window idct ifft ifft2d ifft3d ifftnd
-ifftshift inverse_mdct inverse_stft inverse_stft_window_fn irfft irfft2d irfft3d irfftnd
-kaiser_bessel_derived_window kaiser_window linear_to_mel_weight_matrix mdct
-mfccs_from_log_mel_spectrograms overlap_and_add rfft rfft2d rfft3d rfftnd stft vorbis_window
+ifftshift inverse_stft inverse_stft_window_fn irfft irfft2d irfft3d irfftnd
+kaiser_window linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms overlap_and_add rfft
+rfft2d rfft3d rfftnd stft
 """
 
 A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]], np.float32)
@@ -117,8 +117,6 @@ def test_a_spectrogram_gives_the_signal_back():
     x = np.sin(np.arange(16.0)).astype(np.float32)
     inverse = tf.signal.inverse_stft_window_fn(2)
     found = tf.signal.inverse_stft(tf.signal.stft(x, 4, 2), 4, 2, window_fn=inverse)
-    same(found[2:-2], x[2:-2])
-    found = tf.signal.inverse_mdct(tf.signal.mdct(x, 4))
     same(found[2:-2], x[2:-2])
 
 

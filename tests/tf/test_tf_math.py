@@ -422,9 +422,8 @@ def test_arguments_of_counts_and_axes_are_scalars():
 
 
 def test_windows_are_floats_and_frames_of_nothing_have_their_axes():
-    for wrong in (tf.signal.hann_window, tf.signal.vorbis_window):
-        with pytest.raises(ValueError, match="floating point type"):
-            wrong(4, dtype=tf.int32)
+    with pytest.raises(ValueError, match="floating point type"):
+        tf.signal.hann_window(4, dtype=tf.int32)
     assert tf.signal.frame(tf.zeros([3, 0]), 2, 1).shape == (3, 0, 2)
 
 

@@ -110,6 +110,12 @@ WHY = {
     ),
     "nn.isotonic_regression": "use sklearn.isotonic.isotonic_regression, on NumPy arrays.",
     **dict.fromkeys(
+        ["signal.mdct", "signal.inverse_mdct"],
+        "use tf.signal.stft and tf.signal.inverse_stft; tf.signal.dct has the types 1 to 4.",
+    ),
+    "signal.kaiser_bessel_derived_window": "use tf.signal.kaiser_window.",
+    "signal.vorbis_window": "compute it: sin(pi / 2 * sin(pi * (i + 0.5) / n) ** 2).",
+    **dict.fromkeys(
         ["nn.embedding_lookup_sparse", "nn.safe_embedding_lookup_sparse"],
         "tf.nn.embedding_lookup takes ragged ids: tf.reduce_mean(..., axis=1) combines each row's.",
     ),

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.registry.rows import Refused, op
-from jaxvars.tf.signal.fourier import check_kind, dct, idct
+from jaxvars.tf.signal.fourier import check_kind, dct
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
@@ -65,31 +65,11 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32") 
     return to_array(np.kaiser(number(window_length), float(beta)), _floating(dtype))
 
 
-@op("signal.kaiser_bessel_derived_window", example="6")
-def kaiser_bessel_derived_window(
-    window_length: Any, beta: Any = 12.0, dtype: Any = "float32"
-) -> Array:
-    """Return the window of Kaiser, made such that shifted squares add up to 1."""
-    sums = np.cumsum(np.kaiser(number(window_length) // 2 + 1, float(beta)))
-    half = np.sqrt(sums[:-1] / sums[-1])
-    return to_array(np.concatenate([half, half[::-1]]), _floating(dtype))
-
-
-@op("signal.vorbis_window", example="4")
-def vorbis_window(window_length: Any, dtype: Any = "float32") -> Array:
-    """Return the window of Vorbis."""
-    size = number(window_length)
-    inner = np.sin(np.pi / size * (np.arange(size) + 0.5))
-    return to_array(np.sin(np.pi / 2 * inner**2), _floating(dtype))
-
-
 def window(window_fn: Any, length: int, dtype: Any) -> Array:
     """Return the window that a function, or a name, gives."""
     wanted = _floating(dtype)
     if window_fn == "hann_window":
         return _cosine_window(0.5, length, True, wanted)
-    if window_fn == "vorbis_window":
-        return vorbis_window.__wrapped__(length, wanted)
     return to_array(window_fn(length, dtype=wanted), wanted)
 
 
@@ -230,50 +210,6 @@ def inverse_stft_window_fn(
         return Tensor(forward / total[:length])
 
     return inverse_window
-
-
-@op("signal.mdct", "signals", op="FFT", kinds="float", example="r(8), 4")
-def mdct(
-    signals: Array, frame_length: Any, window_fn: Any = "vorbis_window", pad_end: bool = False,
-    norm: Any = None,
-) -> Array:  # fmt: skip
-    """Return the modified cosine transforms of frames."""
-    length = number(frame_length)
-    if length % 4:
-        raise Refused(ValueError("frame_length must be an integer multiple of 4."))
-    pieces = frame.__wrapped__(signals, length, length // 2, pad_end, 0, -1)
-    return _fold_pieces(pieces, _mdct_window(window_fn, length, pieces.dtype), norm)
-
-
-@functools.partial(jax.jit, static_argnums=2)
-def _fold_pieces(pieces: Array, factors: Array, norm: Any) -> Array:
-    pieces = pieces * factors
-    a, b, c, d = jnp.split(pieces, 4, -1)
-    folded = jnp.concatenate([-c[..., ::-1] - d, a - b[..., ::-1]], -1)
-    return dct.__wrapped__(folded, 4, None, -1, norm)
-
-
-@op("signal.inverse_mdct", "mdcts", op="FFT", kinds="float", example="r(3, 4)")
-def inverse_mdct(mdcts: Array, window_fn: Any = "vorbis_window", norm: Any = None) -> Array:
-    """Return a signal of the modified cosine transforms of its frames."""
-    return _unfold_pieces(mdcts, _mdct_window(window_fn, 2 * mdcts.shape[-1], mdcts.dtype), norm)
-
-
-@functools.partial(jax.jit, static_argnums=2)
-def _unfold_pieces(mdcts: Array, factors: Array, norm: Any) -> Array:
-    half = mdcts.shape[-1]
-    made = idct.__wrapped__(mdcts, 4, None, -1, norm)
-    if norm is None:
-        made = made * (0.5 / half)
-    first, second = jnp.split(made, 2, -1)
-    parts = [second, -second[..., ::-1], -first[..., ::-1], -first]
-    return _overlap(jnp.concatenate(parts, -1) * factors, half)
-
-
-def _mdct_window(window_fn: Any, length: int, dtype: Any) -> Array:
-    if window_fn is None:
-        return jnp.asarray(np.sqrt(0.5), dtype)
-    return window(window_fn, length, dtype)
 
 
 @op("signal.mfccs_from_log_mel_spectrograms", "log_mel_spectrograms", op="FFT", kinds="float")

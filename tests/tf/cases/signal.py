@@ -17,7 +17,6 @@ ifft: z(3) | z(2, 3) | r(3)
 ifft2d: z(2, 3) | z(2, 2, 3) | r(2, 3)
 ifft3d: z(2, 2, 2) | z(2, 2, 2, 2) | r(2, 2, 2)
 ifftshift: r(5) | i(2, 3), axes=[1] | r(2, 3)
-inverse_mdct: r(3, 4) | r(2, 2), None, 'ortho' | r(2, 3, 2)
 inverse_stft: z(3, 3), 4, 2 | z(2, 3), 6, 2, 4, None | z(2, 3), 3, 2
 inverse_stft_window_fn: = signal.inverse_stft_window_fn(2)(4, dtype=tf.float32) |
     = signal.inverse_stft_window_fn(2, tf.signal.hamming_window)(5, tf.float32) |
@@ -25,16 +24,13 @@ inverse_stft_window_fn: = signal.inverse_stft_window_fn(2)(4, dtype=tf.float32) 
 irfft: z(4) | z(4), [6] | r(4)
 irfft2d: z(2, 4) | z(2, 4), [3, 3] | r(2, 4)
 irfft3d: z(2, 2, 3) | z(2, 2, 3), [1, 2, 4] | r(2, 2, 3)
-kaiser_bessel_derived_window: 6 | 4, 2.0 | 2
 kaiser_window: 5 | 4, 2.0 | 1
 linear_to_mel_weight_matrix: 3, 5 | 2, 9, 16000, 20.0, 7000.0, tf.float64 |
     3, 5, lower_edge_hertz=-1.0
-mdct: r(8), 4 | r(6), 4, None, True, 'ortho' | r(8), 3
 mfccs_from_log_mel_spectrograms: r(2, 4) | r(3) | r(2, 0)
 overlap_and_add: r(2, 3, 4), 2 | i(2, 2), 3 | r(2), 1
 rfft: r(4) | r(4), [6] | i(4)
 rfft2d: r(2, 4) | r(2, 4), [3, 3] | i(2, 4)
 rfft3d: r(2, 2, 3) | r(2, 2, 3), [1, 2, 4] | i(2, 2, 3)
 stft: r(10), 4, 2 | r(2, 6), 3, 2, 8, None, True | r(8), 4, 4, window_fn=tf.signal.hamming_window
-vorbis_window: 4 | 3, dtype=tf.float64 | 1
 """
