@@ -331,8 +331,6 @@ def test_tables_that_change(tmp_path):
     (lambda: tf.lookup.StaticHashTable(KeyValues(["a"], [1]), 0).lookup(tf.constant([1])),
      TypeError, "Dtype of argument `keys` must be"),
     (lambda: tf.lookup.StaticVocabularyTable(None, 0), ValueError, "`num_oov_buckets` must be > 0"),
-    (lambda: tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, 0, -1, -2).insert([-1], [5]),
-     tf.errors.InvalidArgumentError, "Using the empty_key"),
     (lambda: tf.strings.unicode_script, AttributeError, "unicodedata.name"),
     (lambda: tf.io.parse_sequence_example, AttributeError, "VarLenFeature"),
 ])  # fmt: skip

@@ -1,8 +1,11 @@
-"""`tf.lookup.experimental`: tables that change."""
+"""`tf.lookup.experimental`: a table that changes."""
 
 from __future__ import annotations
 
-from jaxvars.tf.lookup.mutable import DenseHashTable as DenseHashTable
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.lookup.mutable import MutableHashTable as MutableHashTable
 
-__all__ = ["DenseHashTable", "MutableHashTable"]
+__all__ = ["MutableHashTable"]
+
+
+__getattr__, __dir__ = namespace(__name__)

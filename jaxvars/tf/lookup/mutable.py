@@ -1,4 +1,4 @@
-"""Tables that change, on the host; a checkpoint holds what is in them.
+"""A table that changes, on the host; a checkpoint holds what is in it.
 
 Rules this file keeps:
 - inside of a `tf.function` the host is called when the program runs.
@@ -6,7 +6,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from abc import ABC
 from typing import Any, final
 
 import jax
@@ -25,14 +24,39 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 
-class _Changing(Table, Recorded, ABC):
-    """A table that changes; a checkpoint holds what is in it."""
+@final
+class MutableHashTable(Table, Recorded):
+    """A table that changes.
+
+    Args:
+        key_dtype: the type of the keys.
+        value_dtype: the type of the values.
+        default_value: the value of keys that are not there: a scalar or vector.
+        name: what it is called.
+        checkpoint: of no effect: a checkpoint holds what is in it.
+        experimental_is_anonymous: of no effect.
+
+    Example:
+        >>> from jaxvars import tf
+        >>> table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int32, default_value=-1)
+        >>> table.insert(["a"], [5])
+        >>> table.lookup(["a", "b"]).numpy()
+        array([ 5, -1], dtype=int32)
+    """
 
     _entry = "table", "table"
 
-    def __init__(self, key_dtype: Any, value_dtype: Any, default: Any, name: str | None) -> None:
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        name: str = "MutableHashTable",
+        checkpoint: bool = True,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
         super().__init__(key_dtype, value_dtype, name)
-        self._default = to_typed(default, self.value_dtype)
+        self._default = to_typed(default_value, self.value_dtype)
 
     # ------------------------------------------------------------ reading
     def _look_up(self, keys: Array) -> Array:
@@ -132,19 +156,14 @@ class _Changing(Table, Recorded, ABC):
     def _put(self, keys: Array, values: Array) -> None:
         self._read()
         flat = np.asarray(keys).ravel().tolist()
-        self._check_keys(flat)
         rows = np.asarray(values).reshape(-1, *self._default.shape)
         self._rows.update(zip(flat, rows, strict=True))
 
     def _take(self, keys: Array) -> None:
         self._read()
         flat = np.asarray(keys).ravel().tolist()
-        self._check_keys(flat)
         for key in flat:
             self._rows.pop(key, None)
-
-    def _check_keys(self, keys: list[Any]) -> None:
-        """Raise InvalidArgumentError for keys that may not be in it."""
 
     # ------------------------------------------------------------ in a checkpoint
     def _save(self) -> State:
@@ -153,91 +172,3 @@ class _Changing(Table, Recorded, ABC):
 
     def _load(self, state: State) -> None:
         self._rows = dict(zip(state["keys"].tolist(), state["values"], strict=True))
-
-
-@final
-class MutableHashTable(_Changing):
-    """A table that changes.
-
-    Args:
-        key_dtype: the type of the keys.
-        value_dtype: the type of the values.
-        default_value: the value of keys that are not there: a scalar or vector.
-        name: what it is called.
-        checkpoint: of no effect: a checkpoint holds what is in it.
-        experimental_is_anonymous: of no effect.
-
-    Example:
-        >>> from jaxvars import tf
-        >>> table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int32, default_value=-1)
-        >>> table.insert(["a"], [5])
-        >>> table.lookup(["a", "b"]).numpy()
-        array([ 5, -1], dtype=int32)
-    """
-
-    def __init__(
-        self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
-        name: str = "MutableHashTable",
-        checkpoint: bool = True,
-        experimental_is_anonymous: bool = False,
-    ) -> None:
-        super().__init__(key_dtype, value_dtype, default_value, name)
-
-
-@final
-class DenseHashTable(_Changing):
-    """A table that changes, with two keys that may not be in it.
-
-    Args:
-        key_dtype: the type of the keys.
-        value_dtype: the type of the values.
-        default_value: the value of keys that are not there: a scalar or vector.
-        empty_key: a key that may not be in it.
-        deleted_key: another one.
-        initial_num_buckets: of no effect.
-        name: what it is called.
-        checkpoint: of no effect: a checkpoint holds what is in it.
-        experimental_is_anonymous: of no effect.
-
-    Raises:
-        InvalidArgumentError: when both keys are the same.
-    """
-
-    def __init__(
-        self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
-        empty_key: Any,
-        deleted_key: Any,
-        initial_num_buckets: Any = None,
-        name: str = "MutableDenseHashTable",
-        checkpoint: bool = True,
-        experimental_is_anonymous: bool = False,
-    ) -> None:
-        super().__init__(key_dtype, value_dtype, default_value, name)
-        self._empty, self._deleted = (
-            to_typed(key, self.key_dtype).item() for key in (empty_key, deleted_key)
-        )
-        if self._empty == self._deleted:
-            raise refused("Empty and deleted keys cannot be equal")
-
-    def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Put values under keys, in place of those that were there."""
-        self.insert(keys, values)
-
-    def erase(self, keys: Any, name: str | None = None) -> None:
-        """Take keys out; those that are not there do not matter."""
-        self.remove(keys)
-
-    def _find_values(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
-        self._check_keys(keys.ravel().tolist())
-        return super()._find_values(keys, default)
-
-    def _check_keys(self, keys: list[Any]) -> None:
-        for word, key in (("empty_key", self._empty), ("deleted_key", self._deleted)):
-            if key in keys:
-                raise refused(f"Using the {word} as a table key is not allowed")

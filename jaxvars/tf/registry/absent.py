@@ -115,6 +115,10 @@ WHY = {
     ),
     "signal.kaiser_bessel_derived_window": "use tf.signal.kaiser_window.",
     "signal.vorbis_window": "compute it: sin(pi / 2 * sin(pi * (i + 0.5) / n) ** 2).",
+    "train.experimental": "a checkpoint is one file, which is not split, and keeps the state of "
+    "Python objects as strings: tf.Variable(json.dumps(state)).",
+    "lookup.experimental.DenseHashTable": "use tf.lookup.experimental.MutableHashTable, for all "
+    "keys.",
     **dict.fromkeys(
         ["nn.embedding_lookup_sparse", "nn.safe_embedding_lookup_sparse"],
         "tf.nn.embedding_lookup takes ragged ids: tf.reduce_mean(..., axis=1) combines each row's.",

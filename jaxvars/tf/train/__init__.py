@@ -11,7 +11,6 @@ manager       CheckpointManager
 stored        checkpoints on disk, and folders of them
 files         what is in a checkpoint
 average       ExponentialMovingAverage
-python_state  experimental.PythonState
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import Any
 
 from jaxvars.tf.listing import namespace
 from jaxvars.tf.messages import MESSAGES, message
-from jaxvars.tf.train import experimental as experimental
 from jaxvars.tf.train.average import ExponentialMovingAverage as ExponentialMovingAverage
 from jaxvars.tf.train.checkpoint import Checkpoint as Checkpoint
 from jaxvars.tf.train.checkpoint import CheckpointOptions as CheckpointOptions

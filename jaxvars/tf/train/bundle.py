@@ -31,7 +31,6 @@ from jaxvars.tf.io.records import masked_crc32c
 from jaxvars.tf.messages import parse
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.train.graph import GRAPH, Edges, Graph, Slot
-from jaxvars.tf.train.python_state import PY_STATE
 from jaxvars.tf.train.slices import read_slices
 from jaxvars.tf.variables.strings import to_core_strings
 from jaxvars.typing import Array
@@ -39,7 +38,7 @@ from jaxvars.typing import Array
 INDEX = ".index"
 _MAGIC = 0xDB4775248B80FB57
 NOT_READ = "a type that jaxvars has not"
-_VALUE, _STATE = "VARIABLE_VALUE", PY_STATE.rpartition("/")[2]
+_VALUE = "VARIABLE_VALUE"
 _CONFIG = "/.ATTRIBUTES/OBJECT_CONFIG_JSON"
 _OLD_SLOTS = {"m": "momentum", "v": "velocity", "vhat": "velocity_hat"}
 """What slots are called in Keras 3, of those whose name differs in Keras 2."""
@@ -163,11 +162,6 @@ class Bundle(Stored):
         values = {i: a for i, x in enumerate(nodes) for a in x.attributes if a.name == _VALUE}
         full_names = {i: str(a.full_name) for i, a in values.items()}
         names = {i: str(a.key) for i, a in values.items()}
-        for i, node in enumerate(nodes):
-            for key in (a.key for a in node.attributes if a.name == _STATE):
-                names[len(edges)] = str(key)
-                edges[i][PY_STATE] = len(edges)
-                edges.append({})
         slots: dict[int, Slot] = {}
         for i, node in enumerate(nodes):
             slots |= _list_slots(i, edges, full_names)

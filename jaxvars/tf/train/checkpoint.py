@@ -12,7 +12,6 @@ import os
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -33,7 +32,6 @@ from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.bundle import Bundle
 from jaxvars.tf.train.graph import GRAPH, Node
-from jaxvars.tf.train.python_state import serialized, states_of, variable_of
 from jaxvars.tf.train.restore import Status, Wait
 from jaxvars.tf.train.stored import SUFFIX, WRITTEN, open_checkpoint, saved_graph
 from jaxvars.tf.variables.strings import to_core_strings
@@ -212,9 +210,8 @@ class Checkpoint(Holder, Node):
         with context.at(context.EVAL), entered(LOCAL.eager):
             graph = graphs.graph_of(self)
         graphs.refuse_lost(graph)
-        texts = {variable_of(x): partial(serialized, x) for x in states_of(graph.objects)}
-        for one in graph.objects:
-            texts |= one.texts() if isinstance(one, Node) else {}
+        nodes = [one for one in graph.objects if isinstance(one, Node)]
+        texts = {v: text for one in nodes for v, text in one.texts().items()}
         named = graphs.by_name(graph)
         given = {name: v for name, v in named.items() if v not in texts}
 
@@ -338,6 +335,4 @@ class _Contents(Proxy):
             return {}
         graph = graphs.graph_of(owner)
         graphs.refuse_lost(graph)
-        for state in states_of(graph.objects):
-            variable_of(state).assign(serialized(state))
         return {**graphs.by_name(graph), GRAPH: CoreVariable(graph.to_text(), name="graph")}

@@ -35,7 +35,6 @@ from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.tf.context.scope import name_scope
 from jaxvars.tf.functions.function import Function
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tf.train.python_state import PY_STATE, PythonState, variable_of
 
 Edges: TypeAlias = dict[str, int]
 Slot: TypeAlias = tuple[int, int | str, str]  # of an optimizer, for a variable, called so
@@ -220,8 +219,6 @@ def children_of(value: object) -> Iterator[tuple[str, object]]:
 def _parts(value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, Node):
         yield from value.children()
-    elif isinstance(value, PythonState):
-        yield PY_STATE, variable_of(value)
     elif isinstance(value, Mapping):
         yield from ((str(key), child) for key, child in value.items())
     elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
@@ -251,10 +248,6 @@ def escape(name: str) -> str:
     'a.Sb..c'
     """
     return name.replace(".", "..").replace("/", ".S")
-
-
-STATE = escape(PY_STATE)
-"""What the name of a state ends with."""
 
 
 def from_text(text: str) -> Graph:
@@ -340,6 +333,4 @@ def by_name(graph: Graph) -> dict[str, Variable]:
 
 def key_of(name: str) -> str:
     """Return TensorFlow's key of a value."""
-    if name.endswith(STATE):
-        return f"{name.removesuffix(STATE).removesuffix('/')}/{PY_STATE}"
     return name if name == GRAPH else f"{'' if name == ROOT else name}{SUFFIX}"

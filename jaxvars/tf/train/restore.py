@@ -33,7 +33,6 @@ from jaxvars.tf.errors import DataLossError
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.graph import Graph, Node
-from jaxvars.tf.train.python_state import PythonState, states_of, take_restored, variable_of
 from jaxvars.tf.train.stored import NOTES
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import Weak
@@ -94,7 +93,6 @@ class Wait(Proxy):
         except CheckpointError as error:
             raise DataLossError(None, None, str(error)) from error
         self._restore, self._stored = restore, None
-        self._tell()
         if restore.waiting:
             for child in [*self._list_children(), self._owner()]:
                 waiting = _WAITING.setdefault(Weak(child, _forget), [])
@@ -147,13 +145,7 @@ class Wait(Proxy):
             raise CheckpointError("Nothing was restored.")
         refuse_traced("restored")
         self._restore.look()
-        self._tell()
         return self._restore
-
-    def _tell(self) -> None:
-        """Have Python's objects take the states that were restored for them."""
-        for state in states_of(self.graph().objects):
-            take_restored(state)
 
     # ------------------------------------------------------------ which value is whose
     def graph(self) -> Graph:
@@ -190,14 +182,12 @@ class Wait(Proxy):
             self._sinks[name] = CoreVariable(jnp.zeros(entry.shape, entry.dtype), name=name)
         return self._sinks[name]
 
-    def missing(self) -> list[Variable | PythonState]:
-        """Return the variables, and Python's objects, that have got no value."""
+    def missing(self) -> list[Variable]:
+        """Return the variables that have got no value."""
         restore = self.restore
         cells = restore.look()
-        states = {variable_of(x)._cell.key: x for x in states_of(self.graph().objects)}
-        left = [cells[name] for name in restore.missing(cells)]
-        pairs = [(cell.owner(), states.get(cell.key)) for cell in left]
-        return [state or face_of(v) for v, state in pairs if isinstance(v, CoreVariable)]
+        owners = [cells[name].owner() for name in restore.missing(cells)]
+        return [face_of(v) for v in owners if isinstance(v, CoreVariable)]
 
 
 def _announce_all() -> None:
