@@ -103,8 +103,9 @@ def test_indices_pick_when_asked_for(semantics):
     assert x[tf.constant([1, 1]), tf.constant(0)].numpy().tolist() == [3.0, 3.0]
     assert x[x > 2].numpy().tolist() == [3.0, 4.0]
     assert float(x[0, 1]) == 2.0
-    with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
-        x[[0, 5]]
+    for wrong in ([0, 5], (..., [2]), [-3]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="out of bounds"):
+            x[wrong]
 
 
 def test_types_are_those_of_numpy():
@@ -123,20 +124,15 @@ B = [True, False]
     (lambda: tnp.add(N, np.float32(2)), "float64", [3, 4]),
     (lambda: tnp.multiply(F, np.int64(2)), "float64", [2, 4]),
     (lambda: tnp.multiply(F, 2.5), "float32", [2.5, 5]),
-    (lambda: tnp.divide(U, 2), "float32", [0.5, 1]),
+    (lambda: tnp.divide(U, 2), "float64", [0.5, 1]),
     (lambda: tnp.true_divide(tf.constant(B), True), "float64", [1, 0]),
     (lambda: tnp.mean(B), "float64", 0.5),
-    (lambda: tnp.cumsum(U), "int64", [1, 3]),
     (lambda: tnp.cumprod(N, dtype=tf.int8), "int8", [1, 2]),
-    (lambda: tnp.append(F, 4), "float64", [1, 2, 4]),
+    (lambda: tnp.append(F, N), "float64", [1, 2, 1, 2]),
     (lambda: tnp.clip(N, F, 3), "float64", [1, 2]),
     (lambda: tnp.einsum("i,i->", N, F), "float64", 5),
-    (lambda: tnp.fabs(N), "int32", [1, 2]),
-    (lambda: tnp.fix([-1.5]), "float64", [-1]),
-    (lambda: tnp.tri(1), "float64", [[1]]),
-    (lambda: tnp.size(N), "int64", 2),
 ])  # fmt: skip
-def test_types_are_those_of_tensorflow(made, dtype, values):
+def test_types_of_several_operands_are_those_of_numpy(made, dtype, values):
     found = made()
     assert (found.dtype, np.asarray(found).tolist()) == (dtype, values)
 
@@ -144,8 +140,7 @@ def test_types_are_those_of_tensorflow(made, dtype, values):
 def test_what_is_said_of_types_is_as_in_tensorflow():
     assert tnp.result_type(N, F) is tnp.result_type(tf.int32, 2.0) is tf.float64
     assert tnp.promote_types(tf.int32, tf.float32) == np.float64
-    assert tnp.shape(F) == tf.TensorShape([2])
-    assert (tnp.float_, tnp.string_) == (np.float64, np.bytes_)
+    assert tnp.shape(F) == (2,)
 
 
 def test_random_values():

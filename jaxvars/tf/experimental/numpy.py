@@ -1,15 +1,12 @@
-"""`tf.experimental.numpy`: NumPy's names, those of `jax.numpy`, with Tensors as results.
+"""`tf.experimental.numpy`: the functions of `jax.numpy`, with Tensors as results.
 
     import jaxvars.tf.experimental.numpy as tnp
 
     tnp.sum(tnp.ones((2, 3)), axis=0)
 
-Rules this file keeps:
-- each function is that of `jax.numpy`, which takes and gives Tensors: slopes where there are
-  several, as of `abs` at 0 or `maximum` of equal numbers, are JAX's, and not those of `tf.abs`;
-- bfloat16 stays so with a Python number, and `angle` and `linspace(dtype=)` have the type that
-  NumPy gives them, which they have not in TensorFlow;
-- operands of two types are promoted as NumPy does it, and integers become float64 where it does.
+Derivatives where there are several, as of `abs` at 0 or `maximum` of equal numbers, are JAX's, and
+not those of `tf.abs`. Operands of two types get the type that NumPy gives them, and integers become
+float64 where there is a function of floats; all other types are those of `jax.numpy`.
 """
 
 from __future__ import annotations
@@ -29,23 +26,14 @@ from jaxvars.tf.experimental import numpy_random as _numpy_random
 from jaxvars.tf.experimental.numpy_semantics import (
     experimental_enable_numpy_behavior as experimental_enable_numpy_behavior,
 )
-from jaxvars.tf.experimental.numpy_semantics import promoted_type
+from jaxvars.tf.experimental.numpy_semantics import plain, promoted_type
 from jaxvars.tf.listing import lister
-from jaxvars.tf.tensors.dtypes import DType, as_dtype
-from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.tensor import Tensor, TensorLike, wrap
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.tensor import Tensor, wrap
 
 ndarray = Tensor
 random = _numpy_random
 newaxis = None
-
-_PROMOTED = frozenset({
-    "add", "subtract", "multiply", "divide", "true_divide", "floor_divide", "mod", "remainder",
-    "power", "maximum", "minimum", "where", "concatenate", "stack", "vstack", "hstack", "dot",
-    "matmul", "inner", "outer", "tensordot", "equal", "less", "greater", "append", "hypot",
-    "vdot", "kron", "cross", "einsum", "clip",
-})  # fmt: skip
-"""Those whose operands get the type that NumPy gives them."""
 
 _FLOATING = frozenset({
     "divide", "true_divide", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
@@ -55,13 +43,13 @@ _FLOATING = frozenset({
 })  # fmt: skip
 """Those that make float64 of integers and bools."""
 
-_SAME = {"fabs": "abs", "fix": "trunc", "float_power": "power"}
-"""Those that are others in TensorFlow."""
-
-_TYPES = {"float_": np.float64, "int_": np.int64, "string_": np.bytes_, "unicode_": np.str_}
-
-_RESULTS: dict[str, Callable[[Any], Any]] = {"shape": TensorShape, "size": np.int64}
-"""What the results of some are."""
+_PROMOTED = _FLOATING | {
+    "add", "subtract", "multiply", "floor_divide", "mod", "remainder", "power", "maximum",
+    "minimum", "where", "concatenate", "stack", "vstack", "hstack", "dot", "matmul", "inner",
+    "outer", "tensordot", "equal", "less", "greater", "append", "vdot", "kron", "cross", "einsum",
+    "clip",
+}  # fmt: skip
+"""Those whose operands get the type that NumPy gives them."""
 
 _ARRAYS = frozenset({
     "a", "a1", "a2", "A", "ar", "ar1", "ar2", "args", "arr", "array", "ary", "arys", "b",
@@ -71,14 +59,11 @@ _ARRAYS = frozenset({
 })  # fmt: skip
 """Parameters for which a list is an array; `shape`, `axis` and the like stay lists."""
 
-_TYPED: dict[str, Any] = {"values": int | float | complex | np.generic}
-"""What has a type where a parameter is called so, as that of `append`."""
-
 _ARRAY_LISTS = frozenset({"arrays", "choicelist", "condlist", "tup"})
 """Parameters that are lists of arrays."""
 
 _MADE: dict[str, Any] = {
-    "promote_types": lambda type1, type2: promoted_type(_plain(type1), _plain(type2)),
+    "promote_types": lambda type1, type2: promoted_type(plain(type1), plain(type2)),
     "result_type": lambda *given: as_dtype(promoted_type(*map(_type_of, given))),
 }
 
@@ -88,15 +73,13 @@ def __getattr__(name: str) -> Any:
         return _MADE[name]
     if name.startswith("_"):
         raise AttributeError(name)
-    found = _TYPES.get(name) or getattr(np, name, None)
-    if isinstance(found, type) and issubclass(found, np.generic):
-        return found
-    found = getattr(jnp, _SAME.get(name, name), None)
+    scalar = getattr(np, name, None)
+    if isinstance(scalar, type) and issubclass(scalar, np.generic):
+        return scalar
+    found = getattr(jnp, name, None)
     if found is None:
         hint = did_you_mean(name, dir(jnp))
-        raise AttributeError(
-            f"tf.experimental.numpy has no attribute {name!r}.{hint and ' ' + hint}"
-        )
+        raise AttributeError(f"tf.experimental.numpy has no attribute {name!r}.{hint}")
     if callable(found):
         _MADE[name] = found = _with_tensors(found, name)
     return found
@@ -108,20 +91,12 @@ def _with_tensors(func: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        given = nest.map_structure(_plain, (list(args), kwargs))
-        others = _types_in(given) if name in _PROMOTED else set()
-        given = (
-            [_of_list(x, names(i), others) for i, x in enumerate(given[0])],
-            {key: _of_list(x, key, others) for key, x in given[1].items()},
-        )
+        listed, named = nest.map_structure(plain, (list(args), kwargs))
+        positional = [_of_list(x, names(i)) for i, x in enumerate(listed)]
+        given = positional, {key: _of_list(x, key) for key, x in named.items()}
         if name in _PROMOTED:
-            given = _of_one_type(given)
-        if name in _CONVERTED:
-            given = nest.map_structure(_CONVERTED[name], given)
-        if name == "tri" and len(args) < 4:
-            given[1].setdefault("dtype", np.float64)
-        result = func(*given[0], **given[1])
-        return _RESULTS[name](result) if name in _RESULTS else wrap(result)
+            given = _of_one_type(given, name in _FLOATING)
+        return wrap(func(*given[0], **given[1]))
 
     return wrapped
 
@@ -137,70 +112,41 @@ def _names_of(func: Callable[..., Any]) -> Callable[[int], str]:
     return lambda number: plain[number] if number < len(plain) else many
 
 
-def _of_list(value: Any, name: str, others: set[Any]) -> Any:
+def _of_list(value: Any, name: str) -> Any:
     """Return the array of a list that is given for one, or the arrays of a list of them.
 
-    Its numbers are as wide as arrays of some other types need.
+    Python's numbers become an array of NumPy's: they are as wide as what they meet.
     """
-    if name in _ARRAYS and isinstance(value, _TYPED.get(name, np.generic)):
-        return np.asarray(value)  # its type counts, a Python number's does not
     if not isinstance(value, list | tuple):
         return value
     if name in _ARRAY_LISTS:
-        return [_of_list(part, "a", others) for part in value]
+        return [_of_list(part, "a") for part in value]
     if name not in _ARRAYS:
         return value
-    if _types_in(value) or not others:
-        return jnp.asarray(value)
-    made = np.asarray(value)
-    if made.dtype.kind not in "iufc":
-        return made
-    return made.astype(promoted_type(*others, made.dtype.type(0).item()))
+    has_arrays = any(isinstance(x, jax.Array) for x in nest.flatten(value))
+    return jnp.asarray(value) if has_arrays else np.asarray(value)
 
 
-def _types_in(given: Any) -> set[Any]:
-    """Return the types of arrays in a structure, apart from bool."""
-    found = {x.dtype for x in nest.flatten(given) if isinstance(x, jax.Array | np.ndarray)}
-    return found - {np.dtype(bool)}
-
-
-def _of_one_type(given: Any) -> Any:
-    dtypes = _types_in(given)
-    if len(dtypes) < 2:
+def _of_one_type(given: Any, floating: bool) -> Any:
+    """Return arguments whose arrays have the one type that NumPy gives them."""
+    flat = nest.flatten(given)
+    known = {x.dtype for x in flat if isinstance(x, jax.Array)} - {np.dtype(bool)}
+    listed = {x.dtype for x in flat if isinstance(x, np.ndarray)}
+    types = [*known, *(x.type(0).item() for x in listed)] if known else list(listed)
+    if not types and not floating:
         return given
-    common = promoted_type(*dtypes)
-    return nest.map_structure(lambda x: _of_type(x, common), given)
+    common = promoted_type(*types, *([1.0] if floating else []))
 
+    def of_type(x: Any) -> Any:
+        is_number = isinstance(x, jax.Array | np.ndarray) and (floating or x.dtype != bool)
+        return x.astype(common) if is_number else x
 
-def _to(x: Any, wide: Any, kinds: str, narrow: Any = None) -> Any:
-    """Return an array of some kinds in another type: of one or two bytes in a narrow one."""
-    if not isinstance(x, jax.Array | np.ndarray) or x.dtype.kind not in kinds:
-        return x
-    return x.astype(narrow if narrow and x.dtype.kind != "b" and x.dtype.itemsize < 4 else wide)
-
-
-_CONVERTED: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(_FLOATING, lambda x: _to(x, np.float64, "iub")),
-    **dict.fromkeys(["divide", "true_divide"], lambda x: _to(x, np.float64, "iub", np.float32)),
-    **dict.fromkeys(["cumsum", "cumprod"], lambda x: _to(x, np.int64, "iub")),
-}
-"""What becomes of the arguments of some."""
-
-
-def _of_type(x: Any, dtype: Any) -> Any:
-    is_number = isinstance(x, jax.Array | np.ndarray) and x.dtype != bool
-    return x.astype(dtype) if is_number else x
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, TensorLike):
-        return jnp.asarray(value)
-    return value.dtype if isinstance(value, DType) else value
+    return nest.map_structure(of_type, given)
 
 
 def _type_of(value: Any) -> Any:
-    plain = _plain(value)
-    return plain.dtype if isinstance(plain, jax.Array | np.ndarray | np.generic) else plain
+    found = plain(value)
+    return found.dtype if isinstance(found, jax.Array) else found
 
 
 __dir__ = lister(__name__)

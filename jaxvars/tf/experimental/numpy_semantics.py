@@ -16,18 +16,17 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import is_tensor_like, is_text, to_array
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import NUMPY_METHODS, OPERATIONS, Tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
 
 _PROMOTED = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
     "lt", "le", "gt", "ge", "eq", "ne",
 )  # fmt: skip
-_NUMBERS = (bool, int, float, complex)
 
 
 def experimental_enable_numpy_behavior(
@@ -63,7 +62,8 @@ def _promote(operation: Callable[..., Any]) -> Callable[..., Any]:
         if any(dtype is None for dtype in dtypes) or dtypes[0] == dtypes[1]:
             return operation(x, y)
         common = promoted_type(*dtypes)
-        return operation(*(_as_type(operand, common) for operand in (x, y)))
+        given = (operand if is_tensor_like(operand) else np.asarray(operand) for operand in (x, y))
+        return operation(*(Tensor(to_array(operand).astype(common)) for operand in given))
 
     return promoted
 
@@ -76,23 +76,20 @@ def promoted_type(*dtypes: Any) -> np.dtype:
         return jnp.result_type(*dtypes)
 
 
+def plain(value: Any) -> Any:
+    """Return JAX's array of a tensor or array, NumPy's type of TensorFlow's; else the value."""
+    if is_tensor_like(value) or isinstance(value, np.ndarray | np.generic):
+        return jnp.asarray(value)
+    return value.dtype if isinstance(value, DType) else value
+
+
 def _type_of(operand: Any) -> Any:
     """Return the type of an operand, a number of Python as it is, or None for what has none."""
-    if isinstance(operand, _NUMBERS) and not isinstance(operand, np.generic):
-        return operand
-    if isinstance(operand, np.ndarray | np.generic):
-        return operand.dtype if operand.dtype.kind in "biufc" else None
-    if not is_tensor_like(operand):
-        return None
+    is_array = isinstance(operand, np.ndarray | np.generic) or is_tensor_like(operand)
+    if not is_array:
+        return operand if isinstance(operand, bool | int | float | complex) else None
     array = to_array(operand)
     return None if is_text(array) else array.dtype
-
-
-def _as_type(operand: Any, dtype: np.dtype) -> Tensor:
-    if isinstance(operand, _NUMBERS):
-        return Tensor(to_array(np.asarray(operand, dtype)))
-    array = to_array(operand)
-    return Tensor(array if array.dtype == dtype else array.astype(dtype))
 
 
 # ---------------------------------------------------------------- indexing
@@ -102,58 +99,30 @@ def _pick(getitem: Callable[..., Any]) -> Callable[..., Any]:
         parts = key if isinstance(key, tuple) else (key,)
         if not isinstance(x, Tensor) or not any(map(_is_list, parts)):
             return getitem(x, key)
-        index = tuple(_index(part) if _is_list(part) else _plain(part) for part in parts)
-        _check(index, x._array.shape)
+        arrays = [to_array(part) if _is_list(part) else part for part in parts]
+        index = tuple(int(part) if isinstance(part, Tensor) else part for part in arrays)
+        if not any(context.is_tracer(part) for part in index):
+            try:
+                _ = np.broadcast_to(False, x._array.shape)[index]
+            except IndexError as error:  # JAX would take the nearest
+                raise refused(str(error)) from None
         return Tensor(x._array[index])
 
     return picked
 
 
 def _is_list(part: Any) -> bool:
-    if isinstance(part, list | tuple):
-        return True
-    return getattr(part, "ndim", 0) > 0
-
-
-def _index(part: Any) -> Array:
-    array = to_array(part)
-    return array if context.is_tracer(array) else np.asarray(array)
-
-
-def _plain(part: Any) -> Any:
-    return int(part) if isinstance(part, Tensor) else part
-
-
-def _check(index: tuple[Any, ...], shape: tuple[int, ...]) -> None:
-    if any(part is Ellipsis or part is None for part in index):
-        return
-    for part, size in zip(index, shape, strict=False):
-        is_known = isinstance(part, np.ndarray) and part.dtype.kind in "iu"
-        if is_known and ((part < -size) | (part >= size)).any():
-            raise refused(f"indices {part.tolist()} are not in [{-size}, {size})")
+    return isinstance(part, list | tuple) or getattr(part, "ndim", 0) > 0
 
 
 # ---------------------------------------------------------------- methods
-def _method(function: Callable[..., Array]) -> Callable[[Tensor], Any]:
-    """Return what gives a Tensor a method that works on its array."""
-
-    def bound(x: Tensor) -> Callable[..., Tensor]:
-        @functools.wraps(function)
-        def method(*args: Any, **kwargs: Any) -> Tensor:
-            return Tensor(function(jnp.asarray(x._array), *args, **kwargs))
-
-        return method
-
-    return bound
-
-
-def _clip(x: Array, a_min: Any = None, a_max: Any = None) -> Array:
-    return jnp.clip(x, *(None if end is None else to_array(end) for end in (a_min, a_max)))
-
-
-def _reshape(x: Array, *newshape: Any, order: str = "C") -> Array:
-    sizes = newshape[0] if len(newshape) == 1 else newshape
-    return x.reshape(tuple(map(int, sizes)) if isinstance(sizes, list | tuple) else int(sizes))
+def _method(name: str) -> Callable[[Tensor], Any]:
+    """Return what gives a Tensor the method that arrays have."""
+    return lambda x: (
+        lambda *args, **kwargs: Tensor(
+            getattr(jnp.asarray(x._array), name)(*nest.map_structure(plain, args), **kwargs)
+        )
+    )
 
 
 _METHODS: dict[str, Callable[[Tensor], Any]] = {
@@ -161,9 +130,10 @@ _METHODS: dict[str, Callable[[Tensor], Any]] = {
     "data": lambda x: x,
     "size": lambda x: x._array.size,
     "tolist": lambda x: x.numpy().tolist,
-    "astype": _method(lambda x, dtype: x.astype(as_dtype(dtype).dtype)),
-    "clip": _method(_clip),
-    "reshape": _method(_reshape),
-    **{name: _method(getattr(jnp, name)) for name in ("max", "mean", "min", "transpose", "ravel")},
-    "flatten": _method(jnp.ravel),
-}
+    **{
+        name: _method(name)
+        for name in (
+            "astype", "clip", "flatten", "max", "mean", "min", "ravel", "reshape", "transpose",
+        )
+    },
+}  # fmt: skip
