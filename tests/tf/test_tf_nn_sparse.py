@@ -36,26 +36,8 @@ def test_samplers():
     tries = np.arange(6, 500)  # of drawing until all were there; or five, by luck
     possible = np.append(-np.expm1(tries * np.log1p(-share[0])), share[0] * 5)
     assert np.isclose(possible, of_true.numpy(), rtol=1e-5).any()
-    unigrams = {"unigrams": [1.0, 2.0, 3.0, 4.0], "seed": 1}
-    _, of_true, _ = tf.random.fixed_unigram_candidate_sampler([[0, 1]], 2, 3, False, 4, **unigrams)
-    np.testing.assert_allclose(of_true, [[0.3, 0.6]], rtol=1e-6)
-    drawn, of_true, _ = tf.random.fixed_unigram_candidate_sampler(
-        [[0, 1]], 2, 3, False, 5, num_reserved_ids=1, distortion=0.5, **unigrams
-    )
-    np.testing.assert_allclose(of_true, [[0.0, 0.48810133]], rtol=1e-6)
-    assert 0 not in drawn.numpy()
-    assert tf.random.all_candidate_sampler([[0]], 1, 3, True)[0].numpy().tolist() == [0, 1, 2]
     with pytest.raises(tf.errors.InvalidArgumentError, match="range is too small"):
         tf.random.uniform_candidate_sampler([[0]], 1, 6, True, 5)
-    with pytest.raises(AttributeError, match="fixed_unigram_candidate_sampler"):
-        _ = tf.nn.learned_unigram_candidate_sampler
-
-
-def test_accidental_hits():
-    found = tf.nn.compute_accidental_hits([[1, 2], [3, 1]], [1, 3, 5], 2)
-    assert found.indices.numpy().tolist() == [0, 1, 1]
-    assert found.ids.numpy().tolist() == [0, 1, 0]
-    assert set(found.weights.numpy().tolist()) == {float(np.finfo(np.float32).min)}
 
 
 SAMPLED = (
@@ -141,8 +123,6 @@ def test_ctc_takes_sparse_labels():
     (lambda: tf.nn.ctc_beam_search_decoder(LOGITS, [4], 1, 2), "more paths than the beam width"),
     (lambda: tf.nn.ctc_beam_search_decoder(LOGITS, [4], 1, 0), "more paths than the beam width"),
     (lambda: tf.nn.embedding_lookup([tf.ones([1, 2]), tf.ones([2, 2])], [1]), "parts of one size"),
-    (lambda: tf.nn.fixed_unigram_candidate_sampler([[0]], 1, 1, False, 5, unigrams=[1.0, 2.0]),
-     "there are 2 weights"),
 ])  # fmt: skip
 def test_decoders_and_samplers_refuse(call, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):

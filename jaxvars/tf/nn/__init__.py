@@ -17,11 +17,6 @@ from jaxvars.tf.nn.losses import nce_loss as nce_loss
 from jaxvars.tf.nn.losses import sampled_softmax_loss as sampled_softmax_loss
 from jaxvars.tf.nn.sparse import ctc_beam_search_decoder as ctc_beam_search_decoder
 from jaxvars.tf.nn.sparse import ctc_greedy_decoder as ctc_greedy_decoder
-from jaxvars.tf.random.candidates import all_candidate_sampler as all_candidate_sampler
-from jaxvars.tf.random.candidates import compute_accidental_hits as compute_accidental_hits
-from jaxvars.tf.random.candidates import (
-    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
-)
 from jaxvars.tf.registry.rows import operations
 
 experimental = types.SimpleNamespace(stateless_dropout=_stateless_dropout)
@@ -33,12 +28,10 @@ _rows = operations(__name__, others=["dropout"])
 HOMES["nn.space_to_batch"] = "jaxvars.tf.arrays.shape:space_to_batch"
 
 _ABSENT = {
-    "learned_unigram_candidate_sampler": "it would learn in secret. Count the classes, and give "
-    "tf.random.fixed_unigram_candidate_sampler the counts as `unigrams`",
     **dict.fromkeys(
         ["RNNCellDeviceWrapper", "RNNCellDropoutWrapper", "RNNCellResidualWrapper"],
         "use the layers of tf.keras.layers",
-    ),
+    )
 }
 
 

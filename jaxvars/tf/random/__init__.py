@@ -16,12 +16,8 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.random import draws as _draws
-from jaxvars.tf.random.candidates import all_candidate_sampler as all_candidate_sampler
-from jaxvars.tf.random.candidates import (
-    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
-)
 from jaxvars.tf.random.candidates import (
     log_uniform_candidate_sampler as log_uniform_candidate_sampler,
 )
@@ -165,4 +161,4 @@ def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
     return _draws.shuffle(_source("shuffle", seed), value)
 
 
-__dir__ = lister(__name__)
+__getattr__, __dir__ = namespace(__name__)

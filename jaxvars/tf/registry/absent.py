@@ -115,6 +115,16 @@ WHY = {
     ),
     "signal.kaiser_bessel_derived_window": "use tf.signal.kaiser_window.",
     "signal.vorbis_window": "compute it: sin(pi / 2 * sin(pi * (i + 0.5) / n) ** 2).",
+    **{
+        f"{space}.{name}_candidate_sampler": "use tf.random.log_uniform_candidate_sampler. A loss "
+        "takes other draws, too: sampled_values=(classes, true_expected_count, expected_count)."
+        for space, name in (
+            ("random", "all"), ("random", "fixed_unigram"), ("random", "learned_unigram"),
+            ("nn", "all"), ("nn", "fixed_unigram"), ("nn", "learned_unigram"),
+        )
+    },
+    "nn.compute_accidental_hits": "give tf.nn.sampled_softmax_loss or tf.nn.nce_loss "
+    "remove_accidental_hits=True.",
     "train.experimental": "a checkpoint is one file, which is not split, and keeps the state of "
     "Python objects as strings: tf.Variable(json.dumps(state)).",
     "lookup.experimental.DenseHashTable": "use tf.lookup.experimental.MutableHashTable, for all "
