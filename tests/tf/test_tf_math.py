@@ -8,7 +8,7 @@ import pytest
 from jaxvars import tf
 
 MATH = """
-abs accumulate_n acos acosh add add_n angle approx_max_k approx_min_k argmax argmin asin asinh atan
+abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan
 atan2 atanh bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc bincount ceil confusion_matrix conj
 cos cosh count_nonzero cumprod cumsum cumulative_logsumexp digamma divide divide_no_nan equal erf
 erfc erfcinv erfinv exp expm1 floor floordiv floormod greater greater_equal igamma igammac imag
@@ -266,12 +266,6 @@ def test_nan_equals_nothing():
     values, indices, counts = tf.unique_with_counts([NAN, 1.0, NAN, 1.0])
     np.testing.assert_array_equal(values, [NAN, 1.0, NAN])
     assert (indices.numpy().tolist(), counts.numpy().tolist()) == ([0, 1, 2, 1], [1, 2, 1])
-
-
-def test_approximate_minima():
-    found = tf.math.approx_min_k([[3.0, 1.0, 2.0]], 2)
-    assert found.values.numpy().tolist() == [[1.0, 2.0]]
-    assert found.indices.numpy().tolist() == [[1, 2]]
 
 
 def test_a_norm_that_is_not_finite_is_noticed():

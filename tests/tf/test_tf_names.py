@@ -140,8 +140,3 @@ def test_what_is_named_as_a_cure_is_there():
     cures = re.findall(r"tf\.[\w.]*\w", " ".join(WHY.values()))
     for cure in {*cures, "tf.keras.optimizers.RMSprop", "tf.keras.optimizers.Ftrl"}:
         functools.reduce(getattr, cure.split(".")[1:], tf)
-
-
-def test_the_smallest_are_found_too():
-    values, places = tf.approx_top_k([3.0, 1.0, 2.0], 2, is_max_k=False)
-    assert (values.numpy().tolist(), places.numpy().tolist()) == ([1.0, 2.0], [1, 2])

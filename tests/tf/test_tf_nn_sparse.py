@@ -62,18 +62,6 @@ def test_losses_of_samples(loss, options, wanted):
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("padding", ["VALID", "SAME"])
-def test_blocks_are_a_dilated_convolution(padding):
-    x = np.arange(20, dtype=np.float32).reshape(1, 4, 5, 1)
-    filters = tf.ones([2, 2, 1, 1])
-    made = tf.nn.with_space_to_batch(
-        x, [2, 1], padding, filter_shape=[2, 2],
-        op=lambda x, num_spatial_dims, padding: tf.nn.conv2d(x, filters, 1, padding),
-    )  # fmt: skip
-    wanted = tf.nn.conv2d(x, filters, 1, padding, dilations=[2, 1])
-    assert made.numpy().tolist() == wanted.numpy().tolist()
-
-
 def test_a_table_in_parts_is_looked_up_as_one():
     parts = [TABLE[:2], TABLE[2:]]
     for ids in ([2, 0], tf.ragged.constant([[2], [0]])):

@@ -6,7 +6,7 @@ import builtins  # the functions of the table have names of theirs: `slice`
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -199,13 +199,6 @@ def _turn(input: Array, lengths: Array, time: int, batch: int) -> Array:
     return jnp.take_along_axis(input, index, axis=time)
 
 
-class ApproxTopK(NamedTuple):
-    """What `tf.approx_top_k` returns."""
-
-    values: Any
-    indices: Any
-
-
 @op("unravel_index", "indices dims", example="[7, 2], [3, 3]")
 def unravel_index(indices: Array, dims: Array) -> Array:
     """Return the indices in each dimension of what flat indices point at."""
@@ -248,19 +241,3 @@ def extract_volume_patches(input: Array, ksizes: Any, strides: Any, padding: str
     batch, _, *places = made.shape
     apart = made.reshape(batch, input.shape[-1], math.prod(sizes), *places)
     return jnp.moveaxis(apart, (2, 1), (4, 5)).reshape(batch, *places, -1)
-
-
-@op("approx_top_k", "input", op="ApproxTopK", kinds="float", example="r(5), 2")
-def approx_top_k(
-    input: Array, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-    is_max_k: bool = True, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
-) -> ApproxTopK:  # fmt: skip
-    """Find the largest numbers and where they are; on TPUs, most of them."""
-    find = jax.lax.approx_max_k if is_max_k else jax.lax.approx_min_k
-    return ApproxTopK(
-        *find(
-            input, k, reduction_dimension=one_axis(reduction_dimension, input.ndim),
-            recall_target=recall_target, aggregate_to_topk=aggregate_to_topk,
-            reduction_input_size_override=reduction_input_size_override,
-        )
-    )  # fmt: skip

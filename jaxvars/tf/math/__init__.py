@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from jaxvars.tf.math import basic, clip, counts, elements, gamma, pairs, reduce, scan, segments
 from jaxvars.tf.math import special as special
-from jaxvars.tf.math.scan import approx_min_k as approx_min_k
 from jaxvars.tf.registry.rows import operations
 
 _PARTS = (basic, clip, counts, elements, gamma, pairs, reduce, scan, segments)
 """Imported: their operations are in the table."""
 
-__getattr__ = operations(__name__, others=("approx_min_k", "special"))
+__getattr__ = operations(__name__, others=("special",))

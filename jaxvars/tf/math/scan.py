@@ -37,18 +37,6 @@ class TopKV2(NamedTuple):
     indices: Array
 
 
-class ApproxTopK(NamedTuple):
-    """Elements of rows that are among the largest, or smallest.
-
-    Attributes:
-        values: the elements, the largest (smallest) first.
-        indices: where they were.
-    """
-
-    values: Array
-    indices: Array
-
-
 # ---------------------------------------------------------------- running sums
 @functools.partial(jax.jit, static_argnums=(0, 2, 3, 4, 5))
 def _scan_shifted(
@@ -196,41 +184,3 @@ def _are_in_top_k(targets: Array, predictions: Array, k: Array) -> Array:
     own = jnp.take_along_axis(predictions, place, 1)
     known = jnp.all(jnp.isfinite(predictions), 1)
     return inside & known & (jnp.sum(predictions > own, 1) < k)
-
-
-def _approx(find: Callable[..., Any], operand: Array, k: Any, *rest: Any) -> ApproxTopK:
-    dimension, recall, size, aggregate = rest
-    return ApproxTopK(
-        *find(
-            operand, operator.index(k), reduction_dimension=dimension, recall_target=recall,
-            reduction_input_size_override=size, aggregate_to_topk=aggregate,
-        )
-    )  # fmt: skip
-
-
-@op("math.approx_max_k", "operand", op="ApproxTopK", kinds="float", aliases=("nn.approx_max_k",))
-def approx_max_k(
-    operand: Array, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
-    reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True,
-) -> ApproxTopK:  # fmt: skip
-    """Return elements that are among the largest, and where they were.
-
-    Example: `tf.math.approx_max_k(r(2, 3), 2)`.
-    """
-    return _approx(
-        lax.approx_max_k, operand, k, reduction_dimension, recall_target,
-        reduction_input_size_override, aggregate_to_topk,
-    )  # fmt: skip
-
-
-# No row of the table: TensorFlow has it for other processors only, there is nothing to compare to.
-@op("math.approx_min_k", "operand", op="ApproxTopK", kinds="float", is_listed=False)
-def approx_min_k(
-    operand: Array, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
-    reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True,
-) -> ApproxTopK:  # fmt: skip
-    """Return elements that are among the smallest, and where they were."""
-    return _approx(
-        lax.approx_min_k, operand, k, reduction_dimension, recall_target,
-        reduction_input_size_override, aggregate_to_topk,
-    )  # fmt: skip

@@ -8,11 +8,9 @@ from __future__ import annotations
 import types
 
 from jaxvars.tf.listing import HOMES, namespace
-from jaxvars.tf.math.scan import approx_min_k as approx_min_k
 from jaxvars.tf.nn import activations, convolutions, losses, norm, pooling
 from jaxvars.tf.nn.activations import dropout as dropout
 from jaxvars.tf.nn.activations import stateless_dropout as _stateless_dropout
-from jaxvars.tf.nn.convolutions import with_space_to_batch as with_space_to_batch
 from jaxvars.tf.nn.losses import nce_loss as nce_loss
 from jaxvars.tf.nn.losses import sampled_softmax_loss as sampled_softmax_loss
 from jaxvars.tf.nn.sparse import ctc_beam_search_decoder as ctc_beam_search_decoder

@@ -278,45 +278,6 @@ def scale_regularization_loss(regularization_loss: Array) -> Array:
     return jnp.sum(regularization_loss)
 
 
-# ---------------------------------------------------------------- labels of sequences, for CTC
-@op("nn.ctc_unique_labels", "labels", kinds="int", example="[[1, 2, 3, 3], [4, 4, 5, 0]]")
-@jax.jit
-def ctc_unique_labels(labels: Array) -> tuple[Array, Array]:
-    """Return the labels of each row once, and where each label is among them."""
-    same = labels[:, :, None] == labels[:, None, :]
-    first = jnp.argmax(same, 2)  # where the label came first
-    is_first = first == jnp.arange(labels.shape[1])
-    number = jnp.cumsum(is_first, 1) - 1
-    found = jnp.take_along_axis(number, first, 1).astype(jnp.int32)
-    places = jnp.where(is_first, number, labels.shape[1])
-    rows = jnp.arange(len(labels))[:, None]
-    padded = jnp.zeros((len(labels), labels.shape[1] + 1), jnp.int64)
-    unique = padded.at[rows, places].set(labels.astype(jnp.int64))
-    return unique[:, :-1], found
-
-
-@op(
-    "nn.collapse_repeated", "labels seq_length", kinds="int",
-    eager_only="How many are left depends on values.",
-    example="[[1, 1, 2, 2, 1], [3, 3, 3, 1, 1]], [5, 4]",
-)  # fmt: skip
-def collapse_repeated(labels: Array, seq_length: Array) -> tuple[Array, Array]:
-    """Return labels with neighbours that are the same taken as one, and how many are left."""
-    known = host_array(seq_length, "nn.collapse_repeated")
-    made, counts = _collapse(labels, known)
-    return made[:, : host_array(counts, "nn.collapse_repeated").max()], counts
-
-
-@jax.jit
-def _collapse(labels: Array, lengths: Array) -> tuple[Array, Array]:
-    """Return the labels that are left, filled up with zeros, and how many they are."""
-    changes = jnp.pad(labels[:, 1:] != labels[:, :-1], ((0, 0), (1, 0)), constant_values=True)
-    keep = changes & (jnp.arange(labels.shape[1]) < lengths[:, None])
-    places = jnp.where(keep, jnp.cumsum(keep, 1) - 1, labels.shape[1])
-    made = jnp.zeros_like(labels).at[jnp.arange(len(labels))[:, None], places]
-    return made.set(labels, mode="drop"), jnp.sum(keep, 1, dtype=jnp.int32)
-
-
 # ---------------------------------------------------------------- samples of very many classes
 def nce_loss(
     weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int,

@@ -108,6 +108,19 @@ WHY = {
         ["nn.fractional_avg_pool", "nn.fractional_max_pool"],
         "use tf.nn.avg_pool2d or tf.nn.max_pool2d, or tf.image.resize for another size.",
     ),
+    **dict.fromkeys(
+        ["nn.with_space_to_batch", "required_space_to_batch_paddings"],
+        "convolutions and tf.nn.pool take dilations=; tf.space_to_batch takes paddings.",
+    ),
+    "nn.depthwise_conv2d_backprop_*": "take the gradient of tf.nn.depthwise_conv2d with a "
+    "tf.GradientTape.",
+    "nn.ctc_unique_labels": "tf.nn.ctc_loss needs no unique=: leave it out.",
+    "nn.collapse_repeated": "use tf.nn.ctc_greedy_decoder, which does it.",
+    **dict.fromkeys(
+        ["math.approx_max_k", "math.approx_min_k", "nn.approx_max_k", "nn.approx_min_k",
+         "approx_top_k"],
+        "use tf.math.top_k, of -x for the smallest; on a TPU jax.lax.approx_max_k is faster.",
+    ),
     "nn.isotonic_regression": "use sklearn.isotonic.isotonic_regression, on NumPy arrays.",
     **dict.fromkeys(
         ["signal.mdct", "signal.inverse_mdct"],

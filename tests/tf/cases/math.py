@@ -11,7 +11,6 @@ add: r(2, 3), r(3) | i(4), 2 | r(0), 1.0 | ['a', 'b'], 'c' | b(2), b(2) | r(2), 
 add_n: = add_n([r(2), r(2), r(2)]) | = add_n([i(3)]) | = add_n([r(2), r(3)]) |
     = add_n(x for x in [r(2), r(2)]) | = add_n({1.0, 2.0})
 angle: z(2, 3) | r(3) | i(2)
-approx_max_k: r(2, 3), 2 | r(4), 1 | i(4), 2
 argmax: r(2, 3), axis=1 | [[1, 3, 3]], -1, np.int32 | [nan, 1.0, 2.0] | r(0, 3) | r(2), axis=1
 argmin: r(2, 3), axis=1 | i(4), output_type=np.float32 | [nan, 2.0, 1.0]
 asin: r(2, 3) * 0.3 | [-1.0, 0.0, 1.0, 2.0] | 1

@@ -22,7 +22,6 @@ batch_normalization: r(2, 3), r(3), p(3), r(3), p(3), 1e-3 | r(2, 3), r(3), p(3)
     r(2, 3), 0.5, p(3), r(3), scale=None, variance_epsilon=1
 bias_add: r(2, 3), r(3) | r(1, 2, 2, 2), r(2), data_format='NCHW' | r(2, 3), r(2) |
     i(2, 3), [1, 2, 3]
-collapse_repeated: [[1, 1, 2, 2, 1], [3, 3, 3, 1, 1]], [5, 4] | [[4, 4]], [2] | [[1, 2, 2, 3]], [1]
 compute_average_loss: r(4) | r(4), p(4), 8 | r(2, 2), global_batch_size=2
 conv1d: r(1, 5, 2), r(3, 2, 2), 1, 'SAME' | r(2, 5, 1), r(2, 1, 2), stride=2, padding='VALID' |
     r(1, 6, 1), r(2, 1, 1), 1, 'VALID', dilations=2
@@ -51,17 +50,10 @@ crelu: r(2, 3) | r(2, 3), axis=0 | i(3)
 ctc_loss: [[1, 2], [2, 0]], r(4, 2, 3), [2, 1], [4, 3] |
     [[1, 0]], r(1, 3, 3), [2], [3], logits_time_major=False, blank_index=-1 |
     [[1, 1]], r(3, 1, 2), [2], [3], blank_index=0
-ctc_unique_labels: [[1, 2, 3, 3], [4, 4, 5, 0]] | i(2, 4) | [[7]]
 depth_to_space: r(1, 1, 2, 4), 2 | i(1, 2, 1, 12), 2 | r(1, 1, 1, 3), 2
 depthwise_conv2d: r(1, 3, 4, 2), r(2, 2, 2, 2), [1, 1, 1, 1], 'SAME' |
     r(1, 4, 4, 2), r(2, 2, 2, 1), [1, 2, 2, 1], 'VALID' |
     r(1, 4, 4, 1), r(2, 2, 1, 1), [1] * 4, 'VALID', dilations=[2, 2]
-depthwise_conv2d_backprop_filter: r(1, 4, 4, 1), [2, 2, 1, 2], r(1, 4, 4, 2), [1, 1, 1, 1], 'SAME' |
-    r(1, 4, 4, 2), [2, 2, 2, 1], r(1, 2, 2, 2), [1, 2, 2, 1], 'VALID' |
-    r(1, 3, 3, 1), [3, 3, 1, 1], r(1, 1, 1, 1), [1, 1, 1, 1], 'VALID'
-depthwise_conv2d_backprop_input: [1, 4, 4, 1], r(2, 2, 1, 2), r(1, 4, 4, 2), [1, 1, 1, 1], 'SAME' |
-    [1, 4, 4, 2], r(2, 2, 2, 1), r(1, 2, 2, 2), [1, 2, 2, 1], 'VALID' |
-    [1, 3, 3, 1], r(3, 3, 1, 1), r(1, 1, 1, 1), [1, 1, 1, 1], 'VALID'
 elu: r(2, 3) | [-1e30, 0.0, nan] | i(3)
 embedding_lookup: r(4, 2), [3, 0, 3] | r(3, 2), [[1], [2]], max_norm=0.5 | r(3, 2), [0, 3]
 gelu: r(2, 3) | r(2, 3), approximate=True | i(3)

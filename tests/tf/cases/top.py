@@ -65,7 +65,6 @@ where: b(2, 3), r(2, 3), 0.0 | [[True], [False]], r(2), r(2, 1) | b(2, 3) | [0.0
 """
 
 ARRAYS_PLACES = """
-approx_top_k: r(5), 2 | r(2, 3), 1 | r(2, 4), 3, recall_target=0.5
 extract_volume_patches: r(1, 2, 2, 2, 2), [1, 2, 2, 2, 1], [1, 1, 1, 1, 1], 'VALID' |
     r(1, 2, 2, 1, 1), [1, 2, 2, 1, 1], [1, 1, 2, 1, 1], 'SAME' |
     r(2, 2), [1, 2, 2, 2, 1], [1, 1, 1, 1, 1], 'VALID'
@@ -107,10 +106,6 @@ size: r(2, 3) | [], out_type=tf.int64 | 'a'
 zeros: (2, 3) | [], tf.int64 | 2, tf.string | -1 | [2, i(1)[0] * 0] | 2.5 | None |
     tf.constant([1, 2]), tf.bool
 zeros_like: r(2, 3) | ['a'] | [1, 2], tf.float64
-"""
-
-NN_TOP = """
-required_space_to_batch_paddings: [4, 5], [2, 2] | [4, 5], [2, 3], [[1, 0], [0, 2]] | [6], [3]
 """
 
 OPERATORS = """
