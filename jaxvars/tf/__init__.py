@@ -76,7 +76,6 @@ from jaxvars.tf.functions.decorator import function as function
 from jaxvars.tf.functions.function import Function as Function
 from jaxvars.tf.functions.gradients import AggregationMethod as AggregationMethod
 from jaxvars.tf.functions.gradients import gradients as gradients
-from jaxvars.tf.functions.gradients import hessians as hessians
 from jaxvars.tf.functions.maps import foldl as foldl
 from jaxvars.tf.functions.maps import foldr as foldr
 from jaxvars.tf.functions.maps import map_fn as map_fn

@@ -337,37 +337,6 @@ def test_each_update_of_one_place_has_the_gradient(run):
     assert whole.numpy().tolist() == [3, 2]
 
 
-# ---------------------------------------------------------------- on the host
-def test_edits_between_rows():
-    def sparse(rows):
-        return tf.ragged.constant(rows, tf.string).to_sparse()
-
-    spoken = sparse([list("kitten"), [], ["a"], list("ab")])
-    written = sparse([list("sitting"), list("abc"), [], list("ab")])
-    counts = tf.edit_distance(spoken, written, normalize=False)
-    assert counts.numpy().tolist() == [3, 3, 1, 0]
-    shares = tf.edit_distance(spoken, written).numpy()
-    np.testing.assert_allclose(shares, [3 / 7, 1, np.inf, 0], rtol=1e-6)
-    with pytest.raises(TypeError, match="must be a SparseTensor"):
-        tf.edit_distance([[1]], [[1]])
-    with pytest.raises(Refused, match="rank at least 2"):
-        tf.edit_distance(tf.sparse.from_dense([1]), written)
-    with pytest.raises(Refused, match="one type and rank"):
-        tf.edit_distance(tf.sparse.from_dense([[1]]), written)
-
-
-def test_fingerprints_are_those_of_tensorflow():
-    found = [105, 243, 231, 116, 160, 179, 165, 36]
-    for data in (["abc"], [["abc"]]):
-        assert tf.fingerprint(data).numpy().tolist() == [found]
-    assert tf.fingerprint([[1, 2]]).numpy().tolist() == [[76, 18, 253, 133, 168, 204, 240, 10]]
-    assert tf.fingerprint([["abc"], ["d"]]).shape == (2, 8)
-    assert tf.fingerprint(tf.zeros([0, 3])).shape == (0, 8)
-    for wrong in (lambda: tf.fingerprint("a"), lambda: tf.fingerprint(["a"], "md5")):
-        with pytest.raises(Refused):
-            wrong()
-
-
 @pytest.mark.parametrize(
     "pick",
     [

@@ -1,4 +1,4 @@
-"""`tf.gradients` and `tf.hessians`, in functions.
+"""`tf.gradients`, in functions.
 
 What is expected was seen in TensorFlow 2.21.
 """
@@ -73,9 +73,8 @@ def test_a_function_that_hides_the_call_is_traced_once_more():
 
 def test_where_there_is_no_graph():
     x = tf.constant(1.0)
-    for call in (tf.gradients, tf.hessians):
-        with pytest.raises(RuntimeError, match="not supported when eager execution is enabled"):
-            call(x, x)
+    with pytest.raises(RuntimeError, match="not supported when eager execution is enabled"):
+        tf.gradients(x, x)
 
     @tf.function
     def loop(x):
@@ -86,19 +85,6 @@ def test_where_there_is_no_graph():
     complex_one = tf.function(lambda z: tf.gradients(z * z, z))
     with pytest.raises(TypeError, match=r"must set grad_ys \(y\.dtype = complex64\)"):
         complex_one(tf.constant(1j, tf.complex64))
-
-
-def test_hessians():
-    @tf.function
-    def f(x, y):
-        z = tf.reduce_sum(x**CUBE) + tf.reduce_sum(y * y)
-        return tf.hessians(z, [x, y])
-
-    found = f(tf.constant([1.0, 2.0]), tf.constant([[1.0]]))
-    assert values(found) == [[[6.0, 0.0], [0.0, 12.0]], [[[[2.0]]]]]
-    apart = tf.function(lambda x, y: tf.hessians(x, y))
-    with pytest.raises(ValueError, match="none of ys depends"):
-        apart(tf.constant(1.0), tf.constant(1.0))
 
 
 def test_custom_gradient_of_a_method_and_passing_through():

@@ -18,8 +18,6 @@ HOMES.update(
         "bitcast": "jaxvars.tf.arrays.creation:bitcast",
         "broadcast_static_shape": "jaxvars.tf.arrays.join:broadcast_static_shape",
         "broadcast_dynamic_shape": "jaxvars.tf.arrays.join:broadcast_dynamic_shape",
-        "edit_distance": "jaxvars.tf.arrays.codes:edit_distance",
-        "fingerprint": "jaxvars.tf.arrays.codes:fingerprint",
         "get_static_value": "jaxvars.tf.arrays.sort:get_static_value",
     }
 )

@@ -218,26 +218,3 @@ def unravel_index(indices: Array, dims: Array) -> Array:
 def guarantee_const(input: Array) -> Array:
     """Return the tensor."""
     return input
-
-
-@op("extract_volume_patches", "input", kinds="float int")
-def extract_volume_patches(input: Array, ksizes: Any, strides: Any, padding: str) -> Array:
-    """Put the patches of volumes into the last dimension.
-
-    Example:
-    `tf.extract_volume_patches(r(1, 2, 2, 2, 2), [1, 2, 2, 2, 1], [1, 1, 1, 1, 1], 'VALID')`.
-    """
-    sizes, steps = ints(ksizes, "ksizes"), ints(strides, "strides")
-    if input.ndim != 5 or len(sizes) != 5 or len(steps) != 5:
-        raise refused("input, ksizes and strides must have 5 dimensions")
-    if sizes[0] != 1 or sizes[4] != 1 or steps[0] != 1 or steps[4] != 1:
-        raise refused("ksizes and strides must be 1 in the first and the last dimension")
-    if padding not in ("SAME", "VALID"):
-        raise refused(f"padding is 'SAME' or 'VALID', not {padding!r}")
-    made = jax.lax.conv_general_dilated_patches(
-        jnp.moveaxis(input, -1, 1), sizes[1:4], steps[1:4], padding,
-        precision=jax.lax.Precision.HIGHEST,
-    )  # fmt: skip
-    batch, _, *places = made.shape
-    apart = made.reshape(batch, input.shape[-1], math.prod(sizes), *places)
-    return jnp.moveaxis(apart, (2, 1), (4, 5)).reshape(batch, *places, -1)

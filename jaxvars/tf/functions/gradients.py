@@ -1,7 +1,7 @@
-"""`tf.gradients` and `tf.hessians`: derivatives of what a `tf.function` has computed so far.
+"""`tf.gradients`: derivatives of what a `tf.function` has computed so far.
 
-A function whose code names them is traced with a tape of its own that follows everything; so is one
-that calls them in another way, which is found out at the first call, and it is traced once more.
+A function whose code names it is traced with a tape of its own that follows everything; so is one
+that calls it in another way, which is found out at the first call, and it is traced once more.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ from jaxvars.tf.autodiff.tape import (
 )
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import dtype_of, to_array
-from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-_NAMES = frozenset({"gradients", "hessians"})
 
 
 @final
@@ -53,12 +51,12 @@ class AggregationMethod:
 
 
 def names_gradients(fn: Callable[..., Any]) -> bool:
-    """Return whether the code of a function, or of one in it, names `tf.gradients` or the like."""
+    """Return whether the code of a function, or of one in it, names `tf.gradients`."""
     code = getattr(inspect.unwrap(fn), "__code__", None)
     todo = [code] if isinstance(code, CodeType) else []
     while todo:
         code = todo.pop()
-        if not _NAMES.isdisjoint(code.co_names):
+        if "gradients" in code.co_names:
             return True
         todo += [part for part in code.co_consts if isinstance(part, CodeType)]
     return False
@@ -112,7 +110,7 @@ def gradients(
     Differs from TensorFlow: in a loop or branch of a function it does not see what was computed
     inside; use a `tf.GradientTape` there.
     """
-    tape = _find_tape("tf.gradients")
+    tape = _find_tape()
     how = check_unconnected(unconnected_gradients)
     targets = [target_of(y) for y in nest.flatten(ys)]
     weights = [None] * len(targets) if grad_ys is None else _to_list(grad_ys)
@@ -130,64 +128,22 @@ def gradients(
     return like_sources(sources, found)
 
 
-def hessians(
-    ys: Any,
-    xs: Any,
-    gate_gradients: bool = False,
-    aggregation_method: Any = None,
-    name: str = "hessians",
-) -> list[Any]:
-    """Return the second derivatives of the sum of some tensors, in the `tf.function` of them.
-
-    Args:
-        ys: a tensor, or a list of them.
-        xs: a tensor or variable, or a list of them.
-        gate_gradients: of no effect.
-        aggregation_method: of no effect.
-        name: of no effect.
-
-    Returns:
-        A list with a tensor of shape `[*x.shape, *x.shape]` for each of `xs`.
-
-    Raises:
-        RuntimeError: when there is no function, whose operations are known.
-        ValueError: when nothing depends on one of `xs`.
-
-    >>> from jaxvars import tf
-    >>> @tf.function
-    ... def curvature(x):
-    ...     return tf.hessians(tf.reduce_sum(x**3.0), x)[0]
-    >>> curvature(tf.constant([1.0, 2.0])).numpy().tolist()
-    [[6.0, 0.0], [0.0, 12.0]]
-    """
-    tape = _find_tape("tf.hessians")
-    sources = list(map(source_of, _to_list(xs)))
-    targets = [target_of(y) for y in nest.flatten(ys)]
-    found = tape.row_gradients(targets, sources, by_rows=False)
-    if any(g is None for g in found):
-        raise ValueError("tf.hessians: none of ys depends on one of xs.")
-    zero = UnconnectedGradients.ZERO
-    return [
-        wrap(tape.jacobian(g, x, unconnected_gradients=zero))
-        for g, x in zip(found, sources, strict=True)
-    ]
-
-
 def _to_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def _find_tape(what: str) -> CoreTape:
+def _find_tape() -> CoreTape:
     """Return the tape of the function that is being traced."""
     if executing_eagerly() or _TRACED.value is None:
         raise RuntimeError(
-            f"{what} is not supported when eager execution is enabled. Use tf.GradientTape instead."
+            "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape "
+            "instead."
         )
     tape, place = _TRACED.value
     if context.strip(context.current()) is not place:
         raise RuntimeError(
-            f"{what} is called in a loop or branch of a tf.function, which is one operation for "
-            "it: what is computed inside is not known. Use tf.GradientTape there."
+            "tf.gradients is called in a loop or branch of a tf.function, which is one operation "
+            "for it: what is computed inside is not known. Use tf.GradientTape there."
         )
     if tape is None:
         raise NeedsTape

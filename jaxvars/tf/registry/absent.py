@@ -96,6 +96,11 @@ WHY = {
     "platform.machine().",
     "test.with_eager_op_as_function": "operations run as programs already: leave it out.",
     "conv": "use tf.nn.convolution, which has the same for any number of dimensions.",
+    "hessians": "use tape.jacobian of a tape around another one, whose gradient it differentiates.",
+    "edit_distance": "compute it on the host, by a package such as rapidfuzz or jiwer.",
+    "fingerprint": "use tf.strings.to_hash_bucket_fast, or hashlib on x.numpy().tobytes().",
+    "extract_volume_patches": "use jax.lax.conv_general_dilated_patches; for images "
+    "tf.image.extract_patches.",
     "random_index_shuffle": "use tf.random.experimental.stateless_shuffle(tf.range(n), seed).",
     "sysconfig": "nothing is compiled against this package. tf.config.list_physical_devices() and "
     "jax.print_environment_info() say what there is.",
