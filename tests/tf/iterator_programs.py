@@ -97,8 +97,6 @@ def errors(*_):
     return ones.map(lambda x: tf.debugging.check_numerics(1.0 / x, "none"))
 
 
-SUMS = experimental.Reducer(lambda _: np.int64(0), lambda s, x: s + x, lambda s: s)
-
 MAKERS: dict[str, dict[str, Make]] = {
     # ------------------------------------------------------------ made
     "Dataset.from_tensor_slices": {
@@ -273,9 +271,6 @@ MAKERS: dict[str, dict[str, Make]] = {
         "": lambda _: Dataset.range(7).apply(
             experimental.group_by_window(odd, lambda _, g: g.batch(2), 2))
     },
-    "experimental.group_by_reducer": {
-        "": lambda _: Dataset.range(6).apply(experimental.group_by_reducer(lambda x: x % 3, SUMS))
-    },
     "Dataset.bucket_by_sequence_length": {
         "": lambda _: Dataset.range(7).map(tf.range).bucket_by_sequence_length(
             tf.size, [3], [2, 2])
@@ -370,8 +365,8 @@ MAKE_NONE = {
     *("Dataset.sparse_batch", "experimental.AutoShardPolicy", "experimental.AutotuneAlgorithm"),
     *("experimental.AutotuneOptions", "experimental.DistributeOptions", "experimental.Optional"),
     *("experimental.ExternalStatePolicy", "experimental.OptimizationOptions", "experimental.at"),
-    *("experimental.Reducer", "experimental.ServiceOptions", "experimental.TFRecordWriter"),
-    *("experimental.ThreadingOptions", "experimental.cardinality", "experimental.save"),
+    *("experimental.ServiceOptions", "experimental.ThreadingOptions"),
+    *("experimental.cardinality", "experimental.save"),
     *("experimental.enable_debug_mode", "experimental.get_next_as_optional"),
     *("experimental.get_single_element", "experimental.get_structure"),
 }  # fmt: skip

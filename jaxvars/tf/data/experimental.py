@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 from jaxvars.tf.data.dataset import Dataset
 from jaxvars.tf.data.files import csv_rows as CsvDataset  # noqa: N812 - TensorFlow's name
@@ -23,7 +23,7 @@ from jaxvars.tf.data.generators.options import OptimizationOptions as Optimizati
 from jaxvars.tf.data.generators.options import ServiceOptions as ServiceOptions
 from jaxvars.tf.data.generators.options import ThreadingOptions as ThreadingOptions
 from jaxvars.tf.errors import FailedPreconditionError
-from jaxvars.tf.io.records import TFRecordWriter as RecordWriter
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -35,78 +35,15 @@ SHARD_HINT = -1
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "SHARD_HINT", "UNKNOWN_CARDINALITY", "AutoShardPolicy",
     "AutotuneAlgorithm", "AutotuneOptions", "Counter", "CsvDataset", "DistributeOptions",
-    "ExternalStatePolicy", "OptimizationOptions", "Optional", "RandomDataset", "Reducer",
-    "ServiceOptions", "TFRecordWriter", "ThreadingOptions", "assert_cardinality", "at",
+    "ExternalStatePolicy", "OptimizationOptions", "Optional", "RandomDataset",
+    "ServiceOptions", "ThreadingOptions", "assert_cardinality", "at",
     "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device",
     "enable_debug_mode", "enumerate_dataset", "from_list", "get_next_as_optional",
-    "get_single_element", "get_structure", "group_by_reducer", "group_by_window", "ignore_errors",
+    "get_single_element", "get_structure", "group_by_window", "ignore_errors",
     "load", "make_csv_dataset", "map_and_batch", "pad_to_cardinality", "parallel_interleave",
     "parse_example_dataset", "prefetch_to_device", "rejection_resample", "sample_from_datasets",
     "save", "scan", "shuffle_and_repeat", "snapshot", "take_while", "unbatch", "unique",
 ]  # fmt: skip
-
-
-@final
-class TFRecordWriter:
-    """Writes a dataset of strings into a TFRecord file.
-
-    Args:
-        filename: of the file.
-        compression_type: "GZIP", "ZLIB" or "".
-    """
-
-    def __init__(self, filename: Any, compression_type: Any = None) -> None:
-        self._filename, self._kind = filename, compression_type
-
-    def write(self, dataset: Dataset) -> None:
-        """Write the elements of a dataset, scalar strings.
-
-        Raises:
-            TypeError: when they are something else.
-        """
-        spec = dataset.element_spec
-        if not hasattr(spec, "dtype") or not spec.dtype.is_string or spec.shape.rank:
-            raise TypeError(f"`dataset` must be one of scalar strings, not of {spec!r}.")
-        with RecordWriter(self._filename, self._kind) as writer:
-            for element in dataset:
-                writer.write(element)
-
-
-@final
-class Reducer:
-    """How the elements of a group become one, for `group_by_reducer`.
-
-    Args:
-        init_func: takes a key, returns the first state.
-        reduce_func: takes a state and an element, returns the next state.
-        finalize_func: takes the last state, returns an element.
-    """
-
-    def __init__(
-        self,
-        init_func: Callable[..., Any],
-        reduce_func: Callable[..., Any],
-        finalize_func: Callable[..., Any],
-    ) -> None:
-        self.init_func = init_func
-        self.reduce_func = reduce_func
-        self.finalize_func = finalize_func
-
-
-def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Change:
-    """Return what puts one element in place of each group of elements of one key.
-
-    >>> sums = Reducer(lambda key: 0, lambda state, x: state + x, lambda state: state)
-    >>> numbers = Dataset.range(5, output_type="int32")
-    >>> [int(x) for x in numbers.apply(group_by_reducer(lambda x: x % 2, sums))]
-    [6, 4]
-    """
-
-    def reduced(key: Any, group: Any) -> Any:
-        state = group.reduce(reducer.init_func(key), reducer.reduce_func)
-        return Dataset.from_tensors(reducer.finalize_func(state))
-
-    return lambda dataset: dataset.group_by_window(key_func, reduced, window_size=2**62)
 
 
 def cardinality(dataset: Dataset) -> Tensor:
@@ -299,3 +236,6 @@ def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) ->
 
 def enable_debug_mode() -> None:
     """Do nothing: functions of datasets run eagerly, so that a debugger stops in them."""
+
+
+__getattr__, __dir__ = namespace(__name__)

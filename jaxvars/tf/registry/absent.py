@@ -143,6 +143,11 @@ WHY = {
     },
     "nn.compute_accidental_hits": "give tf.nn.sampled_softmax_loss or tf.nn.nce_loss "
     "remove_accidental_hits=True.",
+    **dict.fromkeys(
+        ["data.experimental.Reducer", "data.experimental.group_by_reducer"],
+        "use tf.data.Dataset.group_by_window, with group.reduce in its reduce_func.",
+    ),
+    "data.experimental.TFRecordWriter": "use tf.io.TFRecordWriter, in a loop over the dataset.",
     "train.experimental": "a checkpoint is one file, which is not split, and keeps the state of "
     "Python objects as strings: tf.Variable(json.dumps(state)).",
     "lookup.experimental.DenseHashTable": "use tf.lookup.experimental.MutableHashTable, for all "
