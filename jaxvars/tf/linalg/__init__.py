@@ -3,7 +3,6 @@
 diagonals   diagonals, bands, transposes
 solve       inverses, equations, determinants, ranks
 factors     Cholesky, LU, least squares
-bands       matrices of a few diagonals
 spectral    QR, singular values, eigenvalues, functions of matrices
 norms       norms, products
 """

@@ -84,6 +84,12 @@ WHY = {
     "tensorflow_probability.substrates.jax.tf2jax.linalg.",
     "linalg.experimental": "use tf.linalg.solve, or jax.scipy.sparse.linalg.cg for conjugate "
     "gradients.",
+    "linalg.tridiagonal_solve": "use tf.linalg.solve with the dense matrix, or "
+    "jax.lax.linalg.tridiagonal_solve.",
+    "linalg.tridiagonal_matmul": "use tf.matmul with the dense matrix: tf.linalg.diag makes it.",
+    "linalg.banded_triangular_solve": "use tf.linalg.triangular_solve with the dense matrix.",
+    "linalg.eigh_tridiagonal": "use tf.linalg.eigh with the dense matrix, or "
+    "jax.scipy.linalg.eigh_tridiagonal.",
     "raw_ops": "call each operation by its own name: tf.math.add for AddV2, tf.matmul for "
     "BatchMatMulV2. Arguments may have other names.",
     "quantization": "XLA has no tensors of quantized types. A Keras model has model.quantize "

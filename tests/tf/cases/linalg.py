@@ -5,8 +5,6 @@ from __future__ import annotations
 EXAMPLES = """
 adjoint: r(2, 3) | z(2, 1, 2) | i(2, 1)
 band_part: r(3, 3), 1, 0 | i(2, 2, 3), -1, 0 | r(1, 3), 5, 0
-banded_triangular_solve: p(2, 4), r(4, 2) | p(2, 3), r(3, 1), lower=False |
-    p(2, 3), r(3, 1), adjoint=True
 cholesky: tf.eye(3) * 4.0 + r(3, 3) * 0.5 | [[2.0, 9.0], [1.0, 2.0]] | r(2, 3)
 cholesky_solve: p(3, 3), r(3, 2) | p(2, 2, 2), r(2, 2, 1) | p(2, 2), r(2)
 cross: r(2, 3), r(2, 3) | i(3), i(3) | r(2), r(2)
@@ -18,10 +16,6 @@ diag_part: r(2, 2, 3) | r(2, 3), k=(-1, 1) |
     i(3, 3), k=(0, 2), align='LEFT_LEFT', padding_value=-1 | r(2, 3), k=5 | [1]
 eig: = linalg.eig(p(2, 2))[0] | = linalg.eig(tf.constant([[2.0, 1.0], [1.0, 3.0]]))[0] | r(2, 3)
 eigh: = linalg.eigh(r(3, 3))[0] | = abs(tf.linalg.eigh(r(2, 2, 2))[1]) | r(2, 3)
-eigh_tridiagonal: [1.0, 2.0, 4.0], [0.5, -1.0] |
-    [1.0, 2.0, 4.0], [1.0, 1.0], select='i', select_range=(1, 2) |
-    = abs(tf.linalg.eigh_tridiagonal([1.0, 2.0, 4.0], [1.0, 2.0], eigvals_only=False)[1]) |
-    [1.0, 2.0], [1.0], select='v', select_range=(0.0, 1.0)
 eigvals: p(2, 2) | tf.constant([[2.0, 1.0], [1.0, 3.0]]) | r(2, 3)
 eigvalsh: r(3, 3) | [[2.0, 9.0], [1.0, 3.0]] | z(2, 2)
 expm: r(2, 2, 2) | r(0, 0) | i(2, 2)
@@ -61,8 +55,4 @@ tensordot: = tensordot(r(2, 3), r(3, 2), 1) | = tensordot(r(2, 3), r(3, 2), [[0,
     = tensordot(r(2, 2), r(2, 2), [0, 1])
 trace: r(2, 3, 3) | i(2, 3) | [1]
 triangular_solve: p(3, 3), r(3, 2) | p(2, 3, 3), r(3, 1), lower=False, adjoint=True | p(2, 2), r(2)
-tridiagonal_matmul: p(3, 4), r(4, 2) | p(2, 3, 3), r(2, 3, 1) |
-    p(3, 3), r(3, 2), diagonals_format='matrix'
-tridiagonal_solve: p(3, 4), r(4, 2) | (p(3), p(4), p(3)), r(4), diagonals_format='sequence' |
-    p(3, 3), r(2, 3), 'matrix', transpose_rhs=True
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jaxvars.tf.linalg.matrices import bands as bands
 from jaxvars.tf.linalg.matrices import diagonals as diagonals
 from jaxvars.tf.linalg.matrices import factors as factors
 from jaxvars.tf.linalg.matrices import norms as norms

@@ -21,7 +21,6 @@ from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square, widen_half
 from jaxvars.tf.math.slopes import by_host
 from jaxvars.tf.registry.rows import Refused, op
-from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 _INEXACT = "float complex"
@@ -113,48 +112,6 @@ def eigvals(tensor: Array) -> Array:
     """
     check_square(tensor)
     return jnp.linalg.eigvals(tensor)
-
-
-@op("linalg.eigh_tridiagonal", "alpha beta", same=True, kinds=_INEXACT)
-def eigh_tridiagonal(
-    alpha: Array, beta: Array, eigvals_only: bool = True, select: str = "a",
-    select_range: Any = None, tol: Any = None,
-) -> Any:  # fmt: skip
-    """Return the eigenvalues of self-adjoint matrices with three diagonals.
-
-    Example: `tf.linalg.eigh_tridiagonal([1.0, 2.0, 4.0], [0.5, -1.0])`.
-
-    Differs from TensorFlow: The signs of the vectors may be others. The gradients are right.
-    """
-    if alpha.ndim < 1 or beta.shape != (*alpha.shape[:-1], alpha.shape[-1] - 1):
-        raise Refused(ValueError("alpha must have one element more than beta."))
-    values, vectors = _of_diagonals(alpha, beta)
-    chosen = _choose_values(values, select, select_range)
-    return values[..., chosen] if eigvals_only else (values[..., chosen], vectors[..., chosen])
-
-
-@jax.jit
-def _of_diagonals(alpha: Array, beta: Array) -> tuple[Array, Array]:
-    size = alpha.shape[-1]
-    zero = jnp.zeros((), alpha.dtype)
-    below = jnp.pad(beta, [(0, 0)] * (beta.ndim - 1) + [(1, 0)])
-    lower = jnp.where(np.eye(size, dtype=bool), alpha[..., None], zero)
-    lower += jnp.where(np.eye(size, k=-1, dtype=bool), below[..., None], zero)
-    values, vectors = _of_lower(lower)
-    return jnp.real(values), vectors
-
-
-def _choose_values(values: Array, select: str, limits: Any) -> Any:
-    if select == "a":
-        return slice(None)
-    if select == "i":
-        return slice(int(limits[0]), int(limits[1]) + 1)
-    if select != "v":
-        raise Refused(ValueError("'select' must have a value in {'a', 'i', 'v'}."))
-    if context.is_tracer(values):
-        raise ValueError("which eigenvalues are in a range a compiled function does not know")
-    known = np.asarray(values)
-    return np.flatnonzero((known > float(limits[0])) & (known <= float(limits[1])))
 
 
 # ---------------------------------------------------------------- functions of matrices
