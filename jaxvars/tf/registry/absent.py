@@ -76,8 +76,9 @@ WHY = {
     **dict.fromkeys(["resource", "variant"], "no tensor has this type."),
     "CriticalSection": "a tf.function that assigns is all-or-nothing: calls take turns.",
     **{
-        name: f"it is the kernel of tf.signal.{name}, which is here."
-        for name in ("fftnd", "ifftnd", "rfftnd", "irfftnd")
+        f"{space}{name}nd": f"use tf.signal.{name}3d, or jnp.fft.{name}n(x, axes=...)."
+        for name in ("fft", "ifft", "rfft", "irfft")
+        for space in ("", "signal.")
     },
     "linalg.LinearOperator*": "use the dense matrix, with tf.linalg.matmul, tf.linalg.solve, "
     "tf.linalg.slogdet. TensorFlow Probability has such operators for JAX, in "

@@ -55,14 +55,6 @@ def _check_rank(x: Array, rank: int) -> None:
         raise ValueError(f"Input must have rank of at least {rank} but got: {list(x.shape)}")
 
 
-def _over_axes(
-    x: Array, transform: Callable[..., Array], fft_length: Any, over: Any, norm: Any
-) -> Array:
-    sizes = None if fft_length is None else [int(n) for n in np.asarray(fft_length)]
-    places = None if over is None else [int(n) for n in np.asarray(over)]
-    return transform(x, s=sizes, axes=places, norm=norm)
-
-
 @op("signal.fft", "input", op="FFT", kinds="complex", default="complex64", example="z(3)")
 def fft(input: Array) -> Array:
     """Return the Fourier transform over the last axis."""
@@ -148,37 +140,6 @@ def fftshift(x: Array, axes: Any = None) -> Array:
 def ifftshift(x: Array, axes: Any = None) -> Array:
     """Move the zero frequency from the middle to the start."""
     return jnp.fft.ifftshift(x, axes=axes_of(axes))
-
-
-# Not in the table: TensorFlow has none of these for the CPU to compare to.
-@op("signal.fftnd", "input_tensor", op="FFTND", is_listed=False)
-def fftnd(input_tensor: Array, fft_length: Any = None, axes: Any = None, norm: Any = None) -> Array:
-    """Return the Fourier transform over any axes."""
-    return _over_axes(input_tensor, jnp.fft.fftn, fft_length, axes, norm)
-
-
-@op("signal.ifftnd", "input_tensor", op="IFFTND", is_listed=False)
-def ifftnd(
-    input_tensor: Array, fft_length: Any = None, axes: Any = None, norm: Any = None
-) -> Array:
-    """Return the inverse Fourier transform over any axes."""
-    return _over_axes(input_tensor, jnp.fft.ifftn, fft_length, axes, norm)
-
-
-@op("signal.rfftnd", "input_tensor", op="RFFTND", is_listed=False)
-def rfftnd(
-    input_tensor: Array, fft_length: Any = None, axes: Any = None, norm: Any = None
-) -> Array:
-    """Return the Fourier transform of real numbers."""
-    return _over_axes(input_tensor, jnp.fft.rfftn, fft_length, axes, norm)
-
-
-@op("signal.irfftnd", "input_tensor", op="IRFFTND", is_listed=False)
-def irfftnd(
-    input_tensor: Array, fft_length: Any = None, axes: Any = None, norm: Any = None
-) -> Array:
-    """Return the inverse Fourier transform to real ones."""
-    return _over_axes(input_tensor, jnp.fft.irfftn, fft_length, axes, norm)
 
 
 # ---------------------------------------------------------------- cosines
