@@ -225,6 +225,7 @@ def stage(
     broken_off: list[BrokenOff] | None = None,
     *,
     is_whole: bool = False,
+    given: Sequence[Any] | None = None,
 ) -> Staged:
     """Trace `fn` once, in a separate capture frame.
 
@@ -234,6 +235,7 @@ def stage(
         refuse_creation: why `fn` may not create variables, or None.
         broken_off: what the caller needs if this raises is put into it.
         is_whole: calls on the host may follow a run.
+        given: what the specs stand for, if they are not the arguments themselves.
     """
     refuse_if_forked("A function is run by jaxvars")
     found: dict[str, Any] = {}
@@ -241,7 +243,9 @@ def stage(
     here = context.current()
 
     def flat(*leaves: Array) -> list[list[Array]]:
-        frame, after = CaptureFrame(refuse_creation, here), After() if is_whole else None
+        arguments = list(zip(leaves, specs if given is None else given, strict=True))
+        frame = CaptureFrame(refuse_creation, here, arguments)
+        after = After() if is_whole else None
         kept.append(BrokenOff(frame))
         outputs = within(frame, lambda: _run_captured(fn, leaves, frame, found, after))
         if jax.config.jax_check_tracer_leaks:  # pyright: ignore[reportAttributeAccessIssue]

@@ -17,7 +17,7 @@ import jax
 
 from jaxvars.compiler.creation import WAYS
 from jaxvars.compiler.leaves import Traced
-from jaxvars.compiler.signature import Call
+from jaxvars.compiler.signature import Call, Original
 from jaxvars.core.staging import Staged
 from jaxvars.symbolic.propagate import follow_sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
@@ -47,9 +47,9 @@ class OpenCalls:
             return None
         for everywhere in (False, True):
             found = open_call(call, axes, everywhere=everywhere)
-            if found is not None and found.key not in self._closed:
+            if found is not None and found.original and found.key not in self._closed:
                 with overlooking():  # the trace for known sizes will say what it is
-                    return found.resolve(stage(found))[0]
+                    return found.original.resolve(stage(found))
                 self._closed.add(found.key)
         return None
 
@@ -82,11 +82,11 @@ def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> Call | Non
         for leaf, shape in zip(traced, shapes, strict=True)
     ]
 
-    def resolve(staged: Staged) -> tuple[Staged, list[Any]]:
-        return replace(staged, program=at_sizes(staged.program, sizes)), call.values
+    def resolve(staged: Staged) -> Staged:
+        return replace(staged, program=at_sizes(staged.program, sizes))
 
     key = (call.key[0], leaves, *call.key[2:])
-    return call._replace(key=key, values=specs, resolve=resolve)
+    return call._replace(key=key, values=specs, original=Original(call.values, resolve))
 
 
 def _is_symbolic(call: Call) -> bool:

@@ -164,6 +164,74 @@ def test_a_first_call_that_is_refused_leaves_nothing(name):
     assert layer(TWO).tolist() == [4.0, 4.0]
 
 
+class Centered(jv.Module):
+    """Makes its variable of its first argument."""
+
+    def __init__(self) -> None:
+        self.mean: jv.Variable | None = None
+
+    def __call__(self, x):
+        if self.mean is None:
+            self.mean = jv.Variable(x.mean(), name="mean")
+        return (x - self.mean).sum()
+
+
+def centering(layer):
+    return jv.compile(layer.__call__)
+
+
+def closed_over(layer, x):
+    return jax.grad(lambda x: jv.compile(lambda: layer(x))())(x)
+
+
+MADE_OF_ARGUMENTS = {
+    "grad": lambda layer: jax.grad(centering(layer))(TWO),
+    "vmap": lambda layer: jax.vmap(centering(layer))(jnp.ones((3, 2))),
+    "vjp": lambda layer: jax.vjp(centering(layer), TWO),
+    "jvp": lambda layer: jax.jvp(centering(layer), (TWO,), (TWO,)),
+    "nested, grad": lambda layer: jax.grad(jv.compile(lambda x: centering(layer)(x * 2)))(TWO),
+    "grad in a compiled function": lambda layer: jv.compile(jax.grad(layer.__call__))(TWO),
+    "grad of nested": lambda layer: jv.compile(jax.grad(centering(layer)))(TWO),
+    "jit in a compiled function": lambda layer: jv.compile(jax.jit(layer.__call__))(TWO),
+    "unknown size, grad": lambda layer: jax.grad(
+        jv.compile(layer.__call__, input_signature=[jv.TensorSpec((None,))]))(TWO),
+    "closed over": lambda layer: closed_over(layer, TWO),
+    "an error after it": lambda layer: jax.grad(
+        jv.compile(lambda x: [centering(layer)(x), 1 / 0][0]))(TWO),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE_OF_ARGUMENTS)
+def test_a_variable_made_of_what_a_transform_traces_leaves_nothing(name):
+    layer = Centered()
+    message = r"'mean' is created at test_frames\.py:\d+, in __call__ .* make.* it once before"
+    with pytest.raises(CreationError, match=message):
+        MADE_OF_ARGUMENTS[name](layer)
+    assert layer.mean is None
+    assert layer(TWO) == 0
+    assert layer.mean.numpy() == 1
+
+
+@pytest.mark.parametrize("call", [
+    lambda layer: centering(layer).trace(jv.TensorSpec((2,))),
+    lambda layer: jv.plan(centering(layer), jv.TensorSpec((2,))),
+    lambda layer: jv.compile(lambda x: centering(layer)(x)).trace(jv.TensorSpec((2,))),
+], ids=["trace", "plan", "nested"])  # fmt: skip
+def test_a_variable_made_of_an_argument_without_value_leaves_nothing(call):
+    layer = Centered()
+    message = r"'mean' is created at test_frames.* argument of which only shape and dtype are given"
+    with pytest.raises(CreationError, match=message):
+        call(layer)
+    assert layer.mean is None
+    assert layer(TWO) == 0
+
+
+def test_a_variable_made_of_an_argument_of_another_compiled_function():
+    layer = Centered()
+    assert jv.compile(lambda x: centering(layer)(x * 2))(TWO) == 0
+    assert layer.mean.numpy() == 2
+
+
 @pytest.mark.parametrize("name", ["grad", "vmap"])
 def test_a_first_call_in_a_transform_that_runs_makes_variables(name):
     layer = Layer()
