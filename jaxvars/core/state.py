@@ -20,14 +20,14 @@ import inspect
 import itertools
 import re
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any, NoReturn, final
 
 import jax
 import numpy as np
 
-from jaxvars.core.cells import Cell, untrainable
+from jaxvars.core.cells import ASKED, STORE, Cell, untrainable
 from jaxvars.core.foreign import walk_known
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL, BoundFrame, within
@@ -39,6 +39,10 @@ from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 from jaxvars.views import Viewed
+
+_ASKED: weakref.WeakKeyDictionary[Cell, dict[int, bool]] = weakref.WeakKeyDictionary()
+"""By the first cell of a State: what its pure functions depend on besides the flags of its own
+variables, such as the mode of a module; and how that was when the first of them asked for it."""
 
 
 # ---------------------------------------------------------------- State
@@ -204,13 +208,30 @@ class Layout:
         return path in self.untold or re.sub(r"_\d+$", "", path) in self.untold
 
     def now(self) -> Layout:
-        """Return a Layout that says which of the variables are not trainable now."""
-        found = untrainable(frozenset(self.keys))
+        """Return a Layout that says which of the variables are not trainable now.
+
+        And which of the other flags that functions asked for are not as they were.
+        """
+        asked = self._asked()
+        then = untrainable(asked.keys()) if asked else frozenset[int]()
+        changed = {key for key, was in asked.items() if (key in then) is not was and key in STORE}
+        found = untrainable(frozenset(self.keys)) | changed
         if found == self.untrainable:
             return self
         made = copy.copy(self)
         made.untrainable = found
         return made
+
+    def _asked(self) -> dict[int, bool]:
+        first = self.refs[0]() if self.refs else None
+        return {} if first is None else _ASKED.setdefault(first, {})
+
+    def note(self, asked: Set[int]) -> None:
+        """Take note of the flags that a pure function of such a State asked for, by cell key."""
+        known, others = self._asked(), asked - set(self.keys)
+        then = untrainable(others)
+        for key in others:
+            known.setdefault(key, key in then)
 
     def __repr__(self) -> str:
         return f"variables {', '.join(self.paths)}"
@@ -397,7 +418,11 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
         def run() -> Any:
             return map_leaves(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
 
-        result = within(frame, run)
+        with ASKED.set(set()) as asked:  # what JAX may keep a program of
+            result = within(frame, run)
+        state._layout.note(asked or set())
+        if ASKED.value is not None:
+            ASKED.value.update(asked or ())
         _check_used(frame, state)
         return result, state._rebind(frame.values)
 

@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import jax
+import numpy as np
 
-from jaxvars.core.cells import ASKED, Cell, FixedCell, is_trainable, set_trainable
+from jaxvars.core.cells import ASKED, STORE, Cell, FixedCell, is_trainable, set_trainable
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.core.module import Module
@@ -109,7 +110,8 @@ class _Core:
         if ASKED.value is None:
             return
         if all(known != self.graph for known, _ in self._modes):
-            mode = FixedCell(self, TensorSpec((), bool), "mode", None)  # it has no value
+            mode = FixedCell(self, TensorSpec((), bool), "mode", None)
+            STORE[mode.key] = np.True_  # it is there
             self._modes.append((self.graph, mode))
             set_trainable(mode, False)
         for _, mode in self._modes:

@@ -656,3 +656,17 @@ def test_states_keep_64_bits_where_they_are_off():
     assert int(read[0]) == int(after["n"]) == big + 1
     after.commit()
     assert [n.item(), f.value.dtype] == [big + 1, "float64"]
+
+
+def test_a_pure_function_under_jit_follows_the_flag_of_another_variable():
+    v, other = V(1.0), V(1.0)
+    run = jax.jit(jv.functionalize(lambda: v * (2 if other.trainable else 3)))
+    state = jv.State.of(v)
+    for _ in range(2):
+        assert run(state)[0] == 2
+        other.trainable = False
+        assert run(state)[0] == 3
+        other.trainable = True
+        with jv.freeze([other]):
+            assert run(state)[0] == 3
+    assert run._cache_size() == 2

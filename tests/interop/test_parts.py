@@ -178,6 +178,85 @@ def test_a_function_that_is_first_traced_in_eval_follows_too():
     assert run.trace_count == 2
 
 
+def scanned(model):
+    pure = jv.functionalize(model)
+
+    def run(state, x):
+        state, y = jax.lax.scan(lambda s, x: pure(s, x)[::-1], state, x[None])
+        return y, state
+
+    return run
+
+
+PURE = {
+    "whole": jv.functionalize,
+    "part": lambda model: jv.functionalize(lambda x: model.encoder(x)),
+    "compiled": lambda model: jv.functionalize(jv.compile(lambda x: model(x))),
+    "scan": scanned,
+}
+STATES = {
+    "model": jv.State.of,
+    "in a dict": lambda model: jv.State.of({"net": [model]}),
+    "variables": lambda model: jv.State.of(list(model.variables)),
+}
+
+
+@pytest.mark.parametrize(("kind", "of"), [*((kind, "model") for kind in PURE),
+                                          *(("whole", of) for of in [*STATES][1:])])  # fmt: skip
+def test_pure_functions_under_jit_follow_the_mode(kind, of):
+    model, _ = make()
+    pure = PURE[kind](model)
+    traced: list[None] = []
+    run = jax.jit(lambda state, x: [traced.append(None), pure(state, x)][1])
+    state = STATES[of](model)
+
+    def is_still() -> bool:
+        first, later = run(state, X)  # of a State from before
+        second, later = run(later, X)
+        run(STATES[of](model), X)
+        return bool((first == second).all())
+
+    assert [is_still(), len(traced)] == [False, 1]
+    model.eval()
+    assert [is_still(), len(traced)] == [True, 2]
+    for _ in range(2):
+        model.train()
+        assert [is_still(), len(traced)] == [False, 3]  # where it is known that it may be another
+        model.eval()
+        assert [is_still(), len(traced)] == [True, 3]
+
+
+def test_a_view_in_a_pure_function_is_one_program():
+    model, _ = make()
+    traced: list[None] = []
+
+    def both(x):
+        traced.append(None)
+        return model(x), model.view(deterministic=True, use_running_average=True)(x)
+
+    run, state = jax.jit(jv.functionalize(both)), jv.State.of(model)
+    for _ in range(3):
+        (noisy, still), state = run(state, X)
+        assert (noisy == 0).any()
+        assert not (still == 0).all()
+    assert len(traced) == 1
+    model.eval()
+    (first, _), state = run(state, X)
+    (second, _), _ = run(state, X)
+    same(first, second)
+    assert len(traced) == 2
+
+
+def test_a_program_that_was_compiled_ahead_refuses_another_mode():
+    model, _ = make()
+    run, state = jax.jit(jv.functionalize(model)), jv.State.of(model)
+    ahead = run.lower(state, X).compile()
+    ahead(state, X)
+    model.eval()
+    with pytest.raises(TypeError, match="compiled with"):
+        ahead(state, X)
+
+
 def test_a_mode_is_not_set_inside():
     model, _ = make()
 
