@@ -59,7 +59,7 @@ def _warn_of_lost_part(tape: TapeBase, targets: Sequence[Array], sources: Sequen
     kept = [
         (value, assign)
         for value, assign in tape._after.values()
-        if assign.keeps and assign.value is not None and id(assign.value) not in copied
+        if assign.keeps and not all(id(x) in copied for x in assign.parts)
     ]
     kept = [pair for pair in kept if all(pair[0] is not x for x in sources)]
     if kept and (assign := _assign_between(tape, sources, targets, kept)):
@@ -100,7 +100,7 @@ def _why_target(tape: TapeBase, target: Any) -> str | None:
 
 def _why_assigned(tape: TapeBase) -> str:
     """Return the assigns of values that were recorded, as a possible reason."""
-    found = [x for x in tape._assigns.values() if tape._record.knows(x.value)]
+    found = [x for x in tape._assigns.values() if any(map(tape._record.knows, x.parts))]
     names = " or ".join(dict.fromkeys(f"{x.name!r}, assigned at {x.line}" for x in found))
     return f" Or from {names}? {_STOPS}" if names else ""
 
@@ -145,7 +145,8 @@ def _assign_between(
         new = [
             (value, assign)
             for value, assign in after
-            if id(value) not in known and (assign.value is None or id(assign.value) in reached)
+            if id(value) not in known
+            and not (assign.parts and reached.isdisjoint(map(id, assign.parts)))
         ]
         for value, assign in new:
             if not ends.isdisjoint(tape._record.reached({id(value)})[1]):

@@ -36,6 +36,7 @@ from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array
 
+_PARTIAL = {"scatter", "scatter-add", "scatter-mul", "dynamic_update_slice"}
 _AGAIN = Operation("again", lambda value: [value], {})
 
 
@@ -94,6 +95,11 @@ class Record:
     def knows(self, value: Array) -> bool:
         """Return whether `value` is a watched one or was computed from one."""
         return id(value) in self.active
+
+    def has_written_part_of(self, value: Array) -> bool:
+        """Return whether the last operation has written a part of an array, of which it made it."""
+        last = self.nodes[-1] if self.nodes else None
+        return last is not None and last.equation.name in _PARTIAL and last.outputs[0] is value
 
     def wants(self, inputs: Sequence[Array]) -> bool:
         """Return whether an operation on `inputs` is of interest."""

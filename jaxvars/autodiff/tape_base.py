@@ -30,13 +30,15 @@ class Assign(NamedTuple):
 
     Attributes:
         value: None if that is not known.
+        parts: what is known of that which it is made of.
         name: the variable's.
         line: the user's.
         keeps: whether it may be there to be read again: nothing has read the variable before, as
-            what goes on from a statistic or a state does.
+            what goes on from a statistic or a state does; or some of it is written, of a buffer.
     """
 
     value: Array
+    parts: Sequence[Array]
     name: str
     line: str
     keeps: bool
@@ -143,7 +145,7 @@ class TapeBase(Viewed, ABC):
             if self.through_assigns:
                 self._record.link(assign.value, value)
                 return
-            if assign.keeps and self._reverse and self._record.knows(assign.value):
+            if assign.keeps and self._reverse and any(map(self._record.knows, assign.parts)):
                 self._record.watch(value)  # so that it is known where it goes: see `explain`
         self._seen.add(cell.key)
         by_itself = self._everything or (self._watch_accessed and variable.trainable)
@@ -156,14 +158,21 @@ class TapeBase(Viewed, ABC):
             if is_inexact(value):
                 self._record.watch(value)
 
-    def _wrote(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:
-        """Take note of assigns."""
-        line = user_line()
+    def _wrote(self, cells: Sequence[Cell], values: Sequence[Any]) -> None:
+        """Take note of assigns: of values, or of functions that made them of those before."""
+        line, record = user_line(), self._record
         for cell, value in zip(cells, values, strict=True):
             if is_inexact(cell.aval):
-                known = None if self._record.paused else value
-                keeps = cell.key not in self._seen
-                self._assigns[cell.key] = Assign(known, cell.name, line, keeps)
+                is_change, before = callable(value), self._assigns.get(cell.key)
+                known = None if record.paused or is_change else value
+                parts = [] if known is None else [known]
+                is_partial = record.has_written_part_of(value)
+                if is_change and not record.paused:
+                    parts = [*before.parts] if before else []
+                    parts += filter(record.knows, _closed_over(value))
+                    is_partial = hasattr(value, "is_partial")
+                keeps = is_partial or cell.key not in self._seen
+                self._assigns[cell.key] = Assign(known, parts, cell.name, line, keeps)
 
     def _watch(self, tensor: Any) -> None:
         for leaf in flatten(tensor)[0]:
@@ -292,6 +301,11 @@ def forget_reads(cells: Iterable[Cell]) -> None:
     for tape in LOCAL.frame.observers:
         if isinstance(tape, TapeBase):
             tape._seen.difference_update(cell.key for cell in cells)
+
+
+def _closed_over(function: Any) -> list[Any]:
+    """Return the values of the variables of other functions that a function uses."""
+    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
 
 
 def _is_cut(value: Array) -> bool:

@@ -257,8 +257,10 @@ class Frame(ABC):
                 cell.deliver(value)
         self._tell(cells, values)
 
-    def _tell(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:
-        """Let the tapes know what has been assigned."""
+    def _tell(
+        self, cells: Sequence[Cell], values: Sequence[Array | Callable[[Array], Array]]
+    ) -> None:
+        """Let the tapes know what has been assigned, or what made it of the value before."""
         for tape in self.observers:
             tape._wrote(cells, values)
 
@@ -293,7 +295,7 @@ class Frame(ABC):
             self.write_all(cells, [change(self.read(cell)) for cell, change in changes], ())
             return
         self._replace(*changes)
-        self._tell(cells, [None] * len(cells))
+        self._tell(cells, [change for _, change in changes])
 
     def _replace(self, *changes: Change) -> None:
         with context.at(self.trace):  # not something that a tape differentiates

@@ -256,7 +256,40 @@ def test_an_assign_to_what_is_not_watched_may_be_the_reason() -> None:
 
 
 # ---------------------------------------------------------------- what is missing in part
-def programs_that_keep(w: Any, kept: Any, other: Any) -> dict[str, Callable[[], Any]]:
+def programs_that_keep(w: Any, kept: Any, other: Any) -> dict[str, Callable[[], Any]]:  # noqa: C901 - of many functions
+    table = jv.Variable(jnp.zeros(4), trainable=False, name="kept")
+
+    def added() -> Any:
+        kept.assign_add(w * w)
+        return w * kept
+
+    def several_added() -> Any:
+        kept.assign(0.0)
+        kept.assign_add(w * w)
+        kept.assign_sub(1.0)
+        return w + kept
+
+    def operator() -> Any:
+        nonlocal kept
+        kept *= w * w
+        return w + kept
+
+    def buffer() -> Any:
+        table.assign(table.value.at[1].set(w * w))
+        return w * table.value.sum()
+
+    def buffer_in_slices() -> Any:
+        table.assign(jax.lax.dynamic_update_slice(table.value, (w * w).reshape(1), (1,)))
+        return w * table.value.sum()
+
+    def part() -> Any:
+        table[1].assign(w * w)
+        return w * table.value.sum()
+
+    def row() -> Any:
+        table.scatter_add([1], [w * w])
+        return w * table.value.sum()
+
     def sum_of_losses() -> Any:
         kept.assign(w * w)
         return w * 3.0 + kept
@@ -277,7 +310,11 @@ def programs_that_keep(w: Any, kept: Any, other: Any) -> dict[str, Callable[[], 
         kept.assign(jnp.exp(w))
         return w * kept
 
-    return {f.__name__: f for f in (sum_of_losses, twice, by_way_of_another, in_a_product)}
+    found = (
+        added, several_added, operator, buffer, buffer_in_slices, part, row, sum_of_losses, twice,
+        by_way_of_another, in_a_product,
+    )  # fmt: skip
+    return {f.__name__: f for f in found}
 
 
 def programs_that_go_on(w: Any, kept: Any, other: Any) -> dict[str, Callable[[], Any]]:  # noqa: C901 - of many functions
@@ -329,9 +366,24 @@ def programs_that_go_on(w: Any, kept: Any, other: Any) -> dict[str, Callable[[],
         w.assign(w / jnp.abs(w))
         return w * 3.0
 
-    def buffer() -> Any:
-        table.assign(table.value.at[1].set(w * w))
+    def baseline() -> Any:
+        loss = w * (w - jv.stop_gradient(kept))
+        kept.assign_add(0.1 * (w - kept))
+        return loss * kept
+
+    def sum_of_weights() -> Any:
+        kept.assign_add(w)
+        return (w - kept) * w
+
+    def buffer_of_constants() -> Any:
+        table[1].assign(jv.stop_gradient(w * w))
+        table.assign(table.value.at[2].set(7.0))
         return w * table.value.sum()
+
+    def buffer_for_later() -> Any:
+        loss = w * table.value.sum()
+        table.scatter_update([1], [w * w])
+        return loss
 
     def optimizer_inside() -> Any:
         with jv.GradientTape() as tape:
@@ -346,8 +398,8 @@ def programs_that_go_on(w: Any, kept: Any, other: Any) -> dict[str, Callable[[],
 
     found = (
         average, statistics_of_two_batches, state_that_begins_anew, metrics, target_network,
-        slow_target_network, constants, weights_that_are_assigned, buffer, optimizer_inside,
-        assigned_last,
+        slow_target_network, constants, weights_that_are_assigned, baseline, sum_of_weights,
+        buffer_of_constants, buffer_for_later, optimizer_inside, assigned_last,
     )  # fmt: skip
     return {f.__name__: f for f in found}
 
