@@ -263,7 +263,7 @@ def _look_in(scope: AbstractContextManager[Any], row: Row) -> Any:
 
 @pytest.mark.parametrize(
     "row",
-    # The thread that opens a transaction has its locks: see the tests of transactions.
+    # What ends the block of a transaction assigns, and waits for it: see the tests of transactions.
     [pytest.param(row, id=name) for name, row in CONTEXTS.items() if not row.takes_turns],
 )
 def test_it_ends_in_another_thread(row: Row):

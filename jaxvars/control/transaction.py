@@ -20,8 +20,8 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import final
+from contextlib import AbstractContextManager, suppress
+from typing import Any, final
 
 from jaxvars.autodiff.tape_base import TapeBase
 from jaxvars.control.overlay import Block, Overlay, stack, statement
@@ -89,15 +89,25 @@ def _run() -> Block:
             "compiled function is all-or-nothing as a whole: open the transaction around it."
         )
     refuse_if_forked("A transaction is opened")
-    frame = None
+    frame, lock = None, alone()
     try:
-        with TRACING, alone():
+        with TRACING, lock:
             frame = TransactionFrame()
             yield from _commit_or_undo(frame)
     except RuntimeError:
         if frame is None or frame.is_here():
             raise
-        raise out_of_order_error(frame.what) from None  # a lock cannot be released here
+        _release(lock)
+        _release(TRACING)
+        raise out_of_order_error(frame.what) from None
+
+
+def _release(lock: Any) -> None:
+    """Release once a lock that another thread has: the methods that `threading.Condition` calls."""
+    with suppress(AttributeError, RuntimeError):  # one that is none, or that refuses
+        count, owner = lock._release_save()
+        if count > 1:
+            lock._acquire_restore((count - 1, owner))
 
 
 def _commit_or_undo(frame: TransactionFrame) -> Block:

@@ -25,7 +25,6 @@ from threads import run_in_threads
 import jaxvars as jv
 from jaxvars.core import store
 from jaxvars.core.cells import SHARED, TRANSACTIONS
-from jaxvars.core.frame import TRACING
 from jaxvars.errors import ContextError, ExecutionError, ForeignTransformError, StateError
 
 pytestmark = pytest.mark.filterwarnings(
@@ -505,11 +504,51 @@ def test_one_that_ends_in_another_thread_undoes_all_and_says_so():
         with pytest.raises(ContextError, match=r"`with jv\.transaction\(\):` ends at .* out of"):
             run_in_threads(lambda: block.__exit__(None, None, None))
         assert float(v) == 1.0
-        store._waiting.release()  # which a program cannot do
-        TRACING.release()
+        run_in_threads(lambda: v.assign_add(1.0))  # no lock is left with this thread
+        with jv.transaction():
+            v.assign_add(1.0)
+        run_in_threads(jv.compile(lambda: v.assign_add(1.0).value))
 
     run_in_threads(act)
-    assert float(v) == 1.0
+    assert v.assign_add(0.0).numpy() == 4.0
+    assert not TRANSACTIONS
+
+
+def test_an_inner_one_that_ends_in_another_thread_leaves_the_outer_ones_locks():
+    v = jv.Variable(1.0)
+
+    def act() -> None:
+        with jv.transaction():
+            v.assign(2.0)
+            block = jv.transaction()
+            block.__enter__()
+            v.assign(5.0)
+            with pytest.raises(ContextError, match="out of order"):
+                run_in_threads(lambda: block.__exit__(None, None, None))
+            assert run_in_threads(lambda: store._waiting.acquire(blocking=False)) == [False]
+            assert float(v) == 2.0
+
+    run_in_threads(act)
+    assert v.assign_add(1.0).numpy() == 3.0
+    check_nothing_is_left()
+
+
+def test_a_generator_that_is_left_in_a_transaction_and_collected_elsewhere():
+    v = jv.Variable(1.0)
+
+    def wait() -> Any:
+        with jv.transaction():
+            v.assign(2.0)
+            yield
+
+    def begin() -> list[Any]:
+        waiting = [wait()]
+        next(waiting[0])
+        run_in_threads(waiting.clear)
+        return waiting
+
+    run_in_threads(begin)
+    assert v.assign_add(1.0).numpy() == 2.0
     assert not TRANSACTIONS
 
 
