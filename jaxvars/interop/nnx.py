@@ -123,7 +123,7 @@ class NnxModule(FlaxModule, Proxy):
 
     It has what the module has: `model.encoder(x)`, `model.encoder.kernel` (a Variable),
     `model.layers[0]`, `model.rate`, which can be set. Streams of random values are Generators.
-    `train()` and `eval()` set the mode; compiled functions follow.
+    `train()` and `eval()` set the mode; compiled functions follow, and pure ones under `jax.jit`.
     """
 
     def __init__(self, core: _Core, at: Steps) -> None:
