@@ -223,15 +223,16 @@ class Layout:
         return made
 
     def _asked(self) -> dict[int, bool]:
-        first = self.refs[0]() if self.refs else None
-        return {} if first is None else _ASKED.setdefault(first, {})
+        first = self.refs[0]() if _ASKED and self.refs else None
+        return {} if first is None else _ASKED.get(first, {}).copy()  # threads add to it
 
     def note(self, asked: Set[int]) -> None:
         """Take note of the flags that a pure function of such a State asked for, by cell key."""
-        known, others = self._asked(), asked - set(self.keys)
-        then = untrainable(others)
-        for key in others:
-            known.setdefault(key, key in then)
+        others = asked - set(self.keys)
+        first = self.refs[0]() if others and self.refs else None
+        if first is not None:
+            known, then = _ASKED.setdefault(first, {}), untrainable(others)
+            known.update({key: key in then for key in others - known.keys()})
 
     def __repr__(self) -> str:
         return f"variables {', '.join(self.paths)}"
