@@ -408,15 +408,6 @@ def creation_of_specs_error(name: str) -> CreationError:
     )
 
 
-def interrupting_write_error(name: str) -> ForeignTransformError:
-    return ForeignTransformError(
-        f"Variable {name!r} is assigned at {user_line()} by a signal handler or finalizer "
-        "that came while a function was traced, and the value would be part of it. Use "
-        f"{name}.assign_add or a @jv.compile'd function, or set a flag and assign after the "
-        "call."
-    )
-
-
 def flag_set_in_trace_error(name: str) -> ForeignTransformError:
     return ForeignTransformError(
         f"`trainable` of variable {name!r} is set at {user_line()} in a compiled function or JAX "

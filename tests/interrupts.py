@@ -1,7 +1,7 @@
 """Exceptions at each place where CPython lets a signal in, one place after the other.
 
 A place is the start of a Python function or the return of a C function, in jaxvars, in Keras's
-scopes or in JAX, and each line of JAX; none where handlers of signals are deferred.
+scopes or in JAX, and each line of JAX; none where Ctrl-C is deferred.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jaxvars.core.cells import BUSY, CURRENT
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.tracing import context
-from jaxvars.tracing.interruption import DEFERRING
+from jaxvars.tracing.signals import DEFERRING
 
 Place: TypeAlias = tuple[str, int, str, str]
 

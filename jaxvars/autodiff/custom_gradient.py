@@ -9,6 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -28,8 +29,8 @@ from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.capture import describe_call, describe_like
 from jaxvars.tracing.dependencies import aside_p
-from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
+from jaxvars.tracing.signals import attempt
 from jaxvars.typing import Array
 
 
@@ -120,8 +121,8 @@ def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
     cells = [*used, *aside]
     outer, forward = [], _run_forward(run, fn, form, cells)
     if not context.is_eager():  # maybe differentiated elsewhere
-        with overlooking():  # it is raised again if a gradient is requested
-            outer, forward = _trace(forward, cells, len(aside), values)
+        traced = attempt(functools.partial(_trace, forward, cells, len(aside), values))
+        outer, forward = traced or (outer, forward)  # it raises again if a gradient is requested
     outer = [*map(LOCAL.frame.read, aside), *outer]
     read = list(map(LOCAL.frame.read, used))
     return touched.rebuild(_rule(forward, len(outer))(outer, read, values))
@@ -241,7 +242,7 @@ def _run_whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Array])
     frame = LOCAL.frame
     cells = list(frame.cells) if isinstance(frame, CaptureFrame) else []
     own.update(cell.key for cell in cells)
-    with overlooking():  # it is raised again if a gradient is requested
+    with contextlib.suppress(Exception):  # it is raised again if a gradient is requested
         _gradients(grad, cells, form, fn, upstream)
     return result
 

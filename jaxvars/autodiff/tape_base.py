@@ -12,7 +12,7 @@ import numpy as np
 from jaxvars.autodiff.recording import Record
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Frame
-from jaxvars.core.frames import LOCAL, is_interrupting_trace
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.traversal import resolve_proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
@@ -79,13 +79,6 @@ class TapeBase(Viewed, ABC):
         self._seen: set[int] = set()
 
     def __enter__(self) -> Self:
-        if is_interrupting_trace():  # it reads variables outside, where no tape is
-            raise TapeError(
-                f"A tape is opened at {user_line()} by a signal handler or finalizer that came "
-                "while a function was traced, and operations there would be part of it. Call a "
-                "@jv.compile'd function that has the tape in it, or set a flag and compute after "
-                "the call."
-            )
         self._place = context.strip(context.current())
         placed, frame, others = recording(RecorderListener(self)), LOCAL.frame, Around(RECORDING)
         opened = placed, frame, others, LOCAL.bottom  # which each thread has one of

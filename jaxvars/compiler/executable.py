@@ -65,7 +65,7 @@ from jaxvars.core.staging import Staged
 from jaxvars.core.store import exclusively, fail, flush, has_failed, stored
 from jaxvars.errors import CompileError
 from jaxvars.tracing import context, jaxprs
-from jaxvars.tracing.interruption import deferred_signals
+from jaxvars.tracing.signals import deferred_signals
 from jaxvars.typing import Array
 
 _LARGE = 2**26  # bytes: a step that computes as much takes far longer than to check if one failed

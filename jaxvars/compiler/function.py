@@ -55,7 +55,6 @@ from jaxvars.control.branches import named_conditions
 from jaxvars.core.cells import ASKED, FROZEN, NEW_CELLS
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING
-from jaxvars.core.frames import is_interrupting_trace, outside
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail, seek
@@ -225,8 +224,6 @@ class Function(Viewed):
         if EAGER.on:
             return self.python_function(*args, **kwargs)
         self._follow_source()
-        if is_interrupting_trace():
-            return outside(lambda: self._slow_call(*args, **kwargs))
         with context.restoring():
             return self._run(self._signature.bind(args, kwargs), args, kwargs)
 

@@ -33,7 +33,7 @@ from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.dependencies import depending_p, paths
-from jaxvars.tracing.interruption import overlooking
+from jaxvars.tracing.signals import attempt
 from jaxvars.typing import Array, PyTree
 
 
@@ -97,8 +97,8 @@ def named_while(
             arrays = carried.advance(body_fun(*carried(arrays)))
             count += 1
         if not count and LOCAL.frame.observers:
-            with overlooking():  # a body that cannot be staged need not be
-                arrays = _as_if_staged(body_fun, carried)
+            found = attempt(lambda: _as_if_staged(body_fun, carried))
+            arrays = arrays if found is None else found  # a body that cannot be staged need not be
         return carried(arrays)
     body = _stage_body(lambda state, _: (body_fun(*state), ()), carried)
     test = stage(lambda *xs: truth(cond_fun(*carried(xs))), carried.arrays, CREATES)

@@ -52,7 +52,6 @@ from jaxvars.errors import (
     creation_in_transform_error,
     creation_of_specs_error,
     foreign_write_error,
-    interrupting_write_error,
     read_by_kept_rule_error,
     string_in_program_error,
     user_line,
@@ -62,7 +61,6 @@ from jaxvars.tensors.dtypes import is_inexact, is_string
 from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
-from jaxvars.tracing.interruption import is_interruption
 from jaxvars.typing import Array
 
 _EVAL = context.EVAL
@@ -277,28 +275,6 @@ class CaptureFrame(Frame):
         self._inputs: dict[int, Array] = {}
         self._news: set[int] = set()
 
-    def read(self, cell: Cell) -> Array:
-        """Return the cell's value; what interrupts the trace gets the one outside."""
-        if is_interrupting_trace():
-            return outside(lambda: LOCAL.eager.read(cell))
-        return super().read(cell)
-
-    def write_all(
-        self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
-    ) -> None:
-        """Write several cells; what interrupts the trace writes them outside."""
-        if is_interrupting_trace():
-            if any(map(context.is_tracer, values)):
-                raise interrupting_write_error(cells[0].name)
-            return outside(lambda: LOCAL.eager.write_all(cells, values, held))
-        return super().write_all(cells, values, held)
-
-    def modify_all(self, *changes: Change) -> None:
-        """Replace the values of cells; what interrupts the trace does so outside."""
-        if is_interrupting_trace():
-            return outside(lambda: LOCAL.eager.modify_all(*changes))
-        return super().modify_all(*changes)
-
     def get(self, cell: Cell) -> Array:
         """Return the cell's value; the first time, make it an input of the program."""
         inner = context.strip(context.current())
@@ -355,8 +331,6 @@ class CaptureFrame(Frame):
 
     def create(self, cell: Cell, value: Array) -> None:
         """Take note of a new cell and of how its first value is computed."""
-        if is_interrupting_trace():
-            return outside(lambda: LOCAL.eager.create(cell, value))
         self.check_creatable(cell, [value] if context.is_tracer(value) else [])
         if any(type(size) is not int for size in value.shape):
             raise CreationError(
@@ -370,7 +344,6 @@ class CaptureFrame(Frame):
             made.first, value = value, self._rename(value)
         self.created.append((made, value))
         self.values[cell.key] = self._inputs[cell.key] = value
-        return None
 
 
 @final
@@ -456,11 +429,6 @@ def is_traced() -> bool:
 def is_staged() -> bool:
     """Return whether what is called now is run later, as part of a program."""
     return LOCAL.frame is not LOCAL.eager or context.is_staging()
-
-
-def is_interrupting_trace() -> bool:
-    """Return whether a signal handler or finalizer runs that came while a function was traced."""
-    return LOCAL.frame is not LOCAL.eager and is_interruption(within.__code__)
 
 
 def outside(fn: Callable[[], T]) -> T:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxvars.advice import takes
 from jaxvars.core.cells import Cell, FixedCell
 from jaxvars.core.frame import form_of
-from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
+from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.devices.mesh import on_mesh, sharding_for
 from jaxvars.errors import ShapeError, UninitializedError, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
@@ -63,8 +63,6 @@ class OpenCell(Cell):
     @property
     def aval(self) -> Aval:
         """Shape and dtype of the value now; a function that is traced depends on it then."""
-        if is_interrupting_trace():
-            return outside(lambda: self.form(LOCAL.frame))
         return self.form(LOCAL.frame)
 
     @aval.setter

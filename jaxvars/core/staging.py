@@ -29,6 +29,7 @@ from jaxvars.tracing.assigned_read import reread_p
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.host_calls import AFTER, TRACED, After, HostCall, make_all
 from jaxvars.tracing.key_order import in_order, is_sorted, order_of
+from jaxvars.tracing.signals import deferred_signals
 from jaxvars.typing import Array
 
 T = TypeVar("T")
@@ -253,7 +254,12 @@ def stage(
         return outputs
 
     capture.describe_like(flat, fn)
-    program, indices = capture.capture(flat, specs)
+    signals = deferred_signals(ctrl_c=False)
+    try:
+        with signals:
+            program, indices = capture.capture(flat, specs)
+    finally:
+        signals.restore()
     cells = found.pop("cells")
     return Staged(program=program, reads=[cells[i] for i in indices], **found)
 

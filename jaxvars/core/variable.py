@@ -17,7 +17,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, final
 
@@ -27,7 +26,7 @@ import numpy as np
 
 from jaxvars.core.cells import NAMES, is_trainable, set_trainable, trainable_flag
 from jaxvars.core.frame import FRESH, TRACING
-from jaxvars.core.frames import LOCAL, is_interrupting_trace, is_traced, outside
+from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.indices import check_index, plain_index
 from jaxvars.core.initial import Open, check_arguments, initial, make_cell
 from jaxvars.core.scatter import Scattered
@@ -103,9 +102,8 @@ class Variable(Viewed, Scattered):
         check_arguments(name, initial_value, more)
         refuse_if_forked("A variable is created")
         name = "/".join((*NAMES.value, name or DEFAULT_NAME))
-        make = functools.partial(initial, initial_value, dtype, shape, name)
         with context.restoring(), context.evaluating():
-            value = outside(make) if is_interrupting_trace() else make()
+            value = initial(initial_value, dtype, shape, name)
         self._cell = make_cell(self, value, name, sharding, shape)
         set_trainable(self._cell, bool(trainable))
         LOCAL.frame.create(self._cell, value)
@@ -146,7 +144,7 @@ class Variable(Viewed, Scattered):
 
     @trainable.setter
     def trainable(self, new: bool) -> None:
-        if is_traced() and not is_interrupting_trace():
+        if is_traced():
             raise flag_set_in_trace_error(self.name)
         with TRACING:  # not while a function is traced in another thread
             set_trainable(self._cell, bool(new))
@@ -224,8 +222,7 @@ class Variable(Viewed, Scattered):
         cell, given = self._cell, unwrap(value)
         is_new = cell.is_open and cell.takes(np.shape(given))
         shape = np.shape(given) if is_new else cell.aval.shape
-        make = functools.partial(fit, given, shape, cell.dtype, name=cell.name)
-        new = outside(make) if is_interrupting_trace() else make()
+        new = fit(given, shape, cell.dtype, name=cell.name)
         LOCAL.frame.write_all([cell], [new], FRESH if is_host(given) else None)
         return self if read_value else None
 

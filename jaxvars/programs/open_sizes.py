@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias, final
 
 import jax
@@ -22,7 +23,7 @@ from jaxvars.core.staging import Staged
 from jaxvars.symbolic.propagate import follow_sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.symbolic.specialize import at_sizes, is_open, symbol
-from jaxvars.tracing.interruption import overlooking
+from jaxvars.tracing.signals import attempt
 
 Axes: TypeAlias = Sequence[Sequence[bool]]
 """For each traced leaf, and each of its sizes, whether it is open."""
@@ -47,15 +48,18 @@ class OpenCalls:
             return None
         for everywhere in (False, True):
             found = open_call(call, axes, everywhere=everywhere)
-            if found is not None and found.original and found.key not in self._closed:
-                with overlooking():  # the trace for known sizes will say what it is
-                    return found.original.resolve(stage(found))
-                self._closed.add(found.key)
+            if found is not None and found[0].key not in self._closed:
+                staged = attempt(partial(stage, found[0]))
+                if staged is not None:
+                    return found[1].resolve(staged)
+                self._closed.add(found[0].key)  # the trace for known sizes will say what it is
         return None
 
 
-def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> Call | None:
-    """Return a call with symbols for its unknown dimensions; None if there are none.
+def open_call(
+    call: Call, axes: Axes, *, everywhere: bool = False
+) -> tuple[Call, Original] | None:
+    """Return a call with symbols for its unknown dimensions, and what it stands for, if any.
 
     Args:
         call: it.
@@ -85,8 +89,9 @@ def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> Call | Non
     def resolve(staged: Staged) -> Staged:
         return replace(staged, program=at_sizes(staged.program, sizes))
 
+    original = Original(call.values, resolve)
     key = (call.key[0], leaves, *call.key[2:])
-    return call._replace(key=key, values=specs, original=Original(call.values, resolve))
+    return call._replace(key=key, values=specs, original=original), original
 
 
 def _is_symbolic(call: Call) -> bool:

@@ -15,7 +15,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.core.cells import CURRENT, SHARED
 from jaxvars.tensors.array_like import ArrayProxy
-from jaxvars.tracing import interruption
+from jaxvars.tracing import signals
 
 
 def steps(n: int = 3, size: Any = ()) -> tuple[list[jv.Variable], Callable[[], Any]]:
@@ -230,13 +230,14 @@ def test_the_first_run_of_what_it_creates_and_of_what_is_read_is_right():
 def test_ctrl_c_in_the_first_run_comes_after_it(monkeypatch: pytest.MonkeyPatch):
     v = jv.Variable(jnp.zeros(3))
     step = jv.compile(lambda: v.assign_add(jnp.ones(3)) * 1)
-    entered = interruption.deferred_signals.__enter__
+    entered = signals.deferred_signals.__enter__
 
     def enter(self: Any) -> None:
         entered(self)
-        signal.raise_signal(signal.SIGINT)
+        if signals.DEFERRING:  # not while the function is traced
+            signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(interruption.deferred_signals, "__enter__", enter)
+    monkeypatch.setattr(signals.deferred_signals, "__enter__", enter)
     with pytest.raises(KeyboardInterrupt):
         step()
     monkeypatch.undo()

@@ -61,7 +61,8 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "a call inside of a callback, a finalizer, a signal handler, a trace: right, or refused": (
         "test_safety::test_callbacks_while_other_threads_run_steps",
         "test_safety::test_a_finalizer_may_use_variables_and_compiled_functions",
-        "tracing/test_interruption::test_a_finalizer_reads_the_value_before_a_step_or_is_refused",
+        "test_safety::test_a_finalizer_reads_the_value_before_a_step_or_is_refused",
+        "tracing/test_signals::test_what_it_does_happens_once_and_outside",
     ),
     "fork after use: an error, no hang": (
         "reliability/test_fork::test_what_a_forked_process_may_do_and_what_it_is_told",

@@ -23,7 +23,6 @@ from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, words
 from jaxvars.tracebacks import file_of_raise
 from jaxvars.tracing import context
-from jaxvars.tracing.interruption import is_of_handler
 from jaxvars.typing import Array
 
 Run: TypeAlias = Callable[[], Any]
@@ -107,7 +106,7 @@ def _raises(run: Run, *, may: bool) -> bool:
         run()
     except Exception as error:
         file = file_of_raise(error)
-        if not may or file is None or is_library(file) or is_of_handler(error):
+        if not may or file is None or is_library(file):
             raise
         require(jnp.zeros((), bool), f"{type(error).__name__}: {error}")
         return True

@@ -26,7 +26,7 @@ from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tensors.wrapping import boxed, is_boxing, settled_numbers
 from jaxvars.tracing import context, jaxprs
-from jaxvars.tracing.interruption import overlooking
+from jaxvars.tracing.signals import attempt
 from jaxvars.typing import Array
 
 
@@ -91,10 +91,8 @@ def changes_nothing(test: Run) -> bool:
 def _program_of(test: Run) -> Any:
     """Return the program of a test; None if it assigns variables, changes objects, or raises."""
     world = World([test])
-    staged = None
     try:
-        with overlooking():  # it is raised again where it belongs
-            staged = stage(test, (), None)
+        staged = attempt(lambda: stage(test, (), None))  # it is raised again where it belongs
     finally:
         is_changed = world.undo()
     if is_changed or staged is None:
