@@ -504,17 +504,14 @@ def test_what_is_there_in_some_iterations_is_refused(turn, name):
 
 # ---------------------------------------------------------------- closures
 @carried
-def locals_of_threads_and_queues():
-    a, q = threading.local(), queue.Queue()
+def locals_of_threads():
+    a = threading.local()
     a.n = 0.0
 
     def run(x):
         if x > 0:
             a.n = a.n + x
-            q.put(x)
-        else:
-            q.put(-x)
-        return a.n + 10 * q.get() + q.qsize()
+        return a.n
 
     return run
 
@@ -747,12 +744,8 @@ _ONE_WAY = {
     "objects": (lambda: np.array([1000.5, None], object), lambda a: a.put(0, a[0] + 1.0),
      r"'owner' \(ndarray\) is changed"),
     "bytes": (lambda: bytearray(b"ab"), lambda b: b.reverse(), r"'owner' \(bytearray\) is changed"),
-    "view": (lambda: memoryview(bytearray(b"ab")), lambda m: m.__setitem__(0, 1),
-     r"'owner' \(memoryview\) is changed"),
     "numbers": (lambda: array("d", [1.0]), lambda a: a.append(1.0),
      r"'owner' \(array\) is changed"),
-    "memory": (ctypes.c_int * 2, lambda a: a.__setitem__(0, 1),
-     r"'owner' \(c_int_Array_2\) is changed"),
     "chain": (lambda: ChainMap({}), lambda c: c.update(a=1.0),
      r"'owner.maps\[0\]\['a'\]' must also"),
     "weak_set": (weakref.WeakSet, lambda s: s.add(Model), r"'owner.data' is frozenset\(\{<weakref"),
@@ -1007,11 +1000,6 @@ _OF_PROCESS = {
         lambda: np.random.get_state()[2],  # noqa: NPY002
         "'np.random' .RandomState.",
     ),
-    "environ": (
-        lambda _: os.environ.update(AUTOGRAPH="1"),
-        lambda: os.environ.get("AUTOGRAPH"),
-        "'os.environ' ._Environ.",
-    ),
     "context": (lambda _: _CONTEXT.set(2), _CONTEXT.get, "'_CONTEXT' .ContextVar."),
 }
 
@@ -1027,27 +1015,30 @@ def test_what_a_process_has_once_is_not_changed_by_a_branch(name):
     assert see() == before
 
 
-@pytest.mark.parametrize(("owner", "change"), [
-    (np.random.RandomState(0), lambda o: o.rand()), (queue.SimpleQueue(), lambda o: o.put(1)),
-    (ctypes.c_int(1), lambda o: setattr(o, "value", 2)),
-    (_STRUCTURE(1), lambda o: setattr(o, "n", 2)),
-], ids=lambda x: type(x).__name__)  # fmt: skip
-def test_objects_of_c_are_not_changed_by_a_branch(owner, change):
+@pytest.mark.parametrize(("make", "change"), [
+    (lambda: np.random.RandomState(0), lambda o: o.rand()),
+    (queue.SimpleQueue, lambda o: o.put(1)), (queue.Queue, lambda o: o.put(1)),
+    (lambda: ctypes.c_int(1), lambda o: setattr(o, "value", 2)),
+    (lambda: _STRUCTURE(1), lambda o: setattr(o, "n", 2)),
+    (ctypes.c_int * 2, lambda o: o.__setitem__(0, 1)),
+])  # fmt: skip
+def test_what_is_not_put_back_is_refused(make, change):
+    owner = make()
     step = jv.compile(lambda x: change(owner) if x > 0 else x, autograph=True)
     with pytest.raises(jv.errors.ControlFlowError, match=r"'owner' \(\w+\) is changed in a branch"):
         step(1.0)
-    assert getattr(owner, "value", 1) == getattr(owner, "n", 1) == 1
+
+
+def test_the_environment_is_not_changed_by_a_branch(monkeypatch):
+    monkeypatch.setenv("AUTOGRAPH", "0")
+    step = jv.compile(lambda x: os.environ.update(AUTOGRAPH="1") if x > 0 else x, autograph=True)
+    with pytest.raises(jv.errors.ControlFlowError, match=r"'os.environ' ._Environ. is changed in"):
+        step(1.0)
 
 
 def _endless():
     while True:
         yield 1.0
-
-
-def _turned():
-    turned = itertools.cycle("ab")
-    next(turned), next(turned)
-    return turned
 
 
 def _counting():
@@ -1064,10 +1055,8 @@ def _advanced():
 
 
 _ITERATORS = [
-    lambda: iter([1.0, 2.0]), itertools.count, _endless, _turned, _advanced,
-    lambda: itertools.product([1, 2], [3]), lambda: itertools.permutations("ab"),
-    lambda: itertools.combinations("abc", 2), lambda: itertools.tee("ab")[0],
-    lambda: itertools.chain("ab"), lambda: itertools.accumulate([1, 2]),
+    lambda: iter([1.0, 2.0]), itertools.count, _endless, _advanced,
+    lambda: itertools.chain("ab"), lambda: itertools.accumulate([1, 2]), lambda: enumerate("ab"),
     lambda: itertools.islice("ab", 2), lambda: io.StringIO("a\nb"), lambda: map(ord, "ab"),
 ]  # fmt: skip
 

@@ -5,7 +5,6 @@ Rule this file keeps: what cannot be carried through a program as a value is ref
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import io
@@ -14,7 +13,6 @@ import os
 import pickle
 import queue
 import random
-import warnings
 import zlib
 from abc import ABC, abstractmethod
 from array import array
@@ -316,22 +314,6 @@ def _take_generator(x: GeneratorType[Any, Any, Any]) -> Any:
     return frame and (frame.f_lasti, {name: Kept(x) for name, x in frame.f_locals.items()})
 
 
-def _take_iterator(x: Any) -> Any:
-    """Return what an iterator would be pickled as; None where it makes a new one each time."""
-    with warnings.catch_warnings(), contextlib.suppress(TypeError):
-        warnings.simplefilter("ignore")  # itertools: it will be removed
-        one, other = (_state_in(x.__reduce__()) for _ in range(2))
-        return one if one == other else None
-    return None
-
-
-def _state_in(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return tuple(map(_state_in, value))
-    is_hint = hasattr(value, "__next__") and hasattr(value, "__length_hint__")
-    return length_hint(value) if is_hint else value if isinstance(value, int) else Kept(value)
-
-
 def _take_state(x: Any) -> bytes | None:
     """Return what an object is pickled as; None for a file that is closed."""
     return None if getattr(x, "closed", False) else pickle.dumps(x.__getstate__())
@@ -347,23 +329,6 @@ def _put_items(x: Any, old: bytes) -> None:
     else:
         del x[:]
         x.frombytes(old)
-
-
-def _take_view(x: memoryview) -> bytes | None:
-    try:
-        return None if x.readonly or x.nbytes > _MOST_READ else x.tobytes()
-    except ValueError:  # it has been released
-        return None
-
-
-def _put_view(x: memoryview, old: bytes) -> None:
-    if x.c_contiguous:
-        x.cast("B")[:] = old
-
-
-def _put_memory(x: Any, old: bytes) -> None:
-    if not isinstance(x, ctypes.py_object):
-        ctypes.memmove(ctypes.addressof(x), old, len(old))
 
 
 def _put_context(x: ContextVar[Any], old: Kept) -> None:
@@ -382,11 +347,10 @@ _PRINTERS: dict[type, Printer] = {
     itertools.count: Printer(repr),
     **dict.fromkeys((bytearray, array), Printer(bytes, _put_items)),
     **dict.fromkeys(_STATEFUL, Printer(_take_state, _put_state)),
-    memoryview: Printer(_take_view, _put_view),
     ContextVar: Printer(lambda x: Kept(x.get(MISSING)), _put_context),
-    queue.SimpleQueue: Printer(queue.SimpleQueue.qsize),
-    type(os.environ): Printer(dict, lambda x, old: (x.clear(), x.update(old))),
-    **dict.fromkeys(_C_MEMORY, Printer(bytes, _put_memory)),
+    **dict.fromkeys((queue.SimpleQueue, queue.Queue), Printer(lambda x: x.qsize())),
+    type(os.environ): Printer(dict),
+    **dict.fromkeys(_C_MEMORY, Printer(bytes)),
 }
 
 
@@ -394,9 +358,8 @@ _PRINTERS: dict[type, Printer] = {
 def printer_of(kind: type) -> Printer | None:
     """Return what takes the state of objects of a class, if there is anything."""
     found = next((printer for base, printer in _PRINTERS.items() if issubclass(kind, base)), None)
-    if found or not (hasattr(kind, "__next__") and is_of_c(kind)):
-        return found
-    return Printer(length_hint if hasattr(kind, "__length_hint__") else _take_iterator)
+    is_iterator = hasattr(kind, "__next__") and hasattr(kind, "__length_hint__") and is_of_c(kind)
+    return found or (Printer(length_hint) if is_iterator else None)
 
 
 def is_of_c(kind: type) -> bool:

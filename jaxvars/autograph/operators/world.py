@@ -25,7 +25,6 @@ import contextlib
 import functools
 import gc
 import os
-import queue
 import random
 import sys
 import threading
@@ -69,7 +68,7 @@ Parts: TypeAlias = Iterable[tuple[Path, Any]]
 
 _LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax"})
 _OPEN = (
-    SimpleNamespace, UserDict, UserList, argparse.Namespace, ChainMap, queue.Queue, threading.local,
+    SimpleNamespace, UserDict, UserList, argparse.Namespace, ChainMap, threading.local,
     weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet, contextlib.ExitStack,
 )  # fmt: skip
 BARE: set[type] = {Module}
