@@ -21,8 +21,8 @@ checkpoints like any; a dict or list of metrics is found by walking, too.
 
 Differs from TensorFlow: sums and counts are kept in two floats each, and stay exact above 2**24,
 where float32 stands still: within a batch, too, however long it is, with weights or without. A
-`dtype` narrows the result only; shapes that merely broadcast are refused; weights of IoU count as
-they are; ignored classes never count.
+`dtype` narrows the result only; shapes that merely broadcast are refused; ignored classes never
+count.
 
 >>> accuracy = Accuracy()
 >>> accuracy.update_state([1, 2, 3, 4], [0, 2, 3, 4])
@@ -81,26 +81,12 @@ from jaxvars.metrics.confusion import (
     TrueNegatives,
     TruePositives,
 )
-from jaxvars.metrics.correlations import (
-    ConcordanceCorrelation,
-    CosineSimilarity,
-    PearsonCorrelation,
-    concordance_correlation,
-    pearson_correlation,
-)
-from jaxvars.metrics.matrix import (
-    BinaryIoU,
-    ConfusionMatrix,
-    IoU,
-    MeanIoU,
-    OneHotIoU,
-    OneHotMeanIoU,
-    confusion_matrix,
-)
+from jaxvars.metrics.matrix import ConfusionMatrix, confusion_matrix
 from jaxvars.metrics.mean import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
     CategoricalHinge,
+    CosineSimilarity,
     Hinge,
     KLDivergence,
     LogCoshError,
@@ -120,23 +106,20 @@ from jaxvars.metrics.metric import Metric
 from jaxvars.metrics.scores import F1Score, FBetaScore, R2Score
 
 __all__ = [
-    "AUC", "Accuracy", "BinaryAccuracy", "BinaryCrossentropy", "BinaryIoU",
-    "CategoricalAccuracy", "CategoricalCrossentropy", "CategoricalHinge",
-    "ConcordanceCorrelation", "ConfusionMatrix", "CosineSimilarity", "F1Score", "FBetaScore",
-    "FalseNegatives", "FalsePositives", "Hinge", "IoU", "KLDivergence", "LogCoshError", "Mean",
-    "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanIoU", "MeanMetricWrapper",
-    "MeanSquaredError", "MeanSquaredLogarithmicError", "Metric", "OneHotIoU", "OneHotMeanIoU",
-    "PearsonCorrelation", "Poisson", "Precision", "PrecisionAtRecall", "R2Score", "Recall",
-    "RecallAtPrecision", "RootMeanSquaredError", "SensitivityAtSpecificity",
-    "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy",
+    "AUC", "Accuracy", "BinaryAccuracy", "BinaryCrossentropy", "CategoricalAccuracy",
+    "CategoricalCrossentropy", "CategoricalHinge", "ConfusionMatrix", "CosineSimilarity", "F1Score",
+    "FBetaScore", "FalseNegatives", "FalsePositives", "Hinge", "KLDivergence", "LogCoshError",
+    "Mean", "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanMetricWrapper",
+    "MeanSquaredError", "MeanSquaredLogarithmicError", "Metric", "Poisson", "Precision",
+    "PrecisionAtRecall", "R2Score", "Recall", "RecallAtPrecision", "RootMeanSquaredError",
+    "SensitivityAtSpecificity", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy",
     "SparseTopKCategoricalAccuracy", "SpecificityAtSensitivity", "SquaredHinge", "Sum",
     "TopKCategoricalAccuracy", "TrueNegatives", "TruePositives", "accuracy", "binary_accuracy",
     "binary_crossentropy", "binary_focal_crossentropy", "categorical_accuracy",
     "categorical_crossentropy", "categorical_focal_crossentropy", "categorical_hinge",
-    "concordance_correlation", "confusion_matrix", "get", "hinge", "huber", "kl_divergence",
-    "log_cosh", "mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_error",
-    "mean_squared_logarithmic_error", "pearson_correlation", "poisson",
-    "sparse_categorical_accuracy", "sparse_categorical_crossentropy",
+    "confusion_matrix", "get", "hinge", "huber", "kl_divergence", "log_cosh", "mean_absolute_error",
+    "mean_absolute_percentage_error", "mean_squared_error", "mean_squared_logarithmic_error",
+    "poisson", "sparse_categorical_accuracy", "sparse_categorical_crossentropy",
     "sparse_top_k_categorical_accuracy", "squared_hinge", "top_k_categorical_accuracy",
 ]  # fmt: skip
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Sequence
 from typing import Any, final
 
 import jax
@@ -11,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import EPSILON, as_classes, check_whole, class_axis, divide, tensor, wide
+from jaxvars.losses.inputs import as_classes, check_whole, class_axis, divide, tensor, wide
 from jaxvars.metrics.confusion import inputs
 from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
 from jaxvars.metrics.sums import group_sums, total
@@ -100,19 +98,37 @@ def _count_pairs(true: Array, pred: Array, weight: Array, ignored: Array, classe
     return group_sums(jnp.where(kept, ones, 0), where, (classes, classes))
 
 
-class MatrixMetric(KnownMetric, ABC):
-    """A metric that comes of a confusion matrix.
+@final
+class ConfusionMatrix(KnownMetric):
+    """How often each label was predicted as each label: labels are rows, predictions columns.
+
+    Formula: `result[i, j] = sum((y_true == i) & (y_pred == j))`.
+
+    Args:
+        normalize: None for counts; "true", "pred" or "all" for parts of each row, of each
+            column, or of all.
 
     Attributes:
-        total_cm: the matrix, a Tally of shape [classes, classes].
+        total_cm: the counts, a Tally of shape [classes, classes].
+
+    Raises:
+        ValueError: when an option is none of these.
+
+    Example:
+        >>> metric = ConfusionMatrix(2, sparse_y_pred=False)
+        >>> metric([0, 1, 1], [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]).tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
+
+    Differs from TensorFlow: there is no such metric, only the function.
     """
 
     def __init__(
-        self, num_classes: int, name: str | None = None, dtype: DTypeLike | None = None,
-        ignore_class: int | None = None, sparse_y_true: bool = True, sparse_y_pred: bool = True,
-        axis: int = -1,
+        self, num_classes: int, normalize: str | None = None, name: str | None = None,
+        dtype: DTypeLike | None = None, ignore_class: int | None = None, sparse_y_true: bool = True,
+        sparse_y_pred: bool = True, axis: int = -1,
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
+        self.normalize = normalize and one_of(normalize, "normalization", NORMALIZATIONS)
         self.ignore_class, self.axis = ignore_class, axis
         self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
         if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
@@ -137,36 +153,6 @@ class MatrixMetric(KnownMetric, ABC):
         array = tensor(scores, f"{what} of {self.name}")
         return unseen(lambda: jnp.argmax(array, class_axis(self.axis, array, self.name)))
 
-
-@final
-class ConfusionMatrix(MatrixMetric):
-    """How often each label was predicted as each label: labels are rows, predictions columns.
-
-    Formula: `result[i, j] = sum((y_true == i) & (y_pred == j))`.
-
-    Args:
-        normalize: None for counts; "true", "pred" or "all" for parts of each row, of each
-            column, or of all.
-
-    Raises:
-        ValueError: when an option is none of these.
-
-    Example:
-        >>> metric = ConfusionMatrix(2, sparse_y_pred=False)
-        >>> metric([0, 1, 1], [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]).tolist()
-        [[1.0, 0.0], [1.0, 1.0]]
-
-    Differs from TensorFlow: there is no such metric, only the function.
-    """
-
-    def __init__(
-        self, num_classes: int, normalize: str | None = None, name: str | None = None,
-        dtype: DTypeLike | None = None, ignore_class: int | None = None, sparse_y_true: bool = True,
-        sparse_y_pred: bool = True, axis: int = -1,
-    ) -> None:  # fmt: skip
-        super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
-        self.normalize = normalize and one_of(normalize, "normalization", NORMALIZATIONS)
-
     def result(self) -> Array:
         """Return the matrix."""
         return self._to_dtype(_normalize(self.total_cm.parts.value, how=self.normalize))
@@ -179,157 +165,3 @@ def _normalize(parts: Array, how: str | None) -> Array:
         return matrix
     axis = {"true": 1, "pred": 0, "all": None}[how]
     return divide(matrix, matrix.sum(axis, keepdims=True))
-
-
-# ---------------------------------------------------------------- intersection over union
-class _IoU(MatrixMetric, ABC):
-    target_class_ids: Sequence[int] | None = None
-
-    def _choose(self, targets: Sequence[int]) -> None:
-        if not len(targets) or not all(0 <= t < self.num_classes for t in targets):
-            raise ValueError(
-                f"target_class_ids are integers from 0 to below {self.num_classes}, the number of "
-                f"classes, not {list(targets)}."
-            )
-        self.target_class_ids = targets
-
-    def result(self) -> Array:
-        """Return the mean over the target classes that there were; 0 when there were none."""
-        chosen = self.target_class_ids
-        targets = tuple(range(self.num_classes) if chosen is None else chosen)
-        return self._to_dtype(_find_overlap(self.total_cm.parts.value, targets=targets))
-
-
-@jax.jit(static_argnames="targets")
-def _find_overlap(parts: Array, targets: tuple[int, ...]) -> Array:
-    matrix, chosen = total(parts), np.array(targets)
-    both = jnp.diag(matrix)[chosen]
-    either = (matrix.sum(0) + matrix.sum(1))[chosen] - both
-    there = either > 1e-9
-    overlap = jnp.where(there, both / (either + EPSILON), 0.0)
-    return overlap.sum() / (there.sum(dtype=overlap.dtype) + EPSILON)
-
-
-@final
-class IoU(_IoU):
-    """The mean, over some classes, of intersection over union of labels and predictions.
-
-    Formula: the mean of `true_positives / (true_positives + false_positives + false_negatives)` of
-    each class.
-
-    Raises:
-        ValueError: when a target is not a class.
-
-    Example:
-        >>> metric = IoU(num_classes=2, target_class_ids=[0])
-        >>> round(float(metric([0, 0, 1, 1], [0, 1, 0, 1])), 4)
-        0.3333
-
-    Differs from TensorFlow: weights that are not integers count as they are.
-    """
-
-    def __init__(
-        self, num_classes: int, target_class_ids: Sequence[int], name: str | None = None,
-        dtype: DTypeLike | None = None, ignore_class: int | None = None, sparse_y_true: bool = True,
-        sparse_y_pred: bool = True, axis: int = -1,
-    ) -> None:  # fmt: skip
-        super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
-        self._choose(target_class_ids)
-
-
-@final
-class BinaryIoU(_IoU):
-    """The mean intersection over union of yes and no, of scores at a threshold.
-
-    Formula: the mean of `true_positives / (true_positives + false_positives + false_negatives)` of
-    each class.
-
-    Args:
-        target_class_ids: (0, 1), (0,) or (1,): the classes that the mean is of.
-        threshold: scores from it on mean 1.
-
-    Raises:
-        ValueError: when a target is neither 0 nor 1.
-
-    >>> round(float(BinaryIoU(threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7])), 4)
-    0.3333
-    """
-
-    def __init__(
-        self, target_class_ids: Sequence[int] = (0, 1), threshold: float = 0.5,
-        name: str | None = None, dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(2, name, dtype)
-        self._choose(target_class_ids)
-        self.threshold = threshold
-
-    @describe_update("0 or 1.", "scores, of the same shape.")
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and scores into account."""
-        scores = tensor(y_pred, f"y_pred of {self.name}")
-        super().update_state(y_true, unseen(lambda: wide(scores) >= self.threshold), sample_weight)
-
-
-@final
-class MeanIoU(_IoU):
-    """The mean, over all classes, of intersection over union of labels and predictions.
-
-    Formula: the mean of `true_positives / (true_positives + false_positives + false_negatives)` of
-    each class.
-
-    Raises:
-        ValueError: when `num_classes` is not an integer above 0.
-
-    Example:
-        >>> round(float(MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1])), 4)
-        0.3333
-
-    Differs from TensorFlow: weights that are not integers count as they are.
-    """
-
-
-@final
-class OneHotIoU(_IoU):
-    """`IoU` of one-hot labels and scores.
-
-    Formula: that of `IoU`, of `argmax(y_true)` and `argmax(y_pred)`.
-
-    Args:
-        axis: the axis of the classes.
-
-    Raises:
-        ValueError: when a target is not a class.
-
-    >>> metric = OneHotIoU(num_classes=2, target_class_ids=[0, 1])
-    >>> float(metric([[1, 0], [0, 1]], [[0.8, 0.2], [0.7, 0.3]]).round(4))
-    0.25
-    """
-
-    def __init__(
-        self, num_classes: int, target_class_ids: Sequence[int], name: str | None = None,
-        dtype: DTypeLike | None = None, ignore_class: int | None = None,
-        sparse_y_pred: bool = False, axis: int = -1,
-    ) -> None:  # fmt: skip
-        super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)
-        self._choose(target_class_ids)
-
-
-@final
-class OneHotMeanIoU(_IoU):
-    """`MeanIoU` of one-hot labels and scores.
-
-    Formula: that of `MeanIoU`, of `argmax(y_true)` and `argmax(y_pred)`.
-
-    Args:
-        axis: the axis of the classes.
-
-    >>> metric = OneHotMeanIoU(num_classes=2)
-    >>> float(metric([[1, 0], [0, 1]], [[0.8, 0.2], [0.7, 0.3]]).round(4))
-    0.25
-    """
-
-    def __init__(
-        self, num_classes: int, name: str | None = None, dtype: DTypeLike | None = None,
-        ignore_class: int | None = None, sparse_y_pred: bool = False, axis: int = -1,
-    ) -> None:  # fmt: skip
-        super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)

@@ -1,4 +1,4 @@
-"""`Mean`, `Sum`, and the metrics that are the mean of a function: a loss, a correlation.
+"""`Mean`, `Sum`, and the metrics that are the mean of a function: a loss, mostly.
 
 Rules this file keeps:
 - each sample counts once, or by its weight; what it has beyond its weights is averaged first
@@ -230,6 +230,26 @@ class MeanMetricWrapper(MeanOfFunction):
 
 
 # ---------------------------------------------------------------- means of losses
+@final
+class CosineSimilarity(MeanOfKnown, fn=losses.cosine_similarity):
+    """The mean cosine of the angle between labels and predictions: 1 is the same direction.
+
+    Formula: the mean of `sum(y_true * y_pred) / (norm(y_true) * norm(y_pred))` along the axis.
+
+    >>> float(CosineSimilarity()([[0.0, 2.0]], [[0.0, 3.0]]))
+    1.0
+    """
+
+    def __init__(
+        self, name: str | None = None, dtype: DTypeLike | None = None, axis: int = -1
+    ) -> None:
+        super().__init__(name, dtype)
+        self.axis = axis
+
+    def _values(self, y_true: Any, y_pred: Any) -> Array:
+        return -super()._values(y_true, y_pred)
+
+
 @final
 class MeanSquaredError(MeanOfKnown, like=losses.MeanSquaredError):
     """The mean squared error."""

@@ -41,7 +41,6 @@ from jaxvars.typing import Array, DTypeLike
 _DOCS = {
     "dtype": "of the result, a float; float32 when None.",
     "num_classes": "how many there are.",
-    "target_class_ids": "the classes that the mean is of.",
     "ignore_class": "a label that does not count.",
     "sparse_y_true": "whether labels are integers, and not one-hot.",
     "sparse_y_pred": "whether predictions are integers, and not scores.",

@@ -24,15 +24,6 @@ def signs(*shape: int) -> Any:
     return 2 * bits(*shape) - 1
 
 
-def unit(*shape: int) -> Any:
-    x = numbers(*shape)
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
-
-
-def pairs(*shape: int) -> Any:
-    return np.arange(shape[0]) % 2
-
-
 def words(*shape: int) -> Any:
     return np.array([[1, 2, 2], [3, 0, 0], [1, 1, 0]])
 
@@ -71,8 +62,6 @@ CASES: list[tuple[str, dict[str, Any], Any, Any]] = [
     ("CategoricalHinge", {}, one_hot, numbers),
     ("Dice", {}, bits, probabilities),
     ("Dice", {"axis": -1}, bits, probabilities),
-    ("Tversky", {"alpha": 0.3, "beta": 0.7}, bits, probabilities),
-    ("Circle", {"gamma": 8.0}, pairs, unit),
     ("CTC", {}, words, numbers),
 ]  # fmt: skip
 

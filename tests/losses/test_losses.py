@@ -261,19 +261,6 @@ def test_alpha_may_be_one_for_each_class():
     hash(losses.CategoricalFocalCrossentropy(alpha=(0.25, 0.5)))
 
 
-def test_circle_compares_with_references():
-    pred = np.eye(2, dtype=np.float32)
-    found = losses.circle(
-        [0, 1], pred, ref_labels=[0, 1, 0], ref_embeddings=np.eye(3, 2, dtype=np.float32),
-        remove_diagonal=False, gamma=2.0,
-    )  # fmt: skip
-    assert found.shape == (2,)
-    with pytest.raises(ShapeError, match="2 labels for references of shape"):
-        losses.circle([0, 1], pred, ref_embeddings=np.eye(3, 2))
-    with pytest.raises(ShapeError, match=r"y_true has shape \(3,\)"):
-        losses.circle([0, 1, 2], pred)
-
-
 def test_ctc_wants_sequences():
     with pytest.raises(ShapeError, match=r"\[batch, time, classes\], but y_true has shape \(2,\)"):
         losses.ctc([1, 2], np.zeros((2, 3, 4)))

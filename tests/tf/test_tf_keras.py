@@ -240,6 +240,39 @@ def test_classes():
     assert tf.keras.losses.get("MeanSquaredError").name == "mean_squared_error"
 
 
+def test_losses_and_metrics_that_are_keras_s_own_take_and_return_tensors():
+    true, pred = tf.constant([[1.0, 1.0]]), tf.constant([[1.0, 0.0]])
+    loss = tf.keras.losses.get("Tversky")
+    assert isinstance(loss, tf.keras.losses.Loss)
+    for found in (loss(true, pred), tf.keras.losses.tversky(true, pred)):
+        assert isinstance(found, tf.Tensor)
+        close(found, 1 / 3)
+    saved = tf.keras.losses.serialize(tf.keras.losses.Tversky(alpha=0.3))
+    assert tf.keras.losses.deserialize(saved).get_config()["alpha"] == 0.3
+
+    metric = tf.keras.metrics.get({"class_name": "MeanIoU", "config": {"num_classes": 2}})
+    assert isinstance(metric, tf.keras.metrics.Metric)
+    update = tf.function(lambda *args: metric(*args))
+    labels, guesses = tf.constant([0, 0, 1, 1]), tf.constant([0, 1, 0, 0])
+    for found in (update(labels, guesses), update(labels, guesses), metric.result()):
+        assert isinstance(found, tf.Tensor)
+        close(found, 1 / 8)
+    assert metric.variables[0].numpy().tolist() == [[2, 2], [4, 0]]
+    metric.reset_state()
+    assert float(metric.result()) == 0.0
+    assert {"MeanIoU", "pearson_correlation"} < set(dir(tf.keras.metrics))
+
+
+def test_a_model_is_compiled_with_losses_and_metrics_that_are_keras_s_own():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2, kernel_initializer="ones")])
+    metrics = [tf.keras.metrics.OneHotMeanIoU(num_classes=2), tf.keras.metrics.pearson_correlation]
+    model.compile("sgd", tf.keras.losses.Tversky(), metrics=metrics)
+    labels = np.eye(2, dtype=np.float32)[[0, 0, 0, 1]]
+    history = model.fit(np.ones((4, 3), np.float32), labels, verbose=0).history
+    close(history["one_hot_mean_io_u"], [0.375])
+    assert set(history) == {"loss", "one_hot_mean_io_u", "pearson_correlation"}
+
+
 # ---------------------------------------------------------------- metrics and initializers
 def test_a_written_metric():
     class Count(tf.keras.metrics.Metric):

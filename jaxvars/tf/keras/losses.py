@@ -1,4 +1,4 @@
-"""`tf.keras.losses`: the losses of `jaxvars.losses`, of Tensors.
+"""`tf.keras.losses`: the losses of `jaxvars.losses`, and others of Keras's, of Tensors.
 
 >>> from jaxvars import tf
 >>> float(tf.keras.losses.MeanSquaredError()([[1.0, 2.0]], [[1.0, 4.0]]))
@@ -29,6 +29,8 @@ from jaxvars.tf.tensors.tensor import Tensor
 
 _KNOWN: dict[str, Any] = {**_core._BY_NAME, **_core._SHORT}
 _SHORT_NAMES = frozenset(_core._SHORT)
+_OF_KERAS = ("Circle", "Tversky", "circle", "tversky")
+"""Losses that `jaxvars.losses` does not have."""
 
 
 class Loss:
@@ -140,7 +142,8 @@ def get(identifier: Any) -> Any:
     >>> get("mse")([[1.0]], [[3.0]]).numpy().tolist()
     [4.0]
     """
-    return interpret(identifier, lambda name: __getattr__(name) if name in _KNOWN else None, "loss")
+    known = {*_KNOWN, *_OF_KERAS}
+    return interpret(identifier, lambda name: __getattr__(name) if name in known else None, "loss")
 
 
 def serialize(loss: Any) -> Any:
@@ -154,10 +157,9 @@ def deserialize(name: Any, custom_objects: Any = None) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _KNOWN:
-        return find(f"losses.{name}")
-    globals()[name] = made_of(_KNOWN[name], name, _Made, __name__)
+    thing = _KNOWN.get(name) or find(f"losses.{name}")
+    globals()[name] = made_of(thing, name, _Made, __name__)
     return globals()[name]
 
 
-__dir__ = lister(__name__, _KNOWN)
+__dir__ = lister(__name__, [*_KNOWN, *_OF_KERAS])

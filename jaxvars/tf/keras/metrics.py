@@ -1,4 +1,4 @@
-"""`tf.keras.metrics`: the metrics of `jaxvars.metrics`, of Tensors.
+"""`tf.keras.metrics`: the metrics of `jaxvars.metrics`, and others of Keras's, of Tensors.
 
 >>> from jaxvars import tf
 >>> mean = tf.keras.metrics.Mean()
@@ -40,6 +40,11 @@ _KNOWN: dict[str, Any] = {
 _SHORT: dict[str, Any] = {
     name: thing for name, thing in {**_core._SNAKE, **_core._SHORT}.items() if name not in _KNOWN
 }  # fmt: skip
+_OF_KERAS = (
+    "BinaryIoU", "ConcordanceCorrelation", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU",
+    "PearsonCorrelation", "concordance_correlation", "pearson_correlation",
+)  # fmt: skip
+"""Metrics that `jaxvars.metrics` does not have."""
 
 
 class Metric(_core.Metric):
@@ -110,7 +115,8 @@ class _Made(Metric):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._inner = self.made_of(*args, **kwargs)
-        super().__init__(dtype=self._inner.dtype, name=self._inner.name)
+        super().__init__(name=self._inner.name)
+        self.dtype = self._inner.dtype
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Take something into account."""
@@ -182,7 +188,8 @@ def get(identifier: Any) -> Any:
 
 def _class_of(name: str) -> Any:
     found = {**_core._BY_NAME, **_SHORT, **_core._SNAKE}.get(name)
-    return found and __getattr__(found.__name__)
+    named = name if name in _OF_KERAS else found and found.__name__
+    return named and __getattr__(named)
 
 
 def serialize(metric: Any) -> Any:
@@ -203,9 +210,9 @@ def __getattr__(name: str) -> Any:
 
         if name in losses._SHORT_NAMES:
             return getattr(losses, name)
-        return find(f"metrics.{name}")
-    globals()[name] = made_of(_KNOWN[name], name, _Made, __name__)
+    thing = _KNOWN.get(name) or find(f"metrics.{name}")
+    globals()[name] = made_of(thing, name, _Made, __name__)
     return globals()[name]
 
 
-__dir__ = lister(__name__, _KNOWN)
+__dir__ = lister(__name__, [*_KNOWN, *_OF_KERAS])
