@@ -37,7 +37,7 @@ from contextlib import nullcontext as _nullcontext
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from jaxvars import autograph, errors, moved
+from jaxvars import autograph, errors
 from jaxvars import sketches as _sketches
 from jaxvars.autodiff.custom_gradient import custom_gradient, recompute, stop_gradient
 from jaxvars.autodiff.forward import ForwardAccumulator
@@ -63,7 +63,6 @@ from jaxvars.programs import open_sizes as _open_sizes
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import around as _around
 
-moved.install()
 _sketches.install()
 _open_sizes.install()
 
@@ -122,20 +121,6 @@ _LATER = {
 }
 """Functions that are imported when they are first used, as namespaces are, with their files."""
 
-_RENAMED = {
-    "saved": "jv.export",
-    "summary": "jv.tensorboard",
-    **dict.fromkeys(["distribute", "distributed"], "jv.parallel"),
-    "recompute_grad": "jv.recompute",
-    "run_eagerly": "jv.config.run_eagerly",
-    "list_devices": "jv.config.list_devices",
-    "get_soft_device_placement": "jv.config.get_soft_device_placement",
-    "set_soft_device_placement": "jv.config.set_soft_device_placement",
-    "string": 'the dtype "string"',
-    "UnconnectedGradients": 'unconnected_gradients="none" or "zero"',
-}
-"""What had other names once."""
-
 
 def __getattr__(name: str) -> _Any:
     if name == "tf" or name in __all__:
@@ -152,8 +137,6 @@ def __getattr__(name: str) -> _Any:
 
 
 def _advise(name: str) -> str:
-    if name in _RENAMED:
-        return f" It is {_RENAMED[name]} now."
     from jaxvars.advice import instead_of
     from jaxvars.display.text import did_you_mean
 

@@ -33,6 +33,11 @@ INSTEAD: dict[str, dict[str, str]] = {
         "data": "jv.tf.data",
         **dict.fromkeys(["Dense", "Linear", "Conv", "layers", "Sequential"], _A_UNIT),
         "dropout": "jv.random.bernoulli and jnp.where",
+        **dict.fromkeys(["distribute", "distributed"], "jv.parallel"),
+        "summary": "jv.tensorboard",
+        "recompute_grad": "jv.recompute",
+        "string": 'the dtype "string"',
+        "UnconnectedGradients": 'unconnected_gradients="none" or "zero"',
     },
     "Variable": {
         **dict.fromkeys(["set", "update", "copy_", "load"], "v.assign(value)"),

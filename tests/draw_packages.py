@@ -46,7 +46,7 @@ def reduced(uses: dict[str, set[str]], names: list[str]) -> list[tuple[str, str]
 def picture() -> str:
     """The picture, as an SVG document."""
     uses = imported()
-    for name in ("__init__", "__main__", "demo", "errors", "moved", "typing"):  # for or from all
+    for name in ("__init__", "__main__", "demo", "errors", "typing"):  # for or from all
         uses.pop(name, None)
     uses = {name: used & set(uses) for name, used in uses.items()}
     listed = [whole(name) for row in LAYERS for name in row]

@@ -6,7 +6,6 @@ import dataclasses
 import doctest
 import importlib.metadata
 import inspect
-import pickle
 import re
 from typing import Any
 
@@ -52,24 +51,6 @@ CLASSES = [
 
 def test_the_public_names_are_exactly_these():
     assert set(dir(jv)) == set(jv.__all__) == NAMES
-
-
-RENAMED = {
-    "saved": "jv.export", "summary": "jv.tensorboard", "distribute": "jv.parallel",
-    "distributed": "jv.parallel", "recompute_grad": "jv.recompute",
-    "run_eagerly": "jv.config.run_eagerly", "list_devices": "jv.config.list_devices",
-    "get_soft_device_placement": "jv.config.get_soft_device_placement",
-    "set_soft_device_placement": "jv.config.set_soft_device_placement",
-    "string": 'the dtype "string"',
-    "UnconnectedGradients": 'unconnected_gradients="none" or "zero"',
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("old", RENAMED)
-def test_an_old_name_is_answered_with_the_new_one(old):
-    with pytest.raises(AttributeError) as error:
-        getattr(jv, old)
-    assert str(error.value) == f"jaxvars has no attribute {old!r}. It is {RENAMED[old]} now."
 
 
 def test_get_concrete_function_is_trace():
@@ -274,19 +255,3 @@ print(jv.tf.Variable.__name__)
 """
     done = run_python("-c", code, XLA_FLAGS="")
     assert done.stdout.endswith("\nVariable\n"), done.stderr
-
-
-def test_pickles_that_name_the_old_modules_are_read():
-    v = jv.Variable([1.0, 2.0], name="w")
-    written = pickle.dumps(v, protocol=0)
-    assert b"jaxvars.core.variable" in written
-    old = written.replace(b"jaxvars.core.variable", b"jaxvars._variable")
-    read = pickle.loads(old)
-    assert (read.name, read.numpy().tolist()) == ("w", [1.0, 2.0])
-    from jaxvars.moved import _NOW
-
-    for name, now in _NOW.items():
-        module = importlib.import_module(f"jaxvars.{name}")
-        assert module.__getattr__("__name__") == f"jaxvars.{now}"
-        package, _, last = f"jaxvars.{name}".rpartition(".")
-        assert last not in getattr(importlib.import_module(package), "__all__", ()), "hides it"
