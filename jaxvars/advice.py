@@ -98,6 +98,10 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["Xavier", "xavier_uniform", "Glorot"], "jv.initializers.GlorotUniform"),
         **dict.fromkeys(["Kaiming", "kaiming_uniform", "He"], "jv.initializers.HeUniform"),
     },
+    "jaxvars.random": {
+        f"stateless_{name}": f"jax.random.{name}(key, ...)"
+        for name in ("bernoulli", "categorical", "gamma", "normal", "truncated_normal", "uniform")
+    },
     "jaxvars.checkpoint": {"save": f"{_A_CHECKPOINT}.save(path)"},
     "Metric": {
         "update": "metric.update_state(...)",

@@ -35,7 +35,7 @@ PART = {  # sweeps of many cases of one kind
     "test_each_line_says_what_tensorflow_says", "test_each_variable_goes_by_its_rate",
     "test_eager_is_compiled_is_pure", "test_edges_are_those_of_tensorflow",
     "test_every_draw_is_the_same_compiled", "test_expressions",
-    "test_global_generator_and_stateless_functions_agree", "test_gradients",
+    "test_global_generator_and_functions_of_a_key_agree", "test_gradients",
     "test_gradients_equal_jax_grad", "test_gradients_of_complex_numbers_are_conjugated",
     "test_it_does_the_same_as_eagerly", "test_kolmogorov_smirnov", "test_losses_of_optax",
     "test_no_operator_returns_the_memory_of_a_variable", "test_operators_are_tensorflows",
@@ -313,7 +313,7 @@ SWEEPS: dict[str, str] = {
         test_categorical_of_batches test_chi_square test_choices_of_rows test_dtypes
         test_every_draw_is_the_same_compiled test_first_used_anywhere
         test_gamma_is_differentiated_by_its_shape_parameter
-        test_global_generator_and_stateless_functions_agree test_integers test_kolmogorov_smirnov
+        test_global_generator_and_functions_of_a_key_agree test_integers test_kolmogorov_smirnov
         test_logits_of_few_bits_prefer_no_class test_parameters_broadcast test_shapes
         test_the_end_of_a_range_may_be_one_more_than_the_largest test_the_same_stream_everywhere
         test_uniform_stays_below_its_bound

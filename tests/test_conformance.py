@@ -203,7 +203,7 @@ def debugging(m: Model, x: Any) -> Any:
 
 
 def random(m: Model, x: Any) -> Any:
-    noise = jv.random.stateless_normal((2,), seed=(1, 2))
+    noise = jax.random.normal(jax.random.key(1), (2,))
     m.w.assign_add(noise)
     return m.w * x
 

@@ -20,9 +20,8 @@ import numpy as np
 from jaxvars.display.docstrings import complete
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.random import Generator, get_global_generator
+from jaxvars.random import Generator, draws, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
-from jaxvars.random.stateless import stateless_normal, stateless_truncated_normal, stateless_uniform
 from jaxvars.tensors.dtypes import as_dtype, is_key
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
@@ -158,7 +157,7 @@ class RandomNormal(_Normal):
     """
 
     def _make(self, shape: Sizes, dtype: Any) -> Array:
-        return stateless_normal(shape, self._source(), self.mean, self.stddev, dtype)
+        return draws.normal(self._source(), shape, self.mean, self.stddev, dtype)
 
 
 @final
@@ -179,7 +178,7 @@ class RandomUniform(Random):
         super().__init__(seed)
 
     def _make(self, shape: Sizes, dtype: Any) -> Array:
-        return stateless_uniform(shape, self._source(), self.minval, self.maxval, dtype)
+        return draws.uniform(self._source(), shape, self.minval, self.maxval, dtype)
 
 
 @final
@@ -195,7 +194,7 @@ class TruncatedNormal(_Normal):
     """
 
     def _make(self, shape: Sizes, dtype: Any) -> Array:
-        return stateless_truncated_normal(shape, self._source(), self.mean, self.stddev, dtype)
+        return draws.truncated_normal(self._source(), shape, self.mean, self.stddev, dtype)
 
 
 @final

@@ -1,4 +1,4 @@
-"""Random values: generators with a state, one for all, and functions of a seed.
+"""Random values: generators with a state, and functions that draw from one for all.
 
     rng = jv.random.Generator.from_seed(7)      # a separate stream
     x = rng.normal((2, 3))
@@ -6,11 +6,10 @@
     jv.random.set_seed(7)                       # the one that is there for all
     x = jv.random.normal((2, 3))
 
-    x = jv.random.stateless_normal((2, 3), seed=7)   # always the same
-
 A generator's state is a Variable: compiled functions, loops, checkpoints and copies carry it on,
 and the same seed gives the same values in all of them. A compiled function draws again each time
-it is run. The functions here that take no seed draw from the global generator.
+it is run. The functions here draw from the global generator; those of `jax.random` take a key, and
+are always the same for it: `rng.next_key()` is one.
 
 >>> set_seed(7)
 >>> first, second = normal(2), normal(2)
@@ -26,59 +25,33 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
-from jaxvars.display.docstrings import complete, describe_arguments
 from jaxvars.display.lookup import namespace
-from jaxvars.random import stateless
 from jaxvars.random.generator import Generator, get_global_generator, set_global_generator, set_seed
-from jaxvars.random.stateless import (
-    stateless_bernoulli,
-    stateless_binomial,
-    stateless_categorical,
-    stateless_choice,
-    stateless_exponential,
-    stateless_gamma,
-    stateless_normal,
-    stateless_permutation,
-    stateless_poisson,
-    stateless_randint,
-    stateless_shuffle,
-    stateless_truncated_normal,
-    stateless_uniform,
-    stateless_uniform_full_int,
-)
 from jaxvars.typing import Array
 
 P = ParamSpec("P")
 
 __all__ = [
     "Generator", "bernoulli", "binomial", "categorical", "choice", "exponential", "gamma",
-    "get_global_generator", "normal", "permutation", "poisson", "randint",
-    "set_global_generator", "set_seed", "shuffle", "stateless_bernoulli", "stateless_binomial",
-    "stateless_categorical", "stateless_choice", "stateless_exponential", "stateless_gamma",
-    "stateless_normal", "stateless_permutation", "stateless_poisson", "stateless_randint",
-    "stateless_shuffle", "stateless_truncated_normal", "stateless_uniform",
-    "stateless_uniform_full_int", "truncated_normal", "uniform", "uniform_full_int",
+    "get_global_generator", "normal", "permutation", "poisson", "randint", "set_global_generator",
+    "set_seed", "shuffle", "truncated_normal", "uniform", "uniform_full_int",
 ]  # fmt: skip
 
 
 def _make_global(
     method: Callable[Concatenate[Generator, P], Array], example: str, value: str
 ) -> Callable[P, Array]:
-    """Return a method of the global generator, described as the function of a seed is."""
+    """Return a method of the global generator as a function."""
 
     @functools.wraps(method)
     def draw(*args: P.args, **kwargs: P.kwargs) -> Array:
         return method(get_global_generator(), *args, **kwargs)
 
     signature = inspect.signature(method)
-    parameters = [p for name, p in signature.parameters.items() if name != "self"]
-    core = getattr(stateless, f"stateless_{method.__name__}")
-    parts = inspect.cleandoc(core.__doc__).split("\n\n")
-    sections = [part for part in parts if part.startswith(("Returns:", "Raises:", "Differs"))]
+    parameters = list(signature.parameters.values())[1:]
     vars(draw)["__signature__"] = signature.replace(parameters=parameters)
     draw.__module__, draw.__qualname__ = __name__, method.__name__
-    draw.__doc__ = "\n\n".join([method.__doc__ or "", *sections, f">>> {example}\n{value}\n"])
-    complete(draw, describe_arguments(core))
+    draw.__doc__ = f"{inspect.getdoc(method)}\n\n>>> {example}\n{value}\n"
     return draw
 
 

@@ -20,10 +20,13 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 import os
 import threading
-from typing import Any, ClassVar, final
+from collections.abc import Callable
+from typing import Any, ClassVar, Concatenate, ParamSpec, final
 
 import jax
 import jax.numpy as jnp
@@ -33,13 +36,30 @@ from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
-from jaxvars.random import stateless as _stateless
-from jaxvars.random.seeds import IMPL, Shape, key_of, unseen, words_of
+from jaxvars.random import draws
+from jaxvars.random.seeds import IMPL, key_of, unseen, words_of
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-from jaxvars.typing import Array, DTypeLike
+from jaxvars.typing import Array
+
+P = ParamSpec("P")
 
 _WORDS = 4  # two of the key, then the counter, high word first
+
+
+def _method(draw: Callable[Concatenate[Any, P], Array]) -> Callable[Concatenate[Any, P], Array]:
+    """Return a function of a key as a method of `Generator`, which takes the next key."""
+
+    @functools.wraps(draw)
+    def method(self: Generator, *args: P.args, **kwargs: P.kwargs) -> Array:
+        return draw(self.next_key, *args, **kwargs)
+
+    signature = inspect.signature(draw)
+    first, *others = signature.parameters.values()
+    parameters = [first.replace(name="self"), *others]
+    vars(method)["__signature__"] = signature.replace(parameters=parameters)
+    method.__module__, method.__qualname__ = __name__, f"Generator.{draw.__name__}"
+    return method
 
 
 @final
@@ -123,10 +143,10 @@ class Generator(Module):
 
     @context.restoring()
     def make_seeds(self, count: int = 1) -> Array:
-        """Return seeds for stateless functions: uint32[2, count], one in each column; one draw.
+        """Return seeds of other generators: uint32[2, count], one in each column; one draw.
 
         >>> seeds = Generator(7).make_seeds(3)
-        >>> _stateless.stateless_normal((2,), seeds[:, 0]).shape
+        >>> Generator(seeds[:, 0]).normal(2).shape
         (2,)
         """
         return jax.random.bits(self.next_key(), (2, count), jnp.uint32)
@@ -193,70 +213,21 @@ class Generator(Module):
         """
         self.state.assign(_make_state(key_of(seed)))
 
-    # ------------------------------------------------------------ values, as `stateless_normal`
-    def normal(
-        self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
-    ) -> Array:
-        """Draw normally distributed values."""
-        return _stateless.stateless_normal(shape, self.next_key, mean, stddev, dtype)
-
-    def truncated_normal(
-        self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
-    ) -> Array:
-        """Draw normally distributed values, none further from the mean than two `stddev`."""
-        return _stateless.stateless_truncated_normal(shape, self.next_key, mean, stddev, dtype)
-
-    def uniform(
-        self, shape: Shape, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = "float32"
-    ) -> Array:
-        """Draw uniformly distributed values: `minval <= x < maxval`."""
-        return _stateless.stateless_uniform(shape, self.next_key, minval, maxval, dtype)
-
-    def uniform_full_int(self, shape: Shape, dtype: DTypeLike = "uint32") -> Array:
-        """Draw integers of all that the dtype can hold."""
-        return _stateless.stateless_uniform_full_int(shape, self.next_key, dtype)
-
-    def randint(self, shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike = "int32") -> Array:
-        """Draw integers: `minval <= x < maxval`."""
-        return _stateless.stateless_randint(shape, self.next_key, minval, maxval, dtype)
-
-    def bernoulli(self, shape: Shape, p: Any = 0.5, dtype: DTypeLike = "bool") -> Array:
-        """Draw True with probability `p`, else False."""
-        return _stateless.stateless_bernoulli(shape, self.next_key, p, dtype)
-
-    def binomial(self, shape: Shape, counts: Any, probs: Any, dtype: DTypeLike = "int32") -> Array:
-        """Draw how many of `counts` trials succeed, each with probability `probs`."""
-        return _stateless.stateless_binomial(shape, self.next_key, counts, probs, dtype)
-
-    def poisson(self, shape: Shape, lam: Any, dtype: DTypeLike = "int32") -> Array:
-        """Draw Poisson distributed counts of mean `lam`."""
-        return _stateless.stateless_poisson(shape, self.next_key, lam, dtype)
-
-    def exponential(self, shape: Shape, rate: Any = 1.0, dtype: DTypeLike = "float32") -> Array:
-        """Draw exponentially distributed values of mean `1 / rate`."""
-        return _stateless.stateless_exponential(shape, self.next_key, rate, dtype)
-
-    def gamma(
-        self, shape: Shape, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = "float32"
-    ) -> Array:
-        """Draw gamma distributed values of mean `alpha / beta`."""
-        return _stateless.stateless_gamma(shape, self.next_key, alpha, beta, dtype)
-
-    def categorical(self, logits: Any, num_samples: int, dtype: DTypeLike = "int32") -> Array:
-        """Draw classes with probabilities `softmax(logits)`."""
-        return _stateless.stateless_categorical(logits, num_samples, self.next_key, dtype)
-
-    def permutation(self, x: Any, axis: int = 0) -> Array:
-        """Return `x`, or the integers below it, in random order."""
-        return _stateless.stateless_permutation(x, self.next_key, axis)
-
-    def shuffle(self, value: Any, axis: int = 0) -> Array:
-        """Return the slices of an array along an axis in random order."""
-        return _stateless.stateless_shuffle(value, self.next_key, axis)
-
-    def choice(self, a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Array:
-        """Draw elements of an array, or integers below a number."""
-        return _stateless.stateless_choice(a, shape, seed=self.next_key, replace=replace, p=p)
+    # ------------------------------------------------------------ values
+    normal = _method(draws.normal)
+    truncated_normal = _method(draws.truncated_normal)
+    uniform = _method(draws.uniform)
+    uniform_full_int = _method(draws.uniform_full_int)
+    randint = _method(draws.randint)
+    bernoulli = _method(draws.bernoulli)
+    binomial = _method(draws.binomial)
+    poisson = _method(draws.poisson)
+    exponential = _method(draws.exponential)
+    gamma = _method(draws.gamma)
+    categorical = _method(draws.categorical)
+    permutation = _method(draws.permutation)
+    shuffle = _method(draws.shuffle)
+    choice = _method(draws.choice)
 
 
 @context.restoring()

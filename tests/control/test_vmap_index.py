@@ -130,7 +130,7 @@ def test_keys_seeds_and_initializers():
     assert different(jv.vectorized_map(lambda x: rng.make_seeds(2), XS))
     assert different(jv.vectorized_map(lambda x: jv.initializers.HeNormal(rng)((3, 2)), XS))
     assert different(jv.vectorized_map(lambda x: jv.random.normal(()), XS))
-    same = jv.vectorized_map(lambda x: jv.random.stateless_normal((), 7) + 0 * x, XS)
+    same = jv.vectorized_map(lambda x: jax.random.normal(jax.random.key(7)) + 0 * x, XS)
     assert len(np.unique(same)) == 1
 
 

@@ -18,6 +18,7 @@ from scipy import stats
 import jaxvars as jv
 from jaxvars import random
 from jaxvars.errors import DtypeError, ForeignTransformError, ShapeError, StateError
+from jaxvars.random import draws as core
 
 G = random.Generator
 
@@ -268,7 +269,7 @@ def test_gamma_is_differentiated_by_its_shape_parameter(compiled):
 
     def run():
         with jv.GradientTape() as tape:
-            x = random.stateless_gamma((1000,), 7, alpha)
+            x = core.gamma(7, (1000,), alpha)
             y = x.mean()
         return tape.gradient(y, alpha)
 
@@ -278,7 +279,7 @@ def test_gamma_is_differentiated_by_its_shape_parameter(compiled):
 def test_uniform_follows_its_bounds():
     low, high = jv.Variable(1.0), jv.Variable(3.0)
     with jv.GradientTape() as tape:
-        y = random.stateless_uniform((), 7, low, high)
+        y = core.uniform(7, (), low, high)
     u = (float(y) - 1) / 2
     np.testing.assert_allclose(tape.gradient(y, [low, high]), [1 - u, u], rtol=1e-5)
 
@@ -353,11 +354,11 @@ def test_split_gives_other_streams_and_advances_once():
     assert again == [g.normal(()).item() for g in G(7).split(3)]
 
 
-def test_seeds_for_stateless_functions():
+def test_seeds_of_other_generators():
     seeds = G(7).make_seeds(4)
     assert seeds.shape == (2, 4)
     assert seeds.dtype == jnp.uint32
-    found = [random.stateless_uniform_full_int((), seeds[:, i]).item() for i in range(4)]
+    found = [G(seeds[:, i]).uniform_full_int(()).item() for i in range(4)]
     assert len(set(found)) == 4
 
 
@@ -387,11 +388,11 @@ def test_seeds(seed, words):
 
 @pytest.mark.parametrize("seed", [7, -1, [1, 2], [1, -2]])
 def test_a_traced_seed_is_the_same(seed):
-    draw = jv.compile(lambda s: random.stateless_normal((2,), s))
-    expected = random.stateless_normal((2,), seed)
+    draw = jv.compile(lambda s: core.normal(s, (2,)))
+    expected = core.normal(seed, (2,))
     np.testing.assert_allclose(draw(jnp.asarray(seed)), expected, rtol=1e-6)
     variable = jv.Variable(seed)
-    np.testing.assert_allclose(random.stateless_normal((2,), variable), expected)
+    np.testing.assert_allclose(core.normal(variable, (2,)), expected)
 
 
 @pytest.mark.parametrize(
@@ -465,18 +466,12 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("name", "args", "kwargs"), CALLS)
-def test_global_generator_and_stateless_functions_agree(name, args, kwargs):
+def test_global_generator_and_functions_of_a_key_agree(name, args, kwargs):
     expected = getattr(G(7), name)(*args, **kwargs)
     random.set_seed(7)
     found = getattr(random, name)(*args, **kwargs)
     seed = jax.random.fold_in(jax.random.key(7), 0)
-    twin = getattr(random, f"stateless_{name}")
-    if name == "choice":
-        stateless = twin(*args, seed=seed, **kwargs)
-    else:
-        at = 2 if name == "categorical" else 1
-        stateless = twin(*args[:at], seed, *args[at:], **kwargs)
-    for other in (found, stateless):
+    for other in (found, getattr(core, name)(seed, *args, **kwargs)):
         np.testing.assert_array_equal(other, expected)
     assert random.get_global_generator().state.numpy().tolist() == [0, 7, 0, 1]
 
@@ -543,7 +538,7 @@ def test_replicas_draw_with_separate_keys(mesh):
 
     def replica(key):
         own = jax.random.fold_in(key, jax.lax.axis_index("data"))
-        return random.stateless_normal((4,), own)
+        return jax.random.normal(own, (4,))
 
     @jv.compile
     def draw():
@@ -736,8 +731,7 @@ def test_a_shape_that_is_traced():
 # ---------------------------------------------------------------- the namespace
 def test_the_names():
     kinds = {name for name, *_ in CALLS}
-    expected = kinds | {f"stateless_{kind}" for kind in kinds}
-    expected |= {"Generator", "get_global_generator", "set_global_generator", "set_seed"}
+    expected = kinds | {"Generator", "get_global_generator", "set_global_generator", "set_seed"}
     assert set(dir(random)) == expected
     for kind in kinds:
         assert callable(getattr(G, kind))
@@ -761,28 +755,28 @@ def test_the_last_integers_of_a_dtype():
 
 @pytest.mark.parametrize("p", [np.float16(1e-4), jnp.bfloat16(1e-3), jnp.bfloat16(0.996)])
 def test_a_probability_of_few_bits_is_that_probability(p):
-    found = float(jv.random.stateless_bernoulli((1_000_000,), 1, p).mean())
+    found = float(core.bernoulli(1, (1_000_000,), p).mean())
     assert found == pytest.approx(float(p), abs=5 * math.sqrt(float(p) / 1e6))
 
 
 def test_logits_of_few_bits_prefer_no_class():
-    draw = jv.random.stateless_categorical
-    assert float((draw(jnp.zeros((1, 1000), jnp.bfloat16), 100_000, seed=1) < 500).mean()) == (
+    draw = core.categorical
+    assert float((draw(1, jnp.zeros((1, 1000), jnp.bfloat16), 100_000) < 500).mean()) == (
         pytest.approx(0.5, abs=0.01)
     )
     with pytest.raises(DtypeError, match="uint8 does not hold 300 classes"):
-        draw(jnp.zeros((1, 300)), 3, seed=1, dtype="uint8")
+        draw(1, jnp.zeros((1, 300)), 3, dtype="uint8")
 
 
 @pytest.mark.parametrize(("dtype", "end"), [("float16", 6e4), ("float32", 3e38)])
 def test_a_range_may_be_wider_than_the_largest_number(dtype, end):
-    x = np.asarray(jv.random.stateless_uniform((1000,), 1, -end, end, dtype), np.float64)
+    x = np.asarray(core.uniform(1, (1000,), -end, end, dtype), np.float64)
     assert -end <= x.min() < -0.9 * end
     assert 0.9 * end < x.max() < end
 
 
 def test_weights_of_choices_are_checked():
-    draw = jv.random.stateless_choice
+    draw = core.choice
     for p, replace, match in (
         ([1.0, 0.0, 0.0], False, "Only 1 elements have a p above 0, of 3"),
         ([0.0, 0.0, 0.0], True, "Only 0 elements"),
@@ -790,5 +784,5 @@ def test_weights_of_choices_are_checked():
         ([1.0, math.nan, 1.0], True, "weights from 0 on"),
     ):
         with pytest.raises(ValueError, match=match):
-            draw(3, 3, seed=1, replace=replace, p=p)
-    assert sorted(draw(3, 2, seed=1, replace=False, p=[1.0, 1.0, 0.0]).tolist()) == [0, 1]
+            draw(1, 3, 3, replace=replace, p=p)
+    assert sorted(draw(1, 3, 2, replace=False, p=[1.0, 1.0, 0.0]).tolist()) == [0, 1]

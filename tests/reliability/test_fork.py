@@ -12,6 +12,7 @@ _FORKED = """
     import numpy as np
     import jaxvars as jv
     from jaxvars.errors import ExecutionError
+    from jaxvars.random import draws
 
     def in_child(name, action):
         sys.stdout.flush()
@@ -104,10 +105,10 @@ _FORKED = """
     in_child("reset", mean.reset_state)
     in_child("check", lambda: jv.debugging.check_numerics(xs))
     in_child("first value", lambda: jv.initializers.Zeros()((2, 2)))
-    in_child("normal", lambda: jv.random.stateless_normal((3,), seed=1))
-    in_child("gamma", lambda: jv.random.stateless_gamma((3,), seed=1, alpha=1.0))
-    in_child("classes", lambda: jv.random.stateless_categorical([[1.0, 2.0]], 3, seed=1))
-    in_child("permutation", lambda: jv.random.stateless_permutation(5, seed=1))
+    in_child("normal", lambda: draws.normal(1, (3,)))
+    in_child("gamma", lambda: draws.gamma(1, (3,), alpha=1.0))
+    in_child("classes", lambda: draws.categorical(1, [[1.0, 2.0]], 3))
+    in_child("permutation", lambda: draws.permutation(1, 5))
     in_child("child's child", lambda: in_child("inner", lambda: step(1.0)))
     large()
     in_child("in flight", lambda: [m.numpy(), "read"][1])

@@ -11,6 +11,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError
+from jaxvars.random import draws
 from jaxvars.tensors.dtypes import as_dtype, is_string, string
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import fit, to_tensor
@@ -229,8 +230,8 @@ def test_masked_arrays_are_refused(convert, value):
         lambda x: jv.cond(x[1] > 0, lambda: 1, lambda: 2),
         lambda x: jv.compile(lambda: jv.while_loop(lambda n: x[1] > 0, lambda n: n, 0))(),
         lambda x: jv.fori_loop(0, x[1].astype(int), lambda i, n: n, 0),
-        lambda x: jv.random.stateless_normal((), seed=x.astype(int)),
-        lambda x: jv.random.stateless_choice(2, (), seed=0, p=x / 2),
+        lambda x: draws.normal(x.astype(int), ()),
+        lambda x: draws.choice(0, 2, (), p=x / 2),
     ],
 )
 def test_masked_arrays_are_refused_where_they_are_not_tensors(use):

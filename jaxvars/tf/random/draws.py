@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.random import stateless as core
+from jaxvars.random import draws as core
 from jaxvars.random.seeds import as_shape, unseen
 from jaxvars.tf.random import bits as bits
 from jaxvars.tf.tensors import static as _static
@@ -175,7 +175,7 @@ def poisson(source: Source, size: tuple[int, ...], lam: Array, dtype: Any) -> Te
     """Draw Poisson distributed counts, of a whole shape."""
     check_end(size, lam.shape, "RandomPoissonV2")
     kind = as_dtype(dtype)
-    made = core.stateless_poisson(size, key(source, size), lam, kind.dtype)
+    made = core.poisson(key(source, size), size, lam, kind.dtype)
     if kind.is_floating:
         made = jnp.where(jnp.isposinf(lam), jnp.asarray(np.inf, kind.dtype), made)
     return Tensor(jnp.maximum(made, 0))  # JAX has -1 for means below 0
@@ -184,7 +184,7 @@ def poisson(source: Source, size: tuple[int, ...], lam: Array, dtype: Any) -> Te
 def gamma(source: Source, size: tuple[int, ...], alpha: Array, beta: Array, kind: DType) -> Tensor:
     """Draw gamma distributed values, of a whole shape."""
     check_end(size, np.broadcast_shapes(alpha.shape, beta.shape), "StatelessRandomGammaV3")
-    noise = core.stateless_gamma(size, key(source, size), alpha, 1.0, kind.dtype)
+    noise = core.gamma(key(source, size), size, alpha, 1.0, kind.dtype)
     return Tensor(jnp.maximum(noise / beta, jnp.finfo(kind.dtype).tiny))
 
 
@@ -193,7 +193,7 @@ def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) ->
     size = sizes(shape)
     number, p = to_array(counts), to_array(probs)
     check_end(size, np.broadcast_shapes(number.shape, p.shape), "StatelessRandomBinomial")
-    found = core.stateless_binomial(size, key(source, size), number, p, "float32")
+    found = core.binomial(key(source, size), size, number, p, "float32")
     return Tensor(found.astype(as_dtype(dtype).dtype))
 
 
@@ -225,4 +225,4 @@ def shuffle(source: Source, value: Any) -> Tensor:
         return Tensor(array)
     if is_text(array):
         return Tensor(array[np.asarray(shuffle(source, np.arange(len(array)))._array)])
-    return Tensor(core.stateless_shuffle(array, key(source, array.shape[:1])))
+    return Tensor(core.shuffle(key(source, array.shape[:1]), array))

@@ -1,8 +1,7 @@
-"""Random values from a seed: pure functions, the same result for the same seed.
+"""What `Generator` (`random/generator.py`) and initializers draw: functions of a key.
 
-    jv.random.stateless_normal((2, 3), seed=7)
-
-These are what `Generator` (`random/generator.py`) draws with. The values are `jax.random`'s.
+The key is one of `jax.random`, a seed that one is made of, or a function that returns one, which is
+called when everything else has been found to be right. The values are `jax.random`'s.
 
 Rules this file keeps:
 - `shape` is the shape of the result, and parameters broadcast to it (`random/seeds.py` checks
@@ -46,7 +45,6 @@ P = ParamSpec("P")
 
 _DOCS = {
     "shape": "of the result.",
-    "seed": "an integer, two of them, or a key of `jax.random`.",
     "mean": "broadcasts to the shape.",
     "stddev": "the standard deviation; broadcasts to the shape.",
     "dtype": "floating.",
@@ -79,35 +77,28 @@ def _complete_draw(**docs: str) -> Callable[[Callable[P, Array]], Callable[P, Ar
 
 
 @_complete_draw(dtype="floating or complex.")
-def stateless_normal(
-    shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
+def normal(
+    key: Any, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
-    """Return normally distributed values.
+    """Draw normally distributed values.
 
     Raises:
         ShapeError: when a parameter does not broadcast to the shape.
         DtypeError: when the dtype is another one.
-
-    >>> stateless_normal((2,), seed=7).tolist() == jax.random.normal(jax.random.key(7), 2).tolist()
-    True
     """
     size, kind = as_shape(shape), check_dtype(dtype, jnp.inexact, "Normal values", "jnp.float32")
-    return _scale(lambda: jax.random.normal(key_of(seed), size, kind), mean, stddev, size)
+    return _scale(lambda: jax.random.normal(key_of(key), size, kind), mean, stddev, size)
 
 
 @_complete_draw(stddev="the standard deviation before those further away are drawn again.")
-def stateless_truncated_normal(
-    shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
+def truncated_normal(
+    key: Any, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
-    """Return normally distributed values, none further from the mean than two `stddev`.
-
-    >>> bool(jnp.all(jnp.abs(stateless_truncated_normal((100,), seed=7)) <= 2))
-    True
-    """
+    """Draw normally distributed values, none further from the mean than two `stddev`."""
     size, kind = as_shape(shape), floating(dtype, "Normal values")
 
     def draw() -> Array:
-        return jax.random.truncated_normal(key_of(seed), -2, 2, size, kind)
+        return jax.random.truncated_normal(key_of(key), -2, 2, size, kind)
 
     return _scale(draw, mean, stddev, size)
 
@@ -122,23 +113,20 @@ def _scale(draw: Callable[[], Array], mean: Array, stddev: Array, size: tuple[in
 
 
 @_complete_draw(dtype="floating or integer.")
-def stateless_uniform(
-    shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = "float32"
+def uniform(
+    key: Any, shape: Shape, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = "float32"
 ) -> Array:
-    """Return uniformly distributed values: `minval <= x < maxval`.
+    """Draw uniformly distributed values: `minval <= x < maxval`.
 
     Raises:
         ValueError: when integers are asked for without a maxval, or the range is empty.
-
-    >>> stateless_uniform((4,), seed=7, maxval=10, dtype="int32").shape
-    (4,)
     """
     if jnp.issubdtype(as_dtype(dtype), jnp.integer):
-        return stateless_randint(shape, seed, minval, maxval, dtype)
+        return randint(key, shape, minval, maxval, dtype)
     size, kind = as_shape(shape), floating(dtype, "Uniform values")
     maxval = 1 if maxval is None else maxval
     bounds = check_fit(size, minval=minval, maxval=maxval)
-    noise = unseen(lambda: jax.random.uniform(key_of(seed), size, kind))
+    noise = unseen(lambda: jax.random.uniform(key_of(key), size, kind))
     if is_number(minval, 0) and is_number(maxval, 1):
         return noise
     low, high = numbers(kind, bounds)
@@ -149,16 +137,11 @@ def stateless_uniform(
 
 
 @_complete_draw(maxval="the same.", dtype="integer.")
-def stateless_randint(
-    shape: Shape, seed: Any, minval: Any, maxval: Any, dtype: DTypeLike = "int32"
-) -> Array:
-    """Return integers, each as likely as the others: `minval <= x < maxval`.
+def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike = "int32") -> Array:
+    """Draw integers, each as likely as the others: `minval <= x < maxval`.
 
     Raises:
         ValueError: without a maxval, or when the range is empty.
-
-    >>> sorted(set(stateless_randint((100,), 7, 1, 7).tolist()))
-    [1, 2, 3, 4, 5, 6]
     """
     size, kind = as_shape(shape), check_dtype(dtype, jnp.integer, "Integers", "jnp.int32")
     if maxval is None:
@@ -168,7 +151,7 @@ def stateless_randint(
         )
     low, high = check_fit(size, minval=minval, maxval=maxval)
     check_range(low, high, kind)
-    return unseen(lambda: _integers(key_of(seed), size, low, high, kind))
+    return unseen(lambda: _integers(key_of(key), size, low, high, kind))
 
 
 def _integers(key: Any, shape: tuple[int, ...], low: Array, high: Array, dtype: Any) -> Array:
@@ -186,14 +169,10 @@ def _integers(key: Any, shape: tuple[int, ...], low: Array, high: Array, dtype: 
 
 
 @_complete_draw(dtype="integer.")
-def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: DTypeLike = "uint32") -> Array:
-    """Return integers, each that the dtype can hold as likely as the others.
-
-    >>> stateless_uniform_full_int((3,), seed=7).dtype
-    dtype('uint32')
-    """
+def uniform_full_int(key: Any, shape: Shape, dtype: DTypeLike = "uint32") -> Array:
+    """Draw integers, each that the dtype can hold as likely as the others."""
     size, kind = as_shape(shape), check_dtype(dtype, jnp.integer, "Integers", "jnp.uint32")
-    return unseen(lambda: _full(key_of(seed), size, kind))
+    return unseen(lambda: _full(key_of(key), size, kind))
 
 
 def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -202,92 +181,69 @@ def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 @_complete_draw(dtype="bool, or that of the ones and zeros.")
-def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: DTypeLike = "bool") -> Array:
-    """Return True with probability `p`, else False.
+def bernoulli(key: Any, shape: Shape, p: Any = 0.5, dtype: DTypeLike = "bool") -> Array:
+    """Draw True with probability `p`, else False.
 
     Raises:
         ValueError: when `p` is known and not between 0 and 1.
-
-    >>> stateless_bernoulli((1000,), seed=7, p=0.9).mean() > 0.8
-    Array(True, dtype=bool)
     """
     size = as_shape(shape)
     (p,) = check_fit(size, p=p)
     check_probability(p, "p")
     if getattr(p, "dtype", np.dtype(bool)).itemsize == 2:  # JAX draws in its dtype: too coarse
         p = p.astype(jnp.float32)
-    return unseen(lambda: jax.random.bernoulli(key_of(seed), p, size)).astype(as_dtype(dtype))
+    return unseen(lambda: jax.random.bernoulli(key_of(key), p, size)).astype(as_dtype(dtype))
 
 
 @_complete_draw(dtype="of the result.")
-def stateless_binomial(
-    shape: Shape, seed: Any, counts: Any, probs: Any, dtype: DTypeLike = "int32"
-) -> Array:
-    """Return how many of `counts` trials succeed, each with probability `probs`.
-
-    >>> int(stateless_binomial((), 7, counts=10, probs=1.0))
-    10
-    """
+def binomial(key: Any, shape: Shape, counts: Any, probs: Any, dtype: DTypeLike = "int32") -> Array:
+    """Draw how many of `counts` trials succeed, each with probability `probs`."""
     size = as_shape(shape)
     counts, probs = check_fit(size, counts=counts, probs=probs)
     check_probability(probs, "probs")
     counts, probs = numbers(jnp.float32, [counts, probs])
-    found = unseen(lambda: jax.random.binomial(key_of(seed), counts, probs, size))
+    found = unseen(lambda: jax.random.binomial(key_of(key), counts, probs, size))
     return found.astype(as_dtype(dtype))
 
 
 @_complete_draw(dtype="of the result.")
-def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: DTypeLike = "int32") -> Array:
-    """Return Poisson distributed counts.
-
-    >>> int(stateless_poisson((), 7, lam=0.0))
-    0
+def poisson(key: Any, shape: Shape, lam: Any, dtype: DTypeLike = "int32") -> Array:
+    """Draw Poisson distributed counts.
 
     Differs from TensorFlow: the shape is that of the whole result, as everywhere here.
     """
     size = as_shape(shape)
     (lam,) = numbers(jnp.float32, check_fit(size, lam=lam))
-    return unseen(lambda: jax.random.poisson(key_of(seed), lam, size)).astype(as_dtype(dtype))
+    return unseen(lambda: jax.random.poisson(key_of(key), lam, size)).astype(as_dtype(dtype))
 
 
 @_complete_draw()
-def stateless_exponential(
-    shape: Shape, seed: Any, rate: Any = 1.0, dtype: DTypeLike = "float32"
-) -> Array:
-    """Return exponentially distributed values, of mean `1 / rate`.
-
-    >>> bool(jnp.all(stateless_exponential((100,), seed=7) >= 0))
-    True
-    """
+def exponential(key: Any, shape: Shape, rate: Any = 1.0, dtype: DTypeLike = "float32") -> Array:
+    """Draw exponentially distributed values, of mean `1 / rate`."""
     size, kind = as_shape(shape), floating(dtype, "Exponential values")
     (rate,) = numbers(kind, check_fit(size, rate=rate))
-    return unseen(lambda: jax.random.exponential(key_of(seed), size, kind)) / rate
+    return unseen(lambda: jax.random.exponential(key_of(key), size, kind)) / rate
 
 
 @_complete_draw()
-def stateless_gamma(
-    shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = "float32"
+def gamma(
+    key: Any, shape: Shape, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
-    """Return gamma distributed values, of mean `alpha / beta`.
+    """Draw gamma distributed values, of mean `alpha / beta`.
 
     Can be differentiated by both parameters.
-
-    >>> bool(jnp.all(stateless_gamma((100,), seed=7, alpha=2.0) > 0))
-    True
 
     Differs from TensorFlow: the shape is that of the whole result, as everywhere here.
     """
     size, kind = as_shape(shape), floating(dtype, "Gamma distributed values")
     alpha, beta = numbers(kind, check_fit(size, alpha=alpha, beta=beta))
-    return jax.random.gamma(key_of(seed), alpha, size, kind) / beta
+    return jax.random.gamma(key_of(key), alpha, size, kind) / beta
 
 
 # ---------------------------------------------------------------- choices
 @_complete_draw(dtype="of the result.")
-def stateless_categorical(
-    logits: Any, num_samples: int, seed: Any, dtype: DTypeLike = "int32"
-) -> Array:
-    """Return classes, drawn with probabilities `softmax(logits)`.
+def categorical(key: Any, logits: Any, num_samples: int, dtype: DTypeLike = "int32") -> Array:
+    """Draw classes with probabilities `softmax(logits)`.
 
     Returns:
         Numbers of classes, of shape [..., num_samples].
@@ -295,9 +251,6 @@ def stateless_categorical(
     Raises:
         ShapeError: when the logits are a scalar.
         DtypeError: when the dtype cannot hold all classes.
-
-    >>> stateless_categorical([[0.0, -jnp.inf]], 3, seed=7).tolist()
-    [[0, 0, 0]]
     """
     rows = as_array(unwrap(logits))
     if not rows.ndim:
@@ -306,60 +259,49 @@ def stateless_categorical(
     if jnp.issubdtype(kind, jnp.integer) and rows.shape[-1] - 1 > jnp.iinfo(kind).max:
         raise DtypeError(f"{kind} does not hold {rows.shape[-1]} classes: ask for a wider dtype.")
     logits = rows.astype(jnp.promote_types(rows.dtype, jnp.float32))  # few bits, few classes
-    found = unseen(lambda: jax.random.categorical(key_of(seed), logits, shape=size))
+    found = unseen(lambda: jax.random.categorical(key_of(key), logits, shape=size))
     return jnp.moveaxis(found, 0, -1).astype(kind)
 
 
 @_complete_draw()
-def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Array:
+def permutation(key: Any, x: Any, axis: int = 0) -> Array:
     """Return `x` in random order, or the integers below it.
 
     Raises:
         ShapeError: when there is no such axis.
-
-    >>> sorted(stateless_permutation(4, seed=7).tolist())
-    [0, 1, 2, 3]
     """
     x = unwrap(x)
     values = x if isinstance(x, int) else as_array(x)
     sizes = (x,) if isinstance(x, int) or not np.ndim(values) else np.shape(values)
     if not -len(sizes) <= axis < len(sizes):
         raise ShapeError(f"There is no axis {axis} in shape {sizes}.")
-    order = unseen(lambda: jax.random.permutation(key_of(seed), sizes[axis]))
+    order = unseen(lambda: jax.random.permutation(key_of(key), sizes[axis]))
     return order if not np.ndim(values) else jnp.take(values, order, axis=axis)
 
 
 @_complete_draw()
-def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Array:
+def shuffle(key: Any, value: Any, axis: int = 0) -> Array:
     """Return the slices of an array along an axis in random order.
 
     Raises:
         ShapeError: when there is no such axis.
-
-    >>> sorted(stateless_shuffle([3, 4, 5], seed=7).tolist())
-    [3, 4, 5]
     """
     array = as_array(unwrap(value))
     if not array.ndim:
         raise ShapeError("A scalar cannot be shuffled; permutation(n) gives the integers below n.")
-    return stateless_permutation(array, seed, axis)
+    return permutation(key, array, axis)
 
 
 @_complete_draw(
     shape="of the result, less the shape of a slice.",
     p="probabilities, as many as there are elements; all the same when None.",
 )
-def stateless_choice(
-    a: Any, shape: Shape = (), *, seed: Any, replace: bool = True, p: Any = None
-) -> Array:
-    """Return elements of an array, or integers below a number, drawn at random.
+def choice(key: Any, a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Array:
+    """Draw elements of an array, or integers below a number.
 
     Raises:
         ValueError: when there are too few elements to draw from without replacing them.
         ShapeError: when there are not as many probabilities as elements.
-
-    >>> sorted(stateless_choice(3, 3, seed=7, replace=False).tolist())
-    [0, 1, 2]
     """
     a, p, size = unwrap(a), unwrap(p), as_shape(shape)
     count = int(a) if np.ndim(a) == 0 else len(a)
@@ -375,7 +317,7 @@ def stateless_choice(
     weights = None if p is None else jnp.asarray(p, jnp.float32)
     if weights is not None and known(weights):
         _check_weights(np.asarray(weights), 1 if replace else math.prod(size))
-    index = unseen(lambda: jax.random.choice(key_of(seed), count, size, replace, weights))
+    index = unseen(lambda: jax.random.choice(key_of(key), count, size, replace, weights))
     return index if isinstance(values, int) else jnp.take(values, index, axis=0)
 
 
