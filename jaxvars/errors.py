@@ -213,8 +213,7 @@ class CheckError(JaxvarsError, AssertionError, ValueError):
 
     Raised by: the checks in `jv.debugging`, as `jv.debugging.assert_finite(jnp.log(0.0))`;
     `assert` in a function that is compiled with `autograph=True`; and
-    `jv.compile(guard="finite")`. (A `NanAlarm` raises it, too, and looks only after the steps
-    have been done.)
+    `jv.compile(guard="finite")`.
     Fix: look at the value that the message names, and for the line where it became so.
     """
 

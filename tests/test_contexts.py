@@ -311,7 +311,6 @@ def test_another_thread_trains_restores_and_commits_inside(row: Row, act: str, t
 # ---------------------------------------------------------------- the table is complete
 WITHOUT_A_ROW = {
     "checkpoint.CheckpointManager": "it is open in no thread: its files are locked one by one",
-    "debugging.NanAlarm": "it is an object that is asked, and sets nothing",
     "profiler.trace": "there is one in a process; JAX refuses another one",
     "profiler.step": "a mark in a profile",
     "progress": "a line that is drawn, and sets nothing",

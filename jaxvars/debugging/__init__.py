@@ -24,7 +24,6 @@ from jaxvars.core.checks import require
 from jaxvars.core.frame import Owner, cells_in
 from jaxvars.core.indices import check_indices
 from jaxvars.core.variable import Variable
-from jaxvars.debugging.alarm import NanAlarm, nonfinite
 from jaxvars.debugging.verification import verify
 from jaxvars.debugging.watchers import (
     disable_check_numerics,
@@ -42,12 +41,11 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 __all__ = [
-    "NanAlarm", "assert_all_finite", "assert_equal", "assert_finite", "assert_greater",
-    "assert_greater_equal", "assert_less", "assert_less_equal", "assert_near", "assert_negative",
-    "assert_non_negative", "assert_non_positive", "assert_none_equal", "assert_positive",
-    "assert_rank", "assert_shapes", "assert_type", "check_indices", "check_numerics",
-    "disable_check_numerics", "enable_check_numerics", "get_log_device_placement", "nonfinite",
-    "set_log_device_placement", "verify",
+    "assert_all_finite", "assert_equal", "assert_finite", "assert_greater", "assert_greater_equal",
+    "assert_less", "assert_less_equal", "assert_near", "assert_negative", "assert_non_negative",
+    "assert_non_positive", "assert_none_equal", "assert_positive", "assert_rank", "assert_shapes",
+    "assert_type", "check_indices", "check_numerics", "disable_check_numerics",
+    "enable_check_numerics", "get_log_device_placement", "set_log_device_placement", "verify",
 ]  # fmt: skip
 
 Check: TypeAlias = Callable[..., None]

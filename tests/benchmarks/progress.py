@@ -1,4 +1,4 @@
-"""What watching a loop costs: a bar, an alarm and a scalar for TensorBoard, for each step.
+"""What watching a loop costs: a bar, and a scalar for TensorBoard, for each step.
 
 python tests/benchmarks/progress.py
 
@@ -73,17 +73,11 @@ def progress(effort: Effort) -> list[Row]:
         bar = jv.progress(STEPS, "training", enabled=False)
         return bar, lambda: bar.show(loss=loss)
 
-    model = [jv.Variable(jnp.zeros((64, 64)), name=f"w{i}") for i in range(20)]
-    alarm = jv.debugging.NanAlarm(model, every=10**9)
     shown, draw = cost(silent, rounds), drawing(rounds)
-    counted = cost(lambda: (range(STEPS), alarm.step), rounds)
-    look = 1e6 * statistics.median(timed(alarm.check) for _ in range(rounds))
     found = {
         "a bar, counting": cost(lambda: (jv.progress(STEPS, enabled=False), None), rounds),
         "a bar, counting and showing a loss": shown,
         f"a bar over steps of {STEP:.0f} us": shown + 4 * draw * STEP / 1e6,
-        "an alarm, counting": counted,
-        "an alarm, every 100 steps, 20 variables": counted + look / 100,
         "a scalar for TensorBoard, handed over": scalar(loss, rounds),
         "one drawing": draw,
     }
