@@ -298,61 +298,45 @@ def longest(folder: Path, steps: int) -> list[tuple[str, str, int, float, float]
     """Return a row for each operation in a trace, the longest first; time is counted once."""
     spent: dict[tuple[str, str], list[int]] = defaultdict(list)
     for file in folder.glob("*.trace.json.gz"):
-        for line in _read_lines(file):
-            for op in _subtract_inner(line):
-                spent[op.name, op.program].append(op.own)
+        with gzip.open(file) as opened:
+            operations = _find_operations(json.load(opened)["traceEvents"])
+        for event, own in zip(operations, _subtract_inner(operations), strict=True):
+            program = str(event["args"].get("hlo_module", "")).removeprefix("jit_")
+            spent[event["args"]["hlo_op"], program].append(own)
     total = sum(map(sum, spent.values())) or 1
     rows = [(*op, len(own), sum(own) / steps / 1e6, sum(own) / total) for op, own in spent.items()]
     return sorted(rows, key=lambda row: row[3], reverse=True)
 
 
-@final
-class _Operation:
-    """An operation of a program in a trace; times in nanoseconds.
-
-    Attributes:
-        own: the time without that of operations inside of it.
-    """
-
-    __slots__ = ("end", "name", "own", "program", "start")
-
-    def __init__(self, event: dict[str, Any]) -> None:
-        facts = event["args"]
-        self.name = str(facts["hlo_op"])
-        self.program = str(facts.get("hlo_module", "")).removeprefix("jit_")
-        self.own = round(1e3 * event["dur"])
-        self.start = round(1e3 * event["ts"])
-        self.end = self.start + self.own
+def _find_operations(events: list[Any]) -> list[Any]:
+    """Return the events that are operations of programs, line by line, outer ones first."""
+    named = (e for e in events if e.get("name") == "thread_name")
+    lines = {(e["pid"], e["tid"]) for e in named if e["args"]["name"] == "XLA Ops"}
+    alone = {pid for pid, _ in lines}  # devices that have each operation on other lines, too
+    found = [
+        e
+        for e in events
+        if e.get("ph") == "X"
+        and "hlo_op" in e.get("args", {})
+        and (e["pid"] not in alone or (e["pid"], e["tid"]) in lines)
+    ]
+    return sorted(found, key=lambda e: (e["pid"], e["tid"], e["ts"], -e["dur"]))
 
 
-def _read_lines(file: Path) -> list[list[_Operation]]:
-    """Return the operations of each line of a trace."""
-    with gzip.open(file) as opened:
-        events = json.load(opened)["traceEvents"]
-    lines: dict[tuple[Any, Any], list[_Operation]] = defaultdict(list)
-    names: dict[tuple[Any, Any], str] = {}
-    for event in events:
-        line, facts = (event.get("pid"), event.get("tid")), event.get("args", {})
-        if event.get("name") == "thread_name":
-            names[line] = facts["name"]
-        elif event.get("ph") == "X" and "hlo_op" in facts:
-            lines[line].append(_Operation(event))
-    # On some devices each operation is on a line of this name and on others, too.
-    alone = {pid for (pid, _), name in names.items() if name == "XLA Ops"}
-    kept = [line for line in lines if line[0] not in alone or names.get(line) == "XLA Ops"]
-    return [lines[line] for line in kept]
-
-
-def _subtract_inner(operations: list[_Operation]) -> list[_Operation]:
-    """Take from the time of a loop that of what runs in it."""
-    around: list[_Operation] = []
-    for op in sorted(operations, key=lambda op: (op.start, -op.end)):
-        while around and around[-1].end <= op.start:
+def _subtract_inner(operations: list[Any]) -> list[int]:
+    """Return the nanoseconds of each operation: a loop's are without those of what runs in it."""
+    own: list[int] = []
+    around: list[tuple[int, Any, int]] = []  # what is running: its index, line and end
+    for i, event in enumerate(operations):
+        line, start = (event["pid"], event["tid"]), round(1e3 * event["ts"])
+        own.append(round(1e3 * event["dur"]))
+        end = start + own[i]
+        while around and (around[-1][1] != line or around[-1][2] <= start):
             around.pop()
-        if around and op.end <= around[-1].end:
-            around[-1].own -= op.end - op.start
-        around.append(op)
-    return operations
+        if around and end <= around[-1][2]:
+            own[around[-1][0]] -= own[i]
+        around.append((i, line, end))
+    return own
 
 
 def __dir__() -> list[str]:
