@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxvars.demo import train as _demo
-from jaxvars.demo import words
 from jaxvars.demo.doctor import report
 
 
@@ -51,9 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "command",
         nargs="?",
-        choices=["tour", "doctor"],
-        help="instead of that, lead through the words of the library (tour), or say what is "
-        "installed here, and what is slow or wrong (doctor)",
+        choices=["doctor"],
+        help="instead of that, say what is installed here, and what is slow or wrong",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
@@ -89,9 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        if options.command == "tour":
-            words.run()
-        elif options.command == "doctor":
+        if options.command == "doctor":
             print(report())
         else:
             _demo.run(epochs=options.epochs, seed=options.seed, save=options.save)
