@@ -240,10 +240,6 @@ def _is_saved(value: object) -> bool:
     return _is_array(value) or isinstance(value, _DATA)
 
 
-def _holds_variables(leaf: object) -> bool:
-    return any(True for _ in walk(leaf, (Owner, Holder)))
-
-
 def _waits(found: Iterable[tuple[Path, Any]]) -> bool:
     """Return whether values wait in something that has no Variable yet."""
     return bool(PENDING_RESTORES) and any(
@@ -284,7 +280,7 @@ def find_kept(
         is_empty = value is None or (type(value) in (dict, list, tuple) and not value)
         if is_empty or found:
             raise CheckpointError(_describe_refusal("/".join(path), value))
-    if is_root or not (arrays or any(_holds_variables(leaf) for _, leaf in found)):
+    if is_root or not (arrays or any(any(walk(leaf, (Owner, Holder))) for _, leaf in found)):
         return []
     return [(place, leaf) for place, leaf in found if _is_saved(leaf)]
 
