@@ -176,7 +176,8 @@ def set_visible_devices(
     >>> if not has_started():
     ...     set_visible_devices([], "GPU")
     """
-    chosen = [_find_physical(d) for d in _as_list(devices)]
+    is_one = isinstance(devices, PhysicalDevice | str)
+    chosen = [_find_physical(device) for device in ([devices] if is_one else devices)]
     among = [device_type.upper()] if device_type else ["CPU", "GPU", "TPU"]
     for device in chosen:
         if device.device_type not in among:
@@ -349,12 +350,6 @@ def _find_physical(device: PhysicalDevice | str) -> PhysicalDevice:
             return known
     names = ", ".join(known.name for known in have)
     raise DeviceError(f"There is no device {name!r}; there are: {names}.")
-
-
-def _as_list(
-    devices: PhysicalDevice | str | Iterable[PhysicalDevice | str],
-) -> list[PhysicalDevice | str]:
-    return [devices] if isinstance(devices, PhysicalDevice | str) else list(devices)
 
 
 def _set_visible(kind: str, chosen: list[PhysicalDevice]) -> None:
