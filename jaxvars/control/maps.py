@@ -109,8 +109,11 @@ def vectorized_map(
     (program,), state = threads.programs, threads.state()
 
     def one(values: Sequence[Array]) -> Any:
-        mine = {EXAMPLE.key: _number_example(state)} if EXAMPLE.key in state else {}
-        outputs, new = program(program.consts, state | mine, values)
+        mine = dict(state)
+        if EXAMPLE.key in state:
+            index = jax.lax.axis_index(_EXAMPLES)
+            mine[EXAMPLE.key] = number_example(state[EXAMPLE.key], index)
+        outputs, new = program(program.consts, mine, values)
         return staged.rebuild(outputs), threads.changed(new)
 
     run = jax.vmap(one, in_axes=(axes,), out_axes=(out_axes, 0), axis_name=_EXAMPLES)
@@ -118,10 +121,6 @@ def vectorized_map(
     pairs = zip(threads.written, new, strict=True)
     threads.write([_merge(cell, state[cell.key], values) for cell, values in pairs])
     return in_order(result, staged.rebuild.order)
-
-
-def _number_example(state: dict[int, Array]) -> Array:
-    return number_example(state[EXAMPLE.key], jax.lax.axis_index(_EXAMPLES))
 
 
 def _merge(cell: Cell, old: Array, values: Array) -> Array:
