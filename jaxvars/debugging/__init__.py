@@ -313,7 +313,8 @@ def assert_all_finite(x: Any, message: str | None = None) -> Any:
 
 def _name_leaves(tree: Any) -> Iterator[tuple[str, Array]]:
     """Yield the numeric leaves of a tree, with the names of variables or the paths."""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_array_like):
+    is_leaf = lambda x: isinstance(x, ArrayProxy | Owner)  # noqa: E731
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_leaf):
         name = "x" + jax.tree_util.keystr(path)
         if isinstance(leaf, ArrayProxy):
             yield _describe(leaf, name), leaf.value
@@ -322,10 +323,6 @@ def _name_leaves(tree: Any) -> Iterator[tuple[str, Array]]:
         else:
             cells = (cell.owner() for _, cell in cells_in(leaf))
             yield from ((_describe(v, name), v.value) for v in cells if isinstance(v, Variable))
-
-
-def _is_array_like(x: object) -> bool:
-    return isinstance(x, ArrayProxy | Owner)
 
 
 # ---------------------------------------------------------------- shapes and dtypes
