@@ -48,17 +48,10 @@ def load() -> Digits:
         >>> digits.test_labels[:5].tolist()
         [6, 2, 4, 2, 4]
     """
-    images, labels = _read()
-    order = _shuffle(len(labels))
-    train, test = order[:-_HELD_OUT], order[-_HELD_OUT:]
-    return Digits(images[train], labels[train], images[test], labels[test])
-
-
-def _read() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
     path = resources.files("jaxvars") / "data" / "digits.npz"
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return archive["images"].astype(np.float32) / 16, archive["labels"].astype(np.int32)
-
-
-def _shuffle(count: int) -> npt.NDArray[np.intp]:
-    return np.argsort(np.random.PCG64(_SEED).random_raw(count), kind="stable")
+        images = archive["images"].astype(np.float32) / 16
+        labels = archive["labels"].astype(np.int32)
+    order = np.argsort(np.random.PCG64(_SEED).random_raw(len(labels)), kind="stable")
+    train, test = order[:-_HELD_OUT], order[-_HELD_OUT:]
+    return Digits(images[train], labels[train], images[test], labels[test])
