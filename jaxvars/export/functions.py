@@ -158,7 +158,8 @@ def trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Known
     fn, given = _take_apart(function)
     numbers = iter(range(1, 1000))
     whole = fn._signature.completed((*given, *args)), kwargs
-    specs = jax.tree.map(lambda x: _spec(x, numbers), whole, is_leaf=_is_leaf)
+    is_leaf = lambda x: isinstance(x, TensorSpec | Owner | Module)  # noqa: E731
+    specs = jax.tree.map(lambda x: _spec(x, numbers), whole, is_leaf=is_leaf)
     args, kwargs = ordered_like(whole, specs)
     call = fn._signature.bind(args, kwargs)
     try:
@@ -176,10 +177,6 @@ def trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Known
             "size must hold for all of them; else save the sizes apart, as in "
             "signatures=[(jv.TensorSpec((1, 3)),), (jv.TensorSpec((32, 3)),)]."
         ) from error
-
-
-def _is_leaf(x: object) -> bool:
-    return isinstance(x, TensorSpec | Owner | Module)
 
 
 def _spec(x: Any, numbers: Any) -> Any:

@@ -25,7 +25,7 @@ from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.compiler.executable import CALLBACK_PRIMITIVES, Executable
 from jaxvars.compiler.leaves import Itself, Traced
 from jaxvars.compiler.signature import Signature, tree_of
-from jaxvars.core.cells import STORE, Cell
+from jaxvars.core.cells import STORE
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
 from jaxvars.errors import SavedError
@@ -105,9 +105,13 @@ def _make_program(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any
     run = staged.function()
 
     def program(variables: dict[str, Array], arguments: list[Array]) -> Any:
-        inputs = [_input(cell, variables, paths) for cell in staged.reads]
-        outputs = zip(run(*inputs, *arguments), staged.program.out_avals, strict=True)
-        results, written = staged.split([_as_array(x, aval) for x, aval in outputs])
+        inputs = [
+            variables[paths[cell.key]] if cell.deliver is None else STORE[cell.key]
+            for cell in staged.reads
+        ]
+        found = zip(run(*inputs, *arguments), staged.program.out_avals, strict=True)
+        outputs = [x if hasattr(x, "dtype") else jnp.asarray(x, aval.dtype) for x, aval in found]
+        results, written = staged.split(outputs)
         new = {
             "" if cell is FAILURE else paths[cell.key]: value
             for cell, value in zip(staged.writes, written, strict=True)
@@ -115,14 +119,6 @@ def _make_program(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any
         return list(results), new
 
     return program
-
-
-def _as_array(value: Array, aval: Any) -> Array:
-    return value if hasattr(value, "dtype") else jnp.asarray(value, aval.dtype)  # a literal
-
-
-def _input(cell: Cell, variables: dict[str, Array], paths: Mapping[int, str]) -> Array:
-    return variables[paths[cell.key]] if cell.deliver is None else STORE[cell.key]
 
 
 def _list_states(staged: Staged, paths: Mapping[int, str]) -> dict[str, Any]:
@@ -280,11 +276,8 @@ def _describe_outputs(staged: Staged) -> Form:
         Tensor(i, sizes(aval.shape), dtype_name(aval.dtype), is_weak(aval))
         for i, aval in enumerate(results)
     ]
-    return in_order(_mark_constants(staged.rebuild(tensors)), staged.rebuild.order)
-
-
-def _mark_constants(form: Form) -> Form:
-    return jax.tree.map(_mark_constant, form)
+    form = jax.tree.map(_mark_constant, staged.rebuild(tensors))
+    return in_order(form, staged.rebuild.order)
 
 
 def _mark_constant(leaf: Any) -> Any:
