@@ -48,12 +48,8 @@ def parts_of(thing: Any) -> Iterator[tuple[str, object]]:
     for part in [*layers, *getattr(thing, "metrics", ())]:
         found[unique(_name_of(part), found)] = part
     yield from found.items()
-    yield from sorted(_others(thing).items())
-
-
-def _others(thing: Any) -> dict[str, object]:
-    """Return the other attributes, but those that lead to what is not its own."""
-    return {k: v for k, v in attributes_of(thing).items() if k not in _ELSEWHERE}
+    others = {k: v for k, v in attributes_of(thing).items() if k not in _ELSEWHERE}
+    yield from sorted(others.items())
 
 
 def _layers_in(thing: Any) -> list[Any]:
