@@ -56,9 +56,7 @@ class OpenCalls:
         return None
 
 
-def open_call(
-    call: Call, axes: Axes, *, everywhere: bool = False
-) -> tuple[Call, Original] | None:
+def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> tuple[Call, Original] | None:
     """Return a call with symbols for its unknown dimensions, and what it stands for, if any.
 
     Args:
