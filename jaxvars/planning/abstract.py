@@ -52,17 +52,15 @@ def abstract(fn: Callable[[], T]) -> T:
     >>> large
     <Variable 'large' float32[1000000,1000000] without a value>
     """
-    return run_abstract(fn)[0]
+    return run_abstract(fn, [])
 
 
-def run_abstract(fn: Callable[[], T]) -> tuple[T, list[Callable[[], None]]]:
-    """Return what a function returns, see `abstract`, and what would give variables values."""
+def run_abstract(fn: Callable[[], T], late: list[Callable[[], None]]) -> T:
+    """Return what a function returns, see `abstract`; note what would give variables values."""
     returned: list[T] = []
-    frames: list[_AbstractFrame] = []
 
     def run() -> None:
-        frames.append(_AbstractFrame())
-        returned.append(within(frames[0], fn))
+        returned.append(within(_AbstractFrame(late), fn))
 
     if is_traced():
         raise ForeignTransformError(
@@ -70,7 +68,7 @@ def run_abstract(fn: Callable[[], T]) -> tuple[T, list[Callable[[], None]]]:
             "Call it outside, and use there what it returned."
         )
     jax.eval_shape(run)
-    return returned[0], frames[0].late
+    return returned[0]
 
 
 @final
@@ -79,10 +77,10 @@ class _AbstractFrame(Frame):
 
     lifts = False
 
-    def __init__(self) -> None:
+    def __init__(self, late: list[Callable[[], None]]) -> None:
         super().__init__(context.strip(context.current()))
         self.values: dict[int, Array] = {}
-        self.late: list[Callable[[], None]] = []
+        self.late = late
 
     def get(self, cell: Cell) -> Array:
         """Return what was assigned here, the value outside, or a traced stand-in."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 import jax
@@ -117,9 +117,11 @@ def plan(function: Any, *args: Any, **kwargs: Any) -> Plan:
     if not isinstance(function, Function | BoundFunction):
         kind = type(function).__name__
         raise CompileError(f"jv.plan takes a compiled function, not {kind}: plan(jv.compile(f), x)")
-    concrete, late = run_abstract(lambda: function.trace(*args, **kwargs))
-    give_late(late)
-    return Plan(concrete)
+    late: list[Callable[[], None]] = []
+    try:
+        return Plan(run_abstract(lambda: function.trace(*args, **kwargs), late))
+    finally:  # also when it is refused: there are variables
+        give_late(late)
 
 
 def _memory(variables: Iterable[Variable], analysis: Any) -> dict[str, int]:

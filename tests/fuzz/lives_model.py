@@ -395,6 +395,13 @@ class Life:
                 begun.setdefault(cell, set()).add(path in file.started)
         return any(len(each) > 1 for each in begun.values())
 
+    def has_foreign_sums(self, file: File) -> bool:
+        """Return whether sums of a window would be left in the middle of one of a file."""
+        there = self.owners(file)
+        known = {there[path] for path in file.slots if path in there}
+        is_open = any(path.endswith("accumulated") and x for path, x in file.shared.items())
+        return is_open and not self.opt.window & self.opt.slots.keys() <= known
+
     def has_moved(self, file: File) -> bool:
         """Return whether a variable was given a value of a file that was another one's there."""
         there = self.owners(file)

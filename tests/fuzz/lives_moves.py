@@ -580,7 +580,9 @@ def restore(w: World, pick: Pick) -> Move:
     misfits = life.misfits(file)
     if "," in parts and (misfits or not file.has_opt or w.is_averaged(life)):
         raise Skip
-    if has_opt and (life.has_half_begun(file) or (parts == "opt, net" and life.has_moved(file))):
+    if has_opt and (life.has_half_begun(file) or life.has_foreign_sums(file)):
+        raise Skip
+    if parts == "opt, net" and life.has_moved(file):
         raise Skip
     each = {"net": f"net=net{n}", "opt": f"opt=opt{n}", "both": both(life)}
     ck = [f"jv.checkpoint.Checkpoint({each[p]})" for p in parts.split(", ")]

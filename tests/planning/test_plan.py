@@ -291,3 +291,21 @@ def test_what_waits_for_a_variable_may_be_assigned_before():
 def test_a_plan_with_an_optimizer_that_is_not_built_changes_nothing(is_abstract):
     planned = trained(plan=True, is_abstract=is_abstract)
     assert planned == trained(plan=False, is_abstract=is_abstract) < 0.85
+
+
+def test_variables_of_a_plan_that_is_refused_have_their_values():
+    made, calls = jv.Module(), []
+
+    @jv.compile
+    def call(x):
+        calls.append(None)
+        if len(calls) == 1:
+            made.w = jv.Variable(2.0)
+        if len(calls) == 2:
+            made.late = jv.Variable(3.0)
+        return x * made.w
+
+    with pytest.raises(jv.errors.CreationError, match="create variables on non-first call"):
+        jv.plan(call, 1.0)
+    assert (float(made.w), float(call(4.0))) == (2, 8)
+    assert not hasattr(made, "late")
