@@ -54,7 +54,8 @@ class ConcreteFunction(Viewed):
         """
         refuse_if_forked(f"{self.name} is called")
         call = self._bind(args, kwargs)
-        if call.key[:3] != self._executable.key[:3]:
+        mine, its = self._executable.key, call.key
+        if (its.form, its.leaves, its.settings) != (mine.form, mine.leaves, mine.settings):
             self._executable.check_settings()
             raise TypeError(
                 f"This concrete function of {self.name} takes ({self.signature}); it was called "

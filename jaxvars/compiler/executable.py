@@ -38,7 +38,7 @@ from jaxvars.compiler.colocation import (
 )
 from jaxvars.compiler.fast_path import Parts
 from jaxvars.compiler.input_shardings import InputShardings, lowered_like
-from jaxvars.compiler.leaves import Traced, leaf_of
+from jaxvars.compiler.leaves import Key, Traced, leaf_of
 from jaxvars.compiler.program import (
     Layout,
     Leaves,
@@ -88,7 +88,7 @@ class Executable:
     """
 
     def __init__(
-        self, key: Any, staged: Staged, name: str, *,
+        self, key: Key, staged: Staged, name: str, *,
         donate: bool, inputs: InputShardings, values: Leaves,
     ) -> None:  # fmt: skip
         self.key = key
@@ -103,7 +103,7 @@ class Executable:
         # A check of numbers fails after the program has run, when donated values are gone.
         checked = context.numbers_are_checked()
         self._donates = donate and not (self.has_callbacks or checked or self.staged.reshaped)
-        self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
+        self._specs = tuple(leaf for leaf in key.leaves if isinstance(leaf, Traced))
         self._inputs = inputs
         self._lowered = list(map(lowered_like, self._specs, values))
         self._layout = Layout(self.staged, name, is_shared=self._donates and not self._is_large)
@@ -170,7 +170,7 @@ class Executable:
     def _run_grouped(self, donated: Any, *rest: Any) -> Any:
         """Run the program on cells as dispatch groups them; traced by jit."""
         readonly, leaves = (rest[0], rest[1:]) if self._readonly else ((), rest)
-        if context.settings() != self.key[2]:  # jit is here whenever they are new to it
+        if context.settings() != self.key.settings:  # jit is here whenever they are new to it
             raise SignatureMismatch
         if tuple(map(leaf_of, leaves)) != self._specs:
             raise ShapeMismatch
@@ -391,7 +391,7 @@ class Executable:
 
     def check_settings(self) -> None:
         """Raise CompileError if JAX's settings are others than it was traced under."""
-        if context.settings() != self.key[2]:
+        if context.settings() != self.key.settings:
             raise CompileError(
                 f"{self.name} was traced under other settings of JAX (jax.enable_x64, "
                 "jax.default_matmul_precision, jax.set_mesh, ...) than those of now, and can only "

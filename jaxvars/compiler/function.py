@@ -42,6 +42,7 @@ from jaxvars.compiler.flags import Flags
 from jaxvars.compiler.input_shardings import InputShardings, check_form, spec_for
 from jaxvars.compiler.inspection import no_attribute, paths_from
 from jaxvars.compiler.leaves import (
+    Key,
     Static,
     check_result,
     holder_ids,
@@ -111,11 +112,11 @@ class Function(Viewed):
     def _begin(self, static: Sequence[str], specs: Sequence[TensorSpec] | None) -> None:
         """Have no programs of the function as it is now."""
         self._signature = Signature(self.python_function, static, specs)
-        self._entries: dict[Any, Executable] = {}
+        self._entries: dict[Key, Executable] = {}
         self._paths = HotPaths(Rest(self._call, self._mend), self._install)
         self._flags = Flags(self._paths.cool)
         self._initialized: set[tuple[int, ...]] = set()
-        self._last_key: Any = None
+        self._last_key: Key | None = None
 
     def _follow_source(self) -> None:
         """Forget all programs if the function's code was replaced in place: autoreload does so."""
@@ -246,7 +247,7 @@ class Function(Viewed):
             raise
         parts = None if FROZEN.value else entry.parts
         if parts is not None and self._signature.is_plain and not indices_are_checked():
-            more = self._signature.conditions(args, kwargs, call.key[2])
+            more = self._signature.conditions(args, kwargs, call.key.settings)
             self._paths.add(parts, args, kwargs, call.values, more)
             if not self._flags.hold(entry.key):  # set by another thread meanwhile
                 self._paths.cool()
@@ -257,7 +258,7 @@ class Function(Viewed):
         if entry is None:
             with TRACING:  # another thread may have been first
                 entry = self._find(call) or self._make(call)
-        self._flags.ask_again(entry.key[:-2])
+        self._flags.ask_again(entry.key.signature)
         return entry
 
     def _find(self, call: Call) -> Executable | None:
@@ -293,7 +294,7 @@ class Function(Viewed):
         )  # fmt: skip
         self._check_donation(entry)
         entry.watch(call.objects, self._evict, self._paths.cool)
-        entry.is_stale = any(isinstance(x, Static) and x.has_changed for x in call.key[1])
+        entry.is_stale = any(isinstance(x, Static) and x.has_changed for x in call.key.leaves)
         if not entry.is_stale:
             self._entries[entry.key] = entry
         if known is None:
@@ -350,7 +351,7 @@ class Function(Viewed):
         if holders := holder_ids(entry.key):
             self._counts.pop(holders, None)
 
-    def _note(self, key: Any, seconds: float) -> None:
+    def _note(self, key: Key, seconds: float) -> None:
         """Keep the books, and warn of a function that is traced again and again."""
         why = "first call"
         if self._last_key is not None:

@@ -280,14 +280,41 @@ def name_of(fn: Any) -> str:
     return getattr(fn, "__name__", type(fn).__name__)
 
 
-def object_ids(key: Any) -> tuple[int, ...]:
+class Key(NamedTuple):
+    """What names a program of a function.
+
+    Attributes:
+        form: the structure of the arguments.
+        leaves: what is kept of each.
+        settings: JAX's.
+        checks_indices: whether indices are checked.
+        order: that of the keys of dicts.
+        untrainable: which variables, of those that the function asks for, are not trainable.
+        shapes: the shapes of variables that may have several.
+    """
+
+    form: Any
+    leaves: tuple[Leaf, ...]
+    settings: int
+    checks_indices: bool
+    order: Any
+    untrainable: frozenset[int] = frozenset()
+    shapes: frozenset[tuple[int, tuple[int, ...]]] = frozenset()
+
+    @property
+    def signature(self) -> Key:
+        """What a call has, before it is known what the function asks for."""
+        return Key(self.form, self.leaves, self.settings, self.checks_indices, self.order)
+
+
+def object_ids(key: Key) -> tuple[int, ...]:
     """Return which objects a key is about."""
-    return tuple(leaf.number for leaf in key[1] if isinstance(leaf, Itself))
+    return tuple(leaf.number for leaf in key.leaves if isinstance(leaf, Itself))
 
 
-def holder_ids(key: Any) -> tuple[int, ...]:
+def holder_ids(key: Key) -> tuple[int, ...]:
     """Return which objects a key is about, less functions: there may be a new one each time."""
-    leaves = (leaf for leaf in key[1] if isinstance(leaf, Itself))
+    leaves = (leaf for leaf in key.leaves if isinstance(leaf, Itself))
     return tuple(leaf.number for leaf in leaves if not issubclass(leaf.kind, FunctionType))
 
 

@@ -29,6 +29,7 @@ import numpy as np
 from jaxvars.compiler.leaves import (
     Conditions,
     Itself,
+    Key,
     Leaf,
     Source,
     Traced,
@@ -72,15 +73,14 @@ class Call(NamedTuple):
     """A call, taken apart.
 
     Attributes:
-        key: names the signature: the structure, the leaves, JAX's settings, whether indices are
-            checked, and the order of the keys of dicts.
+        key: names the signature.
         values: the traced leaves.
         objects: the leaves that stay themselves, to be referred to weakly.
         rebuild: makes `(args, kwargs)` from new traced leaves.
         original: the call in whose place this one is traced; None where it is in no other's.
     """
 
-    key: tuple[Any, tuple[Leaf, ...], int, bool, Any]
+    key: Key
     values: list[Array]
     objects: list[Any]
     rebuild: Callable[[Sequence[Array]], tuple[tuple[Any, ...], dict[str, Any]]]
@@ -89,8 +89,8 @@ class Call(NamedTuple):
     def settled(self) -> Call:
         """Return it with what its objects hold now: the function may have changed that."""
         objects = iter(self.objects)
-        leaves = [_itself(next(objects)) if isinstance(x, Itself) else x for x in self.key[1]]
-        return self._replace(key=(self.key[0], tuple(leaves), *self.key[2:]))
+        leaves = [_itself(next(objects)) if isinstance(x, Itself) else x for x in self.key.leaves]
+        return self._replace(key=self.key._replace(leaves=tuple(leaves)))
 
     def given(self) -> tuple[Array, ...]:
         """Return the values for XLA, which may read a NumPy array when the call has returned.
@@ -163,7 +163,7 @@ class Signature:
 
         values = [x for x, t in zip(leaves, traced, strict=True) if t]
         objects = [x for x, key in zip(leaves, keys, strict=True) if isinstance(key, Itself)]
-        key = (form_of(treedef), keys, context.settings(), indices_are_checked(), order)
+        key = Key(form_of(treedef), keys, context.settings(), indices_are_checked(), order)
         return Call(key, values, objects, rebuild)
 
     def conditions(
@@ -186,61 +186,62 @@ class Signature:
         try:
             check_argument(leaf, "")
         except (NotATensorError, DtypeError):
-            name = self._names((treedef, range(treedef.num_leaves)))[i]
+            name = self._names(treedef)[i]
             check_argument(leaf, f"argument {name} of {self.name}")
 
-    def difference(self, old: Any, new: Any) -> str:
+    def difference(self, old: Key, new: Key) -> str:
         """Say what changed from one key to another."""
-        if old[0] != new[0]:
+        if old.form != new.form:
             return self._describe_structures(old, new)
-        if old[2] != new[2]:
+        if old.settings != new.settings:
             return "JAX's settings changed"
-        names = self._names(new)
+        names = self._names(tree_of(new))
         changes = [
             f"{name}: {_arrow(before, after)}"
-            for name, before, after in zip(names, old[1], new[1], strict=True)
+            for name, before, after in zip(names, old.leaves, new.leaves, strict=True)
             if before != after
         ]
-        if old[3] != new[3]:
-            changes.append("indices are checked" if new[3] else "indices are not checked")
-        if old[4] != new[4]:
+        if old.checks_indices != new.checks_indices:
+            changes.append(f"indices are {'' if new.checks_indices else 'not '}checked")
+        if old.order != new.order:
             changes.append("another order of the keys of a dict")
-        if old[5] != new[5]:
+        if old.untrainable != new.untrainable:
             changes.append("other variables are trainable")
-        if old[6] != new[6]:
+        if old.shapes != new.shapes:
             changes.append("another shape of a variable")
-        objects = [n for n, leaf in zip(names, new[1], strict=True) if isinstance(leaf, Itself)]
+        pairs = zip(names, new.leaves, strict=True)
+        objects = [name for name, leaf in pairs if isinstance(leaf, Itself)]
         gone = " or ".join([*objects, "a variable"])
         return "; ".join(changes) or f"the program was dropped: {gone} of the last call is gone"
 
-    def _describe_structures(self, old: Any, new: Any) -> str:
+    def _describe_structures(self, old: Key, new: Key) -> str:
         before, after = self._structures(old), self._structures(new)
         same = {name for name in before if name in after and before[name] == after[name]}
         changed = [name for name in {**before, **after} if name not in same]
         return "; ".join(f"{name}: the structure changed" for name in changed)
 
-    def _structures(self, key: Any) -> dict[str, Any]:
-        args, kwargs = jax.tree.unflatten(tree_of(key), range(len(key[1])))
+    def _structures(self, key: Key) -> dict[str, Any]:
+        args, kwargs = jax.tree.unflatten(tree_of(key), range(len(key.leaves)))
         named = {self._positional_name(i): x for i, x in enumerate(args)} | kwargs
         return {name: form_of(jax.tree.structure(x)) for name, x in named.items()}
 
-    def describe(self, key: Any) -> str:
+    def describe(self, key: Key) -> str:
         """Return a signature as a string."""
-        names = self._names(key)
-        return ", ".join(f"{n}: {leaf}" for n, leaf in zip(names, key[1], strict=True)) or "()"
+        pairs = zip(self._names(tree_of(key)), key.leaves, strict=True)
+        return ", ".join(f"{name}: {leaf}" for name, leaf in pairs) or "()"
 
-    def _names(self, key: Any) -> list[str]:
-        tree = jax.tree.unflatten(tree_of(key), range(len(key[1])))
+    def _names(self, treedef: Any) -> list[str]:
+        tree = jax.tree.unflatten(treedef, range(treedef.num_leaves))
         paths, _ = jax.tree_util.tree_flatten_with_path(tree)
         return [self._path_name(path) for path, _ in paths]
 
-    def traced_names(self, key: Any) -> list[tuple[str, str]]:
+    def traced_names(self, key: Key) -> list[tuple[str, str]]:
         """Return for each traced leaf the argument that it is in, and what it is called itself."""
-        tree = jax.tree.unflatten(tree_of(key), range(len(key[1])))
+        tree = jax.tree.unflatten(tree_of(key), range(len(key.leaves)))
         paths, _ = jax.tree_util.tree_flatten_with_path(tree)
         return [
             (self._argument(path), self._path_name(path))
-            for (path, _), leaf in zip(paths, key[1], strict=True)
+            for (path, _), leaf in zip(paths, key.leaves, strict=True)
             if isinstance(leaf, Traced)
         ]
 
@@ -341,9 +342,9 @@ def _key_of(leaf: Any, static: bool) -> Leaf:
     return _static(leaf)
 
 
-def tree_of(key: Any) -> Any:
+def tree_of(key: Key) -> Any:
     """Return the structure of the arguments that a key is for."""
-    return getattr(key[0], "treedef", key[0])
+    return getattr(key.form, "treedef", key.form)
 
 
 def _arrow(before: Leaf, after: Leaf) -> str:

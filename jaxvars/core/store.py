@@ -9,6 +9,21 @@ step, in that step's `WriteBack`. `CURRENT[0]` says which:
 | a write-back | are in that write-back, for its keys, and in `STORE` for all others |
 | `BUSY` | are in use by a step or a write: wait |
 
+Who moves it:
+
+| from | to | who |
+|---|---|---|
+| None | `BUSY` | `exclusively`; the fast path of a program that only reads |
+| a write-back | `BUSY` | its fast path; `replace` of what it has; `exclusively`, which empties it |
+| `BUSY` | a write-back | its step, with the new values, or the old ones if it has failed |
+| `BUSY` | what it was | `replace`, and `exclusively` where the write-back has values still |
+| `BUSY` | None | `exclusively`, when values are in `STORE`; a program that only reads |
+
+What the table cannot say: code that comes in between, in a callback, a signal handler or a
+finalizer, finds `BUSY` and would wait for itself. It is known by the frames below it
+(`_enclosing_step`): that of `_run_exclusive`, and that of a fast path, whose code is generated; its
+names `old` and `write_back` are read there. Such code takes the value in flight.
+
 Rules this file keeps:
 - `CURRENT[0]` is tested and set without a call in between, and a new value is put into its place
   without a call after the one that made it. CPython runs signal handlers and switches threads

@@ -229,7 +229,7 @@ def _describe_function(
     described: list[Json] = []
     for known in programs:
         data, levels = export_program(known.entry, known.binder, paths, options)
-        _refuse_ambiguity(name, data, described, {known.entry.key[2] for known in programs})
+        _refuse_ambiguity(name, data, described, {known.entry.key.settings for known in programs})
         files = [f"programs/{len(blobs) + i}.bin" for i in range(len(levels))]
         blobs.update(zip(files, levels, strict=True))
         described.append(data | {"files": files})

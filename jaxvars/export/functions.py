@@ -107,7 +107,7 @@ def traces_of(fn: Function, given: tuple[Any, ...]) -> list[Known]:
     wanted = [id(x) for x in given]
 
     def begins_with_them(entry: Executable) -> bool:
-        first = entry.key[1][: len(given)]
+        first = entry.key.leaves[: len(given)]
         return [leaf.number for leaf in first if isinstance(leaf, Itself)] == wanted
 
     return [

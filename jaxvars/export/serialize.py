@@ -230,8 +230,8 @@ def _refuse_callbacks(entry: Executable) -> None:
 def describe_arguments(entry: Executable, binder: Signature) -> dict[str, Form]:
     """Return the form of each argument, less those that are objects."""
     numbers = iter(range(len(entry._specs)))
-    forms = [_describe_leaf(leaf, numbers) for leaf in entry.key[1]]
-    args, kwargs = in_order(jax.tree.unflatten(tree_of(entry.key), forms), entry.key[4])
+    forms = [_describe_leaf(leaf, numbers) for leaf in entry.key.leaves]
+    args, kwargs = in_order(jax.tree.unflatten(tree_of(entry.key), forms), entry.key.order)
     bound = binder._signature.bind(*args, **kwargs).arguments
     return {name: form for name, form in bound.items() if not _is_baked(form)}
 

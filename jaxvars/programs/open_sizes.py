@@ -64,7 +64,7 @@ def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> tuple[Call
         axes: which sizes are open.
         everywhere: have equal sizes be one symbol wherever they are in their shapes.
     """
-    traced = [leaf for leaf in call.key[1] if isinstance(leaf, Traced)]
+    traced = [leaf for leaf in call.key.leaves if isinstance(leaf, Traced)]
     sizes: dict[str, int] = {}
     shapes = [
         tuple(
@@ -78,7 +78,7 @@ def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> tuple[Call
     if not sizes or _is_symbolic(call):
         return None
     new = iter(leaf._replace(shape=shape) for leaf, shape in zip(traced, shapes, strict=True))
-    leaves = tuple(next(new) if isinstance(leaf, Traced) else leaf for leaf in call.key[1])
+    leaves = tuple(next(new) if isinstance(leaf, Traced) else leaf for leaf in call.key.leaves)
     specs = [
         jax.ShapeDtypeStruct(shape, leaf.dtype, weak_type=leaf.weak)
         for leaf, shape in zip(traced, shapes, strict=True)
@@ -88,13 +88,13 @@ def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> tuple[Call
         return replace(staged, program=at_sizes(staged.program, sizes))
 
     original = Original(call.values, resolve)
-    key = (call.key[0], leaves, *call.key[2:])
+    key = call.key._replace(leaves=leaves)
     return call._replace(key=key, values=specs, original=original), original
 
 
 def _is_symbolic(call: Call) -> bool:
     """Return whether a call has symbols in the place of sizes."""
-    shapes = [leaf.shape for leaf in call.key[1] if isinstance(leaf, Traced)]
+    shapes = [leaf.shape for leaf in call.key.leaves if isinstance(leaf, Traced)]
     return any(is_open(size) for shape in shapes for size in shape)
 
 

@@ -218,7 +218,8 @@ class Run:
         except Exception as error:
             raise Difference(*_raised(error)) from error
         cell.value = self.compare(kind, found, cell.value, name)
-        cell.first = found if isinstance(cell.first, Either) else cell.first
+        if isinstance(cell.first, Either):  # or it has been changed since
+            cell.first = next((x for x in cell.first.values if _are_close(found, x)), cell.first)
 
     def compare(self, kind: str, found: Any, expected: Any, name: str = "") -> Any:
         """Return the value that was found, if it is right; raise Difference else."""

@@ -165,7 +165,7 @@ class ConcreteFunction:
                 if is_raised_by_user(error):
                     raise  # of sizes that are None here as they are in TensorFlow
                 continue
-            sizes.add(made._executable.key[:-2])  # less flags and shapes of variables
+            sizes.add(made._executable.key.signature)  # less flags and shapes of variables
             return made
         return None
 

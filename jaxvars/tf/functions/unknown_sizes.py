@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
-from jaxvars.compiler.leaves import Traced
+from jaxvars.compiler.leaves import Key, Traced
 from jaxvars.compiler.signature import Call
 from jaxvars.programs.open_sizes import Axes
 from jaxvars.symbolic.specialize import is_open
@@ -59,15 +59,17 @@ def _join_sizes(old: Sizes, new: Sizes) -> Sizes:
     return tuple(m if m == n else None for m, n in zip(old, new, strict=True))
 
 
-def kind_of(key: Any) -> Kind:
+def kind_of(key: Key) -> Kind:
     """Return the kind of a key; its symbols are unknown dimensions."""
-    rest = tuple(leaf._replace(shape=()) if isinstance(leaf, Traced) else leaf for leaf in key[1])
+    rest = tuple(
+        leaf._replace(shape=()) if isinstance(leaf, Traced) else leaf for leaf in key.leaves
+    )
     shapes = tuple(
         tuple(None if is_open(size) else size for size in leaf.shape)
-        for leaf in key[1]
+        for leaf in key.leaves
         if isinstance(leaf, Traced)
     )
-    return Kind((key[0], rest, *key[2:]), shapes)
+    return Kind(key._replace(leaves=rest), shapes)
 
 
 @final
@@ -106,7 +108,7 @@ class OpenSizes:
         return kind
 
     def _axes_by_specs(self, call: Call) -> Axes | None:
-        shapes = [leaf.shape for leaf in call.key[1] if isinstance(leaf, Traced)]
+        shapes = [leaf.shape for leaf in call.key.leaves if isinstance(leaf, Traced)]
         specs = [spec for spec in self._specs or () if is_spec(spec)]
         if len(specs) > len(shapes):
             return None
