@@ -47,6 +47,7 @@ from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.decorator import compile
 from jaxvars.compiler.function import Function
 from jaxvars.console.print import print
+from jaxvars.control import forked as _forked
 from jaxvars.control.branches import cond, switch
 from jaxvars.control.loops import fori_loop, scan, while_loop
 from jaxvars.control.maps import map_fn, vectorized_map
@@ -63,6 +64,7 @@ from jaxvars.programs import open_sizes as _open_sizes
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import around as _around
 
+_forked.install()
 _sketches.install()
 _open_sizes.install()
 

@@ -20,7 +20,7 @@ from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.tracing.key_order import ordered_like
 from jaxvars.tracing.recorder import recording
 from jaxvars.typing import Array, PyTree
@@ -93,7 +93,7 @@ class ForwardAccumulator(TapeBase):
         Raises:
             TapeError: for what is not an array.
         """
-        refuse_if_forked("A tangent is requested")
+        ask("A tangent is requested")
         leaves, treedef = flatten(primals)
         targets = [self._target_value(leaf) for leaf in leaves]
         with self._heard():

@@ -36,7 +36,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array, PyTree
 
@@ -355,7 +355,7 @@ class GradientTape(TapeBase):
 
     # ------------------------------------------------------------ parts
     def _use(self) -> None:
-        refuse_if_forked("A gradient is requested")
+        ask("A gradient is requested")
         if self._used and not self._persistent:
             raise TapeError(
                 "A non-persistent GradientTape can only be used once, to compute one set of "

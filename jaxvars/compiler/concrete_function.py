@@ -12,7 +12,7 @@ from jaxvars.compiler.program import NotTopLevel
 from jaxvars.compiler.signature import Call
 from jaxvars.core.cells import Cell
 from jaxvars.core.variable import Variable
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.views import Viewed
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ConcreteFunction(Viewed):
             TypeError: when the arguments have another signature.
             CompileError: under other settings of JAX than it was traced under.
         """
-        refuse_if_forked(f"{self.name} is called")
+        ask(f"{self.name} is called")
         call = self._bind(args, kwargs)
         mine, its = self._executable.key, call.key
         if (its.form, its.leaves, its.settings) != (mine.form, mine.leaves, mine.settings):

@@ -64,7 +64,7 @@ from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context
 from jaxvars.tracing.capture import describe
-from jaxvars.tracing.fork import FORKED, refuse_if_forked
+from jaxvars.tracing.guards import GUARDS, ask
 from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array
 from jaxvars.views import Table, Viewed, view
@@ -220,8 +220,8 @@ class Function(Viewed):
     # ------------------------------------------------------------ the slow way
     def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        if FORKED:
-            refuse_if_forked(f"{self._signature.name} is called")
+        if GUARDS:
+            ask(f"{self._signature.name} is called")
         if EAGER.on:
             return self.python_function(*args, **kwargs)
         self._follow_source()

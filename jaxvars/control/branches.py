@@ -48,7 +48,7 @@ from jaxvars.core.staging import PyTreeTemplate, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array
 
 _RESULT = ("the result",)
@@ -147,7 +147,7 @@ def _negate(truth: Array) -> Array:
 def _choose(
     index: Array, branches: Sequence[Any], operands: Any, names: Names, ways: Names
 ) -> tuple[Any, ...]:
-    refuse_if_forked("A function is run by jaxvars")
+    ask("A function is run by jaxvars")
     if not context.is_tracer(index):
         return _with_arrays(branches[int(index)](*operands))
     given = PyTreeTemplate(operands, whole=Owner, numbers=False)

@@ -41,7 +41,7 @@ from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import as_dtype, is_string
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array
 
 
@@ -338,7 +338,7 @@ class TensorArray:
     # ------------------------------------------------------------ values
     def _whole(self, shape: Shape) -> Array:
         """Return all elements, of a shape that is known."""
-        refuse_if_forked("A TensorArray is read")
+        ask("A TensorArray is read")
         if self._beside and len(self._beside) == self.size():
             return jnp.stack([self._beside[i] for i in range(self.size())])
         base = self._base(shape)

@@ -32,7 +32,7 @@ from jaxvars.core.frames import is_traced
 from jaxvars.core.store import alone, exclusively
 from jaxvars.errors import ForeignTransformError, out_of_order_error, user_line
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array
 
 
@@ -88,7 +88,7 @@ def _run() -> Block:
             f"jv.transaction() is opened at {user_line()} while a function is traced. A call of a "
             "compiled function is all-or-nothing as a whole: open the transaction around it."
         )
-    refuse_if_forked("A transaction is opened")
+    ask("A transaction is opened")
     frame, lock = None, alone()
     try:
         with TRACING, lock:
@@ -152,7 +152,7 @@ class TransactionFrame(Overlay):
         self.is_whole = True
 
     def _replace(self, *changes: Change) -> None:
-        refuse_if_forked("A variable is written in a transaction")
+        ask("A variable is written in a transaction")
         with context.at(context.EVAL):
             new = {cell.key: to_sharding(cell, change(self.get(cell))) for cell, change in changes}
         self._commit([cell for cell, _ in changes], new, set())

@@ -45,8 +45,11 @@ def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -
 
 
 def is_ready(value: Array) -> bool:
-    """Return whether the program that computes a value has run; random keys cannot say so."""
-    return getattr(value, "is_ready", lambda: True)()
+    """Return whether the program that computes a value has run; random keys cannot say so.
+
+    Of a value that is deleted, too: JAX's own answer to that ends the process.
+    """
+    return getattr(value, "is_deleted", bool)() or getattr(value, "is_ready", lambda: True)()
 
 
 def failure_of(value: Array) -> Exception | None:

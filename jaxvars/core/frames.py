@@ -21,7 +21,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -33,17 +32,7 @@ import jax
 from jaxvars.core import store
 from jaxvars.core.cells import CURRENT, NEW_CELLS, SHARED, STORE, UNPROVEN, Cell
 from jaxvars.core.failures import failure_of, prove
-from jaxvars.core.frame import (
-    EPOCH,
-    FAST_PATH_BLOCKERS,
-    FRESH,
-    Change,
-    Created,
-    FastPathBlocker,
-    Frame,
-    T,
-    to_sharding,
-)
+from jaxvars.core.frame import EPOCH, FRESH, Change, Created, FastPathBlocker, Frame, T, to_sharding
 from jaxvars.core.store import exchange, look, take
 from jaxvars.devices.device import SCOPES, put_in_scope
 from jaxvars.errors import (
@@ -60,7 +49,7 @@ from jaxvars.errors import (
 from jaxvars.tensors.dtypes import is_inexact, is_string
 from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
-from jaxvars.tracing.fork import FORKED, refuse_if_forked
+from jaxvars.tracing.guards import GUARDS, READ, TAKE, WRITE, ask
 from jaxvars.typing import Array
 
 _EVAL = context.EVAL
@@ -76,14 +65,14 @@ class EagerFrame(Frame):
 
     def read(self, cell: Cell) -> Array:
         """Return the value on the device of the open scope, if there is one."""
-        if FORKED:
-            refuse_if_forked(f"Variable {cell.name!r} is read to compute with it")
+        if GUARDS:
+            ask(READ, (cell,))
         value = self._read_observed(cell) if self.observers else self.get(cell)
         return put_in_scope(value) if SCOPES and cell.sharding is not None else value
 
     def look(self, cell: Cell, *, wait: bool = True) -> Array:
         """Return the value without a mark that has the next step copy it, where that can be."""
-        if self.observers or SCOPES or NEW_CELLS or FORKED or context.place(None) is not _EVAL:
+        if self.observers or SCOPES or NEW_CELLS or GUARDS or context.place(None) is not _EVAL:
             return self.read(cell)
         wait = wait and CURRENT[0] is not None  # else no step has left it behind
         value = look(cell)
@@ -91,8 +80,9 @@ class EagerFrame(Frame):
 
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values; no step of another thread comes between."""
-        is_alone = len(cells) < 2 or FORKED or store.is_interrupting()
-        if is_alone or not context.is_eager():
+        if GUARDS:
+            ask(READ, cells)
+        if len(cells) < 2 or store.is_interrupting() or not context.is_eager():
             return super().read_all(cells)
         values = self.take_all(cells)
         if self.observers:
@@ -104,8 +94,8 @@ class EagerFrame(Frame):
 
     def get(self, cell: Cell) -> Array:
         """Return the value from `STORE`; warn if it is about to become a constant."""
-        if FORKED:
-            return store.inherited(cell)
+        if GUARDS:
+            ask(TAKE, (cell,))
         if cell.deliver is not None:
             return STORE[cell.key]  # which never changes
         elsewhere = context.place(None) is not _EVAL and not store.is_interrupting()
@@ -119,7 +109,7 @@ class EagerFrame(Frame):
 
     def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
         """Return the value from where it is."""
-        if not (keep or FORKED) and (value := look(cell)) is not None:
+        if not (keep or GUARDS) and (value := look(cell)) is not None:
             return value
         return self.get(cell) if context.is_eager() else take(cell)
 
@@ -127,8 +117,8 @@ class EagerFrame(Frame):
         self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
     ) -> None:
         """Put several values into `STORE`, all or none."""
-        if FORKED:
-            refuse_if_forked(f"Variable {cells[0].name!r} is written")
+        if GUARDS:
+            ask(WRITE, cells)
         theirs = None if held is None else set(map(id, held))
         kept: set[int] = set()
         pairs: list[tuple[Cell, Array]] = []
@@ -159,15 +149,15 @@ class EagerFrame(Frame):
 
     def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
         """Replace the value in `STORE`, where nothing else has to be known or told."""
-        told = self.observers or NEW_CELLS or FORKED or cell.is_open
+        told = self.observers or NEW_CELLS or GUARDS or cell.is_open
         if told or context.place(None) is not _EVAL or not exchange(cell, change):
             super().modify(cell, change)
 
     def _replace(self, *changes: Change) -> None:
         """Replace the values; no other thread's change comes between."""
         cells = [cell for cell, _ in changes]
-        if FORKED:
-            refuse_if_forked(f"Variable {cells[0].name!r} is written")
+        if GUARDS:
+            ask(WRITE, cells)
         if NEW_CELLS:
             store.seek(cells)
         keys = [cell.key for cell in cells]
@@ -356,15 +346,6 @@ class _Local(threading.local):
 
 
 LOCAL = _Local()
-
-
-def _detour_if_forked() -> None:
-    store.be_forked()
-    FAST_PATH_BLOCKERS[0] = FORKED  # compiled functions take the slow way, which refuses
-
-
-if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
-    os.register_at_fork(after_in_child=_detour_if_forked)
 
 
 def lifted(fn: Callable[[], T]) -> T:

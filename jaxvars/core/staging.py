@@ -26,7 +26,7 @@ from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import capture, context, jaxprs
 from jaxvars.tracing.around import AROUND, around
 from jaxvars.tracing.assigned_read import reread_p
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.tracing.host_calls import AFTER, TRACED, After, HostCall, make_all
 from jaxvars.tracing.key_order import in_order, is_sorted, order_of
 from jaxvars.tracing.signals import deferred_signals
@@ -52,7 +52,7 @@ class PyTreeTemplate:
     __slots__ = ("_is_sorted", "_rest", "arrays", "order", "treedef")
 
     def __init__(self, result: object, *, whole: type | None = None, numbers: bool = True) -> None:
-        refuse_if_forked("A function is run by jaxvars")
+        ask("A function is run by jaxvars")
         is_leaf = None if whole is None else lambda x: isinstance(x, whole)
         leaves, self.treedef = jax.tree.flatten(result, is_leaf=is_leaf)
         self._rest: list[Callable[[], object] | None]
@@ -238,7 +238,7 @@ def stage(
         is_whole: calls on the host may follow a run.
         given: what the specs stand for, if they are not the arguments themselves.
     """
-    refuse_if_forked("A function is run by jaxvars")
+    ask("A function is run by jaxvars")
     found: dict[str, Any] = {}
     kept = [] if broken_off is None else broken_off
     here = context.current()

@@ -79,7 +79,6 @@ from jaxvars.errors import (
     user_line,
 )
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.typing import Array
 
 _LOOKS = 16
@@ -257,29 +256,22 @@ def seek(cells: Iterable[Cell]) -> None:
             NEW_CELLS[key] = left
 
 
-# ---------------------------------------------------------------- forked processes
-def be_forked() -> None:
-    """Have a process that was just forked keep the values, and refuse to compute.
+def begin_alone() -> bool:
+    """Keep the values where all other threads are gone; return whether there are any of JAX's.
 
-    Values that were in use by another thread are not there.
+    Values that were in use by another thread are not there, and nothing that waits is looked for.
     """
     global _waiting
     if not any(isinstance(value, jax.Array) for value in STORE.values()):
-        return  # JAX may start here
+        return False
     held = CURRENT[0]
     if held is not None and held.values:
         STORE.update(zip(held.keys, held.values, strict=True))
     CURRENT[0] = None
     _waiting = threading.RLock()  # another thread may have had it
-    FORKED.append(None)
-
-
-def inherited(cell: Cell) -> Array:
-    """Return a value that was there when this process was forked."""
-    value = stored(cell)
-    if value.__class__ is not np.ndarray and not is_ready(value):
-        refuse_if_forked(f"Variable {cell.name!r}, which was still being computed, is read")
-    return value
+    UNPROVEN.clear()
+    NEW_CELLS.clear()
+    return True
 
 
 def flush() -> None:

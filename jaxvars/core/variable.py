@@ -37,7 +37,7 @@ from jaxvars.tensors.array_like import ArrayProxy, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, is_string, keeping
 from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import FORKED, refuse_if_forked
+from jaxvars.tracing.guards import GUARDS, ask
 from jaxvars.typing import Array, ArrayLike, DTypeLike
 from jaxvars.views import Viewed, view
 
@@ -100,7 +100,7 @@ class Variable(Viewed, Scattered):
         sharding: Any = None,
     ) -> None:
         check_arguments(name, initial_value, more)
-        refuse_if_forked("A variable is created")
+        ask("A variable is created")
         name = "/".join((*NAMES.value, name or DEFAULT_NAME))
         with context.restoring(), context.evaluating():
             value = initial(initial_value, dtype, shape, name)
@@ -172,7 +172,7 @@ class Variable(Viewed, Scattered):
         return LOCAL.frame.look(self._cell)
 
     def _peek(self, *, keep: bool = False) -> Array:
-        if FORKED:
+        if GUARDS:
             return LOCAL.frame.peek(self._cell)
         return self.value if keep else LOCAL.frame.look(self._cell, wait=False)
 

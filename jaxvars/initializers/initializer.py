@@ -24,7 +24,7 @@ from jaxvars.random import Generator, draws, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
 from jaxvars.tensors.dtypes import as_dtype, is_key
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.tracing.identity import told_by_pickle
 from jaxvars.typing import Array, DTypeLike
 
@@ -56,7 +56,7 @@ class Initializer(ABC):
             ShapeError: when the shape is none, or none that the initializer has a value for.
             DtypeError: when it has no values of that dtype.
         """
-        refuse_if_forked("An initial value is made")
+        ask("An initial value is made")
         kind = as_dtype("float32" if dtype is None else dtype)
         return self._make(as_shape(shape), kind)
 

@@ -20,7 +20,7 @@ from jaxvars.display.docstrings import add_example, complete, describe_arguments
 from jaxvars.display.text import did_you_mean
 from jaxvars.losses.inputs import divide, expand_weight, float_dtype, tensor, wide
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, DTypeLike
 
 Reduction: TypeAlias = str | None
@@ -101,7 +101,7 @@ class Loss(ABC):
         Raises:
             ShapeError: when the shapes do not go together.
         """
-        refuse_if_forked("A loss is computed")
+        ask("A loss is computed")
         values = jnp.asarray(self.call(y_true, y_pred))
         weight = self._expand_weight(values.shape, sample_weight)
         counted = self._find_counted(y_true, y_pred)

@@ -35,7 +35,7 @@ from jaxvars.metrics.sums import Tally, take_all
 from jaxvars.random.seeds import Shape, as_shape
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, DTypeLike
 
 _DOCS = {
@@ -121,7 +121,7 @@ class Metric(Module, ABC):
     @context.restoring()
     def reset_state(self) -> None:
         """Forget everything: all variables become zero."""
-        refuse_if_forked("A metric is reset")
+        ask("A metric is reset")
         cells = [variable._cell for variable in self.variables]
         zeros = [jnp.zeros(cell.aval.shape, cell.aval.dtype) for cell in cells]
         LOCAL.frame.write_all(cells, zeros, held=[])

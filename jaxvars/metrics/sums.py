@@ -25,7 +25,7 @@ from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.tensors.dtypes import as_dtype, is_inexact
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, DTypeLike
 
 Parts: TypeAlias = Any
@@ -158,7 +158,7 @@ class Tally(Module):
     def __init__(
         self, shape: tuple[int, ...] = (), dtype: DTypeLike = "float32", name: str = "tally"
     ) -> None:
-        refuse_if_forked("A variable is created")
+        ask("A variable is created")
         kind = jnp.promote_types(as_dtype(dtype), jnp.float32)
         self.parts = Variable(lambda: jnp.zeros((2, *shape), kind), trainable=False, name=name)
 

@@ -22,7 +22,7 @@ from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import as_dtype, is_key
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, DTypeLike
 
 Shape: TypeAlias = int | Sequence[int] | Any
@@ -140,7 +140,7 @@ def check_fit(shape: tuple[int, ...], **parameters: Any) -> list[Array]:
 
 
 def numbers(dtype: DTypeLike | None, values: Sequence[Array]) -> list[Array]:
-    refuse_if_forked("Random values are drawn")
+    ask("Random values are drawn")
     return [jnp.asarray(value).astype(dtype) for value in values]
 
 

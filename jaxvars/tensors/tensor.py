@@ -40,7 +40,7 @@ from jaxvars.tensors.dtypes import (
     string,
 )
 from jaxvars.tracing import context
-from jaxvars.tracing.fork import FORKED, refuse_if_forked
+from jaxvars.tracing.guards import GUARDS, ask
 
 _DEEPEST = 200
 _NESTED = frozenset({list, tuple, dict})
@@ -74,8 +74,8 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     array = array_of(value, what)
     if isinstance(array, np.ndarray) and array.dtype.kind in "SUTO":
         return _text(array, wanted, what)
-    if FORKED:
-        refuse_if_forked(f"A tensor is made of {what}")
+    if GUARDS:
+        ask(f"A tensor is made of {what}")
     if is_string(wanted):
         raise DtypeError(f"{what} is {array.dtype}, but dtype string was requested: use str().")
     if wanted is None and isinstance(array, jax.Array) and not is_weak(array):
@@ -117,8 +117,8 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
     """
     if isinstance(value, jax.Array) and value.dtype == dtype and not is_weak(value):
         return value
-    if FORKED:
-        refuse_if_forked(f"Variable {name!r} is written")
+    if GUARDS:
+        ask(f"Variable {name!r} is written")
     number = number_of(value, dtype)
     if number is not None:
         return _convert(np.asarray(number), dtype, name)
@@ -183,8 +183,8 @@ def as_array(value: Any) -> Array:
     """Return what `jnp.asarray` does; raise DtypeError if it would cut NumPy's integers."""
     if isinstance(value, np.ndarray | np.generic):
         check_uncut(value, "a value that becomes a tensor")
-    if FORKED:
-        refuse_if_forked("A tensor is made")
+    if GUARDS:
+        ask("A tensor is made")
     return jnp.asarray(value)
 
 
@@ -371,8 +371,8 @@ def is_weak(array: Array) -> bool:
 
 
 def _stack(value: Any, what: str) -> Array:
-    if FORKED:
-        refuse_if_forked(f"A tensor is made of {what}")
+    if GUARDS:
+        ask(f"A tensor is made of {what}")
     try:
         return jnp.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:

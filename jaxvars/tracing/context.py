@@ -31,7 +31,7 @@ from jax.extend.core.primitives import copy_p
 
 from jaxvars.advice import explain
 from jaxvars.tracebacks import JAX_FOLDER, shorten
-from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, Aval
 
 P = ParamSpec("P")
@@ -319,7 +319,7 @@ def copied(value: Array) -> Array:
 @restoring()
 def unseen(compute: Callable[[], Array], what: str) -> Array:
     """Compute without a tape taking note of it; what is done, errors say in a forked process."""
-    refuse_if_forked(what)
+    ask(what)
     with at(strip(current())):
         return compute()
 

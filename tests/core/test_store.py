@@ -14,6 +14,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.cells import CURRENT, SHARED
+from jaxvars.core.failures import is_ready
 from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tracing import signals
 
@@ -244,3 +245,9 @@ def test_ctrl_c_in_the_first_run_comes_after_it(monkeypatch: pytest.MonkeyPatch)
     assert v.numpy().tolist() == [1, 1, 1]
     step()
     assert v.numpy().tolist() == [2, 2, 2]
+
+
+def test_a_deleted_array_is_ready():
+    array = jnp.ones(3)
+    array.delete()
+    assert is_ready(array)  # JAX's own answer ends the process

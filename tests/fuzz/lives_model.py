@@ -41,6 +41,14 @@ class Either:
     def astype(self, dtype: Any) -> Any:
         return either(*(x.astype(dtype) for x in self.values))
 
+    @property
+    def dtype(self) -> Any:
+        return self.values[0].dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values[0].shape
+
 
 def _each(value: Any) -> tuple[Any, ...]:
     return value.values if isinstance(value, Either) else (value,)
@@ -333,6 +341,8 @@ class Life:
 
     def loss(self, x: float) -> Any:
         cells = [c for _, c in self.net.walk() if c.value.dtype == np.float32]
+        if any(isinstance(c.value, Either) for c in cells):
+            return None  # not compared
         return sum(np.sum((c.value - np.float32(x)) ** 2) for c in cells) / 2
 
     def tidy(self) -> None:
