@@ -394,16 +394,7 @@ def creation_in_transform_error(name: str) -> CreationError:
     return CreationError(
         f"Variable {name!r} is created at {user_line()} while a plain JAX transform "
         "(jax.jit, scan, grad, ...) traces the function: its value would be a tracer. Create it "
-        "outside, or call the layer that makes it once before; a function of @jv.compile that is "
-        "not in a transform may create variables on its first call."
-    )
-
-
-def creation_of_specs_error(name: str) -> CreationError:
-    return CreationError(
-        f"Variable {name!r} is created at {user_line()} with a value that is made of an argument "
-        "of which only shape and dtype are given, as for a trace or plan: it would have no value. "
-        "Call the function once before, with real arguments."
+        "outside, or use @jv.compile, which may create variables on its first call."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -14,17 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.compiler.signature import Call
-from jaxvars.core.cells import GIVERS, STORE
+from jaxvars.core.cells import STORE
 from jaxvars.core.frame import TRACING
-from jaxvars.core.frames import LOCAL, outside
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import BrokenOff, PyTreeTemplate, Staged, stage
-from jaxvars.errors import CreationError, UninitializedError
+from jaxvars.errors import CompileError, CreationError, UninitializedError
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context, jaxprs
 from jaxvars.typing import Array
 
 _LATE: list[Callable[[], None]] = []
-"""What gives variables their first values that had to be made before they could have any."""
+"""What gives variables that were made in a plan their first values."""
 
 WAYS: list[Callable[[Call], AbstractContextManager[Sequence[Any]] | None]] = []
 """How some calls are traced: in a context, which gives what stands for the arrays of a call."""
@@ -51,12 +51,9 @@ def stage_body(run: Callable[..., Any], call: Call, name: str, *, may_create: bo
     refusal = _REFUSAL.format(name=name)
     here, broken_off = context.current(), list[BrokenOff]()
     ways = (way(call) for way in WAYS)
-    values = call.values if call.original is None else call.original.values
-    with next(filter(None, ways), nullcontext(call.values)) as specs:
+    with next(filter(None, ways), nullcontext(call.values)) as given:
         try:
-            staged = stage(
-                run, specs, None if may_create else refusal, broken_off, is_whole=True, given=values
-            )
+            staged = stage(run, given, None if may_create else refusal, broken_off, is_whole=True)
             _initialize(staged, call, name)
             if staged.created:
                 alone = replace(staged, rebuild=PyTreeTemplate(()))  # which keeps no object
@@ -64,56 +61,32 @@ def stage_body(run: Callable[..., Any], call: Call, name: str, *, may_create: bo
         except BaseException:  # whatever it is: variables exist, and need their values
             with suppress(Exception), context.at(here):
                 for trace in broken_off:
-                    _initialize_or_wait(trace.created(), call, name)
+                    _initialize(trace.created(), call, name)
             raise
-        return stage(run, specs, refusal, is_whole=True) if staged.created else staged
+        return stage(run, given, refusal, is_whole=True) if staged.created else staged
 
 
-def give_late(more: Sequence[Callable[[], None]] = ()) -> bool:
-    """Give variables their first values, unless a variable that these are made of has none.
+def give_late(more: Iterable[Callable[[], None]] = ()) -> bool:
+    """Give variables made in a plan their first values, unless one that they are made of has none.
 
     Return whether some have been given.
     """
-    if not (_LATE or more):
-        return False
     with TRACING:
-        late, _LATE[:] = [*_LATE, *more], ()  # which what they read asks for, too
-        count = len(late)
-        try:
-            for give in tuple(late):
-                with suppress(UninitializedError):
-                    with suppress(CreationError):  # they are gone
-                        outside(give)
-                    late.remove(give)
-        finally:
-            _LATE.extend(late)
-        return len(late) < count
-
-
-GIVERS.append(give_late)
-
-
-def _initialize_or_wait(staged: Staged, call: Call, name: str) -> None:
-    """Give the variables of a trace that broke off values; later, if others have none."""
-    try:
-        _initialize(staged, call, name)
-    except UninitializedError:
-        staged, values = _resolve(staged, call)
-        known = [None if context.is_tracer(x) else x for x in values]  # they are not made of others
-        give_late([partial(_initialize, staged, call._replace(values=known, original=None), name)])
-
-
-def _resolve(staged: Staged, call: Call) -> tuple[Staged, Sequence[Any]]:
-    """Return what was traced as a program of the call that was made, and the arrays of that."""
-    known = call.original
-    return (staged, call.values) if known is None else (known.resolve(staged), known.values)
+        _LATE.extend(more)
+        count = len(_LATE)
+        for give in tuple(_LATE):
+            with suppress(UninitializedError):
+                with suppress(CreationError, CompileError):  # made of arguments, or gone
+                    give()
+                _LATE.remove(give)
+        return len(_LATE) < count
 
 
 def _initialize(staged: Staged, call: Call, name: str) -> None:
     """Give the variables that a trace created their first values, by the call that was made."""
     if not staged.created:
         return
-    staged, values = _resolve(staged, call)
+    staged, values = (staged, call.values) if call.resolve is None else call.resolve(staged)
     for made in staged.created:
         cell = made.ref()
         if cell is None or cell.owner() is None:
@@ -126,6 +99,11 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
     program, used = jaxprs.last_outputs(staged.program, count)
     given = [*map(LOCAL.frame.read, staged.reads), *values]
     inputs = list(itertools.compress(given, used))
+    if any(isinstance(x, jax.ShapeDtypeStruct) for x in inputs):
+        raise CompileError(
+            f"{name} creates variables from its arguments: call it once with "
+            "real ones before requesting its trace."
+        )
     program, is_own = jaxprs.own_outputs(program)
     firsts = jaxprs.jaxpr_function(program)(*inputs)
     owned = (x if own else _own(x) for x, own in zip(firsts, is_own, strict=True))

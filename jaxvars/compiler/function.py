@@ -34,7 +34,7 @@ import numpy as np
 
 from jaxvars.compiler.colocation import is_about_deleted, is_about_places
 from jaxvars.compiler.concrete_function import ConcreteFunction
-from jaxvars.compiler.creation import stage_body
+from jaxvars.compiler.creation import give_late, stage_body
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
@@ -59,7 +59,7 @@ from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail, seek
-from jaxvars.errors import CompileError, line_of_function, warn_of_retraces
+from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context
@@ -243,6 +243,8 @@ class Function(Viewed):
         except SignatureMismatch:  # another thread changed the shape of a variable meanwhile
             return self._run(call, args, kwargs)
         except (ValueError, RuntimeError) as error:
+            if isinstance(error, UninitializedError) and give_late():
+                return self._run(call, args, kwargs)
             entry.explain(error, call.values)
             raise
         parts = None if FROZEN.value else entry.parts

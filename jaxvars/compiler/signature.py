@@ -57,18 +57,6 @@ _REST, _NAMED = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _ANY = inspect.Signature([inspect.Parameter("args", _REST), inspect.Parameter("kwargs", _NAMED)])
 
 
-class Original(NamedTuple):
-    """A call in whose place another one is traced.
-
-    Attributes:
-        values: its traced leaves.
-        resolve: returns what was traced as a program of this call.
-    """
-
-    values: Sequence[Any]
-    resolve: Callable[[Staged], Staged]
-
-
 class Call(NamedTuple):
     """A call, taken apart.
 
@@ -77,14 +65,15 @@ class Call(NamedTuple):
         values: the traced leaves.
         objects: the leaves that stay themselves, to be referred to weakly.
         rebuild: makes `(args, kwargs)` from new traced leaves.
-        original: the call in whose place this one is traced; None where it is in no other's.
+        resolve: returns what was traced for this call as a program of the one in whose place it
+            is, with the traced leaves of that; None where it is in no other's place.
     """
 
     key: Key
     values: list[Array]
     objects: list[Any]
     rebuild: Callable[[Sequence[Array]], tuple[tuple[Any, ...], dict[str, Any]]]
-    original: Original | None = None
+    resolve: Callable[[Staged], tuple[Staged, list[Any]]] | None = None
 
     def settled(self) -> Call:
         """Return it with what its objects hold now: the function may have changed that."""

@@ -38,9 +38,6 @@ NEW_CELLS: dict[int, int] = {}
 """The keys of cells created while a restore waits, until they are found in an object, with how
 often they are still looked for: one that is used again and again outside is in no object."""
 
-GIVERS: list[Callable[[], bool]] = []
-"""What may give cells that have no value their first one, when it is needed; return if it did."""
-
 UNPROVEN: dict[tuple[int, ...], Step] = {}
 """Steps whose values are in `STORE` and may still fail to be computed, by their cells' keys."""
 

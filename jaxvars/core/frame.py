@@ -199,13 +199,8 @@ class Frame(ABC):
     def create(self, cell: Cell, value: Array) -> None:
         """Give a new cell its first value."""
 
-    def check_creatable(self, cell: Cell, sources: Sequence[Any]) -> None:  # noqa: B027 - nothing to refuse
-        """Raise CreationError if a cell made in a frame above could get no value in this one.
-
-        Args:
-            cell: it.
-            sources: what its first value is made of, of what is not known in the frame above.
-        """
+    def check_creatable(self, cell: Cell) -> None:  # noqa: B027 - nothing to refuse
+        """Raise CreationError if a cell made in a frame above could get no value in this one."""
 
     def postpone(self, give: Callable[[], None]) -> None:  # noqa: B027 - they are kept
         """Take note of what gives new cells their first values, if these are not kept here."""

@@ -39,7 +39,6 @@ from jaxvars.errors import (
     CreationError,
     StateError,
     creation_in_transform_error,
-    creation_of_specs_error,
     foreign_write_error,
     read_by_kept_rule_error,
     string_in_program_error,
@@ -176,15 +175,16 @@ class EagerFrame(Frame):
             ):
                 store.exclusively(change_in_store, None if UNPROVEN else keys)
 
-    def check_creatable(self, cell: Cell, sources: Sequence[Any]) -> None:
-        """Raise CreationError where JAX stages a function, or what it is made of is traced."""
-        is_staging = context.current() is not context.EVAL and context.is_staging()
-        if is_staging or any(map(context.is_tracer, sources)):
+    def check_creatable(self, cell: Cell) -> None:
+        """Raise CreationError where JAX stages a function."""
+        if context.current() is not context.EVAL and context.is_staging():
             raise creation_in_transform_error(cell.name)
 
     def create(self, cell: Cell, value: Array) -> None:
         """Put the first value into `STORE`; nothing else holds it, but a tape that recorded it."""
-        self.check_creatable(cell, [value])
+        self.check_creatable(cell)
+        if context.is_tracer(value):
+            raise creation_in_transform_error(cell.name)
         if context.place(None) is not _EVAL:
             SHARED.add(cell.key)
         STORE[cell.key] = to_sharding(cell, value, "created")
@@ -232,9 +232,9 @@ class BoundFrame(Frame):
 
     def create(self, cell: Cell, value: Array) -> None:
         """Refuse."""
-        self.check_creatable(cell, [value])
+        self.check_creatable(cell)
 
-    def check_creatable(self, cell: Cell, sources: Sequence[Any]) -> None:
+    def check_creatable(self, cell: Cell) -> None:
         """Refuse: the State has no place for a new variable."""
         raise CreationError(
             f"Variable {cell.name!r} is created at {user_line()} inside a functionalized function. "
@@ -249,14 +249,11 @@ class CaptureFrame(Frame):
     Args:
         refuse_creation: why no variable may be created now; None where it may.
         outer: the trace in which the function is traced.
-        arguments: of the function, each with what it stands for outside.
     """
 
-    def __init__(
-        self, refuse_creation: str | None, outer: Any, arguments: Sequence[tuple[Array, Any]]
-    ) -> None:
+    def __init__(self, refuse_creation: str | None, outer: Any) -> None:
         super().__init__(context.strip(context.current()))
-        self.parent, self.outer, self._arguments = LOCAL.frame, outer, arguments
+        self.parent, self.outer = LOCAL.frame, outer
         self.refuse_creation = refuse_creation
         self.cells: list[Cell] = []
         self.values: dict[int, Array] = {}
@@ -309,19 +306,16 @@ class CaptureFrame(Frame):
             self.cells.append(cell)
         return self._inputs[cell.key]
 
-    def check_creatable(self, cell: Cell, sources: Sequence[Any]) -> None:
+    def check_creatable(self, cell: Cell) -> None:
         """Raise CreationError here, before something keeps the variable, if one below would."""
         if self.refuse_creation:
             raise CreationError(f"{self.refuse_creation} Variable {cell.name!r}: {user_line()}.")
-        outer = capture.unknown_sources(self.trace, sources, self._arguments)
-        if any(isinstance(x, jax.ShapeDtypeStruct) for x in outer):
-            raise creation_of_specs_error(cell.name)
         with context.at(self.outer):
-            self.parent.check_creatable(cell, outer)
+            self.parent.check_creatable(cell)
 
     def create(self, cell: Cell, value: Array) -> None:
         """Take note of a new cell and of how its first value is computed."""
-        self.check_creatable(cell, [value] if context.is_tracer(value) else [])
+        self.check_creatable(cell)
         if any(type(size) is not int for size in value.shape):
             raise CreationError(
                 f"Variable {cell.name!r} is created at {user_line()} with a size that is open "

@@ -226,7 +226,6 @@ def stage(
     broken_off: list[BrokenOff] | None = None,
     *,
     is_whole: bool = False,
-    given: Sequence[Any] | None = None,
 ) -> Staged:
     """Trace `fn` once, in a separate capture frame.
 
@@ -236,7 +235,6 @@ def stage(
         refuse_creation: why `fn` may not create variables, or None.
         broken_off: what the caller needs if this raises is put into it.
         is_whole: calls on the host may follow a run.
-        given: what the specs stand for, if they are not the arguments themselves.
     """
     ask("A function is run by jaxvars")
     found: dict[str, Any] = {}
@@ -244,9 +242,7 @@ def stage(
     here = context.current()
 
     def flat(*leaves: Array) -> list[list[Array]]:
-        arguments = list(zip(leaves, specs if given is None else given, strict=True))
-        frame = CaptureFrame(refuse_creation, here, arguments)
-        after = After() if is_whole else None
+        frame, after = CaptureFrame(refuse_creation, here), After() if is_whole else None
         kept.append(BrokenOff(frame))
         outputs = within(frame, lambda: _run_captured(fn, leaves, frame, found, after))
         if jax.config.jax_check_tracer_leaks:  # pyright: ignore[reportAttributeAccessIssue]

@@ -55,7 +55,6 @@ from jaxvars.core.cells import (
     BUSY,
     CALLBACKS,
     CURRENT,
-    GIVERS,
     HOT_PATH_FILE,
     LOST,
     NEW_CELLS,
@@ -100,22 +99,17 @@ def exclusively(action: Callable[[], T], keys: Collection[int] | None = None) ->
         ForeignTransformError: where waiting would never end.
     """
     _refuse_to_wait()  # before the lock, which the step has that called back from a thread of XLA's
-    try:
-        with context.restoring(), _waiting:
-            while CURRENT[0] is BUSY:
-                _refuse_to_wait()
-                time.sleep(1e-5)
-            held = CURRENT[0]
-            CURRENT[0] = BUSY
-            try:
-                return _run_exclusive(action, held, keys)
-            finally:
-                if CURRENT[0] is BUSY:
-                    CURRENT[0] = held if held is not None and held.values else None
-    except UninitializedError:
-        if not any(give() for give in GIVERS):
-            raise
-    return exclusively(action, keys)
+    with context.restoring(), _waiting:
+        while CURRENT[0] is BUSY:
+            _refuse_to_wait()
+            time.sleep(1e-5)
+        held = CURRENT[0]
+        CURRENT[0] = BUSY
+        try:
+            return _run_exclusive(action, held, keys)
+        finally:
+            if CURRENT[0] is BUSY:
+                CURRENT[0] = held if held is not None and held.values else None
 
 
 def replace(
@@ -375,8 +369,8 @@ def stored(cell: Cell) -> Array:
         SHARED.discard(cell.key)
         raise UninitializedError(
             f"Variable {cell.name!r} has no value: the call that created it failed before its "
-            "initial value was computed, or jv.abstract made it, or jv.plan did, of other "
-            "variables that have none. Assign a value, or restore one, to it or to those."
+            "initial value was computed, or jv.abstract made it. Create it again, outside the "
+            "function, or assign a value."
         ) from None
 
 

@@ -18,13 +18,14 @@ import jax
 
 from jaxvars.compiler.creation import WAYS
 from jaxvars.compiler.leaves import Traced
-from jaxvars.compiler.signature import Call, Original
+from jaxvars.compiler.signature import Call
 from jaxvars.core.staging import Staged
 from jaxvars.symbolic.propagate import follow_sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.symbolic.specialize import at_sizes, is_open, symbol
 from jaxvars.tracing.signals import attempt
 
+_Resolve: TypeAlias = Callable[[Staged], tuple[Staged, list[Any]]]
 Axes: TypeAlias = Sequence[Sequence[bool]]
 """For each traced leaf, and each of its sizes, whether it is open."""
 
@@ -51,13 +52,13 @@ class OpenCalls:
             if found is not None and found[0].key not in self._closed:
                 staged = attempt(partial(stage, found[0]))
                 if staged is not None:
-                    return found[1].resolve(staged)
+                    return found[1](staged)[0]
                 self._closed.add(found[0].key)  # the trace for known sizes will say what it is
         return None
 
 
-def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> tuple[Call, Original] | None:
-    """Return a call with symbols for its unknown dimensions, and what it stands for, if any.
+def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> tuple[Call, _Resolve] | None:
+    """Return a call with symbols for its unknown dimensions, and its `resolve`, if any.
 
     Args:
         call: it.
@@ -84,12 +85,11 @@ def open_call(call: Call, axes: Axes, *, everywhere: bool = False) -> tuple[Call
         for leaf, shape in zip(traced, shapes, strict=True)
     ]
 
-    def resolve(staged: Staged) -> Staged:
-        return replace(staged, program=at_sizes(staged.program, sizes))
+    def resolve(staged: Staged) -> tuple[Staged, list[Any]]:
+        return replace(staged, program=at_sizes(staged.program, sizes)), call.values
 
-    original = Original(call.values, resolve)
     key = call.key._replace(leaves=leaves)
-    return call._replace(key=key, values=specs, original=original), original
+    return call._replace(key=key, values=specs, resolve=resolve), resolve
 
 
 def _is_symbolic(call: Call) -> bool:

@@ -13,7 +13,7 @@ import jax
 from jax.extend import core as jex
 
 from jaxvars.tracebacks import line_of_function
-from jaxvars.tracing.context import Trace, Tracer, at, restoring
+from jaxvars.tracing.context import Trace, at, restoring
 from jaxvars.tracing.jaxprs import close_jaxpr, needed_equations, open_jaxpr
 from jaxvars.typing import Array, Aval
 
@@ -118,28 +118,6 @@ def staged_place(value: Any) -> Place | None:
     """Return where a value is staged; None if it is known, or its trace is over."""
     frame = getattr(getattr(value, "_trace", None), "frame", None)
     return Place(frame, value.val) if hasattr(frame, "get_eqns") else None
-
-
-def unknown_sources(
-    trace: Trace, values: Sequence[Array], inputs: Sequence[tuple[Array, Any]]
-) -> list[Any]:
-    """Return what values are made of that is not known outside of a trace that stages.
-
-    Args:
-        trace: it, which is not over.
-        values: what is staged in it, or in another one, which cannot be known outside.
-        inputs: its tracers of the arguments, each with what it stands for.
-    """
-    frame: Any = getattr(trace, "frame", None)
-    own = [x for x in values if (place := staged_place(x)) is not None and place.frame is frame]
-    others = [x for x in values if all(x is not y for y in own)]
-    given = [*((x.val, outer) for x, outer in inputs), *frame.constvar_to_val.items()]
-    unknown = [(v, x) for v, x in given if isinstance(x, Tracer | jax.ShapeDtypeStruct)]
-    if own and unknown:
-        eqns = [eqn for eqn in frame.get_eqns() if not eqn.effects]
-        needed = needed_equations(eqns, [x.val for x in own])[1]
-        others += [x for var, x in unknown if var in needed]
-    return others
 
 
 def _with_variables(closed: Any) -> tuple[Any, list[int]]:

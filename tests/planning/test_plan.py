@@ -12,7 +12,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.cells import STORE
-from jaxvars.errors import CompileError, UninitializedError
+from jaxvars.errors import CompileError
 from jaxvars.planning.hlo import Collective, collectives_in, nbytes
 
 pytestmark = pytest.mark.skipif(
@@ -228,63 +228,6 @@ def trained(*, plan: bool, is_abstract: bool) -> float:
     step()
     step()
     return float(w[0])
-
-
-class Doubled(jv.Module):
-    """Makes a variable of another one's value at its first call."""
-
-    def __init__(self):
-        self.w = jv.Variable(jnp.ones(2), name="w")
-        self.start = None
-
-    def __call__(self, x):
-        if self.start is None:
-            self.start = jv.Variable(self.w * 2, name="start")
-            self.twice = jv.Variable(self.start * 2, name="twice")
-        return x + self.start + 0 * self.w
-
-
-USES = {
-    "value": lambda model, call: model.start.value,
-    "look": lambda model, call: model.start + 0,
-    "numpy": lambda model, call: model.start.numpy(),
-    "state": lambda model, call: jv.State.of(model)["start"],
-    "assign_add": lambda model, call: model.start.assign_add([0.0, 0.0]).value,
-    "eager": lambda model, call: model(jnp.zeros(2)),
-    "compiled": lambda model, call: call(jnp.zeros(2)),
-    "vmap": lambda model, call: jax.vmap(call)(jnp.zeros((1, 2)))[0],
-    "pure": lambda model, call: jv.functionalize(call)(jv.State.of(model.w), jnp.zeros(2))[0],
-    "in order": lambda model, call: model.twice.value / 2,
-}
-
-
-@pytest.mark.parametrize("is_planned", [False, True], ids=["called", "planned"])
-@pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_what_is_made_of_a_variable_without_value_has_one_once_that_has(use, is_planned):
-    model = jv.abstract(Doubled)
-    call = jv.compile(model)
-    if is_planned:
-        jv.plan(call, jnp.zeros(2))
-    else:
-        with pytest.raises(UninitializedError, match="Variable 'w' has no value"):
-            call(jnp.zeros(2))
-    for _ in range(2):
-        with pytest.raises(
-            UninitializedError, match=r"'start' has no value.* jv\.plan .* to those"
-        ):
-            model.start.numpy()
-    model.w.assign([1.0, 3.0])
-    assert use(model, call).tolist() == [2.0, 6.0]
-    assert model.start.numpy().tolist() == [2.0, 6.0]
-
-
-def test_what_waits_for_a_variable_may_be_assigned_before():
-    model = jv.abstract(Doubled)
-    jv.plan(jv.compile(model), jnp.zeros(2))
-    model.start.assign([7.0, 7.0])
-    model.w.assign([1.0, 3.0])
-    assert model.twice.numpy().tolist() == [4.0, 12.0]  # as if made first
-    assert model.start.numpy().tolist() == [7.0, 7.0]
 
 
 @pytest.mark.parametrize("is_abstract", [False, True])
