@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import reshaped_error
-from jaxvars.core.frames import LOCAL, CaptureFrame, Created, within
+from jaxvars.core.frames import LOCAL, CaptureFrame, Created, outside, within
 from jaxvars.symbolic.sizes import is_compared
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import capture, context, jaxprs
@@ -250,7 +250,7 @@ def stage(
         return outputs
 
     capture.describe_like(flat, fn)
-    signals = deferred_signals(ctrl_c=False)
+    signals = deferred_signals(ctrl_c=False, run=outside)
     try:
         with signals:
             program, indices = capture.capture(flat, specs)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import pytest
 from interrupts import places_of, visit
@@ -235,3 +237,52 @@ def test_a_deferred_signal_whose_handler_raises_and_one_after_it(on_signal: Any)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, old)
+
+
+def test_a_handler_may_assign_where_a_transform_is_around(on_signal: Any):
+    count, w = jv.Variable(0.0), jv.Variable(2.0)
+    on_signal(lambda: count.assign_add(1.0))
+
+    @jv.compile
+    def layer(x: Any) -> Any:
+        signal.raise_signal(signal.SIGUSR1)
+        return x * w
+
+    assert float(jax.grad(lambda x: layer(x))(1.0)) == 2
+    assert float(count) == 1
+
+
+def test_a_handler_that_is_set_while_signals_wait_stays_and_one_that_was_fetched_works(
+    on_signal: Any,
+):
+    came: list[str] = []
+    on_signal(lambda: came.append("old"))
+    with signals.deferred_signals():
+        fetched: Any = signal.getsignal(signal.SIGUSR1)
+        signal.signal(signal.SIGUSR1, lambda *_: came.append("new"))
+    signal.raise_signal(signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, fetched)
+    signal.raise_signal(signal.SIGUSR1)
+    assert came == ["new", "old"]
+
+
+def test_signals_come_in_the_order_in_which_they_came(on_signal: Any):
+    came: list[int] = []
+    on_signal(lambda: came.append(1))
+    old = signal.signal(signal.SIGUSR2, lambda *_: came.append(2))
+    try:
+        with signals.deferred_signals():
+            signal.raise_signal(signal.SIGUSR1)
+            signal.raise_signal(signal.SIGUSR2)
+    finally:
+        signal.signal(signal.SIGUSR2, old)
+    assert came == [1, 2]
+
+
+def test_a_process_that_is_forked_meanwhile_defers_nothing(on_signal: Any, monkeypatch: Any):
+    came: list[None] = []
+    on_signal(lambda: came.append(None))
+    with signals.deferred_signals():
+        monkeypatch.setattr(os, "getpid", lambda: 0)
+        signal.raise_signal(signal.SIGUSR1)
+        assert came == [None]
