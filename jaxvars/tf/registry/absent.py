@@ -83,10 +83,11 @@ WHY = {
     "linalg.LinearOperator*": "use the dense matrix, with tf.linalg.matmul, tf.linalg.solve, "
     "tf.linalg.slogdet. TensorFlow Probability has such operators for JAX, in "
     "tensorflow_probability.substrates.jax.tf2jax.linalg.",
-    "linalg.experimental": "use tf.linalg.solve, or jax.scipy.sparse.linalg.cg for conjugate "
+    "linalg.experimental": "use tf.linalg.solve, or jax.scipy.sparse.linalg.cg, of "
+    "jnp.asarray(a) and (b), for conjugate "
     "gradients.",
     "linalg.tridiagonal_solve": "use tf.linalg.solve with the dense matrix, or "
-    "jax.lax.linalg.tridiagonal_solve.",
+    "jax.lax.linalg.tridiagonal_solve with jnp.asarray(...) of each tensor.",
     "linalg.tridiagonal_matmul": "use tf.matmul with the dense matrix: tf.linalg.diag makes it.",
     "linalg.banded_triangular_solve": "use tf.linalg.triangular_solve with the dense matrix.",
     "linalg.eigh_tridiagonal": "use tf.linalg.eigh with the dense matrix, or "
@@ -103,10 +104,12 @@ WHY = {
     "platform.machine().",
     "test.with_eager_op_as_function": "operations run as programs already: leave it out.",
     "conv": "use tf.nn.convolution, which has the same for any number of dimensions.",
-    "hessians": "use tape.jacobian of a tape around another one, whose gradient it differentiates.",
+    "hessians": "differentiate twice: outer.jacobian(inner.gradient(y, x), x), with inner in "
+    "outer.",
     "edit_distance": "compute it on the host, by a package such as rapidfuzz or jiwer.",
     "fingerprint": "use tf.strings.to_hash_bucket_fast, or hashlib on x.numpy().tobytes().",
-    "extract_volume_patches": "use jax.lax.conv_general_dilated_patches; for images "
+    "extract_volume_patches": "use jax.lax.conv_general_dilated_patches(jnp.asarray(x), ...); "
+    "for images "
     "tf.image.extract_patches.",
     "random_index_shuffle": "use tf.random.experimental.stateless_shuffle(tf.range(n), seed).",
     "sysconfig": "nothing is compiled against this package. tf.config.list_physical_devices() and "
@@ -127,11 +130,13 @@ WHY = {
     "nn.depthwise_conv2d_backprop_*": "take the gradient of tf.nn.depthwise_conv2d with a "
     "tf.GradientTape.",
     "nn.ctc_unique_labels": "tf.nn.ctc_loss needs no unique=: leave it out.",
-    "nn.collapse_repeated": "use tf.nn.ctc_greedy_decoder, which does it.",
+    "nn.collapse_repeated": "tf.nn.ctc_greedy_decoder does it for logits; itertools.groupby for "
+    "one row of labels.",
     **dict.fromkeys(
         ["math.approx_max_k", "math.approx_min_k", "nn.approx_max_k", "nn.approx_min_k",
          "approx_top_k"],
-        "use tf.math.top_k, of -x for the smallest; on a TPU jax.lax.approx_max_k is faster.",
+        "use tf.math.top_k, of -x for the smallest; on a TPU "
+        "jax.lax.approx_max_k(jnp.asarray(x), k).",
     ),
     "nn.isotonic_regression": "use sklearn.isotonic.isotonic_regression, on NumPy arrays.",
     **dict.fromkeys(
