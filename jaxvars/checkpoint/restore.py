@@ -108,10 +108,8 @@ def match_cells(
         wanted = {cell.key for path, cell in cells.items() if path not in entries}
         paths = list(list_paths(roots, cells)) if wanted else []
         moved: dict[str, Variable] = {}
-        for known in (
-            dict[str, str](),
-            others,
-        ):  # one that has a path now comes before one that had
+        # A variable that has a path now comes before one that had it.
+        for known in (dict[str, str](), others):
             for path, variable in paths:
                 place = path if path in entries else known.get(path, path)
                 if variable._cell.key in wanted and place in entries - cells.keys() - moved.keys():

@@ -63,7 +63,7 @@ class Flags:
     def ask_again(self, key: Key) -> None:
         """Tell the function that is traced now what the one that it called had asked for."""
         if ASKED.value is not None:
-            ASKED.value.update(self._asked.get(key, ()))
+            ASKED.value.update(self._asked.get(key.signature, ()))
 
     def forget(self, key: Key, programs: dict[Key, Any]) -> None:
         """Forget the programs of an extended key and of other flags: what they asked for goes."""

@@ -260,7 +260,7 @@ class Function(Viewed):
         if entry is None:
             with TRACING:  # another thread may have been first
                 entry = self._find(call) or self._make(call)
-        self._flags.ask_again(entry.key.signature)
+        self._flags.ask_again(entry.key)
         return entry
 
     def _find(self, call: Call) -> Executable | None:
