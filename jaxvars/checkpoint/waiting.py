@@ -424,6 +424,23 @@ def given_by(stamp: object) -> dict[int, str]:
     return {c.key: given.path for c, given in list(_GIVEN.items()) if given.stamp == stamp}
 
 
+def find_moved(stamp: object, cells: Mapping[str, Cell]) -> dict[str, str]:
+    """Return which variables, by path in a checkpoint, were given slots as those of another path.
+
+    An optimizer that is restored by itself knows its variables by the paths that they had in the
+    checkpoint before; it cannot know that they have been moved.
+    """
+    before = {path: _GIVEN[cell] for path, cell in cells.items() if cell in _GIVEN}
+    moved = {p: g for p, g in before.items() if g.stamp == stamp and g.path != p}
+    given = [other for other in list(_GIVEN.values()) if other.stamp == stamp] if moved else []
+    return {
+        path: f"the optimizer's slots of this variable were restored as those of {old.path}, "
+        "which it was before. Restore the model before its optimizer, or both by one Checkpoint"
+        for path, old in moved.items()
+        if any(x.number > old.number and f"/slots/{old.path}/" in f"/{x.path}" for x in given)
+    }
+
+
 def _shorten(paths: list[str]) -> list[str]:
     return paths if len(paths) <= 8 else [*paths[:6], f"and {len(paths) - 6} more"]
 

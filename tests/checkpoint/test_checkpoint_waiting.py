@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import pickle
@@ -321,6 +322,30 @@ def test_a_model_and_its_optimizer_may_have_checkpoints_of_their_own(tmp_path: P
         first.model.encoder.assign([1.0, 1.0])
         first.model.head.assign([1.0, 1.0])
     assert run.step().weights() == first.step().weights()
+
+
+@pytest.mark.parametrize("order", ["mo", "om", "b"])
+def test_a_variable_that_took_the_place_of_another_has_the_slots_of_that_place(tmp_path, order):
+    path, run = saved(tmp_path), Run()
+    run.checkpoint.restore(path)
+    run.step()
+    run.model.head, run.model.encoder = run.model.encoder, jv.Variable([1.0, 1.0])
+    run.step()
+    weights = run.weights()
+    objects = {"m": {"model": run.model}, "o": {"optimizer": run.optimizer}}
+    objects["b"] = objects["m"] | objects["o"]
+    with contextlib.ExitStack() as stack:
+        if order == "om":  # by itself an optimizer cannot know whose places they took
+            message = (
+                r"was not restored, and changed nothing:\n  model/head: .* slots .* as those of "
+                r"model/encoder, .* Restore the model before its optimizer, or both"
+            )
+            stack.enter_context(pytest.raises(CheckpointError, match=message))
+        for each in order:
+            Checkpoint(**objects[each]).restore(path).expect_partial()
+    assert (run.weights() == weights) is (order == "om")
+    if order != "om":
+        assert run.step().weights() == Run().step(4).weights()
 
 
 def test_another_model_of_the_same_checkpoint_takes_nothing_away(tmp_path: Path):
