@@ -171,6 +171,9 @@ _MEANINGS = {
 }
 """What errors of JAX and Python mean here, by a pattern of their messages."""
 
+EXPLANATIONS: list[Callable[[Exception], None]] = []
+"""Functions that are given an error of code that is traced: they may raise a clearer one."""
+
 
 def explain(error: BaseException | None) -> None:
     """Add a note to an error of JAX or Python that has a known meaning, unless it has the note."""

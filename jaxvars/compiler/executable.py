@@ -26,7 +26,6 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.autodiff.custom_gradient import with_explicit_rules
 from jaxvars.compiler.colocation import (
     apart,
     gather,
@@ -61,7 +60,7 @@ from jaxvars.core.cells import CURRENT, SHARED, STORE, UNPROVEN, Cell, WriteBack
 from jaxvars.core.checks import FAILURE, without_signals
 from jaxvars.core.failures import doubt, prove
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.staging import Staged
+from jaxvars.core.staging import INLINED, Staged
 from jaxvars.core.store import exclusively, fail, flush, has_failed, stored
 from jaxvars.errors import CompileError
 from jaxvars.tracing import context, jaxprs
@@ -385,7 +384,7 @@ class Executable:
 
     def _to_inline(self) -> tuple[Staged, Callable[..., Any]]:
         """Return the program as it may be differentiated, and what runs it."""
-        staged = with_explicit_rules(self._whole)
+        staged = functools.reduce(lambda staged, change: change(staged), INLINED, self._whole)
         inner = staged.function()
         return staged, jax.jit(named(self.name, lambda reads, leaves: inner(*reads, *leaves)))
 

@@ -32,6 +32,7 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
+from jaxvars.advice import EXPLANATIONS
 from jaxvars.compiler.colocation import is_about_deleted, is_about_places
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.creation import give_late, stage_body
@@ -52,7 +53,6 @@ from jaxvars.compiler.leaves import (
 )
 from jaxvars.compiler.program import NotTopLevel, ShapeMismatch, SignatureMismatch
 from jaxvars.compiler.signature import Call, Signature
-from jaxvars.control.branches import named_conditions
 from jaxvars.core.cells import ASKED, FROZEN, NEW_CELLS
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING
@@ -322,8 +322,13 @@ class Function(Viewed):
     def _stage(self, call: Call, names: _Names) -> Staged:
         def run(*values: Array) -> Any:
             args, kwargs = call.rebuild(values)
-            with named_conditions(), boxing(None):
-                result = self.body(*args, **kwargs)
+            try:
+                with boxing(None):
+                    result = self.body(*args, **kwargs)
+            except Exception as error:
+                for explain in EXPLANATIONS:
+                    explain(error)
+                raise
             check_result(result, self._signature.name)
             if self._guard == "finite":
                 require_finite_writes(self._signature.name, line_of_function(self.python_function))

@@ -23,14 +23,13 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxvars.advice import name_shapes
+from jaxvars.advice import EXPLANATIONS, name_shapes
 from jaxvars.control.arguments import check_function, index_of, truth
 from jaxvars.control.carry import Result, match_forms
 from jaxvars.control.forms import (
@@ -207,23 +206,24 @@ def _with_arrays(result: Any) -> Any:
     return form([jnp.asarray(x) for x in form.arrays])
 
 
-@contextmanager
-def named_conditions() -> Generator[None]:
-    """Have Python that needs to know a traced value say what to write instead."""
-    try:
-        yield
-    except jax.errors.TracerBoolConversionError as error:
+def _explain(error: Exception) -> None:
+    """Raise what to write instead, for an error of Python that needs to know a traced value."""
+    if isinstance(error, jax.errors.TracerBoolConversionError):
         raise _error_for(_NEEDS_A_BOOL, error) from None
-    except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError) as error:
+    if isinstance(
+        error, jax.errors.ConcretizationTypeError | jax.errors.TracerIntegerConversionError
+    ):
         is_size = "size argument" in str(error)
         raise _error_for(_NEEDS_A_SIZE if is_size else _NEEDS_A_NUMBER, error) from None
-    except jax.errors.TracerArrayConversionError as error:
+    if isinstance(error, jax.errors.TracerArrayConversionError):
         raise _error_for(_NEEDS_NUMBERS, error) from None
-    except (TypeError, ValueError) as error:
-        if not str(error).startswith("Shapes must be 1D sequences of concrete values"):
-            name_shapes(error, [(c.name, c.aval.shape) for c in getattr(LOCAL.frame, "cells", ())])
-            raise
-        raise _error_for(_NEEDS_A_NUMBER, error) from None
+    if isinstance(error, TypeError | ValueError):
+        if str(error).startswith("Shapes must be 1D sequences of concrete values"):
+            raise _error_for(_NEEDS_A_NUMBER, error) from None
+        name_shapes(error, [(c.name, c.aval.shape) for c in getattr(LOCAL.frame, "cells", ())])
+
+
+EXPLANATIONS.append(_explain)
 
 
 def _error_for(message: str, error: BaseException) -> ControlFlowError:

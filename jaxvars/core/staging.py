@@ -34,6 +34,9 @@ from jaxvars.typing import Array
 
 T = TypeVar("T")
 
+INLINED: list[Callable[[Staged], Staged]] = []
+"""Passes over a program before it runs as a part of another one, or is differentiated."""
+
 
 @final
 class PyTreeTemplate:

@@ -1,0 +1,77 @@
+"""What plugs into the compiler from outside: each socket empty, and with something in it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import jax
+import pytest
+
+import jaxvars as jv
+from jaxvars.advice import EXPLANATIONS
+from jaxvars.core.staging import INLINED, Staged
+from jaxvars.errors import ControlFlowError, TapeError
+
+
+@contextmanager
+def holding(socket: list[Any], *plugged: Any) -> Generator[None]:
+    """Have only this in a socket."""
+    before, socket[:] = list(socket), plugged
+    try:
+        yield
+    finally:
+        socket[:] = before
+
+
+# ---------------------------------------------------------------- errors of traced bodies
+def choose(x: Any) -> Any:
+    return 1.0 if x > 0 else 2.0
+
+
+def test_an_error_of_a_body_is_what_it_is_where_nothing_explains_it() -> None:
+    with pytest.raises(ControlFlowError, match="Python's `if`"):
+        jv.compile(choose)(1.0)
+    with holding(EXPLANATIONS), pytest.raises(jax.errors.TracerBoolConversionError):
+        jv.compile(choose)(1.0)
+
+
+def test_the_first_explanation_that_raises_is_raised() -> None:
+    seen: list[Exception] = []
+
+    def refuse(error: Exception) -> None:
+        raise TapeError("clearer") from error
+
+    with holding(EXPLANATIONS, seen.append, refuse, seen.append):
+        with pytest.raises(TapeError, match="clearer") as raised:
+            jv.compile(choose)(1.0)
+        assert float(jv.compile(lambda x: x + 1)(1.0)) == 2.0
+    assert [type(x) for x in seen] == [jax.errors.TracerBoolConversionError]
+    assert raised.value.__cause__ is seen[0]
+
+
+# ---------------------------------------------------------------- programs that are inlined
+def test_a_program_is_inlined_as_it_is_where_no_pass_changes_it() -> None:
+    v = jv.Variable(2.0)
+    double = jv.compile(lambda x: v * x)
+    with holding(INLINED):
+        assert float(jv.compile(lambda x: double(x) + 1)(3.0)) == 7.0
+
+
+def test_passes_see_a_program_that_is_inlined_once_and_none_that_is_only_run() -> None:
+    v, seen = jv.Variable(2.0), list[Staged]()
+
+    def note(staged: Staged) -> Staged:
+        seen.append(staged)
+        return replace(staged)
+
+    double = jv.compile(lambda x: v * x)
+    with holding(INLINED, note):
+        assert float(double(3.0)) == 6.0
+        assert not seen
+        assert jax.grad(double)(3.0) == 2.0
+        assert float(jv.compile(lambda x: double(x) + 1)(3.0)) == 7.0
+    (staged,) = seen
+    assert [cell.name for cell in staged.reads] == [v.name]
