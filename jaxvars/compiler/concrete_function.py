@@ -11,11 +11,11 @@ from jaxvars.compiler.executable import Executable, cells_of
 from jaxvars.compiler.program import NotTopLevel
 from jaxvars.compiler.signature import Call
 from jaxvars.core.cells import Cell
-from jaxvars.core.variable import Variable
 from jaxvars.tracing.guards import ask
 from jaxvars.views import Viewed
 
 if TYPE_CHECKING:
+    from jaxvars.core.variable import Variable
     from jaxvars.graph.graph import Graph
 
 
@@ -87,7 +87,7 @@ class ConcreteFunction(Viewed):
     def captured(self) -> tuple[Variable, ...]:
         """The variables it reads, then those it only assigns."""
         owners = [cell.owner() for cell in cells_of(self._executable)]
-        return tuple(owner for owner in owners if isinstance(owner, Variable))
+        return tuple(owner for owner in owners if owner is not None)
 
     @property
     def capture_paths(self) -> list[str]:

@@ -11,9 +11,8 @@ from typing import Any
 
 from jaxvars.advice import instead_of
 from jaxvars.compiler.executable import Executable, cells_of
-from jaxvars.core.module import variables_in
+from jaxvars.core.frame import Owner, cells_in
 from jaxvars.core.traversal import Holder
-from jaxvars.core.variable import Variable
 
 _CLOSED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 
@@ -40,7 +39,7 @@ def paths_from(fn: Any, arguments: Mapping[str, object], entry: Executable) -> d
         known = inspect.getclosurevars(inspect.unwrap(fn))
         names = {**known.globals, **known.nonlocals}
     roots = {**own, **names, **own}.items()  # its own are first, and win
-    for name, root in sorted(roots, key=lambda item: not isinstance(item[1], Holder | Variable)):
+    for name, root in sorted(roots, key=lambda item: not isinstance(item[1], Holder | Owner)):
         if not left:
             break
         if not isinstance(root, _CLOSED):
@@ -50,10 +49,10 @@ def paths_from(fn: Any, arguments: Mapping[str, object], entry: Executable) -> d
 
 
 def _find_paths(name: str, root: object, left: set[int], found: dict[int, str]) -> None:
-    for path, variable in variables_in(root):
-        if (key := variable._cell.key) in left:
+    for path, cell in cells_in(root):
+        if cell.key in left:
             start = (name,) if name not in ("self", "") and path else ()
-            found[key] = "/".join((*start, *path)) or variable.name
-            left.remove(key)
+            found[cell.key] = "/".join((*start, *path)) or cell.name
+            left.remove(cell.key)
         if not left:
             return

@@ -15,17 +15,15 @@ import jax
 import numpy as np
 
 from jaxvars.core.frame import Owner, cells_in
-from jaxvars.core.module import Module
-from jaxvars.core.traversal import reaches
+from jaxvars.core.traversal import Holder, reaches
 from jaxvars.errors import CompileError
-from jaxvars.symbolic.sizes import from_compared
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import context
-from jaxvars.tracing.identity import Inexact, Same, Weak, attributes, exact
+from jaxvars.tracing.identity import SIZES, Inexact, Same, Weak, attributes, exact
 
 NUMBERS = (int, float, complex)
-_FIXED = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, Owner, Module)
+_FIXED = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, Owner, Holder)
 _REFUSED = (set, bytearray, memoryview)
 STAGED_ITERATORS: set[type] = set()
 """Iterators whose next item a program takes when it runs."""
@@ -112,7 +110,7 @@ def _content_of_part(value: Any) -> Hashable:
         raise Inexact
     if isinstance(value, jax.Array):
         return Same(value)
-    if kind.__hash__ is not None or isinstance(value, Owner | Module):
+    if kind.__hash__ is not None or isinstance(value, Owner | Holder):
         return Weak(value)
     if dataclasses.is_dataclass(value):
         return (kind, *[exact(part, _content_of_part) for part in attributes(value, kind).items()])
@@ -130,8 +128,8 @@ def leaf_of(value: Any) -> Leaf:
     ('float32[2,3]', "'relu'")
     """
     if isinstance(value, jax.Array | jax.ShapeDtypeStruct):
-        shape = tuple(map(from_compared, value.shape))
-        return Traced(shape, value.dtype, is_weak(value))
+        shape = [SIZES[type(n)](n) if type(n) in SIZES else n for n in value.shape]
+        return Traced(tuple(shape), value.dtype, is_weak(value))
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT":
         return Traced(value.shape, jax.dtypes.canonicalize_dtype(value.dtype), weak=False)
     kind = type(value)
@@ -194,7 +192,7 @@ def check_function(fn: Callable[..., Any]) -> None:
             "jv.compile would trace nothing. Compile what one step does, and yield or await "
             "around it."
         )
-    if isinstance(fn, type) and issubclass(fn, Module):
+    if isinstance(fn, type) and issubclass(fn, Holder):
         raise CompileError(
             f"{fn.__name__} is a class, whose call makes an object. Compile its method,\n"
             "    @jv.compile\n"

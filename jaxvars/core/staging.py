@@ -21,13 +21,13 @@ import numpy as np
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import reshaped_error
 from jaxvars.core.frames import LOCAL, CaptureFrame, Created, outside, within
-from jaxvars.symbolic.sizes import is_compared
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import capture, context, jaxprs
 from jaxvars.tracing.around import AROUND, around
 from jaxvars.tracing.assigned_read import reread_p
 from jaxvars.tracing.guards import ask
 from jaxvars.tracing.host_calls import AFTER, TRACED, After, HostCall, make_all
+from jaxvars.tracing.identity import SIZES
 from jaxvars.tracing.key_order import in_order, is_sorted, order_of
 from jaxvars.tracing.signals import deferred_signals
 from jaxvars.typing import Array
@@ -130,7 +130,7 @@ def _is_array(leaf: object) -> bool:
 
 def is_own_array(leaf: object) -> bool:
     """Return whether something is an array, and no number, which Python may decide by."""
-    if isinstance(leaf, jax.Array) or is_compared(leaf):
+    if isinstance(leaf, (jax.Array, *SIZES)):
         return True
     return isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "OSUT"
 

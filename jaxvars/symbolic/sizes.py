@@ -33,6 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import user_line
+from jaxvars.tracing.identity import SIZES
 
 Size: TypeAlias = Any  # an int, or a symbolic expression
 
@@ -59,16 +60,6 @@ def to_compared(size: Size) -> Size:
     (False, True, False)
     """
     return _copy(size, _compared_class()) if type(size) is _compared_class().__base__ else size
-
-
-def from_compared(size: Size) -> Size:
-    """Return a size that `to_compared` made as JAX's own; others as they are."""
-    return size if type(size) is int else _to_plain(size)
-
-
-def is_compared(value: object) -> bool:
-    """Return whether a value is a size that `to_compared` made."""
-    return bool(_compared_class.cache_info().currsize) and isinstance(value, _compared_class())
 
 
 def with_compared_sizes(spec: Any) -> Any:
@@ -100,7 +91,9 @@ def _compared_class() -> Any:
         "aval": property(lambda self: _for_jax(self, "aval")),
     }
     kept = {name: _wrap_method(getattr(base, name)) for name in _ARITHMETIC}
-    return type("OpenSize", (base,), own | kept)
+    made = type("OpenSize", (base,), own | kept)
+    SIZES[made] = lambda size: _copy(size, base)
+    return made
 
 
 def _wrap_method(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -57,6 +57,9 @@ VALUES: set[type[Any]] = {
 }
 """Classes whose objects are known by what pickle writes of them; their subclasses are others."""
 
+SIZES: dict[type[Any], Callable[[Any], Any]] = {}
+"""Classes of sizes that are not numbers, and what makes of one the size that a key has."""
+
 
 def told_by_pickle(kind: type[T]) -> type[T]:
     """Have objects of a class known by what pickle writes of them."""

@@ -53,6 +53,12 @@ def test_get_concrete_function_is_the_same(parts):
     assert len(runs) == 1
 
 
+def test_paths_beside_a_module_of_another_library():
+    nnx = pytest.importorskip("flax.nnx")
+    parts = {"a": nnx.Linear(1, 1, rngs=nnx.Rngs(0)), "w": jv.Variable(2.0)}
+    assert jv.compile(lambda x: parts["w"] * x).trace(1.0).capture_paths == ["parts/w"]
+
+
 def test_captured_is_the_variables_themselves(parts):
     w, b, last, step, _ = parts
     assert step.trace(jv.TensorSpec((4, 3))).captured == (w, b, last)

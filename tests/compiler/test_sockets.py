@@ -12,8 +12,10 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.advice import EXPLANATIONS
+from jaxvars.compiler.leaves import leaf_of
 from jaxvars.core.staging import INLINED, Staged
 from jaxvars.errors import ControlFlowError, TapeError
+from jaxvars.tracing.identity import SIZES
 
 
 @contextmanager
@@ -75,3 +77,20 @@ def test_passes_see_a_program_that_is_inlined_once_and_none_that_is_only_run() -
         assert float(jv.compile(lambda x: double(x) + 1)(3.0)) == 7.0
     (staged,) = seen
     assert [cell.name for cell in staged.reads] == [v.name]
+
+
+# ---------------------------------------------------------------- sizes that are not numbers
+def test_a_size_stands_in_a_key_as_its_class_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Size(int):
+        """A size that is not equal to itself, as one that is not known may be."""
+
+        __hash__ = int.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            return False
+
+    spec = jax.ShapeDtypeStruct((2,), "float32")
+    strange = jax.ShapeDtypeStruct((Size(2),), "float32")
+    assert leaf_of(strange) != leaf_of(spec)
+    monkeypatch.setitem(SIZES, Size, int)
+    assert leaf_of(strange) == leaf_of(spec)
