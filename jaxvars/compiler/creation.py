@@ -104,12 +104,20 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
             f"{name} creates variables from its arguments: call it once with "
             "real ones before requesting its trace."
         )
+    is_transformed = LOCAL.frame.trace is context.EVAL and any(map(context.is_tracer, inputs))
     program, is_own = jaxprs.own_outputs(program)
     firsts = jaxprs.jaxpr_function(program)(*inputs)
     owned = (x if own else _own(x) for x, own in zip(firsts, is_own, strict=True))
     for made in staged.created:
         cell, value = made.ref(), next(owned) if made.first is None else made.first
         if cell is not None and cell.key not in STORE:  # one that was assigned meanwhile stays
+            if is_transformed and context.is_tracer(value):
+                raise CreationError(
+                    f"{name} is called for the first time in a JAX transform (grad, vmap, ...), "
+                    f"and creates variable {made.name!r} at {made.line}: its first value would be "
+                    f"made of what the transform traces. Call {name} once with real arguments "
+                    "before, on an object that has no variables yet; then transform it."
+                )
             LOCAL.frame.create(cell, value)
 
 

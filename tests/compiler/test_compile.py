@@ -676,6 +676,32 @@ def test_creating_inside_an_inner_transform_is_refused():
     assert "scan" in str(caught.value)
 
 
+@pytest.mark.parametrize(("transform", "result"), [(jax.grad, [2.0, 2.0]), (jax.vmap, [4.0, 4.0])])
+def test_a_variable_made_of_what_a_transform_traces_is_named_with_its_line(
+    transform: Any, result: Any
+):
+    class Scaled(jv.Module):
+        w: jv.Variable | None = None
+
+        @jv.compile
+        def scale(self, x: Any) -> Any:
+            if self.w is None:
+                self.w = jv.Variable(x + 1, name="w")
+            return (self.w * x).sum()
+
+    line = inspect.getsourcelines(Scaled.scale.python_function)[1] + 3
+    with pytest.raises(CreationError) as caught:
+        transform(Scaled().scale)(jnp.ones(2))
+    assert str(caught.value).startswith(
+        "scale is called for the first time in a JAX transform (grad, vmap, ...), and creates "
+        f"variable 'w' at test_compile.py:{line}, in scale: its first value would be made of what "
+        "the transform traces. Call scale once with real arguments before, "
+    )
+    layer = Scaled()
+    layer.scale(jnp.ones(2))  # as it says
+    assert transform(layer.scale)(jnp.ones(2)).tolist() == result
+
+
 def test_in_a_creating_function_the_other_variables_change_once():
     count = jv.Variable(0)
     layer = Lazy()
