@@ -61,12 +61,14 @@ from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.planning.abstract import abstract
 from jaxvars.programs import open_sizes as _open_sizes
+from jaxvars.programs import placement as _placement
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import around as _around
 
 _forked.install()
 _sketches.install()
 _open_sizes.install()
+_placement.install()
 
 
 def _keras_scope() -> _Any:

@@ -26,23 +26,14 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.compiler.colocation import (
-    apart,
-    gather,
-    is_about_deleted,
-    is_about_places,
-    mesh_of,
-    placed,
-    sharding_now,
-)
 from jaxvars.compiler.fast_path import Parts
-from jaxvars.compiler.input_shardings import InputShardings, lowered_like
 from jaxvars.compiler.leaves import Key, Traced, leaf_of
 from jaxvars.compiler.program import (
     Layout,
     Leaves,
     Mode,
     NotTopLevel,
+    Placement,
     Program,
     ShapeMismatch,
     SignatureMismatch,
@@ -53,6 +44,7 @@ from jaxvars.compiler.program import (
     copy_shared,
     finisher,
     gather_values,
+    is_about_deleted,
     is_hot,
     named,
 )
@@ -88,7 +80,7 @@ class Executable:
 
     def __init__(
         self, key: Key, staged: Staged, name: str, *,
-        donate: bool, inputs: InputShardings, values: Leaves,
+        donate: bool, place: Callable[[Sequence[Traced]], Placement],
     ) -> None:  # fmt: skip
         self.key = key
         self.staged = staged.to_run()
@@ -103,11 +95,11 @@ class Executable:
         checked = context.numbers_are_checked()
         self._donates = donate and not (self.has_callbacks or checked or self.staged.reshaped)
         self._specs = tuple(leaf for leaf in key.leaves if isinstance(leaf, Traced))
-        self._inputs = inputs
-        self._lowered = list(map(lowered_like, self._specs, values))
+        self._placement = place(self._specs)
         self._layout = Layout(self.staged, name, is_shared=self._donates and not self._is_large)
         self._donated, self._readonly = self._layout.donated, self._layout.readonly
         self._write_back, self._is_checked = self._layout.write_back, self._layout.is_checked
+        self._cells = [*self._write_back.cells, *self._readonly]
         self._jitted = self._jit()
         self._inlined: tuple[Staged, Callable[..., Any]] | None = None
         self._finish = finisher(self.staged, self._is_checked)
@@ -152,19 +144,15 @@ class Executable:
 
     # ------------------------------------------------------------ building
     def _jit(self) -> Any:
-        options: dict[str, Any] = {"donate_argnums": 0} if self._donates else {}
-        known = [*(cell.sharding for cell in cells_of(self)), *(self._inputs.shardings or ())]
-        on_mesh = mesh_of(known) is not None
-        program = self.staged.program
-        self._flat = jaxprs.flat_function(program) if on_mesh else self.staged.function()
-        shardings = tuple(cell.sharding for cell in self._write_back.cells)
-        if any(shardings):
-            options["out_shardings"] = (shardings, None)
-        if self._inputs.shardings is not None:
-            groups = [self._donated, self._readonly] if self._readonly else [self._donated]
-            placed_cells = [tuple(cell.sharding for cell in cells) for cells in groups]
-            options["in_shardings"] = (*placed_cells, *self._inputs.shardings)
-        return jax.jit(Program(self._run_grouped, self.name, self._leave_fast_path), **options)
+        donated = {"donate_argnums": 0} if self._donates else {}
+        place = self._placement.for_jit
+        self._flat, options = place(self.staged, self._groups(), self._write_back.cells)
+        program = Program(self._run_grouped, self.name, self._leave_fast_path)
+        return jax.jit(program, **donated, **options)
+
+    def _groups(self) -> list[list[Cell]]:
+        """Return the cells whose values jit is given, as it has them."""
+        return [self._donated, self._readonly] if self._readonly else [self._donated]
 
     def _run_grouped(self, donated: Any, *rest: Any) -> Any:
         """Run the program on cells as dispatch groups them; traced by jit."""
@@ -223,19 +211,17 @@ class Executable:
         check_top_level()
         result = exclusively(lambda: self._warm_up(leaves))
         flush()  # the next call looks where it is made
-        touches = self._write_back.keys or self._readonly or self._inputs.shardings
+        touches = self._write_back.keys or self._readonly or self._placement.shardings
         self._enter(Mode.CALLING if self.has_callbacks else Mode.WARM if touches else Mode.PURE)
         return self._make_result(result)
 
     def _warm_up(self, leaves: Leaves) -> Any:
         """Place together what the program uses, and run it."""
-        cells = [*self._write_back.cells, *self._readonly]
-        moved = gather(cells, [] if self._inputs.wanted else self._named_leaves(leaves))
-        self._place_arguments(leaves)
-        if moved or self._inputs.shardings is not None:
+        moved = self._placement.arrange(self._cells, leaves)
+        if moved is not None:
             self._jitted = self._jit()
             renew_users(moved, but=self)
-        leaves = self._inputs.put(leaves)
+        leaves = self._placement.put(leaves)
         if self.has_callbacks:
             return self._run_copied(leaves)
         donated, others = gather_values(self._donated), [*self._readonly_args(), *leaves]
@@ -243,16 +229,6 @@ class Executable:
         del donated
         with deferred_signals():
             return self._run_donating(leaves)
-
-    def _place_arguments(self, leaves: Leaves) -> None:
-        """Find out where the arguments are to be."""
-        cells = [*self._write_back.cells, *self._readonly]
-        places = [*map(sharding_now, cells), *map(placed, leaves)]
-        self._inputs.resolve([leaf.shape for leaf in self._specs], mesh_of(places))
-
-    def _named_leaves(self, leaves: Leaves) -> list[tuple[str, Array]]:
-        names = [f"Argument {name}" for name in self._inputs.names]
-        return list(zip(names, leaves, strict=True))
 
     def renew(self) -> None:
         """Have the program compiled again at the next call: a variable has been placed again."""
@@ -267,12 +243,8 @@ class Executable:
         """Raise an error that names the variables because of which JAX refused a call."""
         if is_about_deleted(error):
             exclusively(lambda: list(map(stored, cells_of(self))))  # says which one has no value
-        elif is_about_places(error):
-            cells = [*self._write_back.cells, *self._readonly]
-            used = exclusively(lambda: [(f"Variable {c.name!r}", sharding_now(c)) for c in cells])
-            given = [(name, placed(value)) for name, value in self._named_leaves(leaves)]
-            raise apart(used, given) from error
         else:
+            self._placement.explain(error, self._cells, leaves)
             fail(self.name, error)
 
     @property
@@ -320,7 +292,7 @@ class Executable:
     def _run_exclusively(self, leaves: Leaves) -> Any:
         """Run where a hot path may not: in turn, and copying what may be referenced elsewhere."""
         check_top_level()
-        leaves = self._inputs.put(leaves)
+        leaves = self._placement.put(leaves)
         return self._make_result(exclusively(lambda: self._run_donating(leaves)))
 
     def _make_result(self, result: Any) -> Any:
@@ -352,7 +324,7 @@ class Executable:
     def _run_on_copies(self, leaves: Leaves) -> Any:
         """Run without donating anything, and commit when all is done."""
         check_top_level()
-        leaves = self._inputs.put(leaves)
+        leaves = self._placement.put(leaves)
         return self._make_result(exclusively(lambda: self._run_copied(leaves)))
 
     def _run_copied(self, leaves: Leaves) -> Any:
@@ -371,9 +343,7 @@ class Executable:
 
     def inline(self, leaves: Leaves) -> Any:
         """Run as part of what goes on: in another function, under a tape or a transform."""
-        if self._inputs.wanted:
-            self._place_arguments(leaves)
-            leaves = self._inputs.constrain(leaves)
+        leaves = self._placement.constrain(self._cells, leaves)
         if self._inlined is None:
             self._inlined = self._to_inline()
         staged, run = self._inlined
@@ -404,17 +374,15 @@ class Executable:
             CompileError: under other settings of JAX.
         """
         self.check_settings()
-        if self._inputs.wanted and self._inputs.shardings is None:
-            self._place_arguments(())
+        if self._placement.shardings is None and self._placement.settle(self._cells, ()):
             self._jitted = self._jit()
-        groups = [self._donated, self._readonly] if self._readonly else [self._donated]
         specs = [
             tuple(
                 jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype, sharding=c.sharding) for c in cells
             )
-            for cells in groups
+            for cells in self._groups()
         ]
-        return self._jitted.lower(*specs, *self._lowered)
+        return self._jitted.lower(*specs, *self._placement.lowered)
 
 
 _DONATING = Executable._run_donating.__code__

@@ -30,17 +30,14 @@ from types import MethodType
 from typing import Any, TypeAlias, final
 
 import jax
-import numpy as np
 
 from jaxvars.advice import EXPLANATIONS
-from jaxvars.compiler.colocation import is_about_deleted, is_about_places
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.creation import give_late, stage_body
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
 from jaxvars.compiler.flags import Flags
-from jaxvars.compiler.input_shardings import InputShardings, check_form, spec_for
 from jaxvars.compiler.inspection import no_attribute, paths_from
 from jaxvars.compiler.leaves import (
     Key,
@@ -51,7 +48,13 @@ from jaxvars.compiler.leaves import (
     lower_spec,
     object_ids,
 )
-from jaxvars.compiler.program import NotTopLevel, ShapeMismatch, SignatureMismatch
+from jaxvars.compiler.program import (
+    NotTopLevel,
+    Placement,
+    ShapeMismatch,
+    SignatureMismatch,
+    is_about_deleted,
+)
 from jaxvars.compiler.signature import Call, Signature
 from jaxvars.core.cells import ASKED, FROZEN, NEW_CELLS
 from jaxvars.core.checks import require_finite_writes
@@ -81,6 +84,7 @@ class Function(Viewed):
         body: the function as it is traced: converted before, where there is a converter.
         source: is asked for the program of a call before the body is traced: it is given the call,
             and what returns the program of another one; None if it has none.
+        placement: where the values of a program are, of all functions.
     """
 
     __slots__ = {
@@ -89,6 +93,7 @@ class Function(Viewed):
         "__weakref__": "References that do not keep it.",
     }
     __call__: Callable[..., Any]
+    placement: type[Placement] = Placement
 
     def __init__(
         self, fn: Callable[..., Any], *, static_argnames: Sequence[str], donate: bool | str,
@@ -98,7 +103,7 @@ class Function(Viewed):
         functools.update_wrapper(self, fn, updated=())
         self.python_function = fn
         self._begin(static_argnames, input_signature)
-        check_form(in_shardings, self._signature.parameters, self._signature.name)
+        self.placement.check(in_shardings, self._signature.parameters, self._signature.name)
         self._donate = donate
         self._guard = guard
         self._in_shardings = in_shardings
@@ -172,7 +177,7 @@ class Function(Viewed):
         if not isinstance(error, NotTopLevel):
             for entry in tuple(self._entries.values()):
                 entry.broke_off = True
-            if not is_about_places(error) and not is_about_deleted(error):
+            if not self.placement.is_about(error) and not is_about_deleted(error):
                 with context.restoring():
                     self._explain(error, args, kwargs)
                     raise error
@@ -291,8 +296,8 @@ class Function(Viewed):
             seek([*staged.reads, *staged.writes])
         entry = Executable(
             self._flags.note(call.key, asked, staged.shapes), staged, self._signature.name,
-            donate=self._donate is not False, inputs=self._input_shardings(call, names),
-            values=call.values,
+            donate=self._donate is not False,
+            place=lambda leaves: self.placement(self._in_shardings, names, leaves, call.values),
         )  # fmt: skip
         self._check_donation(entry)
         entry.watch(call.objects, self._evict, self._paths.cool)
@@ -309,15 +314,6 @@ class Function(Viewed):
 
     def _stage_other(self, call: Call) -> Staged:
         return self._executable(call)._whole
-
-    def _input_shardings(self, call: Call, names: _Names) -> InputShardings:
-        shapes = map(np.shape, call.values)
-        given = self._in_shardings
-        specs = [
-            spec_for(given, argument, shape)
-            for (argument, _), shape in zip(names, shapes, strict=True)
-        ]
-        return InputShardings([name for _, name in names], specs)
 
     def _stage(self, call: Call, names: _Names) -> Staged:
         def run(*values: Array) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import weakref
+from abc import ABC
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeAlias, final
@@ -11,13 +12,14 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars.compiler.leaves import Traced
 from jaxvars.core.cells import CALLBACKS, HOT_PATH_FILE, SHARED, STORE, Cell, WriteBack
 from jaxvars.core.checks import FAILURE, calling_back, report, without_signals
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import stored
-from jaxvars.errors import CompileError
+from jaxvars.errors import CompileError, JaxvarsError
 from jaxvars.tensors.array_like import is_deleted
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -83,6 +85,82 @@ class Program:
     def __hash__(self) -> int:
         self._leaving()
         return id(self)
+
+
+class Placement(ABC):  # noqa: B024 - what is not overridden leaves all where it is
+    """Where the values of a program are to be: here, where they are, on one device.
+
+    `Function.placement` is the class that is in use.
+
+    Args:
+        given: the function's `in_shardings`.
+        names: for each traced argument that which it is a part of, and what it is called itself.
+        leaves: what the key keeps of them.
+        values: those that the program is traced for.
+
+    Attributes:
+        lowered: for what arguments the program is lowered.
+        shardings: where the arguments are to be, once that is known; None: wherever they are.
+    """
+
+    def __init__(
+        self, given: Any, names: Sequence[tuple[str, str]], leaves: Sequence[Traced], values: Leaves
+    ) -> None:
+        self.lowered = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak) for x in leaves]
+        self.shardings: Sequence[Any] | None = None
+
+    @staticmethod  # noqa: B027 - any do
+    def check(given: Any, names: Sequence[str], function: str) -> None:
+        """Raise CompileError for `in_shardings` that do not fit a function's arguments."""
+
+    @staticmethod
+    def is_about(error: BaseException) -> bool:
+        """Return whether JAX refused arguments for where they are placed."""
+        return False
+
+    def for_jit(
+        self, staged: Staged, inputs: Sequence[Sequence[Cell]], outputs: Sequence[Cell]
+    ) -> tuple[Callable[..., list[Array]], dict[str, Any]]:
+        """Return the program as a function, and what jit is told of where its values are.
+
+        Args:
+            staged: the program.
+            inputs: the cells whose values it takes, as jit has them in groups.
+            outputs: those whose values it returns.
+        """
+        return staged.function(), {}
+
+    def arrange(self, cells: Sequence[Cell], leaves: Leaves) -> Sequence[Cell] | None:
+        """Place a program's cells and arguments, before it is compiled.
+
+        While the values are in `STORE` and no other thread touches them.
+
+        Returns:
+            The cells that are elsewhere now; None if `for_jit` returns what it did before.
+        """
+        return None
+
+    def settle(self, cells: Sequence[Cell], leaves: Leaves) -> bool:
+        """Find out where the arguments are to be; return whether that is known then."""
+        return False
+
+    def put(self, leaves: Leaves) -> Leaves:
+        """Return the arguments of a call where they are to be."""
+        return leaves
+
+    def constrain(self, cells: Sequence[Cell], leaves: Leaves) -> Leaves:
+        """Return the arguments where they are to be: inside of other functions."""
+        return leaves
+
+    def explain(  # noqa: B027 - not known
+        self, error: Exception, cells: Sequence[Cell], leaves: Leaves
+    ) -> None:
+        """Raise what says why an error came, if it `is_about` places."""
+
+
+def is_about_deleted(error: BaseException) -> bool:
+    """Return whether JAX refused an array that has been deleted."""
+    return "has been deleted" in str(error) and not isinstance(error, JaxvarsError)
 
 
 def check_top_level() -> None:

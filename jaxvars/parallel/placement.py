@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars.compiler.colocation import place_at
 from jaxvars.compiler.executable import renew_users
 from jaxvars.core.frames import is_staged
 from jaxvars.core.module import all_paths, named_variables
@@ -30,6 +29,7 @@ from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.slots import slot_sharding
+from jaxvars.programs.placement import place_at
 from jaxvars.sketches import table_of
 from jaxvars.tensors.dtypes import is_string
 

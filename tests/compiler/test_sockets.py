@@ -8,11 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import pytest
+from jax.sharding import NamedSharding
 
 import jaxvars as jv
 from jaxvars.advice import EXPLANATIONS
 from jaxvars.compiler.leaves import leaf_of
+from jaxvars.compiler.program import Placement
 from jaxvars.core.staging import INLINED, Staged
 from jaxvars.errors import ControlFlowError, TapeError
 from jaxvars.tracing.identity import SIZES
@@ -94,3 +97,65 @@ def test_a_size_stands_in_a_key_as_its_class_says(monkeypatch: pytest.MonkeyPatc
     assert leaf_of(strange) != leaf_of(spec)
     monkeypatch.setitem(SIZES, Size, int)
     assert leaf_of(strange) == leaf_of(spec)
+
+
+# ---------------------------------------------------------------- placement
+def test_without_a_placement_values_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jv.Function, "placement", Placement)
+    mesh = jv.mesh({"data": 2}, jax.devices()[:2])
+    v = jv.Variable([1.0, 2.0], sharding=NamedSharding(mesh, jax.P("data")))
+    w = jv.Variable(1.0)
+    step = jv.compile(lambda x: (v * w * x).sum(), in_shardings=0)  # of which nothing is known
+    assert [float(step(1.0)), float(step(jnp.ones(2)))] == [3.0, 3.0]
+    assert w.sharding.device_set == {jax.devices()[0]}
+    monkeypatch.undo()
+    assert float(jv.compile(lambda x: (v * w * x).sum())(1.0)) == 3.0
+    assert w.sharding.device_set == set(jax.devices()[:2])
+
+
+def test_a_placement_is_asked_before_a_program_is_compiled_and_off_the_fast_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log: list[str] = []
+
+    class Noted(Placement):
+        @staticmethod
+        def check(given: Any, names: Any, function: str) -> None:
+            log.append(f"check {given} of {list(names)}")
+
+        def for_jit(self, staged: Any, inputs: Any, outputs: Any) -> Any:
+            log.append(f"for jit {len(inputs)}, {[cell.name for cell in outputs]}")
+            return super().for_jit(staged, inputs, outputs)
+
+        def arrange(self, cells: Any, leaves: Any) -> Any:
+            log.append(f"arrange {[cell.name for cell in cells]}, {leaves}")
+            return []  # so that it is compiled again
+
+        def put(self, leaves: Any) -> Any:
+            log.append("put")
+            return [x + 1 for x in leaves]
+
+        def constrain(self, cells: Any, leaves: Any) -> Any:
+            log.append("constrain")
+            return [x + 2 for x in leaves]
+
+    def taken() -> list[str]:
+        found, log[:] = list(log), []
+        return found
+
+    monkeypatch.setattr(jv.Function, "placement", Noted)
+    v, w = jv.Variable(0.0, name="v"), jv.Variable(1.0, name="w")
+
+    @jv.compile(in_shardings="any")
+    def step(x: Any) -> Any:
+        return v.assign_add(w * x)
+
+    assert float(step(1.0)) == 2.0
+    made = "for jit 2, ['v']"
+    assert taken() == ["check any of ['x']", made, "arrange ['v', 'w'], (1.0,)", made, "put"]
+    assert float(step(1.0)) == 4.0  # when the values come from the store
+    assert taken() == ["put"]
+    assert float(step(1.0)) == 5.0  # on the fast path
+    assert taken() == []
+    assert float(jv.compile(lambda: step(1.0))()) == 8.0
+    assert taken()[:3] == ["check None of []", "constrain", made]
