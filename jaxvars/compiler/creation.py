@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
@@ -26,9 +27,6 @@ from jaxvars.typing import Array
 _LATE: list[Callable[[], None]] = []
 """What gives variables that were made in a plan their first values."""
 
-WAYS: list[Callable[[Call], AbstractContextManager[Sequence[Any]] | None]] = []
-"""How some calls are traced: in a context, which gives what stands for the arrays of a call."""
-
 _REFUSAL = (
     "{name} tried to create variables on non-first call. A compiled function may create variables "
     "on its first call only; keep them, for example as `if self.w is None: self.w = "
@@ -36,13 +34,36 @@ _REFUSAL = (
 )
 
 
-def stage_body(run: Callable[..., Any], call: Call, name: str, *, may_create: bool) -> Staged:
+class ProgramSource(ABC):  # noqa: B024 - what is not overridden has none but the body's
+    """Where a function's programs come from: here, from its body, traced for each call."""
+
+    def find(self, call: Call, stage: Callable[[Call], Staged]) -> Staged | None:
+        """Return the program of a call, made of that of another one; None if there is none.
+
+        Args:
+            call: the call.
+            stage: returns the program of another call of the function.
+        """
+        return None
+
+    def tracing(self, call: Call) -> AbstractContextManager[Sequence[Any]]:
+        """Return the context to trace a call in, which gives what stands for its arrays."""
+        return nullcontext(call.values)
+
+    def begin(self) -> None:  # noqa: B027 - nothing is known
+        """Forget what was found out about the function: it has other code now."""
+
+
+def stage_body(
+    run: Callable[..., Any], call: Call, name: str, source: ProgramSource, *, may_create: bool
+) -> Staged:
     """Return the program of a function; it is traced again if it creates variables.
 
     Args:
         run: the function, of the arrays of a call.
         call: what it is traced for.
         name: of the function.
+        source: in what context it is traced.
         may_create: whether it may create variables.
 
     Raises:
@@ -50,8 +71,7 @@ def stage_body(run: Callable[..., Any], call: Call, name: str, *, may_create: bo
     """
     refusal = _REFUSAL.format(name=name)
     here, broken_off = context.current(), list[BrokenOff]()
-    ways = (way(call) for way in WAYS)
-    with next(filter(None, ways), nullcontext(call.values)) as given:
+    with source.tracing(call) as given:
         try:
             staged = stage(run, given, None if may_create else refusal, broken_off, is_whole=True)
             _initialize(staged, call, name)

@@ -33,7 +33,7 @@ import jax
 
 from jaxvars.advice import EXPLANATIONS
 from jaxvars.compiler.concrete_function import ConcreteFunction
-from jaxvars.compiler.creation import give_late, stage_body
+from jaxvars.compiler.creation import ProgramSource, give_late, stage_body
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
@@ -82,8 +82,7 @@ class Function(Viewed):
     Attributes:
         python_function: the function as it was written.
         body: the function as it is traced: converted before, where there is a converter.
-        source: is asked for the program of a call before the body is traced: it is given the call,
-            and what returns the program of another one; None if it has none.
+        source: where programs come from that are not traced for a call; what it may be traced in.
         placement: where the values of a program are, of all functions.
     """
 
@@ -93,6 +92,7 @@ class Function(Viewed):
         "__weakref__": "References that do not keep it.",
     }
     __call__: Callable[..., Any]
+    source: ProgramSource = ProgramSource()
     placement: type[Placement] = Placement
 
     def __init__(
@@ -111,7 +111,6 @@ class Function(Viewed):
         self.body = fn if convert is None else convert(fn)
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
-        self.source: Callable[[Call, Callable[[Call], Staged]], Staged | None] | None = None
         self._counts: Counter[tuple[int, ...]] = Counter()
 
     def _begin(self, static: Sequence[str], specs: Sequence[TensorSpec] | None) -> None:
@@ -122,6 +121,7 @@ class Function(Viewed):
         self._flags = Flags(self._paths.cool)
         self._initialized: set[tuple[int, ...]] = set()
         self._last_key: Key | None = None
+        self.source.begin()
 
     def _follow_source(self) -> None:
         """Forget all programs if the function's code was replaced in place: autoreload does so."""
@@ -286,7 +286,7 @@ class Function(Viewed):
             self._in_progress.append(call.key)
             names = self._signature.traced_names(call.key)
             with ASKED.set(set()) as asked:
-                known = None if self.source is None else self.source(call, self._stage_other)
+                known = self.source.find(call, self._stage_other)
                 staged = self._stage(call, names) if known is None else known
         finally:
             self._in_progress.pop()
@@ -334,7 +334,8 @@ class Function(Viewed):
         describe(run, called, [name for _, name in names])
         objects = object_ids(call.key)
         may_create = objects not in self._initialized
-        staged = stage_body(run, call, self._signature.name, may_create=may_create)
+        name = self._signature.name
+        staged = stage_body(run, call, name, self.source, may_create=may_create)
         self._initialized.add(objects)
         return staged
 

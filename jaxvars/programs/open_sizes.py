@@ -16,7 +16,8 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.compiler.creation import WAYS
+from jaxvars.compiler.creation import ProgramSource
+from jaxvars.compiler.function import Function
 from jaxvars.compiler.leaves import Traced
 from jaxvars.compiler.signature import Call
 from jaxvars.core.staging import Staged
@@ -31,18 +32,26 @@ Axes: TypeAlias = Sequence[Sequence[bool]]
 
 
 @final
-class OpenCalls:
-    """A source of programs: those of calls with unknown dimensions, at known sizes.
+class OpenCalls(ProgramSource):
+    """The programs of calls with unknown dimensions, at known sizes.
 
     Args:
         axes: returns which sizes of a call are open; None where none are.
     """
 
-    def __init__(self, axes: Callable[[Call], Axes | None]) -> None:
+    def __init__(self, axes: Callable[[Call], Axes | None] = lambda _: None) -> None:
         self._axes = axes
         self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
 
-    def __call__(self, call: Call, stage: Callable[[Call], Staged]) -> Staged | None:
+    def begin(self) -> None:
+        """Forget which calls can have no open sizes."""
+        self._closed.clear()
+
+    def tracing(self, call: Call) -> AbstractContextManager[Sequence[Any]]:
+        """Trace a call with symbols as one whose sizes are compared for all sizes at once."""
+        return _compared(call) if _is_symbolic(call) else super().tracing(call)
+
+    def find(self, call: Call, stage: Callable[[Call], Staged]) -> Staged | None:
         """Return the program of a call made of one with unknown dimensions, if there can be one."""
         axes = self._axes(call)
         if axes is None:
@@ -116,10 +125,6 @@ def _can_be_open(size: Any) -> bool:
     return type(size) is int and size > 0
 
 
-def _way_to_trace(call: Call) -> AbstractContextManager[Sequence[Any]] | None:
-    return _compared(call) if _is_symbolic(call) else None
-
-
 @contextmanager
 def _compared(call: Call) -> Generator[Sequence[Any]]:
     """Trace with sizes that are compared for all sizes at once, and followed."""
@@ -129,4 +134,4 @@ def _compared(call: Call) -> Generator[Sequence[Any]]:
 
 def install() -> None:
     """Let calls with unknown dimensions be traced as such."""
-    WAYS.append(_way_to_trace)
+    Function.source = OpenCalls()
