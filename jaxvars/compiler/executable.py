@@ -209,7 +209,7 @@ class Executable:
     def _run_first(self, leaves: Leaves) -> Any:
         """Compile and run."""
         check_top_level()
-        result = exclusively(lambda: self._warm_up(leaves))
+        result = exclusively(functools.partial(self._warm_up, leaves))
         flush()  # the next call looks where it is made
         touches = self._write_back.keys or self._readonly or self._placement.shardings
         self._enter(Mode.CALLING if self.has_callbacks else Mode.WARM if touches else Mode.PURE)
@@ -293,7 +293,7 @@ class Executable:
         """Run where a hot path may not: in turn, and copying what may be referenced elsewhere."""
         check_top_level()
         leaves = self._placement.put(leaves)
-        return self._make_result(exclusively(lambda: self._run_donating(leaves)))
+        return self._make_result(exclusively(functools.partial(self._run_donating, leaves)))
 
     def _make_result(self, result: Any) -> Any:
         return result if self._finish is None else self._finish(result)
@@ -325,7 +325,7 @@ class Executable:
         """Run without donating anything, and commit when all is done."""
         check_top_level()
         leaves = self._placement.put(leaves)
-        return self._make_result(exclusively(lambda: self._run_copied(leaves)))
+        return self._make_result(exclusively(functools.partial(self._run_copied, leaves)))
 
     def _run_copied(self, leaves: Leaves) -> Any:
         donated = tuple(copy_all(gather_values(self._donated)))

@@ -270,8 +270,7 @@ class Function(Viewed):
 
     def _find(self, call: Call) -> Executable | None:
         """Return the program for a call, for the variables that are trainable now."""
-        entry = self._entries.get(self._flags.extend(call.key))
-        return entry if entry is not None and self._flags.hold(entry.key) else None
+        return self._entries.get(self._flags.extend(call.key))
 
     def _make(self, call: Call) -> Executable:
         if call.key in self._in_progress:
@@ -281,13 +280,16 @@ class Function(Viewed):
                 "Python number that counts down is traced: name it in static_argnames, or use a "
                 "loop."
             )
-        start = time.perf_counter()
+        start, name, objects = time.perf_counter(), self._signature.name, object_ids(call.key)
+        names = self._signature.traced_names(call.key)
         try:
             self._in_progress.append(call.key)
-            names = self._signature.traced_names(call.key)
             with ASKED.set(set()) as asked:
-                known = self.source.find(call, self._stage_other)
-                staged = self._stage(call, names) if known is None else known
+                staged = known = self.source.find(call, self._stage_other)
+                if staged is None:
+                    run, may_create = self._run_body(call, names), objects not in self._initialized
+                    staged = stage_body(run, call, name, self.source, may_create=may_create)
+                    self._initialized.add(objects)
         finally:
             self._in_progress.pop()
         call = call.settled()
@@ -295,7 +297,7 @@ class Function(Viewed):
         if NEW_CELLS:
             seek([*staged.reads, *staged.writes])
         entry = Executable(
-            self._flags.note(call.key, asked, staged.shapes), staged, self._signature.name,
+            self._flags.note(call.key, asked, staged.shapes), staged, name,
             donate=self._donate is not False,
             place=lambda leaves: self.placement(self._in_shardings, names, leaves, call.values),
         )  # fmt: skip
@@ -315,7 +317,9 @@ class Function(Viewed):
     def _stage_other(self, call: Call) -> Staged:
         return self._executable(call)._whole
 
-    def _stage(self, call: Call, names: _Names) -> Staged:
+    def _run_body(self, call: Call, names: _Names) -> Callable[..., Any]:
+        """Return the body as a function of the traced arguments of a call."""
+
         def run(*values: Array) -> Any:
             args, kwargs = call.rebuild(values)
             try:
@@ -332,12 +336,7 @@ class Function(Viewed):
 
         called = f"{self._signature.name} at {line_of_function(self.python_function)}"
         describe(run, called, [name for _, name in names])
-        objects = object_ids(call.key)
-        may_create = objects not in self._initialized
-        name = self._signature.name
-        staged = stage_body(run, call, name, self.source, may_create=may_create)
-        self._initialized.add(objects)
-        return staged
+        return run
 
     def _check_donation(self, entry: Executable) -> None:
         if self._donate is True and entry.has_callbacks:

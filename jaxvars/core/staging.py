@@ -247,7 +247,8 @@ def stage(
     def flat(*leaves: Array) -> list[list[Array]]:
         frame, after = CaptureFrame(refuse_creation, here), After() if is_whole else None
         kept.append(BrokenOff(frame))
-        outputs = within(frame, lambda: _run_captured(fn, leaves, frame, found, after))
+        run = functools.partial(_run_captured, fn, leaves, frame, found, after)
+        outputs = within(frame, run)
         if jax.config.jax_check_tracer_leaks:  # pyright: ignore[reportAttributeAccessIssue]
             kept.clear()
         return outputs
