@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, final
 
 import jax
@@ -11,12 +15,16 @@ from jaxvars.compiler.executable import Executable, cells_of
 from jaxvars.compiler.program import NotTopLevel
 from jaxvars.compiler.signature import Call
 from jaxvars.core.cells import Cell
+from jaxvars.core.frame import Owner, cells_in
+from jaxvars.core.traversal import Holder
 from jaxvars.tracing.guards import ask
 from jaxvars.views import Viewed
 
 if TYPE_CHECKING:
     from jaxvars.core.variable import Variable
     from jaxvars.graph.graph import Graph
+
+_CLOSED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 
 
 @final
@@ -143,3 +151,39 @@ def _is_spec(leaf: object) -> bool:
 def _split(signature: str, n: int) -> Sequence[str]:
     parts = [part for part in signature.split(", ") if ": " in part]
     return parts if len(parts) == n else [f"argument {i}" for i in range(n)]
+
+
+# ---------------------------------------------------------------- paths of its variables
+def paths_from(fn: Any, arguments: Mapping[str, object], entry: Executable) -> dict[int, str]:
+    """Return the paths of the variables that a function's program uses, by their cells' keys.
+
+    Those of its own object begin at it; others with the name of an argument or global, as in
+    `model/layers/0/w`. A variable that has a name there is known by the name that it was given.
+    Modules are looked through first, and no more when all are found.
+    """
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    found, left = dict[int, str](), {cell.key for cell in cells_of(entry)}
+    own: dict[str, object] = {"": getattr(fn, "__self__", fn), **arguments}
+    names: dict[str, object] = {}
+    with suppress(TypeError, ValueError):  # not written in Python, or a cell is still empty
+        known = inspect.getclosurevars(inspect.unwrap(fn))
+        names = {**known.globals, **known.nonlocals}
+    roots = {**own, **names, **own}.items()  # its own are first, and win
+    for name, root in sorted(roots, key=lambda item: not isinstance(item[1], Holder | Owner)):
+        if not left:
+            break
+        if not isinstance(root, _CLOSED):
+            with suppress(Exception):  # it cannot be walked
+                _find_paths(name, root, left, found)
+    return found
+
+
+def _find_paths(name: str, root: object, left: set[int], found: dict[int, str]) -> None:
+    for path, cell in cells_in(root):
+        if cell.key in left:
+            start = (name,) if name not in ("self", "") and path else ()
+            found[cell.key] = "/".join((*start, *path)) or cell.name
+            left.remove(cell.key)
+        if not left:
+            return

@@ -31,14 +31,13 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.advice import EXPLANATIONS
-from jaxvars.compiler.concrete_function import ConcreteFunction
+from jaxvars.advice import EXPLANATIONS, instead_of
+from jaxvars.compiler.concrete_function import ConcreteFunction, paths_from
 from jaxvars.compiler.creation import ProgramSource, give_late, stage_body
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
 from jaxvars.compiler.flags import Flags
-from jaxvars.compiler.inspection import no_attribute, paths_from
 from jaxvars.compiler.leaves import (
     Key,
     Static,
@@ -133,7 +132,7 @@ class Function(Viewed):
 
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError; what there is has been found before."""
-        raise no_attribute(self, name)
+        raise _no_attribute(self, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """Return a compiled function of the copied function (a method of the copied object)."""
@@ -378,7 +377,7 @@ class BoundFunction(Viewed):
     def __getattr__(self, name: str) -> Any:
         """Return what tools read from a function: its name, and through it its signature."""
         if name not in ("__name__", "__qualname__", "__wrapped__"):
-            raise no_attribute(self, name)
+            raise _no_attribute(self, name)
         method = MethodType(self.function.python_function, self.__self__)
         return method if name == "__wrapped__" else getattr(method, name)
 
@@ -409,3 +408,9 @@ class BoundFunction(Viewed):
     def trace_count(self) -> int:
         """How many signatures have been traced, of any object."""
         return self.function.trace_count
+
+
+def _no_attribute(fn: Any, name: str) -> AttributeError:
+    """Return the error for an attribute that a compiled function does not have."""
+    hint = instead_of(name, "Function")
+    return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}.{hint}")
