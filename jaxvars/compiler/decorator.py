@@ -7,7 +7,7 @@ from typing import Any, overload
 
 from jaxvars.autograph import convert
 from jaxvars.compiler.function import Function
-from jaxvars.compiler.leaves import check_function
+from jaxvars.compiler.signature import check_function
 from jaxvars.errors import CompileError
 from jaxvars.tensors.spec import TensorSpec
 

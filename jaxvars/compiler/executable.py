@@ -27,7 +27,6 @@ from typing import Any, final
 import jax
 
 from jaxvars.compiler.fast_path import Parts
-from jaxvars.compiler.leaves import Key, Traced, leaf_of
 from jaxvars.compiler.program import (
     Layout,
     Leaves,
@@ -48,6 +47,7 @@ from jaxvars.compiler.program import (
     is_hot,
     named,
 )
+from jaxvars.compiler.signature import Key, Traced, leaf_of
 from jaxvars.core.cells import CURRENT, SHARED, STORE, UNPROVEN, Cell, WriteBack
 from jaxvars.core.checks import FAILURE, without_signals
 from jaxvars.core.failures import doubt, prove

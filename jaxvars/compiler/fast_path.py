@@ -52,7 +52,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars.compiler.leaves import Conditions, content_of, find_itself
+from jaxvars.compiler.signature import Conditions, content_of, find_itself
 from jaxvars.core.cells import BUSY, CURRENT, HOT_PATH_FILE, STORE, WriteBack
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, Owner
 from jaxvars.tensors.tensor import is_endless, is_uncut

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Mapping, Set
 from typing import Any, final
 
-from jaxvars.compiler.leaves import Key
+from jaxvars.compiler.signature import Key
 from jaxvars.core.cells import ASKED, FLAG_SET, Cell, untrainable
 
 

@@ -38,15 +38,6 @@ from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
 from jaxvars.compiler.flags import Flags
-from jaxvars.compiler.leaves import (
-    Key,
-    Static,
-    check_result,
-    holder_ids,
-    is_spec,
-    lower_spec,
-    object_ids,
-)
 from jaxvars.compiler.program import (
     NotTopLevel,
     Placement,
@@ -54,7 +45,17 @@ from jaxvars.compiler.program import (
     SignatureMismatch,
     is_about_deleted,
 )
-from jaxvars.compiler.signature import Call, Signature
+from jaxvars.compiler.signature import (
+    Call,
+    Key,
+    Signature,
+    Static,
+    check_result,
+    holder_ids,
+    is_spec,
+    lower_spec,
+    object_ids,
+)
 from jaxvars.core.cells import ASKED, FROZEN, NEW_CELLS
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.compiler.leaves import Traced
+from jaxvars.compiler.signature import Traced
 from jaxvars.core.cells import CALLBACKS, HOT_PATH_FILE, SHARED, STORE, Cell, WriteBack
 from jaxvars.core.checks import FAILURE, calling_back, report, without_signals
 from jaxvars.core.frame import FAST_PATH_BLOCKERS

@@ -37,7 +37,7 @@ from typing import Any
 from jaxvars.checkpoint.checksum import Entry, decode, encode
 from jaxvars.checkpoint.disk import PathLike
 from jaxvars.compiler.executable import cells_of
-from jaxvars.compiler.leaves import name_of
+from jaxvars.compiler.signature import name_of
 from jaxvars.core.cells import Cell, trainable_flag
 from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.module import Module

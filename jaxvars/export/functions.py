@@ -17,8 +17,7 @@ from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.decorator import compile as compiled
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.function import BoundFunction, Function
-from jaxvars.compiler.leaves import Itself, name_of
-from jaxvars.compiler.signature import Signature
+from jaxvars.compiler.signature import Itself, Signature, name_of
 from jaxvars.core.frame import Owner
 from jaxvars.core.module import Module
 from jaxvars.errors import SavedError, line_of

@@ -23,8 +23,7 @@ import numpy as np
 
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.compiler.executable import CALLBACK_PRIMITIVES, Executable
-from jaxvars.compiler.leaves import Itself, Traced
-from jaxvars.compiler.signature import Signature, tree_of
+from jaxvars.compiler.signature import Itself, Signature, Traced, tree_of
 from jaxvars.core.cells import STORE
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged

@@ -18,8 +18,7 @@ import jax
 
 from jaxvars.compiler.creation import ProgramSource
 from jaxvars.compiler.function import Function
-from jaxvars.compiler.leaves import Traced
-from jaxvars.compiler.signature import Call
+from jaxvars.compiler.signature import Call, Traced
 from jaxvars.core.staging import Staged
 from jaxvars.symbolic.propagate import follow_sizes
 from jaxvars.symbolic.sizes import with_compared_sizes

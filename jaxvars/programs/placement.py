@@ -22,8 +22,8 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxvars.compiler.function import Function
-from jaxvars.compiler.leaves import Traced
 from jaxvars.compiler.program import Leaves, Placement
+from jaxvars.compiler.signature import Traced
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import exclusively

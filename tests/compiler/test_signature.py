@@ -23,8 +23,15 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.compiler.leaves import Itself, Static, Traced, content_of, leaf_of, name_of
-from jaxvars.compiler.signature import Signature
+from jaxvars.compiler.signature import (
+    Itself,
+    Signature,
+    Static,
+    Traced,
+    content_of,
+    leaf_of,
+    name_of,
+)
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, RetraceWarning
 
 

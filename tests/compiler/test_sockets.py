@@ -14,8 +14,8 @@ from jax.sharding import NamedSharding
 
 import jaxvars as jv
 from jaxvars.advice import EXPLANATIONS
-from jaxvars.compiler.leaves import leaf_of
 from jaxvars.compiler.program import Placement
+from jaxvars.compiler.signature import leaf_of
 from jaxvars.core.staging import INLINED, Staged
 from jaxvars.errors import ControlFlowError, TapeError
 from jaxvars.tracing.identity import SIZES

@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
-from jaxvars.compiler.leaves import STAGED_ITERATORS
+from jaxvars.compiler.signature import STAGED_ITERATORS
 from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State, from_text, to_text
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.staged import Feed, at_once

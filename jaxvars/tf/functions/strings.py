@@ -18,7 +18,7 @@ from typing import Any, final
 import jax
 import numpy as np
 
-from jaxvars.compiler.leaves import counts_as_itself
+from jaxvars.compiler.signature import counts_as_itself
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
-from jaxvars.compiler.leaves import Key, Traced
-from jaxvars.compiler.signature import Call
+from jaxvars.compiler.signature import Call, Key, Traced
 from jaxvars.programs.open_sizes import Axes
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.functions.arguments import is_spec
