@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import jax
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
-from jaxvars.compiler.eager_mode import run_eagerly
+from jaxvars.compiler.function import run_eagerly
 from jaxvars.devices.device import (
     device_name,
     find_device,

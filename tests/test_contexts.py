@@ -23,7 +23,7 @@ from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars import tf
-from jaxvars.compiler.eager_mode import running_eagerly
+from jaxvars.compiler.function import running_eagerly
 from jaxvars.core.frames import LOCAL
 from jaxvars.errors import ContextError, TapeError
 

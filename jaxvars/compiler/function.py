@@ -21,11 +21,12 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from types import MethodType
 from typing import Any, TypeAlias, final
 
@@ -34,7 +35,6 @@ import jax
 from jaxvars.advice import EXPLANATIONS, instead_of
 from jaxvars.compiler.concrete_function import ConcreteFunction, paths_from
 from jaxvars.compiler.creation import ProgramSource, give_late, stage_body
-from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
 from jaxvars.compiler.flags import Flags
@@ -58,7 +58,7 @@ from jaxvars.compiler.signature import (
 )
 from jaxvars.core.cells import ASKED, FROZEN, NEW_CELLS
 from jaxvars.core.checks import require_finite_writes
-from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING
+from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING, FastPathBlocker, Switch
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail, seek
@@ -67,6 +67,7 @@ from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context
 from jaxvars.tracing.capture import describe
+from jaxvars.tracing.context import Scoped
 from jaxvars.tracing.guards import GUARDS, ask
 from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array
@@ -415,3 +416,50 @@ def _no_attribute(fn: Any, name: str) -> AttributeError:
     """Return the error for an attribute that a compiled function does not have."""
     hint = instead_of(name, "Function")
     return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}.{hint}")
+
+
+# ---------------------------------------------------------------- Python instead of programs
+@final
+class EagerMode:
+    """A setting of this process, and one of a thread or coroutine for a while."""
+
+    def __init__(self) -> None:
+        self.everywhere = Switch()
+        self.here = Scoped(False)
+
+    @property
+    def on(self) -> bool:
+        """Whether compiled functions run their Python bodies here and now."""
+        return self.everywhere.on or (bool(FAST_PATH_BLOCKERS) and self.here.value)
+
+
+EAGER = EagerMode()
+
+
+def run_eagerly(enabled: bool = True) -> None:
+    """Run the Python bodies of compiled functions (True), or the compiled programs (False).
+
+    For debugging: print, breakpoints and exceptions are then Python's own.
+
+    Args:
+        enabled: True for Python, in all threads, until it is called with False.
+
+    >>> import jaxvars as jv
+    >>> run_eagerly(True)
+    >>> jv.compile(lambda x: x + 1)(1)
+    2
+    >>> run_eagerly(False)
+    """
+    EAGER.everywhere.set(enabled)
+
+
+@contextlib.contextmanager
+def running_eagerly() -> Generator[None]:
+    """Run the Python bodies of compiled functions inside."""
+    blocker = FastPathBlocker()
+    blocker.begin()
+    try:
+        with EAGER.here.set(True):
+            yield
+    finally:
+        blocker.end()

@@ -17,8 +17,7 @@ import numpy as np
 
 from jaxvars.autodiff.tape import GradientTape
 from jaxvars.compiler.decorator import compile
-from jaxvars.compiler.eager_mode import running_eagerly
-from jaxvars.compiler.function import BoundFunction, Function
+from jaxvars.compiler.function import BoundFunction, Function, running_eagerly
 from jaxvars.compiler.signature import name_of
 from jaxvars.core.frame import Owner
 from jaxvars.core.state import State, functionalize

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from jaxvars import config as _config
-from jaxvars.compiler import eager_mode
+from jaxvars.compiler import function as _functions
 from jaxvars.config import LogicalDevice as LogicalDevice
 from jaxvars.config import PhysicalDevice as PhysicalDevice
 from jaxvars.config import get_soft_device_placement as get_soft_device_placement
@@ -138,12 +138,12 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
     True
     >>> run_functions_eagerly(False)
     """
-    eager_mode.run_eagerly(bool(run_eagerly))
+    _functions.run_eagerly(bool(run_eagerly))
 
 
 def functions_run_eagerly() -> bool:
     """Return whether `tf.function`s run as Python."""
-    return eager_mode.EAGER.on
+    return _functions.EAGER.on
 
 
 experimental_run_functions_eagerly = run_functions_eagerly

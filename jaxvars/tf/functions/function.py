@@ -18,7 +18,7 @@ from typing import Any, NoReturn, final
 import jax
 
 from jaxvars.compiler.decorator import compile as _compile
-from jaxvars.compiler.eager_mode import EAGER
+from jaxvars.compiler.function import EAGER
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError
 from jaxvars.programs.open_sizes import OpenCalls
