@@ -44,7 +44,7 @@ from jaxvars.compiler.program import (
     finisher,
     gather_values,
     is_about_deleted,
-    is_hot,
+    is_fast_path,
     named,
 )
 from jaxvars.compiler.signature import Key, Traced, leaf_of
@@ -119,14 +119,14 @@ class Executable:
         evict: Callable[[Executable], None],
         cool: Callable[[], None],
     ) -> None:
-        """Have `evict` called when one of some objects, or a variable used, is gone.
+        """Call `evict` when one of some objects, or a variable used, is gone.
 
         Args:
             objects: what the function was called with.
             evict: forgets this entry.
-            cool: forgets the hot paths to it.
+            cool: forgets the fast paths to it.
         """
-        self._cool = weakref.WeakMethod(cool)  # hot paths hold this entry
+        self._cool = weakref.WeakMethod(cool)  # fast paths hold this entry
         this = weakref.ref(self)
 
         def gone(_: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -139,7 +139,7 @@ class Executable:
         for owner in [*objects, *(cell.owner() for cell in cells_of(self))]:
             try:
                 self._owners.append(weakref.ref(owner, gone))
-            except TypeError:  # cannot be referred to weakly: keep it, lest its id be used again
+            except TypeError:  # it has no weak references: kept, so that its id is not used again
                 self._owners.append(lambda owner=owner: owner)
 
     # ------------------------------------------------------------ building
@@ -197,7 +197,7 @@ class Executable:
                 old = frame.f_locals.get("old")  # none if nothing is written
                 if old and STORE.get(new.keys[0]) is old[0]:
                     STORE.update(zip(new.keys, copy_all(old), strict=False))
-            elif is_hot(frame, new) and new.values is frame.f_locals.get("old"):
+            elif is_fast_path(frame, new) and new.values is frame.f_locals.get("old"):
                 old, n = new.values, len(self._donated)
                 new.values = (*copy_all(old[:n]), *old[n:])
             frame = frame.f_back
@@ -231,7 +231,7 @@ class Executable:
             return self._run_donating(leaves)
 
     def renew(self) -> None:
-        """Have the program compiled again at the next call: a variable has been placed again."""
+        """Compile the program again at the next call: a variable has been placed again."""
         flush()
         self._jitted = self._jit()
         self._enter(Mode.COLD)
@@ -249,7 +249,7 @@ class Executable:
 
     @property
     def parts(self) -> Parts | None:
-        """What a hot path needs of the program; None where there can be none."""
+        """What a fast path needs of the program; None where there can be none."""
         if self.has_callbacks or self.is_stale:
             return None
         return Parts(
@@ -290,7 +290,7 @@ class Executable:
             raise
 
     def _run_exclusively(self, leaves: Leaves) -> Any:
-        """Run where a hot path may not: in turn, and copying what may be referenced elsewhere."""
+        """Run where a fast path may not: in turn, and copying what may be referenced elsewhere."""
         check_top_level()
         leaves = self._placement.put(leaves)
         return self._make_result(exclusively(functools.partial(self._run_donating, leaves)))
@@ -395,7 +395,7 @@ _RUNNERS: dict[Mode, Callable[[Executable, Leaves], Any]] = {
 
 
 def renew_users(cells: Sequence[Cell], *, but: Executable | None = None) -> None:
-    """Have all programs that use some cells compiled again: the cells are placed elsewhere."""
+    """Compile all programs again that use some cells: these are placed elsewhere."""
     keys = {cell.key for cell in cells}
     for entry in _all_entries():
         if entry is not but and not keys.isdisjoint(cell.key for cell in cells_of(entry)):

@@ -1,4 +1,4 @@
-"""The hot path: the few lines between a call of a compiled function and XLA, written to measure.
+"""The fast path: the few lines between a call of a compiled function and XLA, written to measure.
 
 For each program and way of calling it a Python function is written, as dataclasses write
 theirs. It checks that the arguments are those it was written for and passes the values of the
@@ -65,9 +65,9 @@ MISS: Any = object()
 """What is returned for a call with names, dicts or lists that is not like one before."""
 
 _NUMBERS = (int, float, complex)
-_KEPT = 4  # hot paths that are tried one after the other
-_MANY = 64  # hot paths of one kind that are kept for a function
-_WRITTEN = 200  # hot paths written for a function before their cost is looked at
+_KEPT = 4  # fast paths that are tried one after the other
+_MANY = 64  # fast paths of one kind that are kept for a function
+_WRITTEN = 200  # fast paths written for a function before their cost is looked at
 _SHARE = 0.02  # of the time since the first was written, that writing may take then
 
 _TEMPLATE = """
@@ -116,7 +116,7 @@ _WRITING = """
 
 
 class Parts(NamedTuple):
-    """What a hot path needs of a program.
+    """What a fast path needs of a program.
 
     Attributes:
         jitted: takes (donated values, read-only values if there are any, *arguments). Returns
@@ -131,7 +131,7 @@ class Parts(NamedTuple):
             program that needs so little memory that this is not checked at each call.
         keeps: whether the write-back keeps the values before, which were not donated.
         keys: what random keys are made of by default, if it makes any: jit does not check.
-        careful: runs the program where the hot path may not.
+        careful: runs the program where the fast path may not.
     """
 
     jitted: Callable[..., Any]
@@ -148,7 +148,7 @@ class Parts(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What a hot path does not do itself.
+    """What a fast path does not do itself.
 
     Attributes:
         miss: takes the arguments of a call that it was not written for.
@@ -169,7 +169,7 @@ def write(
     in_order: bool,
     by_shape: bool,
 ) -> Callable[..., Any] | None:
-    """Return the hot path for calls like this one; None if there can be none.
+    """Return the fast path for calls like this one; None if there can be none.
 
     Args:
         parts: the program.
@@ -200,7 +200,7 @@ def write(
         _pass(f"C{n}" if place is None else f"a{place}", value)
         for n, (place, value) in enumerate(zip(places, values, strict=True))
     ]
-    text = _TEMPLATE.format(
+    source = _TEMPLATE.format(
         names=_tuple(f"a{i}" for i in range(len(items))),
         guards=" and ".join(filter(None, guards)) or "True",
         body=_body(parts, leaves),
@@ -210,7 +210,7 @@ def write(
     names.update(uncut=is_uncut, place=context.place, EVAL=context.EVAL, starmap=starmap)
     names.update(nan_check=context.NAN_CHECK, inf_check=context.INF_CHECK, is_on=context.is_on)
     names.update(config=jax.config)
-    exec(compile(text, HOT_PATH_FILE, "exec"), names)
+    exec(compile(source, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
 
@@ -299,11 +299,11 @@ def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
 
 _Path: TypeAlias = Callable[..., Any]
 _Paths: TypeAlias = tuple[tuple[Any, _Path], ...]
-"""Hot paths, the newest first, each with the shapes of what it was written for."""
+"""Fast paths, the newest first, each with the shapes of what it was written for."""
 
 
 def _linked(paths: _Paths, miss: _Path) -> _Path:
-    """Return what runs the newest of some hot paths that fits a call, or `miss`.
+    """Return what runs the newest of some fast paths that fits a call, or `miss`.
 
     Each tries older ones alone, so that there is no circle while another thread is in them.
     """
@@ -328,7 +328,7 @@ _BY_VALUE = {id(kind) for kind in (int, float, complex, bool, str, bytes, type(N
 
 
 def _shapes_of(items: Iterable[Any]) -> Any:
-    """Return what is the same for all items that one hot path takes; the path looks closer."""
+    """Return what is the same for all items that one fast path takes; the path looks closer."""
     kinds = [(x, id(type(x))) for x in items]
     return tuple([
         (kind, x.shape) if kind in _SHAPED else kind if kind in _BY_VALUE else id(x)
@@ -337,7 +337,7 @@ def _shapes_of(items: Iterable[Any]) -> Any:
 
 
 class _Ordered(NamedTuple):
-    """Hot paths for dicts whose keys come in one order; `test` tells which, if it matters."""
+    """Fast paths for dicts whose keys come in one order; `test` tells which, if it matters."""
 
     order: Order
     test: Callable[[Any], bool] | None
@@ -346,7 +346,7 @@ class _Ordered(NamedTuple):
 
 
 _Written: TypeAlias = tuple[_Paths, dict[Any, tuple[_Ordered, ...]]]
-"""Hot paths for positional arguments, and for others by their structure."""
+"""Fast paths for positional arguments, and for others by their structure."""
 
 _NONE: _Written = ((), {})
 
@@ -359,8 +359,8 @@ _OF_TREE = Rest(lambda *_: MISS, _raise)
 
 
 @final
-class HotPaths:
-    """The hot paths of one function, for the last few ways in which it was called.
+class FastPaths:
+    """The fast paths of one function, for the last few ways in which it was called.
 
     Args:
         rest: what to do with calls for which there is none.
@@ -414,7 +414,7 @@ class HotPaths:
         return MISS
 
     def add(self, parts: Parts, args: Any, kwargs: Any, values: Any, more: Conditions) -> None:
-        """Let calls like this one, under its settings, take a hot path, if there can be one."""
+        """Let calls like this one, under its settings, take a fast path, if there can be one."""
         self._turn(more.settings)
         start = perf_counter()
         if self._written > _WRITTEN and self._spent > _SHARE * (start - self._first):

@@ -5,7 +5,7 @@ And on its shape, of one that may have several.
 Rules this file keeps:
 - a program is found by the flags and shapes of the variables that its function asked for, and by no
   others;
-- a hot path, which looks at no flag, is forgotten when one is set that its function asked for; jit
+- a fast path, which looks at no flag, is forgotten when one is set that its function asked for; jit
   looks at the shapes.
 """
 
@@ -24,7 +24,7 @@ class Flags:
     """The variables of which one function asks whether they are trainable, by signature.
 
     Args:
-        cool: forgets the function's hot paths.
+        cool: forgets the function's fast paths.
     """
 
     def __init__(self, cool: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@
 A `Function` is a cache of compiled pure functions (`compiler/executable.py`) and a rule about
 creating variables. A call finds its entry in one of two ways:
 
-- *hot*: one of the last few calls was like this one: a function written for it checks just
+- *fast*: one of the last few calls was like this one: a function written for it checks just
   that and runs the program (`compiler/fast_path.py`);
 - *slow*: the arguments are taken apart (`compiler/signature.py`), and the entry is found by the
   key, or made. Under a tape, a transform or in another function, this is always the way.
@@ -36,7 +36,7 @@ from jaxvars.advice import EXPLANATIONS, instead_of
 from jaxvars.compiler.concrete_function import ConcreteFunction, paths_from
 from jaxvars.compiler.creation import ProgramSource, give_late, stage_body
 from jaxvars.compiler.executable import Executable
-from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
+from jaxvars.compiler.fast_path import MISS, FastPaths, Rest
 from jaxvars.compiler.flags import Flags
 from jaxvars.compiler.program import (
     NotTopLevel,
@@ -115,10 +115,10 @@ class Function(Viewed):
         self._counts: Counter[tuple[int, ...]] = Counter()
 
     def _begin(self, static: Sequence[str], specs: Sequence[TensorSpec] | None) -> None:
-        """Have no programs of the function as it is now."""
+        """Begin without programs, for the code that the function has now."""
         self._signature = Signature(self.python_function, static, specs)
         self._entries: dict[Key, Executable] = {}
-        self._paths = HotPaths(Rest(self._call, self._mend), self._install)
+        self._paths = FastPaths(Rest(self._call, self._mend), self._install)
         self._flags = Flags(self._paths.cool)
         self._initialized: set[tuple[int, ...]] = set()
         self._last_key: Key | None = None
@@ -157,7 +157,7 @@ class Function(Viewed):
         self.__call__ = path
 
     def _call(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, where no hot path for positional arguments could."""
+        """Call the function, where no fast path for positional arguments could."""
         __tracebackhide__ = True
         if FAST_PATH_BLOCKERS:
             return self._slow_call(*args, **kwargs)
@@ -171,7 +171,7 @@ class Function(Viewed):
         return again(*args, **kwargs)
 
     def _mend(self, error: BaseException, args: Any, /, **kwargs: Any) -> Callable[..., Any]:
-        """Return what to call after an error of a hot path; raise it if it is the user's."""
+        """Return what to call after an error of a fast path; raise it if it is the user's."""
         if isinstance(error, SignatureMismatch):
             has_another = self._paths.miss(by_shape=isinstance(error, ShapeMismatch))
             return self if has_another else self._slow_call
@@ -206,11 +206,13 @@ class Function(Viewed):
         call = self._signature.bind(args, kwargs)
         entry = self._executable(call)
         named = {**dict(zip(self._signature.parameters, args, strict=False)), **kwargs}
-        told = self._signature.describe(entry.key), self._signature.bind
-        return ConcreteFunction(entry, *told, paths_from(self.python_function, named, entry))
+        signature, bind = self._signature.describe(entry.key), self._signature.bind
+        return ConcreteFunction(
+            entry, signature, bind, paths_from(self.python_function, named, entry)
+        )
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """Tell what of the arguments of a call is traced, and put them together of other values."""
+        """Separate the traced arguments of a call from what rebuilds the call of other values."""
         return self._signature.bind(args, kwargs)
 
     @property
@@ -356,7 +358,7 @@ class Function(Viewed):
             self._counts.pop(holders, None)
 
     def _note(self, key: Key, seconds: float) -> None:
-        """Keep the books, and warn of a function that is traced again and again."""
+        """Log a trace, and warn of a function that is traced again and again."""
         why = "first call"
         if self._last_key is not None:
             why = self._signature.difference(self._last_key, key)

@@ -121,7 +121,7 @@ class Placement(ABC):  # noqa: B024 - what is not overridden leaves all where it
     def for_jit(
         self, staged: Staged, inputs: Sequence[Sequence[Cell]], outputs: Sequence[Cell]
     ) -> tuple[Callable[..., list[Array]], dict[str, Any]]:
-        """Return the program as a function, and what jit is told of where its values are.
+        """Return the program as a function, and jit's options for where its values are.
 
         Args:
             staged: the program.
@@ -310,6 +310,6 @@ def named(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def is_hot(frame: FrameType, write_back: WriteBack) -> bool:
-    """Return whether a frame is a hot path's to the program whose values are in a write-back."""
+def is_fast_path(frame: FrameType, write_back: WriteBack) -> bool:
+    """Return whether a frame is a fast path's to the program whose values are in a write-back."""
     return frame.f_code.co_filename == HOT_PATH_FILE and frame.f_globals["write_back"] is write_back

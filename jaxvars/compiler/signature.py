@@ -7,12 +7,12 @@
 | dataclass or the like that Python may change | itself, and what it holds when it is called |
 | bool, str, None, enum, tuples and frozen dataclasses of such | static: type and value count |
 | a number named in `static_argnames` | static: type and value count |
-| an object that can't be told by what it holds | itself, keyed by identity |
+| an object that its content does not identify | itself, keyed by identity |
 | set, bytearray and other unhashable builtins | refused |
 
 Rules this file keeps:
 - an argument counts the same whether it is passed by position, by name, or by default;
-- nothing is told by its own `==`, which may say too much (`tracing/identity.py`);
+- nothing is compared by its own `==`, which may say too much (`tracing/identity.py`);
 - JAX's settings are part of a key;
 - a key never keeps an object alive that is keyed by identity.
 """
@@ -64,7 +64,7 @@ class Traced(NamedTuple):
 
 @final
 class Static:
-    """What the key keeps of a static leaf; raises Inexact if that can't be told by its value."""
+    """What the key keeps of a static leaf; raises Inexact if its value is not enough."""
 
     __slots__ = ("_key", "kind", "value")
 
@@ -114,10 +114,10 @@ def _function_itself(value: Any) -> Same:
 
 
 def content_of(value: Any) -> Hashable:
-    """Return what stands for what an object holds now; None if that can't be told, or won't change.
+    """Return what stands for what an object holds now; None if it won't change or is not known.
 
     An array of JAX never changes and counts by identity, one of NumPy by its numbers; a Module or
-    an object of another class that is not told by what it holds counts by identity, too.
+    an object of another class that its content does not identify counts by identity, too.
     """
     try:
         return exact(value, _content_of_part)
@@ -173,9 +173,9 @@ def leaf_of(value: Any) -> Leaf:
 
 
 class Conditions(NamedTuple):
-    """What a hot path checks besides its arguments: Python's tests, and the names in them.
+    """What a fast path checks besides its arguments: Python's tests, and the names in them.
 
-    A test is None if there can be no hot path. The settings are JAX's, as a number.
+    A test is None if there can be no fast path. The settings are JAX's, as a number.
     """
 
     guards: list[str | None]
@@ -458,7 +458,7 @@ class Signature:
     def conditions(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], settings: int
     ) -> Conditions:
-        """Return what a hot path for calls like this one checks besides its arguments."""
+        """Return what a fast path for calls like this one checks besides its arguments."""
         guards, names = list[str | None](), dict[str, Any]()
         if self.source.code is not None:
             names.update(user=self.source.function, code=self.source.code)
