@@ -39,9 +39,6 @@ from typing import Any as _Any
 
 from jaxvars import autograph, errors
 from jaxvars import sketches as _sketches
-from jaxvars.autodiff.custom_gradient import custom_gradient, recompute, stop_gradient
-from jaxvars.autodiff.forward import ForwardAccumulator
-from jaxvars.autodiff.freeze import freeze
 from jaxvars.autodiff.tape import GradientTape
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.decorator import compile
@@ -57,6 +54,9 @@ from jaxvars.core.cells import name_scope
 from jaxvars.core.module import Module, select
 from jaxvars.core.state import State, functionalize
 from jaxvars.core.variable import Variable
+from jaxvars.derivatives.custom_gradient import custom_gradient, recompute, stop_gradient
+from jaxvars.derivatives.forward import ForwardAccumulator
+from jaxvars.derivatives.freeze import freeze
 from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.planning.abstract import abstract

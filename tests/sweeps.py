@@ -95,7 +95,7 @@ SWEEPS: dict[str, str] = {
         test_a_training_loop_pays_the_compiler_once
     """,
     "tests/autodiff/test_replay.py": "test_questions_that_differ_have_their_own_answers",
-    "tests/autodiff/test_scaling.py": "test_both_factors_have_derivatives",
+    "tests/derivatives/test_scaling.py": "test_both_factors_have_derivatives",
     "tests/autodiff/test_sparse_rows.py": "test_rows_are_of_all_lookups_in_their_order",
     "tests/autodiff/test_tape.py": """
         test_a_hessian_from_a_jacobian_of_a_gradient test_batch_jacobian
@@ -112,7 +112,7 @@ SWEEPS: dict[str, str] = {
         test_what_an_assign_cuts_off_has_no_gradient_around_a_compiled_function_either
         test_through_assigns_again
     """,
-    "tests/autodiff/test_tape_rules.py": """
+    "tests/derivatives/test_tape_rules.py": """
         test_a_custom_gradient_that_closes_over_something_differentiable
         test_a_rule_reads_the_variable_as_it_is_each_time
         test_a_rule_that_is_not_the_derivative_in_nested_tapes_is_jax_s

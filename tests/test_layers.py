@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("devices", "graph"),
     ("core",),
     ("autodiff",),
+    ("derivatives",),
     ("control", "console"),
     ("autograph.rewrite",),
     ("autograph.operators",),

@@ -13,7 +13,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import parallel
-from jaxvars.autodiff import forward, tape
+from jaxvars.autodiff import tape
 from jaxvars.checkpoint import checkpoint as _checkpoint
 from jaxvars.checkpoint import manager as _checkpoint_manager
 from jaxvars.compiler import concrete_function as _concrete
@@ -21,6 +21,7 @@ from jaxvars.compiler import function
 from jaxvars.core import module as _module
 from jaxvars.core import state as _state
 from jaxvars.core import variable as _variable
+from jaxvars.derivatives import forward
 from jaxvars.export import loaded as _saved_loaded
 
 NAMES = {

@@ -47,7 +47,7 @@ _NEVER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATO
 _CALLERS = frozenset(
     {
         "jax",
-        "jaxvars.autodiff.custom_gradient",
+        "jaxvars.derivatives.custom_gradient",
         "jaxvars.control.branches",
         "jaxvars.control.loops",
         "jaxvars.control.maps",

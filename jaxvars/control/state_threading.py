@@ -9,11 +9,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
-from jaxvars.autodiff.custom_gradient import with_explicit_rules
 from jaxvars.control.forms import Type, type_of
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.core.staging import Staged
+from jaxvars.derivatives.custom_gradient import with_explicit_rules
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import jaxprs

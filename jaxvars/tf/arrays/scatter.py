@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.scaling import reads_nothing
+from jaxvars.derivatives.scaling import reads_nothing
 from jaxvars.tf.arrays.gather import check_indices
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert

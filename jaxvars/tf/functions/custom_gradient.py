@@ -1,4 +1,4 @@
-"""Custom derivatives: those of `jaxvars.autodiff`, for functions of Tensors and Variables."""
+"""Custom derivatives: those of `jaxvars.derivatives`, for functions of Tensors and Variables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, final
 import jax
 import numpy as np
 
-from jaxvars.autodiff import custom_gradient as _custom
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.derivatives import custom_gradient as _custom
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import conjugate
 from jaxvars.tf.control.branches import arrays_of

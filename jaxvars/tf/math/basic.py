@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.scaling import reads_nothing
 from jaxvars.core.checks import require
 from jaxvars.core.frames import LOCAL
+from jaxvars.derivatives.scaling import reads_nothing
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import flat, floor, magnitude
 from jaxvars.tf.registry.rows import Refused, format_shape, op

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxvars.autodiff.scaling import reads_nothing, scale
+from jaxvars.derivatives.scaling import reads_nothing, scale
 from jaxvars.typing import Array
 
 

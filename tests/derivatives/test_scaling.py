@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars.autodiff.scaling import reads_nothing, scale
+from jaxvars.derivatives.scaling import reads_nothing, scale
 from jaxvars.tracing.jaxprs import has_users_rule
 
 X = jnp.array([0.0, 2.0, 3.0])
