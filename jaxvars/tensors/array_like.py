@@ -20,11 +20,11 @@ import numpy as np
 from jaxvars.advice import add_note, instead_of
 from jaxvars.display.text import did_you_mean, type_text
 from jaxvars.errors import DistributedError
+from jaxvars.tensors.direct import Direct
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracebacks import shorten
 from jaxvars.tracing import context
 from jaxvars.tracing.context import EVAL, place
-from jaxvars.tracing.direct import Direct
 from jaxvars.typing import Array, DTypeLike
 
 T = TypeVar("T")

@@ -33,6 +33,7 @@ import jax
 import numpy as np
 
 from jaxvars.errors import JaxvarsError
+from jaxvars.tensors.direct import Direct
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister, not_there
@@ -43,7 +44,6 @@ from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tracing import context
-from jaxvars.tracing.direct import Direct
 from jaxvars.typing import Array
 
 P = ParamSpec("P")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.tracing import direct
+from jaxvars.tensors import direct
+from jaxvars.tensors.direct import Direct
 from jaxvars.tracing.context import EVAL, current
-from jaxvars.tracing.direct import Direct
 from jaxvars.tracing.operations import FEW, Operation
 from jaxvars.tracing.recorder import Equation, recording
 
