@@ -54,6 +54,7 @@ from jaxvars.core.cells import name_scope
 from jaxvars.core.module import Module, select
 from jaxvars.core.state import State, functionalize
 from jaxvars.core.variable import Variable
+from jaxvars.derivatives import install as _derivatives
 from jaxvars.derivatives.custom_gradient import custom_gradient, recompute, stop_gradient
 from jaxvars.derivatives.forward import ForwardAccumulator
 from jaxvars.derivatives.freeze import freeze
@@ -66,6 +67,7 @@ from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import around as _around
 
 _forked.install()
+_derivatives.install()
 _sketches.install()
 _open_sizes.install()
 _placement.install()

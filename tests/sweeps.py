@@ -77,7 +77,7 @@ def mark_sweeps(items: Iterable[pytest.Item]) -> None:
 
 
 SWEEPS: dict[str, str] = {
-    "tests/autodiff/test_checkpointed_while.py": """
+    "tests/derivatives/test_checkpointed_while.py": """
         test_a_derivative_of_a_derivative_by_what_the_first_is_not_of
         test_a_higher_order_has_larger_loops_and_hardly_more
         test_a_loop_in_a_loop_and_a_second_derivative test_however_often_it_runs

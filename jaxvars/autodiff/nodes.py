@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 
 import jax
 
-from jaxvars.autodiff.checkpointed_while import in_reverse, is_irreversible
+from jaxvars.autodiff.rules import explain_error, in_reverse
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
@@ -218,7 +218,7 @@ def _is_reversible(run: Callable[..., Any], primals: Sequence[Array]) -> bool:
         with in_reverse():
             jax.eval_shape(back, *primals)
     except ValueError as error:
-        return not is_irreversible(error)
+        return not explain_error(error, ())
     return True
 
 

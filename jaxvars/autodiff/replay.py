@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, final
 
@@ -11,6 +10,7 @@ import jax
 from jaxvars.autodiff.nodes import PULLS, Linear, Node, run_linear
 from jaxvars.autodiff.sparse_rows import Uses, is_lookup
 from jaxvars.tracing import jaxprs
+from jaxvars.tracing.operations import Operation
 from jaxvars.typing import Array
 
 
@@ -97,16 +97,15 @@ class Program:
         """Return whether an operation has closed over arrays: who keeps one keeps the others."""
         return any(node.equation.operation.holds_arrays for node in self._nodes)
 
-    def operations(self) -> list[Hashable]:
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations, in order."""
+        return [node.equation.operation for node in self._nodes]
+
+    def named_operations(self) -> list[Hashable]:
         """Return what names each operation on such inputs."""
         equations = [node.equation for node in self._nodes]
         return [(each.operation.key, *map(jax.typeof, each.inputs)) for each in equations]
-
-    def while_loops(self) -> list[str]:
-        """Return where the while loops are that it depends on."""
-        operations = [node.equation.operation for node in self._nodes]
-        found = [jaxprs.while_loops(each.name, each.shown_params) for each in operations]
-        return list(dict.fromkeys(itertools.chain(*found)))
 
     def _wire(self, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
         inputs = tuple(map(self._slot, node.equation.inputs))

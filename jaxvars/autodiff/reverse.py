@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.checkpointed_while import TooManyLoopsError, in_reverse, is_irreversible
 from jaxvars.autodiff.replay import Program, Question
-from jaxvars.errors import TapeError, user_line
+from jaxvars.autodiff.rules import explain_error, in_reverse
+from jaxvars.errors import TapeError
 from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
@@ -112,38 +112,14 @@ def _remember(known: OrderedDict[Any, Any], key: Any, value: Any, limit: int = _
 
 @contextmanager
 def _in_reverse(program: Program) -> Generator[None]:
-    """Differentiate a program in reverse, and say what to do about a loop that forbids it."""
+    """Differentiate a program in reverse, and say why where that cannot be."""
     try:
         with for_tape(through_assigns=program.through_assigns), in_reverse():
             yield
     except ValueError as error:
-        if isinstance(error, TooManyLoopsError):
-            raise TapeError(_TOO_DEEP.format(line=user_line())) from None
-        if not is_irreversible(error):
-            raise
-        loops = "\n".join(f"    {line}" for line in program.while_loops())
-        raise TapeError(_NOT_REVERSIBLE.format(loops=loops) + LOOP_CURE) from None
-
-
-_TOO_DEEP = (
-    "The gradient requested at {line} goes through loops in loops, or is of high order through a "
-    "loop, whose number of iterations is only known when the program runs, and which has a "
-    "jax.custom_vjp in it. Each order makes about seven loops of one: XLA would compile this one "
-    "for an hour. With a bound a loop has derivatives of any order:\n"
-    "    jv.while_loop(cond, body, init, max_iterations=100)"
-)
-_NOT_REVERSIBLE = (
-    "The target depends on the source through a loop whose number of iterations is only known when "
-    "the program runs. Its gradient needs the values of each iteration, and a compiled program "
-    "must know beforehand how many to keep. How long it goes on is decided by\n{loops}\n"
-)
-LOOP_CURE = (
-    "jaxvars keeps what is needed of its own loops, but not of `jax.lax.while_loop`, and of loops "
-    "that print, call back or are mapped. Give it a bound:\n"
-    "    jv.while_loop(cond, body, init, max_iterations=100)\n"
-    "    jv.autograph.set_loop_options(max_iterations=100)    # first line of a converted loop\n"
-    "or loop over an array or a range of known length: jv.scan, jv.fori_loop(0, 100, ...)."
-)
+        if why := explain_error(error, program.operations):
+            raise TapeError(why) from None
+        raise
 
 
 def _backward(
@@ -180,7 +156,7 @@ def _is_mostly_new(program: Program) -> bool:
 
     Each is new only once, so programs that never return do not go on being compiled.
     """
-    operations = program.operations()
+    operations = program.named_operations()
     new = set(operations).difference(_MET)
     for each in operations:
         _remember(_MET, each, None, _MET_LIMIT)

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.checkpointed_while import while_loop as while_loop_in_reverse
 from jaxvars.control.arguments import (
     as_concrete,
     check_function,
@@ -29,6 +28,7 @@ from jaxvars.control.forms import Names, describe, flatten_arrays, type_of, with
 from jaxvars.control.state_threading import CREATES, Threads, result_types, return_tuple
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import PyTreeTemplate, Staged, stage
+from jaxvars.derivatives.checkpointed_while import while_loop as while_loop_in_reverse
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
@@ -53,9 +53,9 @@ def while_loop(
         body_fun: takes the value, returns the next one: same structure, shapes and dtypes.
         init_val: the first value: a pytree of arrays.
         max_iterations: stop after so many in any case. A tape can differentiate a loop without
-            this bound, too (`autodiff/checkpointed_while.py`); JAX's own `grad` of a pure function
-            only one with it. It then takes the memory and nearly the time of that many iterations.
-            The condition is evaluated after the last one, too.
+            this bound, too (`derivatives/checkpointed_while.py`); JAX's own `grad` of a pure
+            function only one with it. It then takes the memory and nearly the time of that many
+            iterations. The condition is evaluated after the last one, too.
 
     Returns:
         The last value.

@@ -8,7 +8,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -382,19 +381,6 @@ def carried_by_scan(params: dict[str, Any]) -> slice:
     else:  # pragma: no cover - before
         sizes = [params["num_consts"], params["num_carry"]]
     return slice(sizes[0], sum(sizes))
-
-
-def while_loops(name: str, params: dict[str, Any]) -> list[str]:
-    """Return "f at file.py:12" of the condition of each while loop in an operation."""
-    found = []
-    if name == "while":
-        info = open_jaxpr(params["cond_jaxpr"]).debug_info
-        function, _, line = (info.func_src_info or "").partition(" at ")
-        found = [f"{function} at {Path(line).name}" if line else function]
-    for jaxpr in inner_jaxprs(params):
-        for eqn in open_jaxpr(jaxpr).eqns:
-            found += while_loops(eqn.primitive.name, eqn.params)
-    return found
 
 
 def evaluated(program: Any, values: Sequence[Array]) -> list[Array]:

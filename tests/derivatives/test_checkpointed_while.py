@@ -12,8 +12,8 @@ import pytest
 from tape_programs import derivatives
 
 import jaxvars as jv
-from jaxvars.autodiff import checkpointed_while, checkpoints
-from jaxvars.autodiff.checkpointed_while import while_loop
+from jaxvars.derivatives import checkpointed_while, checkpoints
+from jaxvars.derivatives.checkpointed_while import while_loop
 from jaxvars.errors import TapeError
 
 

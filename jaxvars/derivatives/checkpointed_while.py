@@ -30,42 +30,29 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, final
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.interpreters import ad, batching, mlir
 
-from jaxvars.autodiff import checkpoints
-from jaxvars.autodiff.checkpoints import Values
+from jaxvars.autodiff.rules import in_reverse, is_in_reverse
+from jaxvars.derivatives import checkpoints
+from jaxvars.derivatives.checkpoints import Values
+from jaxvars.derivatives.irreversible import while_loops
+from jaxvars.errors import TapeError, user_line
 from jaxvars.tracing import capture, jaxprs
 from jaxvars.typing import Array
 
 _LOOPS = 16  # inside of one that is differentiated in reverse
-
-
-@final
-class TooManyLoopsError(ValueError):
-    """The derivative of a loop would be a program that takes too long to compile.
-
-    A derivative of a loop whose body has a `jax.custom_vjp` is four loops, one of which holds two
-    of the others. So each order is about seven times as large as the one before.
-    """
-
-
-_is_reverse: Any = jax.make_user_context(False)  # has part in the keys of JAX's caches
-
-
-def in_reverse(is_reverse: bool = True) -> AbstractContextManager[object]:
-    """Differentiate in reverse inside."""
-    return _is_reverse(is_reverse)
-
-
-def is_irreversible(error: ValueError) -> bool:
-    """Return whether JAX has raised it for a loop that it cannot differentiate in reverse."""
-    return str(error).startswith("Reverse-mode differentiation does not work")
+_TOO_DEEP = (
+    "The gradient requested at {line} goes through loops in loops, or is of high order through a "
+    "loop, whose number of iterations is only known when the program runs, and which has a "
+    "jax.custom_vjp in it. Each order makes about seven loops of one: XLA would compile this one "
+    "for an hour. With a bound a loop has derivatives of any order:\n"
+    "    jv.while_loop(cond, body, init, max_iterations=100)"
+)
 
 
 def while_loop(
@@ -127,7 +114,7 @@ def _jax_loop(*values: Array, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> l
 
 # ---------------------------------------------------------------- forwards
 def _jvp(primals: Values, tangents: Values, **params: Any) -> Any:
-    if not _is_reverse.value:
+    if not is_in_reverse():
         active = _active(primals, tangents)
         run = functools.partial(_run_active, primals, active, params)
         outputs, made = jax.jvp(run, [primals[i] for i in active], [tangents[i] for i in active])
@@ -144,7 +131,7 @@ def _save(primals: Values, tangents: Values, **params: Any) -> tuple[list[Array]
     outputs, saved = results[: len(primals) - count], results[len(primals) - count :]
     active = _active(primals, tangents)
     given = [tangents[i] for i in active]
-    if _is_reverse.value:
+    if is_in_reverse():
         options = {"active": active, "saved": len(saved), **params}
         made = iter(tangent_p.bind(*saved, *primals, *given, **options))
     else:
@@ -161,13 +148,14 @@ def _has_pullback(params: Any) -> bool:
     Then a derivative is made of loops that are differentiated in turn.
 
     Raises:
-        TooManyLoopsError: when these have become too many.
+        TapeError: when these have become too many: the derivative of a loop whose body has a
+            `jax.custom_vjp` is four loops, one of which holds two of the others.
     """
     body = params["body_jaxpr"]
     if "custom_vjp_call" not in jaxprs.primitives_in(body):
         return False
-    if len(jaxprs.while_loops("", {"body": body})) > _LOOPS:
-        raise TooManyLoopsError
+    if len(while_loops("", {"body": body})) > _LOOPS:
+        raise TapeError(_TOO_DEEP.format(line=user_line()))
     return True
 
 
@@ -308,7 +296,7 @@ def _pull_jvp(values: Values, tangents: Values, **params: Any) -> tuple[list[Arr
     _, moved, others = _parts(tangents, params)
     by = _active(primals, moved)
     given = [*values, *map(ad.instantiate_zeros, others), *(moved[i] for i in by)]
-    run = bend_p.bind if _is_reverse.value else _bend_forwards
+    run = bend_p.bind if is_in_reverse() else _bend_forwards
     return pull_p.bind(*values, **params), run(*given, by=by, **params)
 
 
