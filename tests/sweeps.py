@@ -459,7 +459,7 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/tf/test_tf_variable.py": "test_rows_of_a_known_index_in_a_function",
     "tests/tracing/test_around.py": "test_what_is_entered_is_left_wherever_it_is_interrupted",
-    "tests/tracing/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
+    "tests/derivatives/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
     "tests/tracing/test_key_order.py": """
         test_a_compiled_function_sees_and_returns_what_python_would
     """,

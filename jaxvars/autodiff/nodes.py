@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 
 import jax
 
-from jaxvars.autodiff.rules import explain_error, in_reverse
+from jaxvars.autodiff.rules import explain_error, in_reverse, known_paths
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
@@ -56,8 +56,8 @@ class Node:
         self.equation = equation
         self.outputs = outputs
         self.linear = linear
-        paths = equation.operation.paths(
-            len(equation.inputs), len(outputs), through_assigns=through_assigns
+        paths = known_paths(
+            equation.operation, len(equation.inputs), len(outputs), through_assigns=through_assigns
         )
         self.floats = [(x, path) for x, path in zip(outputs, paths, strict=True) if is_inexact(x)]
 

@@ -6,6 +6,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
@@ -14,6 +16,48 @@ import jax
 
 from jaxvars.tracing.operations import Operation
 
+Params: TypeAlias = dict[str, Any]
+Masks: TypeAlias = list[int]
+"""For each value the inputs that it depends on, as bits."""
+
+PathRule: TypeAlias = Callable[[Params, Sequence[int], int, bool], Masks]
+"""Takes an operation's parameters, on what its inputs depend, the number of its results, and
+whether a variable depends on what was assigned to it, rather than on itself."""
+
+PATHS: dict[str, PathRule] = {}
+"""By an operation's name, on what each of its results depends; otherwise on all its inputs."""
+
+
+def paths(
+    name: str, params: Params, given: Sequence[int], count: int, *, through_assigns: bool = False
+) -> Masks:
+    """Return on what each result of an operation depends.
+
+    Args:
+        name: of the operation.
+        params: of the operation.
+        given: on what its inputs depend.
+        count: of its results.
+        through_assigns: a variable depends on what was assigned to it, rather than on itself.
+    """
+    rule = PATHS.get(name)
+    if rule is None:
+        return [functools.reduce(operator.or_, given, 0)] * count
+    return rule(params, given, count, through_assigns)
+
+
+def known_paths(operation: Operation, inputs: int, outputs: int, *, through_assigns: bool) -> Masks:
+    """Return for each output of an operation the inputs that it depends on, as bits."""
+    asked, known = (inputs, outputs, through_assigns), operation.paths
+    if asked not in known:
+        each = [1 << i for i in range(inputs)]
+        known[asked] = paths(
+            operation.name, operation.params, each, outputs, through_assigns=through_assigns
+        )
+    return known[asked]
+
+
+# ---------------------------------------------------------------- what JAX cannot differentiate
 _is_reverse: Any = jax.make_user_context(False)  # has part in the keys of JAX's caches
 
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.autodiff.rules import paths
 from jaxvars.control.arguments import (
     as_concrete,
     check_function,
@@ -29,10 +30,10 @@ from jaxvars.control.state_threading import CREATES, Threads, result_types, retu
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import PyTreeTemplate, Staged, stage
 from jaxvars.derivatives.checkpointed_while import while_loop as while_loop_in_reverse
+from jaxvars.derivatives.dependencies import depending_p
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-from jaxvars.tracing.dependencies import depending_p, paths
 from jaxvars.tracing.signals import attempt
 from jaxvars.typing import Array, PyTree
 

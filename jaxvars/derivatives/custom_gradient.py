@@ -24,11 +24,11 @@ from jaxvars.core.checks import without_signals
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import INLINED, PyTreeTemplate, Staged, is_own_array, stage
 from jaxvars.core.variable import Variable
+from jaxvars.derivatives.dependencies import aside_p
 from jaxvars.errors import JaxvarsError, TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.capture import describe_call, describe_like
-from jaxvars.tracing.dependencies import aside_p
 from jaxvars.tracing.key_order import ordered_like
 from jaxvars.tracing.signals import attempt
 from jaxvars.typing import Array
@@ -142,7 +142,7 @@ def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[A
     def primal(outer: Any, cell_values: Any, xs: Any) -> list[Array]:
         return forward([aside_p.bind(x) for x in outer], cell_values, xs)[0]
 
-    primal.closed_over = closed_over  # pyright: ignore[reportFunctionMemberAccess] - for `tracing/dependencies.py`
+    primal.closed_over = closed_over  # pyright: ignore[reportFunctionMemberAccess] - for `derivatives/dependencies.py`
     rule = jax.custom_vjp(primal)
     rule.defvjp(
         lambda *given: _run_with_pullback(forward, again, given), lambda pull, ct: (None, *pull(ct))

@@ -374,15 +374,6 @@ def is_light(program: Any, limit: int) -> bool:
     return count <= limit and not jaxpr.effects
 
 
-def carried_by_scan(params: dict[str, Any]) -> slice:
-    """Return which inputs of a scan are its carry."""
-    if "ft_in" in params:  # pragma: no cover - from JAX 0.12 on
-        sizes = [len(list(part)) for part in params["ft_in"].unpack()[:2]]
-    else:  # pragma: no cover - before
-        sizes = [params["num_consts"], params["num_carry"]]
-    return slice(sizes[0], sum(sizes))
-
-
 def evaluated(program: Any, values: Sequence[Array]) -> list[Array]:
     return jax.core.eval_jaxpr(open_jaxpr(program), getattr(program, "consts", ()), *values)
 

@@ -23,7 +23,6 @@ import jax
 
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.context import EVAL, place
-from jaxvars.tracing.dependencies import Masks, paths
 from jaxvars.tracing.identity import Inexact, Same, exact, held
 from jaxvars.typing import Array
 
@@ -44,6 +43,7 @@ class Operation:
         function: takes the inputs, returns the list of outputs. That of a loop or branch takes
             other parameters, too.
         params: the primitive's parameters.
+        paths: which results depend on which inputs, as far as that was asked.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Operation:
         self.name = name
         self.function = function
         self.params = params
-        self._paths: dict[Any, Masks] = {}
+        self.paths: dict[Hashable, list[int]] = {}
 
     @functools.cached_property
     def key(self) -> Hashable:
@@ -90,16 +90,6 @@ class Operation:
         """Whether programs in it closed over arrays, which would be kept with it."""
         closed = any(getattr(value, "consts", ()) for value in self.params.values())
         return closed or any(map(jaxprs.hidden_arrays, self.inner))
-
-    def paths(self, inputs: int, outputs: int, *, through_assigns: bool) -> Masks:
-        """Return for each output the inputs that it depends on, as bits."""
-        asked = inputs, outputs, through_assigns
-        if asked not in self._paths:
-            each = [1 << i for i in range(inputs)]
-            self._paths[asked] = paths(
-                self.name, self.params, each, outputs, through_assigns=through_assigns
-            )
-        return self._paths[asked]
 
 
 def known(primitive: Any, params: dict[str, Any]) -> Operation | None:

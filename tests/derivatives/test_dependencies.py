@@ -12,7 +12,7 @@ import pytest
 from tape_programs import run_compiled, run_eagerly
 
 import jaxvars as jv
-from jaxvars.tracing.dependencies import paths
+from jaxvars.autodiff.rules import paths
 
 B, V = jv.Variable(2.0, name="b"), jv.Variable(1.0, name="v")
 

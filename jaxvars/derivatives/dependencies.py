@@ -13,43 +13,15 @@ from __future__ import annotations
 import functools
 import operator
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
+from jaxvars.autodiff.rules import Masks, Params, PathRule, paths
 from jaxvars.tracing.capture import new_primitive
-from jaxvars.tracing.jaxprs import carried_by_scan, open_jaxpr
-
-Params: TypeAlias = dict[str, Any]
-Masks: TypeAlias = list[int]
-"""For each value the inputs that it depends on, as bits."""
-
-
-def paths(
-    name: str,
-    params: dict[str, Any],
-    given: Sequence[int],
-    count: int,
-    *,
-    through_assigns: bool = False,
-) -> Masks:
-    """Return on what each result of an operation depends.
-
-    Args:
-        name: of the operation.
-        params: of the operation.
-        given: on what its inputs depend.
-        count: of its results.
-        through_assigns: a variable depends on what was assigned to it, rather than on itself.
-    """
-    if name == "reread":
-        return [given[0] if through_assigns else given[1]]
-    inside = _INSIDE.get(name)
-    if inside is not None:
-        return inside(params, given, count, through_assigns)
-    return [functools.reduce(operator.or_, given, 0)] * count
+from jaxvars.tracing.jaxprs import open_jaxpr
 
 
 def _through_jaxpr(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
@@ -57,7 +29,16 @@ def _through_jaxpr(params: Params, given: Sequence[int], count: int, through: bo
 
 
 def _through_scan(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
-    return _through_loop(params["jaxpr"], given, carried_by_scan(params), through)
+    return _through_loop(params["jaxpr"], given, _carried_by_scan(params), through)
+
+
+def _carried_by_scan(params: dict[str, Any]) -> slice:
+    """Return which inputs of a scan are its carry."""
+    if "ft_in" in params:  # pragma: no cover - from JAX 0.12 on
+        sizes = [len(list(part)) for part in params["ft_in"].unpack()[:2]]
+    else:  # pragma: no cover - before
+        sizes = [params["num_consts"], params["num_carry"]]
+    return slice(sizes[0], sum(sizes))
 
 
 def _through_while(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
@@ -87,8 +68,13 @@ def _through_branches(params: Params, given: Sequence[int], count: int, through:
     return [functools.reduce(operator.or_, masks) for masks in zip(*found, strict=True)]
 
 
-_INSIDE: dict[str, Callable[[Params, Sequence[int], int, bool], Masks]] = {
+def _through_read(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
+    return [given[0] if through else given[1]]  # a variable depends on itself, or what was assigned
+
+
+PATHS: dict[str, PathRule] = {
     "stop_gradient": lambda params, given, count, through: [0] * count,
+    "reread": _through_read,
     "scan": _through_scan,
     "while": _through_while,
     "while_save": _through_saving,
@@ -167,7 +153,7 @@ def _through_rule(params: Params, given: Sequence[int], count: int, through: boo
     return [functools.reduce(operator.or_, given, 0)] * count
 
 
-_INSIDE["custom_vjp_call"] = _through_rule
+PATHS["custom_vjp_call"] = _through_rule
 
 
 def _is_float(var: Any) -> bool:
