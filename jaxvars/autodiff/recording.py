@@ -7,10 +7,7 @@ and targets: those operations, as a function that JAX can differentiate.
 Rules this file keeps:
 - values are known by identity, and kept alive as long as they are known;
 - an operation's output is never the object that went in (else it would be known as both);
-- integers and `stop_gradient` end a path;
-- in code that is being staged, an operation with a loop, a sort or a larger function inside is
-  linearized as it is recorded: XLA merges a replayed matmul with the recorded one, but not two
-  loops, nor two functions that JAX differentiates into something that looks different.
+- integers and `stop_gradient` end a path.
 """
 
 from __future__ import annotations
@@ -19,24 +16,22 @@ from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import final
 
-from jaxvars.autodiff.nodes import (
-    REF_WRITES,
-    REF_WRITTEN,
-    Node,
-    has_users_rule,
-    linearize,
-    runs_twice,
-)
-from jaxvars.autodiff.replay import Program
+from jaxvars.autodiff.replay import Node, Program
+from jaxvars.autodiff.rules import RUN_ONCE, Ran
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
-from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array
 
 _PARTIAL = {"scatter", "scatter-add", "scatter-mul", "dynamic_update_slice"}
+_REF_WRITES = frozenset({"new_ref", "swap", "addupdate"})
+_REF_WRITTEN = (
+    "A value that depends on what the tape watches is written to a jax.Ref, where the tape cannot "
+    "follow it. Make the Ref in a function under jax.jit, and return what is read from it; or, if "
+    "there is to be no gradient through it, write jv.stop_gradient(x)."
+)
 _AGAIN = Operation("again", lambda value: [value], {})
 
 
@@ -57,13 +52,12 @@ class Record:
     def __init__(
         self, *, reverse: bool = False, everything: bool = False, through_assigns: bool = False
     ) -> None:
-        self._reverse = reverse
         self._everything = everything
         self.through_assigns = through_assigns
         self.active: dict[int, Array] = {}
         self.nodes: list[Node] = []
         self._pauses: list[list[bool]] = []
-        self._after_rule = False
+        self._once = [make(reverse=reverse, through_assigns=through_assigns) for make in RUN_ONCE]
 
     @property
     def paused(self) -> bool:
@@ -114,25 +108,22 @@ class Record:
     def run(self, equation: Equation, staged: bool) -> list[Array]:
         """Run the operation and keep it."""
         operation, inputs = equation.operation, equation.inputs
-        if operation.name in REF_WRITES:  # what is read from it later would count as constant
-            raise TapeError(REF_WRITTEN)
-        linear, outputs = None, None
-        # After such a rule all runs again if it is differentiated again, as in JAX.
-        self._after_rule |= staged and context.is_differentiated() and has_users_rule(equation)
-        twice = staged and not self._after_rule and runs_twice(equation, reverse=self._reverse)
-        if twice or operation.is_single:
-            with for_tape(through_assigns=self.through_assigns):
-                outputs, linear = linearize(equation, self.active, reverse=self._reverse)
-        if outputs is None:
-            outputs = list(operation.function(*inputs))
+        if operation.name in _REF_WRITES:  # what is read from it later would count as constant
+            raise TapeError(_REF_WRITTEN)
+        ran = self._run_once(equation, staged) if staged or operation.is_single else None
+        outputs, again = ran or (list(operation.function(*inputs)), None)
         given = set(map(id, inputs))
         outputs = [context.fresh(x) if id(x) in given else x for x in outputs]
-        node = Node(equation, outputs, linear, through_assigns=self.through_assigns)
+        node = Node(equation, outputs, again, through_assigns=self.through_assigns)
         if followed := node.active_outputs(self.active):
             for x in followed:
                 self.active[id(x)] = x
             self.nodes.append(node)
         return outputs
+
+    def _run_once(self, equation: Equation, staged: bool) -> Ran | None:
+        """Run what is not to run again, by the first rule for it."""
+        return next(filter(None, (run(equation, self.active, staged) for run in self._once)), None)
 
     def program(
         self,

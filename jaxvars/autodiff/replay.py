@@ -2,16 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
+from functools import partial
 from typing import Any, final
 
 import jax
 
-from jaxvars.autodiff.nodes import PULLS, Linear, Node, run_linear
+from jaxvars.autodiff.rules import Again, known_paths
 from jaxvars.autodiff.sparse_rows import Uses, is_lookup
-from jaxvars.tracing import jaxprs
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.operations import Operation
+from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array
+
+
+@final
+class Node:
+    """A recorded operation.
+
+    Attributes:
+        equation: what ran.
+        outputs: what came out.
+        again: if there is one, does it without running it again.
+        floats: the outputs that have a derivative, and the inputs that each depends on, as bits.
+    """
+
+    __slots__ = ("again", "equation", "floats", "outputs")
+
+    def __init__(
+        self,
+        equation: Equation,
+        outputs: list[Array],
+        again: Again | None,
+        *,
+        through_assigns: bool = False,
+    ) -> None:
+        self.equation = equation
+        self.outputs = outputs
+        self.again = again
+        paths = known_paths(
+            equation.operation, len(equation.inputs), len(outputs), through_assigns=through_assigns
+        )
+        self.floats = [(x, path) for x, path in zip(outputs, paths, strict=True) if is_inexact(x)]
+
+    def active_outputs(self, known: Container[int]) -> list[Array]:
+        """Return the float outputs that depend on known inputs."""
+        active, bit = 0, 1
+        for x in self.equation.inputs:
+            if id(x) in known:
+                active |= bit
+            bit <<= 1
+        return [x for x, path in self.floats if path & active] if active else []
+
+    def needed_inputs(self, known: Container[int]) -> list[Array]:
+        """Return the inputs that known float outputs depend on."""
+        path = 0
+        for x, each in self.floats:
+            if id(x) in known:
+                path |= each
+        return [x for i, x in enumerate(self.equation.inputs) if path >> i & 1] if path else []
 
 
 # ---------------------------------------------------------------- programs
@@ -54,8 +103,8 @@ class Program:
         *,
         replay_loops: bool,
     ) -> None:
-        linear = [None if replay_loops else node.linear for node in nodes]
-        self.is_pure = not any(linear) and can_be_compiled(nodes)
+        again = [None if replay_loops else node.again for node in nodes]
+        self.is_pure = not any(again) and can_be_compiled(nodes)
         self.connected = [id(x) in needed for x in sources]
         self.constants: list[Array] = []
         self._nodes = nodes
@@ -68,8 +117,8 @@ class Program:
         self._wires = [self._wire(node) for node in nodes]
         self.function = SlotProgram(
             [
-                (_runner(node, line), *wire)
-                for node, line, wire in zip(nodes, linear, self._wires, strict=True)
+                (node.equation.function if way is None else partial(way, node.outputs), *wire)
+                for node, way, wire in zip(nodes, again, self._wires, strict=True)
             ],
             {self._slots[key]: i for key, i in tapped.items()},
             tuple(map(self._slot, targets)),
@@ -80,14 +129,6 @@ class Program:
         if not any(is_lookup(node.equation) for node in self._nodes):
             return None
         return Uses(((node.equation, node.outputs) for node in self._nodes), tables, targets)
-
-    def knows_pullback_alone(self) -> bool:
-        """Return whether an operation can't be differentiated forward, by JAX."""
-        return any(node.equation.name == PULLS for node in self._nodes) or any(
-            PULLS in jaxprs.primitives_in(program)
-            for node in self._nodes
-            for program in node.equation.operation.inner
-        )
 
     def holds_programs(self) -> bool:
         """Return whether an operation is a whole program: a call of a compiled function."""
@@ -159,12 +200,6 @@ class SlotProgram:
                 tap = self._tapped.get(slot)
                 values[slot] = result if tap is None else _alias_source(result, sources[tap])
         return [values[slot] for slot in self.targets]
-
-
-def _runner(node: Node, linear: Linear | None) -> Callable[..., list[Array]]:
-    if linear is None:
-        return node.equation.function
-    return lambda *inputs: run_linear(node, linear, inputs)
 
 
 @final

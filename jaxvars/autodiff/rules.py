@@ -10,11 +10,13 @@ import functools
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import jax
 
 from jaxvars.tracing.operations import Operation
+from jaxvars.tracing.recorder import Equation
+from jaxvars.typing import Array
 
 Params: TypeAlias = dict[str, Any]
 Masks: TypeAlias = list[int]
@@ -55,6 +57,27 @@ def known_paths(operation: Operation, inputs: int, outputs: int, *, through_assi
             operation.name, operation.params, each, outputs, through_assigns=through_assigns
         )
     return known[asked]
+
+
+# ---------------------------------------------------------------- what runs once
+Again: TypeAlias = Callable[..., list[Array]]
+"""Takes a list of the outputs that an operation had, and its inputs one by one; returns the
+outputs, as made of these, without running it."""
+
+Ran: TypeAlias = tuple[list[Array], Again]
+
+
+class RunOnce(Protocol):
+    """Runs what a tape records, if it is not to run again where that is replayed."""
+
+    def __call__(self, equation: Equation, active: dict[int, Array], staged: bool) -> Ran | None:
+        """Run an operation on some active values that is staged or has effects; or return None."""
+        ...
+
+
+RUN_ONCE: list[Callable[..., RunOnce]] = []
+"""What makes them for a record, `reverse` and `through_assigns` as it is. Otherwise an operation
+runs again in a replay."""
 
 
 # ---------------------------------------------------------------- what JAX cannot differentiate

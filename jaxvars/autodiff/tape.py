@@ -382,7 +382,7 @@ class GradientTape(TapeBase):
     def _question(self, *values: Sequence[Array], by_rows: bool) -> Question | None:
         """Return what is asked of the record; None if its answer is not kept."""
         nodes = self._record.nodes
-        if context.current() is not context.EVAL or any(node.linear for node in nodes):
+        if context.current() is not context.EVAL or any(node.again for node in nodes):
             return None
         options = by_rows, self.through_assigns
         return Question(nodes, values, options) if can_be_compiled(nodes) else None

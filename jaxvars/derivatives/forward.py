@@ -15,13 +15,16 @@ from jaxvars.autodiff.reverse import zeros_of
 from jaxvars.autodiff.tape import UnconnectedGradients
 from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.frames import LOCAL
+from jaxvars.derivatives.linearize import PULLS
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.guards import ask
+from jaxvars.tracing.jaxprs import primitives_in
 from jaxvars.tracing.key_order import ordered_like
+from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import recording
 from jaxvars.typing import Array, PyTree
 
@@ -129,8 +132,13 @@ class ForwardAccumulator(TapeBase):
                 return None
             run = lambda *primals: program.function(primals, program.constants)[0]  # noqa: E731 - one use
             with for_tape():
-                push = _pull_twice if program.knows_pullback_alone() else _push
+                push = _pull_twice if any(map(_is_pullback, program.operations)) else _push
                 return push(run, values, [tangent for _, tangent in pairs.values()])
+
+
+def _is_pullback(operation: Operation) -> bool:
+    """Return whether an operation can't be differentiated forward, by JAX."""
+    return PULLS in {operation.name}.union(*map(primitives_in, operation.inner))
 
 
 def _push(run: Callable[..., Array], values: list[Array], tangents: list[Array]) -> Array:

@@ -1,16 +1,25 @@
-"""An operation as it ran: its inputs and outputs, and its derivative where that is linearized."""
+"""Operations that are linearized as they are recorded, so that a replay does not run them again.
+
+XLA merges a replayed matmul with the recorded one, but not two loops, nor two functions that JAX
+differentiates into something that looks different. What draws random numbers must not run twice
+anywhere.
+
+Rule this file keeps: what an operation calls on the host is called once, and in its order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, final
 
 import jax
 
-from jaxvars.autodiff.rules import explain_error, in_reverse, known_paths
+from jaxvars.autodiff.rules import Ran, explain_error, in_reverse
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
+from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array
 
@@ -22,64 +31,10 @@ _NOT_MERGED = frozenset(
     | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )
 PULLS = "custom_vjp_call"  # what has only its pullback
-REF_WRITES = frozenset({"new_ref", "swap", "addupdate"})
-REF_WRITTEN = (
-    "A value that depends on what the tape watches is written to a jax.Ref, where the tape cannot "
-    "follow it. Make the Ref in a function under jax.jit, and return what is read from it; or, if "
-    "there is to be no gradient through it, write jv.stop_gradient(x)."
-)
 _CALL = "io_callback"  # in the order of the program
 _LARGE = 4  # a function of more kinds of operations than this is not left to XLA
 
 
-@final
-class Node:
-    """A recorded operation.
-
-    Attributes:
-        equation: what ran.
-        outputs: what came out.
-        linear: if there is one, does it without running it again.
-        floats: the outputs that have a derivative, and the inputs that each depends on, as bits.
-    """
-
-    __slots__ = ("equation", "floats", "linear", "outputs")
-
-    def __init__(
-        self,
-        equation: Equation,
-        outputs: list[Array],
-        linear: Linear | None,
-        *,
-        through_assigns: bool = False,
-    ) -> None:
-        self.equation = equation
-        self.outputs = outputs
-        self.linear = linear
-        paths = known_paths(
-            equation.operation, len(equation.inputs), len(outputs), through_assigns=through_assigns
-        )
-        self.floats = [(x, path) for x, path in zip(outputs, paths, strict=True) if is_inexact(x)]
-
-    def active_outputs(self, known: Container[int]) -> list[Array]:
-        """Return the float outputs that depend on known inputs."""
-        active, bit = 0, 1
-        for x in self.equation.inputs:
-            if id(x) in known:
-                active |= bit
-            bit <<= 1
-        return [x for x, path in self.floats if path & active] if active else []
-
-    def needed_inputs(self, known: Container[int]) -> list[Array]:
-        """Return the inputs that known float outputs depend on."""
-        path = 0
-        for x, each in self.floats:
-            if id(x) in known:
-                path |= each
-        return [x for i, x in enumerate(self.equation.inputs) if path >> i & 1] if path else []
-
-
-# ---------------------------------------------------------------- loops
 class Linear(NamedTuple):
     """A linearized operation.
 
@@ -94,7 +49,37 @@ class Linear(NamedTuple):
     is_pullback: bool
 
 
-def runs_twice(equation: Equation, *, reverse: bool) -> bool:
+@final
+class Linearizer:
+    """Runs what is recorded, if a replay would run it a second time.
+
+    Args:
+        reverse: whether there will be derivatives in reverse only.
+        through_assigns: whether gradients go through what was assigned to a variable.
+    """
+
+    def __init__(self, *, reverse: bool, through_assigns: bool) -> None:
+        self._reverse, self._through_assigns = reverse, through_assigns
+        self._after_rule = False
+
+    def __call__(self, equation: Equation, active: dict[int, Array], staged: bool) -> Ran | None:
+        """Run an operation if this is its way to be run; None if it is not.
+
+        Args:
+            equation: the operation.
+            active: the values that depend on a watched one, by identity.
+            staged: whether it becomes a part of a program.
+        """
+        # After such a rule all runs again if it is differentiated again, as in JAX.
+        self._after_rule |= staged and context.is_differentiated() and _has_users_rule(equation)
+        twice = staged and not self._after_rule and _runs_twice(equation, reverse=self._reverse)
+        if not (twice or equation.operation.is_single):
+            return None
+        with for_tape(through_assigns=self._through_assigns):
+            return _linearize(equation, active, reverse=self._reverse)
+
+
+def _runs_twice(equation: Equation, *, reverse: bool) -> bool:
     """Return whether the operation would be run a second time when it is replayed.
 
     Linearized, a function with a custom rule becomes what its rule computes. What
@@ -111,7 +96,7 @@ def runs_twice(equation: Equation, *, reverse: bool) -> bool:
     return large or not _NOT_MERGED.isdisjoint(names)
 
 
-def has_users_rule(equation: Equation) -> bool:
+def _has_users_rule(equation: Equation) -> bool:
     inside = map(jaxprs.has_users_rule, equation.operation.inner)
     return equation.operation.runs_users_code or any(inside)
 
@@ -126,10 +111,8 @@ def _branches_in_loop(equation: Equation) -> bool:
     return any({"cond", "scan"} <= {equation.name, *names} for names in inside)
 
 
-def linearize(
-    equation: Equation, active: dict[int, Array], *, reverse: bool
-) -> tuple[list[Array] | None, Linear | None]:
-    """Run an operation once, keeping its linear map; (None, None) if JAX cannot."""
+def _linearize(equation: Equation, active: dict[int, Array], *, reverse: bool) -> Ran | None:
+    """Run an operation once, keeping its linear map; None if JAX cannot."""
     pull = reverse and _branches_in_loop(equation)
     positions = tuple(i for i, x in enumerate(equation.inputs) if id(x) in active)
     primals = [equation.inputs[i] for i in positions]
@@ -142,21 +125,26 @@ def linearize(
         return floats, [None if is_inexact(x) else x for x in outputs]
 
     if reverse and _calls_back_in_loop(equation) and not _is_reversible(run, primals):
-        return list(equation.function(*equation.inputs)), Linear(positions, _refuse_loop, False)
+        return _ran(equation.function(*equation.inputs), Linear(positions, _refuse_loop, False))
     if _moves_calls(equation, positions):
-        return list(equation.function(*equation.inputs)), Linear(positions, _refuse_calls, False)
+        return _ran(equation.function(*equation.inputs), Linear(positions, _refuse_calls, False))
     try:
         with in_reverse(reverse):
             floats, linear, others = (jax.vjp if pull else jax.linearize)(
                 run, *primals, has_aux=True
             )
     except (NotImplementedError, TypeError, ValueError):
-        return None, None  # the replay will say why, if a gradient is requested at all
+        return None  # the replay will say why, if a gradient is requested at all
     values = iter(floats)
     inside = map(jaxprs.primitives_in, equation.operation.inner)
     if reverse and not pull and any(PULLS in names for names in inside):
         linear, pull = _pull(linear, primals), True
-    return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
+    outputs = [next(values) if x is None else x for x in others]
+    return _ran(outputs, Linear(positions, linear, pull))
+
+
+def _ran(outputs: Sequence[Array], linear: Linear) -> Ran:
+    return list(outputs), functools.partial(_run_linear, linear)
 
 
 def _calls_back_in_loop(equation: Equation) -> bool:
@@ -235,9 +223,9 @@ def _pull(push: Callable[..., Any], primals: Sequence[Array]) -> Callable[..., A
     return lambda given: jax.linear_transpose(push, *primals)(given)
 
 
-def run_linear(node: Node, linear: Linear, inputs: Sequence[Array]) -> list[Array]:
+def _run_linear(linear: Linear, outputs: Sequence[Array], *inputs: Array) -> list[Array]:
     """Return the recorded outputs, whose tangents are the linear map of the inputs'."""
-    floats = [x for x in node.outputs if is_inexact(x)]
+    floats = [x for x in outputs if is_inexact(x)]
     again: Any
     if linear.is_pullback:
         again = jax.custom_vjp(lambda *_: floats)
@@ -246,4 +234,4 @@ def run_linear(node: Node, linear: Linear, inputs: Sequence[Array]) -> list[Arra
         again = jax.custom_jvp(lambda *_: floats)
         again.defjvp(lambda _, tangents: (floats, linear.map(*tangents)))
     moved = iter(again(*[inputs[i] for i in linear.positions]))
-    return [next(moved) if is_inexact(x) else x for x in node.outputs]
+    return [next(moved) if is_inexact(x) else x for x in outputs]
