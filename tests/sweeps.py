@@ -96,7 +96,7 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/autodiff/test_replay.py": "test_questions_that_differ_have_their_own_answers",
     "tests/derivatives/test_scaling.py": "test_both_factors_have_derivatives",
-    "tests/autodiff/test_sparse_rows.py": "test_rows_are_of_all_lookups_in_their_order",
+    "tests/derivatives/test_sparse_rows.py": "test_rows_are_of_all_lookups_in_their_order",
     "tests/autodiff/test_tape.py": """
         test_a_hessian_from_a_jacobian_of_a_gradient test_batch_jacobian
         test_jacobian_of_a_variable_and_a_structure

@@ -9,7 +9,6 @@ from typing import Any, final
 import jax
 
 from jaxvars.autodiff.rules import Again, known_paths
-from jaxvars.autodiff.sparse_rows import Uses, is_lookup
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
@@ -86,6 +85,7 @@ class Program:
 
     Attributes:
         function: takes sources and constants to targets; holds no recorded value.
+        nodes: the operations, in order.
         constants: the other values that the operations need.
         connected: for each source, whether a target depends on it.
         is_pure: whether `key` says all of the function, so that it may stand for another one.
@@ -107,7 +107,7 @@ class Program:
         self.is_pure = not any(again) and can_be_compiled(nodes)
         self.connected = [id(x) in needed for x in sources]
         self.constants: list[Array] = []
-        self._nodes = nodes
+        self.nodes = nodes
         self._slots = {id(x): i for i, x in enumerate(sources)}
         made = {id(x) for node in nodes for x in node.outputs}
         tapped = {key: i for key, i in self._slots.items() if key in made}
@@ -124,28 +124,22 @@ class Program:
             tuple(map(self._slot, targets)),
         )
 
-    def uses(self, tables: Sequence[Array], targets: Sequence[Array]) -> Uses | None:
-        """Return what it does with some values; None if there are no look-ups."""
-        if not any(is_lookup(node.equation) for node in self._nodes):
-            return None
-        return Uses(((node.equation, node.outputs) for node in self._nodes), tables, targets)
-
     def holds_programs(self) -> bool:
         """Return whether an operation is a whole program: a call of a compiled function."""
-        return not all(node.equation.operation.is_light for node in self._nodes)
+        return not all(node.equation.operation.is_light for node in self.nodes)
 
     def holds_arrays(self) -> bool:
         """Return whether an operation has closed over arrays: who keeps one keeps the others."""
-        return any(node.equation.operation.holds_arrays for node in self._nodes)
+        return any(node.equation.operation.holds_arrays for node in self.nodes)
 
     @property
     def operations(self) -> list[Operation]:
         """The operations, in order."""
-        return [node.equation.operation for node in self._nodes]
+        return [node.equation.operation for node in self.nodes]
 
     def named_operations(self) -> list[Hashable]:
         """Return what names each operation on such inputs."""
-        equations = [node.equation for node in self._nodes]
+        equations = [node.equation for node in self.nodes]
         return [(each.operation.key, *map(jax.typeof, each.inputs)) for each in equations]
 
     def _wire(self, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -165,7 +159,7 @@ class Program:
 
     def key(self) -> Hashable:
         """Return what names the function: equal keys, same function."""
-        equations = tuple(node.equation.operation.key for node in self._nodes)
+        equations = tuple(node.equation.operation.key for node in self.nodes)
         return equations, tuple(self._wires), self.function.taps, self.function.targets
 
 

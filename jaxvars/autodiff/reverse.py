@@ -7,7 +7,7 @@ program of mostly new ones is compiled as a whole at once; any other when its st
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -89,7 +89,7 @@ def vjp(
     """
     if not any(program.connected):
         return [None] * len(sources)
-    with _in_reverse(program):
+    with reverse_through(program):
         backward, is_compiled = _backward(program, sources)
         found = backward(list(sources), program.constants, list(cotangents))
     if question is not None and is_compiled:
@@ -111,7 +111,7 @@ def _remember(known: OrderedDict[Any, Any], key: Any, value: Any, limit: int = _
 
 
 @contextmanager
-def _in_reverse(program: Program) -> Generator[None]:
+def reverse_through(program: Program) -> Generator[None]:
     """Differentiate a program in reverse, and say why where that cannot be."""
     try:
         with for_tape(through_assigns=program.through_assigns), in_reverse():
@@ -163,19 +163,16 @@ def _is_mostly_new(program: Program) -> bool:
     return 2 * len(new) > len(operations) and not program.holds_arrays()
 
 
-def rows_gradients(program: Program, sources: Sequence[Array], rows: Array) -> list[Array | None]:
-    """Return the pullbacks of many cotangents, None for a source that is not connected."""
-    if not any(program.connected):
-        return [None] * len(sources)
-    function = program.function
-    with _in_reverse(program):
-        _, pull = jax.vjp(lambda *primals: function(primals, program.constants), *sources)
-        found = jax.vmap(lambda row: pull([row]))(rows)
-    return [g if on else None for g, on in zip(found, program.connected, strict=True)]
-
-
 def zeros_of(source: Any) -> Array:
     return jnp.zeros(source.shape, source.dtype if is_inexact(source) else jnp.float32)
+
+
+def total(values: Iterable[Array]) -> Array:
+    """Return the sum of one or more values."""
+    first, *rest = values
+    for value in rest:
+        first = first + value
+    return first
 
 
 def cotangents_of(targets: Sequence[Array], given: Any) -> list[Array | None]:

@@ -103,3 +103,8 @@ REFUSALS: list[Refusal] = []
 def explain_error(error: ValueError, operations: Sequence[Operation]) -> str | None:
     """Return what to say instead of an error that JAX raised as it differentiated operations."""
     return next(filter(None, (refusal(error, operations) for refusal in REFUSALS)), None)
+
+
+# ---------------------------------------------------------------- methods of a tape
+VERBS: dict[str, Callable[..., Any]] = {}
+"""By a method's name, what it does that is not the tape's own: it takes the tape, and arguments."""

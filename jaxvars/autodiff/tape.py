@@ -19,18 +19,16 @@ Rules this file keeps:
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from jaxvars.autodiff.explain import explain, warn_if_all_are_none, warn_of_gaps
 from jaxvars.autodiff.replay import Program, Question, can_be_compiled
-from jaxvars.autodiff.reverse import answer, cotangents_of, rows_gradients, vjp, zeros_of
-from jaxvars.autodiff.sparse_rows import Rows, rows_of, summed
+from jaxvars.autodiff.reverse import answer, cotangents_of, total, vjp, zeros_of
+from jaxvars.autodiff.rules import VERBS
 from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
@@ -196,8 +194,6 @@ class GradientTape(TapeBase):
         output_gradients: PyTree = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         stops: Sequence[Any] = (),
-        *,
-        by_rows: bool = True,
     ) -> list[Any]:
         """Return gradients as `gradient` does; that of a table that was only looked up in as Rows.
 
@@ -209,13 +205,12 @@ class GradientTape(TapeBase):
             output_gradients: what each target's gradient is multiplied with.
             unconnected_gradients: "none" or "zero".
             stops: variables and arrays that count as constants, unless they are sources.
-            by_rows: whether to return Rows.
 
         Raises:
             TapeError: as `gradient`.
         """
         how = UnconnectedGradients(unconnected_gradients)
-        return self._gradients(target, sources, output_gradients, how, stops, by_rows=by_rows)
+        return VERBS["row_gradients"](self, target, sources, output_gradients, how, stops)
 
     def _gradients(
         self,
@@ -225,19 +220,29 @@ class GradientTape(TapeBase):
         unconnected: UnconnectedGradients,
         stops: Sequence[Any] = (),
         *,
-        by_rows: bool = False,
+        by: GradientRule | None = None,
+        add: Callable[[Sequence[Any]], Any] = total,
     ) -> list[Any]:
+        """Return the gradients of sources.
+
+        Args:
+            target: as `gradient` takes it.
+            sources: a list of them.
+            output_gradients: as `gradient` takes them.
+            unconnected: what a source gets that no target depends on.
+            stops: what counts as constant.
+            by: what may give gradients of another kind.
+            add: returns the sum of one or more gradients.
+        """
         self._use()
         targets = [self._target_value(t) for t in flatten(target)[0]]
         with self._aside():
-            values = _Sources(self, sources)
+            values = Sources(self, sources)
             pairs = zip(targets, cotangents_of(targets, output_gradients), strict=True)
             active = [(t, c) for t, c in pairs if is_inexact(t)]
             constants = [value for stop in stops for value in self._values_of(stop)]
-            question = GradientQuery(
-                self, [t for t, _ in active], [c for _, c in active], constants
-            )
-            grads = values.gather(question.answer(values.unique, by_rows=by_rows))
+            query = GradientQuery(self, [t for t, _ in active], [c for _, c in active], constants)
+            grads = values.gather(query.answer(values.unique, by), add)
             warn_of_gaps(self, (sources, targets), values.unique, grads)
             if unconnected is UnconnectedGradients.ZERO:
                 pairs = zip(sources, grads, strict=True)
@@ -271,22 +276,8 @@ class GradientTape(TapeBase):
         >>> tape.jacobian(y, w).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
         """
-        self._use()
-        leaves, treedef = flatten(sources)
-        value = self._target_value(target)
-        with self._aside():
-            values = _Sources(self, leaves)
-            program = self._program(values.unique, [value])
-            rows = _basis(value)
-            found = rows_gradients(program, values.unique, rows)
-            shaped = [g if g is None else g.reshape(*value.shape, *g.shape[1:]) for g in found]
-            grads = values.gather(shaped)
-            if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
-                grads = [
-                    jnp.zeros((*value.shape, *x.shape), x.dtype) if g is None else g
-                    for x, g in zip(leaves, grads, strict=True)
-                ]
-        return ordered_like(sources, jax.tree.unflatten(treedef, grads))
+        how = UnconnectedGradients(unconnected_gradients)
+        return VERBS["jacobian"](self, target, sources, how)
 
     @context.restoring()
     def batch_jacobian(
@@ -316,25 +307,8 @@ class GradientTape(TapeBase):
         >>> tape.batch_jacobian(y, x).tolist()
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
-        self._use()
-        value = self._target_value(target)
-        if not value.shape or not source.shape or value.shape[0] != source.shape[0]:
-            raise TapeError(
-                f"batch_jacobian needs a target and a source with the same first dimension, not "
-                f"{value.shape} and {source.shape}. For a single Jacobian use tape.jacobian."
-            )
-        with self._aside():
-            values = _Sources(self, [source])
-            program = self._program(values.unique, [value])
-            inner = value.shape[1:]
-            rows = _basis(jnp.zeros(inner, value.dtype))
-            rows = jnp.broadcast_to(rows[:, None], (rows.shape[0], *value.shape))
-            (found,) = values.gather(rows_gradients(program, values.unique, rows))
-            if found is not None:
-                return jnp.moveaxis(found, 0, 1).reshape(value.shape[0], *inner, *source.shape[1:])
-            zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
-            shape = (*value.shape, *source.shape[1:])
-            return jnp.zeros(shape, source.dtype) if zero else None
+        how = UnconnectedGradients(unconnected_gradients)
+        return VERBS["batch_jacobian"](self, target, source, how)
 
     def explain(self, target: PyTree, source: Any) -> str:
         """Say whether a target depends on a source on this tape, and if not, why not.
@@ -379,12 +353,12 @@ class GradientTape(TapeBase):
         again = bool(self._open) and not self._record.paused  # the replay itself is recorded
         return self._record.program(sources, targets, replay_loops=again, stops=stops)
 
-    def _question(self, *values: Sequence[Array], by_rows: bool) -> Question | None:
+    def _question(self, *values: Sequence[Array], by: GradientRule | None) -> Question | None:
         """Return what is asked of the record; None if its answer is not kept."""
         nodes = self._record.nodes
         if context.current() is not context.EVAL or any(node.again for node in nodes):
             return None
-        options = by_rows, self.through_assigns
+        options = by, self.through_assigns
         return Question(nodes, values, options) if can_be_compiled(nodes) else None
 
 
@@ -400,34 +374,26 @@ class GradientQuery:
         stops: Sequence[Array],
     ) -> None:
         self._tape = tape
-        self._targets = targets
-        self.cotangents_of = cotangents
+        self.targets = targets
+        self.cotangents = cotangents
         self._stops = stops
 
-    def answer(self, sources: Sequence[Array], *, by_rows: bool) -> list[Array | Rows | None]:
-        """Return the gradient of each source; from those of its look-ups, if that is all."""
-        question = self._tape._question(sources, self._targets, self._stops, by_rows=by_rows)
-        known = question and answer(question, sources, self.cotangents_of)
+    def answer(self, sources: Sequence[Array], by: GradientRule | None = None) -> list[Any]:
+        """Return the gradient of each source, by a rule if that has an answer."""
+        question = self._tape._question(sources, self.targets, self._stops, by=by)
+        known = question and answer(question, sources, self.cotangents)
         if known is not None:
             return list(known)
-        program = self._tape._program(sources, self._targets, self._stops)
-        uses = program.uses(sources, self._targets) if by_rows else None
-        lookups = [uses.lookups(x) if uses else [] for x in sources]
-        if not any(lookups):
-            return list(vjp(program, sources, self.cotangents_of, question))
-        asked = [x for x, parts in zip(sources, lookups, strict=True) if not parts]
-        asked += [result for parts in lookups for result, _ in parts]
-        unique = list({id(x): x for x in asked}.values())
-        found = self.answer(unique, by_rows=False)
-        by_id = dict(zip(map(id, unique), found, strict=True))
-        return [
-            rows_of([(by_id[id(y)], i) for y, i in parts], x) if parts else by_id[id(x)]
-            for x, parts in zip(sources, lookups, strict=True)
-        ]
+        program = self._tape._program(sources, self.targets, self._stops)
+        found = by and by(self, program, sources)
+        return found or list(vjp(program, sources, self.cotangents, question))
+
+
+GradientRule: TypeAlias = Callable[[GradientQuery, Program, Sequence[Array]], list[Any] | None]
 
 
 @final
-class _Sources:
+class Sources:
     """The known values that sources stand for, each once, and their gradients put together."""
 
     def __init__(self, tape: TapeBase, sources: Sequence[Any]) -> None:
@@ -436,15 +402,10 @@ class _Sources:
         self.unique = list(by_id.values())
         self._index = {key: i for i, key in enumerate(by_id)}
 
-    def gather(self, found: Sequence[Array | None]) -> list[Array | None]:
+    def gather(
+        self, found: Sequence[Any], add: Callable[[Sequence[Any]], Any] = total
+    ) -> list[Any]:
         """Return a gradient for each source: the sum over its values, None if there is none."""
-        return [self._sum(found, values) for values in self._values]
-
-    def _sum(self, found: Sequence[Array | None], values: Sequence[Array]) -> Array | None:
-        grads = [g for x in values if (g := found[self._index[id(x)]]) is not None]
-        return summed(grads) if grads else None
-
-
-def _basis(value: Array) -> Array:
-    size = int(np.prod(value.shape))
-    return jnp.eye(size, dtype=value.dtype).reshape(size, *value.shape)
+        parts = [[found[self._index[id(x)]] for x in values] for values in self._values]
+        known = [[g for g in each if g is not None] for each in parts]
+        return [add(each) if each else None for each in known]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxvars.autodiff import rules
-from jaxvars.derivatives import dependencies, irreversible, linearize
+from jaxvars.derivatives import dependencies, irreversible, jacobian, linearize, sparse_rows
 
 
 def install() -> None:
@@ -11,3 +11,8 @@ def install() -> None:
     rules.PATHS.update(dependencies.PATHS)
     rules.RUN_ONCE.append(linearize.Linearizer)
     rules.REFUSALS.append(irreversible.refuse_loop)
+    rules.VERBS.update(
+        jacobian=jacobian.jacobian,
+        batch_jacobian=jacobian.batch_jacobian,
+        row_gradients=sparse_rows.row_gradients,
+    )

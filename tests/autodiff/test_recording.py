@@ -17,7 +17,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.autodiff import reverse
 from jaxvars.autodiff.recording import Record
-from jaxvars.autodiff.sparse_rows import total
+from jaxvars.autodiff.reverse import total
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.recorder import recording

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.sparse_rows import lookup, take
 from jaxvars.core.checks import Raised
+from jaxvars.derivatives.sparse_rows import lookup, take
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import compute_static, op

@@ -7,7 +7,7 @@ from typing import Any, final
 import jax
 import numpy as np
 
-from jaxvars.autodiff.sparse_rows import Rows
+from jaxvars.derivatives.sparse_rows import Rows
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.nest import COMPOSITES

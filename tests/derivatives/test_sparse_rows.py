@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.autodiff.sparse_rows import Rows, lookup, take
+from jaxvars.derivatives.sparse_rows import Rows, lookup, take
 
 TABLE = np.arange(8.0, dtype=np.float32).reshape(4, 2)
 

@@ -12,13 +12,16 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
 
+from jaxvars.autodiff.replay import Program
+from jaxvars.autodiff.reverse import total
+from jaxvars.autodiff.tape import GradientQuery, GradientTape, UnconnectedGradients
 from jaxvars.tracing.recorder import Equation
-from jaxvars.typing import Array
+from jaxvars.typing import Array, PyTree
 
 _NAME = "jaxvars_lookup"
 
@@ -130,6 +133,41 @@ def _is_same(equation: Equation, outputs: list[Array]) -> bool:
     return equation.name == "copy"
 
 
+def row_gradients(
+    tape: GradientTape,
+    target: PyTree,
+    sources: Sequence[Any],
+    output_gradients: PyTree,
+    unconnected: UnconnectedGradients,
+    stops: Sequence[Any],
+) -> list[Any]:
+    """Return what `GradientTape.row_gradients` returns."""
+    return tape._gradients(
+        target, sources, output_gradients, unconnected, stops, by=_split_rows, add=_add
+    )
+
+
+def _split_rows(
+    query: GradientQuery, program: Program, sources: Sequence[Array]
+) -> list[Any] | None:
+    """Return gradients made of those of look-ups; None if there are no look-ups."""
+    if not any(is_lookup(node.equation) for node in program.nodes):
+        return None
+    equations = ((node.equation, node.outputs) for node in program.nodes)
+    uses = Uses(equations, sources, query.targets)
+    lookups = [uses.lookups(x) for x in sources]
+    if not any(lookups):
+        return None
+    asked = [x for x, parts in zip(sources, lookups, strict=True) if not parts]
+    asked += [result for parts in lookups for result, _ in parts]
+    unique = list({id(x): x for x in asked}.values())
+    by_id = dict(zip(map(id, unique), query.answer(unique), strict=True))
+    return [
+        rows_of([(by_id[id(y)], i) for y, i in parts], x) if parts else by_id[id(x)]
+        for x, parts in zip(sources, lookups, strict=True)
+    ]
+
+
 def rows_of(parts: Sequence[tuple[Array, Array]], table: Array) -> Rows:
     """Return gradients of look-ups, each with its indices, as one of the table."""
     shape = tuple(table.shape)
@@ -140,7 +178,7 @@ def rows_of(parts: Sequence[tuple[Array, Array]], table: Array) -> Rows:
     return _join(each)
 
 
-def summed(gradients: Sequence[Array | Rows]) -> Array | Rows:
+def _add(gradients: Sequence[Array | Rows]) -> Array | Rows:
     """Return the sum of one or more gradients; Rows if all of them are."""
     rows = [g for g in gradients if isinstance(g, Rows)]
     if len(rows) == len(gradients):
@@ -154,11 +192,3 @@ def _join(rows: Sequence[Rows]) -> Rows:
     wide = jnp.result_type(*[each.indices for each in rows])
     indices = jnp.concatenate([each.indices.astype(wide) for each in rows])
     return Rows(jnp.concatenate([each.values for each in rows]), indices, rows[0].shape)
-
-
-def total(values: Iterable[Array]) -> Array:
-    """Return the sum of one or more values."""
-    first, *rest = values
-    for value in rest:
-        first = first + value
-    return first
