@@ -16,8 +16,8 @@ from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import final
 
+from jaxvars.autodiff import rules
 from jaxvars.autodiff.replay import Node, Program
-from jaxvars.autodiff.rules import RUN_ONCE, Ran
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
@@ -25,7 +25,6 @@ from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array
 
-_PARTIAL = {"scatter", "scatter-add", "scatter-mul", "dynamic_update_slice"}
 _REF_WRITES = frozenset({"new_ref", "swap", "addupdate"})
 _REF_WRITTEN = (
     "A value that depends on what the tape watches is written to a jax.Ref, where the tape cannot "
@@ -57,7 +56,8 @@ class Record:
         self.active: dict[int, Array] = {}
         self.nodes: list[Node] = []
         self._pauses: list[list[bool]] = []
-        self._once = [make(reverse=reverse, through_assigns=through_assigns) for make in RUN_ONCE]
+        options = {"reverse": reverse, "through_assigns": through_assigns}
+        self._once = [make(**options) for make in rules.RUN_ONCE]
 
     @property
     def paused(self) -> bool:
@@ -90,11 +90,6 @@ class Record:
         """Return whether `value` is a watched one or was computed from one."""
         return id(value) in self.active
 
-    def has_written_part_of(self, value: Array) -> bool:
-        """Return whether the last operation has written a part of an array, of which it made it."""
-        last = self.nodes[-1] if self.nodes else None
-        return last is not None and last.equation.name in _PARTIAL and last.outputs[0] is value
-
     def wants(self, inputs: Sequence[Array]) -> bool:
         """Return whether an operation on `inputs` is of interest."""
         if self._everything and not self.paused:
@@ -121,7 +116,7 @@ class Record:
             self.nodes.append(node)
         return outputs
 
-    def _run_once(self, equation: Equation, staged: bool) -> Ran | None:
+    def _run_once(self, equation: Equation, staged: bool) -> rules.Ran | None:
         """Run what is not to run again, by the first rule for it."""
         return next(filter(None, (run(equation, self.active, staged) for run in self._once)), None)
 

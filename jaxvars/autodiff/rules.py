@@ -14,9 +14,10 @@ from typing import Any, Protocol, TypeAlias
 
 import jax
 
+from jaxvars.core.cells import Cell
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
-from jaxvars.typing import Array
+from jaxvars.typing import Array, PyTree
 
 Params: TypeAlias = dict[str, Any]
 Masks: TypeAlias = list[int]
@@ -103,6 +104,38 @@ REFUSALS: list[Refusal] = []
 def explain_error(error: ValueError, operations: Sequence[Operation]) -> str | None:
     """Return what to say instead of an error that JAX raised as it differentiated operations."""
     return next(filter(None, (refusal(error, operations) for refusal in REFUSALS)), None)
+
+
+# ---------------------------------------------------------------- notes
+class Notes(Protocol):
+    """What else a tape keeps of reads and assigns, to say what of a gradient is missing."""
+
+    def saw(self, tape: Any, cell: Cell, value: Array) -> None:
+        """Take note of a read that a tape has seen."""
+        ...
+
+    def wrote(self, tape: Any, assigns: Sequence[tuple[Cell, Any]]) -> Sequence[Any]:
+        """Return a note of each assign: of a value, or of a function that made it of the last."""
+        ...
+
+    def warn_of_none(self, tape: Any, target: PyTree, sources: Sequence[Any]) -> None:
+        """Say why no source has a gradient."""
+        ...
+
+    def warn_of_gaps(
+        self,
+        tape: Any,
+        sources: Sequence[Any],
+        targets: Sequence[Array],
+        values: Sequence[Array],
+        found: Sequence[Any],
+    ) -> None:
+        """Say what of some gradients is missing; their sources stand for some values."""
+        ...
+
+
+NOTES: list[Callable[[], Notes]] = []
+"""What makes the notes of a tape: the last one. Otherwise it keeps none, and warns of nothing."""
 
 
 # ---------------------------------------------------------------- methods of a tape

@@ -25,10 +25,9 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.autodiff.explain import explain, warn_if_all_are_none, warn_of_gaps
+from jaxvars.autodiff import rules
 from jaxvars.autodiff.replay import Program, Question, can_be_compiled
 from jaxvars.autodiff.reverse import answer, cotangents_of, total, vjp, zeros_of
-from jaxvars.autodiff.rules import VERBS
 from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
@@ -182,8 +181,8 @@ class GradientTape(TapeBase):
         leaves, treedef = flatten(sources)
         how = UnconnectedGradients(unconnected_gradients)
         found = self._gradients(target, leaves, output_gradients, how)
-        if leaves and all(x is None for x in found):
-            warn_if_all_are_none(self, target, leaves)
+        if self._notes is not None and leaves and all(x is None for x in found):
+            self._notes.warn_of_none(self, target, leaves)
         return ordered_like(sources, jax.tree.unflatten(treedef, found))
 
     @context.restoring()
@@ -210,7 +209,7 @@ class GradientTape(TapeBase):
             TapeError: as `gradient`.
         """
         how = UnconnectedGradients(unconnected_gradients)
-        return VERBS["row_gradients"](self, target, sources, output_gradients, how, stops)
+        return rules.VERBS["row_gradients"](self, target, sources, output_gradients, how, stops)
 
     def _gradients(
         self,
@@ -243,7 +242,8 @@ class GradientTape(TapeBase):
             constants = [value for stop in stops for value in self._values_of(stop)]
             query = GradientQuery(self, [t for t, _ in active], [c for _, c in active], constants)
             grads = values.gather(query.answer(values.unique, by), add)
-            warn_of_gaps(self, (sources, targets), values.unique, grads)
+            if self._notes is not None:
+                self._notes.warn_of_gaps(self, sources, targets, values.unique, grads)
             if unconnected is UnconnectedGradients.ZERO:
                 pairs = zip(sources, grads, strict=True)
                 grads = [zeros_of(x) if grad is None else grad for x, grad in pairs]
@@ -277,7 +277,7 @@ class GradientTape(TapeBase):
         [[2.0, 0.0], [0.0, 4.0]]
         """
         how = UnconnectedGradients(unconnected_gradients)
-        return VERBS["jacobian"](self, target, sources, how)
+        return rules.VERBS["jacobian"](self, target, sources, how)
 
     @context.restoring()
     def batch_jacobian(
@@ -308,7 +308,7 @@ class GradientTape(TapeBase):
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         how = UnconnectedGradients(unconnected_gradients)
-        return VERBS["batch_jacobian"](self, target, source, how)
+        return rules.VERBS["batch_jacobian"](self, target, source, how)
 
     def explain(self, target: PyTree, source: Any) -> str:
         """Say whether a target depends on a source on this tape, and if not, why not.
@@ -325,7 +325,7 @@ class GradientTape(TapeBase):
         >>> print(tape.explain(y, w))
         Variable 'w' is not trainable, so it is not watched by itself: call tape.watch(w) first.
         """
-        return explain(self, target, source)
+        return rules.VERBS["explain"](self, target, source)
 
     # ------------------------------------------------------------ parts
     def _use(self) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self, TypeAlias, final
 
 import jax
 import numpy as np
 
+from jaxvars.autodiff import rules
 from jaxvars.autodiff.recording import Record
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Frame
@@ -30,18 +31,11 @@ class Assign(NamedTuple):
 
     Attributes:
         value: None if that is not known.
-        parts: what is known of that which it is made of.
-        name: the variable's.
-        line: the user's.
-        keeps: whether it may be there to be read again: nothing has read the variable before, as
-            what goes on from a statistic or a state does; or some of it is written, of a buffer.
+        note: what notes keep of it.
     """
 
-    value: Array
-    parts: Sequence[Array]
-    name: str
-    line: str
-    keeps: bool
+    value: Array | None
+    note: Any
 
 
 _Opened: TypeAlias = tuple[recording, Frame, Around, Frame]
@@ -72,11 +66,10 @@ class TapeBase(Viewed, ABC):
             reverse=self._reverse, everything=self._everything, through_assigns=self.through_assigns
         )
         self._assigns: dict[int, Assign] = {}
-        self._after: dict[int, tuple[Array, Assign]] = {}
         self._reads: dict[int, list[Array]] = {}
         self._variables: dict[int, Variable] = {}
         self._chosen: set[int] = set()
-        self._seen: set[int] = set()
+        self._notes = rules.NOTES[-1]() if rules.NOTES else None
 
     def __enter__(self) -> Self:
         self._place = context.strip(context.current())
@@ -132,15 +125,12 @@ class TapeBase(Viewed, ABC):
         variable = cell.owner()
         if self._record.paused or not isinstance(variable, Variable):
             return
-        if cell.key in self._assigns and is_inexact(value):
-            assign = self._assigns[cell.key]
-            self._after[id(value)] = value, assign
-            if self.through_assigns:
-                self._record.link(assign.value, value)
-                return
-            if assign.keeps and self._reverse and any(map(self._record.knows, assign.parts)):
-                self._record.watch(value)  # so that it is known where it goes: see `explain`
-        self._seen.add(cell.key)
+        assign = self._assigns.get(cell.key) if is_inexact(value) else None
+        if self._notes is not None:
+            self._notes.saw(self, cell, value)
+        if assign is not None and self.through_assigns:
+            self._record.link(assign.value, value)
+            return
         by_itself = self._everything or (self._watch_accessed and variable.trainable)
         if not (by_itself or cell.key in self._chosen):
             return
@@ -153,19 +143,11 @@ class TapeBase(Viewed, ABC):
 
     def _wrote(self, cells: Sequence[Cell], values: Sequence[Any]) -> None:
         """Take note of assigns: of values, or of functions that made them of those before."""
-        line, record = user_line(), self._record
-        for cell, value in zip(cells, values, strict=True):
-            if is_inexact(cell.aval):
-                is_change, before = callable(value), self._assigns.get(cell.key)
-                known = None if record.paused or is_change else value
-                parts = [] if known is None else [known]
-                is_partial = record.has_written_part_of(value)
-                if is_change and not record.paused:
-                    parts = [*before.parts] if before else []
-                    parts += filter(record.knows, _closed_over(value))
-                    is_partial = hasattr(value, "is_partial")
-                keeps = is_partial or cell.key not in self._seen
-                self._assigns[cell.key] = Assign(known, parts, cell.name, line, keeps)
+        floats = [x for x in zip(cells, values, strict=True) if is_inexact(x[0].aval)]
+        notes = [None] * len(floats) if self._notes is None else self._notes.wrote(self, floats)
+        for (cell, value), note in zip(floats, notes, strict=True):
+            known = None if self._record.paused or callable(value) else value
+            self._assigns[cell.key] = Assign(known, note)
 
     def _watch(self, tensor: Any) -> None:
         for leaf in flatten(tensor)[0]:
@@ -287,18 +269,6 @@ class RecorderListener:
     def run(self, equation: recorder.Equation, staged: bool) -> list[Array]:
         """Run an operation of interest."""
         return self.recording._record.run(equation, staged)
-
-
-def forget_reads(cells: Iterable[Cell]) -> None:
-    """Have the tapes forget that variables were read: by what reads all that there are."""
-    for tape in LOCAL.frame.observers:
-        if isinstance(tape, TapeBase):
-            tape._seen.difference_update(cell.key for cell in cells)
-
-
-def _closed_over(function: Any) -> list[Any]:
-    """Return the values of the variables of other functions that a function uses."""
-    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
 
 
 def _is_cut(value: Array) -> bool:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from jaxvars.autodiff import rules
-from jaxvars.derivatives import dependencies, irreversible, jacobian, linearize, sparse_rows
+from jaxvars.derivatives import (
+    dependencies,
+    explain,
+    irreversible,
+    jacobian,
+    linearize,
+    sparse_rows,
+)
 
 
 def install() -> None:
@@ -11,7 +18,9 @@ def install() -> None:
     rules.PATHS.update(dependencies.PATHS)
     rules.RUN_ONCE.append(linearize.Linearizer)
     rules.REFUSALS.append(irreversible.refuse_loop)
+    rules.NOTES.append(explain.AssignNotes)
     rules.VERBS.update(
+        explain=explain.explain,
         jacobian=jacobian.jacobian,
         batch_jacobian=jacobian.batch_jacobian,
         row_gradients=sparse_rows.row_gradients,

@@ -27,13 +27,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.tape_base import forget_reads
 from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import WAITING, Module
 from jaxvars.core.traversal import HIDING, Proxy
 from jaxvars.core.variable import Variable
+from jaxvars.derivatives.explain import forget_reads
 from jaxvars.errors import CreationError, InteropError, user_line
 from jaxvars.random.generator import Generator, find_furthest
 from jaxvars.random.seeds import IMPL, unseen

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, final
 
-from jaxvars.autodiff.tape_base import Assign, TapeBase, flatten, warn
+from jaxvars.autodiff.recording import Record
+from jaxvars.autodiff.tape_base import TapeBase, flatten, warn
+from jaxvars.core.cells import Cell
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
+from jaxvars.errors import user_line
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.typing import Array
 
@@ -16,33 +20,122 @@ def explain(tape: TapeBase, target: Any, source: Any) -> str:
     return _why_source(tape, source) or _why_target(tape, target) or _why_path(tape, target, source)
 
 
-def warn_if_all_are_none(tape: TapeBase, target: Any, sources: Sequence[Any]) -> None:
-    """Say why no source has a gradient, unless that has been said: of integers."""
-    targets = flatten(target)[0]
-    if targets and all(map(is_inexact, (tape._target_value(targets[0]), *sources))):
-        warn(
-            f"All gradients are None. {explain(tape, targets[0], sources[0])} "
-            "`tape.explain(target, source)` says this of each source."
-        )
+class AssignNote(NamedTuple):
+    """What is known of an assign.
 
-
-def warn_of_gaps(
-    tape: TapeBase,
-    asked: tuple[Sequence[Any], Sequence[Array]],
-    values: Sequence[Array],
-    found: Sequence[Array | None],
-) -> None:
-    """Say what of a gradient is missing, where it is not None as a whole.
-
-    Args:
-        tape: that has recorded.
-        asked: the sources, and the targets.
-        values: what the sources stand for.
-        found: the gradients.
+    Attributes:
+        parts: what is known of that which the value is made of.
+        name: the variable's.
+        line: the user's.
+        keeps: whether it may be there to be read again: nothing has read the variable before, as
+            what goes on from a statistic or a state does; or some of it is written, of a buffer.
     """
-    _warn_of_integers(*asked)
-    if tape._after and not tape.through_assigns and any(grad is not None for grad in found):
-        _warn_of_lost_part(tape, asked[1], values)
+
+    parts: Sequence[Array]
+    name: str
+    line: str
+    keeps: bool
+
+
+@final
+class AssignNotes:
+    """What a tape keeps of assigns, and of what was read after them.
+
+    Attributes:
+        after: by identity, the values that were read after an assign, with that.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self.after: dict[int, tuple[Array, AssignNote]] = {}
+
+    def saw(self, tape: TapeBase, cell: Cell, value: Array) -> None:
+        """Take note of a read."""
+        if (assign := tape._assigns.get(cell.key)) and is_inexact(value):
+            note, record = assign.note, tape._record
+            self.after[id(value)] = value, note
+            is_lost = note.keeps and tape._reverse and not tape.through_assigns
+            if is_lost and any(map(record.knows, note.parts)):
+                record.watch(value)  # so that it is known where it goes
+        self._seen.add(cell.key)
+
+    def wrote(self, tape: TapeBase, assigns: Sequence[tuple[Cell, Any]]) -> list[AssignNote]:
+        """Return what is known of assigns."""
+        line = user_line()
+        return [self._note(tape, cell, value, line) for cell, value in assigns]
+
+    def _note(self, tape: TapeBase, cell: Cell, value: Any, line: str) -> AssignNote:
+        record, parts = tape._record, list[Array]()
+        is_partial = _has_written_part(record, value)
+        if callable(value) and not record.paused:
+            before = tape._assigns.get(cell.key)
+            parts = [*before.note.parts] if before else []
+            parts += filter(record.knows, _closed_over(value))
+            is_partial = hasattr(value, "is_partial")
+        elif not record.paused:
+            parts = [value]
+        return AssignNote(parts, cell.name, line, is_partial or cell.key not in self._seen)
+
+    def forget_reads(self, cells: Iterable[Cell]) -> None:
+        """Forget that variables were read."""
+        self._seen.difference_update(cell.key for cell in cells)
+
+    def warn_of_none(self, tape: TapeBase, target: Any, sources: Sequence[Any]) -> None:
+        """Say why no source has a gradient, unless that has been said: of integers."""
+        targets = flatten(target)[0]
+        if targets and all(map(is_inexact, (tape._target_value(targets[0]), *sources))):
+            warn(
+                f"All gradients are None. {explain(tape, targets[0], sources[0])} "
+                "`tape.explain(target, source)` says this of each source."
+            )
+
+    def warn_of_gaps(
+        self,
+        tape: TapeBase,
+        sources: Sequence[Any],
+        targets: Sequence[Array],
+        values: Sequence[Array],
+        found: Sequence[Array | None],
+    ) -> None:
+        """Say what of a gradient is missing, where it is not None as a whole.
+
+        Args:
+            tape: that has recorded.
+            sources: of the gradients.
+            targets: of the gradients.
+            values: what the sources stand for.
+            found: the gradients.
+        """
+        _warn_of_integers(sources, targets)
+        is_some = any(grad is not None for grad in found)
+        if self.after and not tape.through_assigns and is_some:
+            _warn_of_lost_part(tape, targets, values)
+
+
+def forget_reads(cells: Iterable[Cell]) -> None:
+    """Have the tapes forget that variables were read: by what reads all that there are."""
+    for tape in LOCAL.frame.observers:
+        if isinstance(tape, TapeBase) and isinstance(tape._notes, AssignNotes):
+            tape._notes.forget_reads(cells)
+
+
+_PARTIAL = {"scatter", "scatter-add", "scatter-mul", "dynamic_update_slice"}
+
+
+def _has_written_part(record: Record, value: Any) -> bool:
+    """Return whether the last operation has written a part of an array, of which it made it."""
+    last = record.nodes[-1] if record.nodes else None
+    return last is not None and last.equation.name in _PARTIAL and last.outputs[0] is value
+
+
+def _closed_over(function: Any) -> list[Any]:
+    """Return the values of the variables of other functions that a function uses."""
+    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+
+
+def _after(tape: TapeBase) -> dict[int, tuple[Array, AssignNote]]:
+    notes: Any = tape._notes
+    return notes.after
 
 
 def _warn_of_lost_part(tape: TapeBase, targets: Sequence[Array], sources: Sequence[Array]) -> None:
@@ -58,7 +151,7 @@ def _warn_of_lost_part(tape: TapeBase, targets: Sequence[Array], sources: Sequen
     copied = {id(value) for reads in tape._reads.values() for value in reads}
     kept = [
         (value, assign)
-        for value, assign in tape._after.values()
+        for value, assign in _after(tape).values()
         if assign.keeps and not all(id(x) in copied for x in assign.parts)
     ]
     kept = [pair for pair in kept if all(pair[0] is not x for x in sources)]
@@ -100,7 +193,8 @@ def _why_target(tape: TapeBase, target: Any) -> str | None:
 
 def _why_assigned(tape: TapeBase) -> str:
     """Return the assigns of values that were recorded, as a possible reason."""
-    found = [x for x in tape._assigns.values() if any(map(tape._record.knows, x.parts))]
+    notes = [assign.note for assign in tape._assigns.values()]
+    found = [x for x in notes if any(map(tape._record.knows, x.parts))]
     names = " or ".join(dict.fromkeys(f"{x.name!r}, assigned at {x.line}" for x in found))
     return f" Or from {names}? {_STOPS}" if names else ""
 
@@ -110,7 +204,7 @@ def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
     program = tape._record.program(values, [tape._target_value(target)], replay_loops=True)
     if any(program.connected):
         return "The target depends on the source."
-    after = list(tape._after.values())
+    after = list(_after(tape).values())
     if assign := _assign_between(tape, values, [tape._target_value(target)], after):
         return (
             f"The target was computed from what {assign.name!r} held after it was assigned at "
@@ -129,8 +223,8 @@ def _assign_between(
     tape: TapeBase,
     values: Sequence[Array],
     targets: Sequence[Array],
-    after: Sequence[tuple[Array, Assign]],
-) -> Assign | None:
+    after: Sequence[tuple[Array, AssignNote]],
+) -> AssignNote | None:
     """Return an assign through which a path leads from some values to a target, if any.
 
     Args:
