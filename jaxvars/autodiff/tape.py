@@ -114,6 +114,7 @@ class GradientTape(TapeBase):
             TapeError: for a Python number or NumPy array, which cannot be followed; and in the
                 body of a staged loop or branch that the tape is around.
 
+        >>> import jax.numpy as jnp
         >>> x = jnp.asarray(2.0)
         >>> with GradientTape() as tape:
         ...     tape.watch(x)
@@ -300,6 +301,7 @@ class GradientTape(TapeBase):
         Raises:
             TapeError: when the batch sizes differ, and as `gradient`.
 
+        >>> import jax.numpy as jnp
         >>> x = jnp.asarray([[1.0, 2.0], [3.0, 4.0]])
         >>> with GradientTape() as tape:
         ...     tape.watch(x)
