@@ -295,7 +295,7 @@ def with_explicit_rules(staged: Staged) -> Staged:
 
     def run(*xs: Array) -> list[Array]:
         reads = [*map(LOCAL.frame.read, staged.reads)]
-        made = jaxprs.with_rules(staged.program, [*reads, *xs], call)
+        made = _run_with_rules(staged.program, [*reads, *xs], call)
         results, new = staged.split(made)
         LOCAL.frame.write_all(staged.writes, new)
         return list(results)
@@ -310,6 +310,30 @@ def with_explicit_rules(staged: Staged) -> Staged:
 
 
 INLINED.append(with_explicit_rules)
+
+
+def _run_with_rules(
+    closed: Any,
+    values: Sequence[Array],
+    call: Callable[[Callable[..., Any], Any, int], Sequence[Array]],
+) -> list[Array]:
+    """Run a program, but for the functions with a rule of a user's.
+
+    Args:
+        closed: the program.
+        values: its inputs.
+        call: takes such a function, a list of its inputs, and how many of them, the first ones, it
+            has closed over; returns its results.
+    """
+
+    def run(eqn: Any, inputs: list[Array]) -> Sequence[Array]:
+        if jaxprs.runs_users_code(eqn):
+            return call(functools.partial(jaxprs.bind, eqn), inputs, eqn.params["num_consts"])
+        if eqn.primitive.name == "jit" and jaxprs.has_users_rule(eqn.params["jaxpr"]):
+            return _run_with_rules(eqn.params["jaxpr"], inputs, call)
+        return jaxprs.bind(eqn, *inputs)
+
+    return jaxprs.interpret(closed, values, run)
 
 
 def _with_explicit_rule(
@@ -389,7 +413,7 @@ def _close_over(function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
         form[:] = treedef, [leaf is not None for leaf in leaves]
         return [leaf for leaf in leaves if leaf is not None]
 
-    run, consts = jaxprs.closure(flat, specs)
+    run, consts = jaxprs.opened(jax.make_jaxpr(flat)(*specs))
     treedef, given = form
 
     def call(consts: Any, upstream: Sequence[Array]) -> Any:

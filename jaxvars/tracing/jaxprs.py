@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import weakref
 from collections import Counter
@@ -136,13 +135,6 @@ def _param_key(value: Any) -> Any:
     return _program_key(value) if is_program else exact(value, held)
 
 
-def closure(
-    fn: Callable[..., Any], specs: Sequence[Any]
-) -> tuple[Callable[..., list[Array]], list[Array]]:
-    """Return `fn`, traced, as a function of (what it closed over, arguments), and the former."""
-    return opened(jax.make_jaxpr(fn)(*specs))
-
-
 def opened(closed: Any) -> tuple[Callable[..., list[Array]], list[Array]]:
     """Return a closed jaxpr as a function of (what it closed over, arguments), and the former."""
     jaxpr = _without_constants(closed)
@@ -217,7 +209,7 @@ def bind_in_scope(eqn: Any, inputs: Sequence[Array]) -> Sequence[Array]:
     """Run an operation in its named scope; return its outputs."""
     scope = str(eqn.source_info.name_stack)
     with jax.named_scope(scope) if scope else nullcontext():
-        return _bind(eqn, *inputs)
+        return bind(eqn, *inputs)
 
 
 def asks_nothing(params: dict[str, Any]) -> bool:
@@ -264,31 +256,8 @@ def has_users_rule(closed: Any) -> bool:
     return any(map(runs_users_code, eqns)) or any(map(has_users_rule, jits))
 
 
-def with_rules(
-    closed: Any,
-    values: Iterable[Array],
-    call: Callable[[Callable[..., Any], Any, int], Sequence[Array]],
-) -> list[Array]:
-    """Run a program, but for the functions with a rule of a user's.
-
-    Args:
-        closed: the program.
-        values: its inputs.
-        call: takes such a function, a list of its inputs, and how many of them, the first ones, it
-            has closed over; returns its results.
-    """
-
-    def run(eqn: Any, inputs: list[Array]) -> Sequence[Array]:
-        if runs_users_code(eqn):
-            return call(functools.partial(_bind, eqn), inputs, eqn.params["num_consts"])
-        if eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
-            return with_rules(eqn.params["jaxpr"], inputs, call)
-        return _bind(eqn, *inputs)
-
-    return interpret(closed, values, run)
-
-
-def _bind(eqn: Any, *inputs: Array) -> Sequence[Array]:
+def bind(eqn: Any, *inputs: Array) -> Sequence[Array]:
+    """Run an operation; return its outputs."""
     with eqn.ctx.manager:
         made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
     return made if eqn.primitive.multiple_results else [made]
