@@ -27,7 +27,7 @@ STARTS = ("compiler/function.py", "core/variable.py")
 # Concerns that should plug into the spine from outside, and the names of each in its code.
 CONCERNS = {
     "forked processes": r"(?i)fork",
-    "restores that wait": r"PENDING_RESTORES|PendingRestore|restore_variable|\bseek",
+    "restores that wait": r"PENDING|NEW_CELLS|PendingRestore|\b_?seek",
     "strings": r"is_string",
     "unknown dimensions": (
         r"cell\.is_open|OpenCell|\bOpen\b(?! a)|\bOpened\b|open_axes|symbolic|specialize"

@@ -39,7 +39,7 @@ from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.module import Module
 from jaxvars.core.traversal import Path as Parts
 from jaxvars.core.traversal import walk
-from jaxvars.core.variable import Variable, restore_variable
+from jaxvars.core.variable import Variable, make_variable
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -117,7 +117,7 @@ class Checkpoint(Module):
         self._root = root
         self._underway: dict[int, object] = {}
         vars(self).update(objects)
-        self.save_counter = restore_variable(jnp.zeros((), jnp.int32), "save_counter", False, None)
+        self.save_counter = make_variable(jnp.zeros((), jnp.int32), "save_counter", False, None)
 
     def __setattr__(self, name: str, value: Any, /) -> None:
         if name not in _OWN:  # it would be neither saved nor restored, or hide a method

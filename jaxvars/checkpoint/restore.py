@@ -3,9 +3,8 @@
 Rules this file keeps:
 - all values of a checkpoint are read and verified before any variable is changed; what does not
   fit or is damaged is listed for all of them, and then nothing is changed;
-- a value without a variable waits (`checkpoint/waiting.py`). `core/store.py` is told of new
-  variables, and has them looked for before they are used; when all values have been taken the
-  search ends;
+- a value without a variable waits (`checkpoint/waiting.py`). It is looked for new
+  variables before they are used; when all values have been taken the search ends;
 - what waits ends when another checkpoint is restored that has a value for the same place, and not
   before;
 - what waits does not keep the objects alive, and ends with them.
@@ -36,6 +35,7 @@ from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Leaf, Trees
 from jaxvars.checkpoint.waiting import (
     LOCK,
+    PENDING,
     Held,
     Report,
     Waiting,
@@ -43,7 +43,6 @@ from jaxvars.checkpoint.waiting import (
     find_moved,
     finding,
     given_by,
-    list_pending,
     separate,
 )
 from jaxvars.core.cells import STORE, Cell
@@ -209,7 +208,7 @@ class Restore(Report):
             if left := {path: x for path, x in self._values.items() if path not in found}:
                 self._wait(left)
             self._values = {}
-            for other in list_pending():
+            for other in tuple(PENDING):
                 if other.bind():
                     other.look(_NONE)  # the status tells what does not fit
 
@@ -271,7 +270,7 @@ class Restore(Report):
         misfits = misfits_of(self._entries, cells)
 
         def keep(path: str, value: Array) -> Array:
-            at_once = path in cells and path not in misfits  # lest all of it be on the host
+            at_once = path in cells and path not in misfits  # or all of it would be on the host
             return place_value(cells[path], value) if at_once else value
 
         values, corrupt = file.values(keep)
@@ -451,7 +450,7 @@ def _places_left(values: Mapping[str, Wanted], keys: Set[int]) -> dict[str, Path
 
 def list_values() -> dict[Waiting, dict[str, Wanted]]:
     """Return the values that wait now."""
-    return {waiting: dict(waiting.values) for waiting in list_pending()}
+    return {waiting: dict(waiting.values) for waiting in tuple(PENDING)}
 
 
 def values_in(
@@ -488,7 +487,7 @@ def values_in(
 
 def sources_in_use() -> set[str]:
     """Return which checkpoints have values that wait and that no save may write."""
-    waiting = (w.report for w in list_pending() if isinstance(w, _Rest))
+    waiting = (w.report for w in tuple(PENDING) if isinstance(w, _Rest))
     return {report.source for report in waiting if not report.is_partial}
 
 

@@ -27,10 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.checkpoint.checksum import dtype_name
-from jaxvars.core.cells import PENDING_RESTORES, PendingRestore
 from jaxvars.core.foreign import is_foreign
 from jaxvars.core.frame import Owner
-from jaxvars.core.module import variables_in
+from jaxvars.core.module import WAITING, Module, variables_in
 from jaxvars.core.traversal import CLOSED_TYPES, Holder, Path, Proxy, resolve_proxy, walk
 from jaxvars.errors import CheckpointError, user_line
 from jaxvars.tensors.dtypes import is_string, string
@@ -242,9 +241,7 @@ def _is_saved(value: object) -> bool:
 
 def _waits(found: Iterable[tuple[Path, Any]]) -> bool:
     """Return whether values wait in something that has no Variable yet."""
-    return bool(PENDING_RESTORES) and any(
-        True for _, leaf in found for _ in walk(leaf, PendingRestore)
-    )
+    return any(vars(module).get(WAITING) for _, leaf in found for _, module in walk(leaf, Module))
 
 
 def _kind(name: str) -> str:

@@ -21,7 +21,7 @@ import threading
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Set
+from collections.abc import Generator, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, final
 
 import jax
@@ -38,15 +38,16 @@ from jaxvars.checkpoint.matching import (
     owners_of,
     place_value,
 )
-from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES, Cell, PendingRestore
-from jaxvars.core.frame import Frame
+from jaxvars.core.cells import BY_KEY, Cell
+from jaxvars.core.frame import CREATED, Frame
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import WAITING, Module
-from jaxvars.core.store import alone
+from jaxvars.core.store import alone, is_interrupting
 from jaxvars.core.traversal import ATOMS, Path, Tie, Tied, walk, walk_again
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning
 from jaxvars.tracing import context
+from jaxvars.tracing.guards import GUARDS, TAKE, WRITE
 from jaxvars.typing import Array
 
 LOCK = threading.RLock()  # taken after `alone()`, as by a transaction that restores
@@ -54,6 +55,19 @@ _restoring: list[
     None
 ] = []  # not empty while variables are found or given values, by the holder of the lock
 _NUMBERS = itertools.count(1)
+_RANK = 1  # among guards
+_LOOKS = 16
+
+PENDING: list[Waiting] = []
+"""What waits for variables, to give them other values.
+
+A variable is known by its path once it is in an object. So nothing looks for it when it is created,
+but before its value is used.
+"""
+
+NEW_CELLS: dict[int, int] = {}
+"""The keys of cells created while a restore waits, until they are found in an object, with how
+often they are still looked for: one that is used again and again outside is in no object."""
 
 
 class Given(NamedTuple):
@@ -111,7 +125,7 @@ class Report:
         self.replaced_by: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy what is known of the checkpoint: what becomes of a copy is told by the copy."""
+        """Copy what is known of the checkpoint: a copy says what becomes of it."""
         return _restored, (self.source, self.stamp, self.line, self.is_partial)
 
     def give(self, pairs: Mapping[str, tuple[Cell, Array]], frame: Frame | None = None) -> None:
@@ -165,7 +179,7 @@ def finding() -> Generator[None]:
 
 
 # ---------------------------------------------------------------- what waits
-class Waiting(PendingRestore, ABC):
+class Waiting(ABC):
     """Values that wait for variables that some objects will have.
 
     Attributes:
@@ -178,14 +192,21 @@ class Waiting(PendingRestore, ABC):
         self.values = {"/".join(wanted.place): wanted for wanted in values}
         report.waiting |= {wanted.path for wanted in self.values.values()}
         if self.values:
-            PENDING_RESTORES.append(self)
+            PENDING.append(self)
 
     @abstractmethod
     def find(self, refuse: Refuse) -> dict[str, Cell]:
         """Return the cells of the variables that there are; `refuse` is told of two of one path."""
 
     def seek(self, keys: Set[int]) -> set[int]:
-        """Give new variables their values; raise where one of these `keys` does not fit."""
+        """Give new variables their values; return the keys of all cells that can be found.
+
+        Args:
+            keys: of the cells that are used now: what does not fit others is not their concern.
+
+        Raises:
+            CheckpointError: when a value does not fit one of these.
+        """
         with alone(), LOCK:
             if _restoring:
                 return set()
@@ -240,9 +261,10 @@ class Waiting(PendingRestore, ABC):
         """Wait no longer."""
         self.values.clear()
         with contextlib.suppress(ValueError):
-            PENDING_RESTORES.remove(self)
-        if not PENDING_RESTORES:
+            PENDING.remove(self)
+        if not PENDING:
             NEW_CELLS.clear()
+            _stop_looking()
 
     def _give(self, cells: Mapping[str, Cell], frame: Frame) -> None:
         if cells:
@@ -409,9 +431,54 @@ def _tied(place: Path, known: Mapping[str, Owners]) -> Path:
     return place
 
 
-def list_pending() -> list[Waiting]:
-    """Return what waits for variables."""
-    return [seeker for seeker in PENDING_RESTORES if isinstance(seeker, Waiting)]
+# ---------------------------------------------------------------- new variables
+def announce(keys: Iterable[int], looks: int = _LOOKS) -> None:
+    """Have variables looked for when they are used, by cell key: so often at most."""
+    for key in keys:
+        NEW_CELLS.setdefault(key, looks)
+    GUARDS[_RANK] = _seek
+
+
+def settle() -> None:
+    """Give all new variables the values that wait for them."""
+    for waiting in tuple(PENDING) if NEW_CELLS else ():
+        waiting.seek(NEW_CELLS.keys())
+
+
+def _announce(cell: Cell) -> None:
+    if PENDING:
+        announce((cell.key,))
+
+
+def _seek(doing: str, cells: Sequence[Cell]) -> None:
+    """Look for the variables that are used, if some of them are new; a guard.
+
+    What is only shown is not looked for. Not to be called while `CURRENT` is `BUSY` for this
+    thread: values are written.
+    """
+    if doing not in (TAKE, WRITE):
+        return
+    wanted = [cell.key for cell in cells if cell.key in NEW_CELLS]
+    if wanted and not is_interrupting():
+        found = [waiting.seek({*wanted}) for waiting in tuple(PENDING)]
+        for key in set().union(*found):
+            NEW_CELLS.pop(key, None)
+        for key in wanted:
+            if (left := NEW_CELLS.pop(key, 0) - 1) > 0:
+                NEW_CELLS[key] = left
+    _stop_looking()
+
+
+def _stop_looking() -> None:
+    """Look for nothing any more, if there is nothing to look for."""
+    if not NEW_CELLS:
+        GUARDS.pop(_RANK, None)
+        if NEW_CELLS:  # pragma: no cover - another thread's, meanwhile
+            GUARDS[_RANK] = _seek
+
+
+BY_KEY.append(NEW_CELLS)
+CREATED.append(_announce)
 
 
 def giver_of(cell: Cell) -> int:
@@ -447,8 +514,8 @@ def _shorten(paths: list[str]) -> list[str]:
 
 @atexit.register
 def _warn_at_exit() -> None:
-    reports = {waiting.report: list[str]() for waiting in list_pending()}
-    for waiting in list_pending():
+    reports = {waiting.report: list[str]() for waiting in PENDING}
+    for waiting in PENDING:
         reports[waiting.report] += [wanted.path for wanted in waiting.values.values()]
     for report, paths in reports.items():
         report.warn(paths)

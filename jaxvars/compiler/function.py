@@ -56,19 +56,19 @@ from jaxvars.compiler.signature import (
     lower_spec,
     object_ids,
 )
-from jaxvars.core.cells import ASKED, FROZEN, NEW_CELLS
+from jaxvars.core.cells import ASKED, FROZEN
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING, FastPathBlocker, Switch
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import Staged
-from jaxvars.core.store import fail, seek
+from jaxvars.core.store import fail
 from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context
 from jaxvars.tracing.capture import describe
 from jaxvars.tracing.context import Scoped
-from jaxvars.tracing.guards import GUARDS, ask
+from jaxvars.tracing.guards import GUARDS, TAKE, ask
 from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array
 from jaxvars.views import Table, Viewed, view
@@ -297,8 +297,8 @@ class Function(Viewed):
             self._in_progress.pop()
         call = call.settled()
         staged.rebuild.weaken(call.objects)
-        if NEW_CELLS:
-            seek([*staged.reads, *staged.writes])
+        if GUARDS:
+            ask(TAKE, [*staged.reads, *staged.writes])
         entry = Executable(
             self._flags.note(call.key, asked, staged.shapes), staged, name,
             donate=self._donate is not False,

@@ -15,20 +15,23 @@ from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.failures import is_ready
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.errors import ExecutionError, user_line
-from jaxvars.tracing.guards import GUARDS, READ, TAKE, WRITE
+from jaxvars.tracing.guards import GUARDS, READ, SHOW, TAKE, WRITE
 
+_RANK = 0  # nothing may compute first
+_TAKEN = "Variable {!r}, which was still being computed, is read"
 _DOINGS = {
     READ: "Variable {!r} is read to compute with it",
-    TAKE: "Variable {!r}, which was still being computed, is read",
+    TAKE: _TAKEN,
+    SHOW: _TAKEN,
     WRITE: "Variable {!r} is written",
 }
 
 
-def _refuse(doing: str, cells: Sequence[Cell]) -> None:
-    """Raise ExecutionError, but where a value is taken that is there."""
-    left = [cell for cell in cells if not _is_there(cell)] if doing == TAKE else cells
+def _refuse(doing: str, cells: Sequence[Cell]) -> bool:
+    """Raise ExecutionError, but where a value is taken that is there; return True then."""
+    left = [cell for cell in cells if not _is_there(cell)] if doing in (TAKE, SHOW) else cells
     if doing in _DOINGS and not left:
-        return
+        return True
     what = _DOINGS[doing].format(left[0].name) if doing in _DOINGS else doing
     raise ExecutionError(
         f"{what} at {user_line()} in a process that was forked after JAX had been used. JAX's "
@@ -46,7 +49,8 @@ def _is_there(cell: Cell) -> bool:
 def _begin() -> None:
     """Keep the values in a process that was just forked, and refuse to compute."""
     if store.begin_alone():
-        GUARDS.append(_refuse)
+        GUARDS.clear()  # what others do takes computing
+        GUARDS[_RANK] = _refuse
         FAST_PATH_BLOCKERS[0] = _refuse  # compiled functions take the slow way, which asks
 
 

@@ -146,10 +146,6 @@ class Overlay(EagerFrame, ABC):
             return value if found is None else found[1]
         return found[1]
 
-    def look(self, cell: Cell, *, wait: bool = True) -> Array:
-        """Return what `read` does."""
-        return self.read(cell)
-
     def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
         """Return the frame's own value, or that of the frame below."""
         found = self.values.get(cell.key)
@@ -165,7 +161,7 @@ class Overlay(EagerFrame, ABC):
         """Return True: what the frame has may be in the store, too."""
         return True
 
-    modify = Frame.modify
+    look, modify = Frame.look, Frame.modify
 
     def check_writable(self, cell: Cell) -> None:
         """Raise where the frame below does, too, and in another coroutine."""

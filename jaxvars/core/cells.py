@@ -27,22 +27,14 @@ CALLBACKS: list[None] = []
 TRANSACTIONS: list[None] = []
 """Not empty while a transaction is open, in any thread: a callback of its steps may not wait."""
 
-PENDING_RESTORES: list[PendingRestore] = []
-"""Restores that wait for new variables, to give them other values.
-
-A variable is known by its path once it is in an object. So they do not look when it is created,
-but before its value is used.
-"""
-
-NEW_CELLS: dict[int, int] = {}
-"""The keys of cells created while a restore waits, until they are found in an object, with how
-often they are still looked for: one that is used again and again outside is in no object."""
-
 UNPROVEN: dict[tuple[int, ...], Step] = {}
 """Steps whose values are in `STORE` and may still fail to be computed, by their cells' keys."""
 
 LOST: dict[int, tuple[Array, str]] = {}
 """Arrays that were deleted because a step failed, by cell key, and what to say of them."""
+
+BY_KEY: list[dict[int, Any]] = [STORE, LOST]
+"""What is kept by cell key, which the end of a cell takes out."""
 
 UNTRAINABLE: set[int] = set()
 """Keys of the cells of variables that are not trainable, in any thread."""
@@ -101,18 +93,15 @@ class Cell(ABC):
 
     def __del__(
         self,
-        pop: Callable[..., Any] = STORE.pop,  # bound here: globals are gone at interpreter exit
+        tables: list[dict[int, Any]] = BY_KEY,  # bound here: globals are gone at interpreter exit
         discard: Callable[..., Any] = SHARED.discard,
-        forget: Callable[..., Any] = NEW_CELLS.pop,
-        find: Callable[..., Any] = LOST.pop,
         unmark: Callable[..., Any] = UNTRAINABLE.discard,
     ) -> None:
         # A step in flight and a write-back hold their cells, so this comes after them.
         key = getattr(self, "key", None)  # None if Ctrl-C came before there was one
-        pop(key, None)
+        for table in tables:
+            table.pop(key, None)
         discard(key)
-        forget(key, None)
-        find(key, None)
         unmark(key)
 
     @property
@@ -234,18 +223,6 @@ class Step(NamedTuple):
 
 BUSY = WriteBack((), "")
 CURRENT: list[WriteBack | None] = [None]
-
-
-class PendingRestore(ABC):
-    """A restore that waits for new variables."""
-
-    @abstractmethod
-    def seek(self, keys: Set[int]) -> set[int]:
-        """Give new variables their values; return the keys of all cells that can be found.
-
-        Args:
-            keys: of the cells that are used now: what does not fit others is not their concern.
-        """
 
 
 # ---------------------------------------------------------------- names

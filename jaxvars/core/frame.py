@@ -26,6 +26,7 @@ from jaxvars.errors import ShapeError, foreign_write_error, user_line
 from jaxvars.tensors.dtypes import dtype_error, is_inexact, is_string
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
+from jaxvars.tracing.guards import READ, TAKE
 from jaxvars.typing import Array, Aval
 
 T = TypeVar("T")
@@ -36,6 +37,9 @@ FAST_PATH_BLOCKERS: dict[int, object] = {}
 
 PLACED: list[Callable[[Cell, Array, str], None]] = []
 """Callbacks for when the eager frame sets a cell's value: which, and "created" or "assigned"."""
+
+CREATED: list[Callable[[Cell], None]] = []
+"""Callbacks for when a cell has got its first value."""
 
 FRESH: Sequence[Array] = (None,)
 """Said in `write_all` of values that nothing else holds."""
@@ -74,7 +78,7 @@ class FastPathBlocker:
         FAST_PATH_BLOCKERS[key] = weakref.ref(self, lambda _: FAST_PATH_BLOCKERS.pop(key, None))
 
     def end(self) -> None:
-        """Let them take the hot path, if nothing else is in its way."""
+        """Let them take the fast path, if nothing else is in its way."""
         FAST_PATH_BLOCKERS.pop(id(self), None)
 
 
@@ -205,8 +209,13 @@ class Frame(ABC):
     def postpone(self, give: Callable[[], None]) -> None:  # noqa: B027 - they are kept
         """Take note of what gives new cells their first values, if these are not kept here."""
 
-    def read(self, cell: Cell) -> Array:
-        """Return the cell's value, and let the tapes see it."""
+    def read(self, cell: Cell, doing: str = READ) -> Array:
+        """Return the cell's value, and let the tapes see it.
+
+        Args:
+            cell: whose value.
+            doing: what guards are told, where they are asked.
+        """
         return self._read_observed(cell) if self.observers else self.get(cell)
 
     def look(self, cell: Cell, *, wait: bool = True) -> Array:
@@ -214,9 +223,10 @@ class Frame(ABC):
 
         Args:
             cell: whose value.
-            wait: until it is computed; else what uses it finds out whether it could be.
+            wait: until it is computed; else what uses it finds out whether it could be, and
+                computes nothing with it.
         """
-        return self.read(cell)
+        return self.read(cell, READ if wait else TAKE)
 
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values of several cells at one moment, and let the tapes see them."""

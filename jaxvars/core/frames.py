@@ -30,9 +30,19 @@ from typing import Any, final
 import jax
 
 from jaxvars.core import store
-from jaxvars.core.cells import CURRENT, NEW_CELLS, SHARED, STORE, UNPROVEN, Cell
+from jaxvars.core.cells import CURRENT, SHARED, STORE, UNPROVEN, Cell
 from jaxvars.core.failures import failure_of, prove
-from jaxvars.core.frame import EPOCH, FRESH, Change, Created, FastPathBlocker, Frame, T, to_sharding
+from jaxvars.core.frame import (
+    CREATED,
+    EPOCH,
+    FRESH,
+    Change,
+    Created,
+    FastPathBlocker,
+    Frame,
+    T,
+    to_sharding,
+)
 from jaxvars.core.store import exchange, look, take
 from jaxvars.devices.device import SCOPES, put_in_scope
 from jaxvars.errors import (
@@ -48,7 +58,7 @@ from jaxvars.errors import (
 from jaxvars.tensors.dtypes import is_inexact, is_string
 from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
-from jaxvars.tracing.guards import GUARDS, READ, TAKE, WRITE, ask
+from jaxvars.tracing.guards import GUARDS, READ, SHOW, TAKE, WRITE, ask
 from jaxvars.typing import Array
 
 _EVAL = context.EVAL
@@ -62,17 +72,17 @@ class EagerFrame(Frame):
     def __init__(self) -> None:
         super().__init__(context.EVAL)
 
-    def read(self, cell: Cell) -> Array:
+    def read(self, cell: Cell, doing: str = READ) -> Array:
         """Return the value on the device of the open scope, if there is one."""
-        if GUARDS:
-            ask(READ, (cell,))
+        if GUARDS and ask(doing, (cell,)):
+            return self.get(cell)
         value = self._read_observed(cell) if self.observers else self.get(cell)
         return put_in_scope(value) if SCOPES and cell.sharding is not None else value
 
     def look(self, cell: Cell, *, wait: bool = True) -> Array:
         """Return the value without a mark that has the next step copy it, where that can be."""
-        if self.observers or SCOPES or NEW_CELLS or GUARDS or context.place(None) is not _EVAL:
-            return self.read(cell)
+        if self.observers or SCOPES or GUARDS or context.place(None) is not _EVAL:
+            return self.read(cell, READ if wait else TAKE)
         wait = wait and CURRENT[0] is not None  # else no step has left it behind
         value = look(cell)
         return value if value is not None and not (wait and failure_of(value)) else self.read(cell)
@@ -93,8 +103,6 @@ class EagerFrame(Frame):
 
     def get(self, cell: Cell) -> Array:
         """Return the value from `STORE`; warn if it is about to become a constant."""
-        if GUARDS:
-            ask(TAKE, (cell,))
         if cell.deliver is not None:
             return STORE[cell.key]  # which never changes
         elsewhere = context.place(None) is not _EVAL and not store.is_interrupting()
@@ -102,15 +110,16 @@ class EagerFrame(Frame):
             if is_for_tape():
                 raise read_by_kept_rule_error(cell.name)
             warn_stale(cell.name)
-        if NEW_CELLS:
-            store.seek([cell])
+        if GUARDS:
+            ask(TAKE, (cell,))
         return take(cell)
 
     def peek(self, cell: Cell, *, keep: bool = False) -> Array | None:
         """Return the value from where it is."""
-        if not (keep or GUARDS) and (value := look(cell)) is not None:
-            return value
-        return self.get(cell) if context.is_eager() else take(cell)
+        if GUARDS:
+            ask(SHOW, (cell,))
+        value = None if keep else look(cell)
+        return take(cell) if value is None else value
 
     def write_all(
         self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
@@ -133,8 +142,6 @@ class EagerFrame(Frame):
             elif held is not FRESH:
                 kept.add(cell.key)
             pairs.append((cell, value))
-        if NEW_CELLS:
-            store.seek(cells)
         new = {cell.key: to_sharding(cell, value) for cell, value in pairs}
         self._commit([cell for cell, _ in pairs], new, kept)
         self._tell(cells, values)
@@ -148,7 +155,7 @@ class EagerFrame(Frame):
 
     def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
         """Replace the value in `STORE`, where nothing else has to be known or told."""
-        told = self.observers or NEW_CELLS or GUARDS or cell.is_open
+        told = self.observers or GUARDS or cell.is_open
         if told or context.place(None) is not _EVAL or not exchange(cell, change):
             super().modify(cell, change)
 
@@ -157,8 +164,6 @@ class EagerFrame(Frame):
         cells = [cell for cell, _ in changes]
         if GUARDS:
             ask(WRITE, cells)
-        if NEW_CELLS:
-            store.seek(cells)
         keys = [cell.key for cell in cells]
 
         def changed(old: Iterable[Array]) -> dict[int, Array]:
@@ -188,7 +193,8 @@ class EagerFrame(Frame):
         if context.place(None) is not _EVAL:
             SHARED.add(cell.key)
         STORE[cell.key] = to_sharding(cell, value, "created")
-        store.announce(cell)
+        for tell in CREATED:
+            tell(cell)
 
     def is_shared(self, cell: Cell) -> bool:
         """Return whether anything besides `STORE` holds the array."""

@@ -42,7 +42,7 @@ from jaxvars.core.traversal import (
     walk,
     walk_again,
 )
-from jaxvars.core.variable import Variable, restore_variable
+from jaxvars.core.variable import Variable, make_variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DtypeError, StateError, user_line
 from jaxvars.tensors.dtypes import is_string
@@ -204,7 +204,7 @@ class Module(Viewed, Holder):
             )
         found = self.select(*patterns, but=but, dtype=jnp.floating)
         memo: dict[int, Any] = {
-            id(v): restore_variable(
+            id(v): make_variable(
                 v.value.astype(dtype), v.name, trainable_flag(v._cell), v._cell.sharding
             )
             for v in found.values()

@@ -45,7 +45,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 
 import jax
@@ -57,8 +57,6 @@ from jaxvars.core.cells import (
     CURRENT,
     HOT_PATH_FILE,
     LOST,
-    NEW_CELLS,
-    PENDING_RESTORES,
     SHARED,
     STORE,
     TRANSACTIONS,
@@ -78,9 +76,9 @@ from jaxvars.errors import (
     user_line,
 )
 from jaxvars.tracing import context
+from jaxvars.tracing.guards import GUARDS, TAKE, ask
 from jaxvars.typing import Array
 
-_LOOKS = 16
 _waiting = threading.RLock()
 _BOX = {0: object()}
 _ALONE = sys.getrefcount(_BOX[0])  # what an object counts that one dict alone holds
@@ -228,32 +226,10 @@ def _refuse_to_wait() -> None:
         )
 
 
-def announce(cell: Cell) -> None:
-    """Say that a cell is new, if a restore waits."""
-    if PENDING_RESTORES:
-        NEW_CELLS[cell.key] = _LOOKS
-
-
-def seek(cells: Iterable[Cell]) -> None:
-    """Let restores that wait for new variables look for them, if some of these are new.
-
-    Not to be called while `CURRENT` is `BUSY` for this thread: they write.
-    """
-    wanted = [cell.key for cell in cells if cell.key in NEW_CELLS]
-    if not wanted or is_interrupting():
-        return
-    found = [seeker.seek({*wanted}) for seeker in tuple(PENDING_RESTORES)]
-    for key in set().union(*found):
-        NEW_CELLS.pop(key, None)
-    for key in wanted:
-        if (left := NEW_CELLS.pop(key, 0) - 1) > 0:
-            NEW_CELLS[key] = left
-
-
 def begin_alone() -> bool:
     """Keep the values where all other threads are gone; return whether there are any of JAX's.
 
-    Values that were in use by another thread are not there, and nothing that waits is looked for.
+    Values that were in use by another thread are not there.
     """
     global _waiting
     if not any(isinstance(value, jax.Array) for value in STORE.values()):
@@ -264,7 +240,6 @@ def begin_alone() -> bool:
     CURRENT[0] = None
     _waiting = threading.RLock()  # another thread may have had it
     UNPROVEN.clear()
-    NEW_CELLS.clear()
     return True
 
 
@@ -331,8 +306,8 @@ def take_all(cells: Collection[Cell]) -> list[Array]:
         UninitializedError: when a cell has no value.
         ForeignTransformError: as `exclusively`.
     """
-    if NEW_CELLS:
-        seek(cells)
+    if GUARDS:
+        ask(TAKE, tuple(cells))
 
     def taken() -> list[Array]:
         prove([cell.key for cell in cells])
@@ -420,8 +395,8 @@ def _enclosing_step() -> WriteBack | None:
     while (frame := frame.f_back) is not None:
         if frame.f_code is _run_exclusive.__code__:
             return frame.f_locals["held"] or BUSY
-        in_hot_path = frame.f_code.co_filename == HOT_PATH_FILE
-        if in_hot_path and frame.f_locals.get("old") is not None:
+        in_fast_path = frame.f_code.co_filename == HOT_PATH_FILE
+        if in_fast_path and frame.f_locals.get("old") is not None:
             return frame.f_globals["write_back"] or BUSY
     return BUSY if CALLBACKS and _is_alien() else None
 

@@ -37,7 +37,7 @@ from jaxvars.tensors.array_like import ArrayProxy, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, is_string, keeping
 from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
-from jaxvars.tracing.guards import GUARDS, ask
+from jaxvars.tracing.guards import TAKE, ask
 from jaxvars.typing import Array, ArrayLike, DTypeLike
 from jaxvars.views import Viewed, view
 
@@ -172,9 +172,9 @@ class Variable(Viewed, Scattered):
         return LOCAL.frame.look(self._cell)
 
     def _peek(self, *, keep: bool = False) -> Array:
-        if GUARDS:
-            return LOCAL.frame.peek(self._cell)
-        return self.value if keep else LOCAL.frame.look(self._cell, wait=False)
+        if keep:
+            return LOCAL.frame.read(self._cell, TAKE)
+        return LOCAL.frame.look(self._cell, wait=False)
 
     def read_value(self) -> Array:
         """Return the value now; TensorFlow's word for `value`."""
@@ -267,7 +267,7 @@ class Variable(Viewed, Scattered):
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         """Return a separate variable with the same value, name and placement."""
         flag = trainable_flag(self._cell)
-        copied = restore_variable(self.value, self.name, flag, self._cell.sharding)
+        copied = make_variable(self.value, self.name, flag, self._cell.sharding)
         memo[id(self)] = copied
         return copied
 
@@ -360,7 +360,7 @@ def _chosen_sharding(value: Array) -> Any:
     return value.sharding if isinstance(value, jax.Array) and value.committed else None
 
 
-def restore_variable(value: Array, name: str, trainable: bool, sharding: Any) -> Variable:
+def make_variable(value: Array, name: str, trainable: bool, sharding: Any) -> Variable:
     with NAMES.set(()):
         return Variable(value, name=name, trainable=trainable, sharding=sharding)
 
@@ -375,4 +375,4 @@ def _dump(value: Array) -> tuple[Any, str | None]:
 def _unpickle(data: Any, key: str | None, name: str, trainable: bool, sharding: Any) -> Variable:
     value = data if key is None else jax.random.wrap_key_data(data, impl=key)
     with keeping(value.dtype):
-        return restore_variable(value, name, trainable, load_sharding(sharding))
+        return make_variable(value, name, trainable, load_sharding(sharding))

@@ -26,7 +26,7 @@ from jaxvars.core.foreign import advised
 from jaxvars.core.module import Module, all_paths, named_variables
 from jaxvars.core.state import unique
 from jaxvars.core.traversal import Tie, Tied, first_of
-from jaxvars.core.variable import Variable, restore_variable
+from jaxvars.core.variable import Variable, make_variable
 from jaxvars.display.repr import Folded
 from jaxvars.errors import CreationError, StateError
 from jaxvars.optimizers.checks import (
@@ -229,7 +229,7 @@ class Keeper(Module, ABC):
         self._begin()
 
     def _make_counter(self, name: str) -> Variable:
-        return restore_variable(np.int32(0), f"{self.name}/{name}", False, None)
+        return make_variable(np.int32(0), f"{self.name}/{name}", False, None)
 
     def _make_counters(self) -> None:
         """Make what counts the calls in a window of accumulation, and the windows."""
@@ -359,7 +359,7 @@ class Keeper(Module, ABC):
         sharding = sharding_like(params.get(name) if name else None, params.values(), value.shape)
         path = "/".join(part for part in (self.name, name, slot) if part)
         try:
-            self._holder(name)[slot] = restore_variable(value, path, False, sharding)
+            self._holder(name)[slot] = make_variable(value, path, False, sharding)
         except CreationError as error:
             raise CreationError(
                 f"{error} Optimizer {self.name!r} keeps it for {sorted(params)}, which it updates "

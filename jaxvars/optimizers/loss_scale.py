@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
-from jaxvars.core.variable import Variable, restore_variable
+from jaxvars.core.variable import Variable, make_variable
 from jaxvars.optimizers.checks import Pairs, checked_pairs
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.rules import wide
@@ -73,7 +73,7 @@ class LossScaleOptimizer(Optimizer):
         self.inner_optimizer = inner_optimizer
         self.dynamic_growth_steps = dynamic_growth_steps
         scale = jnp.asarray(initial_scale, jnp.float32)
-        self.dynamic_scale = restore_variable(scale, f"{self.name}/dynamic_scale", False, None)
+        self.dynamic_scale = make_variable(scale, f"{self.name}/dynamic_scale", False, None)
         self.step_counter = self._make_counter("step_counter")
 
     def __getattr__(self, name: str) -> Any:

@@ -12,7 +12,7 @@ from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame
 from jaxvars.core.module import Module
 from jaxvars.core.store import flush
 from jaxvars.core.traversal import Tie as Tie  # pickles have it from here
-from jaxvars.core.variable import Variable, restore_variable
+from jaxvars.core.variable import Variable, make_variable
 from jaxvars.devices.mesh import replicated_like
 from jaxvars.errors import NotATensorError
 from jaxvars.tensors.tensor import to_tensor
@@ -57,4 +57,4 @@ def as_rate(given: Any, name: str) -> Any:
     if callable(given):
         return given
     rate = to_tensor(given, jnp.float32, what="the learning rate")
-    return restore_variable(rate, name, False, None)
+    return make_variable(rate, name, False, None)

@@ -1,14 +1,15 @@
 """The socket for what is asked before values are used, where a process is not as others are.
 
 A guard is given what is done, and the cells if these are read or written; it raises where that
-cannot be, before anything is changed. Where there is none, and that is nearly always, this costs
-one test:
+cannot be, before anything is changed. It returns True where a value that is read may not be
+computed with, not even to copy it for a tape. Where there is none, and that is nearly always, this
+costs one test:
 
     if GUARDS:
         ask(WRITE, cells)
 
 Rules this file keeps:
-- guards are asked in the order in which they were added, and never between donation and assignment.
+- guards are asked in the order of their ranks, and never between donation and assignment.
 """
 
 from __future__ import annotations
@@ -16,21 +17,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-Guard: TypeAlias = Callable[[str, Sequence[Any]], None]
+Guard: TypeAlias = Callable[[str, Sequence[Any]], bool | None]
 
-GUARDS: list[Guard] = []
-"""What is asked."""
+GUARDS: dict[int, Guard] = {}
+"""What is asked, by rank: the lowest first."""
 
-READ, TAKE, WRITE = "read", "take", "write"
-"""What is done to cells: their values are read to compute with, taken from the store, written."""
+READ, TAKE, SHOW, WRITE = "read", "take", "show", "write"
+"""What is done to cells: their values are read to compute with, taken from the store or from a
+program, by whatever uses them, only shown, or written. Who reads also takes."""
 
 
-def ask(doing: str, cells: Sequence[Any] = ()) -> None:
-    """Let all guards raise, in turn.
+def ask(doing: str, cells: Sequence[Any] = ()) -> bool:
+    """Let all guards raise, in turn; return whether values are to be taken as they are.
 
     Args:
-        doing: `READ`, `TAKE`, `WRITE`, or a sentence, such as "A variable is created".
+        doing: `READ`, `TAKE`, `SHOW`, `WRITE`, or a sentence, such as "A variable is created".
         cells: what is read or written.
     """
-    for guard in tuple(GUARDS):
-        guard(doing, cells)
+    as_it_is = False
+    for _, guard in sorted(GUARDS.items()):
+        as_it_is = bool(guard(doing, cells)) or as_it_is
+    return as_it_is

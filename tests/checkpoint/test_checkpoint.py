@@ -22,8 +22,9 @@ import jaxvars as jv
 from jaxvars import tf
 from jaxvars.checkpoint import Checkpoint, files
 from jaxvars.checkpoint import checkpoint as _checkpoint
-from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES
+from jaxvars.checkpoint.waiting import NEW_CELLS, PENDING
 from jaxvars.errors import CheckpointError, CheckpointWarning, ForeignTransformError
+from jaxvars.tracing.guards import GUARDS
 
 FORMS = ["folder", "file.npz"]
 
@@ -32,8 +33,9 @@ FORMS = ["folder", "file.npz"]
 def _nothing_is_pending_afterwards():
     yield
     gc.collect()
-    assert PENDING_RESTORES == []
+    assert PENDING == []
     assert NEW_CELLS == {}
+    assert GUARDS == {}
 
 
 def bits(value) -> tuple:
@@ -450,7 +452,7 @@ def test_values_that_are_never_used_are_told_when_the_objects_are_gone(tmp_path:
 
     kept = [forgotten()]
     gc.collect()
-    assert len(PENDING_RESTORES) == 1  # the objects are there: it may be too early to tell
+    assert len(PENDING) == 1  # the objects are there: it may be too early to tell
     with pytest.warns(CheckpointWarning, match=r"in forgotten.*never used: model/b, model/w\. If"):
         kept.clear()
 
@@ -497,7 +499,7 @@ def test_a_layer_has_its_values_when_its_first_call_makes_it(tmp_path: Path, wra
     call = wrap(lambda x: lazy(x))
     assert call(jnp.ones((1, 3))).tolist() == [[13.0, 17.0]]  # 0+2+4+7, 1+3+5+8
     status.assert_consumed()
-    assert PENDING_RESTORES == []
+    assert PENDING == []
     lazy.b.assign([0.0, 0.0])  # it was given its value once
     assert call(jnp.ones((1, 3))).tolist() == [[6.0, 9.0]]
 
@@ -536,7 +538,7 @@ def test_it_waits_for_objects_in_lists_and_dicts(tmp_path: Path, box):
     del lazy
     with pytest.warns(CheckpointWarning, match=r"never used: .*layers/.*/w"):
         kept.clear()  # the status does not keep it alive either
-    assert PENDING_RESTORES == []
+    assert PENDING == []
 
 
 class Train:
@@ -769,7 +771,7 @@ def test_strangers_are_not_looked_for_for_ever(tmp_path: Path, monkeypatch):
     checkpoint = Checkpoint()
     checkpoint.restore(path).expect_partial()
     looks = []
-    seeker = PENDING_RESTORES[0]
+    seeker = PENDING[0]
     monkeypatch.setattr(seeker, "seek", lambda keys: looks.append(1) or set(), raising=False)
     stranger = jv.Variable(0.0)
     for _ in range(50):
@@ -782,7 +784,7 @@ def test_a_later_restore_takes_the_place_of_an_earlier_one(tmp_path: Path):
     paths = [Checkpoint(v=jv.Variable(x)).write(tmp_path / f"{x}.npz") for x in (1.0, 2.0)]
     checkpoint = Checkpoint(w=jv.Variable(0.0))
     old, _ = map(checkpoint.restore, paths)
-    assert len(PENDING_RESTORES) == 1
+    assert len(PENDING) == 1
     checkpoint.v = jv.Variable(0.0)
     assert float(checkpoint.v) == 2.0
     with pytest.raises(CheckpointError, match=r"as a whole: .*2\.0\.npz has been restored since"):
@@ -804,7 +806,7 @@ def test_several_wait_for_their_own(tmp_path: Path):
     lazies = [Lazy(2), Lazy(2)]
     checkpoints = [Checkpoint(layers=[lazy]) for lazy in lazies]
     statuses = [checkpoint.restore(path) for checkpoint in checkpoints]
-    assert len(PENDING_RESTORES) == 2
+    assert len(PENDING) == 2
     for lazy in reversed(lazies):
         assert lazy(jnp.ones((1, 3))).tolist() == [[13.0, 17.0]]
     for status in statuses:
@@ -815,7 +817,7 @@ def test_nothing_is_pending_when_all_have_their_values(tmp_path: Path):
     checkpoint = Checkpoint(v=jv.Variable(1.0))
     checkpoint.restore(checkpoint.write(tmp_path / "c.npz"))
     later = jv.Variable(1.0)
-    assert PENDING_RESTORES == []
+    assert PENDING == []
     assert NEW_CELLS == {}
     assert float(later) == 1.0
 

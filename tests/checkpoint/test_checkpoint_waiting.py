@@ -18,17 +18,19 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.checkpoint import Checkpoint, CheckpointManager, list_variables, load
-from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES
+from jaxvars.checkpoint.waiting import NEW_CELLS, PENDING
 from jaxvars.core.module import WAITING
 from jaxvars.errors import CheckpointError, CheckpointWarning
+from jaxvars.tracing.guards import GUARDS
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_pending_afterwards():
     yield
     gc.collect()
-    assert PENDING_RESTORES == []
+    assert PENDING == []
     assert NEW_CELLS == {}
+    assert GUARDS == {}
 
 
 def sgd(**options: Any) -> Any:
@@ -427,13 +429,52 @@ def test_slots_that_are_there_get_their_values_when_it_is_known_whose_they_are(t
     assert status.assert_existing_objects_matched() is status
 
 
+# ---------------------------------------------------------------- the guard
+def test_what_is_only_shown_takes_no_value(tmp_path: Path):
+    path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / "c.npz")
+    checkpoint = Checkpoint()
+    checkpoint.restore(path)
+    assert GUARDS == {}  # reads are as fast as ever, as long as there is no new variable
+    checkpoint.v = jv.Variable(0.0, name="v")
+    assert len(GUARDS) == 1
+    assert repr(checkpoint.v) == "<Variable 'v' float32[] 0.>"
+    assert checkpoint.v.device is not None
+    assert float(checkpoint.v) == 1.0
+    assert GUARDS == {}
+
+
+def test_showing_one_that_a_value_does_not_fit_raises_nothing(tmp_path: Path):
+    path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / "c.npz")
+    checkpoint = Checkpoint()
+    checkpoint.restore(path).expect_partial()
+    checkpoint.v = jv.Variable([0.0, 0.0], name="v")
+    assert repr(checkpoint.v) == "<Variable 'v' float32[2] [0. 0.]>"
+    with pytest.raises(CheckpointError, match="does not fit"):
+        checkpoint.v.numpy()
+    assert checkpoint.v.numpy().tolist() == [0.0, 0.0]
+
+
+def test_a_variable_that_is_gone_is_not_looked_for(tmp_path: Path):
+    path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / "c.npz")
+    checkpoint = Checkpoint()
+    checkpoint.restore(path)
+    kept, gone = jv.Variable(2.0), jv.Variable(3.0)
+    keys = {v._cell.key for v in (kept, gone)}
+    assert NEW_CELLS.keys() == keys
+    del gone
+    gc.collect()
+    assert NEW_CELLS.keys() == {kept._cell.key}
+    checkpoint.v = jv.Variable(0.0)
+    assert float(checkpoint.v) == 1.0
+
+
 # ---------------------------------------------------------------- when it ends
 def test_it_ends_when_what_has_those_very_values_is_restored(tmp_path: Path):
     first, run = Run().step(3), Run()
     paths = [first.checkpoint.write(tmp_path / "a.npz")]
     paths.append(first.step(2).checkpoint.write(tmp_path / "b.npz"))
     old, new = map(run.checkpoint.restore, paths)
-    assert len(PENDING_RESTORES) == 1
+    assert len(PENDING) == 1
     assert run.step().weights() == first.step().weights()
     new.assert_consumed()
     with pytest.raises(CheckpointError, match=r"as a whole: .*b\.npz has been restored since"):
@@ -452,10 +493,10 @@ def test_nothing_is_left_of_restores_that_are_over(tmp_path: Path):
     run, path = Run(), saved(tmp_path)
     for _ in range(3):
         status = run.checkpoint.restore(path)
-    assert len(PENDING_RESTORES) == len(vars(run.optimizer)[WAITING]) == 1
+    assert len(PENDING) == len(vars(run.optimizer)[WAITING]) == 1
     run.step()
     status.assert_consumed()
-    assert PENDING_RESTORES == []
+    assert PENDING == []
     assert not vars(run.optimizer).get(WAITING)
 
 

@@ -72,6 +72,13 @@ _FORKED = """
     in_child("numpy", lambda: w.numpy().tolist())
     in_child("float", lambda: float(n))
     in_child("pickle", lambda: len(pickle.dumps(w)) > 100)
+    with jv.GradientTape() as watching:
+        float(n)
+        in_child("float in a tape", lambda: float(n))
+        in_child("shown in a tape", lambda: repr(w))
+    in_child("array", lambda: np.asarray(w).tolist())
+    with jv.device("CPU:0"):
+        in_child("float in a scope", lambda: float(n))
     in_child("create", lambda: jv.Variable(np.ones(2)).numpy().tolist())
     in_child("warm", lambda: step(1.0))
     in_child("warm, large", large)
@@ -140,6 +147,10 @@ def test_what_a_forked_process_may_do_and_what_it_is_told(run_python: Callable[.
         "numpy -> [3.0, 4.0, 5.0]",
         "float -> 7.0",
         "pickle -> True",
+        "float in a tape -> 7.0",
+        "shown in a tape -> <Variable 'w' float32[3] [3. 4. 5.]>",
+        "array -> [3.0, 4.0, 5.0]",
+        "float in a scope -> 7.0",
         "create -> refused True A variable is created",
         "warm -> refused True step is called",
         "warm, large -> refused True large is called",

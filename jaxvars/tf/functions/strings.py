@@ -42,8 +42,9 @@ from jaxvars.tf.tensors.handles import (
 )
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
-from jaxvars.tf.variables.strings import commit, settle
+from jaxvars.tf.variables.strings import commit
 from jaxvars.tracing import context
+from jaxvars.tracing.guards import GUARDS
 from jaxvars.tracing.key_order import map_leaves
 
 SCOPE_NAME = "table_of_strings"
@@ -163,7 +164,8 @@ def _call_with_table(function: Any, program_for: int, args: Any, kwargs: dict[st
             args, kwargs = _map_leaves(put, (args, kwargs))
     call = _call_for_sizes if program_for == SIZED else _call
     try:
-        settle()
+        if GUARDS:  # a callback could not have them looked for
+            _settle()
         result, _ = call(function, args, {**kwargs, SCOPE_NAME: scope}, strings)
         commit(table)
     except BaseException:  # which keeps what was called
@@ -171,6 +173,13 @@ def _call_with_table(function: Any, program_for: int, args: Any, kwargs: dict[st
         raise
     with context.at(context.EVAL):
         return _map_leaves(take, result)
+
+
+def _settle() -> None:
+    """Have new variables take the values of checkpoints that wait for them."""
+    from jaxvars.checkpoint.waiting import settle
+
+    settle()
 
 
 def _call(

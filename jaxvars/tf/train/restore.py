@@ -23,8 +23,8 @@ from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.matching import misfits_of
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Trees
-from jaxvars.checkpoint.waiting import given_by
-from jaxvars.core.cells import NEW_CELLS, STORE, Cell
+from jaxvars.checkpoint.waiting import announce, given_by
+from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.store import exclusively
 from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable as CoreVariable
@@ -97,7 +97,7 @@ class Wait(Proxy):
             for child in [*self._list_children(), self._owner()]:
                 waiting = _WAITING.setdefault(Weak(child, _forget), [])
                 waiting[:] = [other for other in waiting if other.is_waiting] + [self]
-            exclusively(_announce_all)
+            exclusively(lambda: announce(tuple(STORE), _LOOKS))  # those that there are, too
 
     def _check(self, stored: Stored, cells: Mapping[str, Cell]) -> None:
         """Raise what TensorFlow raises for a variable of another shape or type."""
@@ -188,12 +188,6 @@ class Wait(Proxy):
         cells = restore.look()
         owners = [cells[name].owner() for name in restore.missing(cells)]
         return [face_of(v) for v in owners if isinstance(v, CoreVariable)]
-
-
-def _announce_all() -> None:
-    """Have the variables that there are looked for, too, when they are used."""
-    for key in STORE:
-        NEW_CELLS.setdefault(key, _LOOKS)
 
 
 @final

@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
 from jaxvars.tensors.dtypes import is_string, string
@@ -110,12 +109,6 @@ def _find(ref: weakref.ref[Variable]) -> Variable:
 
 
 # ---------------------------------------------------------------- around a call
-def settle() -> None:
-    """Have new variables take the values of checkpoints that wait for them."""
-    for restore in tuple(PENDING_RESTORES) if NEW_CELLS else ():
-        restore.seek(NEW_CELLS.keys())
-
-
 def commit(table: Table) -> None:
     """Give variables what a call has assigned."""
     if table.assigned:

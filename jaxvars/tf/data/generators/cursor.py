@@ -29,8 +29,7 @@ from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
-from jaxvars.checkpoint.restore import list_pending
-from jaxvars.core.cells import PENDING_RESTORES
+from jaxvars.checkpoint.waiting import PENDING
 from jaxvars.core.variable import Variable
 from jaxvars.tf.data.generators.components import (
     arrays_of,
@@ -193,7 +192,7 @@ def numbered(memory: Memory, read: Callable[[int], Iterable[Element]]) -> Iterat
 
 # ---------------------------------------------------------------- as a string
 def to_text(state: State) -> str:
-    """Return a state as a string; raise FailedPreconditionError for what is no tensor."""
+    """Return a state as a string; raise FailedPreconditionError for what is not a tensor."""
     return json.dumps(_plain(state))
 
 
@@ -327,7 +326,7 @@ class Recorded(Node, ABC):
 
     def _read(self) -> None:
         """Take the value of the variable, if it was restored, or waits for one in an object."""
-        for restore in list_pending() if PENDING_RESTORES else ():
+        for restore in tuple(PENDING):
             if any(wanted.path.endswith(self._entry[0]) for wanted in restore.values.values()):
                 restore.look()
         self._take_restored()
