@@ -44,7 +44,6 @@ from jaxvars.core.frame import (
     to_sharding,
 )
 from jaxvars.core.store import exchange, look, take
-from jaxvars.devices.device import SCOPES, put_in_scope
 from jaxvars.errors import (
     CreationError,
     StateError,
@@ -58,7 +57,7 @@ from jaxvars.errors import (
 from jaxvars.tensors.dtypes import is_inexact, is_string
 from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
-from jaxvars.tracing.guards import GUARDS, READ, SHOW, TAKE, WRITE, ask
+from jaxvars.tracing.guards import GUARDS, READ, READ_AS, SHOW, TAKE, WRITE, ask, read_as
 from jaxvars.typing import Array
 
 _EVAL = context.EVAL
@@ -73,15 +72,15 @@ class EagerFrame(Frame):
         super().__init__(context.EVAL)
 
     def read(self, cell: Cell, doing: str = READ) -> Array:
-        """Return the value on the device of the open scope, if there is one."""
+        """Return the value, or what it is read as now."""
         if GUARDS and ask(doing, (cell,)):
             return self.get(cell)
         value = self._read_observed(cell) if self.observers else self.get(cell)
-        return put_in_scope(value) if SCOPES and cell.sharding is not None else value
+        return read_as(cell, value) if READ_AS else value
 
     def look(self, cell: Cell, *, wait: bool = True) -> Array:
         """Return the value without a mark that has the next step copy it, where that can be."""
-        if self.observers or SCOPES or GUARDS or context.place(None) is not _EVAL:
+        if self.observers or READ_AS or GUARDS or context.place(None) is not _EVAL:
             return self.read(cell, READ if wait else TAKE)
         wait = wait and CURRENT[0] is not None  # else no step has left it behind
         value = look(cell)
@@ -96,10 +95,7 @@ class EagerFrame(Frame):
         values = self.take_all(cells)
         if self.observers:
             values = list(map(self._show_to_tapes, cells, values))
-        if SCOPES:
-            pairs = zip(cells, values, strict=True)
-            values = [x if cell.sharding is None else put_in_scope(x) for cell, x in pairs]
-        return values
+        return list(map(read_as, cells, values)) if READ_AS else values
 
     def get(self, cell: Cell) -> Array:
         """Return the value from `STORE`; warn if it is about to become a constant."""

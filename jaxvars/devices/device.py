@@ -22,6 +22,7 @@ import numpy as np
 
 from jaxvars.errors import ContextError, DeviceError, out_of_order_error, user_line
 from jaxvars.tracing import context
+from jaxvars.tracing.guards import READ_AS
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
 
@@ -33,9 +34,6 @@ _NAME = re.compile(
 _KINDS = {"CPU", "GPU", "CUDA", "ROCM", "TPU", "METAL"}  # what may be missing
 _soft = True
 _told: set[str] = set()
-
-SCOPES: list[None] = []
-"""Not empty while a device scope is open in any thread."""
 
 
 def list_devices(kind: str | None = None) -> list[Device]:
@@ -106,11 +104,11 @@ def device(name: str | Device | None) -> Generator[Device | None]:
     """
     found = name if name is None or isinstance(name, jax.Device) else find_device(name)
     with in_order(f"jv.device({name!r})", jax.default_device(found)):
-        SCOPES.append(None)
+        READ_AS.append(_read_in_scope)
         try:
             yield found
         finally:
-            SCOPES.pop()
+            READ_AS.remove(_read_in_scope)
 
 
 @final
@@ -244,9 +242,9 @@ def describe_devices(value: jax.Array) -> str:
     return f"{len(devices)} devices, {names[0]} to {names[-1]}"
 
 
-def put_in_scope(value: Any) -> Any:
-    """Return a value on the device of the current scope, if it is on another single one."""
-    sharding = scope_sharding()
+def _read_in_scope(cell: Any, value: Any) -> Any:
+    """Return the value of a variable that was placed on the device of the current scope."""
+    sharding = None if cell.sharding is None else scope_sharding()
     moves = sharding is not None and is_elsewhere(value, sharding)
     return jax.device_put(value, sharding) if moves else value
 

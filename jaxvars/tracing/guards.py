@@ -10,6 +10,8 @@ costs one test:
 
 Rules this file keeps:
 - guards are asked in the order of their ranks, and never between donation and assignment.
+
+A value that is read may also be handed out as something else than what is kept: `READ_AS`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ Guard: TypeAlias = Callable[[str, Sequence[Any]], bool | None]
 
 GUARDS: dict[int, Guard] = {}
 """What is asked, by rank: the lowest first."""
+
+READ_AS: list[Callable[[Any, Any], Any]] = []
+"""What returns, for a cell and its value, what is read: a copy on another device, for example."""
 
 READ, TAKE, SHOW, WRITE = "read", "take", "show", "write"
 """What is done to cells: their values are read to compute with, taken from the store or from a
@@ -38,3 +43,10 @@ def ask(doing: str, cells: Sequence[Any] = ()) -> bool:
     for _, guard in sorted(GUARDS.items()):
         as_it_is = bool(guard(doing, cells)) or as_it_is
     return as_it_is
+
+
+def read_as(cell: Any, value: Any) -> Any:
+    """Return what the value of a cell is read as."""
+    for change in READ_AS:
+        value = change(cell, value)
+    return value

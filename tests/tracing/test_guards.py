@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import jaxvars as jv
-from jaxvars.tracing.guards import GUARDS, READ, SHOW, TAKE, WRITE, ask
+from jaxvars.tracing.guards import GUARDS, READ, READ_AS, SHOW, TAKE, WRITE, ask
 
 Asked = list[tuple[str, list[str]]]
 
@@ -108,3 +108,16 @@ def test_the_lowest_rank_is_asked_first():
     finally:
         del GUARDS[8], GUARDS[9]
     assert found == [8, 9]
+
+
+def test_a_value_is_read_as_something_else():
+    v, w = jv.Variable(1.0, name="v"), jv.Variable(2.0, name="w")
+    assert READ_AS == []
+    READ_AS.append(lambda cell, value: value + 10 if cell.name == "v" else value)
+    try:
+        assert (float(v), float(v * 2), float(w)) == (11.0, 22.0, 2.0)
+        assert list(map(float, jv.State.of(v, w).values())) == [11.0, 2.0]
+        assert v.assign_add(1.0) is v
+    finally:
+        READ_AS.clear()
+    assert float(v) == 2.0
