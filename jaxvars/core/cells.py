@@ -8,7 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple, TypeVar, final
+from typing import Any, NamedTuple, TypeVar, final
 
 from jaxvars.tracing.context import Scoped
 from jaxvars.typing import Array, Aval
@@ -60,7 +60,6 @@ class Cell(ABC):
     """A name for one value: what frames and states know of a variable.
 
     Attributes:
-        is_open: whether its values may have several shapes.
         key: a number that is never used again.
         aval: shape and dtype of the value now.
         dtype: the type of the elements.
@@ -72,7 +71,6 @@ class Cell(ABC):
     """
 
     __slots__ = ("__weakref__", "deliver", "dtype", "key", "name", "owner", "sharding")
-    is_open: ClassVar[bool]
     aval: Aval
 
     def __init__(
@@ -109,21 +107,36 @@ class Cell(ABC):
     def declared(self) -> Sequence[int | None] | None:
         """The sizes that all values have: None for any; None for any number of them."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its values may have several shapes."""
+        sizes = self.declared
+        return sizes is None or None in sizes
+
     @abstractmethod
     def takes(self, shape: Sequence[int]) -> bool:
         """Return whether its value may have a shape."""
 
     @abstractmethod
+    def admit(self, value: Any) -> tuple[int, ...]:
+        """Return the shape that a value has to have to be assigned."""
+
+    @abstractmethod
     def form(self, frame: Any) -> Aval:
         """Return the shape and dtype of its value now in a frame."""
 
+    def keep_shape(self, change: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        """Return a change of its value that raises if another thread has changed its shape."""
+        return change
 
-@final
+    def check_staged(self) -> None:  # noqa: B027 - nothing to refuse
+        """Raise where a program of JAX can neither read nor assign it."""
+
+
 class FixedCell(Cell):
-    """A cell whose values have one shape, for life; `OpenCell` is in `core/initial.py`."""
+    """A cell whose values have one shape, for life."""
 
     __slots__ = ("aval",)
-    is_open = False
 
     @property
     def declared(self) -> Sequence[int | None] | None:
@@ -134,9 +147,21 @@ class FixedCell(Cell):
         """Return whether a shape is that of its value."""
         return tuple(shape) == self.aval.shape
 
+    def admit(self, value: Any) -> tuple[int, ...]:
+        """Return the shape, which all values have."""
+        return self.aval.shape
+
     def form(self, frame: Any) -> Aval:
         """Return shape and dtype, which are the same in all frames."""
         return self.aval
+
+
+class Shapes(ABC):
+    """What a variable is given in place of a shape, if its values may have several."""
+
+    @abstractmethod
+    def make_cell(self, owner: object, aval: Aval, name: str, sharding: Any) -> Cell:
+        """Return its cell, of a kind for such shapes."""
 
 
 def untrainable(keys: Set[int]) -> frozenset[int]:

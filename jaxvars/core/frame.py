@@ -23,8 +23,7 @@ import numpy as np
 from jaxvars.core.cells import STORE, Cell, FixedCell
 from jaxvars.core.traversal import Path, walk
 from jaxvars.errors import ShapeError, foreign_write_error, user_line
-from jaxvars.tensors.dtypes import dtype_error, is_inexact, is_string
-from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.dtypes import dtype_error, is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import READ, TAKE
 from jaxvars.typing import Array, Aval
@@ -147,8 +146,9 @@ def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
 
 def form_of(value: Array) -> Aval:
     """Return the shape and dtype of a value, as a strongly typed one."""
-    known = is_string(value.dtype)
-    return TensorSpec(value.shape, value.dtype) if known else context.aval_of(value)
+    if isinstance(value, np.ndarray):  # on the host: JAX may have no such dtype
+        return jax.ShapeDtypeStruct(value.shape, value.dtype)
+    return context.aval_of(value)
 
 
 def reshaped_error(cell: Cell) -> ShapeError:
@@ -156,18 +156,6 @@ def reshaped_error(cell: Cell) -> ShapeError:
         f"Another thread gave variable {cell.name!r} a value of another shape while it was used at "
         f"{user_line()}; nothing has changed. Use it again."
     )
-
-
-def _keep_shape(cell: Cell, change: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return a change of an open cell's value that raises if another thread changed the shape."""
-
-    def changed(old: Array) -> Array:
-        new = change(old)
-        if new.shape != old.shape:
-            raise reshaped_error(cell)
-        return new
-
-    return changed
 
 
 # ---------------------------------------------------------------- frames
@@ -288,7 +276,7 @@ class Frame(ABC):
 
     def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
         """Replace the cell's value by `change(value)`, as one step."""
-        self.modify_all((cell, _keep_shape(cell, change) if cell.is_open else change))
+        self.modify_all((cell, cell.keep_shape(change)))
 
     def modify_all(self, *changes: Change) -> None:
         """Replace the values of cells, all of them as one step."""
@@ -386,7 +374,7 @@ class Frame(ABC):
         return known[1]
 
     def _rename(self, value: Array) -> Array:
-        if is_string(value.dtype):
+        if isinstance(value, np.ndarray):  # on the host, where it never changes
             return value
         with context.at(self.trace):
             return context.fresh(value)

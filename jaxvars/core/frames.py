@@ -50,11 +50,10 @@ from jaxvars.errors import (
     creation_in_transform_error,
     foreign_write_error,
     read_by_kept_rule_error,
-    string_in_program_error,
     user_line,
     warn_stale,
 )
-from jaxvars.tensors.dtypes import is_inexact, is_string
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.guards import GUARDS, READ, READ_AS, SHOW, TAKE, WRITE, ask, read_as
@@ -151,9 +150,10 @@ class EagerFrame(Frame):
 
     def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
         """Replace the value in `STORE`, where nothing else has to be known or told."""
-        told = self.observers or GUARDS or cell.is_open
+        change = cell.keep_shape(change)
+        told = self.observers or GUARDS
         if told or context.place(None) is not _EVAL or not exchange(cell, change):
-            super().modify(cell, change)
+            self.modify_all((cell, change))
 
     def _replace(self, *changes: Change) -> None:
         """Replace the values; no other thread's change comes between."""
@@ -287,11 +287,10 @@ class CaptureFrame(Frame):
     def put(self, cell: Cell, value: Array) -> None:
         """Make the value an output of the program."""
         self.renew()
-        if is_string(value.dtype):
-            raise string_in_program_error(cell.name)
+        cell.check_staged()
         self.values[cell.key] = value
         self.written[cell.key] = cell
-        if cell.deliver is None and is_inexact(value):
+        if is_inexact(value):
             self._news.add(cell.key)
 
     def keeps_signals(self) -> bool:
@@ -300,8 +299,7 @@ class CaptureFrame(Frame):
 
     def _input(self, cell: Cell) -> Array:
         if cell.key not in self._inputs:
-            if is_string(cell.dtype):
-                raise string_in_program_error(cell.name)
+            cell.check_staged()
             aval = cell.form(self.parent)
             value = capture.read_variable(self.trace, len(self.cells), aval)
             self._inputs[cell.key] = value
@@ -324,9 +322,7 @@ class CaptureFrame(Frame):
                 "while the function is traced. A variable has fixed sizes."
             )
         made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
-        if is_string(value.dtype):
-            made.first = value
-        elif not context.is_tracer(value):
+        if not context.is_tracer(value):
             made.first, value = value, self._rename(value)
         self.created.append((made, value))
         self.values[cell.key] = self._inputs[cell.key] = value

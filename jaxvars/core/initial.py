@@ -1,91 +1,43 @@
-"""The first value of a variable: what it may be made of, in memory that nothing else holds.
-
-And its cell, which may be one for values of several shapes. Each of these has programs of its own:
-a program is known by the shapes that its inputs had, and jit checks them at each call.
-"""
+"""The first value of a variable: what it may be made of, in memory that nothing else holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, final
+from collections.abc import Callable
+from typing import Any, final
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.advice import takes
-from jaxvars.core.cells import Cell, FixedCell
+from jaxvars.core.cells import Cell, FixedCell, Shapes
 from jaxvars.core.frame import form_of
-from jaxvars.core.frames import LOCAL, lifted
+from jaxvars.core.frames import lifted
 from jaxvars.devices.mesh import on_mesh, sharding_for
-from jaxvars.errors import ShapeError, UninitializedError, user_line
+from jaxvars.errors import ShapeError, string_in_program_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
-from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import broadcasts, is_host, to_tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array, Aval
+from jaxvars.typing import Array
 
 
 @final
-class Open(NamedTuple):
-    """A shape with sizes that are not fixed, None; `sizes` is None for any number of them."""
+class HostCell(FixedCell):
+    """A cell whose values are on the host, as strings are, which no program of JAX has."""
 
-    sizes: tuple[int | None, ...] | None
+    __slots__ = ()
 
-    def takes(self, shape: Sequence[int]) -> bool:
-        """Return whether a shape is one of these."""
-        if self.sizes is None:
-            return True
-        pairs = zip(self.sizes, shape, strict=False)
-        return len(self.sizes) == len(shape) and all(a is None or a == b for a, b in pairs)
-
-
-@final
-class OpenCell(Cell):
-    """A cell whose values may have several shapes.
-
-    Attributes:
-        first: shape and dtype of the first value.
-        shapes: those that the values may have.
-    """
-
-    __slots__ = ("first", "shapes")
-    is_open = True
-
-    def __init__(self, shapes: Open, *args: Any) -> None:
-        self.shapes = shapes
-        super().__init__(*args)
-
-    @property
-    def declared(self) -> Sequence[int | None] | None:
-        """The sizes that all values have."""
-        return self.shapes.sizes
-
-    @property
-    def aval(self) -> Aval:
-        """Shape and dtype of the value now; a function that is traced depends on it then."""
-        return self.form(LOCAL.frame)
-
-    @aval.setter
-    def aval(self, first: Aval) -> None:
-        self.first = first
-
-    def takes(self, shape: Sequence[int]) -> bool:
-        """Return whether its value may have a shape."""
-        return self.shapes.takes(shape)
-
-    def form(self, frame: Any) -> Aval:
-        """Return the shape and dtype of its value now in a frame; if it has none, of the first."""
-        try:
-            return frame.form(self)
-        except UninitializedError:
-            return self.first
+    def check_staged(self) -> None:
+        """Refuse."""
+        raise string_in_program_error(self.name)
 
 
 def make_cell(owner: object, value: Array, name: str, sharding: Any, shape: Any) -> Cell:
     """Return the cell of a variable with this first value, and this `shape` argument."""
-    sharding = None if is_string(value.dtype) else sharding_for(sharding, value, name)
-    given = owner, form_of(value), name, sharding
-    return OpenCell(shape, *given) if isinstance(shape, Open) else FixedCell(*given)
+    on_host = isinstance(value, np.ndarray)
+    given = owner, form_of(value), name, None if on_host else sharding_for(sharding, value, name)
+    if isinstance(shape, Shapes):
+        return shape.make_cell(*given)
+    return HostCell(*given) if on_host else FixedCell(*given)
 
 
 def check_arguments(name: Any, initial_value: Any, more: tuple[Any, ...]) -> None:
@@ -107,14 +59,16 @@ def _as_one(first: Any, more: tuple[Any, ...]) -> str:
     return f"Everything else is named, like jv.Variable(value, {keyword}...)."
 
 
-def initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | Open | None, name: str) -> Array:
+def initial(
+    given: Any, dtype: Any, shape: int | tuple[int, ...] | Shapes | None, name: str
+) -> Array:
     """Return the first value, in memory that nothing else holds."""
     what = f"the initial value of variable {name!r}"
     if callable(given) and not isinstance(given, ArrayProxy):
         value = lifted(lambda: _to_owned(unwrap(_call(given, what)), dtype, what))
     else:
         value = _to_owned(unwrap(given), dtype, what)
-    if shape is None or isinstance(shape, Open):
+    if shape is None or isinstance(shape, Shapes):
         return value
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if None in sizes:

@@ -45,7 +45,7 @@ from jaxvars.core.traversal import (
 from jaxvars.core.variable import Variable, make_variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DtypeError, StateError, user_line
-from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.dtypes import is_of_kind
 from jaxvars.tensors.dtypes import nbytes as nbytes
 from jaxvars.typing import DTypeLike
 from jaxvars.views import Table, Viewed, view
@@ -344,7 +344,7 @@ def select(
         for path, v in named.items()
         if path in wanted - unwanted
         and trainable in (None, v.trainable)
-        and (dtype is None or (not is_string(v.dtype) and jnp.issubdtype(v.dtype, dtype)))
+        and (dtype is None or is_of_kind(v.dtype, dtype))
     }
     if not found:
         given = {"but": but or None, "trainable": trainable, "dtype": dtype}

@@ -19,8 +19,7 @@ from jaxvars.core.indices import watched, widened
 from jaxvars.devices.device import is_elsewhere
 from jaxvars.errors import NotATensorError, ShapeError
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
-from jaxvars.tensors.dtypes import is_string
-from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_dtype, number_of, to_tensor
+from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_operand, number_of, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array, ArrayLike
 
@@ -203,9 +202,7 @@ class Scattered(ArrayProxy, Owner):
         return self
 
     def _operand(self, value: Any, shape: tuple[int, ...]) -> Array:
-        if is_string(self.dtype):
-            raise NotATensorError(f"Variable {self.name!r} holds strings: only assign changes it.")
-        new = fit_dtype(unwrap(value), self.dtype, self.name)
+        new = fit_operand(unwrap(value), self.dtype, self.name)
         if not broadcasts(new.shape, shape):
             raise ShapeError(
                 f"Cannot update variable {self.name!r} of shape {self.shape}: the update has "

@@ -208,7 +208,7 @@ class Staged:
             frame.check_writable(cell)
         read = frame.read_all(self.reads)
         for cell, value in zip(self.reads, read, strict=True):
-            if cell.is_open and str(value.shape) != str(self.shapes[cell]):
+            if cell in self.shapes and str(value.shape) != str(self.shapes[cell]):
                 raise reshaped_error(cell)
         results, new = self.split(run(read, values))
         frame.write_all(self.writes, new, [*read, *values])  # JAX passes on what it was given

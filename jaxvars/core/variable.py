@@ -8,7 +8,7 @@ The verbs: **read** (`value`, operators, indexing, any jnp function), **assign**
 `w[1:3].assign(...)` a part), **scatter** (rows by index).
 
 Rules this file keeps:
-- shape and dtype are for life, but of an `Open` shape; a value that does not fit raises and changes
+- shape and dtype are for life, but of `Shapes`; a value that does not fit raises and changes
   nothing;
 - every read and write goes through the current frame (`core/state.py`), so that the same code
   runs eagerly, compiled and as a pure function;
@@ -24,17 +24,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.cells import NAMES, is_trainable, set_trainable, trainable_flag
+from jaxvars.core.cells import NAMES, Shapes, is_trainable, set_trainable, trainable_flag
 from jaxvars.core.frame import FRESH, TRACING
 from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.indices import check_index, plain_index
-from jaxvars.core.initial import Open, check_arguments, initial, make_cell
+from jaxvars.core.initial import check_arguments, initial, make_cell
 from jaxvars.core.scatter import Scattered
 from jaxvars.core.traversal import ATOMS
 from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap, whole
-from jaxvars.tensors.dtypes import is_key, is_string, keeping
+from jaxvars.tensors.dtypes import is_key, keeping
 from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import TAKE, ask
@@ -96,7 +96,7 @@ class Variable(Viewed, Scattered):
         trainable: bool = True,
         name: str | None = None,
         dtype: DTypeLike | None = None,
-        shape: int | tuple[int, ...] | Open | None = None,
+        shape: int | tuple[int, ...] | Shapes | None = None,
         sharding: Any = None,
     ) -> None:
         check_arguments(name, initial_value, more)
@@ -190,9 +190,7 @@ class Variable(Viewed, Scattered):
             value = LOCAL.frame.peek(self._cell)  # not copied to the device of a scope
         except UninitializedError:
             return self._cell.sharding  # where it will be
-        if value is None or context.is_tracer(value) or is_string(self.dtype):
-            return None
-        return value.sharding
+        return None if context.is_tracer(value) else getattr(value, "sharding", None)
 
     @property
     def device(self) -> Any:
@@ -220,9 +218,7 @@ class Variable(Viewed, Scattered):
         array([3., 4.], dtype=float32)
         """
         cell, given = self._cell, unwrap(value)
-        is_new = cell.is_open and cell.takes(np.shape(given))
-        shape = np.shape(given) if is_new else cell.aval.shape
-        new = fit(given, shape, cell.dtype, name=cell.name)
+        new = fit(given, cell.admit(given), cell.dtype, name=cell.name)
         LOCAL.frame.write_all([cell], [new], FRESH if is_host(given) else None)
         return self if read_value else None
 

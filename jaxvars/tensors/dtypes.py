@@ -79,6 +79,11 @@ def are_floats(*values: object) -> bool:
     return all(jnp.issubdtype(getattr(x, "dtype", None) or bool, jnp.floating) for x in values)
 
 
+def is_of_kind(dtype: Any, kind: Any) -> bool:
+    """Return whether a dtype is another one, or of a kind of numbers; that of strings is not."""
+    return not is_string(dtype) and jnp.issubdtype(dtype, kind)
+
+
 def is_key(value: object) -> bool:
     """Return whether a value, or a spec of one, holds keys of `jax.random`."""
     dtype = getattr(value, "dtype", None)

@@ -144,6 +144,18 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
     return array
 
 
+def fit_operand(value: object, dtype: Any, name: str) -> Array:
+    """Do as `fit_dtype` does, for what the variable is changed by.
+
+    Raises:
+        NotATensorError: when the value is not a tensor, or the variable holds strings.
+        DtypeError: when its dtype is another one.
+    """
+    if is_string(dtype):
+        raise NotATensorError(f"Variable {name!r} holds strings: only assign changes it.")
+    return fit_dtype(value, dtype, name)
+
+
 def number_of(value: object, dtype: Any) -> Any:
     """Return a Python number as NumPy's scalar of a dtype; None if that has to be looked at."""
     make, is_float, most = _NUMBERS.get(dtype, _NO_NUMBER)

@@ -10,10 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars import tf
-from jaxvars.errors import RetraceWarning
+from jaxvars.core.cells import FixedCell
+from jaxvars.errors import RetraceWarning, ShapeError
+from jaxvars.tf.variables.open_shapes import Open, OpenCell
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{RetraceWarning.__module__}.RetraceWarning")
 
@@ -33,6 +36,34 @@ def growing(v: tf.Variable) -> Any:
         return tf.size(v)
 
     return grow
+
+
+# ---------------------------------------------------------------- the kind of cell
+def test_a_shape_makes_the_cell_of_a_variable():
+    v, w = jv.Variable([1.0, 2.0], shape=Open((None,))), jv.Variable([1.0, 2.0])
+    assert (type(v._cell), type(w._cell)) == (OpenCell, FixedCell)
+    assert (v._cell.is_open, w._cell.is_open) == (True, False)
+    assert (v._cell.declared, w._cell.declared) == ((None,), (2,))
+    assert v.assign([3.0]).shape == (1,)
+    for variable in (v, w):
+        with pytest.raises(ShapeError):
+            variable.assign([[3.0]])
+
+
+def test_a_sum_does_not_change_a_shape_that_another_thread_has_changed():
+    variable = jv.Variable(ones(2), shape=Open(None))
+    summand = variable._summand
+
+    def meanwhile(value):
+        given = summand(value)
+        run_in_threads(lambda: variable.assign(5 * ones(1)))
+        return given
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jv.Variable, "_summand", lambda _, value: meanwhile(value))
+        with pytest.raises(ShapeError, match="Another thread gave variable"):
+            variable.assign_add(ones(2))
+    assert variable.numpy().tolist() == [5.0]
 
 
 # ---------------------------------------------------------------- eager

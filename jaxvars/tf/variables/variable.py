@@ -17,7 +17,6 @@ import jax
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.initial import Open
 from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.devices.device import device_name
@@ -31,6 +30,7 @@ from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.handles import is_handles
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import OPERATIONS, Reference, Tensor, describe_value
+from jaxvars.tf.variables.open_shapes import Open
 from jaxvars.tf.variables.options import (
     CREATORS,
     VariableAggregation,
