@@ -235,7 +235,7 @@ class Restore(Report):
     def _supersede(self, cells: Mapping[str, Cell]) -> None:
         """End what waits for values that this checkpoint has."""
         roots, pending = self._list_alive(), list_values()
-        for other, names in _name_held(pending, roots, cells) if pending else ():
+        for other, names in _name_held(pending, roots, cells, self.stamp) if pending else ():
             self._replace(other, names)
         for other in pending:
             if isinstance(other, _Rest) and other.restore.shares(self):
@@ -417,19 +417,27 @@ def _starts(path: str) -> Iterable[str]:
 
 
 def _name_held(
-    pending: Mapping[Waiting, Mapping[str, Wanted]], roots: Roots, cells: Mapping[str, Cell]
-) -> Iterable[tuple[Held, dict[str, str]]]:
-    """Yield what waits in the Modules in some objects, with the paths that values have there."""
+    pending: Mapping[Waiting, Mapping[str, Wanted]], roots: Roots, cells: Mapping[str, Cell],
+    stamp: object = None,
+) -> Iterable[tuple[Held, dict[str, str]]]:  # fmt: skip
+    """Yield what waits in the Modules in some objects, with the paths that values have there.
+
+    Those of the checkpoint with this `stamp` have their paths in it, if their Module has its own:
+    the variables that they wait for may be another model's.
+    """
     holders = {id(x): path for path, x in _find_modules(roots)}
     paths = {cell.key: path for path, cell in cells.items()}
     for waiting, values in pending.items():
         at = holders.get(id(waiting.holder)) if isinstance(waiting, Held) else None
         if isinstance(waiting, Held) and at is not None:
             start = [at] if at else []
+            is_again = waiting.report.stamp == stamp and waiting.at == at
             yield (
                 waiting,
                 {
-                    path: "/".join([*start, *(name_owner(part, paths) for part in place)])
+                    path: values[path].path
+                    if is_again
+                    else "/".join([*start, *(name_owner(part, paths) for part in place)])
                     for path, place in _places_left(values, paths.keys()).items()
                 },
             )

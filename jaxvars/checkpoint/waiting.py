@@ -286,10 +286,14 @@ class Waiting(ABC):
 
 @final
 class Held(Waiting):
-    """Values that wait for variables in a Module, as an attribute of which they are kept."""
+    """Values that wait for variables in a Module, as an attribute of which they are kept.
+
+    Attributes:
+        at: the path of the Module in the checkpoint.
+    """
 
     def __init__(self, holder: Module, at: str, report: Report, values: Iterable[Wanted]) -> None:
-        self._holder, self._at = Tie(holder), at
+        self._holder, self.at = Tie(holder), at
         self._begin(report, values)
         vars(holder).setdefault(WAITING, []).append(self)
         self.bind()
@@ -307,11 +311,11 @@ class Held(Waiting):
             cells = self._find_cells(lambda *_: None)
             there = {path for path, cell in cells.items() if cell.key not in NEW_CELLS}
             left = [wanted for path, wanted in self.values.items() if path not in there]
-        return self._holder, self._at, self.report, left
+        return self._holder, self.at, self.report, left
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Begin to wait in the copy of the object."""
-        self._holder, self._at, report, values = state
+        self._holder, self.at, report, values = state
         self._begin(report, values)
 
     @property
@@ -352,7 +356,7 @@ class Held(Waiting):
             if all(map(is_there, path)):
                 name = "/".join(name_owner(part, names) for part in path)
                 if cells.setdefault(name, v._cell) is not v._cell:
-                    refuse((self._at, *path), cells[name], v._cell)
+                    refuse((self.at, *path), cells[name], v._cell)
         return cells | self._find_by_others(cells)
 
     def _find_by_others(self, cells: Mapping[str, Cell]) -> dict[str, Cell]:

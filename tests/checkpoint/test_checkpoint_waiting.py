@@ -326,6 +326,19 @@ def test_a_model_and_its_optimizer_may_have_checkpoints_of_their_own(tmp_path: P
     assert run.step().weights() == first.step().weights()
 
 
+def test_a_checkpoint_that_is_restored_again_ends_what_waits_from_it(tmp_path: Path):
+    path, other, run = saved(tmp_path), Run(), Run().step()
+    # A variable of another model may be the one that slots wait for.
+    other.checkpoint.restore(path).expect_partial()
+    del run.model.head
+    Checkpoint(model=run.model).restore(path).expect_partial()
+    Checkpoint(optimizer=run.optimizer).restore(path).expect_partial()
+    run.checkpoint.restore(path).expect_partial()
+    run.checkpoint.write(tmp_path / "again.npz")
+    run.model.head = jv.Variable([1.0, 1.0])
+    assert run.step().weights() == Run().step(4).weights()
+
+
 @pytest.mark.parametrize("order", ["mo", "om", "b"])
 def test_a_variable_that_took_the_place_of_another_has_the_slots_of_that_place(tmp_path, order):
     path, run = saved(tmp_path), Run()
