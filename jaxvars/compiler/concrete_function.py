@@ -94,7 +94,7 @@ class ConcreteFunction(Viewed):
     @property
     def captured(self) -> tuple[Variable, ...]:
         """The variables it reads, then those it only assigns."""
-        owners = [cell.owner() for cell in cells_of(self._executable)]
+        owners: list[Any] = [cell.owner() for cell in cells_of(self._executable)]
         return tuple(owner for owner in owners if owner is not None)
 
     @property

@@ -43,7 +43,7 @@ class OpenCalls(ProgramSource):
         self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
 
     def begin(self) -> None:
-        """Forget which calls can have no open sizes."""
+        """Forget which calls can have no unknown dimensions."""
         self._closed.clear()
 
     def tracing(self, call: Call) -> AbstractContextManager[Sequence[Any]]:

@@ -1,4 +1,4 @@
-"""Calls with open sizes: what is known of them lasts as long as the function's code."""
+"""Calls with unknown dimensions: what is known of them lasts as long as the function's code."""
 
 from __future__ import annotations
 
