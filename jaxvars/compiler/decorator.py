@@ -8,6 +8,7 @@ from typing import Any, overload
 from jaxvars.autograph import convert
 from jaxvars.compiler.function import Function
 from jaxvars.compiler.signature import check_function
+from jaxvars.core.checks import require_finite_writes
 from jaxvars.errors import CompileError
 from jaxvars.tensors.spec import TensorSpec
 
@@ -117,7 +118,7 @@ def compile(
             static_argnames=names,
             donate=donate,
             input_signature=input_signature,
-            guard=guard,
+            guard=require_finite_writes if guard == "finite" else None,
             in_shardings=in_shardings,
             convert=convert if autograph else None,
         )

@@ -46,7 +46,7 @@ class Flags:
         cells = [cell for ref in self._open.get(key, ()) if (cell := ref()) is not None]
         shapes = [(c.key, known.get(c, c.aval.shape)) for c in cells]
         flags = untrainable(self._asked.get(key, frozenset()))
-        return Key(key.form, key.leaves, key.settings, key.checks_indices, key.order,
+        return Key(key.form, key.leaves, key.settings, key.parts, key.order,
                    flags, frozenset(shapes))  # fmt: skip
 
     def hold(self, key: Key) -> bool:

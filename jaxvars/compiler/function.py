@@ -57,9 +57,7 @@ from jaxvars.compiler.signature import (
     object_ids,
 )
 from jaxvars.core.cells import ASKED, FROZEN
-from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING, FastPathBlocker, Switch
-from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail
 from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
@@ -98,7 +96,8 @@ class Function(Viewed):
 
     def __init__(
         self, fn: Callable[..., Any], *, static_argnames: Sequence[str], donate: bool | str,
-        input_signature: Sequence[TensorSpec] | None, guard: str | None, in_shardings: Any,
+        input_signature: Sequence[TensorSpec] | None, in_shardings: Any,
+        guard: Callable[[str, str], None] | None = None,
         convert: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, fn, updated=())
@@ -256,7 +255,7 @@ class Function(Viewed):
             entry.explain(error, call.values)
             raise
         parts = None if FROZEN.value else entry.parts
-        if parts is not None and self._signature.is_plain and not indices_are_checked():
+        if parts is not None and self._signature.is_plain and not any(call.key.parts):
             more = self._signature.conditions(args, kwargs, call.key.settings)
             self._paths.add(parts, args, kwargs, call.values, more)
             if not self._flags.hold(entry.key):  # set by another thread meanwhile
@@ -333,8 +332,8 @@ class Function(Viewed):
                     explain(error)
                 raise
             check_result(result, self._signature.name)
-            if self._guard == "finite":
-                require_finite_writes(self._signature.name, line_of_function(self.python_function))
+            if self._guard is not None:
+                self._guard(self._signature.name, line_of_function(self.python_function))
             return result
 
         called = f"{self._signature.name} at {line_of_function(self.python_function)}"

@@ -32,14 +32,22 @@ import jax
 import numpy as np
 
 from jaxvars.core.frame import Owner, cells_in
-from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import Staged
 from jaxvars.core.traversal import Holder, reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import check_argument, is_endless, is_weak, to_tensor
 from jaxvars.tracing import context
-from jaxvars.tracing.identity import SIZES, Inexact, Same, Weak, attributes, exact, form_of
+from jaxvars.tracing.identity import (
+    KEY_PARTS,
+    SIZES,
+    Inexact,
+    Same,
+    Weak,
+    attributes,
+    exact,
+    form_of,
+)
 from jaxvars.tracing.key_order import in_order, order_of
 from jaxvars.typing import Array
 
@@ -306,7 +314,7 @@ class Key(NamedTuple):
         form: the structure of the arguments.
         leaves: what is kept of each.
         settings: JAX's.
-        checks_indices: whether indices are checked.
+        parts: those of `KEY_PARTS`.
         order: that of the keys of dicts.
         untrainable: which variables, of those that the function asks for, are not trainable.
         shapes: the shapes of variables that may have several.
@@ -315,7 +323,7 @@ class Key(NamedTuple):
     form: Any
     leaves: tuple[Leaf, ...]
     settings: int
-    checks_indices: bool
+    parts: tuple[Hashable, ...]
     order: Any
     untrainable: frozenset[int] = frozenset()
     shapes: frozenset[tuple[int, tuple[int, ...]]] = frozenset()
@@ -323,7 +331,7 @@ class Key(NamedTuple):
     @property
     def signature(self) -> Key:
         """What a call has, before it is known what the function asks for."""
-        return Key(self.form, self.leaves, self.settings, self.checks_indices, self.order)
+        return Key(self.form, self.leaves, self.settings, self.parts, self.order)
 
 
 def object_ids(key: Key) -> tuple[int, ...]:
@@ -452,7 +460,8 @@ class Signature:
 
         values = [x for x, t in zip(leaves, traced, strict=True) if t]
         objects = [x for x, key in zip(leaves, keys, strict=True) if isinstance(key, Itself)]
-        key = Key(form_of(treedef), keys, context.settings(), indices_are_checked(), order)
+        parts = tuple([part.now() for part in KEY_PARTS])
+        key = Key(form_of(treedef), keys, context.settings(), parts, order)
         return Call(key, values, objects, rebuild)
 
     def conditions(
@@ -490,8 +499,8 @@ class Signature:
             for name, before, after in zip(names, old.leaves, new.leaves, strict=True)
             if before != after
         ]
-        if old.checks_indices != new.checks_indices:
-            changes.append(f"indices are {'' if new.checks_indices else 'not '}checked")
+        parts = zip(KEY_PARTS, old.parts, new.parts, strict=False)
+        changes += [part.describe(after) for part, before, after in parts if before != after]
         if old.order != new.order:
             changes.append("another order of the keys of a dict")
         if old.untrainable != new.untrainable:

@@ -26,6 +26,7 @@ from jaxvars.core.frame import Switch
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
+from jaxvars.tracing.identity import KEY_PARTS, KeyPart
 from jaxvars.typing import Array
 
 _CHECKED_INDICES = Switch()
@@ -67,6 +68,11 @@ def check_indices(enabled: bool = True) -> None:
 def indices_are_checked() -> bool:
     """Return whether functions that are compiled now check their indices."""
     return _CHECKED_INDICES.on
+
+
+KEY_PARTS.append(
+    KeyPart(indices_are_checked, lambda on: f"indices are {'' if on else 'not '}checked")
+)
 
 
 def check_inside(index: Array, size: Any, what: str) -> None:

@@ -24,7 +24,7 @@ import types
 import uuid
 import weakref
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeVar, final
+from typing import Any, NamedTuple, TypeVar, final
 
 import jax
 import numpy as np
@@ -59,6 +59,22 @@ VALUES: set[type[Any]] = {
 
 SIZES: dict[type[Any], Callable[[Any], Any]] = {}
 """Classes of sizes that are not numbers, and what makes of one the size that a key has."""
+
+
+class KeyPart(NamedTuple):
+    """A setting of this process that a program is known by, besides its arguments.
+
+    Attributes:
+        now: returns what it is; while that is true, a `FastPathBlocker` is in force.
+        describe: says of a value that it is this one now.
+    """
+
+    now: Callable[[], Hashable]
+    describe: Callable[[Any], str]
+
+
+KEY_PARTS: list[KeyPart] = []
+"""The settings that there are."""
 
 
 def told_by_pickle(kind: type[T]) -> type[T]:

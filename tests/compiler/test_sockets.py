@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,9 +17,10 @@ import jaxvars as jv
 from jaxvars.advice import EXPLANATIONS
 from jaxvars.compiler.program import Placement
 from jaxvars.compiler.signature import leaf_of
+from jaxvars.core.frame import FastPathBlocker
 from jaxvars.core.staging import INLINED, Staged
 from jaxvars.errors import ControlFlowError, TapeError
-from jaxvars.tracing.identity import SIZES
+from jaxvars.tracing.identity import KEY_PARTS, SIZES, KeyPart
 
 
 @contextmanager
@@ -159,3 +161,44 @@ def test_a_placement_is_asked_before_a_program_is_compiled_and_off_the_fast_path
     assert taken() == []
     assert float(jv.compile(lambda: step(1.0))()) == 8.0
     assert taken()[:3] == ["check None of []", "constrain", made]
+
+
+# ---------------------------------------------------------------- keys
+def test_a_program_is_known_by_the_settings_that_plug_in() -> None:
+    now, total = [0], jv.Variable(0.0)
+    step = jv.compile(lambda x: total.assign_add(x + now[0]))
+    part = KeyPart(lambda: now[0], lambda value: f"the setting is {value}")
+    with holding(KEY_PARTS):
+        assert [float(step(1.0)) for _ in range(3)] == [1.0, 2.0, 3.0]
+    with holding(KEY_PARTS, part):
+        blocker = FastPathBlocker()
+        blocker.begin()
+        for now[0] in (0, 10, 0, 10):
+            step(1.0)
+        blocker.end()
+    assert float(total) == 3.0 + 1.0 + 11.0 + 1.0 + 11.0
+    assert step.traces.column("why")[2:] == ["the setting is 10"]
+    with holding(KEY_PARTS, part):
+        now[0] = 10
+        step._slow_call(1.0)  # of which no fast path is made
+        now[0] = 0
+        step(1.0)
+    assert float(total) == 27.0 + 11.0 + 1.0
+    assert step.trace_count == 3
+
+
+def test_a_guard_stands_after_the_body() -> None:
+    seen: list[tuple[str, str]] = []
+    options: Any = {"static_argnames": (), "donate": "auto", "input_signature": None}
+    step = jv.Function(
+        choose_none, **options, in_shardings=None, guard=lambda *about: seen.append(about)
+    )
+    assert float(step(2.0)) == 2.0
+    assert float(copy.deepcopy(step)(2.0)) == 2.0
+    (name, line), again = seen
+    assert (name, again) == ("choose_none", (name, line))
+    assert line.startswith("test_sockets.py:")
+
+
+def choose_none(x: Any) -> Any:
+    return x
