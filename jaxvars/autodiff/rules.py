@@ -114,8 +114,16 @@ class Notes(Protocol):
         """Take note of a read that a tape has seen."""
         ...
 
-    def wrote(self, tape: Any, assigns: Sequence[tuple[Cell, Any]]) -> Sequence[Any]:
-        """Return a note of each assign: of a value, or of a function that made it of the last."""
+    def wrote(
+        self, tape: Any, assigns: Sequence[tuple[Cell, Any]], is_partial: bool
+    ) -> Sequence[Any]:
+        """Return a note of each assign: of a value, or of a function that made it of the last.
+
+        Args:
+            tape: that has seen them.
+            assigns: each a cell, and what was assigned.
+            is_partial: whether the functions have replaced a part, and kept the rest.
+        """
         ...
 
     def warn_of_none(self, tape: Any, target: PyTree, sources: Sequence[Any]) -> None:

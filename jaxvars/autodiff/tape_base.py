@@ -141,10 +141,12 @@ class TapeBase(Viewed, ABC):
             if is_inexact(value):
                 self._record.watch(value)
 
-    def _wrote(self, cells: Sequence[Cell], values: Sequence[Any]) -> None:
+    def _wrote(self, cells: Sequence[Cell], values: Sequence[Any], is_partial: bool) -> None:
         """Take note of assigns: of values, or of functions that made them of those before."""
         floats = [x for x in zip(cells, values, strict=True) if is_inexact(x[0].aval)]
-        notes = [None] * len(floats) if self._notes is None else self._notes.wrote(self, floats)
+        notes = [None] * len(floats)
+        if self._notes is not None:
+            notes = self._notes.wrote(self, floats, is_partial)
         for (cell, value), note in zip(floats, notes, strict=True):
             known = None if self._record.paused or callable(value) else value
             self._assigns[cell.key] = Assign(known, note)

@@ -251,11 +251,15 @@ class Frame(ABC):
         self._tell(cells, values)
 
     def _tell(
-        self, cells: Sequence[Cell], values: Sequence[Array | Callable[[Array], Array]]
+        self,
+        cells: Sequence[Cell],
+        values: Sequence[Array | Callable[[Array], Array]],
+        *,
+        is_partial: bool = False,
     ) -> None:
         """Let the tapes know what has been assigned, or what made it of the value before."""
         for tape in self.observers:
-            tape._wrote(cells, values)
+            tape._wrote(cells, values, is_partial)
 
     def form(self, cell: Cell) -> Aval:
         """Return the shape and dtype of the value now of a cell of open shape."""
@@ -274,11 +278,19 @@ class Frame(ABC):
         """Return a context for reading variables and writing them as one step."""
         return contextlib.nullcontext()
 
-    def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
-        """Replace the cell's value by `change(value)`, as one step."""
-        self.modify_all((cell, cell.keep_shape(change)))
+    def modify(
+        self, cell: Cell, change: Callable[[Array], Array], *, is_partial: bool = False
+    ) -> None:
+        """Replace the cell's value by `change(value)`, as one step.
 
-    def modify_all(self, *changes: Change) -> None:
+        Args:
+            cell: to be changed.
+            change: makes the new value of the old one.
+            is_partial: whether it replaces a part of it, and keeps the rest.
+        """
+        self.modify_all((cell, cell.keep_shape(change)), is_partial=is_partial)
+
+    def modify_all(self, *changes: Change, is_partial: bool = False) -> None:
         """Replace the values of cells, all of them as one step."""
         cells = [cell for cell, _ in changes]
         for cell in cells:
@@ -288,7 +300,7 @@ class Frame(ABC):
             self.write_all(cells, [change(self.read(cell)) for cell, change in changes], ())
             return
         self._replace(*changes)
-        self._tell(cells, [change for _, change in changes])
+        self._tell(cells, [change for _, change in changes], is_partial=is_partial)
 
     def _replace(self, *changes: Change) -> None:
         with context.at(self.trace):  # not something that a tape differentiates

@@ -148,12 +148,14 @@ class EagerFrame(Frame):
         """Return a context in which no other thread changes what has been read."""
         return store.alone()
 
-    def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
+    def modify(
+        self, cell: Cell, change: Callable[[Array], Array], *, is_partial: bool = False
+    ) -> None:
         """Replace the value in `STORE`, where nothing else has to be known or told."""
         change = cell.keep_shape(change)
         told = self.observers or GUARDS
         if told or context.place(None) is not _EVAL or not exchange(cell, change):
-            self.modify_all((cell, change))
+            self.modify_all((cell, change), is_partial=is_partial)
 
     def _replace(self, *changes: Change) -> None:
         """Replace the values; no other thread's change comes between."""

@@ -197,8 +197,7 @@ class Scattered(ArrayProxy, Owner):
                     return _divide_rows(old, index, jnp.broadcast_to(new, shape))
                 return getattr(old.at[index], how)(new)
 
-        setattr(change, "is_partial", True)  # noqa: B010 - for tapes
-        LOCAL.frame.modify(self._cell, change)
+        LOCAL.frame.modify(self._cell, change, is_partial=True)
         return self
 
     def _operand(self, value: Any, shape: tuple[int, ...]) -> Array:

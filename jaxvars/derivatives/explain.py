@@ -59,19 +59,26 @@ class AssignNotes:
                 record.watch(value)  # so that it is known where it goes
         self._seen.add(cell.key)
 
-    def wrote(self, tape: TapeBase, assigns: Sequence[tuple[Cell, Any]]) -> list[AssignNote]:
+    def wrote(
+        self, tape: TapeBase, assigns: Sequence[tuple[Cell, Any]], is_partial: bool
+    ) -> list[AssignNote]:
         """Return what is known of assigns."""
         line = user_line()
-        return [self._note(tape, cell, value, line) for cell, value in assigns]
+        return [
+            self._note(
+                tape, cell, value, line, is_partial or _has_written_part(tape._record, value)
+            )
+            for cell, value in assigns
+        ]
 
-    def _note(self, tape: TapeBase, cell: Cell, value: Any, line: str) -> AssignNote:
+    def _note(
+        self, tape: TapeBase, cell: Cell, value: Any, line: str, is_partial: bool
+    ) -> AssignNote:
         record, parts = tape._record, list[Array]()
-        is_partial = _has_written_part(record, value)
         if callable(value) and not record.paused:
             before = tape._assigns.get(cell.key)
             parts = [*before.note.parts] if before else []
             parts += filter(record.knows, _closed_over(value))
-            is_partial = hasattr(value, "is_partial")
         elif not record.paused:
             parts = [value]
         return AssignNote(parts, cell.name, line, is_partial or cell.key not in self._seen)

@@ -48,7 +48,7 @@ class _Reads:
         """Return whether a value must not be that of another variable."""
         return False
 
-    def _wrote(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:  # pyright: ignore[reportUnusedFunction] - frames call it
+    def _wrote(self, *_: Any) -> None:  # pyright: ignore[reportUnusedFunction] - frames call it
         """Take no note of assigns."""
 
     def _saw(self, cell: Cell, value: Array) -> None:  # pyright: ignore[reportUnusedFunction] - the same
