@@ -4,6 +4,17 @@ A `Record` listens to a `Recorder` (`tracing/recorder.py`) and keeps each operat
 depend on a watched value. To differentiate, `autodiff/tape.py` takes the `Program` between sources
 and targets: those operations, as a function that JAX can differentiate.
 
+Why it is built so: no operation has a derivative of ours. `jax.vjp` of the replay has those of all
+primitives and all rules of users, of any order, and in a compiled function XLA merges the replay
+with what has run. Values are known by identity, since values that are equal may be of different
+variables; so each output must be an object of its own, though JAX returns its argument from a
+reshape or cast that does nothing, and what a compiled function was given if it passes it on.
+
+What does not work: XLA does not merge what stands twice if it is a loop, a sort or a function with
+a rule (three loops where two will do): rules in `RUN_ONCE` run such operations once. What runs
+inside a staged loop or branch is one operation here, and what was written to a `jax.Ref` is not
+followed, but refused.
+
 Rules this file keeps:
 - values are known by identity, and kept alive as long as they are known;
 - an operation's output is never the object that went in (else it would be known as both);
@@ -61,12 +72,12 @@ class Record:
 
     @property
     def paused(self) -> bool:
-        """Whether not to listen for now: what the last `pausing` says that has not ended."""
+        """Whether not to listen for now: what the last `pause` says that has not ended."""
         open_ones = self._pauses and [said for said in self._pauses if said]
         return bool(open_ones) and open_ones[-1][0]
 
     @contextmanager
-    def pausing(self, paused: bool = True) -> Generator[None]:
+    def pause(self, paused: bool = True) -> Generator[None]:
         """Do not listen inside, or do; several may end in any order."""
         mine = [paused]
         try:
@@ -120,7 +131,7 @@ class Record:
         """Run what is not to run again, by the first rule for it."""
         return next(filter(None, (run(equation, self.active, staged) for run in self._once)), None)
 
-    def program(
+    def make_program(
         self,
         sources: Sequence[Array],
         targets: Sequence[Array],
@@ -137,7 +148,7 @@ class Record:
                 recorded; needed where the replay itself is being recorded.
             stops: known values that count as constants, unless they are sources.
         """
-        forward, reached = self.reached(set(map(id, sources)), set(map(id, stops)))
+        forward, reached = self.find_reached(set(map(id, sources)), set(map(id, stops)))
         needed = set(map(id, targets))
         between: list[Node] = []
         for node in reversed(forward):
@@ -148,7 +159,7 @@ class Record:
         program.through_assigns = self.through_assigns
         return program
 
-    def reached(
+    def find_reached(
         self, known: Iterable[int], stops: Collection[int] = frozenset()
     ) -> tuple[list[Node], set[int]]:
         """Return the operations on some values and what was computed from them, and all of that.

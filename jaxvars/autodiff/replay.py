@@ -1,4 +1,19 @@
-"""A part of what was recorded, as a pure function: run again, differentiated, or compiled."""
+"""A part of what was recorded, as a pure function: run again, differentiated, or compiled.
+
+Why it is built so: a loop in Python records the same structure at each step, and to differentiate
+it operation by operation compiles four programs for each that is new. So recorded values become
+numbered inputs, a program is known by its operations and how they are wired (`key`), and one that
+returns is compiled as a whole. A `Question` is known by the structure of the whole record, and
+saves finding the program: that takes longer than to run it.
+
+What does not work: what is kept as a linear map holds values, and a rule of a user's may read what
+it likes. The key of such a program does not say all of it, so that it is never compiled for others
+(`is_pure`). To compile a program that runs once costs more than it saves, but for one of mostly
+new operations (`autodiff/reverse.py`).
+
+Rule this file keeps: a source that is itself computed from others gets the derivative by its value,
+and what it was computed from has its own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +23,7 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.autodiff.rules import Again, known_paths
+from jaxvars.autodiff.rules import Again, look_up_paths
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
@@ -39,7 +54,7 @@ class Node:
         self.equation = equation
         self.outputs = outputs
         self.again = again
-        paths = known_paths(
+        paths = look_up_paths(
             equation.operation, len(equation.inputs), len(outputs), through_assigns=through_assigns
         )
         self.floats = [(x, path) for x, path in zip(outputs, paths, strict=True) if is_inexact(x)]

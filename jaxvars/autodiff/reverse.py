@@ -64,7 +64,7 @@ def answer(
             if _are_together([*sources, *constants]):
                 raise
             return None
-    return _connected(found, known.connected)
+    return _drop_unconnected(found, known.connected)
 
 
 def _are_together(values: Sequence[Array]) -> bool:
@@ -90,16 +90,16 @@ def vjp(
     if not any(program.connected):
         return [None] * len(sources)
     with reverse_through(program):
-        backward, is_compiled = _backward(program, sources)
+        backward, is_compiled = _make_backward(program, sources)
         found = backward(list(sources), program.constants, list(cotangents))
     if question is not None and is_compiled:
         places = question.places(program.constants)
         known = _Answer(backward, places, program.connected, program.through_assigns)
         _remember(_ANSWERS, question.key, known)
-    return _connected(found, program.connected)
+    return _drop_unconnected(found, program.connected)
 
 
-def _connected(found: Sequence[Array], connected: Sequence[bool]) -> list[Array | None]:
+def _drop_unconnected(found: Sequence[Array], connected: Sequence[bool]) -> list[Array | None]:
     return [g if on else None for g, on in zip(found, connected, strict=True)]
 
 
@@ -122,7 +122,7 @@ def reverse_through(program: Program) -> Generator[None]:
         raise
 
 
-def _backward(
+def _make_backward(
     program: Program, sources: Sequence[Array]
 ) -> tuple[Callable[..., list[Array]], bool]:
     """Return the pullback as a function, and whether it is compiled.
@@ -163,11 +163,11 @@ def _is_mostly_new(program: Program) -> bool:
     return 2 * len(new) > len(operations) and not program.holds_arrays()
 
 
-def zeros_of(source: Any) -> Array:
+def make_zeros(source: Any) -> Array:
     return jnp.zeros(source.shape, source.dtype if is_inexact(source) else jnp.float32)
 
 
-def total(values: Iterable[Array]) -> Array:
+def add_up(values: Iterable[Array]) -> Array:
     """Return the sum of one or more values."""
     first, *rest = values
     for value in rest:
@@ -175,7 +175,7 @@ def total(values: Iterable[Array]) -> Array:
     return first
 
 
-def cotangents_of(targets: Sequence[Array], given: Any) -> list[Array | None]:
+def check_cotangents(targets: Sequence[Array], given: Any) -> list[Array | None]:
     """Return what each target's gradient is multiplied with; None stands for ones."""
     if given is None:
         return [None] * len(targets)

@@ -1,7 +1,11 @@
-"""The socket for rules of some operations: by default JAX says all, once a program is replayed.
+"""The sockets for finer rules; without any, JAX alone differentiates what a tape has recorded.
 
-Rules this file keeps:
-- what is registered here comes from higher packages as they are imported, and is only added to.
+Then each result of an operation depends on all its inputs, a replay runs every operation again,
+errors are JAX's, and nothing is explained. All of that gives right gradients, but zeros where there
+is none, loops that run twice, and no reasons. `derivatives/install.py` fills the sockets.
+
+Rule this file keeps: what is registered comes from higher packages as they are imported, before
+anything is recorded: operations remember their paths.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array, PyTree
 
+# ---------------------------------------------------------------- what depends on what
 Params: TypeAlias = dict[str, Any]
 Masks: TypeAlias = list[int]
 """For each value the inputs that it depends on, as bits."""
@@ -31,7 +36,7 @@ PATHS: dict[str, PathRule] = {}
 """By an operation's name, on what each of its results depends; otherwise on all its inputs."""
 
 
-def paths(
+def find_paths(
     name: str, params: Params, given: Sequence[int], count: int, *, through_assigns: bool = False
 ) -> Masks:
     """Return on what each result of an operation depends.
@@ -49,12 +54,14 @@ def paths(
     return rule(params, given, count, through_assigns)
 
 
-def known_paths(operation: Operation, inputs: int, outputs: int, *, through_assigns: bool) -> Masks:
+def look_up_paths(
+    operation: Operation, inputs: int, outputs: int, *, through_assigns: bool
+) -> Masks:
     """Return for each output of an operation the inputs that it depends on, as bits."""
     asked, known = (inputs, outputs, through_assigns), operation.paths
     if asked not in known:
         each = [1 << i for i in range(inputs)]
-        known[asked] = paths(
+        known[asked] = find_paths(
             operation.name, operation.params, each, outputs, through_assigns=through_assigns
         )
     return known[asked]
@@ -77,8 +84,8 @@ class RunOnce(Protocol):
 
 
 RUN_ONCE: list[Callable[..., RunOnce]] = []
-"""What makes them for a record, `reverse` and `through_assigns` as it is. Otherwise an operation
-runs again in a replay."""
+"""What makes them for a record, which says `reverse` and `through_assigns`. The first that does not
+return None counts; if there is none, the operation runs again in a replay."""
 
 
 # ---------------------------------------------------------------- what JAX cannot differentiate
@@ -98,7 +105,7 @@ def is_in_reverse() -> bool:
 Refusal: TypeAlias = Callable[[ValueError, Sequence[Operation]], str | None]
 
 REFUSALS: list[Refusal] = []
-"""What says why some operations cannot be differentiated; None of an error that it is not for."""
+"""Each returns why operations cannot be differentiated, or None for an error that it is not for."""
 
 
 def explain_error(error: ValueError, operations: Sequence[Operation]) -> str | None:

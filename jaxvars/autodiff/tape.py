@@ -27,7 +27,7 @@ import jax
 
 from jaxvars.autodiff import rules
 from jaxvars.autodiff.replay import Program, Question, can_be_compiled
-from jaxvars.autodiff.reverse import answer, cotangents_of, total, vjp, zeros_of
+from jaxvars.autodiff.reverse import add_up, answer, check_cotangents, make_zeros, vjp
 from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
@@ -144,7 +144,7 @@ class GradientTape(TapeBase):
             TapeError: in the body of a staged loop or branch that the tape is around.
         """
         self._refuse_inside("tape.stop_recording")
-        return self._record.pausing()
+        return self._record.pause()
 
     def reset(self) -> None:
         """Forget everything recorded and watched; an open tape goes on recording."""
@@ -181,7 +181,7 @@ class GradientTape(TapeBase):
         """
         leaves, treedef = flatten(sources)
         how = UnconnectedGradients(unconnected_gradients)
-        found = self._gradients(target, leaves, output_gradients, how)
+        found = self._find_gradients(target, leaves, output_gradients, how)
         if self._notes is not None and leaves and all(x is None for x in found):
             self._notes.warn_of_none(self, target, leaves)
         return ordered_like(sources, jax.tree.unflatten(treedef, found))
@@ -212,7 +212,7 @@ class GradientTape(TapeBase):
         how = UnconnectedGradients(unconnected_gradients)
         return rules.VERBS["row_gradients"](self, target, sources, output_gradients, how, stops)
 
-    def _gradients(
+    def _find_gradients(
         self,
         target: PyTree,
         sources: Sequence[Any],
@@ -221,7 +221,7 @@ class GradientTape(TapeBase):
         stops: Sequence[Any] = (),
         *,
         by: GradientRule | None = None,
-        add: Callable[[Sequence[Any]], Any] = total,
+        add: Callable[[Sequence[Any]], Any] = add_up,
     ) -> list[Any]:
         """Return the gradients of sources.
 
@@ -238,7 +238,7 @@ class GradientTape(TapeBase):
         targets = [self._target_value(t) for t in flatten(target)[0]]
         with self._aside():
             values = Sources(self, sources)
-            pairs = zip(targets, cotangents_of(targets, output_gradients), strict=True)
+            pairs = zip(targets, check_cotangents(targets, output_gradients), strict=True)
             active = [(t, c) for t, c in pairs if is_inexact(t)]
             constants = [value for stop in stops for value in self._values_of(stop)]
             query = GradientQuery(self, [t for t, _ in active], [c for _, c in active], constants)
@@ -247,7 +247,7 @@ class GradientTape(TapeBase):
                 self._notes.warn_of_gaps(self, sources, targets, values.unique, grads)
             if unconnected is UnconnectedGradients.ZERO:
                 pairs = zip(sources, grads, strict=True)
-                grads = [zeros_of(x) if grad is None else grad for x, grad in pairs]
+                grads = [make_zeros(x) if grad is None else grad for x, grad in pairs]
         return grads
 
     @context.restoring()
@@ -346,16 +346,16 @@ class GradientTape(TapeBase):
         if not self._open or self._persistent:
             yield
         else:
-            with self._record.pausing():
+            with self._record.pause():
                 yield
 
-    def _program(
+    def _make_program(
         self, sources: Sequence[Array], targets: Sequence[Array], stops: Sequence[Array] = ()
     ) -> Program:
         again = bool(self._open) and not self._record.paused  # the replay itself is recorded
-        return self._record.program(sources, targets, replay_loops=again, stops=stops)
+        return self._record.make_program(sources, targets, replay_loops=again, stops=stops)
 
-    def _question(self, *values: Sequence[Array], by: GradientRule | None) -> Question | None:
+    def _make_question(self, *values: Sequence[Array], by: GradientRule | None) -> Question | None:
         """Return what is asked of the record; None if its answer is not kept."""
         nodes = self._record.nodes
         if context.current() is not context.EVAL or any(node.again for node in nodes):
@@ -382,11 +382,11 @@ class GradientQuery:
 
     def answer(self, sources: Sequence[Array], by: GradientRule | None = None) -> list[Any]:
         """Return the gradient of each source, by a rule if that has an answer."""
-        question = self._tape._question(sources, self.targets, self._stops, by=by)
+        question = self._tape._make_question(sources, self.targets, self._stops, by=by)
         known = question and answer(question, sources, self.cotangents)
         if known is not None:
             return list(known)
-        program = self._tape._program(sources, self.targets, self._stops)
+        program = self._tape._make_program(sources, self.targets, self._stops)
         found = by and by(self, program, sources)
         return found or list(vjp(program, sources, self.cotangents, question))
 
@@ -405,7 +405,7 @@ class Sources:
         self._index = {key: i for i, key in enumerate(by_id)}
 
     def gather(
-        self, found: Sequence[Any], add: Callable[[Sequence[Any]], Any] = total
+        self, found: Sequence[Any], add: Callable[[Sequence[Any]], Any] = add_up
     ) -> list[Any]:
         """Return a gradient for each source: the sum over its values, None if there is none."""
         parts = [[found[self._index[id(x)]] for x in values] for values in self._values]

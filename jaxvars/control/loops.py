@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.rules import paths
+from jaxvars.autodiff.rules import find_paths
 from jaxvars.control.arguments import (
     as_concrete,
     check_function,
@@ -116,7 +116,7 @@ def _as_if_staged(body_fun: Callable[..., tuple[Any, ...]], carried: Carried) ->
     program = Threads([body]).programs[0]
     sources = [*program.consts, *map(LOCAL.frame.read, body.reads), *carried.arrays]
     params = {"body_jaxpr": body.program}
-    found = paths("while", params, [1 << i for i in range(len(sources))], len(carried.arrays))
+    found = find_paths("while", params, [1 << i for i in range(len(sources))], len(carried.arrays))
     each = [[y for i, y in enumerate(sources) if path >> i & 1] for path in found]
     return [depending_p.bind(x, *ys) for x, ys in zip(carried.arrays, each)]  # noqa: B905 - more paths
 

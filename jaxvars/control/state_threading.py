@@ -31,7 +31,7 @@ class Program:
     """A staged function over the values of cells by key."""
 
     def __init__(self, staged: Staged) -> None:
-        self._run, self.consts = jaxprs.opened(staged.program)
+        self._run, self.consts = jaxprs.take_out_constants(staged.program)
         self._reads = [cell.key for cell in staged.reads]
         self.writes = [cell.key for cell in staged.writes]
 

@@ -115,7 +115,7 @@ def _jax_loop(*values: Array, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> l
 # ---------------------------------------------------------------- forwards
 def _jvp(primals: Values, tangents: Values, **params: Any) -> Any:
     if not is_in_reverse():
-        active = _active(primals, tangents)
+        active = _find_active(primals, tangents)
         run = functools.partial(_run_active, primals, active, params)
         outputs, made = jax.jvp(run, [primals[i] for i in active], [tangents[i] for i in active])
         return outputs, [t if _is_float(x) else _zero(x) for x, t in zip(outputs, made)]  # noqa: B905 - equal
@@ -129,7 +129,7 @@ def _save(primals: Values, tangents: Values, **params: Any) -> tuple[list[Array]
     keep = _run_saving if _has_pullback(params) else save_p.bind
     results, count = keep(*primals, **params), params["count"]
     outputs, saved = results[: len(primals) - count], results[len(primals) - count :]
-    active = _active(primals, tangents)
+    active = _find_active(primals, tangents)
     given = [tangents[i] for i in active]
     if is_in_reverse():
         options = {"active": active, "saved": len(saved), **params}
@@ -159,7 +159,7 @@ def _has_pullback(params: Any) -> bool:
     return True
 
 
-def _active(primals: Values, tangents: Values) -> tuple[int, ...]:
+def _find_active(primals: Values, tangents: Values) -> tuple[int, ...]:
     pairs = zip(primals, tangents, strict=True)
     return tuple(i for i, (x, t) in enumerate(pairs) if _is_active(x, t))
 
@@ -294,7 +294,7 @@ def _parts(values: Values, params: Any) -> list[list[Array]]:
 def _pull_jvp(values: Values, tangents: Values, **params: Any) -> tuple[list[Array], list[Array]]:
     _, primals, _ = _parts(values, params)
     _, moved, others = _parts(tangents, params)
-    by = _active(primals, moved)
+    by = _find_active(primals, moved)
     given = [*values, *map(ad.instantiate_zeros, others), *(moved[i] for i in by)]
     run = bend_p.bind if is_in_reverse() else _bend_forwards
     return pull_p.bind(*values, **params), run(*given, by=by, **params)
@@ -351,7 +351,7 @@ def _new_primitive(name: str, run: Callable[..., Any], avals: Callable[..., Any]
 
 
 def _tangent_jvp(values: Values, tangents: Values, **params: Any) -> Any:
-    active = _active(values, tangents)
+    active = _find_active(values, tangents)
     run = lambda *xs: _push(*jaxprs.replace_values(values, active, xs), **params)  # noqa: E731
     return jax.jvp(run, [values[i] for i in active], [tangents[i] for i in active])
 

@@ -196,7 +196,7 @@ def _run_forward(run: Any, fn: Any, form: Any, cells: Sequence[Cell]) -> Callabl
 
         def pull() -> Any:
             with entered(BoundFrame(values, frame)):
-                return _close_over(functools.partial(_gradients, grad, own, form, fn), arrays)
+                return _close_over(functools.partial(_find_gradients, grad, own, form, fn), arrays)
 
         return arrays, pull
 
@@ -219,7 +219,7 @@ def _trace(
 
 def _open_staged(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Array], Callable[..., Any]]:
     """Return what a traced `forward` closes over, and it as a function of that, too."""
-    program, outer = jaxprs.opened(staged.program)
+    program, outer = jaxprs.take_out_constants(staged.program)
     keys = [cell.key for cell in cells]
 
     def forward(outer: Any, cell_values: Any, xs: Any) -> Any:
@@ -243,11 +243,11 @@ def _run_whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Array])
     cells = list(frame.cells) if isinstance(frame, CaptureFrame) else []
     own.update(cell.key for cell in cells)
     with contextlib.suppress(Exception):  # it is raised again if a gradient is requested
-        _gradients(grad, cells, form, fn, upstream)
+        _find_gradients(grad, cells, form, fn, upstream)
     return result
 
 
-def _gradients(
+def _find_gradients(
     grad: Any, cells: Sequence[Cell], form: Any, fn: Any, upstream: Sequence[Array]
 ) -> tuple[list[Array | None], list[Array | None]]:
     """Return the gradients of the cells and of the differentiable arguments."""
@@ -413,7 +413,7 @@ def _close_over(function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
         form[:] = treedef, [leaf is not None for leaf in leaves]
         return [leaf for leaf in leaves if leaf is not None]
 
-    run, consts = jaxprs.opened(jax.make_jaxpr(flat)(*specs))
+    run, consts = jaxprs.take_out_constants(jax.make_jaxpr(flat)(*specs))
     treedef, given = form
 
     def call(consts: Any, upstream: Sequence[Array]) -> Any:

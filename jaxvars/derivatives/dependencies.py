@@ -19,7 +19,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
-from jaxvars.autodiff.rules import Masks, Params, PathRule, paths
+from jaxvars.autodiff.rules import Masks, Params, PathRule, find_paths
 from jaxvars.tracing.capture import new_primitive
 from jaxvars.tracing.jaxprs import open_jaxpr
 
@@ -108,7 +108,7 @@ def _results(jaxpr: Any, through: bool) -> Masks:
         given = [0 if hasattr(var, "val") else known.get(var, 0) for var in eqn.invars]
         if any(given):
             name, count = eqn.primitive.name, len(eqn.outvars)
-            made = paths(name, eqn.params, given, count, through_assigns=through)
+            made = find_paths(name, eqn.params, given, count, through_assigns=through)
             pairs = zip(eqn.outvars, made, strict=True)
             known.update((var, mask) for var, mask in pairs if _is_float(var))
     everything = functools.reduce(operator.or_, (known.get(var, 0) for var in inputs), 0)

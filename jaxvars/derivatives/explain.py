@@ -208,7 +208,7 @@ def _why_assigned(tape: TapeBase) -> str:
 
 def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
     values = tape._values_of(source)
-    program = tape._record.program(values, [tape._target_value(target)], replay_loops=True)
+    program = tape._record.make_program(values, [tape._target_value(target)], replay_loops=True)
     if any(program.connected):
         return "The target depends on the source."
     after = list(_after(tape).values())
@@ -217,7 +217,7 @@ def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
             f"The target was computed from what {assign.name!r} held after it was assigned at "
             f"{assign.line}. {_STOPS}"
         )
-    after = tape._record.reached({id(tape._target_value(target))})[1]
+    after = tape._record.find_reached({id(tape._target_value(target))})[1]
     if any(id(value) in after for value in values):
         return "The source was computed from the target. The target comes first: gradient(y, x)."
     return (
@@ -242,7 +242,7 @@ def _assign_between(
     """
     known, ends = set(map(id, values)), set(map(id, targets))
     while True:
-        _, reached = tape._record.reached(known)
+        _, reached = tape._record.find_reached(known)
         new = [
             (value, assign)
             for value, assign in after
@@ -250,7 +250,7 @@ def _assign_between(
             and not (assign.parts and reached.isdisjoint(map(id, assign.parts)))
         ]
         for value, assign in new:
-            if not ends.isdisjoint(tape._record.reached({id(value)})[1]):
+            if not ends.isdisjoint(tape._record.find_reached({id(value)})[1]):
                 return assign
         if not new:
             return None

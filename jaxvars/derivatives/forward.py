@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.recording import Record
-from jaxvars.autodiff.reverse import zeros_of
+from jaxvars.autodiff.reverse import make_zeros
 from jaxvars.autodiff.tape import UnconnectedGradients
 from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.frames import LOCAL
@@ -99,25 +99,25 @@ class ForwardAccumulator(TapeBase):
         ask("A tangent is requested")
         leaves, treedef = flatten(primals)
         targets = [self._target_value(leaf) for leaf in leaves]
-        with self._heard():
-            found = [self._tangent(target) for target in targets]
+        with self._let_hear():
+            found = [self._push_tangent(target) for target in targets]
         if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
-            found = [zeros_of(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
+            found = [make_zeros(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
         return ordered_like(primals, jax.tree.unflatten(treedef, found))
 
-    def _heard(self) -> ExitStack:
+    def _let_hear(self) -> ExitStack:
         """Return a context that the tapes around this one see, closed or not, and no others."""
         listening = ExitStack()
         if context.strip(context.current()) is self._place:
             now = [tape._record for tape in LOCAL.frame.observers]
             for record in [*now, *self._around]:
-                listening.enter_context(record.pausing(record not in self._around))
+                listening.enter_context(record.pause(record not in self._around))
             for record in self._around:
                 if record not in now:
                     listening.enter_context(recording(record))
         return listening
 
-    def _tangent(self, target: Array) -> Array | None:
+    def _push_tangent(self, target: Array) -> Array | None:
         pairs = {
             id(value): (value, jnp.asarray(tangent, value.dtype))
             for primal, tangent in zip(self._primals, self._tangents, strict=True)
@@ -126,8 +126,8 @@ class ForwardAccumulator(TapeBase):
         values = [value for value, _ in pairs.values()]
         if not values or target is None or not is_inexact(target):
             return None
-        with self._record.pausing():
-            program = self._record.program(values, [target], replay_loops=False)
+        with self._record.pause():
+            program = self._record.make_program(values, [target], replay_loops=False)
             if not any(program.connected):
                 return None
             run = lambda *primals: program.function(primals, program.constants)[0]  # noqa: E731 - one use

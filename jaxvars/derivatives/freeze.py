@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - it holds in one thread or coroutine, and sets no flag: an exception leaves nothing to restore;
-- hot paths, which look at no flag, are blocked inside: programs are found by their key.
+- fast paths, which look at no flag, are blocked inside: programs are found by their key.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def jacobian(tape: GradientTape, target: PyTree, sources: PyTree, how: Unconnect
     value = tape._target_value(target)
     with tape._aside():
         values = Sources(tape, leaves)
-        program = tape._program(values.unique, [value])
-        rows = _basis(value)
+        program = tape._make_program(values.unique, [value])
+        rows = _make_basis(value)
         found = _pull_rows(program, values.unique, rows)
         shaped = [g if g is None else g.reshape(*value.shape, *g.shape[1:]) for g in found]
         grads = values.gather(shaped)
@@ -51,9 +51,9 @@ def batch_jacobian(
         )
     with tape._aside():
         values = Sources(tape, [source])
-        program = tape._program(values.unique, [value])
+        program = tape._make_program(values.unique, [value])
         inner = value.shape[1:]
-        rows = _basis(jnp.zeros(inner, value.dtype))
+        rows = _make_basis(jnp.zeros(inner, value.dtype))
         rows = jnp.broadcast_to(rows[:, None], (rows.shape[0], *value.shape))
         (found,) = values.gather(_pull_rows(program, values.unique, rows))
         if found is not None:
@@ -74,6 +74,6 @@ def _pull_rows(program: Program, sources: Sequence[Array], rows: Array) -> list[
     return [g if on else None for g, on in zip(found, program.connected, strict=True)]
 
 
-def _basis(value: Array) -> Array:
+def _make_basis(value: Array) -> Array:
     size = int(np.prod(value.shape))
     return jnp.eye(size, dtype=value.dtype).reshape(size, *value.shape)

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.autodiff.replay import Program
-from jaxvars.autodiff.reverse import total
+from jaxvars.autodiff.reverse import add_up
 from jaxvars.autodiff.tape import GradientQuery, GradientTape, UnconnectedGradients
 from jaxvars.tracing.recorder import Equation
 from jaxvars.typing import Array, PyTree
@@ -142,7 +142,7 @@ def row_gradients(
     stops: Sequence[Any],
 ) -> list[Any]:
     """Return what `GradientTape.row_gradients` returns."""
-    return tape._gradients(
+    return tape._find_gradients(
         target, sources, output_gradients, unconnected, stops, by=_split_rows, add=_add
     )
 
@@ -183,7 +183,7 @@ def _add(gradients: Sequence[Array | Rows]) -> Array | Rows:
     rows = [g for g in gradients if isinstance(g, Rows)]
     if len(rows) == len(gradients):
         return _join(rows)
-    return total(g.whole() if isinstance(g, Rows) else g for g in gradients)
+    return add_up(g.whole() if isinstance(g, Rows) else g for g in gradients)
 
 
 def _join(rows: Sequence[Rows]) -> Rows:

@@ -103,7 +103,7 @@ class Direct:
             return None
 
         def run(*values: Array) -> list[Array]:
-            return [call(*values)] if place(None) is EVAL else jaxprs.evaluated(program, values)
+            return [call(*values)] if place(None) is EVAL else jaxprs.evaluate(program, values)
 
         operation = Operation("jit", run, {"jaxpr": program})
         operation.key = new_key()

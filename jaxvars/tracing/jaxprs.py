@@ -135,7 +135,7 @@ def _param_key(value: Any) -> Any:
     return _program_key(value) if is_program else exact(value, held)
 
 
-def opened(closed: Any) -> tuple[Callable[..., list[Array]], list[Array]]:
+def take_out_constants(closed: Any) -> tuple[Callable[..., list[Array]], list[Array]]:
     """Return a closed jaxpr as a function of (what it closed over, arguments), and the former."""
     jaxpr = _without_constants(closed)
     return lambda consts, args: jax.core.eval_jaxpr(jaxpr, consts, *args), list(closed.consts)
@@ -343,7 +343,7 @@ def is_light(program: Any, limit: int) -> bool:
     return count <= limit and not jaxpr.effects
 
 
-def evaluated(program: Any, values: Sequence[Array]) -> list[Array]:
+def evaluate(program: Any, values: Sequence[Array]) -> list[Array]:
     return jax.core.eval_jaxpr(open_jaxpr(program), getattr(program, "consts", ()), *values)
 
 

@@ -82,7 +82,7 @@ class Operation:
 
     @functools.cached_property
     def is_light(self) -> bool:
-        """Whether it is no whole program: it has few operations, and neither loops nor effects."""
+        """Whether it has few operations, and neither loops nor effects."""
         return all(jaxprs.is_light(program, FEW) for program in self.inner)
 
     @functools.cached_property
@@ -174,7 +174,7 @@ class _Jitted:
 
     def _program(self) -> Callable[..., list[Array]]:
         def run(*inputs: Array) -> list[Array]:
-            return jaxprs.evaluated(self._params["jaxpr"], inputs)
+            return jaxprs.evaluate(self._params["jaxpr"], inputs)
 
         run.__name__ = self._params["name"]
         return jax.jit(run)

@@ -17,7 +17,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.autodiff import reverse
 from jaxvars.autodiff.recording import Record
-from jaxvars.autodiff.reverse import total
+from jaxvars.autodiff.reverse import add_up
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.recorder import recording
@@ -574,7 +574,7 @@ def test_only_what_depends_on_a_watched_value_is_recorded() -> None:
 def test_a_paused_record_hears_nothing() -> None:
     record, x = Record(), jnp.asarray(2.0)
     record.watch(x)
-    with recording(record), record.pausing():
+    with recording(record), record.pause():
         y = x * 2.0
     assert (record.knows(y), record.nodes) == (False, [])
 
@@ -597,10 +597,10 @@ def test_a_program_is_only_what_is_between() -> None:
         b = jnp.cos(a)
         jnp.tanh(a)
         jnp.exp(x)
-    program = record.program([a], [b], replay_loops=True)
+    program = record.make_program([a], [b], replay_loops=True)
     assert program.connected == [True]
     assert np.allclose(program.function([jnp.asarray(1.0)], program.constants)[0], np.cos(1.0))
-    assert record.program([b], [a], replay_loops=True).connected == [False]
+    assert record.make_program([b], [a], replay_loops=True).connected == [False]
 
 
 def test_what_has_gradients() -> None:
@@ -610,8 +610,8 @@ def test_what_has_gradients() -> None:
 
 def test_total_of_one_is_that_one() -> None:
     x = jnp.asarray(1.0)
-    assert total([x]) is x
-    assert total([x, x, x]) == 3.0
+    assert add_up([x]) is x
+    assert add_up([x, x, x]) == 3.0
 
 
 def through_refs(x: Any) -> Any:

@@ -20,13 +20,13 @@ pytestmark = pytest.mark.usefixtures("nothing_seen")
 def analysed(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """A list that grows each time a record is gone through."""
     found: list[None] = []
-    program = recording.Record.program
+    program = recording.Record.make_program
 
     def counted(self: Any, *args: Any, **options: Any) -> Any:
         found.append(None)
         return program(self, *args, **options)
 
-    monkeypatch.setattr(recording.Record, "program", counted)
+    monkeypatch.setattr(recording.Record, "make_program", counted)
     return found
 
 

@@ -108,7 +108,7 @@ def test_nothing_is_watched_where_accessed_variables_are_not() -> None:
 def test_variables_read_by_a_compiled_function_are_seen() -> None:
     w, frozen = jv.Variable(3.0), jv.Variable(2.0, trainable=False)
     f = jv.compile(lambda x: w * frozen * x)
-    for _ in range(3):  # the first call, and the hot path
+    for _ in range(3):  # the first call, and the fast path
         with jv.GradientTape() as tape:
             y = f(5.0)
         assert tape.watched_variables() == (w,)

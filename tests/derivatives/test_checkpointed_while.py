@@ -167,12 +167,12 @@ def slope_of(order: int, depth: int, x: Any, w: Any) -> Any:
 @pytest.mark.parametrize(("depth", "most"), [(1, 4), (2, 30)])
 def test_a_higher_order_has_larger_loops_and_hardly_more(depth: int, most: int) -> None:
     args = jnp.float32(0.7), jnp.float32(1.1)
-    texts = [
+    programs = [
         jax.jit(functools.partial(slope_of, order, depth)).lower(*args).as_text()
         for order in (1, 2, 3)
     ]
-    assert all(text.count("stablehlo.while") <= most for text in texts)
-    first, second, third = map(len, texts)
+    assert all(text.count("stablehlo.while") <= most for text in programs)
+    first, second, third = map(len, programs)
     assert second < 2.5 * first
     assert third < 2.5 * second
 

@@ -12,7 +12,7 @@ import pytest
 from tape_programs import run_compiled, run_eagerly
 
 import jaxvars as jv
-from jaxvars.autodiff.rules import paths
+from jaxvars.autodiff.rules import find_paths
 
 B, V = jv.Variable(2.0, name="b"), jv.Variable(1.0, name="v")
 
@@ -55,7 +55,7 @@ def test_paths(name: str) -> None:
     fn, want = ONE[name]
     given = [1 << i for i in range(fn.__code__.co_argcount)]
     closed = jax.make_jaxpr(fn)(*map(float, given))
-    assert paths("jit", {"jaxpr": closed}, given, len(want)) == want
+    assert find_paths("jit", {"jaxpr": closed}, given, len(want)) == want
 
 
 # ---------------------------------------------------------------- eager is compiled

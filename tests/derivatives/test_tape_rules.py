@@ -685,7 +685,7 @@ def test_custom_gradients_in_nested_tapes_and_forward_mode_compiled_as_eagerly(l
         np.testing.assert_allclose(jv.compile(all_of_them)(1.0), all_of_them(1.0), rtol=1e-6)
 
 
-# ---------------------------------------------------------------- what is no array stays what it is
+# ---------------------------------------------------------------- what is not an array stays
 def _repeated(x: Any, how: Any) -> Any:
     for _ in range(how):
         x = x * 3.0

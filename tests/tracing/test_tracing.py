@@ -415,7 +415,7 @@ def test_the_last_outputs_have_the_inputs_that_they_need() -> None:
 
 def test_a_closure_is_taken_apart() -> None:
     table = jnp.arange(3.0)
-    run, consts = jaxprs.opened(jax.make_jaxpr(lambda x: [x * table])(jnp.zeros(3)))
+    run, consts = jaxprs.take_out_constants(jax.make_jaxpr(lambda x: [x * table])(jnp.zeros(3)))
     assert len(consts) == 1
     assert run([jnp.full(3, 2.0)], [jnp.ones(3)])[0].tolist() == [2.0, 2.0, 2.0]
 

@@ -66,7 +66,7 @@ def _pair_dividend(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 def pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     """Return two operands of a division as arrays; raise TypeError when their types differ."""
     if type(x) is Tensor and type(y) in (int, float) and x._array.dtype.kind in "fc":
-        return x._array, np.asarray(y, x._array.dtype)  # the common case, in a hurry
+        return x._array, np.asarray(y, x._array.dtype)  # the common case, at once
     a = to_array(x, hint=dtype_of(to_array(y)) if is_tensor_like(y) else None)
     b = to_array(y, hint=dtype_of(a))
     if a.dtype != b.dtype:

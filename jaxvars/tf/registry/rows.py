@@ -378,7 +378,7 @@ def _write_rows_code(row: Row) -> list[str]:
 
 
 def _to_default(row: Row, value: Any) -> Array:
-    """Return an array; of what is no tensor, and of another kind, one of the default type."""
+    """Return an array; of what is not a tensor, and of another kind, one of the default type."""
     made = _convert.to_array(value)
     is_one = _convert.is_tensor_like(value) or _KINDS[row.kinds](_convert.dtype_of(made))
     return made if is_one else _convert.to_array(value, hint=as_dtype(row.default))
