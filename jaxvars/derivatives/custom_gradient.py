@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxvars.core.cells import Cell
 from jaxvars.core.checks import without_signals
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
-from jaxvars.core.staging import INLINED, PyTreeTemplate, Staged, is_own_array, stage
+from jaxvars.core.staging import PyTreeTemplate, Staged, is_own_array, stage
 from jaxvars.core.variable import Variable
 from jaxvars.derivatives.dependencies import aside_p
 from jaxvars.errors import JaxvarsError, TapeError
@@ -307,9 +307,6 @@ def with_explicit_rules(staged: Staged) -> Staged:
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in avals]
     found = stage(run, specs, None)
     return replace(staged, program=found.program, reads=found.reads)
-
-
-INLINED.append(with_explicit_rules)
 
 
 def _run_with_rules(

@@ -1,9 +1,11 @@
-"""What of this package plugs into the tape, and where."""
+"""What of this package plugs in, and where."""
 
 from __future__ import annotations
 
 from jaxvars.autodiff import rules
+from jaxvars.core.staging import INLINED
 from jaxvars.derivatives import (
+    custom_gradient,
     dependencies,
     explain,
     irreversible,
@@ -19,6 +21,7 @@ def install() -> None:
     rules.RUN_ONCE.append(linearize.Linearizer)
     rules.REFUSALS.append(irreversible.refuse_loop)
     rules.NOTES.append(explain.AssignNotes)
+    INLINED.append(custom_gradient.with_explicit_rules)
     rules.VERBS.update(
         explain=explain.explain,
         jacobian=jacobian.jacobian,
