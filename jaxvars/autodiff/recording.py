@@ -23,6 +23,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import final
@@ -62,13 +63,12 @@ class Record:
     def __init__(
         self, *, reverse: bool = False, everything: bool = False, through_assigns: bool = False
     ) -> None:
+        self._reverse = reverse
         self._everything = everything
         self.through_assigns = through_assigns
         self.active: dict[int, Array] = {}
         self.nodes: list[Node] = []
         self._pauses: list[list[bool]] = []
-        options = {"reverse": reverse, "through_assigns": through_assigns}
-        self._once = [make(**options) for make in rules.RUN_ONCE]
 
     @property
     def paused(self) -> bool:
@@ -126,6 +126,11 @@ class Record:
                 self.active[id(x)] = x
             self.nodes.append(node)
         return outputs
+
+    @functools.cached_property
+    def _once(self) -> list[rules.RunOnce]:
+        options = {"reverse": self._reverse, "through_assigns": self.through_assigns}
+        return [make(**options) for make in rules.RUN_ONCE]
 
     def _run_once(self, equation: Equation, staged: bool) -> rules.Ran | None:
         """Run what is not to run again, by the first rule for it."""

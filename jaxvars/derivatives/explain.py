@@ -45,6 +45,8 @@ class AssignNotes:
         after: by identity, the values that were read after an assign, with that.
     """
 
+    __slots__ = ("_seen", "after")
+
     def __init__(self) -> None:
         self._seen: set[int] = set()
         self.after: dict[int, tuple[Array, AssignNote]] = {}
