@@ -36,7 +36,8 @@ from jaxvars.devices.mesh import (
     replicated_like,
 )
 from jaxvars.errors import CompileError, ShardingError
-from jaxvars.tracing import context, jaxprs
+from jaxvars.programs.flat import flat_function
+from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Named: TypeAlias = Iterable[tuple[str, Any]]
@@ -92,7 +93,7 @@ class MeshPlacement(Placement):
         if self.shardings is not None:
             options["in_shardings"] = (*groups[:-1], *self.shardings)
         on_mesh = mesh_of([*sum(groups, ()), *(self.shardings or ())]) is not None
-        return jaxprs.flat_function(staged.program) if on_mesh else staged.function(), options
+        return flat_function(staged.program) if on_mesh else staged.function(), options
 
     def arrange(self, cells: Sequence[Cell], leaves: Leaves) -> Sequence[Cell] | None:
         """Place together what the program uses."""

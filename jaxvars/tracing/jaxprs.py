@@ -17,7 +17,7 @@ from jax.extend import core as jex
 from jax.extend.core.primitives import copy_p
 
 from jaxvars.tracebacks import JAX_FOLDER
-from jaxvars.tracing.identity import Same, exact, held
+from jaxvars.tracing.identity import Same
 from jaxvars.typing import Array
 
 
@@ -111,30 +111,6 @@ def value_key(value: Any) -> Any:
     return jax.typeof(value), np.asarray(value).tobytes()
 
 
-def _program_key(program: Any) -> Any:
-    """Return what two programs that compute the same, in the same order, have in common."""
-    jaxpr = open_jaxpr(program)
-    numbers: dict[Any, int] = {}
-
-    def number(var: Any) -> Any:
-        if isinstance(var, jex.Literal):
-            return var.aval, value_key(var.val)
-        return numbers.setdefault(var, len(numbers)), var.aval
-
-    rows: list[Any] = [tuple(map(Same, getattr(program, "consts", ())))]
-    rows.append(tuple(map(number, [*jaxpr.constvars, *jaxpr.invars])))
-    for eqn in jaxpr.eqns:
-        params = tuple((name, _param_key(value)) for name, value in eqn.params.items())
-        ends = tuple(map(number, eqn.invars)), tuple(map(number, eqn.outvars))
-        rows.append((eqn.primitive, params, *ends, eqn.ctx))
-    return (*rows, tuple(map(number, jaxpr.outvars)))
-
-
-def _param_key(value: Any) -> Any:
-    is_program = hasattr(open_jaxpr(value), "eqns")
-    return _program_key(value) if is_program else exact(value, held)
-
-
 def take_out_constants(closed: Any) -> tuple[Callable[..., list[Array]], list[Array]]:
     """Return a closed jaxpr as a function of (what it closed over, arguments), and the former."""
     jaxpr = _without_constants(closed)
@@ -155,28 +131,6 @@ def open_jaxpr(closed: Any) -> Any:
 def jaxpr_function(closed: Any) -> Callable[..., list[Array]]:
     """Return a closed jaxpr as a function from flat inputs to a list of outputs."""
     return jex.jaxpr_as_fun(closed)
-
-
-def flat_function(closed: Any) -> Callable[..., list[Array]]:
-    """Return a closed jaxpr as a function that runs what stands twice in it once.
-
-    Inner jitted functions are opened. XLA partitions a program before it merges what is
-    equal, and would have the devices exchange the same data twice.
-    """
-
-    def run(*values: Array) -> list[Array]:
-        return _run_flat(closed, values, {})
-
-    return run
-
-
-def _run_flat(closed: Any, values: Iterable[Array], known: dict[Any, Any]) -> list[Array]:
-    def run(eqn: Any, inputs: list[Array]) -> Sequence[Array]:
-        if eqn.primitive.name == "jit" and asks_nothing(eqn.params):
-            return _run_flat(eqn.params["jaxpr"], inputs, known)
-        return _run_once(eqn, inputs, known)
-
-    return interpret(closed, values, run)
 
 
 def interpret(
@@ -222,24 +176,6 @@ def asks_nothing(params: dict[str, Any]) -> bool:
 
 CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call"})
 """The operations with a custom derivative."""
-
-
-def _run_once(eqn: Any, inputs: list[Array], known: dict[Any, Any]) -> Sequence[Array]:
-    single = eqn.effects or is_single(eqn.primitive.name, eqn.params)
-    key = None if single else _call_key(eqn, inputs)
-    if key is None or key not in known:
-        outputs = bind_in_scope(eqn, inputs)
-        if key is None:
-            return outputs
-        known[key] = outputs
-    return known[key]
-
-
-def _call_key(eqn: Any, inputs: list[Array]) -> Any:
-    """Return what names the results of an operation; it keeps its inputs, known by identity."""
-    is_custom = eqn.primitive.name in CUSTOM  # same if it computes the same: never differentiated
-    params = _program_key(eqn.params["call_jaxpr"]) if is_custom else exact(eqn.params, held)
-    return eqn.primitive, tuple(map(value_key, inputs)), params, eqn.ctx
 
 
 def is_single(name: str, params: dict[str, Any]) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from threads import run_in_threads
 
 import jaxvars as jv
+from jaxvars.programs.flat import flat_function
 from jaxvars.random import draws
 from jaxvars.tracing import capture, context, jaxprs
 from jaxvars.tracing.context import EVAL
@@ -323,7 +324,7 @@ TWINS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize("twins", TWINS)
-@pytest.mark.parametrize("run", [jaxprs.jaxpr_function, jaxprs.flat_function])
+@pytest.mark.parametrize("run", [jaxprs.jaxpr_function, flat_function])
 def test_constants_are_not_told_apart_by_how_they_print(run: Any, twins: Any) -> None:
     def f(x: Any) -> Any:
         return [jax.lax.mul(x.astype(jnp.asarray(c).dtype), c) for c in twins]
@@ -337,28 +338,11 @@ def test_constants_are_not_told_apart_by_how_they_print(run: Any, twins: Any) ->
     ]
 
 
-def test_a_flat_function_runs_once_what_is_the_same_and_twice_what_only_looks_so() -> None:
-    half = jax.jit(lambda x: jnp.sin(x) * 0.5)
-    tripled = jax.custom_jvp(lambda x: x * 3.0)
-    tripled.defjvp(lambda xs, ts: (xs[0], ts[0]))
-    loop = lambda x, c: jax.lax.scan(lambda y, _: (y * c, None), x, None, 2)[0]  # noqa: E731
-
-    def f(x: Any) -> Any:
-        same = half(x) + half(x), tripled(x) + tripled(x)
-        other = jax.lax.pad(x, 0.0, [(1, 0, 0)]) + jax.lax.pad(x, -0.0, [(1, 0, 0)])
-        return same, other, loop(x, 2.0), loop(x, 3.0)
-
-    closed = jax.make_jaxpr(f)(jnp.ones(2))
-    flat = jax.make_jaxpr(jaxprs.flat_function(closed))(jnp.ones(2))
-    counts = [count(flat, name) for name in ("sin", "custom_jvp_call", "pad", "scan")]
-    assert counts == [1, 1, 2, 2]
-
-
 @pytest.mark.parametrize("inside", [lambda f: f, jax.jit, lambda f: lambda: scanned(f)])
 def test_what_draws_runs_as_often_as_it_stands_there(inside: Any) -> None:
     drawn = inside(lambda: jax.lax.rng_uniform(0.0, 1.0, (4,)))
     closed, _ = capture.capture(lambda: [drawn(), drawn()], [])
-    for run in (jaxprs.jaxpr_function(closed), jaxprs.flat_function(closed)):
+    for run in (jaxprs.jaxpr_function(closed), flat_function(closed)):
         one, other = jax.jit(run)()
         assert not np.array_equal(one, other)
 
@@ -631,39 +615,3 @@ def test_a_key_keeps_no_function_alive() -> None:
     gc.collect()
     assert held() is None
     assert first != keys_of(make(2.0), 1.0)
-
-
-# ---------------------------------------------------------------- flat functions
-def test_a_flat_function_runs_what_stands_twice_once():
-    inner = jax.jit(lambda x: jnp.sin(x) * 2.0)
-
-    def f(x, y):
-        return inner(x) + jnp.sin(x), inner(y), jnp.sin(y)
-
-    closed = jax.make_jaxpr(f)(1.0, 2.0)
-    flat = jax.make_jaxpr(jaxprs.flat_function(closed))(1.0, 2.0)
-    assert (count(flat, "sin"), count(flat, "jit")) == (2, 0)
-    expected = f(0.3, 0.4)
-    for got, wanted in zip(jaxprs.flat_function(closed)(0.3, 0.4), expected, strict=True):
-        assert float(got) == float(wanted)
-
-
-def test_a_flat_function_keeps_effects_and_inner_shardings():
-    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
-    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
-    inner = jax.jit(lambda x: x * 2.0, out_shardings=spread)
-
-    def f(x):
-        jax.debug.callback(lambda: None)
-        jax.debug.callback(lambda: None)
-        return inner(x)
-
-    flat = jax.make_jaxpr(jaxprs.flat_function(jax.make_jaxpr(f)(jnp.ones(2))))(jnp.ones(2))
-    assert (count(flat, "debug_callback"), count(flat, "jit")) == (2, 1)
-
-
-def test_a_flat_function_tells_literals_apart():
-    closed = jax.make_jaxpr(lambda x: (x * 0.0, x * -0.0, x * 2.0, x * 2.0))(3.0)
-    flat = jax.make_jaxpr(jaxprs.flat_function(closed))(3.0)
-    assert count(flat, "mul") == 3
-    assert [float(x) for x in jaxprs.flat_function(closed)(3.0)] == [0.0, -0.0, 6.0, 6.0]
