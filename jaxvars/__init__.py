@@ -43,6 +43,7 @@ from jaxvars.autodiff.tape import GradientTape
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.decorator import compile
 from jaxvars.compiler.function import Function
+from jaxvars.console import host_calls as _host_calls
 from jaxvars.console.print import print
 from jaxvars.control import forked as _forked
 from jaxvars.control.branches import cond, switch
@@ -68,6 +69,7 @@ from jaxvars.tracing import around as _around
 
 _forked.install()
 _derivatives.install()
+_host_calls.install()
 _sketches.install()
 _open_sizes.install()
 _placement.install()

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from jaxvars.console.host_calls import call_on_host, drop_gradient, runs_now
 from jaxvars.display.pretty import Layout, Node, Planner
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
 from jaxvars.typing import Array
 
 Pieces: TypeAlias = list[str | Node]

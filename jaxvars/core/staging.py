@@ -11,9 +11,10 @@ import contextlib
 import functools
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, final
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, final
 
 import jax
 import numpy as np
@@ -26,7 +27,6 @@ from jaxvars.tracing import capture, context, jaxprs
 from jaxvars.tracing.around import AROUND, around
 from jaxvars.tracing.assigned_read import reread_p
 from jaxvars.tracing.guards import ask
-from jaxvars.tracing.host_calls import AFTER, TRACED, After, HostCall, make_all
 from jaxvars.tracing.identity import SIZES
 from jaxvars.tracing.key_order import in_order, is_sorted, order_of
 from jaxvars.tracing.signals import deferred_signals
@@ -135,6 +135,34 @@ def is_own_array(leaf: object) -> bool:
     return isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "OSUT"
 
 
+class Following(Protocol):
+    """What follows each run of a program; it may take values that the program returns for it.
+
+    Attributes:
+        calls: what it does; it is dropped if that is nothing.
+        names: of the values that it takes.
+    """
+
+    calls: Sequence[Any]
+    names: list[str]
+
+    def during(self) -> AbstractContextManager[object]:
+        """Return the context in which the function is traced."""
+        ...
+
+    def take_values(self) -> list[Array]:
+        """Return the traced values that it takes, once the function has been traced."""
+        ...
+
+    def run(self, traced: Iterable[Array]) -> None:
+        """Do it, with what the program has returned."""
+        ...
+
+
+AFTER: list[Callable[[], Following]] = []
+"""What makes that which follows a program: the last one."""
+
+
 @final
 @dataclass
 class Staged:
@@ -148,7 +176,7 @@ class Staged:
         writes: the cells written, in order.
         created: the cells created, in order.
         rebuild: makes the function's result from the list of array results.
-        after: the calls that follow each run.
+        after: what follows each run, if anything does.
     """
 
     program: Any
@@ -156,7 +184,7 @@ class Staged:
     writes: list[Cell]
     created: list[Created]
     rebuild: PyTreeTemplate
-    after: list[HostCall] = field(default_factory=list)
+    after: Following | None = None
 
     def function(self) -> Callable[..., list[Array]]:
         """Return the program as a function of flat inputs."""
@@ -168,15 +196,15 @@ class Staged:
         return outputs[:n], outputs[n:]
 
     def finish(self, results: Sequence[Array]) -> Any:
-        """Make the calls that follow a run; return the function's result."""
-        if self.after:
-            make_all(self.after, results[len(results) - len(self.taken) :])
+        """Do what follows a run; return the function's result."""
+        if self.after is not None:
+            self.after.run(results[len(results) - len(self.after.names) :])
         return self.rebuild(results)
 
-    @functools.cached_property
+    @property
     def taken(self) -> list[str]:
         """What the last of the results are for, which are not the function's but of `after`."""
-        return [call.what for call in self.after for x in call.values if x is TRACED]
+        return [] if self.after is None else self.after.names
 
     @functools.cached_property
     def shapes(self) -> dict[Cell, tuple[int, ...]]:
@@ -194,7 +222,7 @@ class Staged:
     @property
     def fits_jit(self) -> bool:
         """Return whether jit can return the function's result, and nothing follows."""
-        return self.rebuild.fits_jit and not self.after
+        return self.rebuild.fits_jit and self.after is None
 
     def apply(self, run: Callable[..., Sequence[Array]], values: Sequence[Array]) -> Any:
         """Run as part of what goes on in the current frame; return the function's result.
@@ -237,7 +265,7 @@ def stage(
         specs: arrays, numbers or `jax.ShapeDtypeStruct`.
         refuse_creation: why `fn` may not create variables, or None.
         broken_off: what the caller needs if this raises is put into it.
-        is_whole: calls on the host may follow a run.
+        is_whole: something may follow a run.
     """
     ask("A function is run by jaxvars")
     found: dict[str, Any] = {}
@@ -245,7 +273,8 @@ def stage(
     here = context.current()
 
     def flat(*leaves: Array) -> list[list[Array]]:
-        frame, after = CaptureFrame(refuse_creation, here), After() if is_whole else None
+        frame = CaptureFrame(refuse_creation, here)
+        after = AFTER[-1]() if is_whole and AFTER else None
         kept.append(BrokenOff(frame))
         run = functools.partial(_run_captured, fn, leaves, frame, found, after)
         outputs = within(frame, run)
@@ -266,14 +295,14 @@ def stage(
 
 def _run_captured(
     fn: Callable[..., Any], leaves: Sequence[Array], frame: CaptureFrame, found: dict[str, Any],
-    after: After | None,
+    after: Following | None,
 ) -> list[list[Array]]:  # fmt: skip
-    with contextlib.nullcontext() if after is None else AFTER.set(after):
+    with contextlib.nullcontext() if after is None else after.during():
         rebuild = around(AROUND, lambda: PyTreeTemplate(fn(*leaves)))
     arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
     if after is not None:
-        found["after"], traced = after.take_apart()
-        arrays += traced
+        arrays += after.take_values()
+        found["after"] = after if after.calls else None
     writes = list(frame.written.values())
     if any(cell.deliver for cell in writes):  # if a check fails, each keeps the value it had
         for cell in filter(lambda cell: cell.is_open, writes):

@@ -216,7 +216,8 @@ def _first_line(error: Exception) -> str:
 
 def _refuse_callbacks(entry: Executable) -> None:
     found = sorted(CALLBACK_PRIMITIVES & jaxprs.primitives_in(entry.staged.program))
-    found += [call.what for call in entry.staged.after]
+    if entry.staged.after is not None:
+        found += [call.what for call in entry.staged.after.calls]
     if found:
         raise SavedError(
             f"{entry.name} calls back into Python ({', '.join(found)}: a print, a callback, or a "

@@ -38,12 +38,12 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.console.host_calls import HostCall, drop_gradient, runs_now
 from jaxvars.core.cells import NAMES
 from jaxvars.core.frames import is_staged
 from jaxvars.errors import CompileError, JaxvarsError, user_line, warn_user
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-from jaxvars.tracing.host_calls import HostCall, drop_gradient, runs_now
 from jaxvars.typing import Array
 
 Build: TypeAlias = Callable[..., Iterable[Any]]

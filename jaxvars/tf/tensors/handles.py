@@ -23,13 +23,13 @@ import jax
 import jax.experimental
 import numpy as np
 
+from jaxvars.console.host_calls import drop_gradient
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tf.errors import InvalidArgumentError, OpError
 from jaxvars.tf.tensors.dtypes import HANDLE, IMPL
 from jaxvars.tracing import context
-from jaxvars.tracing.host_calls import drop_gradient
 from jaxvars.typing import Array
 
 SCOPE: context.Scoped[Array | bool | None] = context.Scoped(False)

@@ -12,12 +12,14 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple, final
 
 import jax
 import numpy as np
 
+from jaxvars.core import staging
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -116,12 +118,21 @@ class After:
 
     What is called in an inner function (a loop's body, a branch) cannot come out. From there on the
     program makes all calls itself, those before too, so that they stay in order.
+
+    Attributes:
+        calls: what is called.
+        names: for each value that the program returns for them, of which call it is.
     """
 
     def __init__(self) -> None:
         self.calls: list[HostCall] = []
-        self._trace = context.strip(context.current())
+        self.names: list[str] = []
+        self._trace: Any = context.strip(context.current())
         self._is_open = True
+
+    def during(self) -> AbstractContextManager[object]:
+        """Return the context in which the function is traced."""
+        return AFTER.set(self)
 
     def takes(self, call: HostCall) -> bool:
         """Take a call, unless the program is to make it."""
@@ -135,26 +146,34 @@ class After:
             self.calls.append(call)
         return self._is_open
 
-    def take_apart(self) -> tuple[list[HostCall], list[Array]]:
-        """Return the calls with `TRACED` in place of what is traced, and that."""
+    def take_values(self) -> list[Array]:
+        """Return the traced values of the calls, and keep none of them."""
         traced = [x for call in self.calls for x in call.values if context.is_tracer(x)]
-        rest = [[TRACED if context.is_tracer(x) else x for x in call.values] for call in self.calls]
-        calls = zip(self.calls, rest, strict=True)
-        return [call._replace(values=values) for call, values in calls], traced
+        self.names = [x.what for x in self.calls for _ in filter(context.is_tracer, x.values)]
+        self.calls = [
+            call._replace(values=[TRACED if context.is_tracer(x) else x for x in call.values])
+            for call in self.calls
+        ]
+        self._trace = None  # which holds all values of the function
+        return traced
+
+    def run(self, traced: Iterable[Array]) -> None:
+        """Make the calls with what the program has returned; if some raise, raise the first."""
+        values, errors = iter(traced), list[Exception]()
+        for call in self.calls:
+            given = [next(values) if x is TRACED else x for x in call.values]
+            try:
+                call._replace(values=list(map(drop_gradient, given))).make()
+            except Exception as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
 
 TRACED = object()
 AFTER = context.Scoped[After | None](None)
 
 
-def make_all(calls: Sequence[HostCall], traced: Iterable[Array]) -> None:
-    """Make calls of values that a program has returned; if some raise, raise the first error."""
-    values, errors = iter(traced), list[Exception]()
-    for call in calls:
-        given = [next(values) if x is TRACED else x for x in call.values]
-        try:
-            call._replace(values=list(map(drop_gradient, given))).make()
-        except Exception as error:  # noqa: BLE001 - raised below
-            errors.append(error)
-    if errors:
-        raise errors[0]
+def install() -> None:
+    """Have calls follow the programs of compiled functions."""
+    staging.AFTER.append(After)
