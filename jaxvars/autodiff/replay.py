@@ -3,8 +3,8 @@
 Why it is built so: a loop in Python records the same structure at each step, and to differentiate
 it operation by operation compiles four programs for each that is new. So recorded values become
 numbered inputs, a program is known by its operations and how they are wired (`key`), and one that
-returns is compiled as a whole. A `Question` is known by the structure of the whole record, and
-saves finding the program: that takes longer than to run it.
+returns is compiled as a whole. A `Question` is known by the structure of the whole record: asked
+again, the program need not be found again.
 
 What does not work: what is kept as a linear map holds values, and a rule of a user's may read what
 it likes. The key of such a program does not say all of it, so that it is never compiled for others
