@@ -43,7 +43,6 @@ from jaxvars.checkpoint.waiting import (
     find_moved,
     finding,
     given_by,
-    separate,
 )
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.module import Late, Module, other_paths
@@ -52,6 +51,7 @@ from jaxvars.core.store import alone, exclusively
 from jaxvars.core.traversal import CLOSED_TYPES, Holder, Path, children_of, holds_objects, walk
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, user_line
+from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
@@ -283,7 +283,7 @@ class Restore(Report):
             raise self.error(
                 "was not restored, and changed nothing", others | corrupt | misfits | both
             )
-        more = {p: place_value(cells[p], separate(values[path])) for p, path in again.items()}
+        more = {p: place_value(cells[p], context.copied(values[path])) for p, path in again.items()}
         return values | more
 
     def look(self) -> dict[str, Cell]:

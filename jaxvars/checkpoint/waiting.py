@@ -24,8 +24,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, final
 
-import jax
-
 from jaxvars.checkpoint.checksum import Entry
 from jaxvars.checkpoint.matching import (
     Owners,
@@ -269,9 +267,8 @@ class Waiting(ABC):
     def _give(self, cells: Mapping[str, Cell], frame: Frame) -> None:
         if cells:
             wanted = {cell: self.values[path] for path, cell in cells.items()}
-            self.report.give(
-                {w.path: (cell, separate(w.value)) for cell, w in wanted.items()}, frame
-            )
+            own = {w.path: (cell, context.copied(w.value)) for cell, w in wanted.items()}
+            self.report.give(own, frame)  # what waits may be saved or copied still
             self.drop(cells)
 
     def _refuse(self, misfits: Mapping[str, str]) -> None:
@@ -405,11 +402,6 @@ class Held(Waiting):
 
 
 ATOMS.add(Held)
-
-
-def separate(value: Array) -> Array:
-    """Return a value that a variable may have for itself, as it may be saved or copied still."""
-    return context.fresh(value) if isinstance(value, jax.Array) else value
 
 
 def _find_owners(report: Report) -> dict[str, Owners]:

@@ -40,10 +40,6 @@ from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 from jaxvars.views import Viewed
 
-_ASKED: weakref.WeakKeyDictionary[Cell, dict[int, bool]] = weakref.WeakKeyDictionary()
-"""By the first cell of a State: what its pure functions depend on besides the flags of its own
-variables, such as the mode of a module; and how that was when the first of them asked for it."""
-
 
 # ---------------------------------------------------------------- State
 @final
@@ -185,14 +181,27 @@ class State(Viewed, Mapping[str, Any]):
 
 
 @final
+class _Flags(dict[int, bool]):
+    """Whether variables were not trainable when they were first asked for it, by cell key."""
+
+    __slots__ = ("__weakref__",)
+
+
+_ASKED: weakref.WeakValueDictionary[tuple[int, ...], _Flags] = weakref.WeakValueDictionary()
+"""The flags that all Layouts of the same variables share."""
+
+
+@final
 class Layout:
     """Which variables a State holds, and under which paths; equal for the same ones.
 
     Attributes:
         untold: paths that say which variable it is in this process only.
+        asked: what its pure functions depend on besides the flags of its own variables, such as
+            the mode of a module.
     """
 
-    __slots__ = ("index", "keys", "paths", "refs", "untold", "untrainable")
+    __slots__ = ("asked", "index", "keys", "paths", "refs", "untold", "untrainable")
 
     def __init__(self, cells: Mapping[str, Cell | None], untold: Iterable[str] = ()) -> None:
         known = [cell for cell in cells.values() if cell is not None]  # none of an unpickled State
@@ -202,6 +211,7 @@ class Layout:
         self.keys = tuple(cell.key for cell in known)
         self.index = {path: i for i, path in enumerate(self.paths)}
         self.untrainable: frozenset[int] = frozenset()
+        self.asked = _ASKED.setdefault(self.keys, _Flags())
 
     def is_untold(self, path: str) -> bool:
         """Return whether several variables have a path, or had it before they were numbered."""
@@ -212,7 +222,7 @@ class Layout:
 
         And which of the other flags that functions asked for are not as they were.
         """
-        asked = self._asked()
+        asked = self.asked.copy()  # threads add to it
         then = untrainable(asked.keys()) if asked else frozenset[int]()
         changed = {key for key, was in asked.items() if (key in then) is not was and key in STORE}
         found = untrainable(frozenset(self.keys)) | changed
@@ -222,17 +232,11 @@ class Layout:
         made.untrainable = found
         return made
 
-    def _asked(self) -> dict[int, bool]:
-        first = self.refs[0]() if _ASKED and self.refs else None
-        return {} if first is None else _ASKED.get(first, {}).copy()  # threads add to it
-
     def note(self, asked: Set[int]) -> None:
         """Take note of the flags that a pure function of such a State asked for, by cell key."""
-        others = asked - set(self.keys)
-        first = self.refs[0]() if others and self.refs else None
-        if first is not None:
-            known, then = _ASKED.setdefault(first, {}), untrainable(others)
-            known.update({key: key in then for key in others - known.keys()})
+        if others := asked - {*self.keys} - self.asked.keys():
+            then = untrainable(others)
+            self.asked.update({key: key in then for key in others})
 
     def __repr__(self) -> str:
         return f"variables {', '.join(self.paths)}"

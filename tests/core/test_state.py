@@ -670,3 +670,14 @@ def test_a_pure_function_under_jit_follows_the_flag_of_another_variable():
         with jv.freeze([other]):
             assert run(state)[0] == 3
     assert run._cache_size() == 2
+
+
+def test_flags_that_were_asked_for_are_kept_as_long_as_a_state_of_the_variables():
+    w, other = jv.Variable(1.0), jv.Variable(1.0)
+    state, again = jv.State.of(w), jv.State.of(w)
+    jv.functionalize(lambda: w * float(other.trainable))(state)
+    assert again._layout.asked is state._layout.asked
+    assert again._layout.asked == {other._cell.key: False}
+    del state, again
+    gc.collect()
+    assert jv.State.of(w)._layout.asked == {}
