@@ -181,7 +181,7 @@ SWEEPS: dict[str, str] = {
         test_a_read_in_a_transform_in_our_frames_is_not_a_constant
         test_an_inner_function_that_is_used_again_reads_again
     """,
-    "tests/core/test_indices.py": """
+    "tests/control/test_index_checks.py": """
         test_an_index_out_of_range_fails_the_step test_what_is_not_wrong
     """,
     "tests/core/test_state.py": "test_under_grad_through_three_training_steps",

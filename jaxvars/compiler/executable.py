@@ -48,8 +48,8 @@ from jaxvars.compiler.program import (
     named,
 )
 from jaxvars.compiler.signature import Key, Traced, leaf_of
-from jaxvars.core.cells import CURRENT, SHARED, STORE, UNPROVEN, Cell, WriteBack
-from jaxvars.core.checks import FAILURE, without_signals
+from jaxvars.core.cells import CURRENT, SHARED, STORE, UNPROVEN, Cell, WriteBack, without_signals
+from jaxvars.core.checks import FAILURE
 from jaxvars.core.failures import doubt, prove
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import INLINED, Staged

@@ -13,8 +13,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.compiler.signature import Traced
-from jaxvars.core.cells import CALLBACKS, HOT_PATH_FILE, SHARED, STORE, Cell, WriteBack
-from jaxvars.core.checks import FAILURE, calling_back, report, without_signals
+from jaxvars.core.cells import (
+    CALLBACKS,
+    HOT_PATH_FILE,
+    SHARED,
+    STORE,
+    Cell,
+    WriteBack,
+    without_signals,
+)
+from jaxvars.core.checks import FAILURE, calling_back, report
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged

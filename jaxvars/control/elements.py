@@ -3,7 +3,7 @@
 Rules this file keeps:
 - an index that is known is a Python number, and its mistakes raise at once;
 - one that is traced may be outside: it reads the nearest element, and writes nothing, unless
-  indices are checked (`core/indices.py`).
+  indices are checked (`control/index_checks.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.indices import check_inside, widened
+from jaxvars.control.index_checks import check_inside
+from jaxvars.core.scatter import widened
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tensors.array_like import unwrap

@@ -13,8 +13,8 @@ from jaxvars.control.forms import without_axis
 from jaxvars.control.loops import named_scan
 from jaxvars.control.state_threading import CREATES, Threads
 from jaxvars.control.vmap_index import EXAMPLE, merge_of, number_example
-from jaxvars.core.cells import Cell
-from jaxvars.core.checks import first_failure, without_signals
+from jaxvars.core.cells import Cell, without_signals
+from jaxvars.core.checks import first_failure
 from jaxvars.core.staging import PyTreeTemplate, is_own_array, stage
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.tensor import as_array

@@ -34,7 +34,7 @@ from jaxvars.control.elements import (
     row,
     rows_of,
 )
-from jaxvars.core.indices import check_inside
+from jaxvars.control.index_checks import check_inside
 from jaxvars.display.repr import text_repr
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
 from jaxvars.tensors.array_like import unwrap

@@ -164,6 +164,11 @@ class Shapes(ABC):
         """Return its cell, of a kind for such shapes."""
 
 
+def without_signals(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells that are variables'."""
+    return [cell for cell in cells if cell.deliver is None]
+
+
 def untrainable(keys: Set[int]) -> frozenset[int]:
     """Return those of some cells, by key, that are not trainable now in this thread."""
     return frozenset(keys & UNTRAINABLE) | (keys & FROZEN.value)

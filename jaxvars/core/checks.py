@@ -13,7 +13,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.cells import Cell
+from jaxvars.core.cells import without_signals
 from jaxvars.core.frame import Signal
 from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.errors import CheckError, user_line
@@ -206,11 +206,6 @@ def first_failure(failures: Array) -> Array:
     if failures.shape[0] == 0:
         return jnp.asarray(NO_FAILURE)
     return failures[jnp.argmax(failures[:, 0] > 0)]
-
-
-def without_signals(cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells that are variables'."""
-    return [cell for cell in cells if cell.deliver is None]
 
 
 def require_finite_writes(name: str, line: str) -> None:

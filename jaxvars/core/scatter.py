@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import jax
@@ -15,13 +15,19 @@ import numpy as np
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.indices import watched, widened
 from jaxvars.devices.device import is_elsewhere
 from jaxvars.errors import NotATensorError, ShapeError
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_operand, number_of, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array, ArrayLike
+
+AROUND_WRITES: list[Callable[[Array], AbstractContextManager[object]]] = []
+"""What makes the context around a write by index, given the value before."""
+
+
+def _around_write(value: Array) -> AbstractContextManager[object]:
+    return next((make(value) for make in AROUND_WRITES), nullcontext())
 
 
 def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Scattered, Any], Scattered]:
@@ -192,7 +198,7 @@ class Scattered(ArrayProxy, Owner):
         new = self._operand(updates, shape)
 
         def change(old: Array) -> Array:
-            with watched(old):
+            with _around_write(old):
                 if how == "divide" and jnp.issubdtype(old.dtype, jnp.integer):
                     return _divide_rows(old, index, jnp.broadcast_to(new, shape))
                 return getattr(old.at[index], how)(new)
@@ -230,6 +236,36 @@ def _divide_rows(old: Array, rows: Array, by: Array) -> Array:
         return value.at[rows[i]].set(jax.lax.div(value[rows[i]], by[i]))
 
     return jax.lax.fori_loop(0, rows.size, divide, old)
+
+
+def widened(index: Any) -> Any:
+    """Return an index; an integer array of a dtype that does not hold every size, as int32."""
+    dtype = getattr(index, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, jnp.integer) or dtype.itemsize >= 4:
+        return index
+    return index.astype(jnp.int32)
+
+
+def plain_index(index: Any) -> Any:
+    """Return an index with the values of the variables in it."""
+
+    def of(part: Any) -> Any:
+        if isinstance(part, slice):
+            return slice(unwrap(part.start), unwrap(part.stop), unwrap(part.step))
+        return widened(unwrap(part))
+
+    return jax.tree.map(of, index, is_leaf=lambda x: isinstance(x, ArrayProxy))
+
+
+def check_index(name: str, shape: tuple[int, ...], index: Any) -> None:
+    """Refuse an index of a variable that is known and out of bounds; let NumPy be the judge."""
+    if any(map(context.is_tracer, jax.tree.leaves(index))):
+        return
+    known = jax.tree.map(lambda x: np.asarray(x) if isinstance(x, jax.Array) else x, index)
+    try:
+        np.broadcast_to(np.empty((), bool), shape)[known]
+    except IndexError as error:
+        raise IndexError(f"Variable {name!r} of shape {shape}: {error}") from None
 
 
 def _integers(indices: Any, name: str) -> Array:

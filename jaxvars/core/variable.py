@@ -27,9 +27,8 @@ import numpy as np
 from jaxvars.core.cells import NAMES, Shapes, is_trainable, set_trainable, trainable_flag
 from jaxvars.core.frame import FRESH, TRACING
 from jaxvars.core.frames import LOCAL, is_traced
-from jaxvars.core.indices import check_index, plain_index
 from jaxvars.core.initial import check_arguments, initial, make_cell
-from jaxvars.core.scatter import Scattered
+from jaxvars.core.scatter import Scattered, check_index, plain_index
 from jaxvars.core.traversal import ATOMS
 from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line

@@ -20,9 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.control.index_checks import check_indices
 from jaxvars.core.checks import require
 from jaxvars.core.frame import Owner, cells_in
-from jaxvars.core.indices import check_indices
 from jaxvars.core.variable import Variable
 from jaxvars.debugging.verification import verify
 from jaxvars.debugging.watchers import (

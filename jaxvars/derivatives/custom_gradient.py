@@ -19,8 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxvars.core.cells import Cell
-from jaxvars.core.checks import without_signals
+from jaxvars.core.cells import Cell, without_signals
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import PyTreeTemplate, Staged, is_own_array, stage
 from jaxvars.core.variable import Variable

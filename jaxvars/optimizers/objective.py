@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NoReturn, final
 
-from jaxvars.core.cells import Cell
-from jaxvars.core.checks import without_signals
+from jaxvars.core.cells import Cell, without_signals
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged, stage
 from jaxvars.errors import ControlFlowError, user_line

@@ -19,11 +19,10 @@ from typing import Any, final
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxvars.core.checks import require
 from jaxvars.core.frame import Switch
-from jaxvars.tensors.array_like import ArrayProxy, unwrap
+from jaxvars.core.scatter import AROUND_WRITES
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
 from jaxvars.tracing.identity import KEY_PARTS, KeyPart
@@ -79,12 +78,6 @@ def check_inside(index: Array, size: Any, what: str) -> None:
     """If indices are checked, have the program fail unless a traced index is in range."""
     if _CHECKED_INDICES.on and context.is_tracer(index):
         _require_inside(index, size, f"An index is outside of {what} of size {size}")
-
-
-def watched(value: Array) -> AbstractContextManager[object]:
-    """Return a context in which operations on a traced value are checked, if indices are."""
-    on = _CHECKED_INDICES.on and context.is_tracer(value)
-    return recorder.recording(_INDICES) if on else nullcontext()
 
 
 @final
@@ -159,34 +152,11 @@ def _record_if_checked() -> AbstractContextManager[object]:
     return recorder.recording(_INDICES) if _CHECKED_INDICES.on else nullcontext()
 
 
+def _record_writes(value: Array) -> AbstractContextManager[object]:
+    """Return what is entered around a write by index: a change is not recorded as its trace is."""
+    on = _CHECKED_INDICES.on and context.is_tracer(value)
+    return recorder.recording(_INDICES) if on else nullcontext()
+
+
 AROUND.append(_record_if_checked)
-
-
-def widened(index: Any) -> Any:
-    """Return an index; an integer array of a dtype that does not hold every size, as int32."""
-    dtype = getattr(index, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, jnp.integer) or dtype.itemsize >= 4:
-        return index
-    return index.astype(jnp.int32)
-
-
-def plain_index(index: Any) -> Any:
-    """Return an index with the values of the variables in it."""
-
-    def of(part: Any) -> Any:
-        if isinstance(part, slice):
-            return slice(unwrap(part.start), unwrap(part.stop), unwrap(part.step))
-        return widened(unwrap(part))
-
-    return jax.tree.map(of, index, is_leaf=lambda x: isinstance(x, ArrayProxy))
-
-
-def check_index(name: str, shape: tuple[int, ...], index: Any) -> None:
-    """Refuse an index of a variable that is known and out of bounds; let NumPy be the judge."""
-    if any(map(context.is_tracer, jax.tree.leaves(index))):
-        return
-    known = jax.tree.map(lambda x: np.asarray(x) if isinstance(x, jax.Array) else x, index)
-    try:
-        np.broadcast_to(np.empty((), bool), shape)[known]
-    except IndexError as error:
-        raise IndexError(f"Variable {name!r} of shape {shape}: {error}") from None
+AROUND_WRITES.append(_record_writes)

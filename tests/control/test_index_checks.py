@@ -1,8 +1,10 @@
-"""`core/indices.py`: an index that is out of range fails the step, if indices are checked."""
+"""`control/index_checks.py`: an index out of range fails the step, if indices are checked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
+from jaxvars.core.scatter import AROUND_WRITES
 from jaxvars.debugging import check_indices
 from jaxvars.errors import CheckError
 
@@ -107,7 +110,7 @@ def test_an_index_out_of_range_fails_the_step(program, right, wrong, message):
     with pytest.raises(CheckError) as caught:
         step(wrong)
     assert str(caught.value).startswith(message)
-    assert "(test_indices.py:" in str(caught.value)
+    assert "(test_index_checks.py:" in str(caught.value)
     assert (count.numpy(), v.numpy().tolist()) == (before[0], before[1].tolist())
     step(right)
 
@@ -175,3 +178,23 @@ def test_what_is_not_wrong():
         ]  # fmt: skip
 
     many(x, labels)
+
+
+def test_writes_by_index_are_watched_where_something_is_placed_around_them():
+    seen: list[Any] = []
+
+    def around(value: Any) -> Any:
+        seen.append(value.shape)
+        return nullcontext()
+
+    v = jv.Variable([1.0, 2.0])
+    kept = AROUND_WRITES[:]
+    try:
+        AROUND_WRITES[:] = []
+        v[0].assign(3.0)
+        AROUND_WRITES[:] = [around]
+        v.scatter_add([1], [1.0])
+    finally:
+        AROUND_WRITES[:] = kept
+    assert seen == [(2,)]
+    assert v.numpy().tolist() == [3.0, 3.0]
