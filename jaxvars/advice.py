@@ -224,3 +224,21 @@ def name_shapes(error: BaseException, variables: Iterable[tuple[str, tuple[int, 
     ]
     if named:
         add_note(error, f"Variables of such shapes: {', '.join(named[:4])}.")
+
+
+def did_you_mean(name: str, options: Iterable[str]) -> str:
+    """Return a sentence, with a space before it, that offers what a name is close to; or nothing.
+
+    Private names are offered for private ones, and no others: tools ask modules for many of these.
+
+    >>> "No optimizer 'adm'." + did_you_mean("adm", ["sgd", "adam"])
+    "No optimizer 'adm'. Did you mean 'adam'?"
+    >>> did_you_mean("zebra", ["sgd", "adam"])
+    ''
+    """
+    from difflib import get_close_matches
+
+    is_private = name[:1] == "_"
+    known = {option.lower(): option for option in options if (option[:1] == "_") is is_private}
+    close = get_close_matches(name.lower(), list(known), n=3)
+    return f" Did you mean {' or '.join(repr(known[c]) for c in close)}?" if close else ""

@@ -20,7 +20,7 @@ from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.core.failures import failure_of
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import Module
+from jaxvars.core.module import WAITING, Module
 from jaxvars.core.state import State
 from jaxvars.core.variable import Variable
 from jaxvars.devices.mesh import describe_place
@@ -116,6 +116,12 @@ def _describe_place(v: Variable) -> tuple[str, str]:
 
 
 # ---------------------------------------------------------------- modules and states
+def _list_attributes(module: Module) -> Iterator[Any]:
+    for name, value in sorted(vars(module).items()):
+        if name not in ("_name", WAITING):
+            yield name, value
+
+
 def _sketch_module(module: Module) -> Sketch:
     kind, title = type(module).__name__, f"{type(module).__name__} {module.name!r}"
     try:
@@ -306,7 +312,10 @@ def install() -> None:
         Variable, text=_describe_variable, short=_describe_shortly, fields=_list_fields,
         sketch=_sketch_variable,
     )  # fmt: skip
-    register(Module, text=text_repr, sketch=_sketch_module, table=_table_of_module)
+    register(
+        Module, text=text_repr, fields=_list_attributes, sketch=_sketch_module,
+        table=_table_of_module,
+    )  # fmt: skip
     register(State, text=_describe_state, sketch=_sketch_state)
     register(Function, text=_describe_function, sketch=_sketch_function, traces=_table_of_traces)
     register(BoundFunction, text=_describe_bound, sketch=_sketch_function)

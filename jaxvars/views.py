@@ -8,7 +8,7 @@ Views of a class are those of the classes below it, unless they have their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,3 +50,15 @@ class Viewed:
 
     def _repr_html_(self) -> str:
         return view(self, "html")
+
+
+class Structured(Viewed):
+    """An object that is also shown by its parts, as by rich and treescope."""
+
+    __slots__ = ()
+
+    def __rich_repr__(self) -> Iterator[Any]:
+        return view(self, "fields")
+
+    def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
+        return view(self, "treescope", path, subtree_renderer)

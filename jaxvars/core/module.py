@@ -29,6 +29,7 @@ from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
 import jax.numpy as jnp
 
+from jaxvars.advice import did_you_mean
 from jaxvars.core.cells import name_scope, trainable_flag
 from jaxvars.core.foreign import Absent, advised, refuse_flax, walk_known
 from jaxvars.core.state import cells_by_path
@@ -43,12 +44,11 @@ from jaxvars.core.traversal import (
     walk_again,
 )
 from jaxvars.core.variable import Variable, make_variable
-from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DtypeError, StateError, user_line
 from jaxvars.tensors.dtypes import is_of_kind
 from jaxvars.tensors.dtypes import nbytes as nbytes
 from jaxvars.typing import DTypeLike
-from jaxvars.views import Table, Viewed, view
+from jaxvars.views import Structured, Table, view
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,7 +74,7 @@ BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HT
 
 
 @advised("Module")
-class Module(Viewed, Holder):
+class Module(Structured, Holder):
     """The base of objects with variables.
 
     Args:
@@ -238,14 +238,6 @@ class Module(Viewed, Holder):
     def table(self) -> Table:
         """Return what `summary` prints, as a sequence of rows."""
         return view(self, "table")
-
-    def __rich_repr__(self) -> Iterator[Any]:
-        for name, value in sorted(vars(self).items()):
-            if name not in ("_name", WAITING):
-                yield name, value
-
-    def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
-        return view(self, "treescope", path, subtree_renderer)
 
 
 def variables_in(root: object) -> Iterator[tuple[Path, Variable]]:

@@ -17,7 +17,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn, final
 
 import jax
@@ -38,7 +38,7 @@ from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import TAKE, ask
 from jaxvars.typing import Array, ArrayLike, DTypeLike
-from jaxvars.views import Viewed, view
+from jaxvars.views import Structured, view
 
 # Without NumPy's way of calling them, which takes longer than a small sum.
 _add, _subtract = jax.jit(jnp.add, inline=True), jax.jit(jnp.subtract, inline=True)
@@ -48,7 +48,7 @@ DEFAULT_NAME = "Variable"
 
 
 @final
-class Variable(Viewed, Scattered):
+class Variable(Structured, Scattered):
     """A value that can be assigned: the one mutable thing in jaxvars.
 
     Reads as an array everywhere: operators, indexing, `jnp`, `jax.nn`, optax (`jax.lax`
@@ -276,14 +276,8 @@ class Variable(Viewed, Scattered):
         return _unpickle, (*_dump(self._peek(keep=True)), self.name, flag, place)
 
     # ------------------------------------------------------------ display
-    def __rich_repr__(self) -> Iterator[Any]:
-        return view(self, "fields")
-
     def __short_repr__(self) -> str:
         return view(self, "short")
-
-    def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
-        return view(self, "treescope", path, subtree_renderer)
 
 
 @final

@@ -1,4 +1,4 @@
-"""Short strings for values: arrays, bytes, and mistyped names.
+"""Short strings for values: arrays and bytes.
 
 Rules this file keeps:
 - nothing here runs a JAX operation: values are read through NumPy, so a tape or a trace around
@@ -9,12 +9,14 @@ Rules this file keeps:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from unicodedata import east_asian_width
 
 import jax
 import numpy as np
+
+from jaxvars.advice import did_you_mean as did_you_mean
 
 SMALL = 6  # elements that are shown in full
 _FEW, _SHORT = 20, 80  # elements that a variable by itself shows, if they take no more columns
@@ -175,24 +177,6 @@ def rate_text(rate: float | None) -> str:
     if rate < 1:
         return f"{1 / rate:.3g} s/it"
     return f"{rate:,.0f} it/s" if rate >= 100 else f"{rate:.3g} it/s"
-
-
-def did_you_mean(name: str, options: Iterable[str]) -> str:
-    """Return a sentence, with a space before it, that offers what a name is close to; or nothing.
-
-    Private names are offered for private ones, and no others: tools ask modules for many of these.
-
-    >>> "No optimizer 'adm'." + did_you_mean("adm", ["sgd", "adam"])
-    "No optimizer 'adm'. Did you mean 'adam'?"
-    >>> did_you_mean("zebra", ["sgd", "adam"])
-    ''
-    """
-    from difflib import get_close_matches
-
-    is_private = name[:1] == "_"
-    known = {option.lower(): option for option in options if (option[:1] == "_") is is_private}
-    close = get_close_matches(name.lower(), list(known), n=3)
-    return f" Did you mean {' or '.join(repr(known[c]) for c in close)}?" if close else ""
 
 
 def cells(text: str) -> int:

@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.advice import add_note, instead_of
-from jaxvars.display.text import did_you_mean, type_text
+from jaxvars.advice import add_note, did_you_mean, instead_of
 from jaxvars.errors import DistributedError
 from jaxvars.tensors.direct import Direct
 from jaxvars.tensors.tensor import check_uncut
@@ -85,6 +84,8 @@ def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             return compute(value, operand)
         except (RuntimeError, TypeError, ValueError) as error:
             if not (is_deleted(value) or is_deleted(operand)):
+                from jaxvars.display.text import type_text
+
                 name = f" {self.name!r}" if hasattr(self, "name") else ""
                 more = _SAME if compute in (operator.eq, operator.ne) else ""
                 add_note(error, f"The {type(self).__name__}{name} is {type_text(self)}.{more}")
