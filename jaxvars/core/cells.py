@@ -96,7 +96,7 @@ class Cell(ABC):
         unmark: Callable[..., Any] = UNTRAINABLE.discard,
     ) -> None:
         # A step in flight and a write-back hold their cells, so this comes after them.
-        key = getattr(self, "key", None)  # None if Ctrl-C came before there was one
+        key: Any = getattr(self, "key", None)  # None if Ctrl-C came before there was one
         for table in tables:
             table.pop(key, None)
         discard(key)
