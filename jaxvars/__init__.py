@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from jaxvars import autograph, errors
+from jaxvars import foreign as _foreign
 from jaxvars import sketches as _sketches
 from jaxvars.autodiff.tape import GradientTape
 from jaxvars.compiler.concrete_function import ConcreteFunction
@@ -70,6 +71,7 @@ from jaxvars.tracing import around as _around
 _forked.install()
 _derivatives.install()
 _host_calls.install()
+_foreign.install()
 _sketches.install()
 _open_sizes.install()
 _placement.install()

@@ -41,7 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("autograph.operators",),
     ("autograph",),
     ("compiler",),
-    ("sketches", "programs"),
+    ("sketches", "programs", "foreign"),
     ("config", "debugging", "profiler", "planning"),
     ("checkpoint", "random", "losses", "optimizers"),
     ("initializers", "interop", "tensorboard", "parallel"),

@@ -30,8 +30,8 @@ from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 import jax.numpy as jnp
 
 from jaxvars.advice import did_you_mean
+from jaxvars.core.absent import Absent, advised
 from jaxvars.core.cells import name_scope, trainable_flag
-from jaxvars.core.foreign import Absent, advised, refuse_flax, walk_known
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.traversal import (
     Holder,
@@ -42,6 +42,7 @@ from jaxvars.core.traversal import (
     resolve_proxy,
     walk,
     walk_again,
+    walk_known,
 )
 from jaxvars.core.variable import Variable, make_variable
 from jaxvars.errors import DtypeError, StateError, user_line
@@ -69,6 +70,8 @@ class Late(ABC):
 
 
 WAITING = "_values_that_wait"  # an attribute, of a Module that has no variables for them yet
+SET: list[Callable[[str, object], None]] = []
+"""What may refuse an attribute that is set."""
 _LISTED = 6  # paths in an error
 BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 
@@ -111,7 +114,8 @@ class Module(Structured, Holder):
                 f"    self.{name}.assign(value)    # not: self.{name} = value\n"
                 f"or, to take it out of the module, delete it first: del self.{name}."
             )
-        refuse_flax(name, value)
+        for check in SET:
+            check(name, value)
         super().__setattr__(name, value)
 
     @property

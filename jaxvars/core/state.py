@@ -28,10 +28,9 @@ import jax
 import numpy as np
 
 from jaxvars.core.cells import ASKED, STORE, Cell, untrainable
-from jaxvars.core.foreign import walk_known
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL, BoundFrame, within
-from jaxvars.core.traversal import Path, Tied
+from jaxvars.core.traversal import Path, Tied, walk_known
 from jaxvars.errors import StateError, user_line
 from jaxvars.tensors.dtypes import WIDE, are_floats, keeping
 from jaxvars.tensors.tensor import to_tensor

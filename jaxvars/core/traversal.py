@@ -112,6 +112,15 @@ HIDING: set[type] = set()
 """Classes whose slots that begin with two underscores are passed over, as not their own."""
 
 
+WALKS: list[Callable[[object, Any], Iterator[tuple[Path, Any]]]] = []
+"""What walks instead of `walk` where variables are looked for: it may refuse what it meets."""
+
+
+def walk_known(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
+    """Yield what `walk` yields, unless there is something that it would pass over in silence."""
+    return (WALKS[0] if WALKS else walk)(root, kind)
+
+
 def resolve_proxy(value: object) -> object:
     """Return what an object stands for; itself, if for nothing else."""
     if isinstance(value, Proxy):

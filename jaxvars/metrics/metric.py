@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.foreign import advised
+from jaxvars.core.absent import advised
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import BORDER, Late, Module
 from jaxvars.core.traversal import walk

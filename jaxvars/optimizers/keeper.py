@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.foreign import advised
+from jaxvars.core.absent import advised
 from jaxvars.core.module import Module, all_paths, named_variables
 from jaxvars.core.state import unique
 from jaxvars.core.traversal import Tie, Tied, first_of

@@ -15,6 +15,7 @@ from flax import linen, nnx
 
 import jaxvars as jv
 from jaxvars.checkpoint import Checkpoint
+from jaxvars.core import module, traversal
 from jaxvars.errors import InteropError
 
 
@@ -139,3 +140,11 @@ def test_arrays_of_equinox_in_a_checkpoint_are_a_tree(tmp_path):
     again.restore(path).assert_consumed()
     assert again.net(jnp.ones(3)).tolist() == [3.0, 4.0]
     assert [v.name for v in again.variables] == ["save_counter"]
+
+
+def test_nothing_is_refused_where_nothing_is_plugged_in(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(traversal, "WALKS", [])
+    monkeypatch.setattr(module, "SET", [])
+    made = jv.Module()
+    made.w, made.net = jv.Variable(1.0), nnx.Linear(2, 3, rngs=nnx.Rngs(0))
+    assert made.variables == (made.w,)
