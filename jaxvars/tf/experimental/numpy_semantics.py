@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - until it is requested, nothing of it counts, and operators cost nothing more; it can't be undone;
-- operands of different types are promoted by NumPy's rules, in operators only: Python's numbers
+- operands of different types are promoted by JAX's rules, in operators only: Python's numbers
   are as wide as what they meet;
 - a list or array of numbers as an index picks, and several pick together.
 """
@@ -36,14 +36,14 @@ def experimental_enable_numpy_behavior(
 
     Args:
         prefer_float32: must be False.
-        dtype_conversion_mode: must be "legacy": NumPy's rules for types.
+        dtype_conversion_mode: must be "legacy".
 
     Raises:
         NotImplementedError: for other arguments.
     """
     if prefer_float32 or dtype_conversion_mode != "legacy":
         raise NotImplementedError(
-            "Types are promoted by NumPy's rules: experimental_enable_numpy_behavior() without "
+            "Types are promoted by JAX's rules: experimental_enable_numpy_behavior() without "
             "arguments."
         )
     if NUMPY_METHODS:
@@ -61,19 +61,11 @@ def _promote(operation: Callable[..., Any]) -> Callable[..., Any]:
         dtypes = [_type_of(operand) for operand in (x, y)]
         if any(dtype is None for dtype in dtypes) or dtypes[0] == dtypes[1]:
             return operation(x, y)
-        common = promoted_type(*dtypes)
+        common = jnp.result_type(*dtypes)
         given = (operand if is_tensor_like(operand) else np.asarray(operand) for operand in (x, y))
         return operation(*(Tensor(to_array(operand).astype(common)) for operand in given))
 
     return promoted
-
-
-def promoted_type(*dtypes: Any) -> np.dtype:
-    """Return the type that NumPy gives to what is computed of some: types, or Python's numbers."""
-    try:
-        return np.result_type(*dtypes)
-    except TypeError:  # NumPy knows nothing of bfloat16
-        return jnp.result_type(*dtypes)
 
 
 def plain(value: Any) -> Any:
