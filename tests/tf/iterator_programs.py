@@ -175,9 +175,6 @@ MAKERS: dict[str, dict[str, Make]] = {
         "draws within": lambda _: Dataset.range(3).interleave(
             lambda x: Dataset.range(2).map(lambda y: draw(y)), cycle_length=2),
     },
-    "experimental.parallel_interleave": {
-        "": lambda _: Dataset.range(4).apply(experimental.parallel_interleave(grown, 2))
-    },
     "Dataset.scan": {
         "": lambda _: Dataset.range(5).scan(np.int64(0), lambda s, x: (s + x, s)),
         "draws": lambda _: Dataset.range(4).scan(0.0, lambda s, x: (s + draw(x)[1], s)),
@@ -196,9 +193,6 @@ MAKERS: dict[str, dict[str, Make]] = {
     "Dataset.apply": {"": lambda _: Dataset.range(3).apply(lambda d: d.map(draw))},
     "Dataset.ignore_errors": {"": lambda _: errors().ignore_errors()},
     "experimental.ignore_errors": {"": lambda _: errors().apply(experimental.ignore_errors())},
-    "experimental.map_and_batch": {
-        "": lambda _: Dataset.range(5).apply(experimental.map_and_batch(draw, 2))
-    },
     "experimental.parse_example_dataset": {"": examples},
     # ------------------------------------------------------------ order and number
     "Dataset.shuffle": {
@@ -211,9 +205,6 @@ MAKERS: dict[str, dict[str, Make]] = {
         "of sparse": lambda _: sized(4).map(lambda x: tf.sparse.from_dense([x, 0])).shuffle(3),
         "of datasets": lambda _: Dataset.range(3).map(Dataset.range).shuffle(2).flat_map(
             lambda x: x),
-    },
-    "experimental.shuffle_and_repeat": {
-        "": lambda _: Dataset.range(4).apply(experimental.shuffle_and_repeat(4, 2))
     },
     "Dataset.repeat": {"": lambda _: shuffled(3).repeat(2)},
     "Dataset.take": {
@@ -232,12 +223,6 @@ MAKERS: dict[str, dict[str, Make]] = {
         "": lambda _: Dataset.from_tensor_slices([1, 2, 1, 3]).apply(experimental.unique())
     },
     "Dataset.prefetch": {"": lambda _: Dataset.range(3).prefetch(2)},
-    "experimental.prefetch_to_device": {
-        "": lambda _: Dataset.range(3).apply(experimental.prefetch_to_device("/cpu:0"))
-    },
-    "experimental.copy_to_device": {
-        "": lambda _: Dataset.range(3).apply(experimental.copy_to_device("/cpu:0"))
-    },
     "Dataset.with_options": {"": lambda _: Dataset.range(3).with_options(tf.data.Options())},
     "experimental.assert_cardinality": {
         "": lambda _: Dataset.range(3).apply(experimental.assert_cardinality(3))
@@ -366,9 +351,8 @@ MAKE_NONE = {
     *("experimental.AutotuneOptions", "experimental.DistributeOptions", "experimental.Optional"),
     *("experimental.ExternalStatePolicy", "experimental.OptimizationOptions", "experimental.at"),
     *("experimental.ServiceOptions", "experimental.ThreadingOptions"),
-    *("experimental.cardinality", "experimental.save"),
-    *("experimental.enable_debug_mode", "experimental.get_next_as_optional"),
-    *("experimental.get_single_element", "experimental.get_structure"),
+    *("experimental.cardinality", "experimental.save", "experimental.enable_debug_mode"),
+    "experimental.get_single_element",
 }  # fmt: skip
 """The public names that make no dataset."""
 
