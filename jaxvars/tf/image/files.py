@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf.errors import UnimplementedError
-from jaxvars.tf.image import deep as deep
 from jaxvars.tf.image.colors import convert_type
 from jaxvars.tf.registry.rows import Operation, P, Refused, op
 from jaxvars.tf.tensors import convert as _convert
@@ -25,6 +24,10 @@ from jaxvars.typing import Array
 HOST = "files are on the host: inside a `tf.function` they must be known"
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _KINDS = {"JPEG", "PNG", "GIF", "BMP", "WEBP"}
+_PNG = b"\x89PNG\r\n\x1a\n"
+_COLORS = "Colors of 16 bits are neither read nor written, as Pillow does not: gray is, or uint8."
+_WEIGHTS = np.array([9797, 19234, 3737])
+"""How much of gray each color is, of 32768: the weights of the eye (ITU-R BT.601)."""
 
 
 def _pillow() -> Any:
@@ -79,13 +82,16 @@ def _read_pixels(
     """Return an image as an array: [height, width, channels]."""
     if channels not in (0, 1, 3, 4):
         raise refused(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
-    if contents is not None and deep.is_deep(contents.item()):
-        is_gray = image.mode.startswith("I")  # Pillow is faster
-        whole = np.asarray(image)[..., None] if is_gray else deep.read(contents.item())
-        made = deep.with_channels(whole.astype(np.uint16), channels)
+    is_deep = contents is not None and contents.item()[:8] == _PNG and contents.item()[24] == 16
+    if is_deep and image.mode.startswith("I"):
+        gray = np.asarray(image).astype(np.uint16)[..., None]
+        alpha = [np.full_like(gray, 65535)] if channels == 4 else []
+        made = np.concatenate([*[gray] * (3 if channels > 1 else 1), *alpha], -1)
         return made if dtype == np.uint16 else (made >> 8).astype(np.uint8)
+    if is_deep and dtype == np.uint16:
+        raise refused(_COLORS)
     if channels == 1 and image.mode in ("RGB", "RGBA", "P") and image.format != "JPEG":
-        weighed = np.asarray(image.convert("RGB")).astype(np.int64) @ deep.WEIGHTS
+        weighed = np.asarray(image.convert("RGB")).astype(np.int64) @ _WEIGHTS
         made = (weighed >> 15).astype(np.uint8)
     else:
         made = np.asarray(image.convert(_MODES[channels] if channels else _own_mode(image)))
@@ -110,6 +116,8 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Array:
     Example:
     `tf.image.decode_png(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
     tf.uint8)))`.
+
+    Differs from TensorFlow: of 16 bits are files in gray alone.
     """
     kind = as_dtype(dtype).dtype
     if kind not in (np.dtype(np.uint8), np.dtype(np.uint16)):
@@ -269,7 +277,8 @@ def encode_png(image: Array, compression: int = -1) -> Any:
     `tf.image.decode_png(tf.image.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
     tf.uint8), compression=3))`.
 
-    Differs from TensorFlow: the file has other bytes, of the same pixels.
+    Differs from TensorFlow: the file has other bytes, of the same pixels; of 16 bits are those in
+    gray alone.
     """
     pixels = require_known(image, "image")
     if pixels.dtype not in (np.dtype(np.uint8), np.dtype(np.uint16)):
@@ -281,8 +290,8 @@ def encode_png(image: Array, compression: int = -1) -> Any:
         raise refused(f"images must be at least rank 3{list(pixels.shape)}")
     if pixels.shape[-1] not in _MODES:
         raise refused(f"image must have 1, 2, 3, or 4 channels, got {pixels.shape[-1]}")
-    if pixels.dtype == np.uint16:
-        return _text(pixels, pixels.ndim - 3, lambda x: deep.write(x, int(compression)))
+    if pixels.dtype == np.uint16 and pixels.shape[-1] != 1:
+        raise refused(_COLORS)
     options = {} if compression < 0 else {"compress_level": int(compression)}
     return _text(pixels, pixels.ndim - 3, lambda x: _encode(x, "PNG", **options))
 
