@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf.registry.rows import op, operations
+from jaxvars.tf.registry.rows import elementwise, op, operations
 from jaxvars.typing import Array
 
 
@@ -28,28 +30,14 @@ def _within(x: Array, y: Array) -> Array:
     return jnp.clip(y, 0, x.dtype.itemsize * 8 - 1).astype(y.dtype)
 
 
-@op("bitwise.bitwise_and", "x y", same=True, kinds="int", example="i(4), i(4)")
-def bitwise_and(x: Array, y: Array) -> Array:
-    """Return the bits that are set in both."""
-    return jnp.bitwise_and(x, y)
-
-
-@op("bitwise.bitwise_or", "x y", same=True, kinds="int", example="i(4), i(4)")
-def bitwise_or(x: Array, y: Array) -> Array:
-    """Return the bits that are set in one or both."""
-    return jnp.bitwise_or(x, y)
-
-
-@op("bitwise.bitwise_xor", "x y", same=True, kinds="int", example="i(4), i(4)")
-def bitwise_xor(x: Array, y: Array) -> Array:
-    """Return the bits that are set in one of both."""
-    return jnp.bitwise_xor(x, y)
-
-
-@op("bitwise.invert", "x", kinds="int", example="i(4)")
-def invert(x: Array) -> Array:
-    """Change all bits."""
-    return jnp.invert(x)
+# fmt: off
+_row = functools.partial(elementwise, space="bitwise", tensors="x y", kinds="int",
+                         example="i(4), i(4)", module=__name__)
+bitwise_and = _row("bitwise_and", jnp.bitwise_and, "Return the bits that are set in both.")
+bitwise_or = _row("bitwise_or", jnp.bitwise_or, "Return the bits that are set in one or both.")
+bitwise_xor = _row("bitwise_xor", jnp.bitwise_xor, "Return the bits that are set in one of both.")
+invert = _row("invert", jnp.invert, "Change all bits.", tensors="x", example="i(4)")
+# fmt: on
 
 
 __getattr__ = operations(__name__)

@@ -11,7 +11,7 @@ import ast
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxvars.display.text import did_you_mean
@@ -21,15 +21,12 @@ HOMES: dict[str, str] = {}
 """The modules of operations, by their full names and aliases; `registry/rows.py` fills it."""
 
 
-def lister(
-    module: str, others: Iterable[str] = (), space: str | None = None
-) -> Callable[[], list[str]]:
+def lister(module: str, others: Iterable[str] = ()) -> Callable[[], list[str]]:
     """Return a module's `__dir__`: its own names and those of operations, for completion.
 
-    `others` are names that its `__getattr__` knows besides; `space` is its namespace, if it is not
-    that of the file.
+    `others` are names that its `__getattr__` knows besides.
     """
-    space = module.removeprefix("jaxvars.tf").removeprefix(".") if space is None else space
+    space = module.removeprefix("jaxvars.tf").removeprefix(".")
 
     def listed() -> list[str]:
         own = operations_in(space)
@@ -40,26 +37,18 @@ def lister(
 
 
 def namespace(
-    module: str,
-    absent: Mapping[str, str] | None = None,
-    others: Iterable[str] = (),
-    find: Callable[[str], Any] | None = None,
+    module: str, others: Iterable[str] = (), find: Callable[[str], Any] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return a module's `__getattr__` and `__dir__`: an unknown name is answered with a near one.
 
     Args:
         module: its `__name__`.
-        absent: names of TensorFlow's that are not there, and why.
         others: names that are there besides its own and those of operations.
         find: returns the value of another name, or raises AttributeError.
     """
     space, listed = module.removeprefix("jaxvars."), lister(module, others)
 
     def attribute(name: str) -> Any:
-        if why := reason(f"{space.removeprefix('tf.')}.{name}"):
-            raise AttributeError(f"jaxvars.tf has no {space}.{name}: {why}")
-        if absent is not None and name in absent:
-            raise AttributeError(f"{space} has no attribute {name!r}: {absent[name]}.")
         if find is not None:
             return find(name)
         raise not_there(space, name, listed)

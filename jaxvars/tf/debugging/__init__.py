@@ -34,9 +34,9 @@ from jaxvars.tf.debugging.comparisons import assert_non_negative as assert_non_n
 from jaxvars.tf.debugging.comparisons import assert_non_positive as assert_non_positive
 from jaxvars.tf.debugging.comparisons import assert_none_equal as assert_none_equal
 from jaxvars.tf.debugging.comparisons import assert_positive as assert_positive
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.tensors.convert import dtype_of, to_array
-from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -151,12 +151,9 @@ def assert_scalar(tensor: Any, message: str | None = None, name: Any = None) -> 
 
 
 def assert_shapes(
-    shapes: Any,
-    data: Any = None,
-    summarize: Any = None,
-    message: str | None = None,
+    shapes: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: Any = None,
-) -> None:
+) -> None:  # fmt: skip
     """Check shapes, and that sizes of one name are equal.
 
     Args:
@@ -204,36 +201,6 @@ def assert_integer(x: Any, message: str | None = None, name: Any = None) -> None
         raise TypeError(f'{first}Expected "x" to be integer type.  Found: tensor of dtype {have!s}')
 
 
-def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = None) -> DType:
-    """Check that tensors have one float type, and return it.
-
-    Args:
-        tensors: some tensors.
-        dtype: the type; that of the first tensor when None, and float32 if there is none.
-
-    Raises:
-        ValueError: when they are of different types, or no floats.
-    """
-    found = None if dtype is None else as_dtype(dtype)
-    for tensor in tensors or ():
-        have = dtype_of(to_array(tensor))
-        found = found or have
-        if have != found:
-            raise ValueError(f"{tensor}, type={have!s}, must be of the same type ({found!s}).")
-    made = found or as_dtype("float32")
-    if not made.is_floating:
-        raise ValueError(f"Expected floating point type, got {made!s}.")
-    return made
-
-
-def assert_proper_iterable(values: Any) -> None:
-    """Check that something is an iterable, and not a tensor or string; raise TypeError if not."""
-    improper = isinstance(values, Tensor | Variable | np.ndarray | bytes | str)
-    if improper or not hasattr(values, "__iter__"):
-        expected = 'to be a "proper" iterable' if improper else "to be iterable"
-        raise TypeError(f'Expected argument "values" {expected}.  Found: {type(values)}')
-
-
 def is_numeric_tensor(tensor: Any) -> bool:
     """Return whether something is a tensor of numbers.
 
@@ -264,4 +231,4 @@ def is_traceback_filtering_enabled() -> bool:
     return value != "off"
 
 
-__dir__ = lister(__name__)
+__getattr__, __dir__ = namespace(__name__)

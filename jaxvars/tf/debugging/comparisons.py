@@ -7,7 +7,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +21,19 @@ from jaxvars.tf.tensors.tensor import pair_typed
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
+Holds: TypeAlias = Callable[[Array, Array], Array]
 
-def assert_equal(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that x == y, element by element.
+
+def _comparison(name: str, sign: str, holds: Holds) -> Callable[..., None]:
+    """Return the check of a sign between each two elements."""
+
+    def check(
+        x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+    ) -> None:
+        _compare(x, y, sign, holds, message, summarize)
+
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"""Check that x {sign} y, element by element.
 
     Args:
         x: a tensor, or what becomes one.
@@ -36,10 +44,24 @@ def assert_equal(
 
     Raises:
         InvalidArgumentError: when it does not hold; from a compiled function, when it is run.
-
-    >>> assert_equal([1, 2], [1, 2])
     """
-    _compare(x, y, "==", jnp.equal, message, summarize)
+    return check
+
+
+def _sign(name: str, sign: str, holds: Holds) -> Callable[..., None]:
+    """Return the check of the sign of each element."""
+
+    def check(
+        x: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+    ) -> None:
+        array = to_array(x)
+        good = holds(jax.lax.stop_gradient(array), jnp.zeros((), array.dtype))
+        error = f"{message or ''}\nCondition x {sign} did not hold element-wise:"
+        _require(good, error, {"x": array}, summarize)
+
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"Check that x {sign}, element by element; see `assert_equal`."
+    return check
 
 
 def assert_none_equal(
@@ -49,43 +71,10 @@ def assert_none_equal(
     _compare(x, y, "!=", jnp.not_equal, message, summarize)
 
 
-def assert_less(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that x < y, element by element; see `assert_equal`."""
-    _compare(x, y, "<", jnp.less, message, summarize)
-
-
-def assert_less_equal(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that x <= y, element by element; see `assert_equal`."""
-    _compare(x, y, "<=", jnp.less_equal, message, summarize)
-
-
-def assert_greater(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that x > y, element by element; see `assert_equal`."""
-    _compare(x, y, ">", jnp.greater, message, summarize)
-
-
-def assert_greater_equal(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that x >= y, element by element; see `assert_equal`."""
-    _compare(x, y, ">=", jnp.greater_equal, message, summarize)
-
-
 def assert_near(
-    x: Any,
-    y: Any,
-    rtol: float | None = None,
-    atol: float | None = None,
-    message: str | None = None,
-    summarize: int | None = None,
-    name: Any = None,
-) -> None:
+    x: Any, y: Any, rtol: float | None = None, atol: float | None = None,
+    message: str | None = None, summarize: int | None = None, name: Any = None,
+) -> None:  # fmt: skip
     """Check that |x - y| < atol + rtol |y|, element by element; see `assert_equal`.
 
     Args:
@@ -107,41 +96,8 @@ def assert_near(
     _require(good, _add_message(message, error), {"x": a, "y": b}, summarize)
 
 
-def assert_positive(
-    x: Any, message: str | None = None, summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that x > 0, element by element; see `assert_equal`."""
-    _sign(x, "> 0", jnp.greater, message, summarize)
-
-
-def assert_negative(
-    x: Any, message: str | None = None, summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that x < 0, element by element; see `assert_equal`."""
-    _sign(x, "< 0", jnp.less, message, summarize)
-
-
-def assert_non_negative(
-    x: Any, message: str | None = None, summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that x >= 0, element by element; see `assert_equal`."""
-    _sign(x, ">= 0", jnp.greater_equal, message, summarize)
-
-
-def assert_non_positive(
-    x: Any, message: str | None = None, summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that x <= 0, element by element; see `assert_equal`."""
-    _sign(x, "<= 0", jnp.less_equal, message, summarize)
-
-
 def _compare(
-    x: Any,
-    y: Any,
-    sign: str,
-    holds: Callable[[Array, Array], Array],
-    message: str | None,
-    summarize: int | None,
+    x: Any, y: Any, sign: str, holds: Holds, message: str | None, summarize: int | None
 ) -> None:
     a, b = pair_typed(x, y, "Equal")
     try:
@@ -159,19 +115,16 @@ def _compare(
         raise refused(_difference(np.asarray(good), (a, b), sign, message, summarize))
 
 
-def _evaluate(x: Array, y: Array, sign: str, holds: Callable[[Array, Array], Array]) -> Array:
+def _evaluate(x: Array, y: Array, sign: str, holds: Holds) -> Array:
     if is_text(x):
         return np.asarray(x == y if sign == "==" else x != y)
     return x == y if is_handles(x) and sign == "==" else holds(*jax.lax.stop_gradient((x, y)))
 
 
 def _difference(
-    good: np.ndarray,
-    values: tuple[Array, Array],
-    sign: str,
-    message: str | None,
+    good: np.ndarray, values: tuple[Array, Array], sign: str, message: str | None,
     summarize: int | None,
-) -> str:
+) -> str:  # fmt: skip
     """Return what TensorFlow says of two tensors that are not as they should be."""
     count = 3 if summarize is None else summarize
     x, y = (np.asarray(part) for part in values)
@@ -186,19 +139,6 @@ def _difference(
         first = part.reshape(-1)[:count]
         lines += [f"First {len(first)} elements of {name}:", str(first)]
     return "\n".join(lines)
-
-
-def _sign(
-    x: Any,
-    sign: str,
-    holds: Callable[[Array, Array], Array],
-    message: str | None,
-    summarize: int | None,
-) -> None:
-    array = to_array(x)
-    good = holds(jax.lax.stop_gradient(array), jnp.zeros((), array.dtype))
-    error = f"{message or ''}\nCondition x {sign} did not hold element-wise:"
-    _require(good, error, {"x": array}, summarize)
 
 
 def _require(good: Array, error: str, values: dict[str, Array], summarize: int | None) -> None:
@@ -221,3 +161,14 @@ def _summary(array: Array, summarize: int | None) -> str:
 
 def _add_message(message: str | None, what: str) -> str:
     return f"{message}\n{what}" if message else what
+
+
+assert_equal = _comparison("assert_equal", "==", jnp.equal)
+assert_less = _comparison("assert_less", "<", jnp.less)
+assert_less_equal = _comparison("assert_less_equal", "<=", jnp.less_equal)
+assert_greater = _comparison("assert_greater", ">", jnp.greater)
+assert_greater_equal = _comparison("assert_greater_equal", ">=", jnp.greater_equal)
+assert_positive = _sign("assert_positive", "> 0", jnp.greater)
+assert_negative = _sign("assert_negative", "< 0", jnp.less)
+assert_non_negative = _sign("assert_non_negative", ">= 0", jnp.greater_equal)
+assert_non_positive = _sign("assert_non_positive", "<= 0", jnp.less_equal)

@@ -8,6 +8,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.derivatives.scaling import reads_nothing
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import flat, floor, magnitude
-from jaxvars.tf.registry.rows import Refused, format_shape, op
+from jaxvars.tf.registry.rows import Refused, elementwise, format_shape, op
 from jaxvars.tf.tensors.convert import (
     dtype_of,
     is_tensor_like,
@@ -96,24 +97,6 @@ def _truediv(x: Array, y: Array) -> Array:
     if kind == "b" or is_text(x):
         raise Refused(TypeError(f"Invalid dtype {dtype_of(x)!r} in __truediv__. Expected a number"))
     return jnp.divide(divisible(x), divisible(y))
-
-
-@op("math.subtract", "x y", op="Sub", same=True, kinds=_NUMBERS, aliases=("subtract",))
-def subtract(x: Array, y: Array) -> Array:
-    """Subtract, element by element.
-
-    Example: `tf.math.subtract(r(2, 3), r(3))`.
-    """
-    return jnp.subtract(x, y)
-
-
-@op("math.multiply", "x y", op="Mul", same=True, kinds=_NUMBERS, aliases=("multiply",))
-def multiply(x: Array, y: Array) -> Array:
-    """Multiply, element by element.
-
-    Example: `tf.math.multiply(r(2, 3), r(3))`.
-    """
-    return jnp.multiply(x, y)
 
 
 @op("math.divide", "x y", op="RealDiv", same=True, text=True, pairing=pair_up, aliases=("divide",))
@@ -297,36 +280,6 @@ def not_equal(x: Array, y: Array) -> Array:
     return jnp.asarray(x != y) if is_text(x) else jnp.not_equal(x, y)
 
 
-@op("math.less", "x y", same=True, kinds=_ORDERED, aliases=("less",), example="r(4), r(4)")
-def less(x: Array, y: Array) -> Array:
-    """Return the truth value of x < y, element by element."""
-    return jnp.less(x, y)
-
-
-@op("math.less_equal", "x y", same=True, kinds=_ORDERED, aliases=("less_equal",))
-def less_equal(x: Array, y: Array) -> Array:
-    """Return the truth value of x <= y, element by element.
-
-    Example: `tf.math.less_equal([1.0, nan], 1.0)`.
-    """
-    return jnp.less_equal(x, y)
-
-
-@op("math.greater", "x y", same=True, kinds=_ORDERED, aliases=("greater",), example="r(4), r(4)")
-def greater(x: Array, y: Array) -> Array:
-    """Return the truth value of x > y, element by element."""
-    return jnp.greater(x, y)
-
-
-@op("math.greater_equal", "x y", same=True, kinds=_ORDERED, aliases=("greater_equal",))
-def greater_equal(x: Array, y: Array) -> Array:
-    """Return the truth value of x >= y, element by element.
-
-    Example: `tf.math.greater_equal([1.0, nan], 1.0)`.
-    """
-    return jnp.greater_equal(x, y)
-
-
 # ---------------------------------------------------------------- sums of lists
 @op("math.add_n", "inputs*", aliases=("add_n",))
 def add_n(inputs: list[Array]) -> Array:
@@ -348,35 +301,6 @@ def _sum_of(inputs: list[Array]) -> Array:
 
 
 # ---------------------------------------------------------------- logic
-@op("math.logical_and", "x y", same=True, kinds="bool", aliases=("logical_and",))
-def logical_and(x: Array, y: Array) -> Array:
-    """Return the truth value of x AND y, element by element.
-
-    Example: `tf.math.logical_and(b(4), b(4))`.
-    """
-    return jnp.logical_and(x, y)
-
-
-@op(
-    "math.logical_or", "x y", same=True, kinds="bool", aliases=("logical_or",), example="b(4), b(4)"
-)
-def logical_or(x: Array, y: Array) -> Array:
-    """Return the truth value of x OR y, element by element."""
-    return jnp.logical_or(x, y)
-
-
-@op("math.logical_xor", "x y", op="LogicalXor", same=True, kinds="bool", example="b(4), b(4)")
-def logical_xor(x: Array, y: Array) -> Array:
-    """Return the truth value of x XOR y, element by element."""
-    return jnp.logical_xor(x, y)
-
-
-@op("math.logical_not", "x", kinds="bool", aliases=("logical_not",), example="b(4)")
-def logical_not(x: Array) -> Array:
-    """Return the truth value of NOT x, element by element."""
-    return jnp.logical_not(x)
-
-
 def _pair_matrices(a: Any, b: Any, op: str) -> tuple[Array, Array]:
     """Return two matrices as arrays: of two types if their product has a third, or one of them."""
     if is_tensor_like(a) and is_tensor_like(b):
@@ -431,3 +355,31 @@ def _transpose(x: Array, name: str, transpose: bool, adjoint: bool) -> Array:
         )
     turned = jnp.swapaxes(x, -1, -2)
     return jnp.conj(turned) if adjoint else turned
+
+
+# fmt: off
+_row = functools.partial(elementwise, tensors="x y", module=__name__)
+subtract = _row("subtract", jnp.subtract, "Subtract, element by element.", "subtract",
+                kinds=_NUMBERS, title="Sub", example="r(2, 3), r(3)")
+multiply = _row("multiply", jnp.multiply, "Multiply, element by element.", "multiply",
+                kinds=_NUMBERS, title="Mul", example="r(2, 3), r(3)")
+less = _row("less", jnp.less, "Return whether x < y, element by element.", "less", kinds=_ORDERED,
+            example="r(4), r(4)")
+less_equal = _row("less_equal", jnp.less_equal, "Return whether x <= y, element by element.",
+                  "less_equal", kinds=_ORDERED, example="[1.0, nan], 1.0")
+greater = _row("greater", jnp.greater, "Return whether x > y, element by element.", "greater",
+               kinds=_ORDERED, example="r(4), r(4)")
+greater_equal = _row("greater_equal", jnp.greater_equal,
+                     "Return whether x >= y, element by element.", "greater_equal", kinds=_ORDERED,
+                     example="[1.0, nan], 1.0")
+logical_and = _row("logical_and", jnp.logical_and, "Return whether both hold, element by element.",
+                   "logical_and", kinds="bool", example="b(4), b(4)")
+logical_or = _row("logical_or", jnp.logical_or, "Return whether one holds, element by element.",
+                  "logical_or", kinds="bool", example="b(4), b(4)")
+logical_xor = _row("logical_xor", jnp.logical_xor,
+                   "Return whether one alone holds, element by element.", kinds="bool",
+                   title="LogicalXor", example="b(4), b(4)")
+logical_not = _row("logical_not", jnp.logical_not,
+                   "Return whether it does not hold, element by element.", "logical_not",
+                   tensors="x", kinds="bool", example="b(4)")
+# fmt: on

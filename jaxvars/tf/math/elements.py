@@ -7,6 +7,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +16,7 @@ from jax import lax
 
 from jaxvars.tf.errors import NotFoundError
 from jaxvars.tf.math.slopes import inverse, inverse_root, root, with_slope
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.registry.rows import Refused, elementwise, op
 from jaxvars.tracing.context import EVAL, current
 from jaxvars.typing import Array
 
@@ -92,145 +94,7 @@ def real(input: Array) -> Array:
     return jnp.real(input) if input.dtype.kind == "c" else input
 
 
-@op("math.conj", "x", kinds=_NUMBERS, example="z(2, 3)")
-def conj(x: Array) -> Array:
-    """Change the sign of the imaginary part."""
-    return jnp.conj(x) if x.dtype.kind == "c" else x
-
-
-@op("math.acos", "x", kinds=_INEXACT, aliases=("acos",), example="r(2, 3) * 0.3")
-def acos(x: Array) -> Array:
-    """Return the angle of a cosine."""
-    return jnp.arccos(x)
-
-
 _acosh = with_slope(jnp.arccosh, lambda _, y: 1 / jnp.sinh(y))  # NaN where there is no value
-
-
-@op("math.acosh", "x", kinds=_INEXACT, aliases=("acosh",), example="p(2, 3) + 1.0")
-def acosh(x: Array) -> Array:
-    """Return the inverse of the hyperbolic cosine."""
-    return _acosh(x)
-
-
-@op("math.asin", "x", kinds=_INEXACT, aliases=("asin",), example="r(2, 3) * 0.3")
-def asin(x: Array) -> Array:
-    """Return the angle of a sine."""
-    return jnp.arcsin(x)
-
-
-@op("math.asinh", "x", kinds=_INEXACT, aliases=("asinh",), example="r(2, 3)")
-def asinh(x: Array) -> Array:
-    """Return the inverse of the hyperbolic sine."""
-    return jnp.arcsinh(x)
-
-
-@op("math.atan", "x", kinds=_INEXACT, aliases=("atan",), example="r(2, 3)")
-def atan(x: Array) -> Array:
-    """Return the angle of a tangent."""
-    return jnp.arctan(x)
-
-
-@op("math.atanh", "x", kinds=_INEXACT, aliases=("atanh",), example="r(2, 3) * 0.3")
-def atanh(x: Array) -> Array:
-    """Return the inverse of the hyperbolic tangent."""
-    return jnp.arctanh(x)
-
-
-@op("math.cos", "x", kinds=_INEXACT, aliases=("cos",), example="r(2, 3)")
-def cos(x: Array) -> Array:
-    """Return the cosine of an angle in radians."""
-    return jnp.cos(x)
-
-
-@op("math.cosh", "x", kinds=_INEXACT, aliases=("cosh",), example="r(2, 3)")
-def cosh(x: Array) -> Array:
-    """Return the hyperbolic cosine."""
-    return jnp.cosh(x)
-
-
-@op("math.sin", "x", kinds=_INEXACT, aliases=("sin",), example="r(2, 3)")
-def sin(x: Array) -> Array:
-    """Return the sine of an angle in radians."""
-    return jnp.sin(x)
-
-
-@op("math.sinh", "x", kinds=_INEXACT, aliases=("sinh",), example="r(2, 3)")
-def sinh(x: Array) -> Array:
-    """Return the hyperbolic sine."""
-    return jnp.sinh(x)
-
-
-@op("math.tan", "x", kinds=_INEXACT, aliases=("tan",), example="r(2, 3)")
-def tan(x: Array) -> Array:
-    """Return the tangent of an angle in radians."""
-    return jnp.tan(x)
-
-
-@op("math.tanh", "x", kinds=_INEXACT, aliases=("tanh", "nn.tanh"), example="r(2, 3)")
-def tanh(x: Array) -> Array:
-    """Return the hyperbolic tangent."""
-    return jnp.tanh(x)
-
-
-@op("math.exp", "x", kinds=_INEXACT, aliases=("exp",), example="r(2, 3)")
-def exp(x: Array) -> Array:
-    """Return e to the power of x."""
-    return jnp.exp(x)
-
-
-@op("math.expm1", "x", kinds=_INEXACT, example="r(2, 3)")
-def expm1(x: Array) -> Array:
-    """Return exp(x) - 1, exact near 0."""
-    return jnp.expm1(x)
-
-
-@op("math.log", "x", kinds=_INEXACT, example="p(2, 3)")
-def log(x: Array) -> Array:
-    """Return the natural logarithm."""
-    return jnp.log(x)
-
-
-@op("math.log1p", "x", kinds=_INEXACT, example="p(2, 3)")
-def log1p(x: Array) -> Array:
-    """Return log(1 + x), exact near 0."""
-    return jnp.log1p(x)
-
-
-@op("math.sqrt", "x", kinds=_INEXACT, aliases=("sqrt",), example="p(2, 3)")
-def sqrt(x: Array) -> Array:
-    """Return the square root."""
-    return root(x)
-
-
-@op("math.rsqrt", "x", kinds=_INEXACT, example="p(2, 3)")
-def rsqrt(x: Array) -> Array:
-    """Return 1 / sqrt(x)."""
-    return inverse_root(x)
-
-
-@op("math.square", "x", kinds=_NUMBERS, aliases=("square",), example="r(2, 3)")
-def square(x: Array) -> Array:
-    """Return x * x."""
-    return jnp.square(x)
-
-
-@op("math.ceil", "x", kinds=_FLOAT, example="r(2, 3)")
-def ceil(x: Array) -> Array:
-    """Round up."""
-    return flat(jnp.ceil(x))
-
-
-@op("math.floor", "x", kinds=_FLOAT, aliases=("floor",), example="r(2, 3)")
-def floor(x: Array) -> Array:
-    """Round down."""
-    return flat(jnp.floor(x))
-
-
-@op("math.rint", "x", kinds=_FLOAT, example="r(2, 3)")
-def rint(x: Array) -> Array:
-    """Round to the next integer, halves to even."""
-    return flat(jnp.rint(x))
 
 
 @op("math.sign", "x", kinds=_NUMBERS, aliases=("sign",), example="r(2, 3)")
@@ -242,31 +106,44 @@ def sign(x: Array) -> Array:
     return jnp.where(x == 0, 0, other / jnp.abs(other))
 
 
-@op("math.sigmoid", "x", kinds=_INEXACT, aliases=("sigmoid", "nn.sigmoid"), example="r(2, 3)")
-def sigmoid(x: Array) -> Array:
-    """Return 1 / (1 + exp(-x))."""
-    return jax.nn.sigmoid(x)
-
-
 @op("math.softplus", "features", kinds=_FLOAT, aliases=("nn.softplus",), example="r(2, 3)")
 def softplus(features: Array) -> Array:
     """Return log(1 + exp(x))."""
     return jax.nn.softplus(features)
 
 
-@op("math.is_finite", "x", kinds=_FLOAT, example="r(2, 3)")
-def is_finite(x: Array) -> Array:
-    """Return which elements are neither infinite nor NaN."""
-    return jnp.isfinite(x)
-
-
-@op("math.is_inf", "x", kinds=_FLOAT, example="r(2, 3)")
-def is_inf(x: Array) -> Array:
-    """Return which elements are infinite."""
-    return jnp.isinf(x)
-
-
-@op("math.is_nan", "x", kinds=_FLOAT, example="r(2, 3)")
-def is_nan(x: Array) -> Array:
-    """Return which elements are NaN."""
-    return jnp.isnan(x)
+# fmt: off
+_row = functools.partial(elementwise, module=__name__)
+conj = _row("conj", lambda x: jnp.conj(x) if x.dtype.kind == "c" else x,
+            "Change the sign of the imaginary part.", kinds=_NUMBERS, example="z(2, 3)")
+acos = _row("acos", jnp.arccos, "Return the angle of a cosine.", "acos", example="r(2, 3) * 0.3")
+acosh = _row("acosh", _acosh, "Return the inverse of the hyperbolic cosine.", "acosh",
+             example="p(2, 3) + 1.0")
+asin = _row("asin", jnp.arcsin, "Return the angle of a sine.", "asin", example="r(2, 3) * 0.3")
+asinh = _row("asinh", jnp.arcsinh, "Return the inverse of the hyperbolic sine.", "asinh")
+atan = _row("atan", jnp.arctan, "Return the angle of a tangent.", "atan")
+atanh = _row("atanh", jnp.arctanh, "Return the inverse of the hyperbolic tangent.", "atanh",
+             example="r(2, 3) * 0.3")
+cos = _row("cos", jnp.cos, "Return the cosine of an angle in radians.", "cos")
+cosh = _row("cosh", jnp.cosh, "Return the hyperbolic cosine.", "cosh")
+sin = _row("sin", jnp.sin, "Return the sine of an angle in radians.", "sin")
+sinh = _row("sinh", jnp.sinh, "Return the hyperbolic sine.", "sinh")
+tan = _row("tan", jnp.tan, "Return the tangent of an angle in radians.", "tan")
+tanh = _row("tanh", jnp.tanh, "Return the hyperbolic tangent.", "tanh nn.tanh")
+exp = _row("exp", jnp.exp, "Return e to the power of x.", "exp")
+expm1 = _row("expm1", jnp.expm1, "Return exp(x) - 1, exact near 0.")
+log = _row("log", jnp.log, "Return the natural logarithm.", example="p(2, 3)")
+log1p = _row("log1p", jnp.log1p, "Return log(1 + x), exact near 0.", example="p(2, 3)")
+sqrt = _row("sqrt", root, "Return the square root.", "sqrt", example="p(2, 3)")
+rsqrt = _row("rsqrt", inverse_root, "Return 1 / sqrt(x).", example="p(2, 3)")
+square = _row("square", jnp.square, "Return x * x.", "square", kinds=_NUMBERS)
+ceil = _row("ceil", lambda x: flat(jnp.ceil(x)), "Round up.", kinds=_FLOAT)
+floor = _row("floor", lambda x: flat(jnp.floor(x)), "Round down.", "floor", kinds=_FLOAT)
+rint = _row("rint", lambda x: flat(jnp.rint(x)), "Round to the next integer, halves to even.",
+            kinds=_FLOAT)
+sigmoid = _row("sigmoid", jax.nn.sigmoid, "Return 1 / (1 + exp(-x)).", "sigmoid nn.sigmoid")
+is_finite = _row("is_finite", jnp.isfinite, "Return which elements are neither infinite nor NaN.",
+                 kinds=_FLOAT)
+is_inf = _row("is_inf", jnp.isinf, "Return which elements are infinite.", kinds=_FLOAT)
+is_nan = _row("is_nan", jnp.isnan, "Return which elements are NaN.", kinds=_FLOAT)
+# fmt: on

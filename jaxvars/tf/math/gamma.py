@@ -6,6 +6,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as sp
@@ -13,10 +15,11 @@ import numpy as np
 from jax import lax
 
 from jaxvars.tf.math.slopes import with_slope
-from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.registry.rows import Refused, elementwise, op
 from jaxvars.typing import Array
 
 _FLOAT = "float"
+_row = functools.partial(elementwise, kinds="float", example="p(2, 3)", module=__name__)
 _quantile = with_slope(
     sp.ndtri, lambda _, y: np.sqrt(2 * np.pi).astype(y.dtype) * jnp.exp(y * y / 2)
 )
@@ -79,45 +82,16 @@ def igammac(a: Array, x: Array) -> Array:
     return lax.igammac(*jnp.broadcast_arrays(_above_0(a), x))
 
 
-@op("math.lbeta", "x", kinds=_FLOAT, example="p(2, 3)")
-@jax.jit
-def lbeta(x: Array) -> Array:
-    """Return the logarithm of the beta function of the last axis."""
-    return jnp.sum(lax.lgamma(x), -1) - lax.lgamma(jnp.sum(x, -1))
-
-
-@op("math.lgamma", "x", kinds=_FLOAT, example="p(2, 3)")
-def lgamma(x: Array) -> Array:
-    """Return the logarithm of the absolute value of the gamma function."""
-    return lax.lgamma(x)
-
-
-@op("math.digamma", "x", kinds=_FLOAT, example="p(2, 3)")
-def digamma(x: Array) -> Array:
-    """Return the derivative of the logarithm of the gamma function."""
-    return lax.digamma(x)
-
-
-@op("math.erf", "x", kinds=_FLOAT, example="r(2, 3)")
-def erf(x: Array) -> Array:
-    """Return the error function."""
-    return lax.erf(x)
-
-
-@op("math.erfc", "x", kinds=_FLOAT, example="r(2, 3)")
-def erfc(x: Array) -> Array:
-    """Return 1 - erf(x), exact where it is small."""
-    return lax.erfc(x)
-
-
-@op("math.erfinv", "x", kinds=_FLOAT, example="r(2, 3) * 0.3")
-def erfinv(x: Array) -> Array:
-    """Return the inverse of erf."""
-    return lax.erf_inv(x)
-
-
-@op("math.ndtri", "x", kinds=_FLOAT, example="p(2, 3) * 0.45")
-@jax.jit
-def ndtri(x: Array) -> Array:
-    """Return the quantile of the normal distribution."""
-    return _quantile(x)
+# fmt: off
+lbeta = _row("lbeta", jax.jit(lambda x: jnp.sum(lax.lgamma(x), -1) - lax.lgamma(jnp.sum(x, -1))),
+             "Return the logarithm of the beta function of the last axis.")
+lgamma = _row("lgamma", lax.lgamma,
+              "Return the logarithm of the absolute value of the gamma function.")
+digamma = _row("digamma", lax.digamma,
+               "Return the derivative of the logarithm of the gamma function.")
+erf = _row("erf", lax.erf, "Return the error function.", example="r(2, 3)")
+erfc = _row("erfc", lax.erfc, "Return 1 - erf(x), exact where it is small.", example="r(2, 3)")
+erfinv = _row("erfinv", lax.erf_inv, "Return the inverse of erf.", example="r(2, 3) * 0.3")
+ndtri = _row("ndtri", jax.jit(_quantile),
+             "Return the quantile of the normal distribution.", example="p(2, 3) * 0.45")
+# fmt: on

@@ -26,6 +26,7 @@ from jaxvars.tf.tensors.dtypes import divisible, widen
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
+_NAN = "A segment with NaN gives NaN."
 _LEFT_OUT = "In a compiled function, ids that are too large are left out, too."
 
 Reduce: TypeAlias = Callable[[Array, Array, int], Array]
@@ -59,11 +60,6 @@ def _mean(data: Array, ids: Array, count: int) -> Array:
 
 def _wide_mean(data: Array, ids: Array, count: int) -> Array:
     return _mean(divisible(data), ids, count)
-
-
-def _sqrt_n(data: Array, ids: Array, count: int) -> Array:
-    sizes = jnp.maximum(_sizes(data, ids, count), 1)
-    return _sum(data, ids, count) / jnp.sqrt(sizes.astype(data.dtype))
 
 
 # ---------------------------------------------------------------- extremes and products
@@ -183,111 +179,45 @@ def _check_range(ids: Array, count: int) -> None:
         raise ValueError(f"segment_ids[{place}] = {number} is out of range [0, {count})")
 
 
-@op("math.segment_sum", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
-def segment_sum(data: Array, segment_ids: Array) -> Array:
-    """Add up, for each segment, of rows whose segment ids increase.
+def _of_sorted(
+    name: str, reduce: Reduce, doc: str, kinds: str = _NUMBERS, differs: str = ""
+) -> Any:
+    """Return the operation of rows whose segment ids increase."""
 
-    Example: `tf.math.segment_sum(r(4, 2), [0, 0, 1, 3])`.
-    """
-    return _reduce_sorted(_sum, data, segment_ids)
+    def call(data: Array, segment_ids: Array) -> Array:
+        return _reduce_sorted(reduce, data, segment_ids)
 
-
-@op("math.segment_prod", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
-def segment_prod(data: Array, segment_ids: Array) -> Array:
-    """Multiply, for each segment, of rows whose segment ids increase.
-
-    Example: `tf.math.segment_prod(r(4, 2), [0, 0, 1, 3])`.
-    """
-    return _reduce_sorted(_prod, data, segment_ids)
+    call.__name__ = name
+    call.__doc__ = f"{doc}, for each segment, of rows whose segment ids increase."
+    options: Any = {"kinds": kinds, "eager_only": _SIZE, "differs": differs}
+    return op(f"math.{name}", "data segment_ids", **options, example="r(4, 2), [0, 0, 1, 3]")(call)
 
 
-@op("math.segment_mean", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
-def segment_mean(data: Array, segment_ids: Array) -> Array:
-    """Return the mean, for each segment, of rows whose segment ids increase.
+def _of_unsorted(
+    name: str, reduce: Reduce, doc: str, kinds: str = _NUMBERS, differs: str = _LEFT_OUT
+) -> Any:
+    """Return the operation of rows in any order."""
 
-    Example: `tf.math.segment_mean(r(4, 2), [0, 0, 1, 3])`.
-    """
-    return _reduce_sorted(_mean, data, segment_ids)
+    def call(data: Array, segment_ids: Array, num_segments: Any) -> Array:
+        return _unsorted(reduce, data, segment_ids, num_segments)
 
-
-@op("math.segment_max", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
-def segment_max(data: Array, segment_ids: Array) -> Array:
-    """Return the maximum, for each segment, of rows whose segment ids increase.
-
-    Example: `tf.math.segment_max(r(4, 2), [0, 0, 1, 3])`.
-
-    Differs from TensorFlow: a segment with NaN gives NaN.
-    """
-    return _reduce_sorted(_max_or_0, data, segment_ids)
+    call.__name__, call.__doc__ = name, f"{doc}, for each segment; negative ids are left out."
+    options: Any = {"kinds": kinds, "differs": differs, "example": "r(4, 2), [2, 0, 2, -1], 4"}
+    return op(f"math.{name}", "data segment_ids", **options)(call)
 
 
-@op("math.segment_min", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
-def segment_min(data: Array, segment_ids: Array) -> Array:
-    """Return the minimum, for each segment, of rows whose segment ids increase.
-
-    Example: `tf.math.segment_min(r(4, 2), [0, 0, 1, 3])`.
-
-    Differs from TensorFlow: a segment with NaN gives NaN.
-    """
-    return _reduce_sorted(_min_or_0, data, segment_ids)
-
-
-@op("math.unsorted_segment_sum", "data segment_ids", kinds=_NUMBERS, differs=_LEFT_OUT)
-def unsorted_segment_sum(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Add up, for each segment; negative ids are left out.
-
-    Example: `tf.math.unsorted_segment_sum(r(4, 2), [2, 0, 2, -1], 4)`.
-    """
-    return _unsorted(_sum, data, segment_ids, num_segments)
-
-
-@op("math.unsorted_segment_prod", "data segment_ids", kinds=_NUMBERS, differs=_LEFT_OUT)
-def unsorted_segment_prod(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Multiply, for each segment; negative ids are left out.
-
-    Example: `tf.math.unsorted_segment_prod(r(4, 2), [2, 0, 2, -1], 4)`.
-    """
-    return _unsorted(_prod, data, segment_ids, num_segments)
-
-
-@op("math.unsorted_segment_mean", "data segment_ids", kinds=_NUMBERS, differs=_LEFT_OUT)
-def unsorted_segment_mean(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Return the mean, for each segment; negative ids are left out.
-
-    Example: `tf.math.unsorted_segment_mean(r(4, 2), [2, 0, 2, -1], 4)`.
-    """
-    return _unsorted(_wide_mean, data, segment_ids, num_segments)
-
-
-@op("math.unsorted_segment_sqrt_n", "data segment_ids", kinds="float complex")
-def unsorted_segment_sqrt_n(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Return the sum divided by the root of the size, for each segment; negative ids are
-    left out.
-
-    Example: `tf.math.unsorted_segment_sqrt_n(r(4, 2), [2, 0, 2, -1], 4)`.
-
-    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
-    """  # noqa: D205 - one sentence
-    return _unsorted(_sqrt_n, data, segment_ids, num_segments)
-
-
-@op("math.unsorted_segment_max", "data segment_ids", kinds=_ORDERED, differs=_LEFT_OUT)
-def unsorted_segment_max(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Return the maximum, for each segment; negative ids are left out.
-
-    Example: `tf.math.unsorted_segment_max(r(4, 2), [2, 0, 2, -1], 4)`.
-
-    Differs from TensorFlow: a segment with NaN gives NaN.
-    """
-    return _unsorted(_max_or_least, data, segment_ids, num_segments)
-
-
-@op("math.unsorted_segment_min", "data segment_ids", kinds=_ORDERED, differs=_LEFT_OUT)
-def unsorted_segment_min(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Return the minimum, for each segment; negative ids are left out.
-
-    Example: `tf.math.unsorted_segment_min(r(4, 2), [2, 0, 2, -1], 4)`.
-
-    Differs from TensorFlow: a segment with NaN gives NaN.
-    """
-    return _unsorted(_min_or_greatest, data, segment_ids, num_segments)
+# fmt: off
+_MAX, _MIN, _MEAN = "Return the maximum", "Return the minimum", "Return the mean"
+segment_sum = _of_sorted("segment_sum", _sum, "Add up")
+segment_prod = _of_sorted("segment_prod", _prod, "Multiply")
+segment_mean = _of_sorted("segment_mean", _mean, _MEAN)
+segment_max = _of_sorted("segment_max", _max_or_0, _MAX, _ORDERED, _NAN)
+segment_min = _of_sorted("segment_min", _min_or_0, _MIN, _ORDERED, _NAN)
+unsorted_segment_sum = _of_unsorted("unsorted_segment_sum", _sum, "Add up")
+unsorted_segment_prod = _of_unsorted("unsorted_segment_prod", _prod, "Multiply")
+unsorted_segment_mean = _of_unsorted("unsorted_segment_mean", _wide_mean, _MEAN)
+unsorted_segment_max = _of_unsorted("unsorted_segment_max", _max_or_least, _MAX, _ORDERED,
+                                    f"{_NAN} {_LEFT_OUT}")
+unsorted_segment_min = _of_unsorted("unsorted_segment_min", _min_or_greatest, _MIN, _ORDERED,
+                                    f"{_NAN} {_LEFT_OUT}")
+# fmt: on

@@ -7,6 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,11 +17,15 @@ import jax.scipy.special as sp
 import numpy as np
 
 from jaxvars.tf.math.slopes import by_host, with_slope
-from jaxvars.tf.registry.rows import op, operations
+from jaxvars.tf.registry.rows import elementwise, operations
 from jaxvars.typing import Array
 
-_ON_HOST = "It is computed on the host."
-_NAN = f"{_ON_HOST} It is NaN for negative numbers, and not infinite."
+_HOST = "It is computed on the host."
+_NAN = f"{_HOST} It is NaN for negative numbers, and not infinite."
+_AT_0 = "the derivative at 0 is 0.5, and 1 there."
+_row = functools.partial(
+    elementwise, space="math.special", kinds="float", example="p(2, 3)", module=__name__
+)
 
 
 def _scipy(name: str) -> Callable[[Array], Array]:
@@ -64,112 +69,28 @@ _expint = with_slope(
 _spence = with_slope(sp.spence, lambda x, _: _at_zero(x - 1, -1, lambda z: -jnp.log(x) / z))
 
 
-@op("math.special.bessel_i0", "x", kinds="float", aliases=("math.bessel_i0",), example="p(2, 3)")
-def bessel_i0(x: Array) -> Array:
-    """Return the modified Bessel function of the first kind, of order 0."""
-    return _i0(x)
+# fmt: off
+bessel_i0 = _row("bessel_i0", _i0, "Return the modified Bessel function I0.", "math.bessel_i0")
+bessel_i0e = _row("bessel_i0e", _i0e, "Return exp(-|x|) times bessel_i0.", "math.bessel_i0e")
+bessel_i1 = _row("bessel_i1", _i1,
+                 "Return the modified Bessel function I1.", "math.bessel_i1", differs=_AT_0)
+bessel_i1e = _row("bessel_i1e", _i1e, "Return exp(-|x|) times bessel_i1.", "math.bessel_i1e")
+bessel_j0 = _row("bessel_j0", _j0, "Return the Bessel function J0.", differs=_HOST)
+bessel_j1 = _row("bessel_j1", _j1, "Return the Bessel function J1.", differs=_HOST)
+bessel_k0 = _row("bessel_k0", _k0, "Return the modified Bessel function K0.", differs=_NAN)
+bessel_k0e = _row("bessel_k0e", _k0e, "Return exp(x) times bessel_k0.", differs=_NAN)
+bessel_k1 = _row("bessel_k1", _k1, "Return the modified Bessel function K1.", differs=_NAN)
+bessel_k1e = _row("bessel_k1e", _k1e, "Return exp(x) times bessel_k1.", differs=_NAN)
+bessel_y0 = _row("bessel_y0", _y0, "Return the Bessel function Y0.", differs=_NAN)
+bessel_y1 = _row("bessel_y1", _y1, "Return the Bessel function Y1.", differs=_NAN)
+dawsn = _row("dawsn", jax.jit(sp.dawsn),
+             "Return exp(-x^2) times the integral of exp(t^2) from 0 to x.")
+expint = _row("expint", _expint, "Return the exponential integral Ei; NaN for negative numbers.")
+fresnel_cos = _row("fresnel_cos", jax.jit(lambda x: sp.fresnel(x)[1]),
+                   "Return the integral of cos(pi t^2 / 2) from 0 to x.")
+fresnel_sin = _row("fresnel_sin", jax.jit(lambda x: sp.fresnel(x)[0]),
+                   "Return the integral of sin(pi t^2 / 2) from 0 to x.")
+spence = _row("spence", _spence, "Return the integral of log(t) / (1 - t) from 1 to x.")
+# fmt: on
 
-
-@op("math.special.bessel_i0e", "x", kinds="float", aliases=("math.bessel_i0e",), example="p(2, 3)")
-def bessel_i0e(x: Array) -> Array:
-    """Return exp(-|x|) times the function bessel_i0."""
-    return _i0e(x)
-
-
-@op("math.special.bessel_i1", "x", kinds="float", aliases=("math.bessel_i1",), example="p(2, 3)")
-def bessel_i1(x: Array) -> Array:
-    """Return the modified Bessel function of the first kind, of order 1.
-
-    Differs from TensorFlow: the derivative at 0 is 0.5, and 1 there.
-    """
-    return _i1(x)
-
-
-@op("math.special.bessel_i1e", "x", kinds="float", aliases=("math.bessel_i1e",), example="p(2, 3)")
-def bessel_i1e(x: Array) -> Array:
-    """Return exp(-|x|) times the function bessel_i1."""
-    return _i1e(x)
-
-
-@op("math.special.bessel_j0", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
-def bessel_j0(x: Array) -> Array:
-    """Return the Bessel function of the first kind, of order 0."""
-    return _j0(x)
-
-
-@op("math.special.bessel_j1", "x", kinds="float", example="p(2, 3)", differs=_ON_HOST)
-def bessel_j1(x: Array) -> Array:
-    """Return the Bessel function of the first kind, of order 1."""
-    return _j1(x)
-
-
-@op("math.special.bessel_k0", "x", kinds="float", example="p(2, 3)", differs=_NAN)
-def bessel_k0(x: Array) -> Array:
-    """Return the modified Bessel function of the second kind, K0."""
-    return _k0(x)
-
-
-@op("math.special.bessel_k0e", "x", kinds="float", example="p(2, 3)", differs=_NAN)
-def bessel_k0e(x: Array) -> Array:
-    """Return exp(x) times the function bessel_k0."""
-    return _k0e(x)
-
-
-@op("math.special.bessel_k1", "x", kinds="float", example="p(2, 3)", differs=_NAN)
-def bessel_k1(x: Array) -> Array:
-    """Return the modified Bessel function of the second kind, K1."""
-    return _k1(x)
-
-
-@op("math.special.bessel_k1e", "x", kinds="float", example="p(2, 3)", differs=_NAN)
-def bessel_k1e(x: Array) -> Array:
-    """Return exp(x) times the function bessel_k1."""
-    return _k1e(x)
-
-
-@op("math.special.bessel_y0", "x", kinds="float", example="p(2, 3)", differs=_NAN)
-def bessel_y0(x: Array) -> Array:
-    """Return the Bessel function of the second kind, of order 0."""
-    return _y0(x)
-
-
-@op("math.special.bessel_y1", "x", kinds="float", example="p(2, 3)", differs=_NAN)
-def bessel_y1(x: Array) -> Array:
-    """Return the Bessel function of the second kind, of order 1."""
-    return _y1(x)
-
-
-@op("math.special.dawsn", "x", kinds="float", example="p(2, 3)")
-@jax.jit
-def dawsn(x: Array) -> Array:
-    """Return exp(-x^2) times the integral of exp(t^2) from 0 to x."""
-    return sp.dawsn(x)
-
-
-@op("math.special.expint", "x", kinds="float", example="p(2, 3)")
-def expint(x: Array) -> Array:
-    """Return the exponential integral Ei; NaN for negative numbers."""
-    return _expint(x)
-
-
-@op("math.special.fresnel_cos", "x", kinds="float", example="p(2, 3)")
-@jax.jit
-def fresnel_cos(x: Array) -> Array:
-    """Return the integral of cos(pi t^2 / 2) from 0 to x."""
-    return sp.fresnel(x)[1]
-
-
-@op("math.special.fresnel_sin", "x", kinds="float", example="p(2, 3)")
-@jax.jit
-def fresnel_sin(x: Array) -> Array:
-    """Return the integral of sin(pi t^2 / 2) from 0 to x."""
-    return sp.fresnel(x)[0]
-
-
-@op("math.special.spence", "x", kinds="float", example="p(2, 3)")
-def spence(x: Array) -> Array:
-    """Return the integral of log(t) / (1 - t) from 1 to x."""
-    return _spence(x)
-
-
-__getattr__ = operations(__name__, space="math.special")
+__getattr__ = operations(__name__)

@@ -103,15 +103,6 @@ def convolution(
     return _convolve(filters.ndim - 2, input, filters, strides, padding, data_format, dilations)
 
 
-@op("nn.atrous_conv2d", "value filters", same=True, kinds="float")
-def atrous_conv2d(value: Array, filters: Array, rate: int, padding: Any) -> Array:
-    """Convolve images with filters that have gaps.
-
-    Example: `tf.nn.atrous_conv2d(r(1, 5, 5, 1), r(2, 2, 1, 1), 2, 'VALID')`.
-    """
-    return _convolve(2, value, filters, None, padding, None, rate)
-
-
 # ---------------------------------------------------------------- by channel
 @op("nn.depthwise_conv2d", "input filter", op="DepthwiseConv2dNative", same=True, kinds="float")
 def depthwise_conv2d(
@@ -166,73 +157,36 @@ def _convolve_transposed(
     )  # fmt: skip
 
 
-@op("nn.conv1d_transpose", "input filters", same=True, kinds="float")
-def conv1d_transpose(
-    input: Array, filters: Array, output_shape: Any, strides: Any, padding: Any = "SAME",
-    data_format: Any = "NWC", dilations: Any = None,
-) -> Array:  # fmt: skip
-    """Undo the shape of conv1d, with filters [size, out, in].
+def _transposed(
+    name: str, spatial: int, data_format: str | None, doc: str, example: str, kinds: str = "float"
+) -> Any:
+    """Return the operation of a transposed convolution; 0 axes stand for those of the filters."""
 
-    Example: `tf.nn.conv1d_transpose(r(1, 3, 2), r(3, 1, 2), [1, 6, 1], 2)`.
-    """
-    return _convolve_transposed(
-        1, input, filters, output_shape, strides, padding, data_format, dilations
-    )
+    def call(
+        input: Array, filters: Array, output_shape: Any, strides: Any, padding: Any = "SAME",
+        data_format: Any = data_format, dilations: Any = None,
+    ) -> Array:  # fmt: skip
+        axes = spatial or filters.ndim - 2
+        rest = output_shape, strides, padding, data_format, dilations
+        return _convolve_transposed(axes, input, filters, *rest)
 
-
-@op("nn.conv2d_transpose", "input filters", same=True, kinds="float int")
-def conv2d_transpose(
-    input: Array, filters: Array, output_shape: Any, strides: Any, padding: Any = "SAME",
-    data_format: Any = "NHWC", dilations: Any = None,
-) -> Array:  # fmt: skip
-    """Undo the shape of conv2d, with filters [height, width, out, in].
-
-    Example: `tf.nn.conv2d_transpose(r(1, 2, 2, 2), r(3, 3, 1, 2), [1, 4, 4, 1], 2)`.
-    """
-    return _convolve_transposed(
-        2, input, filters, output_shape, strides, padding, data_format, dilations
-    )
+    call.__name__, call.__doc__ = name, f"Undo the shape of {doc}."
+    return op(f"nn.{name}", "input filters", same=True, kinds=kinds, example=example)(call)
 
 
-@op("nn.conv3d_transpose", "input filters", same=True, kinds="float")
-def conv3d_transpose(
-    input: Array, filters: Array, output_shape: Any, strides: Any, padding: Any = "SAME",
-    data_format: Any = "NDHWC", dilations: Any = None,
-) -> Array:  # fmt: skip
-    """Undo the shape of conv3d.
-
-    Example: `tf.nn.conv3d_transpose(r(1, 1, 2, 1, 1), r(2, 2, 2, 1, 1), [1, 2, 4, 2, 1], 2)`.
-    """
-    return _convolve_transposed(
-        3, input, filters, output_shape, strides, padding, data_format, dilations
-    )
-
-
-@op("nn.conv_transpose", "input filters", same=True, kinds="float")
-def conv_transpose(
-    input: Array, filters: Array, output_shape: Any, strides: Any, padding: Any = "SAME",
-    data_format: Any = None, dilations: Any = None,
-) -> Array:  # fmt: skip
-    """Undo the shape of a convolution.
-
-    Example: `tf.nn.conv_transpose(r(1, 3, 1), r(2, 1, 1), [1, 6, 1], 2)`.
-    """
-    spatial = filters.ndim - 2
-    return _convolve_transposed(
-        spatial, input, filters, output_shape, strides, padding, data_format, dilations
-    )
-
-
-@op("nn.atrous_conv2d_transpose", "value filters", same=True, kinds="float")
-def atrous_conv2d_transpose(
-    value: Array, filters: Array, output_shape: Any, rate: int, padding: Any
-) -> Array:
-    """Undo the shape of atrous_conv2d.
-
-    Example:
-    `tf.nn.atrous_conv2d_transpose(r(1, 3, 3, 1), r(2, 2, 2, 1), [1, 5, 5, 2], 2, 'VALID')`.
-    """
-    return _convolve_transposed(2, value, filters, output_shape, None, padding, None, rate)
+# fmt: off
+conv1d_transpose = _transposed(
+    "conv1d_transpose", 1, "NWC", "conv1d, with filters [size, out, in]",
+    "r(1, 3, 2), r(3, 1, 2), [1, 6, 1], 2")
+conv2d_transpose = _transposed(
+    "conv2d_transpose", 2, "NHWC", "conv2d, with filters [height, width, out, in]",
+    "r(1, 2, 2, 2), r(3, 3, 1, 2), [1, 4, 4, 1], 2", "float int")
+conv3d_transpose = _transposed(
+    "conv3d_transpose", 3, "NDHWC", "conv3d",
+    "r(1, 1, 2, 1, 1), r(2, 2, 2, 1, 1), [1, 2, 4, 2, 1], 2")
+conv_transpose = _transposed(
+    "conv_transpose", 0, None, "a convolution", "r(1, 3, 1), r(2, 1, 1), [1, 6, 1], 2")
+# fmt: on
 
 
 def _output_sizes(output_shape: Any, where: Layout, ends: tuple[int, int]) -> list[int]:

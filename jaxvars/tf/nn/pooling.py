@@ -24,7 +24,6 @@ from jaxvars.tf.nn.shapes import (
     numbers,
     paddings,
     places_in,
-    reach,
     refused_value,
 )
 from jaxvars.tf.registry.rows import op
@@ -34,48 +33,35 @@ from jaxvars.typing import Array
 
 Arrays: TypeAlias = tuple[Array, ...]
 Sizes: TypeAlias = tuple[int, ...]
-Windows: TypeAlias = tuple[Sizes, Sizes, Sizes, tuple[tuple[int, int], ...]]
-"""Sizes, steps, gaps and paddings of windows, for every axis."""
+Windows: TypeAlias = tuple[Sizes, Sizes, tuple[tuple[int, int], ...]]
+"""Sizes, steps and paddings of windows, for every axis."""
 
 _NAN = "A window with NaN gives NaN."
 _FEW = 4  # elements that are compared one after another
 
 
-def _reduce_windows(
-    x: Array, window: Any, strides: Any, padding: Any, where: Layout, dilations: Any, mean: bool
-) -> Array:
-    flat, batch = as_one_batch(x, where)
-    windows = _windows(flat, window, strides, padding, where, dilations)
-    made = _mean(flat, windows) if mean else _largest((flat,), windows)[0]
-    return made.reshape(*batch, *made.shape[1:])
-
-
-def _windows(
-    x: Array, window: Any, strides: Any, padding: Any, where: Layout, dilations: Any = None
-) -> Windows:
+def _windows(x: Array, window: Any, strides: Any, padding: Any, where: Layout) -> Windows:
     sizes = numbers(window, where, "ksize")
     steps = numbers(sizes if strides is None else strides, where, "strides")
-    gaps = numbers(dilations, where, "dilations")
     spatial = [x.shape[axis] for axis in where.axes]
     pads = [(0, 0)] * x.ndim
-    found = paddings(padding, spatial, reach(sizes, gaps), steps, where)
+    found = paddings(padding, spatial, sizes, steps, where)
     for axis, pair in zip(where.axes, found, strict=True):
         pads[axis] = pair
-    sizes, steps, gaps = map(where.everywhere, (sizes, steps, gaps))
-    return sizes, steps, gaps, tuple(pads)
+    return where.everywhere(sizes), where.everywhere(steps), tuple(pads)
 
 
 @functools.partial(jax.jit, static_argnums=1)
 def _largest(xs: Arrays, windows: Windows) -> Arrays:
     """Return the largest element of each window of the first array, and what others have there."""
-    sizes, steps, gaps, pads = windows
+    sizes, steps, pads = windows
     least = -np.inf if xs[0].dtype.kind not in "iu" else np.iinfo(xs[0].dtype).min
     fills = (least, *[0] * (len(xs) - 1))
     xs = tuple(jnp.pad(x, pads, constant_values=fill) for x, fill in zip(xs, fills, strict=True))
     if math.prod(sizes) <= _FEW:
-        return _compare(xs, sizes[1:], steps[1:], gaps[1:])
+        return _compare(xs, sizes[1:], steps[1:], [1] * (len(sizes) - 1))
     for axis in reversed(range(1, len(sizes))):  # the first of equals in rows, then of rows
-        xs = _along(xs, axis, sizes[axis], steps[axis], gaps[axis])
+        xs = _along(xs, axis, sizes[axis], steps[axis], 1)
     return xs
 
 
@@ -98,15 +84,14 @@ def _compare(xs: Arrays, sizes: Sequence[int], steps: Sequence[int], gaps: Seque
 
 @functools.partial(jax.jit, static_argnums=1)
 def _mean(x: Array, windows: Windows) -> Array:
-    sizes, steps, gaps, pads = windows
+    sizes, steps, pads = windows
     wide = widen(x)
     zero = np.asarray(0, wide.dtype)[()]
     ones = jnp.ones(
         [n if size > 1 else 1 for n, size in zip(x.shape, sizes, strict=True)], zero.dtype
     )
     total, count = (
-        jax.lax.reduce_window(each, zero, jax.lax.add, sizes, steps, pads, None, gaps)
-        for each in (wide, ones)
+        jax.lax.reduce_window(each, zero, jax.lax.add, sizes, steps, pads) for each in (wide, ones)
     )
     return (total / count).astype(x.dtype)
 
@@ -123,103 +108,49 @@ def _pool(
             f"{x.ndim}."
         )
     where = layout(spatial, data_format)
-    return _reduce_windows(x, ksize, strides, padding, where, None, mean)
+    flat, batch = as_one_batch(x, where)
+    windows = _windows(flat, ksize, strides, padding, where)
+    made = _mean(flat, windows) if mean else _largest((flat,), windows)[0]
+    return made.reshape(*batch, *made.shape[1:])
 
 
-@op("nn.avg_pool", "input", op="AvgPool", kinds="float", example="r(1, 4, 4, 1), 2, 2, 'VALID'")
-def avg_pool(
-    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = None
-) -> Array:
-    """Return the mean of each window."""
-    return _pool(True, input.ndim - 2, input, ksize, strides, padding, data_format)
+def _row(
+    name: str, mean: bool, spatial: int, data_format: str | None, doc: str, example: str,
+    differs: str = "",
+) -> Any:  # fmt: skip
+    """Return the operation of a pool over so many axes, all but two when it is 0."""
 
+    def call(
+        input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = data_format
+    ) -> Array:
+        axes = spatial or input.ndim - 2
+        return _pool(mean, axes, input, ksize, strides, padding, data_format)
 
-@op("nn.avg_pool1d", "input", op="AvgPool", kinds="float", example="r(2, 4, 2), 2, 2, 'VALID'")
-def avg_pool1d(
-    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NWC"
-) -> Array:
-    """Return the mean of each window of sequences."""
-    return _pool(True, 1, input, ksize, strides, padding, data_format)
-
-
-@op("nn.avg_pool2d", "input", op="AvgPool", kinds="float", example="r(1, 4, 4, 1), 2, 2, 'VALID'")
-def avg_pool2d(
-    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC"
-) -> Array:
-    """Return the mean of each window of images."""
-    return _pool(True, 2, input, ksize, strides, padding, data_format)
-
-
-@op(
-    "nn.avg_pool3d", "input", op="AvgPool", kinds="float", example="r(1, 2, 2, 4, 1), 2, 2, 'VALID'"
-)
-def avg_pool3d(
-    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NDHWC"
-) -> Array:
-    """Return the mean of each window of volumes."""
-    return _pool(True, 3, input, ksize, strides, padding, data_format)
-
-
-@op(
-    "nn.max_pool", "input", op="MaxPool", kinds="float int", differs=_NAN,
-    example="r(1, 4, 4, 1), 2, 2, 'VALID'",
-)  # fmt: skip
-def max_pool(
-    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = None
-) -> Array:
-    """Return the largest element of each window."""
-    return _pool(False, input.ndim - 2, input, ksize, strides, padding, data_format)
-
-
-@op(
-    "nn.max_pool1d", "input", op="MaxPool", kinds="float int", differs=_NAN,
-    example="r(2, 4, 2), 2, 2, 'VALID'",
-)  # fmt: skip
-def max_pool1d(
-    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NWC"
-) -> Array:
-    """Return the largest element of each window of sequences."""
-    return _pool(False, 1, input, ksize, strides, padding, data_format)
-
-
-@op("nn.max_pool2d", "input", op="MaxPool", kinds="float int", differs=_NAN)
-def max_pool2d(
-    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC"
-) -> Array:
-    """Return the largest element of each window of images.
-
-    Example: `tf.nn.max_pool2d(r(1, 4, 4, 1), 2, 2, 'VALID')`.
-    """
-    return _pool(False, 2, input, ksize, strides, padding, data_format)
-
-
-@op("nn.max_pool3d", "input", op="MaxPool", kinds="float int")
-def max_pool3d(
-    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NDHWC"
-) -> Array:
-    """Return the largest element of each window of volumes.
-
-    Example: `tf.nn.max_pool3d(r(1, 2, 2, 4, 1), 2, 2, 'VALID')`.
-
-    Differs from TensorFlow: of equal elements the first has the derivative, as in other pools; a
-    window with NaN gives NaN.
-    """
-    return _pool(False, 3, input, ksize, strides, padding, data_format)
-
-
-@op("nn.pool", "input", kinds="float", example="r(1, 4, 4, 1), [2, 2], 'AVG'")
-def pool(
-    input: Array, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
-    data_format: Any = None, dilations: Any = None,
-) -> Array:  # fmt: skip
-    """Return the mean (AVG) or largest element (MAX) of each window."""
-    if pooling_type not in ("AVG", "MAX"):
-        raise refused_value(f"`pooling_type` must be one of AVG, MAX. Received: {pooling_type}")
-    where = layout(len(np.asarray(window_shape).ravel()), data_format)
-    steps = 1 if strides is None else strides
-    return _reduce_windows(
-        input, window_shape, steps, padding, where, dilations, pooling_type == "AVG"
+    call.__name__, call.__doc__ = name, f"Return the {doc}."
+    options: Any = (
+        {"op": "AvgPool", "kinds": "float"} if mean else {"op": "MaxPool", "kinds": "float int"}
     )
+    return op(f"nn.{name}", "input", **options, example=example, differs=differs)(call)
+
+
+# fmt: off
+_MEAN, _MOST = "mean of each window", "largest element of each window"
+avg_pool = _row("avg_pool", True, 0, None, _MEAN, "r(1, 4, 4, 1), 2, 2, 'VALID'")
+avg_pool1d = _row("avg_pool1d", True, 1, "NWC", f"{_MEAN} of sequences",
+                  "r(2, 4, 2), 2, 2, 'VALID'")
+avg_pool2d = _row("avg_pool2d", True, 2, "NHWC", f"{_MEAN} of images",
+                  "r(1, 4, 4, 1), 2, 2, 'VALID'")
+avg_pool3d = _row("avg_pool3d", True, 3, "NDHWC", f"{_MEAN} of volumes",
+                  "r(1, 2, 2, 4, 1), 2, 2, 'VALID'")
+max_pool = _row("max_pool", False, 0, None, _MOST, "r(1, 4, 4, 1), 2, 2, 'VALID'", _NAN)
+max_pool1d = _row("max_pool1d", False, 1, "NWC", f"{_MOST} of sequences",
+                  "r(2, 4, 2), 2, 2, 'VALID'", _NAN)
+max_pool2d = _row("max_pool2d", False, 2, "NHWC", f"{_MOST} of images",
+                  "r(1, 4, 4, 1), 2, 2, 'VALID'", _NAN)
+max_pool3d = _row("max_pool3d", False, 3, "NDHWC", f"{_MOST} of volumes",
+                  "r(1, 2, 2, 4, 1), 2, 2, 'VALID'",
+                  f"Of equal elements the first has the derivative, as in other pools. {_NAN}")
+# fmt: on
 
 
 @op("nn.max_pool_with_argmax", "input", op="MaxPoolWithArgmax", kinds="float", differs=_NAN)

@@ -128,22 +128,11 @@ class Row:
 
 
 def op(
-    name: str,
-    tensors: str = "",
-    *,
-    op: str = "",
-    same: bool = False,
-    kinds: str = "",
-    aliases: tuple[str, ...] = (),
-    text: bool = False,
-    eager_only: str = "",
-    pairing: Callable[..., tuple[Array, ...]] = _convert.pair,
-    by_rows: str = "",
-    default: str = "",
-    is_listed: bool = True,
-    example: str = "",
-    differs: str = "",
-) -> Callable[[Callable[P, Any]], Operation[P]]:
+    name: str, tensors: str = "", *, op: str = "", same: bool = False, kinds: str = "",
+    aliases: tuple[str, ...] = (), text: bool = False, eager_only: str = "", pairing: Callable[...,
+    tuple[Array, ...]] = _convert.pair, by_rows: str = "", default: str = "",
+    is_listed: bool = True, example: str = "", differs: str = "",
+) -> Callable[[Callable[P, Any]], Operation[P]]:  # fmt: skip
     """Return a decorator of functions that take arrays for tensors: it makes an operation of one.
 
     The function's parameters are TensorFlow's without `name`, which is added. Its docstring says
@@ -199,6 +188,34 @@ def op(
     return made
 
 
+def elementwise(
+    name: str, function: Callable[..., Array], doc: str, aliases: str = "", *, tensors: str = "x",
+    kinds: str = "float complex", example: str = "r(2, 3)", differs: str = "", title: str = "",
+    space: str = "math", module: str,
+) -> Any:  # fmt: skip
+    """Return the operation of a function, for which there is no code but a row.
+
+    Args:
+        name: that of the variable that holds it, and TensorFlow's in the namespace.
+        function: of one array, or of two.
+        doc: the docstring.
+        aliases: other full names, in words.
+        tensors: "x" or "x y".
+        kinds: see `op`.
+        example: see `op`.
+        differs: see `op`.
+        title: see `op`'s own argument `op`.
+        space: the namespace.
+        module: where the variable is.
+    """
+    call: Any = (lambda x: function(x)) if tensors == "x" else (lambda x, y: function(x, y))
+    call.__module__, call.__name__, call.__doc__ = module, name, doc
+    return op(
+        f"{space}.{name}", tensors, op=title, same=tensors != "x", kinds=kinds,
+        aliases=tuple(aliases.split()), example=example, differs=differs,
+    )(call)  # fmt: skip
+
+
 def _compose_doc(call: Callable[..., Any], name: str, example: str, differs: str) -> str:
     """Return the docstring of an operation: the example follows what it does."""
     parts = inspect.cleandoc(call.__doc__ or "").split("\n\n")
@@ -218,27 +235,22 @@ def _write_and_call(*args: Any, **kwargs: Any) -> Any:
 _FIRST_CALL = _write_and_call.__code__.replace(co_name="a tf operation")  # no def has this name
 
 
-def operations(
-    module: str, others: Sequence[str] = (), space: str | None = None
-) -> Callable[[str], Any]:
+def operations(module: str, others: Sequence[str] = ()) -> Callable[[str], Any]:
     """Return a namespace's `__getattr__`, which finds operations where they are defined.
 
     Args:
         module: its `__name__`.
         others: names that are there and not in the table, for the hint.
-        space: the namespace, if it is not that of the file: "math.special".
     """
-    space = module.removeprefix("jaxvars.tf.") if space is None else space
-    setattr(sys.modules[module], "__dir__", lister(module, others, space))  # noqa: B010 - pyright knows no such name
+    space, listed = module.removeprefix("jaxvars.tf."), lister(module, others)
+    setattr(sys.modules[module], "__dir__", listed)  # noqa: B010 - pyright knows no such name
 
     def attribute(name: str) -> Any:
         found = find(f"{space}.{name}")
         if found is None:
-            own = [full.rpartition(".")[2] for full in TABLE if full.rpartition(".")[0] == space]
-            known = sorted([*own, *others])
             if name == "__all__":
-                return known
-            raise not_there(f"tf.{space}", name, lambda: known)
+                return listed()
+            raise not_there(f"tf.{space}", name, listed)
         setattr(sys.modules[module], name, found)
         return found
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 EXAMPLES = """
-dct: r(2, 3) | r(3), type=1 | r(3), 3, norm='ortho' | r(3), 4, n=5 | r(3), 2, 2, norm='ortho' |
-    r(3), 5 | i(3)
+dct: r(2, 3) | r(3), 2, norm='ortho' | r(3), 2, 2, norm='ortho' | r(3), 5 | i(3)
 fft: z(3) | z(2, 3) | r(3)
 fft2d: z(2, 3) | z(2, 2, 3) | r(2, 3)
 fft3d: z(2, 2, 2) | z(2, 2, 2, 2) | r(2, 2, 2)
@@ -12,7 +11,7 @@ fftshift: r(5) | i(2, 3), axes=1 | r(2, 3)
 frame: r(2, 7), 3, 2 | i(5), 2, 2, pad_end=True, pad_value=9 | r(5), 7, 2 | i(3, 2), 2, 1, axis=0
 hamming_window: 4 | 5, periodic=False | 1, dtype=tf.float64
 hann_window: 4 | 5, periodic=False | 1, dtype=tf.float64
-idct: r(2, 3) | r(3), 3, norm='ortho' | r(3), 4 | r(2), type=1, norm='ortho'
+idct: r(2, 3) | r(3), 2, norm='ortho' | r(2), type=1, norm='ortho'
 ifft: z(3) | z(2, 3) | r(3)
 ifft2d: z(2, 3) | z(2, 2, 3) | r(2, 3)
 ifft3d: z(2, 2, 2) | z(2, 2, 2, 2) | r(2, 2, 2)
