@@ -118,26 +118,23 @@ LAZY = {
 """Namespaces that are imported when they are first requested."""
 
 ELSEWHERE = {
-    **dict.fromkeys(
-        ["assert_equal", "assert_greater", "assert_less", "assert_rank"], "jaxvars.tf.debugging"
-    ),
-    **dict.fromkeys(
-        ["IndexedSlicesSpec", "NoneTensorSpec", "SparseTensorSpec", "TypeSpec"],
-        "jaxvars.tf.tensors.specs",
-    ),
-    **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "jaxvars.tf.data.spec_of"),
-    **dict.fromkeys(
-        ["get_current_name_scope", "get_logger", "is_symbolic_tensor", "timestamp"],
-        "jaxvars.tf.control.environment",
-    ),
-    **dict.fromkeys(["make_ndarray", "make_tensor_proto"], "jaxvars.tf.io.tensors"),
-    "tuple": "jaxvars.tf.control.environment:tuple_",
-    "__version__": "jaxvars.tf.version:VERSION",
-    "RaggedTensorSpec": "jaxvars.tf.tensors.ragged_spec",
-    "SparseTensor": "jaxvars.tf.sparse",
-    "OptionalSpec": "jaxvars.tf.data.generators.optional",
-    "as_string": "jaxvars.tf.strings",
+    name: f"jaxvars.tf.{module}"
+    for module, names in {
+        "control.environment": "get_current_name_scope get_logger is_symbolic_tensor timestamp",
+        "data.generators.optional": "OptionalSpec",
+        "data.spec_of": "TensorArraySpec type_spec_from_value",
+        "debugging": "assert_equal assert_greater assert_less assert_rank",
+        "io.tensors": "make_ndarray make_tensor_proto",
+        "sparse": "SparseTensor",
+        "strings": "as_string",
+        "tensors.ragged_spec": "RaggedTensorSpec",
+        "tensors.specs": "IndexedSlicesSpec NoneTensorSpec SparseTensorSpec TypeSpec",
+    }.items()
+    for name in names.split()
 }
+ELSEWHERE |= {
+    "tuple": "jaxvars.tf.control.environment:tuple_", "__version__": "jaxvars.tf.version:VERSION",
+}  # fmt: skip
 """Names at the top level that are in a namespace, too."""
 
 _KERAS = {"initializers", "losses", "metrics", "optimizers"}

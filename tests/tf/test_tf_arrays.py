@@ -109,10 +109,6 @@ def test_indices_out_of_range_in_a_function():
         compiled(lambda x: tf.gather(x, [5, -1]), x)  # a constant can be seen
 
 
-def test_parallel_stack_is_for_functions():
-    assert compiled(lambda x: tf.parallel_stack([x, x]), tf.ones([1])).shape == (2, 1)
-
-
 # ---------------------------------------------------------------- messages
 def test_strings_keep_zero_characters_at_their_end():
     assert tf.fill([2], "a\0").numpy().tolist() == [b"a\0", b"a\0"]

@@ -70,7 +70,6 @@ def test_groups():
         (lambda: tf.nn.conv1d(noise(1, 3, 1), noise(2, 1, 1), 1, "SAME", "NHWC"), "data_format"),
         (lambda: tf.nn.max_pool(noise(1, 3, 3, 1), 2, 1, [[1, 0]] * 4), "Explicit padding"),
         (lambda: tf.nn.avg_pool(noise(1, 3, 3, 1), 2, 1, [[0, 0]] * 4), "max pools"),
-        (lambda: tf.nn.pool(noise(1, 3, 1), [2], "MIN"), "pooling_type"),
         (lambda: tf.nn.conv2d_transpose(noise(1, 2, 2, 1), noise(2, 2, 1, 1), [1], 1), "length"),
         (lambda: tf.nn.space_to_depth(noise(1, 2, 2, 1), 1), "of 1 must be at least minimum 2"),
         (lambda: tf.nn.dropout([1.0], 1.5), r"range \[0, 1\)"),
@@ -147,8 +146,6 @@ def first_of_equals(x, sizes, steps, pads, gaps):
         ((2, 11, 2), (6,), (3,), (0,), (1,), lambda x: tf.nn.max_pool1d(x, 6, 3, "VALID")),
         ((1, 4, 4, 3, 2), (2, 2, 2), (1, 1, 1), (0, 0, 0), (1, 1, 1),
          lambda x: tf.nn.max_pool3d(x, 2, 1, "VALID")),
-        ((1, 9, 8, 1), (2, 5), (1, 1), (0, 0), (3, 1),
-         lambda x: tf.nn.pool(x, [2, 5], "MAX", dilations=[3, 1])),
     ],
 )  # fmt: skip
 def test_the_first_of_equals_has_the_derivative(

@@ -211,7 +211,6 @@ def test_statistics(draw, mean, deviation):
         (lambda: R.stateless_gamma([3, 2], [1, 2], alpha=[1.0, 2.0]), "float32", (3, 2)),
         (lambda: R.stateless_poisson([3, 2], [1, 2], lam=[1.0, 2.0]), "int32", (3, 2)),
         (lambda: R.stateless_categorical([[1.0, 2.0]], 5, [1, 2]), "int64", (1, 5)),
-        (lambda: R.stateless_parameterized_truncated_normal([4], [1, 2]), "float32", (4,)),
         (lambda: R.split(tf.constant([1, 2], tf.int64), 3), "int64", (3, 2)),
         (lambda: R.fold_in([1, 2], 3), "int32", (2,)),
         (lambda: R.experimental.stateless_shuffle([1, 2, 3], [1, 2]), "int32", (3,)),

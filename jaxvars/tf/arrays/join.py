@@ -15,7 +15,6 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import ints, one_axis, one_int, refused, require_known, space_of
 from jaxvars.tf.tensors.tensor import Tensor, typed
-from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 
@@ -61,18 +60,6 @@ def stack(values: Any, axis: Any = 0) -> Array:
     if any(x.shape != arrays[0].shape for x in arrays):
         raise refused(f"Shapes of all inputs must match: {[list(x.shape) for x in arrays]}")
     return space_of(arrays[0]).stack(arrays, one_axis(axis, arrays[0].ndim + 1, "Argument `axis`"))
-
-
-@op(
-    "parallel_stack", "values*", op="ParallelConcat", same=True,
-    eager_only="TensorFlow has it in graphs alone, and refuses it outside, as is done here",
-    example="[r(2), r(2)]",
-)  # fmt: skip
-def parallel_stack(values: list[Array]) -> Array:
-    """Join tensors along a new first dimension, inside of a `tf.function`."""
-    if not context.is_staging():
-        raise RuntimeError("tf.parallel_stack() is not compatible with eager execution.")
-    return stack.__wrapped__(values, 0)
 
 
 @op("unstack", "value", op="Unpack", text=True, example="r(2, 3)")
@@ -121,13 +108,6 @@ def _counts(sizes: np.ndarray, total: int) -> np.ndarray:
             f"specified.  Got: {int(sizes[~is_rest].sum())}"
         )
     return np.where(is_rest, rest, sizes)
-
-
-@op("shape_n", "input*", text=True, example="[r(2, 3), r(1)]")
-def shape_n(input: list[Array], out_type: Any = "int32") -> list[Array]:
-    """Return the shape of each tensor of a list."""
-    dtype = getattr(out_type, "dtype", out_type)
-    return [jnp.asarray(x.shape, dtype=dtype) for x in input]
 
 
 @op("identity_n", "input*", text=True, example="[r(2), i(1)]")

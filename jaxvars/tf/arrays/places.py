@@ -212,9 +212,3 @@ def unravel_index(indices: Array, dims: Array) -> Array:
         raise refused("index is out of bound as with dims")
     found = jnp.unravel_index(indices, tuple(map(int, sizes)))
     return jnp.stack(found).astype(indices.dtype)
-
-
-@op("guarantee_const", "input", text=True, example="[1, 2]")
-def guarantee_const(input: Array) -> Array:
-    """Return the tensor."""
-    return input

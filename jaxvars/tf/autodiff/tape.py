@@ -117,12 +117,9 @@ class GradientTape:
                     self._tape.watch(core)
 
     def gradient(
-        self,
-        target: Any,
-        sources: Any,
-        output_gradients: Any = None,
+        self, target: Any, sources: Any, output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Return the gradient of a target with respect to each source; None where there is none.
 
         That of a tensor or variable which was only looked up in, by `tf.gather`, `tf.gather_nd` or
@@ -157,13 +154,9 @@ class GradientTape:
             )
 
     def jacobian(
-        self,
-        target: Any,
-        sources: Any,
-        unconnected_gradients: Any = UnconnectedGradients.NONE,
-        parallel_iterations: int | None = None,
-        experimental_use_pfor: bool = True,
-    ) -> Any:
+        self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None, experimental_use_pfor: bool = True,
+    ) -> Any:  # fmt: skip
         """Return the derivative of each element of the target by each of each source.
 
         Args:
@@ -183,13 +176,9 @@ class GradientTape:
             return like_sources(sources, self._tape.jacobian(target_of(target), flat, how))
 
     def batch_jacobian(
-        self,
-        target: Any,
-        source: Any,
-        unconnected_gradients: Any = UnconnectedGradients.NONE,
-        parallel_iterations: int | None = None,
-        experimental_use_pfor: bool = True,
-    ) -> Any:
+        self, target: Any, source: Any, unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None, experimental_use_pfor: bool = True,
+    ) -> Any:  # fmt: skip
         """Return the derivatives of each example of the target by the same one of the source.
 
         Args:

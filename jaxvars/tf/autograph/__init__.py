@@ -9,8 +9,6 @@ from jaxvars.tf.autograph import experimental as experimental
 from jaxvars.tf.context.scope import inside
 from jaxvars.tf.listing import lister
 
-__all__ = ["experimental", "set_verbosity", "to_code", "to_graph", "trace"]
-
 
 def to_code(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> str:
     """Return the source that a function is converted to.

@@ -10,11 +10,9 @@ from jaxvars import autograph as _core
 
 
 def set_loop_options(
-    parallel_iterations: Any = None,
-    swap_memory: Any = None,
-    maximum_iterations: Any = None,
+    parallel_iterations: Any = None, swap_memory: Any = None, maximum_iterations: Any = None,
     shape_invariants: Any = None,
-) -> None:
+) -> None:  # fmt: skip
     """Set options of the loop that this is the first statement of.
 
     Args:

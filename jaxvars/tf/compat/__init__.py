@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import numbers
-import os
 from typing import Any
 
-import numpy as np
-
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import lister, not_there
 from jaxvars.tf.tensors.shapes import Dimension
-
-bytes_or_text_types = (bytes, str)
-complex_types = (numbers.Complex, np.number)
-integral_types = (numbers.Integral, np.integer)
-real_types = (numbers.Real, np.integer, np.floating)
 
 
 def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
@@ -46,21 +37,6 @@ def as_str(bytes_or_text: Any, encoding: str = "utf-8") -> str:
     return _text(bytes_or_text, encoding)
 
 
-def as_str_any(value: Any, encoding: str = "utf-8") -> str:
-    """Return anything as a string: bytes are decoded."""
-    return _text(value, encoding) if isinstance(value, bytes) else str(value)
-
-
-def path_to_str(path: Any) -> Any:
-    """Return a path as a string; other things as they are."""
-    return as_str_any(os.fspath(path)) if isinstance(path, os.PathLike) else path
-
-
-def path_to_bytes(path: Any) -> bytes:
-    """Return a path as bytes."""
-    return as_bytes(os.fspath(path))
-
-
 def dimension_value(dimension: Any) -> int | None:
     """Return a size of a TensorShape as a number; None if it is unknown."""
     return dimension.value if isinstance(dimension, Dimension) else dimension
@@ -69,11 +45,6 @@ def dimension_value(dimension: Any) -> int | None:
 def dimension_at_index(shape: Any, index: int) -> Dimension:
     """Return one size of a TensorShape."""
     return Dimension(None if shape.rank is None else shape[index])
-
-
-def forward_compatible(year: int, month: int, day: int) -> bool:
-    """Return whether programs of a day can be read: always."""
-    return True
 
 
 def _text(value: Any, encoding: str) -> str:
@@ -89,7 +60,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(__name__.rpartition(".")[0])
     if name == "v1":  # what it takes its names from is made of this
         return importlib.import_module(f"{__name__}.v1")
-    raise AttributeError(f"tf.compat has no attribute {name!r}.")
+    raise not_there("tf.compat", name, __dir__)
 
 
 __dir__ = lister(__name__)

@@ -26,8 +26,6 @@ from jaxvars.tf.config import optimizer as optimizer
 from jaxvars.tf.config import threading as threading
 from jaxvars.tf.listing import lister
 
-__all__ = ["experimental", "optimizer", "threading"]
-
 
 @final
 @dataclass(frozen=True)
@@ -150,14 +148,12 @@ experimental_run_functions_eagerly = run_functions_eagerly
 experimental_functions_run_eagerly = functions_run_eagerly
 
 experimental._add_older_names(
-    get_visible_devices=get_visible_devices,
-    list_logical_devices=list_logical_devices,
-    list_physical_devices=list_physical_devices,
-    set_visible_devices=set_visible_devices,
+    get_visible_devices=get_visible_devices, list_logical_devices=list_logical_devices,
+    list_physical_devices=list_physical_devices, set_visible_devices=set_visible_devices,
     set_virtual_device_configuration=set_logical_device_configuration,
     get_virtual_device_configuration=get_logical_device_configuration,
     VirtualDeviceConfiguration=LogicalDeviceConfiguration,
-)
+)  # fmt: skip
 
 
 __dir__ = lister(__name__)

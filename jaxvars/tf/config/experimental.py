@@ -147,36 +147,4 @@ def enable_op_determinism() -> None:
     os.environ["XLA_FLAGS"] = f"{flags} {_DETERMINISM}".strip()
 
 
-def get_synchronous_execution() -> bool:
-    """Return True: to the program, operations run one after the other."""
-    return True
-
-
-def get_device_policy() -> str:
-    """Return "silent": tensors are copied between devices as operations need them."""
-    return "silent"
-
-
-def set_synchronous_execution(enable: bool) -> None:
-    """Do nothing: to the program, operations run one after the other, whatever is requested."""
-
-
-def set_device_policy(device_policy: str | None) -> None:
-    """Accept "silent", what holds: tensors are copied between devices as operations need them.
-
-    Raises:
-        ValueError: for another policy.
-    """
-    if device_policy not in (None, "silent"):
-        raise ValueError(
-            f"The device policy {device_policy!r} is not there: JAX copies tensors silently. "
-            "jaxvars.config.set_soft_device_placement(False) refuses devices that do not exist."
-        )
-
-
-_ABSENT = {
-    **dict.fromkeys(["enable_mlir_bridge", "disable_mlir_bridge"], "XLA has no such bridge"),
-    "ClusterDeviceFilters": "each process sees the devices of all: see jaxvars.parallel.initialize",
-}
-
-__getattr__, __dir__ = namespace(__name__, _ABSENT, _OLDER)
+__getattr__, __dir__ = namespace(__name__, _OLDER)

@@ -51,11 +51,9 @@ def _check_callable(fn: Any, what: str) -> None:
 
 # ---------------------------------------------------------------- branches
 def cond(
-    pred: Any,
-    true_fn: Callable[[], Any] | None = None,
-    false_fn: Callable[[], Any] | None = None,
+    pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Return what one of two functions returns.
 
     Args:
@@ -100,12 +98,9 @@ def _on_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def case(
-    pred_fn_pairs: Any,
-    default: Callable[[], Any] | None = None,
-    exclusive: bool = False,
-    strict: bool = False,
-    name: str = "case",
-) -> Any:
+    pred_fn_pairs: Any, default: Callable[[], Any] | None = None, exclusive: bool = False,
+    strict: bool = False, name: str = "case",
+) -> Any:  # fmt: skip
     """Return what the function of the first condition that holds returns.
 
     Args:
@@ -160,11 +155,9 @@ def _check_pairs(given: Any, what: str) -> list[tuple[Any, Callable[[], Any]]]:
 
 
 def switch_case(
-    branch_index: Any,
-    branch_fns: Any,
-    default: Callable[[], Any] | None = None,
+    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None,
     name: str = "switch_case",
-) -> Any:
+) -> Any:  # fmt: skip
     """Return what the function of an index returns.
 
     Args:
@@ -209,16 +202,10 @@ def _check_branches(given: Any) -> list[Callable[[], Any]]:
 
 # ---------------------------------------------------------------- loops
 def while_loop(
-    cond: Callable[..., Any],
-    body: Callable[..., Any],
-    loop_vars: Any,
-    shape_invariants: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    maximum_iterations: Any = None,
-    name: str | None = None,
-) -> Any:
+    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any,
+    shape_invariants: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    swap_memory: bool = False, maximum_iterations: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
     """Call `body` again and again as long as `cond` holds.
 
     Args:

@@ -85,12 +85,9 @@ def py_function(
 
 
 def numpy_function(
-    func: Callable[..., Any] | None = None,
-    inp: Any = None,
-    Tout: Any = None,
-    stateful: bool = True,
-    name: str | None = None,
-) -> Any:
+    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
+    stateful: bool = True, name: str | None = None,
+) -> Any:  # fmt: skip
     """Call a Python function with NumPy arrays, when the program runs. It has no gradients.
 
     Args:

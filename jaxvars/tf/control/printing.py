@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxvars.console.print import Options, emit, find_writer
 from jaxvars.tf import nest
+from jaxvars.tf.strings.conversion import format_tensor
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.handles import taker, to_data
 from jaxvars.tf.tensors.tensor import Tensor
@@ -91,51 +92,6 @@ def _format_structure(value: Any, arrays: list[Array], few: int) -> Part:
     left, right = "()" if isinstance(value, tuple) else "[]"
     tail = "," if isinstance(value, tuple) and len(value) == 1 else ""
     return lambda known: f"{left}{', '.join(p(known) for p in parts)}{tail}{right}"
-
-
-def format_tensor(array: np.ndarray, few: int, *, quoted: bool = False) -> str:
-    """Return an array as a string; strings as its elements in quotes, or only where it is in a row.
-
-    >>> format_tensor(np.arange(10), 3)
-    '[0 1 2 ... 7 8 9]'
-    """
-    if not array.ndim:
-        return _format_number(array[()], quoted=quoted)
-    return _format_rows(array, few, 1)
-
-
-def _format_rows(array: np.ndarray, few: int, depth: int) -> str:
-    if array.ndim == 0:
-        return _format_number(array[()], quoted=True)
-    cut = few >= 0 and len(array) > 2 * few
-    rows = [np.asarray(row, array.dtype) for row in array]
-    shown = [_format_rows(row, few, depth + 1) for row in (rows[:few] if cut else rows)]
-    if cut:
-        shown += ["...", *(_format_rows(row, few, depth + 1) for row in rows[len(rows) - few :])]
-    glue = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * depth
-    return f"[{glue.join(shown)}]"
-
-
-_DIGITS = {2: (6, 9), 4: (6, 9), 8: (15, 17)}
-
-
-def _format_number(value: Any, *, quoted: bool) -> str:
-    if isinstance(value, bytes | str):
-        text = value.decode(errors="replace") if isinstance(value, bytes) else value
-        return f'"{text}"' if quoted else text
-    dtype = np.asarray(value).dtype
-    if dtype.kind == "b":
-        return str(int(value))
-    if dtype.kind == "c":
-        real, imag = (_format_number(x, quoted=False) for x in (value.real, value.imag))
-        return f"({real},{imag})"
-    if dtype.kind in "iu":
-        return str(int(value))
-    short, long = _DIGITS.get(dtype.itemsize, (6, 9))
-    text = f"{float(value):.{short}g}"
-    exact = np.asarray(float(text), np.float64 if dtype.itemsize == 8 else np.float32)
-    same = exact == np.asarray(value, exact.dtype) or np.isnan(float(value))
-    return text if same else f"{float(value):.{long}g}"
 
 
 def _send(

@@ -58,19 +58,11 @@ class TensorArray:
     __slots__ = ("_array", "_cleared", "_clears", "_loose")
 
     def __init__(
-        self,
-        dtype: Any,
-        size: Any = None,
-        dynamic_size: bool | None = None,
-        clear_after_read: bool | None = None,
-        tensor_array_name: str | None = None,
-        handle: Any = None,
-        flow: Any = None,
-        infer_shape: bool = True,
-        element_shape: Any = None,
-        colocate_with_first_write_call: bool = True,
-        name: str | None = None,
-    ) -> None:
+        self, dtype: Any, size: Any = None, dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None, tensor_array_name: str | None = None,
+        handle: Any = None, flow: Any = None, infer_shape: bool = True, element_shape: Any = None,
+        colocate_with_first_write_call: bool = True, name: str | None = None,
+    ) -> None:  # fmt: skip
         if size is None:
             raise ValueError(
                 "Size must be declared for TensorArrays when eager execution is enabled."

@@ -29,12 +29,9 @@ Read: TypeAlias = Callable[[str, int], Iterator[Any]]
 
 
 def text_lines(
-    filenames: Any,
-    compression_type: Any = None,
-    buffer_size: Any = None,
-    num_parallel_reads: Any = None,
-    name: str | None = None,
-) -> Dataset:
+    filenames: Any, compression_type: Any = None, buffer_size: Any = None,
+    num_parallel_reads: Any = None, name: str | None = None,
+) -> Dataset:  # fmt: skip
     """Return a dataset of the lines of text files.
 
     Args:
@@ -55,12 +52,9 @@ def text_lines(
 
 
 def tf_records(
-    filenames: Any,
-    compression_type: Any = None,
-    buffer_size: Any = None,
-    num_parallel_reads: Any = None,
-    name: str | None = None,
-) -> Dataset:
+    filenames: Any, compression_type: Any = None, buffer_size: Any = None,
+    num_parallel_reads: Any = None, name: str | None = None,
+) -> Dataset:  # fmt: skip
     """Return a dataset of the records of TFRecord files; their checksums are verified.
 
     The arguments are as for `TextLineDataset`.

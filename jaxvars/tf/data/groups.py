@@ -354,12 +354,9 @@ def _group(source: Elements, size: int, drop: bool) -> Iterator[list[Element]]:
 
 
 def _group_windows(
-    source: Elements,
-    memory: Memory,
-    key_of: Callable[[Element], int],
-    size_of: Callable[[int], int],
-    make: Callable[[int, list[Element]], Cursor],
-) -> Elements:
+    source: Elements, memory: Memory, key_of: Callable[[Element], int], size_of: Callable[[int],
+    int], make: Callable[[int, list[Element]], Cursor],
+) -> Elements:  # fmt: skip
     """Yield what is made of groups of elements of one key."""
     kept = memory.values
     groups, sizes = kept.setdefault("groups", {}), kept.setdefault("sizes", {})

@@ -37,12 +37,9 @@ class TensorArraySpec(TypeSpec):
     __slots__ = ("_parts",)
 
     def __init__(
-        self,
-        element_shape: Any = None,
-        dtype: Any = float32,
-        dynamic_size: bool = False,
+        self, element_shape: Any = None, dtype: Any = float32, dynamic_size: bool = False,
         infer_shape: bool = True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         shape = TensorShape(element_shape)
         self._parts: Parts = (shape, as_dtype(dtype), dynamic_size, infer_shape)
 

@@ -275,12 +275,9 @@ class Steps(DatasetBase, ABC):
 
     # ------------------------------------------------------------ order and number
     def shuffle(
-        self,
-        buffer_size: Any,
-        seed: Any = None,
-        reshuffle_each_iteration: bool | None = True,
+        self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Put the elements into random order: with a seed into TensorFlow's.
 
         Args:

@@ -71,12 +71,9 @@ class Kept(DatasetBase, ABC):
         return self._like(kind, step, parts=(*self._parts, place))
 
     def save(
-        self,
-        path: Any,
-        compression: Any = None,
-        shard_func: Callable[..., Any] | None = None,
+        self, path: Any, compression: Any = None, shard_func: Callable[..., Any] | None = None,
         checkpoint_args: Any = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write the elements into a folder, for `load`.
 
         Args:

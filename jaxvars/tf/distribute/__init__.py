@@ -30,7 +30,6 @@ from jaxvars.tf.distribute.cluster import join_cluster
 from jaxvars.tf.distribute.options import CrossDeviceOps as CrossDeviceOps
 from jaxvars.tf.distribute.options import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
 from jaxvars.tf.distribute.options import InputOptions as InputOptions
-from jaxvars.tf.distribute.options import InputReplicationMode as InputReplicationMode
 from jaxvars.tf.distribute.options import NcclAllReduce as NcclAllReduce
 from jaxvars.tf.distribute.options import ReductionToOneDevice as ReductionToOneDevice
 from jaxvars.tf.distribute.options import RunOptions as RunOptions
@@ -40,15 +39,7 @@ from jaxvars.tf.distribute.strategy import InputContext as InputContext
 from jaxvars.tf.distribute.strategy import ReduceOp as ReduceOp
 from jaxvars.tf.distribute.strategy import ReplicaContext as ReplicaContext
 from jaxvars.tf.distribute.strategy import Strategy as Strategy
-from jaxvars.tf.listing import namespace
-
-__all__ = [
-    "CrossDeviceOps", "DistributedDataset", "HierarchicalCopyAllReduce", "InputContext",
-    "InputOptions", "InputReplicationMode", "MirroredStrategy", "MultiWorkerMirroredStrategy",
-    "NcclAllReduce", "OneDeviceStrategy", "ReduceOp", "ReductionToOneDevice", "ReplicaContext",
-    "RunOptions", "Strategy", "TPUStrategy", "experimental", "experimental_set_strategy",
-    "get_replica_context", "get_strategy", "has_strategy", "in_cross_replica_context",
-]  # fmt: skip
+from jaxvars.tf.listing import namespace, not_there
 
 
 @final
@@ -204,32 +195,14 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
         _SET.enter_context(strategy.scope())
 
 
-_ELSEWHERE = {
-    **dict.fromkeys(
-        ["ParameterServerStrategy"],
-        "MirroredStrategy runs on all devices of JAX's default kind, TPUs too, and "
-        "MultiWorkerMirroredStrategy on those of all processes",
-    ),
-    **dict.fromkeys(
-        ["DistributedValues", "DistributedIterator", "StrategyExtended"],
-        "a step runs once for all devices, and its values are tensors of the whole batch",
-    ),
-    **dict.fromkeys(
-        ["Server", "cluster_resolver", "coordinator"],
-        "processes are started by mpirun, Slurm or Ray, and meet in jaxvars.parallel.initialize",
-    ),
-}
-
-
-__getattr__, __dir__ = namespace(__name__, _ELSEWHERE)
+__getattr__, __dir__ = namespace(__name__)
 
 
 @final
 class _Experimental(types.SimpleNamespace):
     def __getattr__(self, name: str) -> Any:
         """Say what to write instead of a name that is not here."""
-        why = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-        raise AttributeError(f"tf.distribute.experimental has no attribute {name!r}{why}.")
+        raise not_there("tf.distribute.experimental", name, lambda: dir(self))
 
 
 experimental = _Experimental(

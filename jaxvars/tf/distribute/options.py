@@ -55,43 +55,18 @@ class ReductionToOneDevice(CrossDeviceOps):
         self.reduce_to_device, self.accumulation_fn = reduce_to_device, accumulation_fn
 
 
-class InputReplicationMode(enum.Enum):
-    """For whom a dataset function is called: for each process, whatever is requested."""
-
-    PER_WORKER = "PER_WORKER"
-    PER_REPLICA = "PER_REPLICA"
-
-
-class _InputOptions(NamedTuple):
-    experimental_fetch_to_device: bool
-    experimental_replication_mode: InputReplicationMode
-    experimental_place_dataset_on_device: bool
-    experimental_per_replica_buffer_size: int
-
-
 @final
-class InputOptions(_InputOptions):
+class InputOptions(NamedTuple):
     """How batches come to devices; of no effect.
 
     >>> InputOptions().experimental_fetch_to_device
     True
     """
 
-    __slots__ = ()
-
-    def __new__(
-        cls,
-        experimental_fetch_to_device: bool | None = None,
-        experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER,
-        experimental_place_dataset_on_device: bool = False,
-        experimental_per_replica_buffer_size: int = 1,
-    ) -> InputOptions:
-        """Make the options."""
-        fetch = True if experimental_fetch_to_device is None else experimental_fetch_to_device
-        return super().__new__(
-            cls, fetch, experimental_replication_mode, experimental_place_dataset_on_device,
-            experimental_per_replica_buffer_size,
-        )  # fmt: skip
+    experimental_fetch_to_device: bool = True
+    experimental_replication_mode: Any = "PER_WORKER"
+    experimental_place_dataset_on_device: bool = False
+    experimental_per_replica_buffer_size: int = 1
 
 
 @final
@@ -126,10 +101,8 @@ class CommunicationOptions:
     """
 
     def __init__(
-        self,
-        bytes_per_pack: int = 0,
-        timeout_seconds: float | None = None,
+        self, bytes_per_pack: int = 0, timeout_seconds: float | None = None,
         implementation: Any = CommunicationImplementation.AUTO,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.bytes_per_pack, self.timeout_seconds = bytes_per_pack, timeout_seconds
         self.implementation = CommunicationImplementation(implementation)

@@ -11,8 +11,6 @@ from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf.tensors.dtypes import DType as DType
 from jaxvars.tf.tensors.dtypes import as_dtype as as_dtype
 
-__all__ = ["experimental"]
-
 cast = _creation.cast
 QUANTIZED_DTYPES = frozenset(dtype for dtype in DTYPES.values() if dtype.is_quantized)
 globals().update({name: dtype for name, dtype in DTYPES.items() if name not in EXPERIMENTAL})

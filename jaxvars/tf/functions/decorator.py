@@ -9,18 +9,12 @@ from jaxvars.tf.functions.function import BoundFunction, Function
 
 
 def function(
-    func: Callable[..., Any] | None = None,
-    input_signature: Any = None,
-    autograph: bool = True,
-    jit_compile: bool | None = None,
-    reduce_retracing: bool = False,
-    experimental_implements: str | None = None,
-    experimental_autograph_options: Any = None,
-    experimental_attributes: Any = None,
-    experimental_relax_shapes: bool | None = None,
-    experimental_compile: bool | None = None,
-    experimental_follow_type_hints: bool | None = None,
-) -> Any:
+    func: Callable[..., Any] | None = None, input_signature: Any = None, autograph: bool = True,
+    jit_compile: bool | None = None, reduce_retracing: bool = False,
+    experimental_implements: str | None = None, experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None, experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None, experimental_follow_type_hints: bool | None = None,
+) -> Any:  # fmt: skip
     """Compile a Python function into one program.
 
     Python's `if`, `while`, `for` and the like on tensors become parts of the program; whatever

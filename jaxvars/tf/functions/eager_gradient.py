@@ -61,12 +61,9 @@ class _Reads:
 
 
 def call_now(
-    f: Callable[..., Any],
-    args: tuple[Any, ...],
-    given: tuple[Any, ...],
-    kwargs: Any,
+    f: Callable[..., Any], args: tuple[Any, ...], given: tuple[Any, ...], kwargs: Any,
     with_variables: Callable[..., Any],
-) -> Any:
+) -> Any:  # fmt: skip
     """Return the result of a function that returns `(result, grad)`; given are values of args.
 
     It takes the variables among its arguments as they are, and may assign them.
@@ -95,13 +92,9 @@ class _Pullback:
     """A gradient function, with what it is of: cotangents of floats to those of floats."""
 
     def __init__(
-        self,
-        grad: Callable[..., Any],
-        leaves: list[Any],
-        reads: _Reads,
-        arrays: list[Array],
+        self, grad: Callable[..., Any], leaves: list[Any], reads: _Reads, arrays: list[Array],
         with_variables: Callable[..., Any],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._grad, self._with_variables = grad, with_variables
         self._count = len(leaves)
         self._differentiable = [i for i, x in enumerate(leaves) if is_inexact(x)]

@@ -50,13 +50,9 @@ class Function:
     """
 
     def __init__(
-        self,
-        python_function: Callable[..., Any],
-        *,
-        autograph: bool,
-        input_signature: Any,
+        self, python_function: Callable[..., Any], *, autograph: bool, input_signature: Any,
         reduce_retracing: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._options: dict[str, Any] = {
             "autograph": autograph, "input_signature": input_signature,
             "reduce_retracing": reduce_retracing,

@@ -49,16 +49,10 @@ def _take_rows(elems: Any) -> tuple[Any, int]:
 
 
 def map_fn(
-    fn: Callable[[Any], Any],
-    elems: Any,
-    dtype: Any = None,
-    parallel_iterations: int | None = None,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    infer_shape: bool = True,
-    name: str | None = None,
-    fn_output_signature: Any = None,
-) -> Any:
+    fn: Callable[[Any], Any], elems: Any, dtype: Any = None, parallel_iterations: int | None = None,
+    back_prop: bool = True, swap_memory: bool = False, infer_shape: bool = True,
+    name: str | None = None, fn_output_signature: Any = None,
+) -> Any:  # fmt: skip
     """Call a function with each row, and stack what it returns.
 
     Args:
@@ -251,16 +245,10 @@ def _require_dense(result: Any) -> Any:
 
 
 def scan(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    infer_shape: bool = True,
-    reverse: bool = False,
-    name: str | None = None,
-) -> Any:
+    fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
+    parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+    infer_shape: bool = True, reverse: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
     """Carry a value over the rows, and return all of its values, stacked.
 
     Args:
@@ -286,14 +274,10 @@ def scan(
 
 def _fold(name: str, summary: str, *, reverse: bool) -> Callable[..., Any]:
     def fold(
-        fn: Callable[[Any, Any], Any],
-        elems: Any,
-        initializer: Any = None,
-        parallel_iterations: int = 10,
-        back_prop: bool = True,
-        swap_memory: bool = False,
+        fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
+        parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
         name: str | None = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         if initializer is not None and executing_eagerly():
             initializer, elems = _fold_first(fn, initializer, elems, reverse)
         return _wrap(_scan_rows(fn, elems, initializer, reverse=reverse)[0], back_prop)

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import random as _random
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
@@ -180,57 +179,3 @@ def _border(box: Array, height: int, width: int) -> Array:
 
 
 # ---------------------------------------------------------------- glimpses
-@op("image.extract_glimpse", "input offsets", kinds="float")
-def extract_glimpse(
-    input: Array, size: Any, offsets: Array, centered: bool = True, normalized: bool = True,
-    noise: str = "uniform",
-) -> Array:  # fmt: skip
-    """Take a window of each image, at its own place.
-
-    Example:
-    `tf.image.extract_glimpse(r(2, 4, 5, 1), [2, 3], [[0.1, -0.2], [0.9, 0.5]], noise='zero')`.
-
-    Differs from TensorFlow: the noise where a window leaves the image is made of other random
-    numbers.
-    """
-    if noise not in ("uniform", "gaussian", "zero"):
-        raise refused(f"noise must be 'uniform', 'gaussian' or 'zero', not {noise!r}")
-    sizes = ints(size, "size")
-    if len(sizes) != 2 or input.ndim != 4 or offsets.shape != (input.shape[0], 2):
-        raise refused("size must have 2 elements, input 4 dimensions, and offsets be [batch, 2]")
-    starts = [
-        _start(offsets[:, i], input.shape[1 + i], sizes[i], centered, normalized) for i in range(2)
-    ]
-    found, inside = _window(input, *starts, tuple(sizes))
-    return jnp.where(inside, found, _noise(noise, found))
-
-
-@functools.partial(jax.jit, static_argnums=3)
-def _window(input: Array, top: Array, left: Array, sizes: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return parts of images, and which of their pixels are in the images."""
-    starts = jnp.stack([top, left], 1)
-    rows, columns = (starts[:, i, None] + np.arange(sizes[i]) for i in range(2))
-    ok = [(p >= 0) & (p < n) for p, n in zip((rows, columns), input.shape[1:3], strict=True)]
-    batch = np.arange(input.shape[0])[:, None, None]
-    found = input[
-        batch,
-        jnp.clip(rows, 0, input.shape[1] - 1)[:, :, None],
-        jnp.clip(columns, 0, input.shape[2] - 1)[:, None, :],
-    ]
-    return found, (ok[0][:, :, None] & ok[1][:, None, :])[..., None]
-
-
-def _start(offset: Array, size: int, part: int, centered: bool, normalized: bool) -> Array:
-    if normalized:
-        place = ((offset + 1) * size - part) / 2 if centered else offset * size
-    else:
-        place = offset + size / 2 if centered else offset
-    return jnp.trunc(place).astype(int)
-
-
-def _noise(kind: str, like: Array) -> Array:
-    if kind == "zero":
-        return jnp.zeros_like(like)
-    if kind == "uniform":
-        return _random.uniform(like.shape, 0, 255)._array.astype(like.dtype)
-    return jnp.clip(_random.normal(like.shape, 128, 50)._array, 0, 255).astype(like.dtype)

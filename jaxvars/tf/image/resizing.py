@@ -21,12 +21,9 @@ from jaxvars.tf.tensors.static import not_too_many, one_int, refused, require_kn
 from jaxvars.typing import Array
 
 _METHODS = {
-    "bilinear": "linear",
-    "nearest": "nearest",
-    "bicubic": "cubic",
-    "lanczos3": "lanczos3",
+    "bilinear": "linear", "nearest": "nearest", "bicubic": "cubic", "lanczos3": "lanczos3",
     "lanczos5": "lanczos5",
-}
+}  # fmt: skip
 _OWN = {"area", "gaussian", "mitchellcubic"}
 
 

@@ -120,26 +120,6 @@ def non_max_suppression_with_scores(
     )
 
 
-@op("image.non_max_suppression_overlaps", "overlaps scores", kinds="float", eager_only=_SIZE)
-def non_max_suppression_overlaps(
-    overlaps: Array, scores: Array, max_output_size: Any, overlap_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
-) -> Array:  # fmt: skip
-    """Return the indices of the best boxes, of which the overlaps are given.
-
-    Example: `tf.image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2)`.
-    """
-    shares, points = require_known(overlaps, "overlaps"), require_known(scores, "scores")
-    if shares.ndim != 2 or shares.shape[0] != shares.shape[1]:
-        raise refused("overlaps must be square")
-    size = one_int(max_output_size, "max_output_size")
-    kept, _ = _choose(
-        lambda i, j: float(shares[i, j]), points, size, _number(overlap_threshold),
-        _number(score_threshold),
-    )  # fmt: skip
-    return _convert.to_array(np.array(kept, np.int32))
-
-
 def _number(value: Any) -> float:
     return (
         float(require_known(value, "a threshold")) if not isinstance(value, int | float) else value

@@ -28,16 +28,4 @@ from jaxvars.tf.io.values import write_file as write_file
 from jaxvars.tf.listing import namespace
 from jaxvars.tf.registry.rows import operations
 
-__all__ = [
-    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature",
-    "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "deserialize_many_sparse", "gfile",
-    "parse_example", "parse_single_example", "serialize_many_sparse", "serialize_sparse",
-    "write_file",
-]  # fmt: skip
-_ABSENT = {
-    "parse_sequence_example": "it is not read here. Use VarLenFeature, or FixedLenSequenceFeature, "
-    "which pads, with parse_example",
-    "match_filenames_once": "use tf.io.matching_files",
-}
-
-__getattr__, __dir__ = namespace(__name__, _ABSENT, find=operations(__name__, __all__))
+__getattr__, __dir__ = namespace(__name__, find=operations(__name__))

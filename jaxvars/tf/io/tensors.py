@@ -33,12 +33,9 @@ _SINGLE = {"bool", "uint16", "complex64", "complex128", "int2", "int4", "uint2",
 
 
 def make_tensor_proto(
-    values: Any,
-    dtype: Any = None,
-    shape: Any = None,
-    verify_shape: bool = False,
+    values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False,
     allow_broadcast: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     r"""Return a tensor as TensorFlow's message: a TensorProto.
 
     Args:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import glob
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,10 +9,8 @@ import numpy as np
 
 from jaxvars.tf.errors import FailedPreconditionError, NotFoundError
 from jaxvars.tf.io.csv import Columns, columns_of, fields_of, parse_row
-from jaxvars.tf.io.records import decompress
 from jaxvars.tf.io.tensors import from_bytes, to_bytes
 from jaxvars.tf.registry.rows import HOST, Refused, op
-from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.elements import to_stored
@@ -50,14 +45,6 @@ def _name(filename: Text) -> str:
     return filename.item().decode()
 
 
-@op("io.matching_files", "pattern", kinds="string", text=True, eager_only=_FILES, example="'/no/*'")
-def matching_files(pattern: Text) -> Text:
-    """Return the sorted names of the files that match patterns."""
-    patterns = [text.decode() for text in pattern.ravel()]
-    found = sorted({path for each in patterns for path in glob.glob(each)})  # noqa: PTH207 - str
-    return _convert.string_array(np.array(found, object))
-
-
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     """Write a string into a file, which is made again, and the folders that it is in.
 
@@ -72,39 +59,6 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
 
 
 # ---------------------------------------------------------------- base64
-@op("io.encode_base64", "input", kinds="string", text=True, eager_only=HOST)
-def encode_base64(input: Text, pad: bool = False) -> Text:
-    r"""Write bytes as letters and digits, safe in addresses.
-
-    Example: `tf.io.encode_base64(['hi', b'\xff\xfe'])`.
-    """
-
-    def encoded(text: bytes) -> bytes:
-        made = base64.urlsafe_b64encode(text)
-        return made if pad else made.rstrip(b"=")
-
-    return each(encoded, input)
-
-
-@op("io.decode_base64", "input", kinds="string", text=True, eager_only=HOST)
-def decode_base64(input: Text) -> Text:
-    """Read bytes that are written as letters and digits.
-
-    Example: `tf.io.decode_base64(['aGk', 'aGk='])`.
-    """
-    return each(_decode, input)
-
-
-def _decode(text: bytes) -> bytes:
-    bare = text.rstrip(b"=")
-    if not bare.replace(b"-", b"").replace(b"_", b"").isalnum() and bare:
-        raise refused("Invalid character found in base64.")
-    try:
-        return base64.urlsafe_b64decode(bare + b"=" * (-len(bare) % 4))
-    except binascii.Error:
-        raise refused("Invalid length of base64.") from None
-
-
 # ---------------------------------------------------------------- bytes
 @op("io.decode_raw", "input_bytes", kinds="string", text=True, eager_only=HOST)
 def decode_raw(
@@ -140,19 +94,6 @@ def decode_raw(
     order = kind if little_endian or kind.itemsize == 1 else kind.newbyteorder(">")
     made = np.frombuffer(b"".join(texts), order).astype(kind)
     return _convert.to_array(made.reshape(*input_bytes.shape, width // dtype.size))
-
-
-@op("io.decode_compressed", "bytes", kinds="string", text=True, eager_only=HOST)
-def decode_compressed(bytes: Text, compression_type: str = "") -> Text:
-    """Read what was compressed by gzip or zlib.
-
-    Example: `tf.io.decode_compressed(['abc', ''])`.
-    """
-    if compression_type not in ("", "GZIP", "ZLIB"):
-        raise refused(
-            "Only ZLIB, GZIP or NONE are supported compressions, but got: " + compression_type
-        )
-    return each(lambda text: decompress(text, compression_type), bytes)
 
 
 # ---------------------------------------------------------------- tensors

@@ -34,13 +34,9 @@ class Served:
         return _serve(this, _specs_of(built, this.input_dtype, is_open=False))
 
     def export(
-        self,
-        filepath: Any,
-        format: str = "tf_saved_model",
-        verbose: bool | None = None,
-        input_signature: Any = None,
-        **options: Any,
-    ) -> None:
+        self, filepath: Any, format: str = "tf_saved_model", verbose: bool | None = None,
+        input_signature: Any = None, **options: Any,
+    ) -> None:  # fmt: skip
         """Write a program of the model, which `tf.saved_model.load` loads, as `serve`.
 
         Args:

@@ -18,7 +18,7 @@ from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import into_keras, unwrap
 from jaxvars.tf.keras.additions import floatx
 from jaxvars.tf.strings import hash as hashes
-from jaxvars.tf.strings.buckets import to_hash_bucket_fast, to_hash_bucket_strong
+from jaxvars.tf.strings.buckets import to_hash_bucket_fast
 from jaxvars.tf.strings.conversion import as_string
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
@@ -151,7 +151,10 @@ class _Hashed(Categories, ABC):
 
 @final
 class Hashing(_Hashed):
-    """From strings or integers to bins, by their hashes; see `keras.layers.Hashing`."""
+    """From strings or integers to bins, by their hashes; see `keras.layers.Hashing`.
+
+    Differs from Keras: `salt` must be None.
+    """
 
     _modes = ("int", "one_hot", "multi_hot", "count")
 
@@ -160,12 +163,12 @@ class Hashing(_Hashed):
         sparse: bool = False, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(num_bins, output_mode, sparse, **kwargs)
-        self.mask_value, self.salt = mask_value, [salt, salt] if isinstance(salt, int) else salt
-        if salt is not None and len(self.salt) != 2:
+        if salt is not None:
             raise ValueError(
-                "The `salt` argument for `Hashing` can only be a tuple of size 2 integers, or a "
-                f"single integer. Received: salt={salt}."
+                "`Hashing` has one hash, that of salt=None. For another one, give it other "
+                "strings: Hashing(num_bins)(tf.strings.join([salt, tf.strings.as_string(x)]))."
             )
+        self.mask_value, self.salt = mask_value, salt
 
     def _index(self, values: Array) -> Array:
         return on_strings(self._find)(values)
@@ -175,10 +178,7 @@ class Hashing(_Hashed):
         count = self.num_bins - has_mask
         whole = values.astype(np.int64) if dtype_of(values).is_floating else values
         words = as_string.__wrapped__(whole)
-        if self.salt is None:
-            found = to_hash_bucket_fast.__wrapped__(words, count)
-        else:
-            found = to_hash_bucket_strong.__wrapped__(words, count, self.salt)
+        found = to_hash_bucket_fast.__wrapped__(words, count)
         if not has_mask:
             return found
         is_masked = values == to_array(self.mask_value, dtype_of(values))

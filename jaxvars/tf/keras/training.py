@@ -35,14 +35,9 @@ class Trained(Served):
     """What a model of `tf.keras` has besides what one of Keras has."""
 
     def compile(
-        self,
-        optimizer: Any = "rmsprop",
-        loss: Any = None,
-        loss_weights: Any = None,
-        metrics: Any = None,
-        weighted_metrics: Any = None,
-        **options: Any,
-    ) -> None:
+        self, optimizer: Any = "rmsprop", loss: Any = None, loss_weights: Any = None,
+        metrics: Any = None, weighted_metrics: Any = None, **options: Any,
+    ) -> None:  # fmt: skip
         """Configure training; see `keras.Model.compile`.
 
         Args:

@@ -10,10 +10,4 @@ from jaxvars.tf.lookup.sources import TextFileInitializer as TextFileInitializer
 from jaxvars.tf.lookup.tables import StaticHashTable as StaticHashTable
 from jaxvars.tf.lookup.tables import StaticVocabularyTable as StaticVocabularyTable
 
-__all__ = [
-    "KeyValueTensorInitializer", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex",
-    "TextFileInitializer", "experimental",
-]  # fmt: skip
-
-
 __getattr__, __dir__ = namespace(__name__)

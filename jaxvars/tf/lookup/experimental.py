@@ -5,7 +5,4 @@ from __future__ import annotations
 from jaxvars.tf.listing import namespace
 from jaxvars.tf.lookup.mutable import MutableHashTable as MutableHashTable
 
-__all__ = ["MutableHashTable"]
-
-
 __getattr__, __dir__ = namespace(__name__)

@@ -47,14 +47,9 @@ class MutableHashTable(Table, Recorded):
     _entry = "table", "table"
 
     def __init__(
-        self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
-        name: str = "MutableHashTable",
-        checkpoint: bool = True,
-        experimental_is_anonymous: bool = False,
-    ) -> None:
+        self, key_dtype: Any, value_dtype: Any, default_value: Any, name: str = "MutableHashTable",
+        checkpoint: bool = True, experimental_is_anonymous: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(key_dtype, value_dtype, name)
         self._default = to_typed(default_value, self.value_dtype)
 

@@ -34,13 +34,9 @@ class KeyValueTensorInitializer:
     """
 
     def __init__(
-        self,
-        keys: Any,
-        values: Any,
-        key_dtype: Any = None,
-        value_dtype: Any = None,
+        self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None,
         name: str | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         kinds = [None if kind is None else as_dtype(kind) for kind in (key_dtype, value_dtype)]
         self.keys, self.values = to_typed(keys, kinds[0]), to_typed(values, kinds[1])
         if self.keys.shape != self.values.shape:
@@ -89,17 +85,10 @@ class TextFileInitializer:
     """
 
     def __init__(
-        self,
-        filename: Any,
-        key_dtype: Any,
-        key_index: int,
-        value_dtype: Any,
-        value_index: int,
-        vocab_size: int | None = None,
-        delimiter: str = "\t",
-        name: str | None = None,
+        self, filename: Any, key_dtype: Any, key_index: int, value_dtype: Any, value_index: int,
+        vocab_size: int | None = None, delimiter: str = "\t", name: str | None = None,
         value_index_offset: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.key_dtype, self.value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
         for what, index, dtype in (
             ("key", key_index, self.key_dtype), ("value", value_index, self.value_dtype),

@@ -140,12 +140,9 @@ class StaticHashTable(Table):
     """
 
     def __init__(
-        self,
-        initializer: Any,
-        default_value: Any,
-        name: str | None = None,
+        self, initializer: Any, default_value: Any, name: str | None = None,
         experimental_is_anonymous: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(initializer.key_dtype, initializer.value_dtype, name)
         self._default = to_typed(default_value, self.value_dtype)
         if self._default.ndim:
@@ -200,13 +197,9 @@ class StaticVocabularyTable(Table):
     """
 
     def __init__(
-        self,
-        initializer: Any,
-        num_oov_buckets: int,
-        lookup_key_dtype: Any = None,
-        name: str | None = None,
-        experimental_is_anonymous: bool = False,
-    ) -> None:
+        self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None,
+        name: str | None = None, experimental_is_anonymous: bool = False,
+    ) -> None:  # fmt: skip
         if num_oov_buckets <= 0:
             raise ValueError("`num_oov_buckets` must be > 0; use StaticHashTable.")
         kind = as_dtype(lookup_key_dtype or (initializer and initializer.key_dtype) or string)

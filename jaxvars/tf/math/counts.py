@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,13 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.registry.rows import Refused, op
-from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tf.tensors.ragged_base import DISPATCH as OF_RAGGED
-from jaxvars.tf.tensors.sparse_tensor import DISPATCH as OF_SPARSE
-from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, on_host
 from jaxvars.tf.tensors.static import refused
-from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -39,8 +33,8 @@ def bincount(
 ) -> Array:  # fmt: skip
     """Count how often each number from 0 up is there.
 
-    Differs from TensorFlow: In a compiled function, minlength and maxlength must be given, and
-    equal.
+    Differs from TensorFlow: in a compiled function, minlength and maxlength must be given, and
+    equal; of a ragged tensor count `x.to_tensor(-1) + 1`, of a sparse one `x.values`.
     """
     if axis not in (None, 0, -1):
         raise Refused(ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1"))
@@ -83,44 +77,6 @@ def _bins(arr: Array, low: int | None, high: int | None) -> int:
         raise ValueError("Input arr must be non-negative!")
     size = max(int(known.max()) + 1 if known.size else 0, low or 0)
     return size if high is None else min(size, high)
-
-
-def _count_in_rows(row: Any, given: dict[str, Any]) -> Any:
-    """Count in a ragged or sparse tensor: in all of it, or in each row."""
-    x, weights = given["arr"], given["weights"]
-    if weights is not None and type(weights) is not type(x):
-        name = type(x).__name__
-        raise ValueError(f"`weights` must be a {name} if `values` is a {name}. Received {weights}")
-    values, (ids, count) = _flat(x), _rows_of(x)
-    shares = None if weights is None else _flat(weights)
-    low, high = given["minlength"], given["maxlength"]
-    rest = {name: given[name] for name in ("dtype", "binary_output")}
-    if given["axis"] != -1:
-        return row.function(values, shares, low, high, **rest)
-    size = _bins(values, _number(low), _number(high))
-    kept, places = values < size, ids * size + values
-    made = row.function(
-        places[kept], None if shares is None else shares[kept], count * size, count * size, **rest
-    )
-    return Tensor(made._array.reshape(count, size))
-
-
-def _flat(x: Any) -> np.ndarray:
-    values = x.values if isinstance(x, SparseTensor) else x.flat_values
-    return host_array(values._array, "math.bincount")
-
-
-def _rows_of(x: Any) -> tuple[np.ndarray, int]:
-    """Return the row of each value, and how many rows there are."""
-    if isinstance(x, SparseTensor):
-        indices, _, sizes = on_host(x, "math.bincount")
-        return indices[:, 0], sizes[0]
-    if len(x._parts) > 1:
-        raise ValueError("tf.math.bincount counts in ragged tensors of two dimensions")
-    return x._parts[0].row_ids, x._parts[0].nrows
-
-
-OF_RAGGED["math.bincount"] = OF_SPARSE["math.bincount"] = _count_in_rows
 
 
 # ---------------------------------------------------------------- confusion_matrix
@@ -236,24 +192,4 @@ def histogram_fixed_width(
     return empty.at[places].add(jnp.ones((), empty.dtype))
 
 
-@op("math.accumulate_n", "inputs*", op="AddN", same=True, example="[r(2, 3), r(2, 3), r(2, 3)]")
-def accumulate_n(inputs: Sequence[Array], shape: Any = None, tensor_dtype: Any = None) -> Array:
-    """Add tensors of one shape."""
-    if not inputs or any(x.shape != inputs[0].shape for x in inputs):
-        raise Refused(ValueError("inputs must be a list of at least one Tensor of the same shape"))
-    if tensor_dtype is not None and inputs[0].dtype != as_dtype(tensor_dtype).dtype:
-        raise Refused(TypeError(f"tensor_dtype is {tensor_dtype}, but input is {inputs[0].dtype}"))
-    return functools.reduce(jnp.add, inputs)
-
-
 # ---------------------------------------------------------------- quasi-random values
-@op("math.sobol_sample", example="2, 5")
-def sobol_sample(dim: Any, num_results: Any, skip: Any = 0, dtype: Any = "float32") -> Array:
-    """Return quasi-random points of the sequence of Sobol, by the numbers of Joe and Kuo."""
-    from scipy.stats import qmc
-
-    dim, count, skip = _number(dim), _number(num_results), _number(skip)
-    if dim is None or dim < 1 or not count or count < 0 or skip is None or skip < 0:
-        raise ValueError("dim and num_results must be positive, and skip not negative")
-    stream = qmc.Sobol(dim, scramble=False, bits=32).fast_forward(skip + 1)
-    return to_array(stream.random(count), as_dtype(dtype))

@@ -90,27 +90,17 @@ def _equality(function: Any, op: str, otherwise: bool) -> Binary:
 
 OPERATIONS.update(
     {
-        "add": _reflected(math.add, "AddV2"),
-        "sub": math.subtract,
-        "mul": _multiply,
-        "truediv": _reflected(math.truediv, "RealDiv"),
-        "floordiv": math.floordiv,
-        "mod": math.floormod,
-        "pow": math.pow,
-        "matmul": _reflected(_basic.matmul, "MatMul"),
-        "neg": math.negative,
-        "abs": math.abs,
-        "lt": math.less,
-        "le": math.less_equal,
-        "gt": math.greater,
-        "ge": math.greater_equal,
+        "add": _reflected(math.add, "AddV2"), "sub": math.subtract, "mul": _multiply,
+        "truediv": _reflected(math.truediv, "RealDiv"), "floordiv": math.floordiv,
+        "mod": math.floormod, "pow": math.pow, "matmul": _reflected(_basic.matmul, "MatMul"),
+        "neg": math.negative, "abs": math.abs, "lt": math.less, "le": math.less_equal,
+        "gt": math.greater, "ge": math.greater_equal,
         "eq": _equality(equal, "Equal", otherwise=False),
         "ne": _equality(not_equal, "NotEqual", otherwise=True),
         "and": _either(math.logical_and, bitwise.bitwise_and),
         "or": _either(math.logical_or, bitwise.bitwise_or),
         "xor": _either(math.logical_xor, bitwise.bitwise_xor),
         "invert": lambda x: (math.logical_not if x.dtype == "bool" else bitwise.invert)(x),
-        "getitem": getitem,
-        "index_of": index_of,
+        "getitem": getitem, "index_of": index_of,
     }
-)
+)  # fmt: skip

@@ -13,7 +13,6 @@ from jaxvars.tf.nn.activations import dropout as dropout
 from jaxvars.tf.nn.activations import stateless_dropout as _stateless_dropout
 from jaxvars.tf.nn.losses import nce_loss as nce_loss
 from jaxvars.tf.nn.losses import sampled_softmax_loss as sampled_softmax_loss
-from jaxvars.tf.nn.sparse import ctc_beam_search_decoder as ctc_beam_search_decoder
 from jaxvars.tf.nn.sparse import ctc_greedy_decoder as ctc_greedy_decoder
 from jaxvars.tf.registry.rows import operations
 
@@ -25,12 +24,4 @@ _PARTS = (activations, convolutions, losses, norm, pooling)
 _rows = operations(__name__, others=["dropout"])
 HOMES["nn.space_to_batch"] = "jaxvars.tf.arrays.shape:space_to_batch"
 
-_ABSENT = {
-    **dict.fromkeys(
-        ["RNNCellDeviceWrapper", "RNNCellDropoutWrapper", "RNNCellResidualWrapper"],
-        "use the layers of tf.keras.layers",
-    )
-}
-
-
-__getattr__, __dir__ = namespace(__name__, _ABSENT, ["dropout"], _rows)
+__getattr__, __dir__ = namespace(__name__, ["dropout"], _rows)

@@ -8,7 +8,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import jax
@@ -19,7 +18,7 @@ from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
-from jaxvars.tf.registry.rows import Refused, format_shape, op
+from jaxvars.tf.registry.rows import format_shape, op
 from jaxvars.tf.tensors.convert import to_array, to_operand
 from jaxvars.tf.tensors.dtypes import widen
 from jaxvars.tf.tensors.sparse_tensor import DISPATCH, check_inside, host_array
@@ -171,25 +170,6 @@ def _check_labels(labels: Array, classes: int) -> None:
 def l2_loss(t: Array) -> Array:
     """Return half of the sum of squares."""
     return (jnp.sum(jnp.square(widen(t))) / 2).astype(t.dtype)
-
-
-@op("nn.log_poisson_loss", "targets log_input", same=True, kinds="float", example="p(4), r(4)")
-def log_poisson_loss(targets: Array, log_input: Array, compute_full_loss: Any = False) -> Array:
-    """Return the loss of counts whose distribution is Poisson's, of mean exp(log_input)."""
-    if targets.shape != log_input.shape:
-        message = "`log_input` and `targets` must have the same shape, received "
-        raise Refused(ValueError(f"{message}({log_input.shape} vs {targets.shape})."))
-    return _poisson(targets, log_input, bool(compute_full_loss))
-
-
-@functools.partial(jax.jit, static_argnums=2)
-def _poisson(targets: Array, log_input: Array, compute_full_loss: bool) -> Array:
-    result = jnp.exp(log_input) - log_input * targets
-    if compute_full_loss:
-        safe = jnp.where(targets > 1, targets, 1)
-        stirling = safe * jnp.log(safe) - safe + 0.5 * jnp.log(2 * math.pi * safe)
-        result += jnp.where((targets >= 0) & (targets <= 1), 0, stirling).astype(result.dtype)
-    return result
 
 
 @op("nn.compute_average_loss", "per_example_loss sample_weight?", kinds="float", example="r(4)")

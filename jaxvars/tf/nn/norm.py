@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 import jax
@@ -13,12 +12,12 @@ import numpy as np
 from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.arrays.join import concat
 from jaxvars.tf.arrays.shape import squeeze
-from jaxvars.tf.math.pairs import divide_no_nan, maximum
+from jaxvars.tf.math.pairs import maximum
 from jaxvars.tf.math.reduce import reduce_mean
 from jaxvars.tf.math.slopes import inverse_root
 from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.registry.rows import format_shape, op
-from jaxvars.tf.tensors.convert import pair, to_array, to_operand
+from jaxvars.tf.tensors.convert import to_array, to_operand
 from jaxvars.tf.tensors.static import axes_in, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array
@@ -32,72 +31,19 @@ def moments(x: Array, axes: Any, shift: Any = None, keepdims: Any = False) -> tu
         mean = reduce_mean.__wrapped__(x, axes, keepdims=True)
         variance = reduce_mean.__wrapped__(jnp.square(x - mean), axes, keepdims)
         return (mean if keepdims else squeeze.__wrapped__(mean, axes)), variance
-    return _mean_and_variance(x, None, axes_in(x, axes), bool(keepdims))
+    return _mean_and_variance(x, axes_in(x, axes), bool(keepdims))
 
 
-@op(
-    "nn.weighted_moments",
-    "x frequency_weights",
-    kinds="float complex",
-    example="r(2, 3), [1], p(2, 3)",
-)
-def weighted_moments(
-    x: Array, axes: Any, frequency_weights: Array, keepdims: Any = False
-) -> tuple[Array, Array]:
-    """Return the mean and the variance along axes, each element counted by its weight."""
-    return _mean_and_variance(x, frequency_weights, axes_in(x, axes), bool(keepdims))
-
-
-def _average(counts: Array, where: Any, x: Array) -> Array:
-    totals = (jnp.sum(part, where, keepdims=True) for part in (counts * x, counts))
-    return divide_no_nan.__wrapped__(*totals)
-
-
-@functools.partial(jax.jit, static_argnums=(2, 3))
-def _mean_and_variance(x: Array, weights: Array, where: Any, keepdims: bool) -> tuple[Array, Array]:
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _mean_and_variance(x: Array, where: Any, keepdims: bool) -> tuple[Array, Array]:
     wide = x.astype(jnp.float32) if x.dtype.name == "float16" else x
-    if weights is None:
-        average = functools.partial(jnp.mean, axis=where, keepdims=True)
-    else:
-        sizes = jnp.broadcast_shapes(x.shape, weights.shape)
-        average = functools.partial(
-            _average, jnp.broadcast_to(weights.astype(wide.dtype), sizes), where
-        )
-    mean = average(wide)
-    away = wide - (jax.lax.stop_gradient(mean) if weights is None else mean)  # as TensorFlow does
-    variance = average(away * jnp.conj(away) if x.dtype.kind == "c" else jnp.square(away))
+    mean = jnp.mean(wide, where, keepdims=True)
+    away = wide - jax.lax.stop_gradient(mean)  # as TensorFlow does
+    squares = away * jnp.conj(away) if x.dtype.kind == "c" else jnp.square(away)
+    variance = jnp.mean(squares, where, keepdims=True)
     if not keepdims:
         mean, variance = (squeeze.__wrapped__(x, where) for x in (mean, variance))
     return mean.astype(x.dtype), variance.astype(x.dtype)
-
-
-@op("nn.sufficient_statistics", "x", kinds="float int", example="r(2, 3), [0]")
-def sufficient_statistics(
-    x: Array, axes: Any, shift: Any = None, keepdims: Any = False
-) -> tuple[Array | None, ...]:
-    """Return the count, the sum and the sum of squares, which give the moments, and the shift."""
-    if shift is not None:
-        x, shift = pair(Tensor(x), shift, "Sub")
-    where = range(x.ndim) if axes is None else np.ravel(np.asarray(axes)).tolist()
-    count = functools.reduce(operator.mul, (x.shape[axis] for axis in where), 1)
-    moved = x if shift is None else x - shift
-    at = tuple(where)
-    total = jnp.sum(moved, at, keepdims=bool(keepdims))
-    squares = jnp.sum(jnp.square(moved), at, keepdims=bool(keepdims))
-    return jnp.asarray(count, x.dtype), total, squares, shift
-
-
-@op("nn.normalize_moments", "counts mean_ss variance_ss shift?", kinds="float")
-def normalize_moments(
-    counts: Array, mean_ss: Array, variance_ss: Array, shift: Array | None
-) -> tuple[Array, Array]:
-    """Return the mean and the variance that sums of values and squares stand for.
-
-    Example: `tf.nn.normalize_moments(4.0, r(3), p(3), None)`.
-    """
-    moved = mean_ss / counts
-    mean = moved if shift is None else moved + shift
-    return mean, variance_ss / counts - jnp.square(moved)
 
 
 # ---------------------------------------------------------------- normalisation
@@ -124,24 +70,6 @@ def _normalize(
         factor = factor * scale
     rest = -mean * factor if offset is None else offset - mean * factor
     return x * factor.astype(x.dtype) + rest.astype(x.dtype)
-
-
-@op(
-    "nn.batch_norm_with_global_normalization", "input mean variance beta gamma", same=True,
-    kinds="float",
-)  # fmt: skip
-def batch_norm_with_global_normalization(
-    input: Array, mean: Array, variance: Array, beta: Array, gamma: Array, variance_epsilon: Any,
-    scale_after_normalization: bool,
-) -> Array:  # fmt: skip
-    """Normalise by means and variances given.
-
-    Example:
-    `tf.nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1, True)`.
-    """
-    scale = inverse_root(variance + jnp.asarray(variance_epsilon, input.dtype))
-    scale = scale * gamma if scale_after_normalization else scale
-    return input * scale + (beta - mean * scale)
 
 
 @op("nn.local_response_normalization", "input", op="LRN", kinds="float", aliases=("nn.lrn",))

@@ -1,4 +1,4 @@
-"""CTC's decoders, which give `tf.SparseTensor`.
+"""CTC's greedy decoder, which gives a `tf.SparseTensor`.
 
 How many labels there are depends on values: it is found on the host, and refused in compiled
 functions.
@@ -6,7 +6,7 @@ functions.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,8 +16,6 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
-
-Prefix: TypeAlias = tuple[int, ...]
 
 
 def ctc_greedy_decoder(
@@ -55,42 +53,6 @@ def ctc_greedy_decoder(
     return [_sparse(labels)], Tensor(jnp.asarray(scores))
 
 
-def ctc_beam_search_decoder(
-    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1
-) -> tuple[list[SparseTensor], Tensor]:
-    """Return the most probable labels, by a search that follows the best few.
-
-    Args:
-        inputs: logits of shape [time, batch, classes]; the last class is the blank.
-        sequence_length: how long each example is: int32 of shape [batch].
-        beam_width: how many are followed.
-        top_paths: how many are returned, no more than `beam_width`.
-
-    Returns:
-        A list of `top_paths` of labels, each a `tf.SparseTensor` of shape [batch, longest]; and
-        the logarithms of their probabilities, of shape [batch, top_paths].
-
-    Raises:
-        FailedPreconditionError: when the lengths do not fit.
-        InvalidArgumentError: when there are more paths than `beam_width`.
-
-    Source: https://distill.pub/2017/ctc
-    """
-    logits, lengths = _sequences(inputs, sequence_length, "CTCBeamSearchDecoder")
-    if not 1 <= top_paths <= beam_width:
-        raise refused(f"requested more paths than the beam width: {top_paths} > {beam_width}")
-    wide = logits.astype(np.float64)
-    shifted = wide - wide.max(-1, keepdims=True)
-    logs = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    found = [
-        _beam(logs[:length, example], int(beam_width), int(top_paths))
-        for example, length in enumerate(lengths)
-    ]
-    paths = [_sparse([best[i][0] for best in found]) for i in range(top_paths)]
-    scores = np.array([[best[i][1] for i in range(top_paths)] for best in found], logits.dtype)
-    return paths, Tensor(jnp.asarray(scores))
-
-
 def _sequences(inputs: Any, sequence_length: Any, op: str) -> tuple[np.ndarray, np.ndarray]:
     logits = host_array(to_array(inputs), op)
     lengths = host_array(to_array(sequence_length), op)
@@ -108,30 +70,3 @@ def _sparse(labels: list[Any]) -> SparseTensor:
     indices = [(i, j) for i, row in enumerate(labels) for j in range(len(row))]
     values = np.array([label for row in labels for label in row], np.int64)
     return of_host(indices, values, (len(labels), max(map(len, labels), default=0)))
-
-
-def _beam(logs: np.ndarray, width: int, paths: int) -> list[tuple[Prefix, float]]:
-    """Return the best labels of one example, with the logarithms of their probabilities."""
-    beams: dict[Prefix, tuple[float, float]] = {(): (0.0, -np.inf)}  # ends in blank, in a label
-    for row in logs:
-        new: dict[Prefix, tuple[float, float]] = {}
-        for prefix, (blank, label) in beams.items():
-            total = np.logaddexp(blank, label)
-            _add(new, prefix, total + row[-1], -np.inf)
-            if prefix:
-                _add(new, prefix, -np.inf, label + row[prefix[-1]])
-            for i, score in enumerate(row[:-1]):
-                start = blank if prefix and prefix[-1] == i else total
-                _add(new, (*prefix, i), -np.inf, start + score)
-        best = sorted(new, key=lambda p: -np.logaddexp(*new[p]))[:width]
-        beams = {prefix: new[prefix] for prefix in best}
-    ranked = sorted(beams, key=lambda p: -np.logaddexp(*beams[p]))
-    found = [(p, float(np.logaddexp(*beams[p]))) for p in ranked[:paths]]
-    return found + [((), -np.inf)] * (paths - len(found))
-
-
-def _add(
-    new: dict[Prefix, tuple[float, float]], prefix: Prefix, blank: float, label: float
-) -> None:
-    known = new.get(prefix, (-np.inf, -np.inf))
-    new[prefix] = (np.logaddexp(known[0], blank), np.logaddexp(known[1], label))

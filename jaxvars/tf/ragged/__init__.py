@@ -14,7 +14,7 @@ from jaxvars.tf.ragged import shapes as _shapes  # noqa: F401  # pyright: ignore
 from jaxvars.tf.ragged.join import stack as stack
 from jaxvars.tf.tensors.convert import match_dtypes, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
-from jaxvars.tf.tensors.ragged_base import Partition, numbers_of
+from jaxvars.tf.tensors.ragged_base import Partition
 from jaxvars.tf.tensors.ragged_tensor import (
     RaggedTensor,
     convert,
@@ -25,8 +25,7 @@ from jaxvars.tf.tensors.ragged_tensor import (
     parts_of,
     rows_of,
 )
-from jaxvars.tf.tensors.static import one_int, refused, require_known
-from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.static import refused, require_known
 
 
 def constant(
@@ -152,37 +151,6 @@ def range(
     return make(
         jnp.asarray(flat), [Partition.of_lengths(lengths, as_dtype(row_splits_dtype).dtype)]
     )
-
-
-def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Tensor:
-    """Return the row of each value, of where rows begin and end.
-
-    >>> row_splits_to_segment_ids([0, 3, 3, 4]).numpy().tolist()
-    [0, 0, 0, 2]
-    """
-    ends = numbers_of(splits, "splits")
-    if not len(ends):
-        raise ValueError("Invalid row_splits: a list of them has one at least, 0.")
-    return _of_type(Partition(ends).row_ids, ends.dtype, out_type)
-
-
-def segment_ids_to_row_splits(
-    segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
-) -> Tensor:
-    """Return where rows begin and end, of the row of each value.
-
-    >>> segment_ids_to_row_splits([0, 0, 0, 2]).numpy().tolist()
-    [0, 3, 3, 4]
-    """
-    ids = numbers_of(segment_ids, "segment_ids")
-    count = np.max(ids, initial=-1) + 1 if num_segments is None else one_int(num_segments, "n")
-    lengths = np.bincount(ids, minlength=count)[:count]
-    return _of_type(Partition.of_lengths(lengths).splits, ids.dtype, out_type)
-
-
-def _of_type(known: np.ndarray, kind: Any, out_type: Any) -> Tensor:
-    wanted = kind if out_type is None else as_dtype(out_type).dtype
-    return Tensor(known.astype(wanted))
 
 
 def _steps(start: Any, limit: Any, step: Any) -> np.ndarray:

@@ -47,10 +47,9 @@ reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus sof
 squared_difference subtract tan tanh truediv xdivy xlog1py xlogy
 math.special: bessel_i0e bessel_i1e
 nn: elu gelu leaky_relu relu relu6 selu sigmoid_cross_entropy_with_logits silu
-io: decode_base64 decode_compressed encode_base64
 strings: as_string bytes_split join length lower regex_full_match regex_replace split strip substr
-to_hash_bucket to_hash_bucket_fast to_hash_bucket_strong to_number unicode_decode
-unicode_decode_with_offsets unicode_split unicode_split_with_offsets unicode_transcode upper
+to_hash_bucket_fast to_number unicode_decode unicode_decode_with_offsets unicode_split
+unicode_split_with_offsets upper
 """
 
 
@@ -370,20 +369,7 @@ def _join_rows(row: Any, given: Given) -> Any:
     return make(Tensor(on_strings(join)(x.flat_values._array)), x._parts[:-1])
 
 
-def _ngrams(row: Any, given: Given) -> Any:
-    """Return the n-grams of the innermost rows."""
-    x = given["data"]
-    ends = x._parts[-1].splits
-
-    def make_all(flat: Array) -> Any:
-        parts = (Tensor(flat[i:j]) for i, j in itertools.pairwise(ends))
-        made = [row.function(**given | {"data": part}) for part in parts]
-        return with_parts(stack(made), x._parts[:-1]) if made else x
-
-    return on_strings(make_all)(x.flat_values._array)
-
-
-_SEGMENTS = "sum", "prod", "max", "min", "mean", "sqrt_n"
+_SEGMENTS = "sum", "prod", "max", "min", "mean"
 DISPATCH.update(
     {
         "concat": lambda row, given: concat(given["values"], given["axis"]),
@@ -400,7 +386,6 @@ DISPATCH.update(
         "tile": _tile,
         "matmul": _matmul,
         "nn.softmax": _softmax,
-        "strings.ngrams": _ngrams,
         "strings.reduce_join": _join_rows,
         "strings.unicode_encode": _join_rows,
         **{f"math.reduce_{name}": _reduce(_plain(name)) for name in ("sum", "prod", "max", "min")},

@@ -34,9 +34,6 @@ from jaxvars.tf.random.stateless import stateless_binomial as stateless_binomial
 from jaxvars.tf.random.stateless import stateless_categorical as stateless_categorical
 from jaxvars.tf.random.stateless import stateless_gamma as stateless_gamma
 from jaxvars.tf.random.stateless import stateless_normal as stateless_normal
-from jaxvars.tf.random.stateless import (
-    stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal,
-)
 from jaxvars.tf.random.stateless import stateless_poisson as stateless_poisson
 from jaxvars.tf.random.stateless import stateless_shuffle as _stateless_shuffle
 from jaxvars.tf.random.stateless import stateless_truncated_normal as stateless_truncated_normal
@@ -48,15 +45,10 @@ from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 
 experimental = types.SimpleNamespace(
-    Algorithm=Algorithm,
-    Generator=Generator,
-    create_rng_state=create_rng_state,
-    get_global_generator=get_global_generator,
-    set_global_generator=set_global_generator,
-    stateless_fold_in=fold_in,
-    stateless_shuffle=_stateless_shuffle,
-    stateless_split=split,
-)
+    Algorithm=Algorithm, Generator=Generator, create_rng_state=create_rng_state,
+    get_global_generator=get_global_generator, set_global_generator=set_global_generator,
+    stateless_fold_in=fold_in, stateless_shuffle=_stateless_shuffle, stateless_split=split,
+)  # fmt: skip
 
 
 def normal(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -133,22 +132,6 @@ def stateless_categorical(
 ) -> Tensor:
     """Draw classes for each row of logits, of a seed."""
     return draws.categorical(start_of(seed), logits, num_samples, dtype)
-
-
-def stateless_parameterized_truncated_normal(
-    shape: Any, seed: Any, means: Any = 0.0, stddevs: Any = 1.0, minvals: Any = -2.0,
-    maxvals: Any = 2.0, name: str | None = None,
-) -> Tensor:  # fmt: skip
-    """Draw normally distributed values between bounds, of a seed.
-
-    Differs from TensorFlow: a seed gives other values.
-    """
-    mean, deviation = to_array(means), to_array(stddevs)
-    low, high = to_array(minvals, hint=None), to_array(maxvals)
-    size, key = draws.sizes(shape), draws.key(start_of(seed), ())
-    ends = (low - mean) / deviation, (high - mean) / deviation
-    noise = jax.random.truncated_normal(key, *ends, size, mean.dtype)
-    return Tensor(mean + deviation * noise)
 
 
 def stateless_shuffle(

@@ -227,15 +227,4 @@ def contains_saved_model(export_dir: Any) -> bool:
     return (Path(export_dir) / FILE).is_file()
 
 
-_MISSING = {
-    "SAVED_MODEL_FILENAME_PB": "the file is called tf.saved_model.FILE",
-    "SAVED_MODEL_FILENAME_PBTXT": "the file is called tf.saved_model.FILE",
-    "SAVED_MODEL_SCHEMA_VERSION": "the file says its own format: jaxvars.export",
-    "VARIABLES_DIRECTORY": "variables are in the file tf.saved_model.FILE, too",
-    "VARIABLES_FILENAME": "variables are in the file tf.saved_model.FILE, too",
-    "DEBUG_DIRECTORY": "programs have no debug information",
-    "DEBUG_INFO_FILENAME_PB": "programs have no debug information",
-}
-
-
-__getattr__, __dir__ = namespace(__name__, _MISSING)
+__getattr__, __dir__ = namespace(__name__)

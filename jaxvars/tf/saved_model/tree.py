@@ -84,11 +84,9 @@ class LoadedObject(Holder):
 
 
 def rebuild(
-    tree: Tree,
-    variables: Mapping[str, CoreVariable],
-    function: Callable[[str | None], Any],
+    tree: Tree, variables: Mapping[str, CoreVariable], function: Callable[[str | None], Any],
     asset: Callable[[str], Any],
-) -> Any:
+) -> Any:  # fmt: skip
     """Return the root of a tree, with what belongs to it."""
     made: dict[int, Any] = {}
     valued: dict[str, Callable[[str], Any]] = {

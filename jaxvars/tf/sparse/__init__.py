@@ -6,27 +6,14 @@ Where the size of a result depends on values, it is computed on the host, and re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.text import did_you_mean
-from jaxvars.tf.arrays.gather import BAD, check_indices, gather
-from jaxvars.tf.listing import lister
+from jaxvars.tf.listing import namespace
 from jaxvars.tf.registry.rows import find
-from jaxvars.tf.sparse.parts import parts_of, places_of, scatter, sizes_of, sorted_of
-from jaxvars.tf.sparse.rows import fill_empty_rows as fill_empty_rows
-from jaxvars.tf.sparse.rows import maximum as maximum
-from jaxvars.tf.sparse.rows import minimum as minimum
-from jaxvars.tf.sparse.rows import reset_shape as reset_shape
-from jaxvars.tf.sparse.rows import retain as retain
-from jaxvars.tf.sparse.rows import slice as slice
-from jaxvars.tf.sparse.rows import split as split
 from jaxvars.tf.tensors.convert import is_text, match_dtypes, pair, to_array
-from jaxvars.tf.tensors.dtypes import as_dtype, int32
-from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf.tensors.sparse_tensor import (
     check_inside,
@@ -35,18 +22,10 @@ from jaxvars.tf.tensors.sparse_tensor import (
     host_array,
     indices_of,
     of_host,
-    on_host,
 )
 from jaxvars.tf.tensors.static import ints, not_too_many, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-__all__ = [
-    "SparseTensor", "add", "concat", "expand_dims", "eye", "fill_empty_rows", "from_dense",
-    "map_values", "mask", "maximum", "minimum", "reduce_max", "reduce_sum", "reorder",
-    "reset_shape", "reshape", "retain", "segment_mean", "segment_sqrt_n", "segment_sum", "slice",
-    "softmax", "sparse_dense_matmul", "split", "to_dense", "to_indicator", "transpose",
-]  # fmt: skip
 
 
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
@@ -68,24 +47,6 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     return of_host(indices, elements_at(given, tuple(indices.T)), array.shape)
 
 
-def eye(
-    num_rows: Any, num_columns: Any = None, dtype: Any = "float32", name: str | None = None
-) -> SparseTensor:
-    """Return ones on the diagonal of a matrix, which is square without `num_columns`.
-
-    >>> to_dense(eye(2, 3)).numpy().tolist()
-    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
-    """
-    given = num_rows, num_rows if num_columns is None else num_columns
-    sizes = [one_int(size, "num_rows and num_columns") for size in given]
-    if min(sizes) < 0:
-        raise refused(f"num_rows and num_columns must be non-negative, got {sizes}")
-    diagonal = np.arange(min(sizes))
-    return of_host(
-        np.stack([diagonal, diagonal], 1), np.ones(min(sizes), as_dtype(dtype).dtype), sizes
-    )
-
-
 def to_dense(
     sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:
@@ -103,7 +64,7 @@ def to_dense(
     """
     sparse = check_sparse(sp_input)
     values = sparse.values._array
-    sizes = not_too_many(sizes_of(sparse, "to_dense"))
+    sizes = not_too_many(_sizes_of(sparse, "to_dense"))
     if not context.is_tracer(sparse.indices._array):
         check_inside(np.asarray(sparse.indices._array), sizes, validate_indices)
     zero: Any = b"" if is_text(values) else values.dtype.type(0)
@@ -118,7 +79,7 @@ def to_dense(
 
 def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """Return a sparse tensor with its elements sorted by their places."""
-    return sorted_of(*parts_of(sp_input, "reorder"))
+    return _sorted_of(*_parts_of(sp_input, "reorder"))
 
 
 def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> SparseTensor:
@@ -127,7 +88,7 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
     Raises:
         ValueError: when there is no such axis.
     """
-    places, values, sizes = parts_of(sp_input, "expand_dims")
+    places, values, sizes = _parts_of(sp_input, "expand_dims")
     rank = len(sizes)
     place = rank if axis is None or axis == -1 else int(axis)
     if not -rank - 1 <= place <= rank:
@@ -172,7 +133,7 @@ def sparse_dense_matmul(
             sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a), conjugate=False
         )
     sparse = check_sparse(sp_a)
-    sizes = sizes_of(sparse, "sparse_dense_matmul")
+    sizes = _sizes_of(sparse, "sparse_dense_matmul")
     values, dense = pair(sparse.values, b, "SparseTensorDenseMatMul")
     if dense.ndim != 2:
         raise refused("Tensor 'b' is not a matrix", "SparseTensorDenseMatMul")
@@ -200,24 +161,24 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
         a, b = b, a
     if not isinstance(b, SparseTensor):
         _, dense = pair(a.values, b, "SparseTensorDenseAdd")
-        if dense.shape != sizes_of(a, "add"):
+        if dense.shape != _sizes_of(a, "add"):
             raise refused(f"{a.shape} and {list(dense.shape)} differ", "SparseTensorDenseAdd")
-        return Tensor(scatter(a, "add", dense))
+        return Tensor(_scatter(a, "add", dense))
     values = [x.values._array for x in (a, b)]
-    if values[0].dtype != values[1].dtype or sizes_of(a, "add") != sizes_of(b, "add"):
+    if values[0].dtype != values[1].dtype or _sizes_of(a, "add") != _sizes_of(b, "add"):
         raise refused(f"{a.dtype.name} {a.shape} cannot be added to {b.dtype.name} {b.shape}")
-    given = np.concatenate([places_of(a, "add"), places_of(b, "add")])
+    given = np.concatenate([_places_of(a, "add"), _places_of(b, "add")])
     places, ids, counts = np.unique(given, axis=0, return_inverse=True, return_counts=True)
     sums = jnp.zeros(len(places), values[0].dtype).at[ids.ravel()].add(jnp.concatenate(values))
     if not threshold:
-        return of_host(places, sums, sizes_of(a, "add"))
+        return of_host(places, sums, _sizes_of(a, "add"))
     kept = (counts == 1) | (np.abs(host_array(sums, "sparse.add")) >= threshold)
-    return of_host(places[kept], elements_at(sums, kept), sizes_of(a, "add"))
+    return of_host(places[kept], elements_at(sums, kept), _sizes_of(a, "add"))
 
 
 def reduce_sum(sp_input: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Tensor:
     """Add the elements, along one axis, several, or all."""
-    whole = scatter(check_sparse(sp_input), "reduce_sum")
+    whole = _scatter(check_sparse(sp_input), "reduce_sum")
     return find("math.reduce_sum")(Tensor(whole), axis, keepdims)
 
 
@@ -230,7 +191,7 @@ def reduce_max(sp_input: Any, axis: Any = None, keepdims: bool = False, name: An
     sparse = check_sparse(sp_input)
     values, places = sparse.values._array, tuple(indices_of(sparse, "reduce_max").T)
     whole = (
-        jnp.full(sizes_of(sparse, "reduce_max"), sparse.dtype.min, values.dtype)
+        jnp.full(_sizes_of(sparse, "reduce_max"), sparse.dtype.min, values.dtype)
         .at[places]
         .max(values)
     )
@@ -243,7 +204,7 @@ def reduce_max(sp_input: Any, axis: Any = None, keepdims: bool = False, name: An
 def softmax(sp_logits: Any, name: str | None = None) -> SparseTensor:
     """Return the softmax of the elements that there are in each row."""
     sparse = check_sparse(sp_logits)
-    rows, ids = np.unique(places_of(sparse, "softmax")[:, :-1], axis=0, return_inverse=True)
+    rows, ids = np.unique(_places_of(sparse, "softmax")[:, :-1], axis=0, return_inverse=True)
     values, ids = sparse.values, ids.ravel()
     most = find("math.unsorted_segment_max")(values, ids, len(rows))._array
     powers = jnp.exp(values._array - most[ids])
@@ -251,19 +212,52 @@ def softmax(sp_logits: Any, name: str | None = None) -> SparseTensor:
     return sparse.with_values(Tensor(powers / sums[ids]))
 
 
+def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
+    """Keep some elements.
+
+    Args:
+        sp_input: a `tf.SparseTensor`.
+        to_retain: a bool for each element.
+
+    Raises:
+        ValueError: when there are not as many bools as elements.
+
+    >>> from jaxvars import tf
+    >>> retain(tf.sparse.from_dense([3, 0, 4]), [False, True]).indices.numpy().tolist()
+    [[2]]
+    """
+    places, values, sizes = _parts_of(sp_input, "retain")
+    kept = host_array(to_array(to_retain), "sparse.retain").astype(bool)
+    if kept.shape != values.shape:
+        raise ValueError(f"Dimensions {kept.shape} and {values.shape} are not compatible")
+    return of_host(places[kept], elements_at(values, kept), sizes)
+
+
+def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
+    """Return the part that begins at a place and has a size, as far as there is one."""
+    places, values, whole = _parts_of(sp_input, "slice")
+    first, lengths, shape = map(np.array, (ints(start, "start"), ints(size, "size"), whole))
+    if not first.size == lengths.size == shape.size or (lengths < 0).any():
+        raise refused(f"Expected {shape.size} starts and sizes from 0 on, got {start} and {size}")
+    sizes = np.clip(lengths, 0, np.maximum(shape - first, 0))
+    places = places - first
+    kept = np.all((places >= 0) & (places < sizes), axis=1)
+    return of_host(places[kept], elements_at(values, kept), sizes)
+
+
 # ---------------------------------------------------------------- other places
 def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
     """Put the dimensions in another order: the reverse one when `perm` is None."""
-    places, values, sizes = parts_of(sp_input, "transpose")
+    places, values, sizes = _parts_of(sp_input, "transpose")
     order = range(len(sizes))[::-1] if perm is None else ints(perm, "perm")
     if sorted(order) != list(range(len(sizes))):
         raise ValueError(f"Dimensions {len(order)} and {len(sizes)} are not compatible: {order}")
-    return sorted_of(places[:, list(order)], values, [sizes[i] for i in order])
+    return _sorted_of(places[:, list(order)], values, [sizes[i] for i in order])
 
 
 def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
     """Give another shape; one size may be -1."""
-    places, values, old = parts_of(sp_input, "reshape")
+    places, values, old = _parts_of(sp_input, "reshape")
     new = list(ints(shape, "shape"))
     count, known = math.prod(old), math.prod(n for n in new if n != -1)
     if -1 in new and known:
@@ -279,7 +273,7 @@ def concat(
 ) -> SparseTensor:
     """Put sparse tensors together along an axis."""
     sparse = list(map(check_sparse, sp_inputs))
-    shapes = np.array([sizes_of(x, "concat") for x in sparse])
+    shapes = np.array([_sizes_of(x, "concat") for x in sparse])
     at, rank = one_int(axis, "axis"), shapes.shape[1]
     if not -rank <= at < rank:
         raise refused(f"Concat dimension must be in range [{-rank}, {rank}), got {at}")
@@ -292,91 +286,42 @@ def concat(
             )
     sizes[at] = shapes[:, at].sum()
     moves = np.eye(rank, dtype=np.int64)[at]
-    places = [places_of(x, "concat") + moves * n for x, n in zip(sparse, starts, strict=True)]
+    places = [_places_of(x, "concat") + moves * n for x, n in zip(sparse, starts, strict=True)]
     join = np.concatenate if is_text(sparse[0].values._array) else jnp.concatenate
     values = join(match_dtypes([x.values for x in sparse], "SparseConcat"))
-    return sorted_of(np.concatenate(places), values, sizes)
-
-
-def _segments(how: str, summary: str) -> Callable[..., Tensor]:
-    def reduce(
-        data: Any, indices: Any, segment_ids: Any, num_segments: Any = None,
-        name: str | None = None, sparse_gradient: bool = False,
-    ) -> Tensor:  # fmt: skip
-        sizes = to_array(data).shape
-        places, ids = (to_array(x, hint=int32) for x in (indices, segment_ids))
-        if not sizes or places.ndim != 1 or places.shape != ids.shape:
-            raise refused(
-                "data must have rows, indices should be a vector, and segment_ids and indices "
-                f"should have same size, not {list(sizes)}, {list(places.shape)}, {list(ids.shape)}"
-            )
-        check_indices(places, sizes[:1], words=BAD)
-        count = num_segments
-        if count is None or not context.is_tracer(ids):
-            known = host_array(ids, f"sparse.segment_{how}")
-            if (known < 0).any() or (np.diff(known) < 0).any():
-                raise refused("segment ids are not increasing, from 0 on")
-            count = max(known, default=-1) + 1 if count is None else count
-        if sparse_gradient:
-            rows = gather(data, Tensor(places))
-        else:
-            rows = gather(find("expand_dims")(data, 0), Tensor(places), axis=1)[0]
-        return find(f"math.unsorted_segment_{how}")(rows, Tensor(ids), count)
-
-    reduce.__name__ = reduce.__qualname__ = f"segment_{how}"
-    reduce.__doc__ = f"""{summary} of rows, of some numbers, by segments.
-
-    Args:
-        data: a tensor of one dimension or more.
-        indices: which rows.
-        segment_ids: for each of them its segment; they increase.
-        num_segments: how many there are; one more than the last id when None.
-        name: of no effect.
-        sparse_gradient: the gradient is `tf.IndexedSlices`.
-
-    Raises:
-        InvalidArgumentError: when there are no such rows, or segments do not increase.
-
-    >>> segment_sum([[1, 2], [3, 4]], [1, 1, 0], [0, 0, 1]).numpy().tolist()
-    [[6, 8], [1, 2]]
-    """
-    return reduce
-
-
-segment_sum = _segments("sum", "Return sums")
-segment_mean = _segments("mean", "Return means")
-segment_sqrt_n = _segments("sqrt_n", "Return sums, divided by the root of how many they are,")
-
-
-def to_indicator(sp_input: Any, vocab_size: int, name: str | None = None) -> Tensor:
-    """Return True where the last dimension has the number: of [..., vocab_size]."""
-    indices, values, sizes = on_host(check_sparse(sp_input), "sparse.to_indicator")
-    shape = (*sizes[:-1], vocab_size)
-    if values.dtype.kind not in "iu" or ((values < 0) | (values >= vocab_size)).any():
-        raise refused(f"Indices are not valid (out of bounds).  Shape: {list(shape)}")
-    whole = np.zeros(shape, bool)
-    whole[(*indices[:, :-1].T, values)] = True
-    return Tensor(jnp.asarray(whole))
-
-
-def mask(a: Any, mask_indices: Any, name: str | None = None) -> IndexedSlices:
-    """Return the rows of `tf.IndexedSlices` that are not among some."""
-    indices = host_array(to_array(a.indices), "sparse.mask")
-    kept = np.flatnonzero(~np.isin(indices, host_array(to_array(mask_indices), "sparse.mask")))
-    values = Tensor(to_array(a.values)[kept])
-    return IndexedSlices(values, Tensor(jnp.asarray(indices[kept])), a.dense_shape)
+    return _sorted_of(np.concatenate(places), values, sizes)
 
 
 def _values(x: Any) -> Any:
     return x.values if isinstance(x, SparseTensor) else x
 
 
-def __getattr__(name: str) -> Any:
-    hint = did_you_mean(name, __all__) or "tf.sparse.to_dense(x) has all of tf.math."
-    raise AttributeError(
-        f"tf.sparse has no attribute {name!r}: there are only the most common operations of "
-        f"sparse tensors. {hint}"
-    )
+# ---------------------------------------------------------------- parts
+def _parts_of(sp_input: Any, op: str) -> tuple[np.ndarray, Any, tuple[int, ...]]:
+    """Return the places, the elements and the sizes of what must be a sparse tensor."""
+    sparse = check_sparse(sp_input)
+    return _places_of(sparse, op), sparse.values._array, _sizes_of(sparse, op)
 
 
-__dir__ = lister(__name__)
+def _places_of(sparse: SparseTensor, op: str) -> np.ndarray:
+    return host_array(indices_of(sparse, op), f"sparse.{op}")
+
+
+def _sizes_of(sparse: SparseTensor, op: str) -> tuple[int, ...]:
+    return tuple(host_array(sparse.dense_shape._array, f"sparse.{op}").tolist())
+
+
+def _scatter(sparse: SparseTensor, op: str, onto: Any = None) -> Any:
+    """Return a whole tensor with the elements added to it; those of one place add up."""
+    values = sparse.values._array
+    sizes = not_too_many(_sizes_of(sparse, op))
+    whole = jnp.zeros(sizes, values.dtype) if onto is None else onto
+    return whole.at[tuple(indices_of(sparse, op).T)].add(values)
+
+
+def _sorted_of(places: np.ndarray, values: Any, sizes: Any) -> SparseTensor:
+    order = np.lexsort(places.T[::-1]) if places.shape[1] else np.arange(len(places))
+    return of_host(places[order], elements_at(values, order), sizes)
+
+
+__getattr__, __dir__ = namespace(__name__)

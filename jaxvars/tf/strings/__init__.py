@@ -27,17 +27,10 @@ from jaxvars.tf.tensors.static import ints, refused, require_known
 Text: TypeAlias = np.ndarray
 
 _CLASSES = {
-    "alpha": "a-zA-Z",
-    "digit": "0-9",
-    "alnum": "0-9A-Za-z",
-    "upper": "A-Z",
-    "lower": "a-z",
-    "space": r"\t\n\v\f\r ",
-    "blank": r"\t ",
-    "punct": re.escape(_string.punctuation),
-    "xdigit": "0-9A-Fa-f",
-    "word": "0-9A-Za-z_",
-}
+    "alpha": "a-zA-Z", "digit": "0-9", "alnum": "0-9A-Za-z", "upper": "A-Z", "lower": "a-z",
+    "space": r"\t\n\v\f\r ", "blank": r"\t ", "punct": re.escape(_string.punctuation),
+    "xdigit": "0-9A-Fa-f", "word": "0-9A-Za-z_",
+}  # fmt: skip
 
 
 def _decode(text: bytes) -> str:
@@ -250,9 +243,4 @@ def regex_full_match(input: Text, pattern: Any) -> Any:
 _PARTS = (buckets, conversion, unicode)
 """Imported: their operations are in the table."""
 
-_ABSENT = {
-    "unicode_script": "Python does not know scripts. See unicodedata.name(chr(number)), which "
-    "begins with that of a letter"
-}
-
-__getattr__, __dir__ = namespace(__name__, _ABSENT, find=operations(__name__))
+__getattr__, __dir__ = namespace(__name__, find=operations(__name__))

@@ -137,33 +137,52 @@ def format_(template: Any, inputs: Any, placeholder: Any = "{}", summarize: Any 
                 "inputs length."
             )
         )
-    shown = [
-        _format_array(require_known(_convert.to_array(x), "a tensor"), summarize) for x in given
-    ]
-    text = "".join(a + b for a, b in zip(parts, [*shown, ""], strict=True))
-    return _convert.string_array(np.array(text, object))
+    known = [require_known(_convert.to_array(x), "a tensor") for x in given]
+    shown = [format_tensor(x, summarize, quoted=True) for x in known]
+    string = "".join(a + b for a, b in zip(parts, [*shown, ""], strict=True))
+    return _convert.string_array(np.array(string, object))
 
 
-def _format_array(array: np.ndarray, few: int, depth: int = 0) -> str:
+def format_tensor(array: np.ndarray, few: int, *, quoted: bool = False) -> str:
+    """Return an array as a string; strings as its elements in quotes, or only where it is in a row.
+
+    >>> format_tensor(np.arange(10), 3)
+    '[0 1 2 ... 7 8 9]'
+    """
     if not array.ndim:
-        return _scalar(array[()])
-    rows = list(array)
-    cut = len(rows) > 2 * few >= 0
-    kept = rows[:few] + rows[len(rows) - few :] if cut else rows
-    texts = [_format_array(np.asarray(row, array.dtype), few, depth + 1) for row in kept]
+        return _format_number(array[()], quoted=quoted)
+    return _format_rows(array, few, 1)
+
+
+def _format_rows(array: np.ndarray, few: int, depth: int) -> str:
+    if array.ndim == 0:
+        return _format_number(array[()], quoted=True)
+    cut = few >= 0 and len(array) > 2 * few
+    rows = [np.asarray(row, array.dtype) for row in array]
+    shown = [_format_rows(row, few, depth + 1) for row in (rows[:few] if cut else rows)]
     if cut:
-        texts.insert(few, "...")
-    between = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * (depth + 1)
-    return f"[{between.join(texts)}]"
+        shown += ["...", *(_format_rows(row, few, depth + 1) for row in rows[len(rows) - few :])]
+    glue = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * depth
+    return f"[{glue.join(shown)}]"
 
 
-def _scalar(value: Any) -> str:
-    if isinstance(value, bytes):
-        return f'"{value.decode(errors="replace")}"'
-    if isinstance(value, np.bool_):
+_DIGITS = {2: (6, 9), 4: (6, 9), 8: (15, 17)}
+
+
+def _format_number(value: Any, *, quoted: bool) -> str:
+    if isinstance(value, bytes | str):
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        return f'"{text}"' if quoted else text
+    dtype = np.asarray(value).dtype
+    if dtype.kind == "b":
         return str(int(value))
-    if isinstance(value, np.floating):
-        digits = (6, 9) if value.dtype.itemsize <= 4 else (15, 17)
-        short = f"{float(value):.{digits[0]}g}"
-        return short if value.dtype.type(short) == value else f"{float(value):.{digits[1]}g}"
-    return str(value)
+    if dtype.kind == "c":
+        real, imag = (_format_number(x, quoted=False) for x in (value.real, value.imag))
+        return f"({real},{imag})"
+    if dtype.kind in "iu":
+        return str(int(value))
+    short, long = _DIGITS.get(dtype.itemsize, (6, 9))
+    text = f"{float(value):.{short}g}"
+    exact = np.asarray(float(text), np.float64 if dtype.itemsize == 8 else np.float32)
+    same = exact == np.asarray(value, exact.dtype) or np.isnan(float(value))
+    return text if same else f"{float(value):.{long}g}"

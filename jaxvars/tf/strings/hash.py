@@ -1,7 +1,6 @@
 """Hashes of strings, which are TensorFlow's: for buckets of `tf.strings` and tables of `tf.lookup`.
 
-Source: https://github.com/google/farmhash (farmhashna::Hash64); Appleby, MurmurHash64A; Aumasson,
-Bernstein, "SipHash: a fast short-input PRF", 2012.
+Source: https://github.com/google/farmhash (farmhashna::Hash64); Appleby, MurmurHash64A.
 """
 
 from __future__ import annotations
@@ -157,59 +156,3 @@ def cross(values: Iterable[bytes | int]) -> int:
         made = _fold_bits(made * _MURMUR & _MASK) * _MURMUR & _MASK
         made = _fold_bits(made)
     return made
-
-
-def plain(data: bytes) -> int:
-    """Return the hash of `to_hash_bucket`.
-
-    >>> plain(b"Hello") % 1000000
-    971941
-    """
-    made = _MURMUR_SEED ^ len(data) * _MURMUR & _MASK
-    whole = len(data) // 8 * 8
-    for at in range(0, whole, 8):
-        word = _word(data, at) * _MURMUR & _MASK
-        word = (word ^ word >> 47) * _MURMUR & _MASK
-        made = (made ^ word) * _MURMUR & _MASK
-    if rest := data[whole:]:
-        made = (made ^ _word(rest, 0)) * _MURMUR & _MASK
-    made = (made ^ made >> 47) * _MURMUR & _MASK
-    return made ^ made >> 47
-
-
-def strong(data: bytes, key: tuple[int, int]) -> int:
-    """Return the hash of `to_hash_bucket_strong`: SipHash, with two integers as the key.
-
-    >>> strong(b"Hello", (1, 2)) % 2**60
-    102834517472048538
-    """
-    first, second = (number & _MASK for number in key)
-    v = [
-        first ^ 0x736F6D6570736575, second ^ 0x646F72616E646F6D,
-        first ^ 0x6C7967656E657261, second ^ 0x7465646279746573,
-    ]  # fmt: skip
-    whole = len(data) // 8 * 8
-    words = [_word(data, at) for at in range(0, whole, 8)]
-    words.append((len(data) & 0xFF) << 56 | _word(data[whole:], 0))
-    for word in words:
-        v[3] ^= word
-        _round(v)
-        _round(v)
-        v[0] ^= word
-    v[2] ^= 0xFF
-    for _ in range(4):
-        _round(v)
-    return v[0] ^ v[1] ^ v[2] ^ v[3]
-
-
-def _round(v: list[int]) -> None:
-    v[0] = v[0] + v[1] & _MASK
-    v[1] = _rotate(v[1], 51) ^ v[0]
-    v[0] = _rotate(v[0], 32)
-    v[2] = v[2] + v[3] & _MASK
-    v[3] = _rotate(v[3], 48) ^ v[2]
-    v[0] = v[0] + v[3] & _MASK
-    v[3] = _rotate(v[3], 43) ^ v[0]
-    v[2] = v[2] + v[1] & _MASK
-    v[1] = _rotate(v[1], 47) ^ v[2]
-    v[2] = _rotate(v[2], 32)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxvars.tf.registry.rows import HOST, Refused, op
-from jaxvars.tf.strings.conversion import each, rows_of_each
+from jaxvars.tf.strings.conversion import rows_of_each
 from jaxvars.tf.tensors.static import refused, require_known
 
 Text: TypeAlias = np.ndarray
@@ -70,24 +70,6 @@ def _clean_points(
         wrong = number is None or (controls and number <= 0x1F)
         made.append((at, replacement if wrong or number is None else number))
     return made
-
-
-@op("strings.unicode_transcode", "input", kinds="string", text=True, eager_only=HOST)
-def unicode_transcode(
-    input: Text, input_encoding: str, output_encoding: str, errors: str = "replace",
-    replacement_char: int = 65533, replace_control_characters: bool = False,
-) -> Text:  # fmt: skip
-    """Write strings in another encoding.
-
-    Example: `tf.strings.unicode_transcode(['hi', 'a'], 'UTF-8', 'UTF-16-BE')`.
-    """
-    codec, output = _codec(input_encoding), _output(output_encoding)
-
-    def changed(data: bytes) -> bytes:
-        found = _clean_points(data, codec, errors, replacement_char, replace_control_characters)
-        return "".join(chr(number) for _, number in found).encode(output, "surrogatepass")
-
-    return each(changed, input)
 
 
 # ---------------------------------------------------------------- code points

@@ -25,37 +25,15 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 
-__all__ = [
-    "SummaryWriter",
-    "audio",
-    "create_file_writer",
-    "create_noop_writer",
-    "experimental",
-    "flush",
-    "histogram",
-    "image",
-    "record_if",
-    "scalar",
-    "should_record_summaries",
-    "text",
-    "trace_export",
-    "trace_off",
-    "trace_on",
-]
-
 _TRACES: list[str | None] = []
 """Where the trace that is recorded goes; None where none is written."""
 
 
 def create_file_writer(
-    logdir: Any,
-    max_queue: int | None = None,
-    flush_millis: int | None = None,
-    filename_suffix: str | None = None,
-    name: str | None = None,
-    experimental_trackable: bool = False,
-    experimental_mesh: Any = None,
-) -> SummaryWriter:
+    logdir: Any, max_queue: int | None = None, flush_millis: int | None = None,
+    filename_suffix: str | None = None, name: str | None = None,
+    experimental_trackable: bool = False, experimental_mesh: Any = None,
+) -> SummaryWriter:  # fmt: skip
     """Return a writer to a new event file in a folder.
 
     Args:
@@ -132,14 +110,9 @@ def image(
 
 
 def audio(
-    name: str,
-    data: Any,
-    sample_rate: Any,
-    step: Any = None,
-    max_outputs: int = 3,
-    encoding: str | None = None,
-    description: Any = None,
-) -> bool:
+    name: str, data: Any, sample_rate: Any, step: Any = None, max_outputs: int = 3,
+    encoding: str | None = None, description: Any = None,
+) -> bool:  # fmt: skip
     """Write sound; see `scalar`.
 
     Args:
@@ -267,13 +240,4 @@ def trace_off() -> None:
         jax.profiler.stop_trace()
 
 
-_INSTEAD = (
-    "there are scalar, histogram, image, audio and text; the picture of a function is "
-    "fn.get_concrete_function(...).graph.picture"
-)
-_ABSENT = {
-    "graph": f"it is for TensorFlow's graphs; {_INSTEAD}",
-    "write": f"it is for a tensor with a plugin's metadata; {_INSTEAD}",
-}
-
-__getattr__, __dir__ = namespace(__name__, _ABSENT)
+__getattr__, __dir__ = namespace(__name__)

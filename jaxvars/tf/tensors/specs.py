@@ -199,13 +199,9 @@ class IndexedSlicesSpec(TypeSpec):
     __slots__ = ("_parts",)
 
     def __init__(
-        self,
-        shape: Any = None,
-        dtype: Any = float32,
-        indices_dtype: Any = int64,
-        dense_shape_dtype: Any = None,
-        indices_shape: Any = None,
-    ) -> None:
+        self, shape: Any = None, dtype: Any = float32, indices_dtype: Any = int64,
+        dense_shape_dtype: Any = None, indices_shape: Any = None,
+    ) -> None:  # fmt: skip
         self._parts: Parts = (
             TensorShape(shape),
             as_dtype(dtype),

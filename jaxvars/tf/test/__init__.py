@@ -42,13 +42,4 @@ def is_built_with_rocm() -> bool:
     return any("rocm" in str(d.client.platform_version).lower() for d in list_devices("gpu"))
 
 
-_ELSEWHERE = {
-    "Benchmark": "jaxvars.profiler.profile shows where the time of a step goes",
-    "benchmark_config": "there are no sessions to configure",
-    "assert_equal_graph_def": "there are no graphs to compare",
-    "create_local_cluster": "mpirun, Slurm or Ray start processes: jaxvars.parallel.initialize",
-    "experimental": "there is nothing to wait for but values: tensor.numpy()",
-}
-
-
-__getattr__, __dir__ = namespace(__name__, _ELSEWHERE)
+__getattr__, __dir__ = namespace(__name__)

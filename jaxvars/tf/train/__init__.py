@@ -32,18 +32,7 @@ from jaxvars.tf.train.stored import checkpoints_iterator as checkpoints_iterator
 from jaxvars.tf.train.stored import get_checkpoint_state as get_checkpoint_state
 from jaxvars.tf.train.stored import latest_checkpoint as latest_checkpoint
 
-_ELSEWHERE = {
-    **{
-        f"{name}Optimizer": f"use tf.keras.optimizers.{name}"
-        for name in ("Adadelta", "Adagrad", "Adam", "Ftrl")
-    },
-    "RMSPropOptimizer": "use tf.keras.optimizers.RMSprop",
-    "GradientDescentOptimizer": "use tf.keras.optimizers.SGD(learning_rate)",
-    "MomentumOptimizer": "use tf.keras.optimizers.SGD(learning_rate, momentum)",
-    "Saver": "use tf.train.Checkpoint, or tf.train.CheckpointManager",
-    "get_or_create_global_step": "count in a tf.Variable; an optimizer has its own: iterations",
-}
-_unknown, __dir__ = namespace(__name__, _ELSEWHERE, MESSAGES)
+_unknown, __dir__ = namespace(__name__, MESSAGES)
 
 
 def __getattr__(name: str) -> Any:

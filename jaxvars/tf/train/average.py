@@ -33,12 +33,9 @@ class ExponentialMovingAverage(Holder):
     """
 
     def __init__(
-        self,
-        decay: Any,
-        num_updates: Any = None,
-        zero_debias: bool = False,
+        self, decay: Any, num_updates: Any = None, zero_debias: bool = False,
         name: str = "ExponentialMovingAverage",
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._decay, self._num_updates, self._name = decay, num_updates, name
         self._averages: dict[str, Variable] = {}  # by `Tied`: a checkpoint goes by the variables
 

@@ -54,17 +54,11 @@ class CheckpointManager:
     """
 
     def __init__(
-        self,
-        checkpoint: Checkpoint,
-        directory: Any,
-        max_to_keep: int | None,
-        keep_checkpoint_every_n_hours: float | None = None,
-        checkpoint_name: str = "ckpt",
-        step_counter: Any = None,
-        checkpoint_interval: int | None = None,
-        init_fn: Callable[[], object] | None = None,
-        last_checkpoint_step: int | None = None,
-    ) -> None:
+        self, checkpoint: Checkpoint, directory: Any, max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float | None = None, checkpoint_name: str = "ckpt",
+        step_counter: Any = None, checkpoint_interval: int | None = None, init_fn: Callable[[],
+        object] | None = None, last_checkpoint_step: int | None = None,
+    ) -> None:  # fmt: skip
         if max_to_keep is not None and max_to_keep <= 0:
             raise ValueError(
                 f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}."
@@ -116,11 +110,9 @@ class CheckpointManager:
         return latest_checkpoint(self._given)
 
     def save(
-        self,
-        checkpoint_number: Any = None,
-        check_interval: bool = True,
+        self, checkpoint_number: Any = None, check_interval: bool = True,
         options: CheckpointOptions | None = None,
-    ) -> str | None:
+    ) -> str | None:  # fmt: skip
         """Save a checkpoint, and delete those that are not to be kept any more.
 
         Args:

@@ -57,15 +57,8 @@ class Wait(Proxy):
     """
 
     __slots__ = (
-        "__weakref__",
-        "_children",
-        "_owner",
-        "_restore",
-        "_saved",
-        "_sinks",
-        "_stamp",
-        "_stored",
-    )
+        "__weakref__", "_children", "_owner", "_restore", "_saved", "_sinks", "_stamp", "_stored",
+    )  # fmt: skip
 
     def __init__(self, owner: Node, saved: Graph) -> None:
         self._owner = weakref.ref(owner)

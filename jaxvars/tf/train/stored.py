@@ -267,11 +267,9 @@ def _sound(place: Path) -> Stored | None:
 
 
 def checkpoints_iterator(
-    checkpoint_dir: Any,
-    min_interval_secs: float = 0,
-    timeout: float | None = None,
+    checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None,
     timeout_fn: Callable[[], bool] | None = None,
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     """Yield the path of each checkpoint that comes to be the latest in a folder.
 
     Args:

@@ -48,10 +48,6 @@ encode_jpeg: = image.extract_jpeg_shape(tf.image.encode_jpeg({PIXELS})) | tf.zer
     {PIXELS}, quality=101
 encode_png: = image.decode_png(tf.image.encode_png({PIXELS}, compression=3)) | tf.zeros([2, 2, 3]) |
     tf.zeros([2, 2], tf.uint8)
-extract_glimpse: r(2, 4, 5, 1), [2, 3], [[0.1, -0.2], [0.9, 0.5]], noise='zero' |
-    r(1, 4, 5, 1), [2, 3], [[1.0, 2.5]], False, False, 'zero' |
-    r(1, 4, 5, 1), [2, 3], [[1.0, -1.0]], True, False, 'zero' |
-    r(1, 4, 5, 1), [2, 3], [[0.5, 0.3]], False, True, 'zero'
 extract_jpeg_shape: {JPEG} | {JPEG}, output_type=tf.int64 | b'a'
 extract_patches: r(1, 4, 5, 2), [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1], 'VALID' |
     i(1, 4, 3, 1), [1, 2, 2, 1], [1, 1, 2, 1], [1, 2, 1, 1], 'SAME' |
@@ -64,8 +60,6 @@ image_gradients: r(1, 3, 4, 2) | i(2, 1, 2, 1) | r(3, 3, 1)
 is_jpeg: b'abc' | {JPEG} | tf.io.encode_png({PIXELS})
 non_max_suppression: {BOXES}, {SCORES}, 3 | {BOXES}, {SCORES}, 5, 0.95, 0.75 |
     tf.zeros([0, 4]), tf.zeros([0]), 2 | {BOXES}, {SCORES}, 3, iou_threshold=2.0
-non_max_suppression_overlaps: [[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2 |
-    [[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2, 0.8 | [[1.0, 0.6]], [0.5], 2
 non_max_suppression_padded: {BOXES}, {SCORES}, 5, pad_to_max_output_size=True |
     {BOXES}[None], {SCORES}[None], 2, 0.95, pad_to_max_output_size=True | {BOXES}, {SCORES}, 3 |
     {BOXES}[None], {SCORES}[None], 2
@@ -105,7 +99,6 @@ resize_with_pad: r(2, 4, 1), 4, 4 | i(1, 3, 2, 1), 4, 4 | r(3, 5, 1), 4, 2, 'nea
     r(3, 5, 1), 0, 2
 rgb_to_grayscale: p(2, 2, 3) | p(1, 2, 1, 3) | tf.constant([[[0, 100, 250]]], tf.uint8) | p(2, 2)
 rgb_to_hsv: p(1, 1, 3) | tf.zeros([1, 1, 3]) | tf.constant([[[0.1, 0.5, 0.3]]])
-rgb_to_yiq: p(1, 2, 3) | tf.constant([[[0.1, 0.5, 0.3]]]) | p(2, 2)
 rgb_to_yuv: p(1, 2, 3) | tf.constant([[[0.1, 0.5, 0.3]]]) | p(2, 2)
 rot90: r(2, 3, 1) | i(1, 2, 3, 1), k=3 | i(2, 3, 1), 6
 sample_distorted_bounding_box: [4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], 1, min_object_covered=1.0,
@@ -143,6 +136,5 @@ stateless_sample_distorted_bounding_box: [4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], (1
     min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0)
 total_variation: p(2, 3, 2) | i(2, 2, 2, 1) | tf.ones([1, 1, 1])
 transpose: r(2, 3, 1) | i(1, 2, 3, 1) | b(1, 2, 1)
-yiq_to_rgb: p(1, 2, 3) | tf.constant([[[0.1, 0.5, 0.3]]]) | p(2, 2)
 yuv_to_rgb: p(1, 2, 3) | tf.constant([[[0.1, 0.5, 0.3]]]) | p(2, 2)
 """

@@ -13,9 +13,6 @@ format: 'a {} {}', ([*range(10)], [[1.5, 2.0], [3.0, 4.0]]) |
 join: ['a', ['b', 'c']], '-' | [] | [['a'], ['b', 'c']]
 length: ['abc', 'h\u00e9'] | 'h\u00e9', unit='UTF8_CHAR' | [['']]
 lower: ['AB\u00c9'] | 'AB\u00c9', encoding='utf-8' | 'A', encoding='ascii'
-ngrams: ['a', 'b', 'c'], [1, 2], separator='|' | [['a', 'b'], ['c', 'd']], 2 |
-    ['a', 'b'], 3, pad_values=('L', 'R') | ['a', 'b', 'c'], 3, pad_values='-', padding_width=1 |
-    ['a', 'b'], 5, preserve_short_sequences=True | 'a', 2
 reduce_join: [['a', 'b'], ['c', 'd']] | [['a', 'b'], ['c', 'd']], axis=[0, 1], separator='-' |
     [['a', 'b'], ['c', 'd']], -1, keepdims=True | tf.zeros([0, 1], tf.string), 1 |
     tf.zeros([0, 1], tf.string), 0
@@ -26,11 +23,8 @@ split: ' a  b ' | 'a, b,c', sep=',' | 'a b c', maxsplit=1
 strip: [' a\t\n', 'b'] | '' | ' a b '
 substr: ['hello', 'wo'], [1, 0], [2, 1] | ['hello', 'wo'], -2, 5 | 'hi', 3, 1 |
     'h\u00e9!', 1, 1, unit='UTF8_CHAR' | 'hi', 2, 1
-to_hash_bucket: ['Hello', 'TensorFlow', ''], 1000000 | 'a longer text', 7 | [['']], 3
 to_hash_bucket_fast: ['a' * n for n in (0, 3, 7, 15, 31, 63, 64, 65, 129)], 1 << 60 | 'Hello', 10 |
     'a', 0
-to_hash_bucket_strong: ['Hello', 'TF', ''], 1 << 60, [1, 2] | 'a longer text', 7, [3, 4] |
-    ['Hello'], 3, [1]
 to_number: ['1.5', ' 2 ', '1e3', 'nan', '-inf'] | '-7', tf.int32 | ['1.5'], tf.int32 | 'x' | '1_0' |
     '99999999999', tf.int32 | ['0xF', '-0x1.8p1', '0x1p999'] | '0xF', tf.int32
 unicode_decode: 'h\u00e9', 'UTF-8' | b'a\xffb', 'UTF-8', errors='ignore' | b'a\xffb', 'UTF-8' |
@@ -40,10 +34,5 @@ unicode_encode: [104, 233], 'UTF-8' | [[104, 233], [65, 0x110000]], 'UTF-8' |
     [0x110000], 'UTF-8', errors='strict'
 unicode_split: 'h\u00e9', 'UTF-8' | '', 'UTF-8' | b'a\xffb', 'UTF-8'
 unicode_split_with_offsets: 'h\u00e9!', 'UTF-8' | '', 'UTF-8' | 'ab', 'UTF-8'
-unicode_transcode: ['hi', 'a'], 'UTF-8', 'UTF-16-BE' |
-    b'a\xffb\x01', 'UTF-8', 'UTF-8', replacement_char=63, replace_control_characters=True |
-    'a', 'UTF-8', 'UTF-7' | b'\xff', 'UTF-8', 'UTF-8', errors='strict'
-unsorted_segment_join: ['a', 'b', 'c'], [1, 0, 1], 3, '-' | [['a', 'b'], ['c', 'd']], [1, 1], 2 |
-    ['a', 'b'], [0, -1], 1
 upper: ['ab\u00e9'] | 'ab\u00e9', encoding='utf-8' | ''
 """

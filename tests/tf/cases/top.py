@@ -25,7 +25,6 @@ one_hot: i(3), 3 | [0, 2, -1, 5], 3, 5, 1, axis=0 | [[1]], 2, on_value=True, off
 pad: r(2, 2), [[1, 0], [0, 2]], constant_values=7 | r(3), [[2, 1]], 'reflect' |
     r(3), [[2, 3]], 'SYMMETRIC' | r(3), [[3, 0]], 'REFLECT' | b(2), [[1, 1]] |
     b(2), [[1, 0]], constant_values=True | i(2), [[1, 1]], 'CONSTANT', 1.5 | ['a'], [[1, 1]]
-parallel_stack: [r(2), r(2)] | [i(2)] | [1, 2]
 repeat: r(2, 2), 2, axis=0 | r(2, 2), [1, 3], axis=-1 | i(2, 2), 2
 reverse: r(2, 3), [1] | i(2, 2), [-1, 0] | r(2), 0
 reverse_sequence: r(2, 3), [2, 3], seq_axis=1 | r(3, 2), [1, 3], seq_axis=0, batch_axis=1 |
@@ -37,7 +36,6 @@ scatter_nd: [[1], [3], [1]], r(3), [4] | [[0, 1]], r(1, 2), [2, 2, 2] | [[4]], r
 searchsorted: [1.0, 3.0, 5.0], r(4) | [[1, 3], [2, 4]], [[3, 0], [2, 9]], side='right' |
     [1, 2], [2], out_type=tf.int64 | [[1, 2]], [1]
 sequence_mask: i(3), 4 | [[1, 3], [0, 2]] | [2, 5], 3, dtype=tf.float32
-shape_n: [r(2, 3), r(1)] | [i(0)], tf.int64 | [r()]
 slice: r(3, 4), [1, 0], [2, -1] | i(3), [3], [0] | r(3), [1], [3]
 sort: r(5) | i(3, 2), axis=0, direction='DESCENDING' | [[3, 1], [2, 2]], direction='DESCENDING'
 space_to_batch: r(1, 2, 3, 1), [2, 2], [[0, 0], [1, 0]] | i(1, 4), [2], [[0, 0]] |
@@ -65,7 +63,6 @@ where: b(2, 3), r(2, 3), 0.0 | [[True], [False]], r(2), r(2, 1) | b(2, 3) | [0.0
 """
 
 ARRAYS_PLACES = """
-guarantee_const: [1, 2] | r(2) | 'a'
 unravel_index: [7, 2], [3, 3] | 7, [3, 3] | [9], [3, 3] | [2], [3, 0]
 """
 

@@ -65,11 +65,6 @@ OF_ROWS = "<DynamicRaggedShape lengths=[4, (2, 1, 0, 3)] num_row_partitions=1>"
         (lambda: tf.matmul(tf.RaggedTensor.from_uniform_row_length(PAIRS, 1), tf.ones([2, 1, 2, 3])).to_list(), "[[[[3.0, 3.0, 3.0]]], [[[7.0, 7.0, 7.0], [11.0, 11.0, 11.0]]]]"),
         (lambda: tf.matmul(tf.ragged.constant([[1.0, 2.0], [3.0, 4.0]]), tf.ones([2, 2])).numpy().tolist(), "[[3.0, 3.0], [7.0, 7.0]]"),
         (lambda: tf.matmul(PAIRS[:0], tf.ones([0, 2, 3])).to_list(), "[]"),
-        (lambda: tf.ragged.row_splits_to_segment_ids(tf.constant([0, 2, 3])), "<tf.Tensor: shape=(3,), dtype=int32, numpy=array([0, 0, 1], dtype=int32)>"),
-        (lambda: tf.ragged.row_splits_to_segment_ids([0, 2, 3]).dtype, "tf.int64"),
-        (lambda: tf.ragged.segment_ids_to_row_splits([0, 0, 2], num_segments=5).numpy().tolist(), "[0, 2, 2, 3, 3, 3]"),
-        (lambda: tf.ragged.segment_ids_to_row_splits([]).numpy().tolist(), "[0]"),
-        (lambda: tf.ragged.segment_ids_to_row_splits(tf.constant([0, 0, 2]), out_type=tf.int64).dtype, "tf.int64"),
     ],
 )  # fmt: skip
 def test_what_tensorflow_shows(made: Any, shown: str) -> None:
@@ -103,7 +98,6 @@ def test_what_tensorflow_shows(made: Any, shown: str) -> None:
         (lambda: tf.matmul(PAIRS, PAIRS), tf.errors.InvalidArgumentError, "In\\[0\\]: \\[1,2\\]"),
         (lambda: tf.matmul(PAIRS, tf.ones([3, 2, 3])), tf.errors.InvalidArgumentError, "2 is not 3"),
         (lambda: tf.matmul(DEEP, DEEP), tf.errors.InvalidArgumentError, "ragged in their innermost"),
-        (lambda: tf.ragged.row_splits_to_segment_ids([0.0]), ValueError, "int32 or int64"),
     ],
 )  # fmt: skip
 def test_errors(wrong: Any, kind: Any, words: str) -> None:

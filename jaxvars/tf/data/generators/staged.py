@@ -77,12 +77,9 @@ class Feed:
     """What a program requests elements from: "A dataset" or "An iterator", for messages."""
 
     def __init__(
-        self,
-        begin: Callable[[], Iterator[Element]],
-        forms: list[Any],
-        what: str,
+        self, begin: Callable[[], Iterator[Element]], forms: list[Any], what: str,
         sources: Sequence[Source] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._begin, self._sources = begin, sources
         self._rest: Iterator[Element] = iter(())
         self._ahead: deque[Element] = deque()

@@ -1,9 +1,7 @@
 """The part of `tf.linalg` about the places in matrices: diagonals, bands, transposes.
 
 Rules this file keeps:
-- matrices are the last two axes; the others are a batch;
-- a band is its diagonals from the highest down, in rows that are as long as the longest one, and
-  `align` is at which end the short ones stand.
+- matrices are the last two axes; the others are a batch.
 """
 
 from __future__ import annotations
@@ -11,7 +9,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,136 +20,77 @@ from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.typing import Array
 
-
-class _Band(NamedTuple):
-    """Where the elements of a band are: in the matrix and among its diagonals."""
-
-    rows: np.ndarray
-    columns: np.ndarray
-    diagonals: np.ndarray
-    positions: np.ndarray
-    height: int
-    length: int
+_ONE = "`k` is one number: of each diagonal of a band there is a call."
 
 
-@functools.lru_cache(256)
-def _band(rows: int, columns: int, low: int, high: int, align: str) -> _Band:
-    if low > high:
-        raise ValueError(
-            f"lower_diag_index must not be larger than upper_diag_index: {low}, {high}"
-        )
-    if any(k and not -rows < k < columns for k in (low, high)):
-        raise ValueError(f"diag_index is out of bound: {low}, {high} of {rows} by {columns}")
-    length = min(rows + min(high, 0), columns - max(low, 0))
-    upper_left, lower_left = _alignment(align)
-    parts: list[np.ndarray] = []
-    for number, k in enumerate(range(high, low - 1, -1)):
-        own = min(rows + min(k, 0), columns - max(k, 0))
-        is_left = (k >= 0 and upper_left) or (k <= 0 and lower_left)
-        i = np.arange(own)
-        start = 0 if is_left else length - own
-        parts.append(np.stack([i - min(k, 0), i + max(k, 0), np.full(own, number), start + i]))
-    rows_at, columns_at, diagonals, positions = np.concatenate(parts, axis=1).astype(np.int32)
-    return _Band(rows_at, columns_at, diagonals, positions, high - low + 1, length)
+def _places(sizes: Sequence[int], k: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows and the columns of a diagonal's elements."""
+    (rows, columns), k = sizes, _number(k)
+    if k and not -rows < k < columns:
+        raise ValueError(f"diag_index is out of bound: {k} of {rows} by {columns}")
+    places = np.arange(min(rows + min(k, 0), columns - max(k, 0)))
+    return places - min(k, 0), places + max(k, 0)
 
 
-def _alignment(align: str) -> tuple[bool, bool]:
-    """Return whether diagonals above and below the main one stand at the left."""
-    names = {"RIGHT": False, "LEFT": True}
-    upper, _, lower = str(align).partition("_")
-    if upper not in names or lower not in names:
-        raise ValueError(
-            f"Value for attr 'align' of {align!r} is not in the list of allowed values"
-        )
-    return names[upper], names[lower]
+def _number(k: Any) -> int:
+    if np.ndim(k):
+        raise ValueError(f"diag_index must be one number, not {k}: call it for each diagonal.")
+    return operator.index(np.asarray(k)[()])
 
 
-def _limits(k: Any) -> tuple[int, int]:
-    numbers = [int(x) for x in np.asarray(k).reshape(-1)]
-    if len(numbers) not in (1, 2):
-        raise ValueError(f"diag_index must be one number or two, not {k}")
-    return numbers[0], numbers[-1]
-
-
-@op("linalg.diag_part", "input", op="MatrixDiagPartV3", example="r(2, 2, 3)")
+@op("linalg.diag_part", "input", op="MatrixDiagPartV3", example="r(2, 2, 3)", differs=_ONE)
 def diag_part(input: Array, k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Array:
-    """Return diagonals of matrices."""
+    """Return a diagonal of matrices."""
     _check_matrix(input)
-    return _parts(input, padding_value, *_limits(k), align)
+    _places(input.shape[-2:], k)
+    return jnp.diagonal(input, _number(k), -2, -1)
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4))
-def _parts(x: Array, padding: Any, low: int, high: int, align: str) -> Array:
-    band = _band(*x.shape[-2:], low, high, align)
-    made = jnp.full((*x.shape[:-2], band.height, band.length), padding, x.dtype)
-    made = made.at[..., band.diagonals, band.positions].set(x[..., band.rows, band.columns])
-    return made[..., 0, :] if low == high else made
-
-
-@op("linalg.diag", "diagonal", op="MatrixDiagV3", example="r(2, 3)")
+@op("linalg.diag", "diagonal", op="MatrixDiagV3", example="r(2, 3)", differs=_ONE)
 def diag(
     diagonal: Array, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> Array:  # fmt: skip
-    """Make matrices of their diagonals."""
+    """Make matrices of one of their diagonals."""
     if not diagonal.ndim:
         raise ValueError("diagonal must be at least 1-dim, received shape: []")
-    low, high = _limits(k)
-    packed = diagonal[..., None, :] if low == high else diagonal
-    if packed.ndim < 2 or packed.shape[-2] != high - low + 1:
-        raise ValueError("The number of diagonals provided in the input does not match the band")
-    sizes = _sizes(packed.shape[-1], low, high, int(num_rows), int(num_cols))
-    return _fill_matrix(packed, padding_value, sizes, low, high, align)
+    sizes = _sizes(diagonal.shape[-1], _number(k), int(num_rows), int(num_cols))
+    whole = jnp.full((*diagonal.shape[:-1], *sizes), padding_value, diagonal.dtype)
+    return _replace(whole, diagonal, *_places(sizes, k))
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
-def _fill_matrix(
-    packed: Array, padding: Any, sizes: tuple[int, int], low: int, high: int, align: str
-) -> Array:
-    band = _band(*sizes, low, high, align)
-    made = jnp.full((*packed.shape[:-2], *sizes), padding, packed.dtype)
-    return made.at[..., band.rows, band.columns].set(packed[..., band.diagonals, band.positions])
-
-
-def _sizes(length: int, low: int, high: int, rows: int, columns: int) -> tuple[int, int]:
-    """Return the size of a matrix for diagonals of a length; -1 stands for what fits."""
-    least = length - min(high, 0), length + max(low, 0)
+def _sizes(length: int, k: int, rows: int, columns: int) -> tuple[int, int]:
+    """Return the size of a matrix for a diagonal of a length; -1 stands for what fits."""
+    least = length - min(k, 0), length + max(k, 0)
     if 0 <= rows < least[0] or 0 <= columns < least[1]:
         raise ValueError("The number of rows or columns is too small.")
     if rows < 0 and columns < 0:
         return max(least), max(least)
     made = rows if rows >= 0 else least[0], columns if columns >= 0 else least[1]
     if made[0] != least[0] and made[1] != least[1]:
-        raise ValueError(
-            "The number of rows or columns is not consistent with the specified d_lower, d_upper, "
-            "and diagonal."
-        )
+        raise ValueError("The number of rows or columns does not fit the diagonal.")
     return made
 
 
-@op("linalg.set_diag", "input diagonal", op="MatrixSetDiagV3", same=True)
+@op("linalg.set_diag", "input diagonal", op="MatrixSetDiagV3", same=True, differs=_ONE)
 def set_diag(input: Array, diagonal: Array, k: Any = 0, align: str = "RIGHT_LEFT") -> Array:
-    """Replace diagonals of matrices.
+    """Replace a diagonal of matrices.
 
     Example: `tf.linalg.set_diag(r(2, 2, 3), r(2, 2))`.
     """
     _check_matrix(input)
-    low, high = _limits(k)
-    band = _band(*input.shape[-2:], low, high, align)
-    packed = diagonal[..., None, :] if low == high else diagonal
-    if packed.shape != (*input.shape[:-2], band.height, band.length):
+    places = _places(input.shape[-2:], k)
+    if diagonal.shape != (*input.shape[:-2], len(places[0])):
         raise ValueError(
             "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape "
-            "doesn't have the right number or length of diagonals."
+            "doesn't have the right length."
         )
-    return _replace_diagonals(input, packed, low, high, align)
+    return _replace(input, diagonal, *places)
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4))
-def _replace_diagonals(x: Array, packed: Array, low: int, high: int, align: str) -> Array:
-    band = _band(*x.shape[-2:], low, high, align)
-    part = packed[..., band.diagonals, band.positions]
-    return x.at[..., band.rows, band.columns].set(part)
+@jax.jit
+def _replace(x: Array, diagonal: Array, rows: Array, columns: Array) -> Array:
+    return x.at[..., rows, columns].set(diagonal)
 
 
 def _check_matrix(x: Array) -> None:

@@ -109,59 +109,6 @@ def lu(input: Array, output_idx_type: Any = "int32") -> Lu:
     return Lu(factors, order.astype(as_dtype(output_idx_type).dtype))
 
 
-def _both(lower_upper: Array) -> tuple[Array, Array]:
-    eye = jnp.eye(lower_upper.shape[-1], dtype=lower_upper.dtype)
-    return jnp.tril(lower_upper, -1) + eye, jnp.triu(lower_upper)
-
-
-@op("linalg.lu_reconstruct", "lower_upper perm", op="Lu", kinds="float complex int")
-def lu_reconstruct(lower_upper: Array, perm: Array, validate_args: bool = False) -> Array:
-    """Return the matrices that `lu` got.
-
-    Example: `tf.linalg.lu_reconstruct(r(3, 3), [2, 0, 1])`.
-    """
-    check_square(lower_upper)
-    return _multiply_factors(lower_upper, perm)
-
-
-@jax.jit
-def _multiply_factors(lower_upper: Array, perm: Array) -> Array:
-    lower, upper = _both(lower_upper)
-    back = jnp.argsort(perm, axis=-1)
-    return jnp.take_along_axis(lower @ upper, back[..., None], axis=-2)
-
-
-@op("linalg.lu_solve", "lower_upper perm rhs", op="Lu", kinds=_INEXACT)
-def lu_solve(lower_upper: Array, perm: Array, rhs: Array, validate_args: bool = False) -> Array:
-    """Solve systems of linear equations by what `lu` returned.
-
-    Example: `tf.linalg.lu_solve(p(3, 3), [2, 0, 1], r(3, 2))`.
-    """
-    check_square(lower_upper)
-    check_matrix(rhs, 2)
-    return _by_lu(lower_upper, perm, rhs)
-
-
-@jax.jit
-def _by_lu(lower_upper: Array, perm: Array, rhs: Array) -> Array:
-    lower, upper = _both(lower_upper)
-    batch = np.broadcast_shapes(perm.shape[:-1], rhs.shape[:-2])
-    rows = jnp.broadcast_to(perm, batch + perm.shape[-1:])[..., None]
-    ordered = jnp.take_along_axis(jnp.broadcast_to(rhs, batch + rhs.shape[-2:]), rows, axis=-2)
-    return _triangular(upper, _triangular(lower, ordered, True, False), False, False)
-
-
-@op("linalg.lu_matrix_inverse", "lower_upper perm", op="Lu", kinds=_INEXACT)
-def lu_matrix_inverse(lower_upper: Array, perm: Array, validate_args: bool = False) -> Array:
-    """Return the inverses of the matrices that `lu` got.
-
-    Example: `tf.linalg.lu_matrix_inverse(p(3, 3), [2, 0, 1])`.
-    """
-    eye = jnp.eye(lower_upper.shape[-1], dtype=lower_upper.dtype)
-    rhs = jnp.broadcast_to(eye, lower_upper.shape)
-    return lu_solve.__wrapped__(lower_upper, perm, rhs, validate_args)
-
-
 @op("linalg.lstsq", "matrix rhs", op="MatrixSolveLs", same=True, kinds=_INEXACT)
 def lstsq(matrix: Array, rhs: Array, l2_regularizer: Any = 0.0, fast: bool = True) -> Array:
     """Solve least-squares problems.
