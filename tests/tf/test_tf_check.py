@@ -258,6 +258,15 @@ def test_a_run_says_where_a_program_fails(tmp_path):
     assert "No such file or directory" in said
 
 
+def test_narrow_screens_cut_nothing_off(check, monkeypatch):
+    monkeypatch.setattr(rich.get_console(), "width", 80)
+    name = "nn.safe_embedding_lookup_sparse"
+    _, _, said = check(f"import tensorflow as tf\ntf.{name}")
+    cells = re.findall(r"(?m)^│ (.*?) *│ .*? *│ (.*?) *│$", said)
+    shown = ["".join(parts).replace(" ", "") for parts in zip(*cells, strict=True)]
+    assert shown == [f"tf.{name}", f"not there: {WHY[name]}".replace(" ", "")]
+
+
 def test_every_name_of_the_page_is_there():
     page = (ROOT / "jaxvars" / "tf" / "NAMES.md").read_text("utf-8").partition("## What is not")[0]
     names = re.findall(r"(?m)^- `tf\.([\w.]+)", page)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rich import get_console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from jaxvars import tf
@@ -56,7 +56,8 @@ def _check(path: Path, given: Any, known: dict[str, str]) -> bool:
     try:
         parts = programs.read(path)
         rows = _rows(Names([(part.label, part.tree) for part in parts]))
-        table = Table("name", "lines", "here", title=Text(str(path)), title_justify="left")
+        columns = [Column(head, overflow="fold") for head in ("name", "lines", "here")]
+        table = Table(*columns, title=Text(str(path)), title_justify="left")
         for row in rows:
             table.add_row(*map(Text, row))
         get_console().print(table if rows else Text(f"{path}: no name of TensorFlow's"))
