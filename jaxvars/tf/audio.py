@@ -23,7 +23,7 @@ class DecodeWav(NamedTuple):
     sample_rate: Any
 
 
-@op("audio.decode_wav", "contents", kinds="string", text=True, eager_only=_HOST)
+@op("audio.decode_wav", "contents", kinds="string", strings=True, eager_only=_HOST)
 def decode_wav(contents: Text, desired_channels: int = -1, desired_samples: int = -1) -> DecodeWav:
     """Read a WAV file: samples from -1 to 1, and their rate.
 

@@ -71,7 +71,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     """Return a structure of what a function makes of the leaves of others of its form.
 
     Raises:
-        ValueError: when there is no structure, or their forms differ.
+        ValueError: without structures, or when their forms differ.
         TypeError: when their types differ.
 
     >>> map_structure(lambda x, y: x + y, {"a": [1, 2]}, {"a": [10, 20]})

@@ -125,5 +125,5 @@ def _signature(value: Any) -> str:
     except (TypeError, ValueError):
         return ""
     plain = [each.replace(annotation=each.empty) for each in found.parameters.values()]
-    text = str(found.replace(parameters=plain, return_annotation=found.empty))
-    return "" if " at 0x" in text or "<" in text else text
+    string = str(found.replace(parameters=plain, return_annotation=found.empty))
+    return "" if " at 0x" in string or "<" in string else string

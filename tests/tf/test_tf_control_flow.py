@@ -319,7 +319,7 @@ def test_what_a_tensor_array_cannot_do():
         ta.stack()
     with pytest.raises(tf.errors.InvalidArgumentError, match="indices that are known"):
         tf.function(lambda i: ta.read(i))(tf.constant(1))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="no telling its shape"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="its shape is not known"):
         tf.TensorArray(tf.string, size=1).read(0)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from jaxvars import tf
 from jaxvars.tf.data.generators.calls import named_in
-from jaxvars.tf.data.generators.cursor import from_text, to_text
+from jaxvars.tf.data.generators.cursor import from_string, to_string
 from jaxvars.tf.train.graph import graph_of, refuse_lost
 from tests.tf.iterator_programs import MAKE_NONE, MAKERS, MOMENTS, REFUSED
 
@@ -40,7 +40,7 @@ def plain_leaf(x):
 
 def saved_state(iterator):
     refuse_lost(graph_of(tf.train.Checkpoint(it=iterator)))
-    return to_text(iterator._save())
+    return to_string(iterator._save())
 
 
 def test_each_function_that_makes_a_dataset_has_a_row(tmp_path) -> None:
@@ -104,7 +104,7 @@ def check_moment(make, epochs, place, seed, folder, refusals):
         if where is gone:
             shutil.rmtree(folder / "kept", ignore_errors=True)
         try:
-            where._load(from_text(text))
+            where._load(from_string(text))
             assert list(map(plain, where)) == wanted
         except tf.errors.FailedPreconditionError as error:
             refusals.append(str(error))
@@ -282,7 +282,7 @@ def test_what_cannot_be_saved():
     iterator = iter(strange)
     next(iterator)
     with pytest.raises(tf.errors.FailedPreconditionError, match="keeps a Dataset from one element"):
-        to_text(iterator._cursor.save())
+        to_string(iterator._cursor.save())
 
 
 def test_after_an_error_comes_the_next_element():

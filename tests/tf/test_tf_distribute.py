@@ -226,7 +226,9 @@ def test_strategies_that_cannot_be() -> None:
             tf.distribute.MirroredStrategy(["CPU:99"])
     finally:
         jv.config.set_soft_device_placement(True)
-    with pytest.raises(ValueError, match=r"no cluster_resolver: call jaxvars.parallel.initialize"):
+    with pytest.raises(
+        ValueError, match=r"cluster_resolver must be None: call jaxvars.parallel.initialize"
+    ):
         tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver="tf_config")
 
 

@@ -30,11 +30,11 @@ from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- sizes and types
-@op("cast", "x", text=True, by_rows="x", example="[1.7, -1.7, 0.0], tf.int32")
+@op("cast", "x", strings=True, by_rows="x", example="[1.7, -1.7, 0.0], tf.int32")
 def cast(x: Array, dtype: Any) -> Array:
     """Convert to another type.
 
-    Differs from TensorFlow: NaN and what is too large become other integers: there is no right one.
+    Differs from TensorFlow: NaN and what is too large become other integers: none is right.
     """
     wanted = type_of(dtype)
     if wanted == dtype_of(x):
@@ -52,7 +52,7 @@ def cast(x: Array, dtype: Any) -> Array:
     return x.astype(wanted.dtype)
 
 
-@op("shape", "input", text=True, example="r(2, 3)")
+@op("shape", "input", strings=True, example="r(2, 3)")
 def shape(input: Array, out_type: Any = None) -> Array:
     """Return the sizes of the dimensions."""
     dtype = (int32 if out_type is None else type_of(out_type)).dtype
@@ -60,7 +60,7 @@ def shape(input: Array, out_type: Any = None) -> Array:
     return np.array(input.shape, dtype) if is_static else _open_values.array_of(input.shape, dtype)
 
 
-@op("size", "input", text=True, example="r(2, 3)")
+@op("size", "input", strings=True, example="r(2, 3)")
 def size(input: Array, out_type: Any = None) -> Array:
     """Return the number of elements."""
     dtype = (int32 if out_type is None else type_of(out_type)).dtype
@@ -68,19 +68,19 @@ def size(input: Array, out_type: Any = None) -> Array:
     return np.array(count, dtype) if type(count) is int else _open_values.number_of(count, dtype)
 
 
-@op("rank", "input", text=True, example="r(2, 3)")
+@op("rank", "input", strings=True, example="r(2, 3)")
 def rank(input: Array) -> np.ndarray:
     """Return the number of dimensions."""
     return np.array(input.ndim, np.int32)
 
 
-@op("identity", "input", text=True, by_rows="input", example="r(2, 3)")
+@op("identity", "input", strings=True, by_rows="input", example="r(2, 3)")
 def identity(input: Array) -> Array:
     """Return a separate tensor."""
     return input.copy() if isinstance(input, np.ndarray) else jnp.copy(input)
 
 
-@op("reshape", "tensor", text=True, example="r(2, 3), [3, -1]")
+@op("reshape", "tensor", strings=True, example="r(2, 3), [3, -1]")
 def reshape(tensor: Array, shape: Any) -> Array:
     """Give another shape to the same elements."""
     sizes = _complete(sizes_of(shape, integers=False), tensor)
@@ -160,7 +160,7 @@ def ones(shape: Any, dtype: Any = "float32") -> Array:
     return jnp.ones(sizes, wanted.dtype)
 
 
-@op("fill", "value", text=True, example="[2, 3], 9")
+@op("fill", "value", strings=True, example="[2, 3], 9")
 def fill(dims: Any, value: Array) -> Array:
     """Make a tensor of one value."""
     if value.ndim:
@@ -174,13 +174,13 @@ def fill(dims: Any, value: Array) -> Array:
 _full = jax.jit(jnp.broadcast_to, static_argnums=1)
 
 
-@op("zeros_like", "input", text=True, example="r(2, 3)")
+@op("zeros_like", "input", strings=True, example="r(2, 3)")
 def zeros_like(input: Array, dtype: Any = None) -> Array:
     """Make a tensor of zeros with the shape of another one."""
     return zeros.__wrapped__(input.shape, dtype_of(input) if dtype is None else dtype)
 
 
-@op("ones_like", "input", text=True, example="r(2, 3)")
+@op("ones_like", "input", strings=True, example="r(2, 3)")
 def ones_like(input: Array, dtype: Any = None) -> Array:
     """Make a tensor of ones with the shape of another one."""
     if is_text(input) and dtype is None:

@@ -104,7 +104,7 @@ def _failing(error: InvalidArgumentError, shape: tuple[int, ...], dtype: Any) ->
     return jax.pure_callback(on_host, jax.ShapeDtypeStruct(shape, dtype))
 
 
-@op("gather", "params indices", op="GatherV2", text=True, example="r(3, 2), [2, 0, 2]")
+@op("gather", "params indices", op="GatherV2", strings=True, example="r(3, 2), [2, 0, 2]")
 def gather(
     params: Array, indices: Array, validate_indices: Any = None, axis: Any = None,
     batch_dims: Any = 0,
@@ -178,7 +178,7 @@ def _in_batches(one: Callable[..., Array], batch: int) -> Callable[..., Array]:
     return one
 
 
-@op("gather_nd", "params indices", text=True, example="r(2, 3), [[0, 1], [1, 2]]")
+@op("gather_nd", "params indices", strings=True, example="r(2, 3), [[0, 1], [1, 2]]")
 def gather_nd(
     params: Array, indices: Array, batch_dims: Any = 0, bad_indices_policy: str = ""
 ) -> Array:
@@ -230,7 +230,7 @@ def _at(params: Array, indices: Array, sizes: tuple[int, ...], batch: int) -> Ar
 
 
 # ---------------------------------------------------------------- by condition
-@op("boolean_mask", "tensor", text=True, eager_only="the size of the result depends on values")
+@op("boolean_mask", "tensor", strings=True, eager_only="the size of the result depends on values")
 def boolean_mask(tensor: Array, mask: Any, axis: Any = None) -> Array:
     """Take the elements or slices for which a mask is true.
 
@@ -256,7 +256,7 @@ def _known_condition(condition: Any, what: str) -> np.ndarray:
     return require_known(given, what)
 
 
-@op("where", op="SelectV2", text=True, example="b(2, 3), r(2, 3), 0.0")
+@op("where", op="SelectV2", strings=True, example="b(2, 3), r(2, 3), 0.0")
 def where(condition: Any, x: Any = None, y: Any = None) -> Array:
     """Choose from two tensors by a condition; alone, return where it is true.
 

@@ -18,7 +18,7 @@ from jaxvars.tf.tensors.tensor import Tensor, typed
 from jaxvars.typing import Array
 
 
-@op("concat", op="ConcatV2", text=True, example="[r(2, 1), r(2, 3)], 1")
+@op("concat", op="ConcatV2", strings=True, example="[r(2, 1), r(2, 3)], 1")
 def concat(values: Any, axis: Any) -> Array:
     """Join tensors along a dimension."""
     if not isinstance(values, list | tuple):
@@ -46,7 +46,7 @@ def _check_others(arrays: Sequence[Array], place: int) -> None:
             )
 
 
-@op("stack", op="Pack", text=True, example="[r(2), r(2)], axis=1")
+@op("stack", op="Pack", strings=True, example="[r(2), r(2)], axis=1")
 def stack(values: Any, axis: Any = 0) -> Array:
     """Join tensors along a new dimension."""
     given = list_of(values)
@@ -62,7 +62,7 @@ def stack(values: Any, axis: Any = 0) -> Array:
     return space_of(arrays[0]).stack(arrays, one_axis(axis, arrays[0].ndim + 1, "Argument `axis`"))
 
 
-@op("unstack", "value", op="Unpack", text=True, example="r(2, 3)")
+@op("unstack", "value", op="Unpack", strings=True, example="r(2, 3)")
 def unstack(value: Array, num: Any = None, axis: Any = 0) -> list[Array]:
     """Return a list of the slices along a dimension."""
     if not value.ndim:
@@ -75,7 +75,7 @@ def unstack(value: Array, num: Any = None, axis: Any = 0) -> list[Array]:
     return list(jnp.unstack(value, axis=place))
 
 
-@op("split", "value", op="SplitV", text=True, example="r(4, 2), 2")
+@op("split", "value", op="SplitV", strings=True, example="r(4, 2), 2")
 def split(value: Array, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> list[Array]:
     """Cut into a number of equal parts, or into parts of given sizes."""
     place = one_axis(axis, value.ndim)
@@ -110,13 +110,13 @@ def _counts(sizes: np.ndarray, total: int) -> np.ndarray:
     return np.where(is_rest, rest, sizes)
 
 
-@op("identity_n", "input*", text=True, example="[r(2), i(1)]")
+@op("identity_n", "input*", strings=True, example="[r(2), i(1)]")
 def identity_n(input: list[Array]) -> Array:
     """Return the tensors of a list."""
     return list(input)
 
 
-@op("dynamic_partition", "data", text=True, eager_only="the sizes of the parts depend on values")
+@op("dynamic_partition", "data", strings=True, eager_only="the sizes of the parts depend on values")
 def dynamic_partition(data: Array, partitions: Any, num_partitions: Any) -> list[Array]:
     """Cut into parts by the number of the part that each element belongs to.
 

@@ -26,7 +26,7 @@ from jaxvars.tf.tensors.static import (
 from jaxvars.typing import Array
 
 
-@op("slice", "input_", text=True, example="r(3, 4), [1, 0], [2, -1]")
+@op("slice", "input_", strings=True, example="r(3, 4), [1, 0], [2, -1]")
 def slice_(input_: Array, begin: Any, size: Any) -> Array:
     """Take a part by start and size."""
     sizes = ints(size, "size")
@@ -59,7 +59,7 @@ def _moving_slice(x: Array, starts: Array, sizes: tuple[int, ...]) -> Array:
     return jax.lax.dynamic_slice(x, list(starts), sizes)
 
 
-@op("strided_slice", "input_", text=True, example="r(3, 4), [0, 1], [3, 4], [2, 2]")
+@op("strided_slice", "input_", strings=True, example="r(3, 4), [0, 1], [3, 4], [2, 2]")
 def strided_slice(
     input_: Array, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
     end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
@@ -108,7 +108,7 @@ def _check_keys(x: Array, keys: list[Any]) -> None:
         dim += key is not None
 
 
-@op("transpose", "a", text=True, example="r(2, 3)")
+@op("transpose", "a", strings=True, example="r(2, 3)")
 def transpose(a: Array, perm: Any = None, conjugate: bool = False) -> Array:
     """Permute the dimensions; reverse them if there is no `perm`."""
     order = tuple(reversed(range(a.ndim))) if perm is None else _read_order(perm, a.ndim)
@@ -134,7 +134,7 @@ def _read_order(perm: Any, rank: int) -> tuple[int, ...]:
     return order
 
 
-@op("reverse", "tensor", op="ReverseV2", text=True, example="r(2, 3), [1]")
+@op("reverse", "tensor", op="ReverseV2", strings=True, example="r(2, 3), [1]")
 def reverse(tensor: Array, axis: Any) -> Array:
     """Reverse along some dimensions."""
     if require_known(axis, "axis").ndim != 1:

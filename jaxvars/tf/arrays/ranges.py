@@ -46,7 +46,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> 
 
 def _end(x: Any, wanted: DType | None) -> np.ndarray:
     if type(x) is int and abs(x) < 2**31 and wanted is None:
-        return np.asarray(x, np.int32)  # the common case, in a hurry
+        return np.asarray(x, np.int32)  # the common case, fast
     return _static.require_known(to_array(x, hint=wanted), "a range")
 
 
@@ -78,7 +78,7 @@ def _sequence(first: np.ndarray, length: int, step: np.ndarray) -> Array:
 
 def _ends(start: Any, stop: Any, op: str) -> tuple[Array, Array]:
     if type(start) is float and type(stop) is float and abs(start) + abs(stop) < 1e38:
-        return np.float32(start), np.float32(stop)  # the common case, in a hurry
+        return np.float32(start), np.float32(stop)  # the common case, fast
     first = to_array(start)
     try:
         last = to_array(stop, dtype_of(first))

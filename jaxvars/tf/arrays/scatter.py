@@ -98,7 +98,7 @@ def _whole(x: Array, new: Array, how: str) -> Array:
 
 
 @op(
-    "scatter_nd", "indices updates", text=True, example="[[1], [3], [1]], r(3), [4]",
+    "scatter_nd", "indices updates", strings=True, example="[[1], [3], [1]], r(3), [4]",
     differs=_DROPPED,
 )  # fmt: skip
 def scatter_nd(indices: Array, updates: Array, shape: Any, bad_indices_policy: str = "") -> Array:
@@ -154,7 +154,7 @@ def tensor_scatter_nd_min(
 
 
 @op(
-    "tensor_scatter_nd_update", "tensor indices", op="TensorScatterUpdate", text=True,
+    "tensor_scatter_nd_update", "tensor indices", op="TensorScatterUpdate", strings=True,
     differs=_DROPPED,
 )  # fmt: skip
 def tensor_scatter_nd_update(tensor: Array, indices: Array, updates: Array) -> Array:

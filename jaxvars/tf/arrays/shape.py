@@ -19,7 +19,7 @@ from jaxvars.tf.tensors.static import ints, not_too_many, one_axis, refused, req
 from jaxvars.typing import Array
 
 
-@op("expand_dims", "input", text=True, example="r(2, 3), 0")
+@op("expand_dims", "input", strings=True, example="r(2, 3), 0")
 def expand_dims(input: Array, axis: Any) -> Array:
     """Insert a dimension of size 1."""
     if not isinstance(axis, int) and require_known(axis, "axis").size != 1:
@@ -27,7 +27,7 @@ def expand_dims(input: Array, axis: Any) -> Array:
     return space_of(input).expand_dims(input, one_axis(axis, input.ndim + 1))
 
 
-@op("squeeze", "input", text=True, example="r(1, 2, 1)")
+@op("squeeze", "input", strings=True, example="r(1, 2, 1)")
 def squeeze(input: Array, axis: Any = None) -> Array:
     """Remove dimensions of size 1: all of them, or those that are named."""
     given = () if axis is None else ints(axis, "axis")
@@ -44,7 +44,7 @@ def squeeze(input: Array, axis: Any = None) -> Array:
     return input.reshape([n for i, n in enumerate(input.shape) if i not in wanted])
 
 
-@op("tile", "input", text=True, example="r(2, 1), [1, 3]")
+@op("tile", "input", strings=True, example="r(2, 1), [1, 3]")
 def tile(input: Array, multiples: Any) -> Array:
     """Repeat a tensor along each dimension."""
     counts = ints(multiples, "multiples")
@@ -57,7 +57,7 @@ def tile(input: Array, multiples: Any) -> Array:
     return space_of(input).tile(input, counts)
 
 
-@op("repeat", "input", text=True, example="r(2, 2), 2, axis=0")
+@op("repeat", "input", strings=True, example="r(2, 2), 2, axis=0")
 def repeat(input: Array, repeats: Any, axis: Any = None) -> Array:
     """Repeat each element, or each slice along an axis."""
     counts = require_known(repeats, "repeats")
@@ -73,7 +73,7 @@ def repeat(input: Array, repeats: Any, axis: Any = None) -> Array:
     return space_of(input).take(input, np.repeat(np.arange(size), counts), axis=found)
 
 
-@op("broadcast_to", "input", text=True, example="r(3), [2, 3]")
+@op("broadcast_to", "input", strings=True, example="r(3), [2, 3]")
 def broadcast_to(input: Array, shape: Any) -> Array:
     """Broadcast to a shape."""
     sizes = not_too_many(ints(shape, "shape"))
@@ -85,7 +85,7 @@ def broadcast_to(input: Array, shape: Any) -> Array:
         ) from None
 
 
-@op("ensure_shape", "x", text=True, example="r(2, 3), [None, 3]")
+@op("ensure_shape", "x", strings=True, example="r(2, 3), [None, 3]")
 def ensure_shape(x: Array, shape: Any) -> Array:
     """Return the tensor if its shape is compatible with another one, and raise else."""
     wanted = TensorShape(shape)
@@ -97,7 +97,7 @@ def ensure_shape(x: Array, shape: Any) -> Array:
 
 
 # ---------------------------------------------------------------- padding and blocks
-@op("pad", "tensor", text=True, example="r(2, 2), [[1, 0], [0, 2]], constant_values=7")
+@op("pad", "tensor", strings=True, example="r(2, 2), [[1, 0], [0, 2]], constant_values=7")
 def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Array:
     """Pad with a constant, or by reflection."""
     widths = require_known(paddings, "paddings")

@@ -96,7 +96,7 @@ def searchsorted(
     return found.reshape(values.shape).astype(as_dtype(out_type).dtype)
 
 
-@op("unique", "x", text=True, eager_only="the number of values depends on the values")
+@op("unique", "x", strings=True, eager_only="the number of values depends on the values")
 def unique(x: Array, out_idx: Any = "int32") -> Unique:
     """Return the values in the order of their first use, and which of them each element is.
 
@@ -105,7 +105,9 @@ def unique(x: Array, out_idx: Any = "int32") -> Unique:
     return Unique(*_uniques(x, out_idx)[:2])
 
 
-@op("unique_with_counts", "x", text=True, eager_only="the number of values depends on the values")
+@op(
+    "unique_with_counts", "x", strings=True, eager_only="the number of values depends on the values"
+)
 def unique_with_counts(x: Array, out_idx: Any = "int32") -> UniqueWithCounts:
     """Return what `tf.unique` does, and how often each value is there.
 

@@ -15,7 +15,7 @@ def to_code(entity: Any, recursive: bool = True, experimental_optional_features:
 
     Args:
         entity: a function, or a `tf.function`.
-        recursive: accepted, and of no effect on the text.
+        recursive: accepted, and of no effect on the source.
         experimental_optional_features: accepted, and of no effect.
     """
     return _core.to_code(getattr(entity, "python_function", entity))

@@ -72,8 +72,8 @@ def _check(path: Path, given: Any, known: dict[str, str]) -> bool:
     return not failed
 
 
-def _say(text: str) -> None:
-    get_console().print(Text(text), soft_wrap=True)
+def _say(string: str) -> None:
+    get_console().print(Text(string), soft_wrap=True)
 
 
 def _rows(names: Names) -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""Which of TensorFlow's names a program uses, told by its syntax: nothing is run.
+"""Which of TensorFlow's names a program uses, found by its syntax: nothing is run.
 
 Rules this file keeps:
 - what an import calls `tf` is TensorFlow wherever no argument or local variable has that name;

@@ -131,8 +131,8 @@ def write(path: Path, is_there: Callable[[str], bool]) -> int:
         notebook, how = json.loads(data), _style_of(data)
         for (_, cell), (source, n) in zip(_code_cells(notebook), made, strict=True):
             if n:
-                is_list, text = isinstance(cell["source"], list), source.decode()
-                cell["source"] = re.findall(r"[^\n]*\n|[^\n]+", text) if is_list else text
+                is_list, string = isinstance(cell["source"], list), source.decode()
+                cell["source"] = re.findall(r"[^\n]*\n|[^\n]+", string) if is_list else string
         new = how(notebook)
     if count:
         path.write_bytes(new)

@@ -124,7 +124,7 @@ class device(Reusable):  # noqa: N801 - TensorFlow's name
 
     Raises:
         ValueError: when entered with what is not a name.
-        InvalidArgumentError: when entered, if there is no such device and soft placement is off.
+        InvalidArgumentError: when entered, if the device does not exist and soft placement is off.
 
     >>> from jaxvars import tf
     >>> with tf.device("/CPU:0"):

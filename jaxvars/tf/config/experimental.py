@@ -66,7 +66,7 @@ def get_memory_info(device: str) -> dict[str, int]:
         `current` and `peak`, in bytes; 0 for a CPU, which does not count it.
 
     Raises:
-        ValueError: when there is no such device.
+        ValueError: when the device does not exist.
     """
     found = _find_device(device)
     if found.platform == "cpu":
@@ -83,7 +83,7 @@ def reset_memory_stats(device: str) -> None:
     """Do nothing for a CPU, which does not count its memory.
 
     Raises:
-        ValueError: when there is no such device.
+        ValueError: when the device does not exist.
         UnimplementedError: for other devices, whose peak JAX cannot reset.
     """
     if _find_device(device).platform != "cpu":

@@ -111,7 +111,7 @@ def case(
         name: of no effect.
 
     Raises:
-        InvalidArgumentError: when none holds and there is no default; or several, if `exclusive`.
+        InvalidArgumentError: when none holds, without a default; or several, if `exclusive`.
         TypeError: when something is not a pair of a condition and a function.
     """
     pairs = _check_pairs(pred_fn_pairs, "pred_fn_pairs")
@@ -168,7 +168,7 @@ def switch_case(
 
     Raises:
         TypeError: when the index is not an integer, or something is not a function.
-        ValueError: when there is no function, or an index is missing.
+        ValueError: without functions, or when an index is missing.
     """
     branches = _check_branches(branch_fns)
     count = len(branches)

@@ -67,7 +67,7 @@ def tuple_(
         name: of no effect.
 
     Raises:
-        ValueError: in a function, when there is no tensor.
+        ValueError: in a function, without a tensor.
 
     >>> tuple_([constant(1), None])
     [<tf.Tensor: shape=(), dtype=int32, numpy=1>, None]

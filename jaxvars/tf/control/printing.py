@@ -95,9 +95,11 @@ def _format_structure(value: Any, arrays: list[Array], few: int) -> Part:
 
 
 def _send(
-    text: Callable[[list[np.ndarray]], str], arrays: list[Array], write: Callable[[str, bool], None]
+    format_all: Callable[[list[np.ndarray]], str],
+    arrays: list[Array],
+    write: Callable[[str, bool], None],
 ) -> None:
     """Print now if all is known and nothing is being staged; else when the program runs."""
     take, data = taker(arrays), map(to_data, arrays)
     values = [x if context.is_tracer(x) else np.asarray(x) for x in data]
-    emit(lambda *known: text(take(known)), values, Options(write, True, 3, True))
+    emit(lambda *known: format_all(take(known)), values, Options(write, True, 3, True))

@@ -42,7 +42,7 @@ class TensorArray:
         name: of no effect.
 
     Raises:
-        ValueError: when there is no size.
+        ValueError: without a size.
 
     >>> from jaxvars import tf
     >>> ta = tf.TensorArray(tf.float32, size=2)
@@ -351,7 +351,7 @@ class TensorList:
         if self.element_shape is not None and None not in self.element_shape:
             shapes = {self.element_shape}
         if len(shapes) != 1:
-            raise refused("An element was not written, and there is no telling its shape.")
+            raise refused("An element was not written, and its shape is not known.")
         (shape,) = shapes
         if self.dtype == np.dtype(object):
             return np.full(shape, b"", object)

@@ -100,7 +100,7 @@ class Several(DatasetBase, ABC):
             stop_on_empty_dataset: end when one ends, not when all do.
 
         Raises:
-            ValueError: when there is no dataset.
+            ValueError: without a dataset.
             TypeError: when their types differ, or `choice_dataset` is not one of scalars of int64.
 
         >>> from jaxvars.tf.data import Dataset
@@ -147,7 +147,7 @@ class Several(DatasetBase, ABC):
             rerandomize_each_iteration: choose others each time.
 
         Raises:
-            ValueError: when there is no dataset, or another number of weights.
+            ValueError: without a dataset, or with another number of weights.
             TypeError: when their types differ.
 
         Differs from TensorFlow: the random values are others.

@@ -278,16 +278,16 @@ class Dataset(Steps, Groups, Several, Kept):
         Raises:
             InvalidArgumentError: when there are none.
         """
-        patterns = [x.decode() for x in to_host(Tensor(texts(file_pattern))).ravel()]
+        patterns = [x.decode() for x in to_host(Tensor(to_strings(file_pattern))).ravel()]
         lists = map(glob.glob, patterns)
         found = sorted(path for each in lists for path in each)
         if not found:
             raise refused(f"No files matched pattern: {', '.join(patterns)}")
-        names: Any = cls.from_tensor_slices(texts(found))
+        names: Any = cls.from_tensor_slices(to_strings(found))
         return names if shuffle is False else names.shuffle(len(found), seed)
 
 
-def texts(value: Any) -> np.ndarray:
+def to_strings(value: Any) -> np.ndarray:
     """Return a string, or a list of them, as an array."""
     if hasattr(value, "__fspath__"):
         value = str(value)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.data.dataset import Dataset, texts
+from jaxvars.tf.data.dataset import Dataset, to_strings
 from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import numbered
 from jaxvars.tf.io.csv import Columns, parse_row, rows_of
@@ -168,7 +168,7 @@ def _make_dataset(
 
     names = filenames
     if not isinstance(names, Dataset):
-        names = Dataset.from_tensor_slices(to_host(Tensor(texts(filenames))).reshape(-1))
+        names = Dataset.from_tensor_slices(to_host(Tensor(to_strings(filenames))).reshape(-1))
     made = names.interleave(of_file, cycle_length=int(parallel) if parallel else 1)
     return made._like(kind, made._run, None, lambda: spec)
 
@@ -270,18 +270,18 @@ def _find_numbers(names: list[str], select: Sequence[Any] | None) -> list[int]:
     return sorted(names.index(x) if isinstance(x, str) else int(x) for x in select)
 
 
-def _infer_type(texts: list[str], nothing: str) -> Any:
+def _infer_type(strings: list[str], nothing: str) -> Any:
     """Return what a column without a value is: an empty value of the type that all strings have."""
-    given = [text for text in texts if text not in ("", nothing)]
+    given = [string for string in strings if string not in ("", nothing)]
     for dtype in (int32, int64, float32):
-        if all(_fits(text, dtype) for text in given):
+        if all(_fits(string, dtype) for string in given):
             return np.zeros(1, dtype.dtype)
     return string_array(np.array([""], object))
 
 
-def _fits(text: str, dtype: Any) -> bool:
+def _fits(string: str, dtype: Any) -> bool:
     try:
-        number = int(text) if dtype.is_integer else float(text)
+        number = int(string) if dtype.is_integer else float(string)
     except ValueError:
         return False
     return not dtype.is_integer or dtype.min <= number <= dtype.max

@@ -354,8 +354,8 @@ def _group(source: Elements, size: int, drop: bool) -> Iterator[list[Element]]:
 
 
 def _group_windows(
-    source: Elements, memory: Memory, key_of: Callable[[Element], int], size_of: Callable[[int],
-    int], make: Callable[[int, list[Element]], Cursor],
+    source: Elements, memory: Memory, key_of: Callable[[Element], int],
+    size_of: Callable[[int], int], make: Callable[[int, list[Element]], Cursor],
 ) -> Elements:  # fmt: skip
     """Yield what is made of groups of elements of one key."""
     kept = memory.values

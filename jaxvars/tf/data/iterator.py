@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.compiler.signature import STAGED_ITERATORS
-from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State, from_text, to_text
+from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State, from_string, to_string
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import FailedPreconditionError, OutOfRangeError
@@ -172,10 +172,10 @@ class NumpyIterator(Node, Iterator[Any]):
             FailedPreconditionError: when the dataset keeps what cannot be written, or its functions
                 have assigned variables, as those of generators.
         """
-        text = to_text(self._iterator._save())
+        string = to_string(self._iterator._save())
         if refusal := self._iterator.refusal(set()):
             raise refusal
-        return Tensor(string_array(np.asarray(text)))
+        return Tensor(string_array(np.asarray(string)))
 
     def restore(self, save: Any) -> None:
         """Go to a place that `save` has returned, of this iterator or of another one like it.
@@ -184,7 +184,7 @@ class NumpyIterator(Node, Iterator[Any]):
             InvalidArgumentError: when it is none.
         """
         try:
-            given = from_text(bytes(np.asarray(to_array(save)).item()).decode())
+            given = from_string(bytes(np.asarray(to_array(save)).item()).decode())
             state = {**given, **{part: given[part] for part in ("values", "children")}}
         except (KeyError, TypeError, ValueError):
             raise refused(f"{save!r} is not what NumpyIterator.save() returned") from None

@@ -51,7 +51,7 @@ class MirroredStrategy(Strategy):
         cross_device_ops: of no effect: XLA chooses.
 
     Raises:
-        DeviceError: when a name is malformed, or there is no such device.
+        DeviceError: when a name is malformed, or the device does not exist.
 
     >>> from jaxvars import tf
     >>> strategy = MirroredStrategy(["CPU:0"])
@@ -87,7 +87,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
         if cluster_resolver is not None:
             raise ValueError(
-                "There is no cluster_resolver: call jaxvars.parallel.initialize() at the top of "
+                "cluster_resolver must be None: call jaxvars.parallel.initialize() at the top of "
                 "the program, and make the strategy without arguments."
             )
         join_cluster()
@@ -109,7 +109,7 @@ class OneDeviceStrategy(Strategy):
         super().__init__(find_devices(None if device is None else [device])[:1])
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
-        ReduceOp(reduce_op)  # there is no other one
+        ReduceOp(reduce_op)  # another one is refused
         return value if axis is None else super().reduce(reduce_op, value, axis)
 
 

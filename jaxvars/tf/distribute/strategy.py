@@ -84,8 +84,8 @@ class Strategy:
             yield self
 
     def run(
-        self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str,
-        Any] | None = None, options: Any = None,
+        self, fn: Callable[..., Any], args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None, options: Any = None,
     ) -> Any:  # fmt: skip
         """Run a step on the whole batch, as one program that XLA shards over the devices.
 

@@ -5,7 +5,7 @@
     tnp.sum(tnp.ones((2, 3)), axis=0)
 
 What they take, their types and their derivatives are those of `jax.numpy`: int32 and float32 make
-float32, where NumPy makes float64; a list is no argument where `jax.numpy` takes arrays alone.
+float32, where NumPy makes float64; a list is not taken where `jax.numpy` takes arrays alone.
 """
 
 from __future__ import annotations

@@ -92,21 +92,21 @@ def _return_value(value: Any) -> Any:
 
 
 def _mark_literal(value: Any) -> str:
-    text = f"{_MARK}{type(value).__name__} {value!r}"
-    _LITERALS.setdefault(text, value)
-    return text
+    string = f"{_MARK}{type(value).__name__} {value!r}"
+    _LITERALS.setdefault(string, value)
+    return string
 
 
 def _mark_object(value: Any) -> str:
-    text = _OTHERS.setdefault(exact(value, held), f"{_MARK}of {uuid.uuid4().hex}")
-    _LITERALS.setdefault(text, value)
-    return text
+    string = _OTHERS.setdefault(exact(value, held), f"{_MARK}of {uuid.uuid4().hex}")
+    _LITERALS.setdefault(string, value)
+    return string
 
 
-def _read_literal(text: str) -> Any:
+def _read_literal(string: str) -> Any:
     """Return the number of a string that another process wrote; other strings as they are."""
-    kind, _, digits = text.removeprefix(_MARK).partition(" ")
-    return _READERS[kind](digits) if text.startswith(_MARK) and kind in _READERS else text
+    kind, _, digits = string.removeprefix(_MARK).partition(" ")
+    return _READERS[kind](digits) if string.startswith(_MARK) and kind in _READERS else string
 
 
 def _refuse(value: Any) -> Any:

@@ -317,7 +317,7 @@ class ConcreteFunction:
         return tuple(variable for variable in self.variables if variable.trainable)
 
     captured_inputs = attribute("variables", "The variables that it reads or assigns.", list)
-    function_def = attribute("core.stablehlo", "The program as it is passed to XLA, as text.")
+    function_def = attribute("core.stablehlo", "The program as it is passed to XLA, as a string.")
 
     @functools.cached_property
     def graph(self) -> Graph:
@@ -329,7 +329,7 @@ class ConcreteFunction:
         """The parameters, with their types, and the type of the result."""
         return FunctionType(self._parameters.kinds(_drop_names), self.structured_outputs)
 
-    # ------------------------------------------------------------ as text
+    # ------------------------------------------------------------ as strings
     def _name_parameters(self, signature: inspect.Signature) -> Any:
         """Return the arguments; a spec without a name takes that of its parameter."""
         first = len(self._owner)

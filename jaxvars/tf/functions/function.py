@@ -319,11 +319,11 @@ class BoundFunction:
 
 
 def _ir_of(made: ConcreteFunction) -> Callable[..., str]:
-    def text(stage: str = "hlo") -> str:
+    def show(stage: str = "hlo") -> str:
         lowered = made.core.lower()
         return lowered.compile().as_text() if "optimized" in stage else lowered.as_text()
 
-    return text
+    return show
 
 
 def _format_signatures(traces: list[ConcreteFunction], verbose: bool) -> str:

@@ -92,7 +92,7 @@ def gradients(
         A list with the gradient by each of `xs`.
 
     Raises:
-        RuntimeError: when there is no function, whose operations are known: use `tf.GradientTape`.
+        RuntimeError: outside of a function, whose operations are known: use `tf.GradientTape`.
         TypeError: when one of `ys` is complex and has no `grad_ys`.
 
     >>> from jaxvars import tf

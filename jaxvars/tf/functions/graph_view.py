@@ -124,7 +124,7 @@ class Node(NamedTuple):
 
 @final
 class GraphDef:
-    """The nodes of a graph; as text it is the program that is passed to XLA.
+    """The nodes of a graph; as a string it is the program that is passed to XLA.
 
     Attributes:
         node: the nodes: arguments, operations, and what is returned.

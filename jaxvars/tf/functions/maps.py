@@ -160,7 +160,7 @@ def _dtype_of(wanted: Any) -> DType:
 
 
 def _map_strings(fn: Callable[[Any], Any], arrays: Any, wanted: Any) -> Any:
-    """Call a function with each row; strings are on the host, so that there is no program of it."""
+    """Call a function with each row; strings are on the host, so that it is not a program."""
     size = len(nest.flatten(arrays)[0])
     rows = [nest.map_structure(lambda x: _take_row(x, i), arrays) for i in range(size)]  # noqa: B023 - used at once
     results = [fn(row) for row in rows]

@@ -23,11 +23,11 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 class _Text:
     """What stands for a value in the string of a signature."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, string: str) -> None:
+        self._string = string
 
     def __repr__(self) -> str:
-        return self._text
+        return self._string
 
 
 def with_defaults(signature: inspect.Signature, change: Callable[[Any], Any]) -> inspect.Signature:

@@ -46,7 +46,7 @@ def _pillow() -> Any:
 def _reading_op(name: str) -> Callable[[Callable[P, Any]], Operation[P]]:
     """Return `op` for what reads files, which is in `tf.image` and in `tf.io`."""
     return op(
-        f"image.{name}", "contents", kinds="string", text=True, eager_only=HOST,
+        f"image.{name}", "contents", kinds="string", strings=True, eager_only=HOST,
         aliases=(f"io.{name}",),
     )  # fmt: skip
 
@@ -236,7 +236,7 @@ def is_jpeg(contents: Any) -> Array:
 
     Example: `tf.image.is_jpeg(b'abc')`.
     """
-    starts = [text[:3] == b"\xff\xd8\xff" for text in contents.ravel()]
+    starts = [string[:3] == b"\xff\xd8\xff" for string in contents.ravel()]
     return _array(np.array(starts, bool).reshape(contents.shape))
 
 
@@ -293,7 +293,7 @@ def encode_png(image: Array, compression: int = -1) -> Any:
     if pixels.dtype == np.uint16 and pixels.shape[-1] != 1:
         raise refused(_COLORS)
     options = {} if compression < 0 else {"compress_level": int(compression)}
-    return _text(pixels, pixels.ndim - 3, lambda x: _encode(x, "PNG", **options))
+    return _write_each(pixels, pixels.ndim - 3, lambda x: _encode(x, "PNG", **options))
 
 
 @op("image.encode_jpeg", "image", kinds="int float", eager_only=HOST, aliases=("io.encode_jpeg",))
@@ -322,10 +322,10 @@ def encode_jpeg(
         "quality": int(quality), "progressive": bool(progressive), "optimize": bool(optimize_size),
         "subsampling": 2 if chroma_downsampling else 0, "dpi": (x_density, y_density),
     }  # fmt: skip
-    return _text(pixels, 0, lambda x: _encode(x, "JPEG", **options))
+    return _write_each(pixels, 0, lambda x: _encode(x, "JPEG", **options))
 
 
-def _text(pixels: np.ndarray, dims: int, write: Any) -> np.ndarray:
+def _write_each(pixels: np.ndarray, dims: int, write: Any) -> np.ndarray:
     made = np.empty(pixels.shape[:dims], object)
     for index in np.ndindex(made.shape):
         made[index] = write(pixels[index])

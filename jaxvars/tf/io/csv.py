@@ -105,20 +105,20 @@ def parse_row(row: list[bytes], columns: Columns, number: int | str = "") -> lis
 
 
 def _value(
-    i: int, number: int | str, text: bytes, dtype: DType, default: Any, columns: Columns
+    i: int, number: int | str, string: bytes, dtype: DType, default: Any, columns: Columns
 ) -> Any:
-    if text in (b"", columns.nothing):
+    if string in (b"", columns.nothing):
         if default is _MISSING:
             raise refused(f"Field {i} is required but missing in record {number}!")
         return default
     if dtype.is_string:
-        return text
+        return string
     try:
-        found = int(text) if dtype.is_integer else float(text)
+        found = int(string) if dtype.is_integer else float(string)
         if dtype.is_integer and not dtype.min <= found <= dtype.max:
             raise ValueError
     except ValueError:
-        shown = text.decode(errors="replace")
+        shown = string.decode(errors="replace")
         raise refused(
             f"Field {i} in record {number} is not a valid {_WORDS.get(dtype.name, dtype.name)}: "
             f"{shown}"

@@ -130,15 +130,15 @@ def parse_example(
         >>> parse_example([example], {"a": FixedLenFeature([2], "int64")})["a"].numpy().tolist()
         [[5, 7]]
     """
-    texts = to_stored(serialized)
+    strings = to_stored(serialized)
     names = None if example_names is None else to_stored(example_names).reshape(-1)
-    if not _convert.is_text(texts) or texts.ndim > 1:
-        raise refused(f"Expected serialized to be a scalar or vector, got shape {texts.shape}.")
+    if not _convert.is_text(strings) or strings.ndim > 1:
+        raise refused(f"Expected serialized to be a scalar or vector, got shape {strings.shape}.")
     _check(features)
-    found = [_parse_features(text) for text in texts.reshape(-1)]
+    found = [_parse_features(string) for string in strings.reshape(-1)]
     made: dict[str, Any] = {}
     for key in sorted(features):
-        feature, is_single = features[key], texts.ndim == 0
+        feature, is_single = features[key], strings.ndim == 0
         if isinstance(feature, SparseFeature):
             made[key] = _merge_sparse(found, feature, is_single)
         else:
@@ -164,10 +164,10 @@ def parse_single_example(
     """
     if not features:
         raise ValueError("Missing features.")
-    text = to_stored(serialized)
-    if text.ndim:
-        raise refused(f"Input serialized must be a scalar, got shape {list(text.shape)}.")
-    return parse_example(text, features, example_names)
+    string = to_stored(serialized)
+    if string.ndim:
+        raise refused(f"Input serialized must be a scalar, got shape {list(string.shape)}.")
+    return parse_example(string, features, example_names)
 
 
 def _check(features: Any) -> None:
@@ -194,10 +194,10 @@ def _check(features: Any) -> None:
             )
 
 
-def _parse_features(text: bytes) -> dict[str, Feature]:
+def _parse_features(string: bytes) -> dict[str, Feature]:
     """Return the features of an example: kind and values, by name."""
     found: dict[str, Feature] = {}
-    for key, feature in parse("Example", text).features.feature.items():
+    for key, feature in parse("Example", string).features.feature.items():
         kind = feature.WhichOneof("kind")
         found[key] = kind and (_KINDS[kind], list(getattr(feature, kind).value))
     return found

@@ -57,7 +57,7 @@ class GFile:
         mode: as for Python's `open`.
 
     Raises:
-        InvalidArgumentError: when there is no such mode.
+        InvalidArgumentError: for an unknown mode.
 
     Example:
         >>> import tempfile
@@ -102,10 +102,10 @@ class GFile:
 
     def write(self, file_content: Any) -> None:
         """Write a string or bytes."""
-        text = "b" not in self._mode
-        if text and isinstance(file_content, bytes):
+        is_string = "b" not in self._mode
+        if is_string and isinstance(file_content, bytes):
             file_content = file_content.decode()
-        self._ensure_open().write(file_content if text or isinstance(file_content, bytes)
+        self._ensure_open().write(file_content if is_string or isinstance(file_content, bytes)
                              else file_content.encode())  # fmt: skip
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:

@@ -79,22 +79,22 @@ def deserialize_many_sparse(
     >>> tf.sparse.to_dense(deserialize_many_sparse(strings, tf.int32)).numpy().tolist()
     [[0, 3], [2, 0]]
     """
-    texts = to_stored(serialized_sparse)
-    if texts.ndim not in (1, 2) or texts.shape[-1] != 3:
-        raise refused(f"Serialized sparse should have 3 columns but has shape {texts.shape}")
-    if not len(texts):
+    strings = to_stored(serialized_sparse)
+    if strings.ndim not in (1, 2) or strings.shape[-1] != 3:
+        raise refused(f"Serialized sparse should have 3 columns but has shape {strings.shape}")
+    if not len(strings):
         raise refused("There are no sparse tensors to be read: their sizes are not known.")
-    if texts.ndim == 1:
-        return _read_row(texts, as_dtype(dtype))
-    rows = [_read_row(row, as_dtype(dtype)) for row in texts]
+    if strings.ndim == 1:
+        return _read_row(strings, as_dtype(dtype))
+    rows = [_read_row(row, as_dtype(dtype)) for row in strings]
     if len({row.shape.rank for row in rows} | ({rank - 1} if rank else set())) > 1:
         raise refused(f"Sparse tensors of ranks {[row.shape.rank for row in rows]}, not {rank}")
     return stack_rows(rows)
 
 
-def _read_row(texts: np.ndarray, dtype: Any) -> SparseTensor:
-    indices, sizes = from_bytes(texts[0], "int64"), from_bytes(texts[2], "int64")
-    return SparseTensor(indices, Tensor(to_array(from_bytes(texts[1], dtype))), sizes)
+def _read_row(strings: np.ndarray, dtype: Any) -> SparseTensor:
+    indices, sizes = from_bytes(strings[0], "int64"), from_bytes(strings[2], "int64")
+    return SparseTensor(indices, Tensor(to_array(from_bytes(strings[1], dtype))), sizes)
 
 
 def _strings_of(sparse: Any, out_type: Any) -> list[Any]:

@@ -23,7 +23,7 @@ _FILES = "files are on the host: inside a `tf.function` they must be known"
 
 
 # ---------------------------------------------------------------- files
-@op("io.read_file", "filename", kinds="string", text=True, example="'/no/file'")
+@op("io.read_file", "filename", kinds="string", strings=True, example="'/no/file'")
 def read_file(filename: Text) -> Text:
     """Return what is in a file."""
     if is_handles(filename):
@@ -60,7 +60,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
 
 # ---------------------------------------------------------------- base64
 # ---------------------------------------------------------------- bytes
-@op("io.decode_raw", "input_bytes", kinds="string", text=True, eager_only=HOST)
+@op("io.decode_raw", "input_bytes", kinds="string", strings=True, eager_only=HOST)
 def decode_raw(
     input_bytes: Text, out_type: Any, little_endian: bool = True, fixed_length: Any = None
 ) -> Any:
@@ -69,15 +69,15 @@ def decode_raw(
     Example: `tf.io.decode_raw('abcd', tf.uint8)`.
     """
     dtype = as_dtype(out_type)
-    texts = list(input_bytes.ravel())
+    strings = list(input_bytes.ravel())
     if fixed_length is not None:
         size = int(require_known(fixed_length, "fixed_length"))
         if size % dtype.size:
             raise refused(
                 f"fixed_length ({size}) must be a multiple of the size of out_type ({dtype.size})"
             )
-        texts = [text[:size].ljust(size, b"\0") for text in texts]
-    sizes = [len(text) for text in texts]
+        strings = [string[:size].ljust(size, b"\0") for string in strings]
+    sizes = [len(string) for string in strings]
     for i, size in enumerate(sizes):
         if size != sizes[-1]:
             raise refused(
@@ -92,13 +92,13 @@ def decode_raw(
         )
     kind = np.dtype(dtype.dtype)
     order = kind if little_endian or kind.itemsize == 1 else kind.newbyteorder(">")
-    made = np.frombuffer(b"".join(texts), order).astype(kind)
+    made = np.frombuffer(b"".join(strings), order).astype(kind)
     return _convert.to_array(made.reshape(*input_bytes.shape, width // dtype.size))
 
 
 # ---------------------------------------------------------------- tensors
 @op(
-    "io.serialize_tensor", "tensor", kinds="float complex int bool string", text=True,
+    "io.serialize_tensor", "tensor", kinds="float complex int bool string", strings=True,
     eager_only=HOST, example="tf.constant([1, 2])",
 )  # fmt: skip
 def serialize_tensor(tensor: Any) -> Text:
@@ -107,7 +107,7 @@ def serialize_tensor(tensor: Any) -> Text:
     return np.array(to_bytes(known), object)
 
 
-@op("io.parse_tensor", "serialized", kinds="string", text=True, eager_only=HOST)
+@op("io.parse_tensor", "serialized", kinds="string", strings=True, eager_only=HOST)
 def parse_tensor(serialized: Text, out_type: Any) -> Any:
     """Read a tensor from bytes: a TensorProto.
 
@@ -119,7 +119,7 @@ def parse_tensor(serialized: Text, out_type: Any) -> Any:
 
 
 # ---------------------------------------------------------------- CSV
-@op("io.decode_csv", "records", op="DecodeCSV", kinds="string", text=True, eager_only=HOST)
+@op("io.decode_csv", "records", op="DecodeCSV", kinds="string", strings=True, eager_only=HOST)
 def decode_csv(
     records: Text, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True,
     na_value: str = "", select_cols: Any = None,
@@ -132,8 +132,8 @@ def decode_csv(
     if select_cols is not None:
         _check_columns(list(select_cols), len(columns.dtypes))
     rows: list[list[Any]] = []
-    for i, text in enumerate(records.ravel()):
-        row = fields_of(text.rstrip(b"\r\n"), columns)
+    for i, string in enumerate(records.ravel()):
+        row = fields_of(string.rstrip(b"\r\n"), columns)
         if select_cols is not None:
             row = [row[j] for j in select_cols if j < len(row)]
         rows.append(parse_row(row, columns, i))

@@ -14,7 +14,7 @@ need Keras; all else does. Its layers, initializers, regularizers, constraints, 
 functions take and return Tensors (`layer_bridge.py`, `additions.py`); tapes, `tf.function`,
 optimizers and checkpoints see its variables (`interop/keras.py`); `fit` runs `train_step` as a
 `tf.function` (`training.py`), and eagerly on strings. `StringLookup`, `IntegerLookup`, `Hashing`,
-`HashedCrossing`, `TextVectorization`, and the datasets of the texts, images and sounds in a
+`HashedCrossing`, `TextVectorization`, and the datasets of the strings, images and sounds in a
 directory are written here (`lookup_layers.py`, `hash_layers.py`, `text_layer.py`,
 `directories.py`): Keras's need TensorFlow. Its callback `TensorBoard` writes by `tf.summary`
 (`tensorboard.py`).

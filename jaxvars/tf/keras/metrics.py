@@ -144,7 +144,7 @@ class _Made(Metric):
         return {**self._inner.get_config(), "dtype": as_dtype(self._inner.dtype).name}
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when there is no such attribute: those of the core's, like `total`.
+        # Only reached for attributes that are not found: those of the core's, like `total`.
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._inner, name)

@@ -222,7 +222,7 @@ class Optimizer(Proxy):
             tape: what has recorded the loss.
 
         Raises:
-            ValueError: when the loss is a tensor, and there is no tape.
+            ValueError: when the loss is a tensor, without a tape.
         """
         if not callable(loss) and tape is None:
             raise ValueError("`tape` is required when a `Tensor` loss is passed.")

@@ -30,7 +30,7 @@ def tensorboard_class() -> Any:
             return importlib.import_module("jaxvars.tf.summary")
 
         def _write_keras_model_summary(self) -> None:
-            """Write nothing: there is no graph."""
+            """Write nothing: graphs are not kept."""
 
         _write_keras_model_train_graph = _write_keras_model_summary
 

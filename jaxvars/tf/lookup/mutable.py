@@ -138,12 +138,12 @@ class MutableHashTable(Table, Recorded):
             change(*arrays)
         else:
             numbers = [x for x in arrays if not _convert.is_text(x)]
-            texts = [x if _convert.is_text(x) else None for x in arrays]
+            strings = [x if _convert.is_text(x) else None for x in arrays]
             take = taker(numbers)
 
             def run(*given: Array) -> None:
                 rest = iter(take(given))
-                at_once(lambda: change(*(next(rest) if x is None else x for x in texts)))
+                at_once(lambda: change(*(next(rest) if x is None else x for x in strings)))
 
             data = list(map(to_data, numbers))
             jax.experimental.io_callback(run, None, *data, ordered=True)

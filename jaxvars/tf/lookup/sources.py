@@ -79,7 +79,7 @@ class TextFileInitializer:
         value_index_offset: added to line numbers that are values.
 
     Raises:
-        NotFoundError: when there is no such file.
+        NotFoundError: when the file does not exist.
         InvalidArgumentError: when a line has too few columns, or there are too few lines.
         ValueError: when a type does not fit what of a line it is.
     """

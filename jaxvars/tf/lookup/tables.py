@@ -185,7 +185,7 @@ class StaticVocabularyTable(Table):
         experimental_is_anonymous: of no effect.
 
     Raises:
-        ValueError: when there is no bucket.
+        ValueError: without buckets.
         TypeError: when the types are others.
 
     Example:
@@ -229,8 +229,8 @@ class StaticVocabularyTable(Table):
     def _number(self, key: Any) -> int:
         if key in self._rows:
             return int(self._rows[key])
-        text = key if isinstance(key, bytes) else str(key).encode()
-        return len(self._rows) + hashes.fast(text) % self._buckets
+        encoded = key if isinstance(key, bytes) else str(key).encode()
+        return len(self._rows) + hashes.fast(encoded) % self._buckets
 
     def size(self, name: str | None = None) -> Tensor:
         """Return how many values there are, those of buckets included."""

@@ -67,7 +67,7 @@ def _pair_dividend(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 def pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     """Return two operands of a division as arrays; raise TypeError when their types differ."""
     if type(x) is Tensor and type(y) in (int, float) and x._array.dtype.kind in "fc":
-        return x._array, np.asarray(y, x._array.dtype)  # the common case, at once
+        return x._array, np.asarray(y, x._array.dtype)  # the common case, fast
     a = to_array(x, hint=dtype_of(to_array(y)) if is_tensor_like(y) else None)
     b = to_array(y, hint=dtype_of(a))
     if a.dtype != b.dtype:
@@ -78,7 +78,7 @@ def pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 
 
 @op(
-    "math.add", "x y", op="AddV2", same=True, kinds="float complex int string", text=True,
+    "math.add", "x y", op="AddV2", same=True, kinds="float complex int string", strings=True,
     pairing=pair_hinted, aliases=("add",), example="r(2, 3), r(3)",
 )  # fmt: skip
 def add(x: Array, y: Array) -> Array:
@@ -99,7 +99,15 @@ def _truediv(x: Array, y: Array) -> Array:
     return jnp.divide(divisible(x), divisible(y))
 
 
-@op("math.divide", "x y", op="RealDiv", same=True, text=True, pairing=pair_up, aliases=("divide",))
+@op(
+    "math.divide",
+    "x y",
+    op="RealDiv",
+    same=True,
+    strings=True,
+    pairing=pair_up,
+    aliases=("divide",),
+)
 def divide(x: Array, y: Array) -> Array:
     """Divide; integers become floats.
 
@@ -109,7 +117,7 @@ def divide(x: Array, y: Array) -> Array:
 
 
 @op(
-    "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=_pair_dividend,
+    "math.truediv", "x y", op="RealDiv", same=True, strings=True, pairing=_pair_dividend,
     aliases=("truediv",), example="tf.constant([4, 5], tf.int8), 3",
 )  # fmt: skip
 def truediv(x: Array, y: Array) -> Array:
@@ -262,7 +270,7 @@ def scalar_mul(scalar: Array, x: Array) -> Array:
 
 
 # ---------------------------------------------------------------- comparison
-@op("math.equal", "x y", op="Equal", same=True, text=True, aliases=("equal",))
+@op("math.equal", "x y", op="Equal", same=True, strings=True, aliases=("equal",))
 def equal(x: Array, y: Array) -> Array:
     """Return the truth value of x == y, element by element; NaN equals nothing.
 
@@ -271,7 +279,7 @@ def equal(x: Array, y: Array) -> Array:
     return jnp.asarray(x == y) if is_text(x) else jnp.equal(x, y)
 
 
-@op("math.not_equal", "x y", op="NotEqual", same=True, text=True, aliases=("not_equal",))
+@op("math.not_equal", "x y", op="NotEqual", same=True, strings=True, aliases=("not_equal",))
 def not_equal(x: Array, y: Array) -> Array:
     """Return the truth value of x != y, element by element.
 

@@ -27,7 +27,7 @@ from jaxvars.typing import Array
 
 
 def _limited(t: Any, least: Any, greatest: Any, op: str) -> tuple[Array, ...]:
-    """Return arrays of the type of the first, which is not cut where it is no tensor."""
+    """Return arrays of the type of the first, which is not cut where it is not a tensor."""
     return tuple(match_dtypes((Tensor(to_array(t)), least, greatest), op))
 
 

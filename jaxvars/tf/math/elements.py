@@ -94,7 +94,7 @@ def real(input: Array) -> Array:
     return jnp.real(input) if input.dtype.kind == "c" else input
 
 
-_acosh = with_slope(jnp.arccosh, lambda _, y: 1 / jnp.sinh(y))  # NaN where there is no value
+_acosh = with_slope(jnp.arccosh, lambda _, y: 1 / jnp.sinh(y))  # NaN outside of the domain
 
 
 @op("math.sign", "x", kinds=_NUMBERS, aliases=("sign",), example="r(2, 3)")

@@ -191,7 +191,7 @@ def _euclidean(x: Array, axis: Any, keepdims: bool) -> Array:
     return jnp.sqrt(total).astype(x.dtype)
 
 
-@op("math.count_nonzero", "input", text=True, example="i(2, 3), axis=1")
+@op("math.count_nonzero", "input", strings=True, example="i(2, 3), axis=1")
 def count_nonzero(
     input: Array, axis: Any = None, keepdims: bool | None = None, dtype: Any = "int64"
 ) -> Array:

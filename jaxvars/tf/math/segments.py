@@ -156,7 +156,7 @@ def _unsorted(reduce: Reduce, data: Array, ids: Array, num_segments: Any) -> Arr
 def _run(reduce: Reduce, data: Array, ids: Array, count: int) -> Array:
     rows = data.reshape((ids.size, *data.shape[ids.ndim :]))
     if count * math.prod(rows.shape[1:]) * rows.dtype.itemsize >= 2**62:  # XLA ends the process
-        raise ValueError(f"there is no memory for {count} segments")
+        raise ValueError(f"{count} segments do not fit into memory")
     wide = rows if reduce in _EXTREMES else widen(rows)
     made = reduce(wide, ids.reshape(-1), count)
     return made if wide is rows else made.astype(rows.dtype)

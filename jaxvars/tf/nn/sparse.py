@@ -35,7 +35,7 @@ def ctc_greedy_decoder(
 
     Raises:
         FailedPreconditionError: when the lengths do not fit.
-        InvalidArgumentError: when there is no class `blank_index`.
+        InvalidArgumentError: when `blank_index` is not the number of a class.
     """
     logits, lengths = _sequences(inputs, sequence_length, "CTCGreedyDecoder")
     classes = logits.shape[2]

@@ -86,7 +86,7 @@ def uniform(
 
     Raises:
         ValueError: for integers without `maxval`, or a type that is not there.
-        InvalidArgumentError: when there is no integer between the bounds.
+        InvalidArgumentError: when no integer is between the bounds.
 
     >>> int(uniform([], 3, 4, dtype="int32"))
     3

@@ -85,7 +85,7 @@ extract_volume_patches: use jax.lax.conv_general_dilated_patches(jnp.asarray(x),
 random_index_shuffle: use tf.random.experimental.stateless_shuffle(tf.range(n), seed).
 sysconfig: nothing is compiled against this package. tf.config.list_physical_devices() and
     jax.print_environment_info() say what there is.
-nondifferentiable_batch_function: there is no server that batches calls here.
+nondifferentiable_batch_function: calls are not batched by a server here.
 security tools: there is nothing in it for programs.
 nn.dilation2d: use tf.nn.max_pool2d(x, ...), for a flat filter.
 nn.erosion2d: use -tf.nn.max_pool2d(-x, ...), for a flat filter.

@@ -120,7 +120,7 @@ class Row:
     same: bool
     kinds: str
     aliases: tuple[str, ...]
-    text: bool
+    strings: bool
     eager_only: str
     pairing: Callable[..., tuple[Array, ...]]
     by_rows: str
@@ -129,9 +129,9 @@ class Row:
 
 def op(
     name: str, tensors: str = "", *, op: str = "", same: bool = False, kinds: str = "",
-    aliases: tuple[str, ...] = (), text: bool = False, eager_only: str = "", pairing: Callable[...,
-    tuple[Array, ...]] = _convert.pair, by_rows: str = "", default: str = "",
-    is_listed: bool = True, example: str = "", differs: str = "",
+    aliases: tuple[str, ...] = (), strings: bool = False, eager_only: str = "",
+    pairing: Callable[..., tuple[Array, ...]] = _convert.pair, by_rows: str = "",
+    default: str = "", is_listed: bool = True, example: str = "", differs: str = "",
 ) -> Callable[[Callable[P, Any]], Operation[P]]:  # fmt: skip
     """Return a decorator of functions that take arrays for tensors: it makes an operation of one.
 
@@ -148,7 +148,7 @@ def op(
         kinds: which types the first tensor may have, in words: "float complex"; all if empty. Of
             a single one, "bool" or "float32", all tensors are.
         aliases: other full names, like "add" of `tf.add`.
-        text: the function takes strings (NumPy arrays of bytes objects), too.
+        strings: the function takes strings (NumPy arrays of bytes objects), too.
         eager_only: why it can't be part of a compiled function: the size of its result depends on
             values.
         pairing: what makes arrays of one type of the tensors.
@@ -177,8 +177,8 @@ def op(
         else:
             function.__defaults__ = (*(below.__defaults__ or ()), None)
         names["row"] = row = Row(
-            call, function, tensors, op, same, kinds, aliases, text, eager_only, pairing, by_rows,
-            default,
+            call, function, tensors, op, same, kinds, aliases, strings, eager_only, pairing,
+            by_rows, default,
         )  # fmt: skip
         if is_listed:
             TABLE[name] = row
@@ -193,7 +193,7 @@ def elementwise(
     kinds: str = "float complex", example: str = "r(2, 3)", differs: str = "", title: str = "",
     space: str = "math", module: str,
 ) -> Any:  # fmt: skip
-    """Return the operation of a function, for which there is no code but a row.
+    """Return the operation of a function that needs a row and no other code.
 
     Args:
         name: that of the variable that holds it, and TensorFlow's in the namespace.
@@ -325,12 +325,12 @@ def _compile_code(source: str, below: CodeType) -> CodeType:
 def _fold(row: Row, given: str) -> str:
     """Return what comes before the call: the choice of computing with sizes on the host."""
     names = [word for word in row.tensors.split() if word[-1] != "?"]
-    if not names or (row.text and row.op != "AddV2"):
+    if not names or (row.strings and row.op != "AddV2"):
         return ""
     if any(word[-1] == "*" for word in names):
         lists = " and ".join(f"is_static({word[:-1]})" for word in names if word[-1] == "*")
         return f"static(call, {given}) if {lists} else "
-    also = " and {}.dtype.kind in 'iub'" if row.text else ""  # strings are NumPy's, too
+    also = " and {}.dtype.kind in 'iub'" if row.strings else ""  # strings are NumPy's, too
     known = " and ".join(f"class_of({word}) is ndarray{also.format(word)}" for word in names)
     return f"static(call, {given}) if {known} else "
 
@@ -376,7 +376,7 @@ def _write_conversions(row: Row) -> list[str]:
             lines.append(f"{x} = listed({x}, {op!r}, {row.same})")
         elif word.endswith("?"):
             lines.append(f"{x} = None if {x} is None else to_array({x})")
-    if plain and row.kinds not in _ONLY and (row.kinds or not row.text):
+    if plain and row.kinds not in _ONLY and (row.kinds or not row.strings):
         lines.append(f"if {plain[0]}.dtype not in allowed:")
         lines.append(f"    allowed.add(checked({plain[0]}, row, {op!r}))")
     return lines

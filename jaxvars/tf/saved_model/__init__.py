@@ -132,7 +132,7 @@ def save(
     Path(export_dir).mkdir(parents=True, exist_ok=True)
     variables = {
         **graphs.by_name(graph),
-        _TREE: CoreVariable(tree.to_text(), name=_TREE, trainable=False),
+        _TREE: CoreVariable(tree.to_string(), name=_TREE, trainable=False),
     }
     core.save(_Flat(variables), Path(export_dir) / FILE, programs)
     assets.write()
@@ -196,7 +196,7 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
     try:
         loaded = core.load(file)
         variables = loaded.named_variables
-        tree = Tree.from_text(str(variables.pop(_TREE).numpy()))
+        tree = Tree.from_string(str(variables.pop(_TREE).numpy()))
     except (SavedError, ValueError, KeyError, TypeError) as error:
         raise DataLossError(None, None, f"{file}: {error}") from error
     functions = loaded.signatures

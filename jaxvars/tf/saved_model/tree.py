@@ -44,18 +44,18 @@ class Tree:
     items: list[Item]
     signatures: dict[str, str]  # functions by the names that they are served under
 
-    def to_text(self) -> str:
+    def to_string(self) -> str:
         """Return it as a string."""
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_text(cls, text: str) -> Tree:
+    def from_string(cls, string: str) -> Tree:
         """Return the tree that a string holds.
 
         Raises:
             ValueError: when it is none.
         """
-        data: Any = json.loads(text)
+        data: Any = json.loads(string)
         tree = cls([Item(**item) for item in data["items"]], dict(data["signatures"]))
         sound = all(
             item.kind in KINDS
@@ -160,7 +160,9 @@ class Assets:
         source = os.path.realpath(asset._path)
         if source not in self._names:
             if not Path(source).is_file():
-                raise FileNotFoundError(f"There is no file {asset._path} to be saved as an asset.")
+                raise FileNotFoundError(
+                    f"The file {asset._path}, to be saved as an asset, does not exist."
+                )
             self._names[source] = self._free_name(Path(source).name)
         return self._names[source]
 

@@ -86,7 +86,7 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
     """Return a sparse tensor with another axis of size 1: the last one when `axis` is None.
 
     Raises:
-        ValueError: when there is no such axis.
+        ValueError: for an unknown axis.
     """
     places, values, sizes = _parts_of(sp_input, "expand_dims")
     rank = len(sizes)

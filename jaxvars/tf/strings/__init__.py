@@ -33,16 +33,16 @@ _CLASSES = {
 }  # fmt: skip
 
 
-def _decode(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")
+def _decode(string: bytes) -> str:
+    return string.decode("utf-8", "surrogateescape")
 
 
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+def _encode(string: str) -> bytes:
+    return string.encode("utf-8", "surrogateescape")
 
 
 # ---------------------------------------------------------------- joining and cutting
-@op("strings.join", "inputs*", op="StringJoin", same=True, text=True, eager_only=HOST)
+@op("strings.join", "inputs*", op="StringJoin", same=True, strings=True, eager_only=HOST)
 def join(inputs: list[Text], separator: str = "") -> Text:
     """Join strings, element by element.
 
@@ -61,7 +61,7 @@ def join(inputs: list[Text], separator: str = "") -> Text:
     return each(lambda *parts: separator.encode().join(parts), *inputs)
 
 
-@op("strings.reduce_join", "inputs", kinds="string", text=True, eager_only=HOST)
+@op("strings.reduce_join", "inputs", kinds="string", strings=True, eager_only=HOST)
 def reduce_join(
     inputs: Text, axis: Any = None, keepdims: bool = False, separator: str = ""
 ) -> Text:
@@ -100,20 +100,20 @@ def _dimensions(axes: tuple[int, ...], rank: int) -> list[int]:
     return found
 
 
-@op("strings.split", "input", kinds="string", text=True, eager_only=HOST, example="' a  b '")
+@op("strings.split", "input", kinds="string", strings=True, eager_only=HOST, example="' a  b '")
 def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Any:
     """Split strings at a separator, or at spaces: several ones into the rows of a ragged tensor."""
     given = None if sep is None else require_known(_convert.to_array(sep), "sep").item()
-    return rows_of_each(input, lambda text: text.split(given or None, maxsplit))
+    return rows_of_each(input, lambda string: string.split(given or None, maxsplit))
 
 
-@op("strings.bytes_split", "input", kinds="string", text=True, eager_only=HOST, example="'ab'")
+@op("strings.bytes_split", "input", kinds="string", strings=True, eager_only=HOST, example="'ab'")
 def bytes_split(input: Text) -> Any:
     """Split strings into their bytes: several ones into the rows of a ragged tensor."""
-    return rows_of_each(input, lambda text: [text[i : i + 1] for i in range(len(text))])
+    return rows_of_each(input, lambda string: [string[i : i + 1] for i in range(len(string))])
 
 
-@op("strings.substr", "input", kinds="string", text=True, eager_only=HOST)
+@op("strings.substr", "input", kinds="string", strings=True, eager_only=HOST)
 def substr(input: Text, pos: Any, len: Any, unit: str = "BYTE") -> Text:
     """Take a part of each string, by position and length.
 
@@ -128,10 +128,10 @@ def _substr(input: Text, pos: Any, length: Any, unit: str) -> Text:
     if starts.shape != sizes.shape:
         raise refused(f"pos and len should have the same shape, got: {starts.shape}, {sizes.shape}")
 
-    def part(text: bytes, start: int, size: int) -> bytes:
-        whole = _decode(text) if _is_utf8(unit) else text
+    def part(string: bytes, start: int, size: int) -> bytes:
+        whole = _decode(string) if _is_utf8(unit) else string
         if not -len(whole) <= start <= len(whole):
-            raise refused(f"pos {start} out of range for string b'{_decode(text)}' at index 0")
+            raise refused(f"pos {start} out of range for string b'{_decode(string)}' at index 0")
         first = start + len(whole) if start < 0 else start
         cut = whole[first : first + int(size)] if size >= 0 else whole[first:]
         return _encode(cut) if isinstance(cut, str) else cut
@@ -147,18 +147,18 @@ def _is_utf8(unit: str) -> bool:
     return unit == "UTF8_CHAR"
 
 
-@op("strings.length", "input", op="StringLength", kinds="string", text=True, eager_only=HOST)
+@op("strings.length", "input", op="StringLength", kinds="string", strings=True, eager_only=HOST)
 def length(input: Text, unit: str = "BYTE") -> Any:
     r"""Return how many bytes or characters each string has.
 
     Example: `tf.strings.length(['abc', 'h\u00e9'])`.
     """
     is_utf8 = _is_utf8(unit)
-    sizes = [len(_decode(text) if is_utf8 else text) for text in input.ravel()]
+    sizes = [len(_decode(string) if is_utf8 else string) for string in input.ravel()]
     return _convert.to_array(np.array(sizes, np.int32).reshape(input.shape))
 
 
-@op("strings.lower", "input", op="StringLower", kinds="string", text=True, eager_only=HOST)
+@op("strings.lower", "input", op="StringLower", kinds="string", strings=True, eager_only=HOST)
 def lower(input: Text, encoding: str = "") -> Text:
     r"""Make letters small; those of ASCII, unless the encoding is `utf-8`.
 
@@ -167,7 +167,7 @@ def lower(input: Text, encoding: str = "") -> Text:
     return _recase(input, encoding, bytes.lower, str.lower)
 
 
-@op("strings.upper", "input", op="StringUpper", kinds="string", text=True, eager_only=HOST)
+@op("strings.upper", "input", op="StringUpper", kinds="string", strings=True, eager_only=HOST)
 def upper(input: Text, encoding: str = "") -> Text:
     r"""Make letters large; those of ASCII, unless the encoding is `utf-8`.
 
@@ -181,10 +181,12 @@ def _recase(
 ) -> Text:
     if encoding not in ("", "utf-8"):
         raise refused(f"only utf-8 or '' (no encoding) is supported, received {encoding}")
-    return each(lambda text: _encode(wide(_decode(text))) if encoding else narrow(text), input)
+    return each(
+        lambda string: _encode(wide(_decode(string))) if encoding else narrow(string), input
+    )
 
 
-@op("strings.strip", "input", op="StringStrip", kinds="string", text=True, eager_only=HOST)
+@op("strings.strip", "input", op="StringStrip", kinds="string", strings=True, eager_only=HOST)
 def strip(input: Text) -> Text:
     r"""Remove white space at both ends.
 
@@ -195,16 +197,16 @@ def strip(input: Text) -> Text:
 
 # ---------------------------------------------------------------- regular expressions
 def _compile_pattern(pattern: Any) -> re.Pattern[str]:
-    text = _decode(require_known(_convert.to_array(pattern), "pattern").item())
+    string = _decode(require_known(_convert.to_array(pattern), "pattern").item())
     for name, characters in _CLASSES.items():
-        text = text.replace(f"[:{name}:]", characters)
+        string = string.replace(f"[:{name}:]", characters)
     try:
-        return re.compile(text, re.ASCII)
+        return re.compile(string, re.ASCII)
     except re.error as error:
-        raise refused(f"Invalid pattern: {text}, error: {error}") from None
+        raise refused(f"Invalid pattern: {string}, error: {error}") from None
 
 
-@op("strings.regex_replace", "input", kinds="string", text=True, eager_only=HOST)
+@op("strings.regex_replace", "input", kinds="string", strings=True, eager_only=HOST)
 def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool = True) -> Text:
     r"""Replace what matches a regular expression.
 
@@ -224,10 +226,10 @@ def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool 
         )
 
     count = 0 if replace_global else 1
-    return each(lambda text: _encode(found.sub(put, _decode(text), count=count)), input)
+    return each(lambda string: _encode(found.sub(put, _decode(string), count=count)), input)
 
 
-@op("strings.regex_full_match", "input", kinds="string", text=True, eager_only=HOST)
+@op("strings.regex_full_match", "input", kinds="string", strings=True, eager_only=HOST)
 def regex_full_match(input: Text, pattern: Any) -> Any:
     """Return whether a regular expression matches the whole of each string.
 
@@ -236,7 +238,7 @@ def regex_full_match(input: Text, pattern: Any) -> Any:
     Differs from TensorFlow: the expressions are those of Python's `re`.
     """
     found = _compile_pattern(pattern)
-    matches = [found.fullmatch(_decode(text)) is not None for text in input.ravel()]
+    matches = [found.fullmatch(_decode(string)) is not None for string in input.ravel()]
     return _convert.to_array(np.array(matches, bool).reshape(input.shape))
 
 

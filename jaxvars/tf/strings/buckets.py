@@ -15,8 +15,8 @@ Text: TypeAlias = np.ndarray
 
 
 @op(
-    "strings.to_hash_bucket_fast", "input", op="StringToHashBucketFast", kinds="string", text=True,
-    eager_only=HOST,
+    "strings.to_hash_bucket_fast", "input", op="StringToHashBucketFast", kinds="string",
+    strings=True, eager_only=HOST,
 )  # fmt: skip
 def to_hash_bucket_fast(input: Text, num_buckets: Any) -> Any:
     """Return the index of the bucket of each string, by a hash that is fast.

@@ -46,7 +46,7 @@ def rows_of_each(strings: Text, cut: Callable[[bytes], list[Any]], dtype: Any = 
     return make(flat, [*outer, last])
 
 
-@op("strings.as_string", "input", text=True, eager_only=HOST, aliases=("as_string",))
+@op("strings.as_string", "input", strings=True, eager_only=HOST, aliases=("as_string",))
 def as_string(
     input: Text, precision: Any = -1, scientific: Any = False, shortest: Any = False,
     width: Any = -1, fill: Any = "",
@@ -62,7 +62,7 @@ def as_string(
         return (form if np.isfinite(number) else form.replace("%0", "%")) % number
 
     if _convert.is_text(array):
-        return each(lambda text: form.encode() % text, array)
+        return each(lambda string: form.encode() % string, array)
     if array.dtype == np.bool_:
         return each(lambda value: b"true" if value else b"false", array)
     if array.dtype.kind == "c":
@@ -89,7 +89,9 @@ def _form(
     return f"%{fill}{width if width > -1 else ''}{dot}{kind}"
 
 
-@op("strings.to_number", "input", op="StringToNumber", kinds="string", text=True, eager_only=HOST)
+@op(
+    "strings.to_number", "input", op="StringToNumber", kinds="string", strings=True, eager_only=HOST
+)
 def to_number(input: Text, out_type: Any = "float32") -> Text:
     """Read strings as numbers.
 
@@ -101,27 +103,27 @@ def to_number(input: Text, out_type: Any = "float32") -> Text:
             f"Value for attr 'out_type' of {dtype.name} is not in the list of allowed values: "
             "float, double, int32, int64, uint32, uint64"
         )
-    numbers = [_number(text, dtype) for text in input.ravel()]
+    numbers = [_number(string, dtype) for string in input.ravel()]
     with np.errstate(over="ignore"):  # what float32 does not reach is infinite
         return _convert.to_array(np.array(numbers, dtype.dtype).reshape(input.shape))
 
 
-def _number(text: bytes, dtype: Any) -> Any:
-    if not dtype.is_integer and _HEXADECIMAL.fullmatch(text):
+def _number(string: bytes, dtype: Any) -> Any:
+    if not dtype.is_integer and _HEXADECIMAL.fullmatch(string):
         try:
-            return float.fromhex(text.decode())
+            return float.fromhex(string.decode())
         except OverflowError:
-            return -math.inf if text.strip().startswith(b"-") else math.inf
-    fits = (_INTEGER if dtype.is_integer else _NUMBER).fullmatch(text) is not None
-    found = (int(text) if dtype.is_integer else float(text)) if fits else 0
+            return -math.inf if string.strip().startswith(b"-") else math.inf
+    fits = (_INTEGER if dtype.is_integer else _NUMBER).fullmatch(string) is not None
+    found = (int(string) if dtype.is_integer else float(string)) if fits else 0
     if not fits or (dtype.is_integer and not dtype.min <= found <= dtype.max):
-        shown = text.decode(errors="replace")
+        shown = string.decode(errors="replace")
         raise refused(f"StringToNumberOp could not correctly convert string: {shown}")
     return found
 
 
 # ---------------------------------------------------------------- tensors in sentences
-@op("strings.format", op="StringFormat", text=True, eager_only=HOST)
+@op("strings.format", op="StringFormat", strings=True, eager_only=HOST)
 def format_(template: Any, inputs: Any, placeholder: Any = "{}", summarize: Any = 3) -> Text:
     """Put tensors into a string.
 
@@ -171,8 +173,8 @@ _DIGITS = {2: (6, 9), 4: (6, 9), 8: (15, 17)}
 
 def _format_number(value: Any, *, quoted: bool) -> str:
     if isinstance(value, bytes | str):
-        text = value.decode(errors="replace") if isinstance(value, bytes) else value
-        return f'"{text}"' if quoted else text
+        string = value.decode(errors="replace") if isinstance(value, bytes) else value
+        return f'"{string}"' if quoted else string
     dtype = np.asarray(value).dtype
     if dtype.kind == "b":
         return str(int(value))
@@ -182,7 +184,7 @@ def _format_number(value: Any, *, quoted: bool) -> str:
     if dtype.kind in "iu":
         return str(int(value))
     short, long = _DIGITS.get(dtype.itemsize, (6, 9))
-    text = f"{float(value):.{short}g}"
-    exact = np.asarray(float(text), np.float64 if dtype.itemsize == 8 else np.float32)
+    string = f"{float(value):.{short}g}"
+    exact = np.asarray(float(string), np.float64 if dtype.itemsize == 8 else np.float32)
     same = exact == np.asarray(value, exact.dtype) or np.isnan(float(value))
-    return text if same else f"{float(value):.{long}g}"
+    return string if same else f"{float(value):.{long}g}"

@@ -40,10 +40,10 @@ def _characters(data: bytes, codec: str) -> Iterator[tuple[int, int | None]]:
     while at < len(data):
         rest, error = data[at:], None
         try:
-            text = rest.decode(codec)
+            string = rest.decode(codec)
         except UnicodeDecodeError as found:
-            text, error = rest[: found.start].decode(codec), found
-        for character in text:
+            string, error = rest[: found.start].decode(codec), found
+        for character in string:
             yield at, ord(character)
             at += len(character.encode(codec))
         if error is None:
@@ -73,7 +73,7 @@ def _clean_points(
 
 
 # ---------------------------------------------------------------- code points
-@op("strings.unicode_decode_with_offsets", "input", kinds="string", text=True, eager_only=HOST)
+@op("strings.unicode_decode_with_offsets", "input", kinds="string", strings=True, eager_only=HOST)
 def unicode_decode_with_offsets(
     input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
     replace_control_characters: bool = False,
@@ -93,13 +93,15 @@ def _find_points(
 ) -> Callable[[Any, Callable[[int, int], Any]], Any]:
     """Return what makes rows of the place and number of each character of strings."""
     codec = _codec(encoding)
-    found = {text: _clean_points(text, codec, errors, replacement, controls) for text in input.flat}
+    found = {
+        string: _clean_points(string, codec, errors, replacement, controls) for string in input.flat
+    }
     return lambda dtype, change: rows_of_each(
-        input, lambda text: [change(*pair) for pair in found[text]], dtype
+        input, lambda string: [change(*pair) for pair in found[string]], dtype
     )
 
 
-@op("strings.unicode_split_with_offsets", "input", kinds="string", text=True, eager_only=HOST)
+@op("strings.unicode_split_with_offsets", "input", kinds="string", strings=True, eager_only=HOST)
 def unicode_split_with_offsets(
     input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533
 ) -> tuple[Text, Any]:
@@ -113,7 +115,7 @@ def unicode_split_with_offsets(
     return characters, found(np.int64, lambda at, number: at)
 
 
-@op("strings.unicode_encode", "input", kinds="int", text=True, eager_only=HOST)
+@op("strings.unicode_encode", "input", kinds="int", strings=True, eager_only=HOST)
 def unicode_encode(
     input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533
 ) -> Text:
@@ -140,7 +142,7 @@ def _letters(numbers: np.ndarray, errors: str, replacement: int) -> Iterator[str
             yield chr(replacement)
 
 
-@op("strings.unicode_decode", "input", kinds="string", text=True, eager_only=HOST)
+@op("strings.unicode_decode", "input", kinds="string", strings=True, eager_only=HOST)
 def unicode_decode(
     input: Text, input_encoding: Any, errors: Any = "replace", replacement_char: Any = 65533,
     replace_control_characters: Any = False,
@@ -154,7 +156,7 @@ def unicode_decode(
     )[0]
 
 
-@op("strings.unicode_split", "input", kinds="string", text=True, eager_only=HOST)
+@op("strings.unicode_split", "input", kinds="string", strings=True, eager_only=HOST)
 def unicode_split(
     input: Text, input_encoding: Any, errors: Any = "replace", replacement_char: Any = 65533
 ) -> Text:

@@ -68,7 +68,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
         Whether it was written.
 
     Raises:
-        ValueError: when there is no step, or the data is not a scalar.
+        ValueError: without a step, or when the data is not a scalar.
 
     >>> scalar("loss", 0.5, step=1)
     False
@@ -199,7 +199,7 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
         profiler_outdir: the folder for that.
 
     Raises:
-        ValueError: when `profiler` is True, and there is no folder for it.
+        ValueError: when `profiler` is True, without a folder for it.
 
     Differs from TensorFlow: no graph is written for TensorBoard.
     """

@@ -94,7 +94,7 @@ def to_array(value: Any, dtype: DType | None = None, *, hint: DType | None = Non
 
 
 def convert_registered(value: Any, dtype: DType | None) -> Array | None:
-    """Return the array that a user's function makes of a value; None if there is no such one."""
+    """Return the array that a user's function makes of a value; None without such a function."""
     for _, classes, function in CONVERSIONS:
         if isinstance(value, classes):
             made = function(value, dtype=dtype, name=None, as_ref=False)
@@ -135,7 +135,7 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 def to_operand_of(dtype: DType, value: Any, op: str, number: int = 0) -> Array:
     """Return an operand as an array, of an operation that is there for a single type.
 
-    What is no tensor becomes that type; of NumPy's numbers each does.
+    What is not a tensor becomes that type; of NumPy's numbers each does.
     """
     if not is_tensor_like(value):
         return to_array(value, dtype)

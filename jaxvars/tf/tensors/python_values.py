@@ -40,7 +40,7 @@ _DEFAULTS: dict[Kind, str] = {
     np.float64: "float64", complex: "complex128", str: "string",
 }  # fmt: skip
 _MARK = 0x10FF00
-"""A code point that has no meaning: with a byte added it stands for one that is not text."""
+"""A code point that has no meaning: with a byte added it stands for one that is not Unicode."""
 _MARKS = re.compile("[\U0010ff80-\U0010ffff]")
 _NOT_PLAIN = re.compile("[\udc80-\udcff\U0010ff80-\U0010ffff]")
 _SEQUENCES = (list, tuple, range, TensorShape, deque, bytearray, memoryview)
@@ -152,7 +152,7 @@ def string_array(array: np.ndarray) -> np.ndarray:
 
 
 def to_text(data: bytes) -> str:
-    r"""Return bytes as text that has all of them, where they are not UTF-8, too.
+    r"""Return bytes as a string that has all of them, where they are not UTF-8, too.
 
     >>> to_text(b"abc"), to_bytes(to_text(b"a\xff"))
     ('abc', b'a\xff')
@@ -160,10 +160,10 @@ def to_text(data: bytes) -> str:
     return _NOT_PLAIN.sub(_mark, data.decode("utf-8", "surrogateescape"))
 
 
-def to_bytes(text: str) -> bytes:
+def to_bytes(string: str) -> bytes:
     """Return the bytes that `to_text` was given."""
-    text = _MARKS.sub(lambda found: chr(ord(found[0]) - _MARK + 0xDC00), text)
-    return text.encode("utf-8", "surrogateescape")
+    string = _MARKS.sub(lambda found: chr(ord(found[0]) - _MARK + 0xDC00), string)
+    return string.encode("utf-8", "surrogateescape")
 
 
 def _mark(found: re.Match[str]) -> str:

@@ -65,7 +65,7 @@ class IndexedSlices:
         return IndexedSlices(values, self._indices, self._dense_shape)
 
     def consumers(self) -> list[Any]:
-        """Return an empty list: there is no graph."""
+        """Return an empty list: graphs are not kept."""
         return []
 
     def __neg__(self) -> IndexedSlices:

@@ -130,7 +130,7 @@ def not_too_many(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def slice_end(value: Any, what: str) -> int | None:
-    """Return an end or step of a slice as an int; raise TypeError for what is no integer."""
+    """Return an end or step of a slice as an int; raise TypeError for what is not an integer."""
     if isinstance(value, str | bytes | float):
         raise TypeError(f"slice {what} must be integers or None, not {value!r}")
     return None if value is None else one_int(value, "A slice")

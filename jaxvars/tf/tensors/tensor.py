@@ -214,7 +214,7 @@ class Tensor(TensorLike):
         """Return the value as a NumPy array, or scalar; strings as bytes.
 
         Raises:
-            AttributeError: in a function that is traced, where there is no value.
+            AttributeError: in a function that is traced, where values are not known.
         """
         if context.is_tracer(self._array):
             raise AttributeError(
@@ -282,7 +282,7 @@ class Tensor(TensorLike):
         return _unpickled, (self.numpy(), self.dtype.name)
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when there is no such attribute: say what to write instead.
+        # Only reached for attributes that are not found: say what to write instead.
         if name.startswith("__"):
             raise AttributeError(name)
         if name == "assign":
@@ -323,8 +323,8 @@ class Tensor(TensorLike):
             name = _name_of(self)
             return f"Tensor({f'{chr(34)}{name}{chr(34)}, ' if name else ''}{_describe(self)})"
         value = self.numpy()
-        text = repr(value) if isinstance(value, bytes) else str(value)
-        return f"tf.Tensor({_break_line(text)}, {_describe(self)})"
+        string = repr(value) if isinstance(value, bytes) else str(value)
+        return f"tf.Tensor({_break_line(string)}, {_describe(self)})"
 
     def __format__(self, spec: str) -> str:
         if context.is_tracer(self._array):
@@ -359,8 +359,8 @@ def describe_value(x: Tensor) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def _break_line(text: str) -> str:
-    return "\n" + text if "\n" in text else text
+def _break_line(string: str) -> str:
+    return "\n" + string if "\n" in string else string
 
 
 def _unpickled(value: Any, dtype: str) -> Tensor:

@@ -128,7 +128,7 @@ class Bundle(Stored):
             f"{self.path.name.removesuffix(INDEX)}.data-{shard:05d}-of-{self._shards:05d}"
         )
         if not path.is_file():
-            raise ValueError(f"there is no file {path}")
+            raise ValueError(f"the file {path} does not exist")
         if offset + size > path.stat().st_size:
             raise ValueError(f"{path} ends before it")
         with path.open("rb") as file:
@@ -173,7 +173,7 @@ class Bundle(Stored):
         return Graph(edges, names, [], slots, "keys")
 
     def prepare(self, graph: Graph) -> None:
-        """Leave out what is no value of an object, and have counters in the types of jaxvars."""
+        """Leave out what is not a value of an object, and have counters in the types of jaxvars."""
         for key in [key for key in self.entries if key == GRAPH or key.endswith(_CONFIG)]:
             del self.entries[key]
         for edges in graph.edges:

@@ -195,7 +195,7 @@ class Checkpoint(Holder, Node):
 
         Raises:
             tf.errors.InvalidArgumentError: when a value cannot be written.
-            tf.errors.NotFoundError: in a `tf.function`, when there is no such folder.
+            tf.errors.NotFoundError: in a `tf.function`, when the folder does not exist.
         """
         prefix = _path(file_prefix)
         if is_traced():
@@ -211,17 +211,17 @@ class Checkpoint(Holder, Node):
             graph = graphs.graph_of(self)
         graphs.refuse_lost(graph)
         nodes = [one for one in graph.objects if isinstance(one, Node)]
-        texts = {v: text for one in nodes for v, text in one.texts().items()}
+        strings = {v: string for one in nodes for v, string in one.strings().items()}
         named = graphs.by_name(graph)
-        given = {name: v for name, v in named.items() if v not in texts}
+        given = {name: v for name, v in named.items() if v not in strings}
 
         def write(*values: Tensor) -> None:
             if not Path(prefix).parent.is_dir():
                 raise NotFoundError(None, None, f"{Path(prefix).parent}; No such file or directory")
             graphs.refuse_lost(graph)
             arrays = [to_core_strings(value._array) for value in values]
-            found = {n: to_tensor(texts[v]()) for n, v in named.items() if n not in given}
-            notes = {**found, GRAPH: to_tensor(graph.to_text())}
+            found = {n: to_tensor(strings[v]()) for n, v in named.items() if n not in given}
+            notes = {**found, GRAPH: to_tensor(graph.to_string())}
             _write(prefix, {**dict(zip(given, arrays, strict=True)), **notes}, options)
 
         py_function(write, [face_of(v).value() for v in given.values()], [])
@@ -240,7 +240,7 @@ class Checkpoint(Holder, Node):
             A status, to check with `assert_consumed()` and the like.
 
         Raises:
-            tf.errors.NotFoundError: when there is no checkpoint.
+            tf.errors.NotFoundError: without a checkpoint.
             tf.errors.DataLossError: when it is damaged.
             ValueError: when a shape differs.
             tf.errors.InvalidArgumentError: when a type differs. Nothing is changed in any case.
@@ -335,4 +335,4 @@ class _Contents(Proxy):
             return {}
         graph = graphs.graph_of(owner)
         graphs.refuse_lost(graph)
-        return {**graphs.by_name(graph), GRAPH: CoreVariable(graph.to_text(), name="graph")}
+        return {**graphs.by_name(graph), GRAPH: CoreVariable(graph.to_string(), name="graph")}

@@ -93,7 +93,7 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
     It may be one that TensorFlow wrote: `<prefix>.index` and `<prefix>.data-...`.
 
     Raises:
-        tf.errors.NotFoundError: when there is no checkpoint of that path.
+        tf.errors.NotFoundError: when no checkpoint has that path.
         ValueError: when there is none in the folder.
     """
     path = os.fspath(ckpt_dir_or_file)

@@ -59,8 +59,8 @@ class Node(ABC):  # noqa: B024 - what it has is right for most
         """Yield the children with their names: none."""
         yield from ()
 
-    def texts(self) -> dict[Variable, Callable[[], str]]:
-        """Return the variables that hold a state as text, and what returns that: none."""
+    def strings(self) -> dict[Variable, Callable[[], str]]:
+        """Return the variables that hold a state as a string, and what returns that: none."""
         return {}
 
     def refusal(self, held: set[int]) -> Exception | None:
@@ -92,7 +92,7 @@ class Graph:
         """Return TensorFlow's key of a value."""
         return name if self.kind else key_of(name)
 
-    def to_text(self) -> str:
+    def to_string(self) -> str:
         """Return what is written: the objects that lead to variables."""
         kept = sorted({0, *self._find_leading()})
         new = {old: i for i, old in enumerate(kept)}
@@ -124,7 +124,7 @@ def graph_of(root: object, known: Mapping[int, int] = _NONE) -> Graph:
     Args:
         root: it.
         known: the numbers, in a graph that was saved, of variables that were restored from it, by
-            key of their cells. Slots of those that are not in the graph are told by `~number`.
+            key of their cells. Slots of those that are not in the graph are named `~number`.
     """
     root = resolve_proxy(root)
     numbers, paths = {id(root): 0}, [""]
@@ -250,13 +250,13 @@ def escape(name: str) -> str:
     return name.replace(".", "..").replace("/", ".S")
 
 
-def from_text(text: str) -> Graph:
+def from_string(string: str) -> Graph:
     """Return the graph that was written.
 
     Raises:
         ValueError: when it is none.
     """
-    facts: Any = json.loads(text)
+    facts: Any = json.loads(string)
     names = {int(number): str(name) for number, name in facts["values"].items()}
     slots = {int(number): (int(i), v, str(name)) for number, (i, v, name) in facts["slots"].items()}
     return Graph([dict(edges) for edges in facts["children"]], names, [], slots)

@@ -32,7 +32,7 @@ class CheckpointManager:
         checkpoint_name: what the names begin with.
         step_counter: a variable that says which step it is.
         checkpoint_interval: `save` does nothing before so many steps after the last save.
-        init_fn: called by `restore_or_initialize` when there is no checkpoint.
+        init_fn: called by `restore_or_initialize` when no checkpoint exists.
         last_checkpoint_step: at which step the last one was saved; not known when None.
 
     Raises:
@@ -49,15 +49,15 @@ class CheckpointManager:
         True
         >>> folder.cleanup()
 
-    Differs from TensorFlow: what is in the directory is told by the checkpoints in it, not by a
+    Differs from TensorFlow: what is in the directory follows from the checkpoints in it, not by a
     file named `checkpoint`: those of other managers and processes are among them.
     """
 
     def __init__(
         self, checkpoint: Checkpoint, directory: Any, max_to_keep: int | None,
         keep_checkpoint_every_n_hours: float | None = None, checkpoint_name: str = "ckpt",
-        step_counter: Any = None, checkpoint_interval: int | None = None, init_fn: Callable[[],
-        object] | None = None, last_checkpoint_step: int | None = None,
+        step_counter: Any = None, checkpoint_interval: int | None = None,
+        init_fn: Callable[[], object] | None = None, last_checkpoint_step: int | None = None,
     ) -> None:  # fmt: skip
         if max_to_keep is not None and max_to_keep <= 0:
             raise ValueError(

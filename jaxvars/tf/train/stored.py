@@ -1,7 +1,7 @@
 """Checkpoints on disk, by the prefixes that TensorFlow programs know.
 
 Rules this file keeps:
-- which checkpoint of a folder is the latest is told by the checkpoints, no file named
+- which checkpoint of a folder is the latest follows from the checkpoints, no file named
   `checkpoint` is written;
 - a path is the prefix that TensorFlow programs know: the file is called `<prefix>.npz`;
 - the variables of a folder of `tf.saved_model.save` can be restored like a checkpoint;
@@ -129,14 +129,14 @@ def saved_graph(stored: Stored) -> Graph:
     if note is None:
         return graphs.from_names(stored.entries)
     try:
-        text = str(stored.value(note))
-        return _of_tree(text) if note == SAVED_TREE else graphs.from_text(text)
+        string = str(stored.value(note))
+        return _of_tree(string) if note == SAVED_TREE else graphs.from_string(string)
     except (ValueError, KeyError, TypeError) as error:
         raise DataLossError(None, None, f"{stored.path} is damaged: {note}: {error}") from error
 
 
-def _of_tree(text: str) -> Graph:
-    items: Any = json.loads(text)["items"]
+def _of_tree(string: str) -> Graph:
+    items: Any = json.loads(string)["items"]
     names = {n: item["value"] for n, item in enumerate(items) if item["kind"] == "variable"}
     return Graph([dict(item["children"]) for item in items], names, [])
 

@@ -8,7 +8,7 @@ INFINITE, UNKNOWN = -1, -2
 
 
 def endless(count: int) -> int:
-    """Return how many elements are made of some, if only that there is no end is known."""
+    """Return how many elements are made of some, if all that is known is that they never end."""
     return INFINITE if count == INFINITE else UNKNOWN
 
 

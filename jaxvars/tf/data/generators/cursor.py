@@ -175,7 +175,7 @@ _OTHER = (
 
 
 def indexed(memory: Memory, size: int | None, item: Callable[[int], Element]) -> Iterator[Element]:
-    """Yield items by index; indefinitely if there is no size."""
+    """Yield items by index; indefinitely without a size."""
     first = memory.values.get("i", 0)
     for i in itertools.count(first) if size is None else range(first, size):
         memory.values["i"] = i + 1
@@ -191,14 +191,14 @@ def numbered(memory: Memory, read: Callable[[int], Iterable[Element]]) -> Iterat
 
 
 # ---------------------------------------------------------------- as a string
-def to_text(state: State) -> str:
+def to_string(state: State) -> str:
     """Return a state as a string; raise FailedPreconditionError for what is not a tensor."""
     return json.dumps(_plain(state))
 
 
-def from_text(text: str) -> State:
+def from_string(string: str) -> State:
     """Return the state that a string holds."""
-    return _rebuild(json.loads(text))
+    return _rebuild(json.loads(string))
 
 
 WINDOWS: list[Callable[[list[Element], Any], Any]] = []
@@ -308,21 +308,21 @@ class Recorded(Node, ABC):
             self._variable = Variable("", name=name, trainable=False)
         self._take_restored()
         try:
-            text, self._refusal = to_text(self._save()), None
+            string, self._refusal = to_string(self._save()), None
         except FailedPreconditionError as error:  # one that cannot be saved may be restored
-            text, self._refusal = "", error
-        if text != self._written:
-            self._variable.assign(text)
-            self._written = text
+            string, self._refusal = "", error
+        if string != self._written:
+            self._variable.assign(string)
+            self._written = string
         yield key, self._variable
 
     def refusal(self, held: set[int]) -> Exception | None:
         """Return why the state could not be written when the children were requested."""
         return self._refusal
 
-    def texts(self) -> dict[Variable, Callable[[], str]]:
+    def strings(self) -> dict[Variable, Callable[[], str]]:
         """Return the variable that holds the state, and what returns it as it is then."""
-        return {} if self._variable is None else {self._variable: lambda: to_text(self._save())}
+        return {} if self._variable is None else {self._variable: lambda: to_string(self._save())}
 
     def _read(self) -> None:
         """Take the value of the variable, if it was restored, or waits for one in an object."""
@@ -332,6 +332,6 @@ class Recorded(Node, ABC):
         self._take_restored()
 
     def _take_restored(self) -> None:
-        if self._variable is not None and (text := str(self._variable.value)) != self._written:
-            self._load(from_text(text))
-            self._written = text
+        if self._variable is not None and (string := str(self._variable.value)) != self._written:
+            self._load(from_string(string))
+            self._written = string

@@ -68,7 +68,7 @@ def by_logits(core: Any) -> Any:
 
     Args:
         core: a function of the core's or of Keras's, or a loss or metric of the core that is one;
-            what is no cross-entropy of theirs is returned as it is.
+            what is not a cross-entropy of theirs is returned as it is.
     """
     is_class = isinstance(core, type)
     fn = getattr(core, "fn", getattr(core, "_fn", None)) if is_class else core

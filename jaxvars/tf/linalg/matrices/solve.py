@@ -54,7 +54,7 @@ def _floats(a: Array) -> None:
 
 
 def refuse_singular(singular: Array, what: str = "Input matrix") -> None:
-    """Raise ValueError if there is no inverse, and that is known."""
+    """Raise ValueError if an inverse is known not to exist."""
     if not context.is_tracer(singular) and np.asarray(singular):
         raise ValueError(f"{what} is not invertible.")
 
