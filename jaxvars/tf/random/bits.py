@@ -21,14 +21,12 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.random import threefry_2x32
 
 from jaxvars.random.seeds import IMPL
 from jaxvars.typing import Array
 
 Shape: TypeAlias = tuple[int, ...]
 
-PHILOX, THREEFRY = 1, 2
 WORDS = 6  # of a start
 SKIP = 256  # counters for each number, whether it needs them or not
 
@@ -41,23 +39,15 @@ _BOUND = 2.0  # deviations of truncated values
 
 
 # ---------------------------------------------------------------- words
-def words(start: Array, count: int, alg: int = PHILOX) -> Array:
+def words(start: Array, count: int) -> Array:
     """Return 32-bit words of a start, uint32[6]."""
     if not isinstance(count, int):
-        return words_at(start, jnp.arange(count, dtype=jnp.uint32), alg)
-    if alg == THREEFRY:
-        low, high = _plus(start[2:4], jnp.arange(-(-count // 2), dtype=jnp.uint32))
-        pairs = threefry_2x32((start[1], start[0]), jnp.concatenate([high, low]))
-        return pairs.reshape(2, -1).T.ravel()[:count]
+        return words_at(start, jnp.arange(count, dtype=jnp.uint32))
     return blocks(start, -(-count // 4)).ravel()[:count]
 
 
-def words_at(start: Array, index: Array, alg: int = PHILOX) -> Array:
+def words_at(start: Array, index: Array) -> Array:
     """Return some words, for a count that is not known: each is made separately."""
-    if alg == THREEFRY:
-        low, high = _plus(start[2:4], index // 2)
-        pairs = threefry_2x32((start[1], start[0]), jnp.concatenate([high, low])).reshape(2, -1)
-        return jnp.where(index % 2 == 0, pairs[0], pairs[1])
     found = philox(start[:2], _plus(start[2:], index // 4))
     return jnp.take_along_axis(found, (index % 4).astype(jnp.int32)[:, None], axis=1)[:, 0]
 
@@ -146,39 +136,37 @@ def _pair_of(start: Array) -> Array:
 
 
 # ---------------------------------------------------------------- values
-@functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
-def full_int(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
+@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+def full_int(start: Array, shape: Shape, dtype: Any) -> Array:
     """Return integers, each that the type can hold as likely as the others."""
-    return _bits(start, shape, np.dtype(dtype).itemsize, alg).astype(dtype)
+    return _bits(start, shape, np.dtype(dtype).itemsize).astype(dtype)
 
 
-def _bits(start: Array, shape: Shape, size: int, alg: int) -> Array:
+def _bits(start: Array, shape: Shape, size: int) -> Array:
     """Return unsigned integers of four or eight bytes."""
     count = math.prod(shape)
     if size < 8:
-        return words(start, count, alg).reshape(shape)
-    pairs = words(start, 2 * count, alg).reshape(*shape, 2).astype(jnp.uint64)
+        return words(start, count).reshape(shape)
+    pairs = words(start, 2 * count).reshape(*shape, 2).astype(jnp.uint64)
     return pairs[..., 0] | pairs[..., 1] << 32
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
-def between(
-    start: Array, low: Array, high: Array, shape: Shape, dtype: Any, alg: int = PHILOX
-) -> Array:
+@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+def between(start: Array, low: Array, high: Array, shape: Shape, dtype: Any) -> Array:
     """Return integers: `low <= x < high`; as in TensorFlow, slightly more of the lower ones."""
-    bits = _bits(start, shape, np.dtype(dtype).itemsize, alg)
+    bits = _bits(start, shape, np.dtype(dtype).itemsize)
     span = (high - low).astype(bits.dtype)
     return low + (bits % span).astype(dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
-def uniform(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
+@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+def uniform(start: Array, shape: Shape, dtype: Any) -> Array:
     """Return floats: `0 <= x < 1`."""
     kind = np.dtype(dtype)
     count = math.prod(shape)
     if kind.itemsize == 8:
-        return _unit64(words(start, 2 * count, alg).reshape(*shape, 2))
-    return _unit(words(start, count, alg).reshape(shape), kind)
+        return _unit64(words(start, 2 * count).reshape(*shape, 2))
+    return _unit(words(start, count).reshape(shape), kind)
 
 
 def _unit(bits: Array, kind: Any) -> Array:
@@ -198,17 +186,17 @@ def _unit64(pairs: Array) -> Array:
     return jax.lax.bitcast_convert_type(mantissa | one, jnp.float64) - 1.0
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
-def normal(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
+@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+def normal(start: Array, shape: Shape, dtype: Any) -> Array:
     """Return normally distributed values."""
     count = math.prod(shape)
     size = 4 if np.dtype(dtype).itemsize == 8 else 2  # words for two numbers
     if not isinstance(count, int):
         index = jnp.arange(count, dtype=jnp.uint32)
-        rows = [words_at(start, index // 2 * size + np.uint32(i), alg) for i in range(size)]
+        rows = [words_at(start, index // 2 * size + np.uint32(i)) for i in range(size)]
         pairs = _normals(jnp.stack(rows, axis=-1))
         return jnp.where(index % 2 == 0, pairs[:, 0], pairs[:, 1]).reshape(shape).astype(dtype)
-    found = _normals(words(start, -(-count // 2) * size, alg).reshape(-1, size))
+    found = _normals(words(start, -(-count // 2) * size).reshape(-1, size))
     return found.ravel()[:count].reshape(shape).astype(dtype)
 
 
@@ -223,8 +211,8 @@ def _normals(bits: Array) -> Array:
     return jnp.stack([jnp.sin(angle) * radius, jnp.cos(angle) * radius], axis=-1)
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
-def truncated_normal(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
+@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+def truncated_normal(start: Array, shape: Shape, dtype: Any) -> Array:
     """Return normally distributed values within two deviations: others are drawn again.
 
     Each group of values has its own counters, and takes the first that will do.
@@ -258,14 +246,14 @@ def truncated_normal(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) 
     return rows.ravel()[:count].reshape(shape).astype(dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("count", "dtype", "alg"))
-def categorical(start: Array, logits: Array, count: int, dtype: Any, alg: int = PHILOX) -> Array:
+@functools.partial(jax.jit, static_argnames=("count", "dtype"))
+def categorical(start: Array, logits: Array, count: int, dtype: Any) -> Array:
     """Return classes for each row of logits, [rows, count]: where a sum of weights is passed."""
     wide = logits.astype(jnp.float64)
     good = jnp.isfinite(wide)
     most = jnp.max(jnp.where(good, wide, -jnp.inf), axis=-1, keepdims=True)
     sums = jnp.cumsum(jnp.where(good, jnp.exp(wide - most), 0.0), axis=-1)
-    bits = words(start, 2 * len(logits) * count, alg).reshape(len(logits), count, 2)
+    bits = words(start, 2 * len(logits) * count).reshape(len(logits), count, 2)
     wanted = _unit64(bits) * sums[:, -1:]
     find = functools.partial(jnp.searchsorted, side="right")
     return jax.vmap(find)(sums, wanted).astype(dtype)

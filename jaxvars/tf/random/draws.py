@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -40,30 +39,20 @@ PLAIN = ("float16", "bfloat16", "float32", "float64", "int32", "int64")
 WIDE = (*PLAIN, "uint32", "uint64")
 
 
-@final
-@dataclass(frozen=True)
-class From:
-    """A source of another algorithm than Philox: a start, or a function that returns one."""
-
-    start: Any
-    alg: int
-
-
-def _resolve_source(source: Source, count: int) -> tuple[Array, int]:
-    """Return the start for some values, and the algorithm."""
-    start, alg = (source.start, source.alg) if isinstance(source, From) else (source, bits.PHILOX)
-    return unseen(lambda: start(count)) if callable(start) else start, alg
+def _resolve_source(source: Source, count: int) -> Array:
+    """Return the start for some values."""
+    return unseen(lambda: source(count)) if callable(source) else source
 
 
 def _draw(draw: Any, source: Source, size: Any, kind: DType, *bounds: Array) -> Array:
     """Return what a function of `random/bits.py` draws."""
-    start, alg = _resolve_source(source, math.prod(size))
-    return unseen(lambda: draw(start, *bounds, size, kind.dtype, alg))
+    start = _resolve_source(source, math.prod(size))
+    return unseen(lambda: draw(start, *bounds, size, kind.dtype))
 
 
 def key(source: Source, size: Sequence[int]) -> Array:
     """Return a key of `jax.random` for what is drawn by trial."""
-    start, _ = _resolve_source(source, math.prod(size))
+    start = _resolve_source(source, math.prod(size))
     return unseen(lambda: bits.key_of(jnp.asarray(start)))
 
 
@@ -214,8 +203,8 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
     kind = as_dtype("int64" if dtype is None else dtype)
     count = int(num_samples)
     drawn = len(rows) * -(-count // 4) * 8  # TensorFlow reserves fours, twice
-    start, alg = _resolve_source(source, drawn)
-    return Tensor(unseen(lambda: bits.categorical(start, rows, count, kind.dtype, alg)))
+    start = _resolve_source(source, drawn)
+    return Tensor(unseen(lambda: bits.categorical(start, rows, count, kind.dtype)))
 
 
 def shuffle(source: Source, value: Any) -> Tensor:

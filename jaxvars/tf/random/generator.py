@@ -19,8 +19,8 @@ import numpy as np
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.traversal import Holder
 from jaxvars.tf.random import draws as draws
-from jaxvars.tf.random.stateless import Algorithm, algorithm_of
-from jaxvars.tf.random.streams import advance, check_seeded, size_of, take_start
+from jaxvars.tf.random.stateless import Algorithm, check_algorithm
+from jaxvars.tf.random.streams import SIZE, advance, check_seeded, take_start
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -33,7 +33,7 @@ _SPAN = 2**64
 
 
 def create_rng_state(seed: Any, alg: Any) -> Tensor:
-    """Make the state of a generator: int64[3] for Philox, a counter and a key, [2] for Threefry.
+    """Make the state of a generator: int64[3], a counter and a key.
 
     Args:
         seed: an integer, or a vector of them.
@@ -41,20 +41,18 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 
     >>> create_rng_state(1234, "philox").numpy().tolist()
     [1234, 0, 0]
-    >>> create_rng_state([12, 34], "threefry").numpy().tolist()
-    [12, 34]
     """
-    return Tensor(_first_state(seed, algorithm_of(alg)))
+    check_algorithm(alg)
+    return Tensor(_first_state(seed))
 
 
-def _first_state(seed: Any, alg: int) -> Array:
-    size = size_of(alg)
+def _first_state(seed: Any) -> Array:
     if isinstance(seed, int | np.integer):
         return jnp.asarray(
-            np.array([_to_signed(int(seed) >> 64 * i) for i in range(size)], np.int64)
+            np.array([_to_signed(int(seed) >> 64 * i) for i in range(SIZE)], np.int64)
         )
-    numbers = _to_integers(seed).ravel()[:size]
-    return jnp.concatenate([jnp.zeros(size - len(numbers), numbers.dtype), numbers])
+    numbers = _to_integers(seed).ravel()[:SIZE]
+    return jnp.concatenate([jnp.zeros(SIZE - len(numbers), numbers.dtype), numbers])
 
 
 def _to_signed(number: int) -> int:
@@ -103,21 +101,21 @@ class Generator(Holder):
     def __init__(self, copy_from: Any = None, state: Any = None, alg: Any = None) -> None:
         if (copy_from is None) == (state is None) or (copy_from is None) != (alg is not None):
             raise ValueError("A Generator is made of `copy_from`, or of `state` and `alg`.")
-        self._alg = copy_from.algorithm if copy_from is not None else algorithm_of(alg)
+        if alg is not None:
+            check_algorithm(alg)
         first = state if copy_from is None else copy_from.state
         if copy_from is None and isinstance(first, Variable):
-            _check_shape(first, [size_of(self._alg)])
+            _check_shape(first, [SIZE])
             self._state_var = first
         else:
-            state = _check_shape(_to_integers(first), [size_of(self._alg)])
+            state = _check_shape(_to_integers(first), [SIZE])
             self._state_var = Variable(Tensor(state), trainable=False, name="StateVar")
 
     # ------------------------------------------------------------ making
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
         """Return the generator of a seed, an integer or a vector of them."""
-        kind = algorithm_of(Algorithm.PHILOX if alg is None else alg)
-        return cls(state=Tensor(_first_state(seed, kind)), alg=kind)
+        return cls(state=Tensor(_first_state(seed)), alg=Algorithm.PHILOX if alg is None else alg)
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
@@ -127,9 +125,8 @@ class Generator(Holder):
             RuntimeError: after `tf.config.experimental.enable_op_determinism`.
         """
         check_seeded("from_non_deterministic_state")
-        kind = algorithm_of(Algorithm.PHILOX if alg is None else alg)
-        state = np.frombuffer(os.urandom(8 * size_of(kind)), np.int64)
-        return cls(state=Tensor(jnp.asarray(state)), alg=kind)
+        state = np.frombuffer(os.urandom(8 * SIZE), np.int64)
+        return cls(state=Tensor(jnp.asarray(state)), alg=Algorithm.PHILOX if alg is None else alg)
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> Generator:
@@ -139,15 +136,14 @@ class Generator(Holder):
     @classmethod
     def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
         """Return the generator of a key, and of a counter: two integers for Philox, one else."""
-        kind = algorithm_of(alg)
-        return cls(state=Tensor(_state_with(key, counter, kind)), alg=kind)
+        return cls(state=Tensor(_state_with(key, counter)), alg=alg)
 
     def split(self, count: int = 1) -> list[Generator]:
         """Return new generators with separate streams."""
         keys = self._keys(int(count))
-        zeros = jnp.zeros(size_of(self._alg) - 1, keys.dtype)
+        zeros = jnp.zeros(SIZE - 1, keys.dtype)
         states = [jnp.concatenate([zeros, keys[i : i + 1]]) for i in range(int(count))]
-        return [Generator(state=Tensor(state), alg=self._alg) for state in states]
+        return [Generator(state=Tensor(state), alg=Algorithm.PHILOX) for state in states]
 
     def make_seeds(self, count: int = 1) -> Tensor:
         """Return seeds for stateless functions: int64[2, count], one in each column."""
@@ -166,7 +162,7 @@ class Generator(Holder):
     @property
     def algorithm(self) -> int:
         """The number of the algorithm."""
-        return self._alg
+        return Algorithm.PHILOX.value
 
     @property
     def key(self) -> Tensor:
@@ -179,15 +175,15 @@ class Generator(Holder):
         Raises:
             ValueError: when it has another size.
         """
-        self._state_var.assign(Tensor(_check_shape(_to_integers(state), [size_of(self._alg)])))
+        self._state_var.assign(Tensor(_check_shape(_to_integers(state), [SIZE])))
 
     def reset_from_seed(self, seed: Any) -> None:
         """Begin the stream of a seed."""
-        self._state_var.assign(Tensor(_first_state(seed, self._alg)))
+        self._state_var.assign(Tensor(_first_state(seed)))
 
     def reset_from_key_counter(self, key: Any, counter: Any) -> None:
         """Begin at a key and a counter."""
-        self._state_var.assign(Tensor(_state_with(key, counter, self._alg)))
+        self._state_var.assign(Tensor(_state_with(key, counter)))
 
     def skip(self, delta: Any) -> Tensor:
         """Advance as if `delta` values had been drawn; return the state that was."""
@@ -203,25 +199,21 @@ class Generator(Holder):
 
     # ------------------------------------------------------------ values
     def _start(self, count: int) -> Array:
-        return take_start(self._state_var.aliased, count, self._alg)
-
-    @property
-    def _source(self) -> draws.From:
-        return draws.From(self._start, self._alg)
+        return take_start(self._state_var.aliased, count)
 
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
         name: str | None = None,
     ) -> Tensor:  # fmt: skip
         """Draw normally distributed values."""
-        return draws.normal(self._source, shape, mean, stddev, dtype)
+        return draws.normal(self._start, shape, mean, stddev, dtype)
 
     def truncated_normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
         name: str | None = None,
     ) -> Tensor:  # fmt: skip
         """Draw normally distributed values within two deviations of the mean."""
-        return draws.truncated_normal(self._source, shape, mean, stddev, dtype)
+        return draws.truncated_normal(self._start, shape, mean, stddev, dtype)
 
     def uniform(
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32",
@@ -238,23 +230,23 @@ class Generator(Holder):
                 f"For integer dtype {kind}, minval and maxval must be both `None` or both "
                 f"non-`None`; got minval={minval} and maxval={maxval}"
             )
-        return draws.uniform(self._source, shape, minval, maxval, kind)
+        return draws.uniform(self._start, shape, minval, maxval, kind)
 
     def uniform_full_int(
         self, shape: Any, dtype: Any = "uint64", name: str | None = None
     ) -> Tensor:
         """Draw integers of all that the type can hold."""
-        return draws.uniform(self._source, shape, None, None, as_dtype(dtype))
+        return draws.uniform(self._start, shape, None, None, as_dtype(dtype))
 
     def binomial(
         self, shape: Any, counts: Any, probs: Any, dtype: Any = "int32", name: str | None = None
     ) -> Tensor:
         """Draw how many of `counts` trials succeed, each with probability `probs`."""
-        return draws.binomial(self._source, shape, counts, probs, dtype)
+        return draws.binomial(self._start, shape, counts, probs, dtype)
 
 
-def _state_with(key: Any, counter: Any, alg: int) -> Array:
-    numbers = _check_shape(_to_integers(counter), [size_of(alg) - 1])
+def _state_with(key: Any, counter: Any) -> Array:
+    numbers = _check_shape(_to_integers(counter), [SIZE - 1])
     return jnp.concatenate([numbers, _check_shape(_to_integers(key), []).reshape(1)])
 
 

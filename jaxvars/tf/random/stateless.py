@@ -15,16 +15,16 @@ import numpy as np
 from jaxvars.random.seeds import unseen
 from jaxvars.tf.random import bits as bits
 from jaxvars.tf.random import draws as draws
-from jaxvars.tf.random.draws import From
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
+from jaxvars.typing import Array
 
 
-def start_of(seed: Any, alg: Any = "auto_select") -> From:
-    """Return what a seed stands for: a start (`random/bits.py`), of an algorithm."""
+def start_of(seed: Any, alg: Any = "auto_select") -> Array:
+    """Return what a seed stands for: a start (`random/bits.py`)."""
     numbers = to_array(seed)
     if numbers.dtype.kind not in "iu":
         raise refused(
@@ -36,11 +36,8 @@ def start_of(seed: Any, alg: Any = "auto_select") -> From:
         raise refused(
             f"seed must have shape [2], not {list(numbers.shape)}", "StatelessRandomGetKeyCounter"
         )
-    kind = algorithm_of(alg)
-    if kind == bits.THREEFRY:
-        words = numbers.astype(jnp.uint32)
-        return From(jnp.concatenate([words, jnp.zeros(bits.WORDS - 2, jnp.uint32)]), kind)
-    return From(unseen(lambda: bits.scramble(numbers)), bits.PHILOX)
+    check_algorithm(alg)
+    return unseen(lambda: bits.scramble(numbers))
 
 
 def stateless_normal(
@@ -166,30 +163,26 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
 
 
 class Algorithm(enum.Enum):
-    """The algorithms that random bits are made with; AUTO_SELECT is Philox."""
+    """The algorithm that random bits are made with: Philox."""
 
     PHILOX = 1
-    THREEFRY = 2
     AUTO_SELECT = 3
 
 
-def algorithm_of(alg: Any) -> int:
-    """Return the number of an algorithm, which may be a name, a number or an `Algorithm`."""
+def check_algorithm(alg: Any) -> None:
+    """Raise ValueError unless a name, a number or an `Algorithm` stands for Philox."""
     if isinstance(alg, Algorithm):
-        return alg.value
+        return
     if isinstance(alg, str):
-        plain = alg.strip().lower().replace("-", "").replace("_", "")
-        found = {one.name.lower().replace("_", ""): one.value for one in Algorithm}.get(plain)
+        is_known = alg.strip().lower().replace("-", "_") in ("philox", "auto_select")
     elif isinstance(alg, int | np.integer | Tensor | Variable):
-        found = int(alg) if int(alg) in {one.value for one in Algorithm} else None
+        is_known = int(alg) in {one.value for one in Algorithm}
     else:
         raise TypeError(
             f"Can't convert argument `alg` (of value {alg} and type {type(alg)}) to int."
         )
-    if found is None:
+    if not is_known:
         raise ValueError(
-            f"Argument `alg` got unsupported value {alg}. Supported values are philox for the "
-            "Philox algorithm, threefry for the ThreeFry algorithm, and auto_select for "
-            "auto-selection."
+            f"Argument `alg` got unsupported value {alg}. Philox is the only algorithm here: give "
+            "alg='philox', or leave it out. The values of jax.random are Threefry's."
         )
-    return found

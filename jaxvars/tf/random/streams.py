@@ -20,7 +20,6 @@ Rules this file keeps, TensorFlow's:
 
 from __future__ import annotations
 
-import functools
 import random as python
 import threading
 from collections.abc import Callable, Sequence
@@ -251,9 +250,8 @@ def _make_state(seeds: Seed) -> CoreVariable:
 
 
 # ---------------------------------------------------------------- states
-def size_of(alg: int) -> int:
-    """Return how many integers the state of an algorithm has: the counter's, and the key."""
-    return 2 if alg == bits.THREEFRY else 3
+SIZE = 3
+"""How many integers a state has: the counter's two, and the key."""
 
 
 def state_of(key: int, high: int) -> np.ndarray:
@@ -261,7 +259,7 @@ def state_of(key: int, high: int) -> np.ndarray:
     return np.array([0, high, key], np.int64)
 
 
-def take_start(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
+def take_start(state: CoreVariable, count: int) -> Array:
     """Return the start for a draw of some values, and advance the state, a variable."""
     set_merge(state._cell, _find_furthest)
     is_open = not isinstance(count, int)
@@ -269,7 +267,7 @@ def take_start(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array
     drawn: list[Array] = []
 
     def step(old: Array) -> Array:
-        new, start = _advance_state(old, delta, LOCAL.frame.get(EXAMPLE), alg)
+        new, start = _advance_state(old, delta, LOCAL.frame.get(EXAMPLE))
         drawn.append(start)
         return new
 
@@ -277,20 +275,16 @@ def take_start(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array
     return unseen(lambda: drawn[0])
 
 
-@functools.partial(jax.jit, static_argnames="alg")
-def _advance_state(old: Array, delta: Array, example: Array, alg: int) -> tuple[Array, Array]:
+@jax.jit
+def _advance_state(old: Array, delta: Array, example: Array) -> tuple[Array, Array]:
     """Return the state after a draw, and the start to draw with."""
     words = bits.words_of(old)
-    counter, key = words[:-2], words[-2:] ^ example
-    rest = jnp.zeros(bits.WORDS - len(words), jnp.uint32)
-    return advance(old, delta), jnp.concatenate([key, counter, rest])
+    return advance(old, delta), jnp.concatenate([words[-2:] ^ example, words[:-2]])
 
 
 def advance(old: Array, delta: Array) -> Array:
     """Return a state whose counter is some numbers on."""
     low = old[0] + delta.astype(old.dtype)
-    if len(old) == 2:
-        return jnp.stack([low, old[1]])
     carry = _to_unsigned(low) < _to_unsigned(delta.astype(old.dtype))
     return jnp.stack([low, old[1] + carry.astype(old.dtype), old[2]])
 
