@@ -93,6 +93,28 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["mae", "L1Loss"], "jv.losses.mean_absolute_error"),
         "bce": "jv.losses.binary_crossentropy",
         **dict.fromkeys(["CrossEntropyLoss", "cross_entropy"], _A_LOSS_OF_CLASSES),
+        **dict.fromkeys(["CTC", "ctc"], "optax.ctc_loss"),
+        **{
+            name: f"keras.losses.{name}(...), on Keras's JAX backend"
+            for name in ("CategoricalGeneralizedCrossEntropy", "Circle", "Dice", "Tversky")
+        },
+    },
+    "jaxvars.metrics": {
+        name: f"jv.interop.from_keras(keras.metrics.{name}(...))"
+        for name in (
+            "BinaryIoU",
+            "FBetaScore",
+            "IoU",
+            "MeanIoU",
+            "OneHotIoU",
+            "OneHotMeanIoU",
+            "PearsonCorrelation",
+            "PrecisionAtRecall",
+            "R2Score",
+            "RecallAtPrecision",
+            "SensitivityAtSpecificity",
+            "SpecificityAtSensitivity",
+        )
     },
     "jaxvars.initializers": {
         **dict.fromkeys(["Xavier", "xavier_uniform", "Glorot"], "jv.initializers.GlorotUniform"),

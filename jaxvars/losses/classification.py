@@ -15,8 +15,18 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.losses.inputs import EPSILON, as_classes, class_axis, elementwise, tensor, with_labels
+from jaxvars.losses.inputs import (
+    EPSILON,
+    as_classes,
+    check_labels,
+    class_axis,
+    elementwise,
+    sparse_labels,
+    tensor,
+    wide,
+)
 from jaxvars.losses.loss import MEAN, FunctionLoss, Reduction
+from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
 
 _ONE_HOT = {
@@ -90,6 +100,7 @@ def categorical_focal_crossentropy(
     return (weight * (1.0 - p) ** gamma * -y_true * jnp.log(p)).sum(axis)
 
 
+@context.restoring()
 def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None,
     axis: int = -1,
@@ -118,18 +129,22 @@ def sparse_categorical_crossentropy(
     >>> print(sparse_categorical_crossentropy([1, 0], [[0.5, 0.5], [0.25, 0.75]]).round(4))
     [0.6931 1.3863]
     """
-    return with_labels(
-        _sparse_categorical_crossentropy, y_true, y_pred, axis, ignore_class,
-        from_logits=bool(from_logits),
-    )  # fmt: skip
+    what = "sparse_categorical_crossentropy"
+    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
+    axis = class_axis(axis, pred, what)
+    labels = sparse_labels(true, pred, axis, what)
+    check_labels(labels, pred.shape[axis], what, ignore_class)
+    options = {"axis": axis, "ignore_class": ignore_class, "from_logits": bool(from_logits)}
+    return _sparse_categorical_crossentropy(labels, pred, **options)
 
 
+@jax.jit(static_argnames=("axis", "ignore_class", "from_logits"))
 def _sparse_categorical_crossentropy(
-    y_true: Array, y_pred: Array, axis: int, ignore_class: int | None, from_logits: bool
+    labels: Array, y_pred: Array, axis: int, ignore_class: int | None, from_logits: bool
 ) -> Array:
     import optax
 
-    labels = y_true.astype(jnp.int32)
+    y_pred, labels = wide(y_pred), labels.astype(jnp.int32)
     ignored = labels == ignore_class if ignore_class is not None else jnp.zeros_like(labels, bool)
     labels = jnp.where(ignored, 0, labels)
     labels = jnp.where(labels < 0, y_pred.shape[axis], labels)  # not from the end, but nowhere
@@ -139,41 +154,6 @@ def _sparse_categorical_crossentropy(
     logits = logits - jnp.where(jnp.isfinite(highest), highest, 0)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels, axis)
     return jnp.where(ignored, 0.0, losses)
-
-
-def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float = 0.5) -> Array:
-    """Return `(1 - p ** q) / q` of the right class's probability `p`, which bears wrong labels.
-
-    It is between the cross-entropy (`q` near 0) and the absolute error (`q` near 1).
-
-    Source: Zhang and Sabuncu, Generalized cross entropy loss for training deep neural networks
-    with noisy labels, 2018 (https://arxiv.org/abs/1805.07836).
-
-    Args:
-        y_true: integers below the number of classes.
-        y_pred: probabilities, with the classes along the last axis.
-        q: between 0 and 1; towards 0 it is the cross-entropy.
-
-    Returns:
-        An array of the shape of the labels.
-
-    Raises:
-        ValueError: when `q` is not between 0 and 1.
-
-    >>> categorical_generalized_cross_entropy([1], [[0.75, 0.25]]).tolist()
-    [1.0]
-    """
-    if not 0 < q < 1:
-        raise ValueError(f"q of categorical_generalized_cross_entropy is between 0 and 1, not {q}.")
-    return with_labels(_categorical_generalized_cross_entropy, y_true, y_pred, q=float(q))
-
-
-def _categorical_generalized_cross_entropy(
-    y_true: Array, y_pred: Array, axis: int, ignore_class: None, q: float
-) -> Array:
-    labels = y_true.astype(jnp.int32)
-    right = jnp.where(jax.nn.one_hot(labels, y_pred.shape[axis], dtype=bool), y_pred, 0.0)
-    return (1.0 - right.sum(axis) ** q) / q
 
 
 @elementwise(_TWO_CLASSES)
@@ -336,17 +316,3 @@ class SparseCategoricalCrossentropy(
         labels, logits = as_classes(tensor(y_true, "y_true")), tensor(y_pred, "y_pred")
         counted = labels != self.ignore_class
         return counted.squeeze(self.axis) if counted.ndim == logits.ndim else counted
-
-
-@final
-class CategoricalGeneralizedCrossEntropy(FunctionLoss, fn=categorical_generalized_cross_entropy):
-    """A loss between cross-entropy and absolute error, which bears wrong labels.
-
-    >>> float(CategoricalGeneralizedCrossEntropy()([1], [[0.75, 0.25]]))
-    1.0
-    """
-
-    q: float = 0.5
-    reduction: Reduction = MEAN
-    name: str | None = "categorical_generalized_cross_entropy"
-    dtype: DTypeLike | None = None

@@ -197,15 +197,14 @@ def check_labels(labels: Array, classes: int, what: str, ignored: int | None = N
 P = ParamSpec("P")
 
 
-@functools.partial(jax.jit, static_argnames=("kernel", "align", "static"))
+@functools.partial(jax.jit, static_argnames=("formula", "static"))
 def _run(
-    kernel: Callable[..., Array], y_true: Array, y_pred: Array, align: bool,
+    formula: Callable[..., Array], y_true: Array, y_pred: Array,
     static: tuple[tuple[str, type, Any], ...], numbers: dict[str, Array],
 ) -> Array:  # fmt: skip
     y_pred = wide(y_pred)
-    if align:
-        y_true, y_pred = reshape_alike(y_true.astype(y_pred.dtype), y_pred)
-    return kernel(y_true, y_pred, **{name: option for name, _, option in static}, **numbers)
+    y_true, y_pred = reshape_alike(y_true.astype(y_pred.dtype), y_pred)
+    return formula(y_true, y_pred, **{name: option for name, _, option in static}, **numbers)
 
 
 def _freeze(options: dict[str, Any]) -> tuple[tuple[str, type, Any], ...]:
@@ -261,19 +260,4 @@ def _compare(
         raise ShapeError(f"{what} takes arrays with at least one axis, not numbers.")
     for name, x in numbers.items():
         numbers[name] = x if isinstance(x, float | int) else tensor(x, f"{name} of {what}")
-    return _run(formula, true, pred, True, _freeze(static), numbers)
-
-
-@context.restoring()
-def with_labels(
-    kernel: Callable[..., Array], y_true: Any, y_pred: Any, axis: int = -1,
-    ignore_class: int | None = None, **static: Any,
-) -> Array:  # fmt: skip
-    """Return what a function makes of integer labels, and predictions with an axis for classes."""
-    what = kernel.__name__.lstrip("_")
-    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
-    where = class_axis(axis, pred, what)
-    labels = sparse_labels(true, pred, where, what)
-    check_labels(labels, pred.shape[where], what, ignore_class)
-    given = {**static, "axis": where, "ignore_class": ignore_class}
-    return _run(kernel, labels, pred, False, _freeze(given), {})
+    return _run(formula, true, pred, _freeze(static), numbers)

@@ -73,11 +73,7 @@ from jaxvars.metrics.confusion import (
     FalseNegatives,
     FalsePositives,
     Precision,
-    PrecisionAtRecall,
     Recall,
-    RecallAtPrecision,
-    SensitivityAtSpecificity,
-    SpecificityAtSensitivity,
     TrueNegatives,
     TruePositives,
 )
@@ -89,7 +85,6 @@ from jaxvars.metrics.mean import (
     CosineSimilarity,
     Hinge,
     KLDivergence,
-    LogCoshError,
     Mean,
     MeanAbsoluteError,
     MeanAbsolutePercentageError,
@@ -103,23 +98,22 @@ from jaxvars.metrics.mean import (
     Sum,
 )
 from jaxvars.metrics.metric import Metric
-from jaxvars.metrics.scores import F1Score, FBetaScore, R2Score
+from jaxvars.metrics.scores import F1Score
 
 __all__ = [
     "AUC", "Accuracy", "BinaryAccuracy", "BinaryCrossentropy", "CategoricalAccuracy",
     "CategoricalCrossentropy", "CategoricalHinge", "ConfusionMatrix", "CosineSimilarity", "F1Score",
-    "FBetaScore", "FalseNegatives", "FalsePositives", "Hinge", "KLDivergence", "LogCoshError",
-    "Mean", "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanMetricWrapper",
-    "MeanSquaredError", "MeanSquaredLogarithmicError", "Metric", "Poisson", "Precision",
-    "PrecisionAtRecall", "R2Score", "Recall", "RecallAtPrecision", "RootMeanSquaredError",
-    "SensitivityAtSpecificity", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy",
-    "SparseTopKCategoricalAccuracy", "SpecificityAtSensitivity", "SquaredHinge", "Sum",
-    "TopKCategoricalAccuracy", "TrueNegatives", "TruePositives", "accuracy", "binary_accuracy",
-    "binary_crossentropy", "binary_focal_crossentropy", "categorical_accuracy",
-    "categorical_crossentropy", "categorical_focal_crossentropy", "categorical_hinge",
-    "confusion_matrix", "get", "hinge", "huber", "kl_divergence", "log_cosh", "mean_absolute_error",
-    "mean_absolute_percentage_error", "mean_squared_error", "mean_squared_logarithmic_error",
-    "poisson", "sparse_categorical_accuracy", "sparse_categorical_crossentropy",
+    "FalseNegatives", "FalsePositives", "Hinge", "KLDivergence", "Mean", "MeanAbsoluteError",
+    "MeanAbsolutePercentageError", "MeanMetricWrapper", "MeanSquaredError",
+    "MeanSquaredLogarithmicError", "Metric", "Poisson", "Precision", "Recall",
+    "RootMeanSquaredError", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy",
+    "SparseTopKCategoricalAccuracy", "SquaredHinge", "Sum", "TopKCategoricalAccuracy",
+    "TrueNegatives", "TruePositives", "accuracy", "binary_accuracy", "binary_crossentropy",
+    "binary_focal_crossentropy", "categorical_accuracy", "categorical_crossentropy",
+    "categorical_focal_crossentropy", "categorical_hinge", "confusion_matrix", "get", "hinge",
+    "huber", "kl_divergence", "log_cosh", "mean_absolute_error", "mean_absolute_percentage_error",
+    "mean_squared_error", "mean_squared_logarithmic_error", "poisson",
+    "sparse_categorical_accuracy", "sparse_categorical_crossentropy",
     "sparse_top_k_categorical_accuracy", "squared_hinge", "top_k_categorical_accuracy",
 ]  # fmt: skip
 

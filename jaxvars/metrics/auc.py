@@ -10,13 +10,7 @@ import jax.numpy as jnp
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import EPSILON, divide, tensor
-from jaxvars.metrics.confusion import (
-    KINDS,
-    check_thresholds,
-    count_confusions,
-    even_thresholds,
-    inputs,
-)
+from jaxvars.metrics.confusion import KINDS, check_thresholds, count_confusions, inputs
 from jaxvars.metrics.metric import LateCounts, describe_update, unseen
 from jaxvars.metrics.sums import total
 from jaxvars.typing import Array, DTypeLike
@@ -129,10 +123,10 @@ def _add_ends(thresholds: Any, count: int) -> tuple[float, ...]:
     """Return thresholds with one below 0 and one above 1, between which all scores are."""
     if thresholds is not None:
         inner = sorted(check_thresholds(thresholds, 0.5)) if len(thresholds) else []
-    elif count < 2:
+    elif isinstance(count, bool) or not isinstance(count, int) or count < 2:
         raise ValueError(f"num_thresholds is an integer above 1, not {count!r}.")
     else:
-        inner = even_thresholds(count)[1:-1]
+        inner = [i / (count - 1) for i in range(1, count - 1)]
     return (-EPSILON, *inner, 1.0 + EPSILON)
 
 

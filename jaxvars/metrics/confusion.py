@@ -49,17 +49,6 @@ def check_thresholds(given: Any, default: float) -> Thresholds:
     return listed
 
 
-def even_thresholds(count: int) -> Thresholds:
-    """Return thresholds from 0 to 1, at equal distances; 0.5 if there is one alone.
-
-    >>> even_thresholds(3)
-    (0.0, 0.5, 1.0)
-    """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"num_thresholds is an integer above 0, not {count!r}.")
-    return (0.5,) if count == 1 else tuple(i / (count - 1) for i in range(count))
-
-
 def check_class(y_pred: Array, top_k: int | None, class_id: int | None, what: str) -> None:
     """Raise unless the last axis of scores has as many classes as are asked for."""
     classes = y_pred.shape[-1] if y_pred.ndim > 1 else 0
@@ -172,7 +161,6 @@ class Thresholded(KnownMetric, ABC):
     """
 
     _kinds: ClassVar[tuple[str, ...]] = KINDS
-    _raises: ClassVar[str] = "ValueError: when a threshold is not from 0 to 1."
     top_k: int | None = None
     class_id: int | None = None
 
@@ -181,7 +169,7 @@ class Thresholded(KnownMetric, ABC):
     def __init_subclass__(cls, kinds: tuple[str, ...] = KINDS) -> None:
         if cls.__doc__ is not None and cls._example is not None:
             add_example(cls, *cls._example)
-        super().__init_subclass__(**{"raise": cls._raises})
+        super().__init_subclass__(**{"raise": "ValueError: when a threshold is not from 0 to 1."})
         cls._kinds = kinds
 
     def _begin(self, thresholds: tuple[float, ...]) -> None:
@@ -297,120 +285,3 @@ class Recall(_Share, kinds=("true_positives", "false_negatives")):
 
     Formula: `true_positives / (true_positives + false_negatives)`.
     """
-
-
-# ---------------------------------------------------------------- trade-offs
-class _At(Thresholded, ABC):
-    _raises = "ValueError: when the least is not from 0 to 1, or there are no thresholds."
-    _best: ClassVar[str]
-    _given: ClassVar[str]
-
-    def __init_subclass__(cls, best: str, given: str) -> None:
-        super().__init_subclass__()
-        cls._best, cls._given = best, given
-
-    def __init__(
-        self, value: float, num_thresholds: int, class_id: int | None, name: Any, dtype: Any
-    ) -> None:
-        super().__init__(dtype, name)
-        if not 0 <= value <= 1:
-            raise ValueError(f"{self._given.capitalize()} is from 0 to 1, not {value!r}.")
-        setattr(self, self._given, value)
-        self.num_thresholds, self.class_id = num_thresholds, class_id
-        self._begin(even_thresholds(num_thresholds))
-
-    def result(self) -> Array:
-        """Return the best at any threshold; 0 where there is none."""
-        least = getattr(self, self._given)
-        return self._to_dtype(_best_at(self._parts(), least, best=self._best, given=self._given))
-
-
-@jax.jit(static_argnames=("best", "given"))
-def _best_at(parts: list[Array], least: Array, best: str, given: str) -> Array:
-    tp, fp, tn, fn = map(total, parts)
-    shares = {
-        "sensitivity": divide(tp, tp + fn),
-        "recall": divide(tp, tp + fn),
-        "specificity": divide(tn, tn + fp),
-        "precision": divide(tp, tp + fp),
-    }
-    return jnp.max(jnp.where(shares[given] >= least, shares[best], 0.0))
-
-
-@final
-class SensitivityAtSpecificity(_At, best="sensitivity", given="specificity"):
-    """The best sensitivity where specificity is at least a number.
-
-    Formula: the largest `sensitivity = true_positives / (true_positives + false_negatives)` of the
-    thresholds whose `specificity = true_negatives / (true_negatives + false_positives)` is large
-    enough.
-
-    >>> metric = SensitivityAtSpecificity(0.5)
-    >>> float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8]))
-    0.5
-    """
-
-    def __init__(
-        self, specificity: float, num_thresholds: int = 200, class_id: int | None = None,
-        name: str | None = None, dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(specificity, num_thresholds, class_id, name, dtype)
-
-
-@final
-class SpecificityAtSensitivity(_At, best="specificity", given="sensitivity"):
-    """The best specificity where sensitivity is at least a number.
-
-    Formula: the largest `specificity = true_negatives / (true_negatives + false_positives)` of the
-    thresholds whose `sensitivity = true_positives / (true_positives + false_negatives)` is large
-    enough.
-
-    >>> metric = SpecificityAtSensitivity(0.5)
-    >>> round(float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8])), 4)
-    0.6667
-    """
-
-    def __init__(
-        self, sensitivity: float, num_thresholds: int = 200, class_id: int | None = None,
-        name: str | None = None, dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
-
-
-@final
-class PrecisionAtRecall(_At, best="precision", given="recall"):
-    """The best precision where recall is at least a number.
-
-    Formula: the largest `precision = true_positives / (true_positives + false_positives)` of the
-    thresholds whose `recall = true_positives / (true_positives + false_negatives)` is large enough.
-
-    >>> metric = PrecisionAtRecall(0.5)
-    >>> float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8]))
-    0.5
-    """
-
-    def __init__(
-        self, recall: float, num_thresholds: int = 200, class_id: int | None = None,
-        name: str | None = None, dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(recall, num_thresholds, class_id, name, dtype)
-
-
-@final
-class RecallAtPrecision(_At, best="recall", given="precision"):
-    """The best recall where precision is at least a number.
-
-    Formula: the largest `recall = true_positives / (true_positives + false_negatives)` of the
-    thresholds whose `precision = true_positives / (true_positives + false_positives)` is large
-    enough.
-
-    >>> metric = RecallAtPrecision(0.8)
-    >>> float(metric([0, 0, 1, 1], [0.0, 0.5, 0.3, 0.9]))
-    0.5
-    """
-
-    def __init__(
-        self, precision: float, num_thresholds: int = 200, class_id: int | None = None,
-        name: str | None = None, dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(precision, num_thresholds, class_id, name, dtype)

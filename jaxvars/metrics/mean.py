@@ -296,18 +296,6 @@ class CategoricalHinge(MeanOfKnown, like=losses.CategoricalHinge):
 
 
 @final
-class LogCoshError(MeanOfKnown, fn=losses.log_cosh, name='what it is called; "logcosh" when None.'):
-    """The mean of the logarithm of the hyperbolic cosine of the errors.
-
-    >>> float(LogCoshError()([[1.0]], [[1.0]]))
-    0.0
-    """
-
-    def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None) -> None:
-        super().__init__(name, dtype)
-
-
-@final
 class RootMeanSquaredError(MeanOfFunction):
     """The root of the mean squared error of everything so far.
 

@@ -49,13 +49,9 @@ _DOCS = {
     "top_k": "the k best scores of each sample mean yes, if they are above the threshold, when "
     "there is one.",
     "class_id": "count this class alone, an index into the last axis.",
-    "num_thresholds": "how many are tried, at equal distances from 0 to 1.",
     "average": 'None for a score for each output; "micro" for one of all outputs together, "macro" '
     'for their mean, "weighted" for their mean by how often each is true.',
     "threshold": "scores above it mean yes; the largest of a sample when None.",
-    **dict.fromkeys(
-        ("specificity", "sensitivity", "recall", "precision"), "the least, from 0 to 1."
-    ),
 }
 _UPDATE = {
     "sample_weight": "a number, or weights along the first axes.",

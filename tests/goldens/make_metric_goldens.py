@@ -41,7 +41,6 @@ SCORES = [
     ("MeanSquaredLogarithmicError", {}, positive, positive),
     ("CosineSimilarity", {}, numbers, numbers),
     ("CosineSimilarity", {"axis": 1}, numbers, numbers),
-    ("LogCoshError", {}, numbers, numbers),
     ("Poisson", {}, positive, positive),
     ("KLDivergence", {}, distributions, distributions),
     ("BinaryCrossentropy", {}, bits, probabilities),
@@ -64,12 +63,6 @@ SCORES = [
     ("SparseTopKCategoricalAccuracy", {"k": 2, "from_sorted_ids": True}, classes, labels),
     ("F1Score", {}, one_hot, coarse),
     ("F1Score", {"average": "macro", "threshold": 0.5}, bits, coarse),
-    ("FBetaScore", {"average": "micro", "beta": 2.0}, one_hot, probabilities),
-    ("FBetaScore", {"average": "weighted", "beta": 0.5, "threshold": 0.3}, bits, probabilities),
-    ("R2Score", {}, numbers, numbers),
-    ("R2Score", {"class_aggregation": None}, numbers, numbers),
-    ("R2Score", {"class_aggregation": "variance_weighted_average", "num_regressors": 2}, numbers,
-     numbers),
 ]  # fmt: skip
 
 THRESHOLDED = [
@@ -84,10 +77,6 @@ THRESHOLDED = [
     ("Recall", {}, bits, coarse),
     ("Recall", {"class_id": 2, "thresholds": [0.1, 0.9]}, bits, probabilities),
     ("Recall", {"top_k": 1}, one_hot, distributions),
-    ("SensitivityAtSpecificity", {"specificity": 0.5}, bits, probabilities),
-    ("SpecificityAtSensitivity", {"sensitivity": 0.6, "num_thresholds": 5}, bits, coarse),
-    ("PrecisionAtRecall", {"recall": 0.7, "num_thresholds": 1}, bits, coarse),
-    ("RecallAtPrecision", {"precision": 0.4, "class_id": 0}, bits, probabilities),
     ("AUC", {}, bits, probabilities),
     ("AUC", {"num_thresholds": 5, "summation_method": "majoring"}, bits, coarse),
     ("AUC", {"curve": "PR"}, bits, probabilities),

@@ -260,7 +260,9 @@ def test_losses_and_metrics_that_are_keras_s_own_take_and_return_tensors():
     assert metric.variables[0].numpy().tolist() == [[2, 2], [4, 0]]
     metric.reset_state()
     assert float(metric.result()) == 0.0
-    assert {"MeanIoU", "pearson_correlation"} < set(dir(tf.keras.metrics))
+    assert {"MeanIoU", "pearson_correlation", "R2Score"} < set(dir(tf.keras.metrics))
+    close(tf.keras.metrics.get("r2_score")(tf.constant([[1.0], [4.0]]), [[1.0], [4.0]]), 1.0)
+    close(tf.keras.losses.dice(true, pred), 1 / 3)
 
 
 def test_a_model_is_compiled_with_losses_and_metrics_that_are_keras_s_own():

@@ -29,7 +29,10 @@ from jaxvars.tf.tensors.tensor import Tensor
 
 _KNOWN: dict[str, Any] = {**_core._BY_NAME, **_core._SHORT}
 _SHORT_NAMES = frozenset(_core._SHORT)
-_OF_KERAS = ("Circle", "Tversky", "circle", "tversky")
+_OF_KERAS = (
+    "CTC", "CategoricalGeneralizedCrossEntropy", "Circle", "Dice", "Tversky",
+    "categorical_generalized_cross_entropy", "circle", "ctc", "dice", "tversky",
+)  # fmt: skip
 """Losses that `jaxvars.losses` does not have."""
 
 

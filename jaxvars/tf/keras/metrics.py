@@ -41,8 +41,10 @@ _SHORT: dict[str, Any] = {
     name: thing for name, thing in {**_core._SNAKE, **_core._SHORT}.items() if name not in _KNOWN
 }  # fmt: skip
 _OF_KERAS = (
-    "BinaryIoU", "ConcordanceCorrelation", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU",
-    "PearsonCorrelation", "concordance_correlation", "pearson_correlation",
+    "BinaryIoU", "ConcordanceCorrelation", "FBetaScore", "IoU", "LogCoshError", "MeanIoU",
+    "OneHotIoU", "OneHotMeanIoU", "PearsonCorrelation", "PrecisionAtRecall", "R2Score",
+    "RecallAtPrecision", "SensitivityAtSpecificity", "SpecificityAtSensitivity",
+    "concordance_correlation", "pearson_correlation",
 )  # fmt: skip
 """Metrics that `jaxvars.metrics` does not have."""
 
@@ -188,7 +190,8 @@ def get(identifier: Any) -> Any:
 
 def _class_of(name: str) -> Any:
     found = {**_core._BY_NAME, **_SHORT, **_core._SNAKE}.get(name)
-    named = name if name in _OF_KERAS else found and found.__name__
+    theirs = {_core.BORDER.sub("_", each).lower(): each for each in _OF_KERAS}
+    named = name if name in _OF_KERAS else found.__name__ if found else theirs.get(name)
     return named and __getattr__(named)
 
 
