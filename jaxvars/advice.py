@@ -262,5 +262,5 @@ def did_you_mean(name: str, options: Iterable[str]) -> str:
 
     is_private = name[:1] == "_"
     known = {option.lower(): option for option in options if (option[:1] == "_") is is_private}
-    close = get_close_matches(name.lower(), list(known), n=3)
+    close = get_close_matches(name.lower(), list(known), n=3, cutoff=0.65)
     return f" Did you mean {' or '.join(repr(known[c]) for c in close)}?" if close else ""

@@ -473,4 +473,5 @@ def test_did_you_mean() -> None:
         " Did you mean 'layer_3' or 'layer_2'?"
     )
     assert did_you_mean("zzz", ["kernel"]) == ""
+    assert did_you_mean("launch", ["plan", "scan"]) == "", "nothing that is not close"
     assert did_you_mean("x", []) == ""
