@@ -36,7 +36,7 @@ def test_what_agrees_is_listed_and_nothing_changes():
     before = dict(jv.State.of(model))
     table = verify(model.step, X)
     assert [row[0] for row in table] == [
-        "compiled", "pure under jax.jit", "by a tape around compiled code", "slope", "slope",
+        "compiled", "pure under jax.jit", "by a tape around compiled code",
     ]  # fmt: skip
     assert all(worst < 1e-2 for *_, worst in table)
     jax.tree.map(np.testing.assert_array_equal, dict(jv.State.of(model)), before)
@@ -49,7 +49,8 @@ def test_arguments_may_be_modules_strings_and_keywords():
     def step(model, x, *, act):
         return getattr(jnp, act)(model.w * x)
 
-    assert len(verify(step, model, X, act="tanh")) == 5
+    assert len(verify(step, model, X, act="tanh")) == 3
+    assert len(verify(step, model, X, act="tanh", gradients=False)) == 2
 
 
 def test_python_state_is_found_in_the_call_and_element_where_it_shows():
@@ -81,26 +82,6 @@ def test_a_variable_that_parts_is_named():
 def test_a_branch_of_python_by_numpy_is_found():
     with pytest.raises(CheckError, match=r"call 1: result, element \[\d\], is .* by Python"):
         verify(lambda x: x * np.random.default_rng().random(), X)
-
-
-def test_a_wrong_rule_is_found_by_finite_differences():
-    square = jax.custom_jvp(lambda x: x**2)
-    square.defjvps(lambda t, out, x: 3 * x * t)
-    with pytest.raises(CheckError, match=r"finite differences. Is there a custom rule"):
-        verify(lambda x: square(x), X)
-    assert len(verify(lambda x: square(x), X, gradients=False)) == 2
-
-
-@pytest.mark.parametrize("loop", ["forward only", "reverse only"])
-def test_functions_with_one_mode_of_derivatives_are_checked_in_that(loop):
-    if loop == "forward only":
-
-        def fn(x):
-            return jv.while_loop(lambda c: jnp.sum(c) < 5.0, lambda c: c + jnp.exp(x), x)
-    else:
-        fn = jax.custom_vjp(lambda x: jnp.sin(x))
-        fn.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * jnp.cos(x),))
-    assert [row[0] for row in verify(lambda x: fn(x), X)][-1] == "slope"
 
 
 def test_what_the_function_raises_comes_through():
@@ -166,29 +147,6 @@ def test_changed_arguments_and_other_containers_are_found(fn, args, message):
     assert repr(args[-1]) in before
 
 
-def _with_half_a_slope(f):
-    f = jax.custom_jvp(f)
-    f.defjvp(lambda x, t: (f(*x), 0.5 * jax.jvp(f.fun, x, t)[1]))
-    return f
-
-
-@pytest.mark.parametrize(
-    "args",
-    [(3.0,), (jnp.array([1 + 2j, 3]),), (1e-2 * X,), (1e6 * X,), (jnp.linspace(0, 1, 10**5),)],
-    ids=["number", "complex", "tiny", "large", "many"],
-)
-def test_a_wrong_slope_is_found_by_any_float(args):
-    for f in (lambda x: x * x, lambda x: jnp.mean(x), lambda x: jnp.sin(x)):
-        with pytest.raises(CheckError, match="finite differences"):
-            verify(_with_half_a_slope(f), *args)
-
-
-def test_a_wrong_slope_by_a_default_value_is_found():
-    square = _with_half_a_slope(lambda x: x * x)
-    with pytest.raises(CheckError, match="finite differences"):
-        verify(lambda x, rate=3.0: x * square(rate), X)
-
-
 _W = jv.Variable(np.random.default_rng(0).standard_normal((8, 64)), name="w", dtype=jnp.float32)
 _B = jv.Variable(jnp.zeros(64), name="b")
 
@@ -216,7 +174,7 @@ _RIGHT = {
 @pytest.mark.parametrize("name", _RIGHT)
 def test_what_is_right_raises_no_false_alarm(name):
     fn, args = _RIGHT[name]
-    assert len(verify(fn, *args)) >= 3
+    assert len(verify(fn, *args)) == 3
 
 
 def test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function():
