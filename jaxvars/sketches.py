@@ -7,7 +7,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -30,7 +29,7 @@ from jaxvars.display.table import Table
 from jaxvars.display.text import SMALL, brief_text, human_bytes, join_names, known_value, type_text
 from jaxvars.errors import InteropError, UninitializedError
 from jaxvars.tensors.array_like import is_deleted, processes_of
-from jaxvars.tensors.dtypes import is_key, is_string, nbytes
+from jaxvars.tensors.dtypes import bytes_per_device, is_key, is_string, nbytes
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 from jaxvars.views import Viewed, register
@@ -149,14 +148,6 @@ def table_of(title: str, named: Mapping[str, Variable]) -> Table:
     )
 
 
-def _bytes_per_device(variable: Variable) -> int:
-    """Return the memory that a variable's value takes on each device that has a part of it."""
-    sharding = variable.sharding
-    if sharding is None:
-        return nbytes(variable)
-    return math.prod(sharding.shard_shape(variable.shape)) * variable.dtype.itemsize
-
-
 def _is_sharded(v: Variable) -> bool:
     return v.sharding is not None and len(v.sharding.device_set) > 1
 
@@ -165,7 +156,7 @@ def _row(v: Variable, *, sharded: bool) -> tuple[Any, ...]:
     where = "host" if is_string(v.dtype) else _device_text(v)
     kind = "string" if is_string(v.dtype) else str(v.dtype)
     row = (v.shape, kind, v.trainable, where, nbytes(v))
-    return (*row, _spec_text(v), _bytes_per_device(v)) if sharded else row
+    return (*row, _spec_text(v), bytes_per_device(v)) if sharded else row
 
 
 def _device_text(v: Variable) -> str:
@@ -183,7 +174,7 @@ def _totals(variables: list[Variable], *, sharded: bool) -> list[tuple[Any, ...]
         plural = "" if len(some) == 1 else "s"
         words = f"{name}: {sum(v.size for v in some):,} elements in {len(some)} variable{plural}"
         row = (words, None, None, None, None, sum(map(nbytes, some)))
-        return (*row, None, sum(map(_bytes_per_device, some))) if sharded else row
+        return (*row, None, sum(map(bytes_per_device, some))) if sharded else row
 
     trainable = [v for v in variables if v.trainable]
     others = [v for v in variables if not v.trainable]

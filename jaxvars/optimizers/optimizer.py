@@ -242,20 +242,20 @@ class Optimizer(Keeper, ABC):
             ValueError: when the optimizer was made without `use_ema=True`.
             DtypeError: when a variable is narrower than its average, which it would round.
         """
-        for variable, slots in self._list_slots():
-            average = slots.get(AVERAGE)
-            if average is not None and average.dtype != variable.dtype:
+        pairs = self._averages()
+        for cell, average in pairs:
+            if average.dtype != cell.dtype:
                 raise DtypeError(
-                    f"Variable {variable.name!r} is {variable.dtype}, and its average "
-                    f"{average.dtype}: exchanged, it would be rounded for good. Evaluate in "
+                    f"Variable {cell.name!r} is {cell.dtype}, and its average {average.dtype}: "
+                    "exchanged, it would be rounded for good. Evaluate in "
                     "`with optimizer.averaged():`; at the end of training call "
                     "optimizer.finalize_variable_values(variables)."
                 )
-        frame, cells = LOCAL.frame, [cell for pair in self._averages() for cell in pair]
+        frame, cells = LOCAL.frame, [cell for pair in pairs for cell in pair]
         with frame.alone():
             values = frame.read_all(cells)
-            pairs = zip(values[::2], values[1::2], strict=True)
-            frame.write_all(cells, [x for pair in pairs for x in exchange(*pair)], ())
+            both = zip(values[::2], values[1::2], strict=True)
+            frame.write_all(cells, [x for pair in both for x in exchange(*pair)], ())
 
     def _averages(self) -> list[tuple[Cell, Cell]]:
         """Return the cells of the variables that there are, each with that of its average."""

@@ -23,12 +23,12 @@ import jax
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.creation import give_late
 from jaxvars.compiler.function import BoundFunction, Function
-from jaxvars.core.module import nbytes
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError
 from jaxvars.planning.abstract import run_abstract
 from jaxvars.planning.hlo import Collective, collectives_in
+from jaxvars.tensors.dtypes import bytes_per_device
 
 
 @final
@@ -127,7 +127,7 @@ def plan(function: Any, *args: Any, **kwargs: Any) -> Plan:
 def _memory(variables: Iterable[Variable], analysis: Any) -> dict[str, int]:
     trainable, others = 0, 0
     for variable in variables:
-        size = _bytes_per_device(variable)
+        size = bytes_per_device(variable)
         trainable += size * variable.trainable
         others += size * (not variable.trainable)
     found = {
@@ -138,13 +138,6 @@ def _memory(variables: Iterable[Variable], analysis: Any) -> dict[str, int]:
         "temporaries": analysis.temp_size_in_bytes,
     }
     return {**found, "total": sum(found.values())}
-
-
-def _bytes_per_device(variable: Variable) -> int:
-    sharding = variable.sharding
-    if sharding is None or not variable.size:
-        return nbytes(variable)
-    return nbytes(variable) // variable.size * math.prod(sharding.shard_shape(variable.shape))
 
 
 def _device_count(compiled: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -93,6 +94,13 @@ def is_key(value: object) -> bool:
 def nbytes(x: Any) -> int:
     """Return the memory that the value of an array or variable takes; 0 for strings."""
     return 0 if is_string(x.dtype) else x.size * x.dtype.itemsize
+
+
+def bytes_per_device(x: Any) -> int:
+    """Return the memory that the value takes on each device that has a part of it."""
+    if x.sharding is None:
+        return nbytes(x)
+    return math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize
 
 
 def as_dtype(dtype: Any) -> Any:

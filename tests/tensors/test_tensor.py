@@ -12,7 +12,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError
 from jaxvars.random import draws
-from jaxvars.tensors.dtypes import as_dtype, is_string, string
+from jaxvars.tensors.dtypes import as_dtype, bytes_per_device, is_string, nbytes, string
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import fit, to_tensor
 
@@ -25,6 +25,18 @@ from jaxvars.tensors.tensor import fit, to_tensor
 ])  # fmt: skip
 def test_as_dtype(given, name):
     assert as_dtype(given).name == name
+
+
+@pytest.mark.parametrize("make", [
+    lambda: jnp.zeros(16, jnp.int4), lambda: jax.random.split(jax.random.key(0), 16),
+    lambda: jnp.zeros((16, 0)), lambda: jnp.zeros((16, 3)),
+], ids=["int4", "keys", "empty", "float32"])  # fmt: skip
+def test_bytes_are_those_of_jax_also_of_one_device_part(make):
+    v = jv.Variable(make(), sharding=jv.shard(make(), jax.P("d"), mesh=jv.mesh({"d": 8})).sharding)
+    assert nbytes(v) == v.value.nbytes
+    assert bytes_per_device(v) == v.value.addressable_shards[0].data.nbytes
+    assert bytes_per_device(jv.Variable(make())) == v.value.nbytes
+    assert bytes_per_device(jv.Variable("text")) == 0
 
 
 @pytest.mark.parametrize("given", [str, bytes, "string", string, np.dtype("<U3"), np.dtype("S2")])
