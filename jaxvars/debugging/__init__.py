@@ -41,7 +41,7 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 __all__ = [
-    "assert_all_finite", "assert_equal", "assert_finite", "assert_greater", "assert_greater_equal",
+    "assert_equal", "assert_finite", "assert_greater", "assert_greater_equal",
     "assert_less", "assert_less_equal", "assert_near", "assert_negative", "assert_non_negative",
     "assert_non_positive", "assert_none_equal", "assert_positive", "assert_rank", "assert_shapes",
     "assert_type", "check_indices", "check_numerics", "disable_check_numerics",
@@ -293,22 +293,6 @@ def check_numerics(x: Any, message: str | None = None) -> Any:
     """
     assert_finite(x, message)
     return unwrap(x)
-
-
-def assert_all_finite(x: Any, message: str | None = None) -> Any:
-    """Check that no element is NaN or infinite, and return the value: `check_numerics`.
-
-    Args:
-        x: numbers, or a pytree of arrays; Variables are read.
-        message: what to say first if it does not hold.
-
-    Returns:
-        The value.
-
-    >>> assert_all_finite(2.0)
-    2.0
-    """
-    return check_numerics(x, message)
 
 
 def _name_leaves(tree: Any) -> Iterator[tuple[str, Array]]:

@@ -20,7 +20,6 @@ from jaxvars.parallel.processes import (
     is_chief,
     is_preempted,
     process_count,
-    process_index,
     rank,
     shutdown,
 )
@@ -28,7 +27,7 @@ from jaxvars.parallel.processes import (
 __all__ = [
     "Batches", "all_gather", "barrier", "broadcast", "check_same", "fully_sharded",
     "global_batch", "initialize", "is_chief", "is_preempted", "local_part", "process_count",
-    "process_index", "rank", "shutdown",
+    "rank", "shutdown",
 ]  # fmt: skip
 
 

@@ -287,9 +287,6 @@ def rank() -> int:
     return jax.process_index()
 
 
-process_index = rank
-
-
 def process_count() -> int:
     """Return how many processes there are.
 

@@ -28,7 +28,7 @@ from jaxvars.parallel import batches, processes
 # ---------------------------------------------------------------- one process
 def test_alone_everything_has_an_answer():
     d = jv.parallel
-    assert (d.rank(), d.process_index(), d.process_count(), d.is_chief()) == (0, 0, 1, True)
+    assert (d.rank(), d.process_count(), d.is_chief()) == (0, 1, True)
     d.barrier("here")
     d.shutdown()
     assert d.is_preempted(0) is False
