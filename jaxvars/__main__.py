@@ -19,26 +19,26 @@ from jaxvars.demo.doctor import report
 def _whole_number(low: int, high: int) -> Callable[[str], int]:
     """Return a function that reads a whole number from `low` to `high`."""
 
-    def read(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
-        return int(text)
+    def read(word: str) -> int:
+        if not word.isdecimal() or not low <= int(word) <= high:
+            raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from {low} to {high}")
+        return int(word)
 
     return read
 
 
-def _picture(text: str) -> Path:
+def _picture(word: str) -> Path:
     """Return the path, sure that a file can be written there."""
-    path = Path(text)
+    path = Path(word)
     if path.suffix.lower() != ".png":
-        raise argparse.ArgumentTypeError(f"{text!r} does not end in .png")
+        raise argparse.ArgumentTypeError(f"{word!r} does not end in .png")
     try:
         was_there = path.exists()
         path.open("ab").close()
         if not was_there:
             path.unlink()
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error.strerror}") from None
+        raise argparse.ArgumentTypeError(f"cannot write {word!r}: {error.strerror}") from None
     return path
 
 

@@ -238,7 +238,7 @@ def name_shapes(error: BaseException, variables: Iterable[tuple[str, tuple[int, 
     message = str(error)
     if "shape" not in message or any("Variable" in n for n in getattr(error, "__notes__", ())):
         return
-    shown = {text.replace(",)", ")").replace(" ", "") for text in _SHAPE.findall(message)}
+    shown = {shape.replace(",)", ")").replace(" ", "") for shape in _SHAPE.findall(message)}
     named = [
         f"{name!r} {shape}"
         for name, shape in variables

@@ -295,15 +295,15 @@ def install() -> None:
     """Give the classes of the heart their views."""
     register(Viewed, html=html_repr, treescope=treescope_repr)
     register(
-        Variable, text=_describe_variable, short=_describe_shortly, fields=_list_fields,
+        Variable, string=_describe_variable, short=_describe_shortly, fields=_list_fields,
         sketch=_sketch_variable,
     )  # fmt: skip
     register(
-        Module, text=text_repr, fields=_list_attributes, sketch=_sketch_module,
+        Module, string=text_repr, fields=_list_attributes, sketch=_sketch_module,
         table=_table_of_module,
     )  # fmt: skip
-    register(State, text=_describe_state, sketch=_sketch_state)
-    register(Function, text=_describe_function, sketch=_sketch_function, traces=_table_of_traces)
-    register(BoundFunction, text=_describe_bound, sketch=_sketch_function)
-    register(ConcreteFunction, text=_describe_concrete, sketch=_sketch_concrete)
-    register(TapeBase, text=_describe_tape, sketch=_sketch_tape)
+    register(State, string=_describe_state, sketch=_sketch_state)
+    register(Function, string=_describe_function, sketch=_sketch_function, traces=_table_of_traces)
+    register(BoundFunction, string=_describe_bound, sketch=_sketch_function)
+    register(ConcreteFunction, string=_describe_concrete, sketch=_sketch_concrete)
+    register(TapeBase, string=_describe_tape, sketch=_sketch_tape)

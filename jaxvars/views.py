@@ -1,7 +1,7 @@
 """The socket for what shows objects: a class has views by name, which other files register.
 
     class Variable(Viewed): ...                       # what is shown knows nothing of it
-    register(Variable, text=describe, sketch=draw)    # `sketches.py`
+    register(Variable, string=describe, sketch=draw)    # `sketches.py`
 
 Views of a class are those of the classes below it, unless they have their own.
 """
@@ -29,8 +29,8 @@ def view(shown: object, name: str, *args: Any) -> Any:
 
     >>> class Point(Viewed):
     ...     x = 1.5
-    >>> register(Point, text=lambda point: f"Point({point.x})")
-    >>> view(Point(), "text"), repr(Point())
+    >>> register(Point, string=lambda point: f"Point({point.x})")
+    >>> view(Point(), "string"), repr(Point())
     ('Point(1.5)', 'Point(1.5)')
     """
     known = (_VIEWS.get((kind, name)) for kind in type(shown).__mro__)
@@ -43,7 +43,7 @@ class Viewed:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return view(self, "text")
+        return view(self, "string")
 
     def __sketch__(self) -> Any:
         return view(self, "sketch")

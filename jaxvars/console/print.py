@@ -94,12 +94,12 @@ def print(
         step 7: w=[1.50 2.50]
         all: {'w': [1.5 2.5], 'name': 'w'}
 
-    Differs from TensorFlow: prints to stdout, not stderr; has templates; text in structures has
+    Differs from TensorFlow: prints to stdout, not stderr; has templates; strings in structures have
     quotes; `file` is TensorFlow's `output_stream`.
     """
     planner = Planner(unwrap)
     if (fields or len(values) > 1) and is_template(values[0] if values else None):
-        pieces = fill(planner, values[0], values[1:], fields)
+        pieces = Filling(planner, values[0], values[1:], fields).pieces()
     elif fields:
         raise TypeError(_describe_misuse(list(fields)))
     else:
@@ -136,12 +136,12 @@ def _separate(planner: Planner, values: Sequence[Any], sep: Any) -> Pieces:
     return [piece for value in values for piece in (sep, planner.top(value))][1:]
 
 
-def _glue(text: Any, name: str, default: str) -> str:
-    if text is None:
+def _glue(given: Any, name: str, default: str) -> str:
+    if given is None:
         return default
-    if not isinstance(text, str):
-        raise TypeError(f"jv.print: {name} is a string or None, not {type(text).__name__}.")
-    return text
+    if not isinstance(given, str):
+        raise TypeError(f"jv.print: {name} is a string or None, not {type(given).__name__}.")
+    return given
 
 
 def _check_few(summarize: Any) -> int:
@@ -157,60 +157,55 @@ def find_writer(file: Any) -> Callable[[str, bool], None]:
     if isinstance(file, str) and file.startswith("file://"):
         file = Path(file.removeprefix("file://"))
     if isinstance(file, Path):
-        return lambda text, flush: _append(file, text)
+        return lambda string, flush: _append(file, string)
     for name in ("stdout", "stderr"):
         if file is getattr(sys, name) or (file is None and name == "stdout"):
-            return lambda text, flush, name=name: _write(getattr(sys, name), text, flush)
+            return lambda string, flush, name=name: _write(getattr(sys, name), string, flush)
     if not hasattr(file, "write"):
         raise TypeError(
             f"jv.print: file is {file!r}, which cannot be written to. Give an open file, "
             'sys.stderr, a pathlib.Path or "file:///path/to/file".'
         )
-    return lambda text, flush: _write(file, text, flush)
+    return lambda string, flush: _write(file, string, flush)
 
 
-def _write(file: Any, text: str, flush: bool) -> None:
+def _write(file: Any, string: str, flush: bool) -> None:
     if file is not None:  # a program without a console has no stdout
-        file.write(text)
+        file.write(string)
         if flush:
             file.flush()
 
 
-def _append(path: Path, text: str) -> None:
+def _append(path: Path, string: str) -> None:
     with path.open("a", encoding="utf-8") as file:
-        file.write(text)
+        file.write(string)
 
 
 # ---------------------------------------------------------------- templates
-def is_template(text: object) -> bool:
+def is_template(template: object) -> bool:
     """Return whether a value is a string with fields like `{}`, `{0}`, `{name}`, `{name.part:.2f}`.
 
     >>> is_template("loss {:.2f}"), is_template("{'a': 1}"), is_template("{ "), is_template("x")
     (True, False, False, False)
     """
-    if not isinstance(text, str):
+    if not isinstance(template, str):
         return False
     try:
-        names = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+        names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     except ValueError:  # a brace without its other one
         return False
     return bool(names) and all(_FIELD.fullmatch(name) for name in names)
 
 
-def fill(planner: Planner, text: str, values: Sequence[Any], fields: Mapping[str, Any]) -> Pieces:
-    """Return the strings and plans that a template consists of; raise ValueError for a mistake."""
-    return _Filling(planner, text, values, fields).pieces()
-
-
 @final
-class _Filling:
+class Filling:
     """One use of a template."""
 
     def __init__(
-        self, planner: Planner, text: str, values: Sequence[Any], fields: Mapping[str, Any]
+        self, planner: Planner, template: str, values: Sequence[Any], fields: Mapping[str, Any]
     ) -> None:
         self._planner = planner
-        self._text = text
+        self._template = template
         self._given: dict[int | str, Any] = {**dict(enumerate(values)), **fields}
         self._used: set[int | str] = set()
         self._next = itertools.count()
@@ -218,7 +213,7 @@ class _Filling:
     def pieces(self) -> Pieces:
         """Return all pieces, in order."""
         pieces: Pieces = []
-        for literal, name, spec, conversion in Formatter().parse(self._text):
+        for literal, name, spec, conversion in Formatter().parse(self._template):
             pieces.append(literal)
             if name is not None:
                 pieces.append(self._plan_field(name, spec or "", conversion))
@@ -251,7 +246,7 @@ class _Filling:
         key = self._parse_key(head)
         if key not in self._given:
             what = f"has the field {{{name}}}, but there is no {_describe_argument(key)}"
-            raise self._error_for(what, "Give it, or double braces that are text: {{ }}")
+            raise self._error_for(what, "Give it, or double the braces that are not fields: {{ }}")
         self._used.add(key)
         try:
             return Formatter().get_field(f"value{rest}", (), {"value": self._given[key]})[0]
@@ -268,7 +263,7 @@ class _Filling:
         return next(self._next)
 
     def _error_for(self, what: str, cure: str) -> ValueError:
-        return ValueError(f"jv.print: the template {self._text!r} {what}. {cure}.")
+        return ValueError(f"jv.print: the template {self._template!r} {what}. {cure}.")
 
 
 def _describe_argument(key: int | str) -> str:

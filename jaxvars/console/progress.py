@@ -107,7 +107,7 @@ class Progress(Generic[T]):
 
     __slots__ = (
         "_before_rate", "_enabled", "_ended", "_is_used", "_rate_from",
-        "_source", "_started", "_texts", "_values", "completed", "console", "description",
+        "_source", "_started", "_strings", "_values", "completed", "console", "description",
         "display", "total",
     )  # fmt: skip
 
@@ -124,7 +124,7 @@ class Progress(Generic[T]):
         self.display: Display | None = None
         self._is_used = False
         self._values: dict[str, Any] = {}
-        self._texts: dict[str, str] = {}
+        self._strings: dict[str, str] = {}
         self._started: float | None = None
         self._ended: float | None = None
         self._rate_from: float | None = None  # when the first step was done
@@ -210,13 +210,13 @@ class Progress(Generic[T]):
     def shown(self) -> str:
         """The values as strings, as far as they are known without waiting."""
         self._look(wait=False)
-        return " ".join(f"{name}={text}" for name, text in self._texts.items())
+        return " ".join(f"{name}={string}" for name, string in self._strings.items())
 
     def _look(self, *, wait: bool) -> None:
         """Make strings of the values that are there."""
         for name, value in list(self._values.items()):
-            text = _format_value(value, wait=wait)
-            self._texts[name] = text if text is not None else self._texts.get(name, "...")
+            string = _format_value(value, wait=wait)
+            self._strings[name] = string if string is not None else self._strings.get(name, "...")
 
     # ------------------------------------------------------------ open and close
     def __enter__(self) -> Progress[T]:
@@ -245,7 +245,7 @@ class Progress(Generic[T]):
                 close_bar(self)
 
     def line(self) -> str:
-        """Return the bar as one line of text.
+        """Return the bar as one line.
 
         >>> bar = progress(total=4, description="training")
         >>> bar.advance(2), bar.show(loss=0.5)

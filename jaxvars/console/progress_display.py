@@ -62,7 +62,7 @@ class Display(_rich.Progress):
             _rich.MofNCompleteColumn(),
             _rich.TimeElapsedColumn(),
             _rich.TimeRemainingColumn(),
-            _rich.TextColumn("{task.fields[text]}", markup=False),
+            _rich.TextColumn("{task.fields[shown]}", markup=False),
             console=console,
             refresh_per_second=_PER_SECOND,
             disable=not _can_animate(console),
@@ -70,7 +70,7 @@ class Display(_rich.Progress):
 
     def add(self, bar: Bar) -> None:
         """Show a bar."""
-        self.bars[self.add_task(bar.description, total=bar.total, text="")] = bar
+        self.bars[self.add_task(bar.description, total=bar.total, shown="")] = bar
         self.start()
 
     def remove(self, bar: Bar) -> None:
@@ -106,7 +106,7 @@ class Display(_rich.Progress):
             strings.append(bar.shown)
         facts = {"completed": bar.completed, "total": bar.total, "description": bar.description}
         with suppress(KeyError):  # removed meanwhile
-            self.update(task, text="  ".join(filter(None, strings)), **facts)
+            self.update(task, shown="  ".join(filter(None, strings)), **facts)
 
 
 def _can_animate(console: Console) -> bool:

@@ -125,9 +125,9 @@ def difference(
             if join_types(x, y) is None:
                 return Difference(_label(one.treedef, i, names), str(x), str(y), (x, y))
         elif a is None or b is None or not _is_same(a(), b()):
-            text = [_format_part(rebuild, i, kinds) for rebuild, kinds in zip((one, other), types)]  # noqa: B905 - two each
-            shown = f"another {text[1]}" if text[0] == text[1] else text[1]
-            return Difference(_label(one.treedef, i, names), text[0], shown)
+            pair = [_format_part(rebuild, i, kinds) for rebuild, kinds in zip((one, other), types)]  # noqa: B905 - two each
+            shown = f"another {pair[1]}" if pair[0] == pair[1] else pair[1]
+            return Difference(_label(one.treedef, i, names), pair[0], shown)
     return None
 
 

@@ -95,7 +95,7 @@ def _draw_images(figure: Any, images: Any, labels: Any, probabilities: Any) -> N
 def _label(axes: Any, found: int, label: int) -> None:
     right = found == label
     colour, weight, width = (_GREY, "normal", 0.5) if right else (_RED, "bold", 1.8)
-    text = f"{found}" if right else f"{found}, not {label}"
-    axes.set_title(text, color=colour, fontsize=9, weight=weight, pad=3)
+    title = f"{found}" if right else f"{found}, not {label}"
+    axes.set_title(title, color=colour, fontsize=9, weight=weight, pad=3)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(color=colour, linewidth=width)

@@ -85,7 +85,7 @@ def describe_arguments(thing: Any) -> dict[str, str]:
     """
     parts = inspect.cleandoc(thing.__doc__ or "").split("\n\n")
     listed = next((part for part in parts if part.startswith("Args:")), "")
-    return {name: " ".join(text.split()) for name, text in _ENTRY.findall(listed)}
+    return {name: " ".join(words.split()) for name, words in _ENTRY.findall(listed)}
 
 
 def describe_formula(thing: Any) -> dict[str, str]:
@@ -115,8 +115,8 @@ def add_example(kind: type, given: str, value: object) -> None:
     kind.__doc__ = f"{inspect.cleandoc(kind.__doc__ or '')}\n\n{lines}\n"
 
 
-def _entry(name: str, text: str) -> str:
+def _entry(name: str, words: str) -> str:
     return fill(
-        f"{name}: {text}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8,
+        f"{name}: {words}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8,
         break_on_hyphens=False, break_long_words=False,
     )  # fmt: skip

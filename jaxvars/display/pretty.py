@@ -1,11 +1,11 @@
-"""Any value as text over several lines: what `jv.print` prints.
+"""Any value as a string over several lines: what `jv.print` prints.
 
 Compiled code knows its arrays only when it runs: `Planner` takes a value apart into a tree of
 strings, groups and `Slot`s, and `Layout` writes that tree down once the arrays are there.
 
 Rules this file keeps:
 - arrays are short in the middle, strings are whole, lines are wrapped at 88 columns;
-- the text does not depend on NumPy's print options, so it is the same in every thread.
+- the string does not depend on NumPy's print options, so it is the same in every thread.
 """
 
 from __future__ import annotations
@@ -135,24 +135,24 @@ class Layout:
 
     def join(self, pieces: Iterable[str | Node]) -> str:
         """Return strings and plans written one after the other."""
-        text = ""
+        string = ""
         for piece in pieces:
-            line = text[text.rfind("\n") + 1 :]
+            line = string[string.rfind("\n") + 1 :]
             if isinstance(piece, Slot):  # an array by itself has its rows below each other
                 piece = self._format_array(piece, len(line))
             elif not isinstance(piece, str):
                 indent = len(line) - len(line.lstrip(" "))
                 piece = write(piece, self._format_array, indent, len(line))
-            text += piece
-        return text
+            string += piece
+        return string
 
     def _format_array(self, slot: Slot, column: int, width: int = WIDTH) -> str:
         x = self._arrays[slot.place]
         if x.ndim == 0:
             return slot.before + _format_scalar(x, slot)
         column += len(slot.before)
-        text = self._format_elements(x, slot.spec, max(width - column - 1, _NARROW))
-        return slot.before + text.replace("\n", "\n" + " " * column)
+        string = self._format_elements(x, slot.spec, max(width - column - 1, _NARROW))
+        return slot.before + string.replace("\n", "\n" + " " * column)
 
     def _format_elements(self, x: np.ndarray[Any, Any], spec: str, width: int) -> str:
         few, limit = (3, sys.maxsize) if self._summarize < 0 else (self._summarize, 0)

@@ -87,10 +87,10 @@ def _plan(value: Any) -> str | Group:
         return name
     short = getattr(value, "__short_repr__", None)
     try:
-        text = _ADDRESS.sub("", repr(value) if short is None else short())
+        shown = _ADDRESS.sub("", repr(value) if short is None else short())
     except Exception as error:  # noqa: BLE001 - what is broken is shown as that
         return f"<{type(value).__name__} {_describe_failure(error)}>"
-    return text if isinstance(value, Shown) or len(text) <= _CHARS else text[: _CHARS - 1] + "…"
+    return shown if isinstance(value, Shown) or len(shown) <= _CHARS else shown[: _CHARS - 1] + "…"
 
 
 def _plan_parts(value: Any) -> Group:

@@ -146,11 +146,11 @@ class Table(Sequence[Row]):
             lines.insert(place, rule)
         return "\n".join([self.title, *lines] if self.title else lines)
 
-    def _format_line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
+    def _format_line(self, strings: Sequence[str], widths: Sequence[int]) -> str:
         padded: list[str] = []
-        for text, width, right in zip(texts, widths, self._numeric, strict=True):
-            space = " " * (width - cells(text))
-            padded.append(space + text if right else text + space)
+        for string, width, right in zip(strings, widths, self._numeric, strict=True):
+            space = " " * (width - cells(string))
+            padded.append(space + string if right else string + space)
         return _GAP.join(padded).rstrip()
 
     def _format_rows(self, rows: Iterable[Row]) -> list[list[str]]:
@@ -191,11 +191,11 @@ class Table(Sequence[Row]):
             f"<tfoot>{''.join(footer)}</tfoot></table>"
         )
 
-    def _format_html_row(self, texts: Iterable[str], tag: str, style: str = "") -> str:
+    def _format_html_row(self, strings: Iterable[str], tag: str, style: str = "") -> str:
         parts = [
             f'<{tag} style="text-align:{"right" if right else "left"};'
-            f'padding:2px 10px;{style}">{escape(text)}</{tag}>'
-            for text, right in zip(texts, self._numeric, strict=True)
+            f'padding:2px 10px;{style}">{escape(string)}</{tag}>'
+            for string, right in zip(strings, self._numeric, strict=True)
         ]
         return f"<tr>{''.join(parts)}</tr>"
 
@@ -219,5 +219,5 @@ def _is_numeric(values: Iterable[Any]) -> bool:
     return bool(kinds) and all(issubclass(k, numbers) and k is not bool for k in kinds)
 
 
-def _join_lines(text: str) -> str:
-    return " ".join(text.split()) if "\n" in text else text
+def _join_lines(string: str) -> str:
+    return " ".join(string.split()) if "\n" in string else string

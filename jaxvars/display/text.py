@@ -80,8 +80,8 @@ def full_text(x: np.ndarray[Any, Any] | None) -> str:
     if x is None or x.size > _FEW:
         return ""
     with np.printoptions(**_FIXED, precision=8, linewidth=10**6, threshold=10**6):
-        text = re.sub(r"\n\s*", " ", np.array2string(x, separator=" "))
-    return text if len(text) <= _SHORT else ""
+        string = re.sub(r"\n\s*", " ", np.array2string(x, separator=" "))
+    return string if len(string) <= _SHORT else ""
 
 
 def known_value(x: Any) -> np.ndarray[Any, Any] | None:
@@ -124,8 +124,8 @@ def _describe_numbers(known: np.ndarray[Any, Any]) -> str:
 
 def _format(x: np.ndarray[Any, Any]) -> str:
     """Return the elements on one line."""
-    text = numpy_text(x if x.ndim else x[()], precision=4, threshold=10**6, linewidth=10**6)
-    return text if x.ndim == 0 else re.sub(r"\n\s*", " ", text)
+    string = numpy_text(x if x.ndim else x[()], precision=4, threshold=10**6, linewidth=10**6)
+    return string if x.ndim == 0 else re.sub(r"\n\s*", " ", string)
 
 
 def numpy_text(x: Any, **options: Any) -> str:
@@ -136,8 +136,8 @@ def numpy_text(x: Any, **options: Any) -> str:
 
 def first_elements(x: np.ndarray[Any, Any]) -> str:
     """Return some elements that are not numbers, however long they are, on one line."""
-    text = f"{_format(x.ravel()[:SMALL])[:-1]} ...]" if x.size > SMALL else _format(x)
-    return text if len(text) <= _LONG else text[: _LONG - 1] + "…"
+    string = f"{_format(x.ravel()[:SMALL])[:-1]} ...]" if x.size > SMALL else _format(x)
+    return string if len(string) <= _LONG else string[: _LONG - 1] + "…"
 
 
 # ---------------------------------------------------------------- words
@@ -179,10 +179,10 @@ def rate_text(rate: float | None) -> str:
     return f"{rate:,.0f} it/s" if rate >= 100 else f"{rate:.3g} it/s"
 
 
-def cells(text: str) -> int:
+def cells(string: str) -> int:
     """Return how many columns a fixed-width font needs for a string.
 
     >>> cells("wx"), cells("重み")
     (2, 4)
     """
-    return len(text) + sum(east_asian_width(c) in "WF" for c in text)
+    return len(string) + sum(east_asian_width(c) in "WF" for c in string)

@@ -52,10 +52,10 @@ def write(path: PathLike, manifest: Json, members: Mapping[str, bytes]) -> str:
         own = "unknown"
     made_by = {"jaxvars": own, "jax": jax.__version__}
     manifest = {"format": FORMAT, **made_by, **manifest, "members": listed}
-    text = json.dumps(manifest, indent=1).encode()
-    checksum = _sha256(text)
+    head = json.dumps(manifest, indent=1).encode()
+    checksum = _sha256(head)
     with replacing(path) as fresh, zipfile.ZipFile(fresh, "x", zipfile.ZIP_STORED) as archive:
-        for name, data in {_MANIFEST: text, _DIGEST: checksum.encode(), **members}.items():
+        for name, data in {_MANIFEST: head, _DIGEST: checksum.encode(), **members}.items():
             archive.writestr(zipfile.ZipInfo(name, _NO_TIME), data)
     return checksum
 
@@ -101,11 +101,11 @@ def read(path: PathLike, digest: str | None) -> tuple[Json, dict[str, bytes]]:
 def _read(path: Path, digest: str | None) -> tuple[Json, dict[str, bytes]]:
     with zipfile.ZipFile(path) as archive:
         _check_archive(archive, path.stat().st_size)
-        text = archive.read(_MANIFEST)
-        found = _sha256(text)
+        head = archive.read(_MANIFEST)
+        found = _sha256(head)
         if archive.read(_DIGEST) != found.encode():
             raise ValueError("its manifest is not what was written")
-        manifest = json.loads(text)
+        manifest = json.loads(head)
         _check_format(path, manifest)
         if digest not in (None, found):
             raise SavedError(

@@ -106,7 +106,7 @@ class Graph:
 
     def _format_line(self, node: Node, arriving: Sequence[Edge]) -> str:
         edges = iter(arriving)
-        named = [_format_reference(next(edges)) if text is None else text for text in node.operands]
+        named = [_format_reference(next(edges)) if x is None else x for x in node.operands]
         if node.kind in ("result", "written"):
             return f"{node.kind} {node.name}: {', '.join(named)}: {node.type}"
         is_input = node.kind in ("variable", "argument", "constant")

@@ -51,7 +51,7 @@ class Node:
             operations, in a folded graph), result or written (a variable's new value).
         name: the primitive's name, or that of the input or output.
         type: shape and dtype of what it yields, such as `f32[32,10]`.
-        operands: one entry for each operand: a literal's text, or None for an edge.
+        operands: one entry for each operand: a literal as a string, or None for an edge.
         detail: what else is known, such as `axes 0` or `12 ops inside`.
         scope: the functions it was opened from, outermost first, as in `loss/log_softmax`.
         group: what it is part of, outermost first: "backward" in the reverse pass of a
@@ -72,7 +72,7 @@ class Node:
     @property
     def label(self) -> str:
         """Return name and literals: `mul 0.1`, or `sub(1, ·)` where the order tells."""
-        literals = [text for text in self.operands if text is not None]
+        literals = [literal for literal in self.operands if literal is not None]
         if not literals or self.kind == "control":
             return self.name
         if self.kind in ("result", "written"):
@@ -80,7 +80,7 @@ class Node:
         last = self.operands[0] is None or self.name in _COMMUTATIVE
         if len(self.operands) == 1 or (len(self.operands) == 2 and len(literals) == 1 and last):
             return f"{self.name} {literals[0]}"
-        return f"{self.name}({', '.join(text or '·' for text in self.operands)})"
+        return f"{self.name}({', '.join(literal or '·' for literal in self.operands)})"
 
 
 @final
@@ -114,8 +114,8 @@ class Literally(str):
 
     __slots__ = ("key",)
 
-    def __new__(cls, text: str, key: Any) -> Literally:
-        made = super().__new__(cls, text)
+    def __new__(cls, shown: str, key: Any) -> Literally:
+        made = super().__new__(cls, shown)
         made.key = key
         return made
 
@@ -166,8 +166,8 @@ class Walk:
     def constant(self, value: Any, var: Any) -> Source:
         """Return an array that the program closes over: its number, or a node for it."""
         if id(value) not in self.constants:
-            text = _format_number(value) if getattr(value, "shape", None) == () else ""
-            known = Literally(text, value_key(value)) if text else None
+            shown = _format_number(value) if getattr(value, "shape", None) == () else ""
+            known = Literally(shown, value_key(value)) if shown else None
             self.constants[id(value)] = known or self.source("constant", "constant", type_of(var))
         return self.constants[id(value)]
 

@@ -1,7 +1,7 @@
-"""A layered drawing of boxes and arrows, as one SVG text; `graph/layout.py` says where things go.
+"""A layered drawing of boxes and arrows, as one SVG document; `graph/layout.py` says where.
 
 Rules this file keeps:
-- the same boxes and arrows give the same text, on any machine;
+- the same boxes and arrows give the same document, on any machine;
 - the picture stands alone: no script, font or id, every style under one class, and its own
   background, for light and dark pages;
 - text never leaves its box: lines above `MAX_CHARS` are cut, with the whole text in the tooltip.
@@ -68,18 +68,18 @@ class Box:
         return max(label, detail) * _CHAR + 2 * _PAD
 
 
-def shorten(text: str) -> str:
-    """Return `text` on one line, cut to `MAX_CHARS` columns.
+def shorten(words: str) -> str:
+    """Return a string on one line, cut to `MAX_CHARS` columns.
 
     >>> shorten("a" * 50)
     'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'
     """
-    text = " ".join(text.split())
-    if cells(text) <= MAX_CHARS:
-        return text
-    while cells(text) > MAX_CHARS - 1:
-        text = text[:-1]
-    return text + "…"
+    words = " ".join(words.split())
+    if cells(words) <= MAX_CHARS:
+        return words
+    while cells(words) > MAX_CHARS - 1:
+        words = words[:-1]
+    return words + "…"
 
 
 def draw(
@@ -186,7 +186,7 @@ def _draw_box(box: Box, x: float, top: float) -> str:
     """Draw one box with its text and tooltip."""
     left, round_by = x - box.width / 2, _HEIGHT / 2 if LOOKS[box.kind].is_pill else 6
     shape = _draw_rect(left, top, box.width, _HEIGHT, round_by)
-    if box.kind in ("control", "group"):  # a second outline inside: not told by colour alone
+    if box.kind in ("control", "group"):  # a second outline inside: not by colour alone
         shape += _draw_rect(left + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
     label, detail = shorten(box.label), shorten(box.detail)
     text = _draw_text("b", x, top + (17 if detail else 24), label)

@@ -34,7 +34,7 @@ def from_equinox(module: Any, state: Any = None, *, filter: Any = None) -> Equin
         module: whose arrays are copied, and which is not changed.
         state: its `eqx.nn.State`: `from_equinox(*eqx.nn.make_with_state(CNN)(key))`.
         filter: what `eqx.filter` takes: which arrays of floating dtypes are trainable. The others,
-            and the state, are Variables that are not; what is no array stays.
+            and the state, are Variables that are not; what is not an array stays.
 
     Returns:
         A Module to call like the equinox module. A method that takes a `state` is given it when
@@ -48,7 +48,7 @@ def from_equinox(module: Any, state: Any = None, *, filter: Any = None) -> Equin
     >>> jax.vmap(model)(jnp.ones((4, 2))).shape, list(model.named_variables)[:2]
     ((4, 1), ['layers/0/bias', 'layers/0/weight'])
 
-    Differs from equinox: the model is no pytree, equinox's own functions take `model.value`; and
+    Differs from equinox: the model is not a pytree, equinox's own functions take `model.value`; and
     weak types are not kept.
     """
     eqx: Any = sys.modules.get("equinox")  # where there is a module of equinox, it was imported

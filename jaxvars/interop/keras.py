@@ -243,7 +243,7 @@ def _restored(attributes: dict[str, Any], core: CoreVariable) -> Any:
 # ---------------------------------------------------------------- scopes
 def _scope_class(base: Any) -> Any:
     class Scope(base):
-        """What tapes, or a trace, are told by Keras."""
+        """What Keras says to tapes, or to a trace."""
 
         def __init__(self, outer: Any) -> None:
             super().__init__(collect_losses=True)

@@ -6,7 +6,7 @@ Rules this file keeps:
 - a module and its parts are one `_Core`: a part is a place in it, and always the same object;
 - Params are trainable, all other state is not; streams of random values are Generators that
   go on where nnx's were, with the same values;
-- what is no state, such as a mode, is part of what a compiled function depends on;
+- what is not state, such as a mode, is part of what a compiled function depends on;
 - what a call sows is not state: it is there until the next call, where the call was made;
 - nothing changes if a call raises.
 """

@@ -134,7 +134,7 @@ class VariableTree(Proxy):
 
 
 def adapt(path: str, leaf: Any, trainable: bool = True) -> Any:
-    """Return a Variable of an array, trainable if it is inexact; what is no array, as it is."""
+    """Return a Variable of an array, trainable if it is inexact; what is not an array, as it is."""
     if not isinstance(leaf, jax.Array | np.ndarray | np.generic):
         return leaf
     return Variable(leaf, trainable=trainable and is_inexact(leaf), name=path or None)

@@ -8,7 +8,7 @@ Rules this file keeps:
 - an average is negative zero until its variable is first updated, and stands for the value until
   then, whatever is assigned meanwhile: no later average is that (`_average`);
 - a sum of gradients counts in the window of calls in which it was begun (`WINDOW`): what a variable
-  has left behind that took no part in the update at the end of a window is no part of another. A
+  has left behind that took no part in the update at the end of a window is not part of another. A
   window's number is above that of all sums that there are, also after a restore that has none.
 """
 

@@ -421,8 +421,8 @@ def _checksum(value: Array) -> int:
         if is_key(value):
             value = jax.random.key_data(value)
     data = np.asarray(value)
-    text = data.dtype.kind in "OSTU"
-    return zlib.crc32(repr(data.tolist()).encode() if text else data.tobytes())
+    is_words = data.dtype.kind in "OSTU"
+    return zlib.crc32(repr(data.tolist()).encode() if is_words else data.tobytes())
 
 
 def is_preempted(step: int) -> bool:

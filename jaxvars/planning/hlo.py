@@ -1,7 +1,7 @@
-"""What XLA's text of a compiled program says of communication.
+"""What XLA writes of the communication of a compiled program.
 
 Rules this file keeps:
-- the text has no promise of stability: what is not understood is left out, not guessed;
+- its form has no promise of stability: what is not understood is left out, not guessed;
 - an operation in a loop whose length XLA knows counts as often as it runs.
 """
 
@@ -50,17 +50,17 @@ class _Instruction(NamedTuple):
     rest: str
 
 
-def collectives_in(text: str) -> Counter[Collective]:
+def collectives_in(hlo: str) -> Counter[Collective]:
     """Return the collectives that a run of a program executes, and how often each.
 
-    >>> text = '''ENTRY %main (p: f32[8]) -> f32[8] {
+    >>> hlo = '''ENTRY %main (p: f32[8]) -> f32[8] {
     ...   %p = f32[8]{0} parameter(0)
     ...   ROOT %r = f32[8]{0} all-reduce(%p), replica_groups=[1,4]<=[4], to_apply=%add
     ... }'''
-    >>> collectives_in(text)
+    >>> collectives_in(hlo)
     Counter({Collective(kind='all-reduce', devices=4, bytes=32): 1})
     """
-    bodies, entry = _bodies(text)
+    bodies, entry = _bodies(hlo)
     found: Counter[Collective] = Counter()
     todo = [(entry, 1)]
     while todo:
@@ -95,11 +95,11 @@ def _bits(dtype: str) -> int:
     return 8 if dtype == "pred" else int(number[0]) if number else 0
 
 
-def _bodies(text: str) -> tuple[dict[str, list[_Instruction]], str]:
+def _bodies(hlo: str) -> tuple[dict[str, list[_Instruction]], str]:
     """Return the instructions of each computation by name, and the name of the first to run."""
     bodies: dict[str, list[_Instruction]] = {}
     entry, body = "", list[_Instruction]()
-    for line in text.splitlines():
+    for line in hlo.splitlines():
         if header := _HEADER.match(line):
             body = bodies.setdefault(header["name"], [])
             entry = header["name"] if line.startswith("ENTRY") else entry

@@ -13,7 +13,7 @@ https://ui.perfetto.dev opens the `.trace.json.gz` in the folder.
 Rules this file keeps:
 - `profile` puts the variables back, whatever happens, or is told which it should leave;
 - each step is waited for: on the result, which comes with the variables of the same program;
-- a trace is read as text: JAX's own reader of the binary form ends the process where it fails.
+- a trace is read as JSON: JAX's own reader of the binary form ends the process where it fails.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
             jv.tensorboard.scalar("loss", loss, step=i)
     writer.close()
 
-It needs an extra: `pip install "jaxvars[tensorboard]"`. (What layers and parameters a model has is
-told by `model.summary()`, a method of every Module.)
+It needs an extra: `pip install "jaxvars[tensorboard]"`. (`model.summary()`, a method of
+every Module, says what layers and parameters a model has.)
 
 A call passes its array on and returns: a thread of the writer waits for the device. In a function
 that is compiled the array is one more result of the program, and is passed on after each run.

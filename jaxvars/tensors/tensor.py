@@ -401,9 +401,9 @@ def _text(array: np.ndarray, wanted: Any, what: str) -> np.ndarray:
             f"{what} has bytes that are not valid UTF-8 ({error}). Keep bytes as numbers: "
             "np.frombuffer(data, 'uint8')."
         ) from None
-    text = np.array(decoded, dtype=string).reshape(array.shape)
-    text.flags.writeable = False  # only assign changes a variable
-    return text
+    strings = np.array(decoded, dtype=string).reshape(array.shape)
+    strings.flags.writeable = False  # only assign changes a variable
+    return strings
 
 
 def is_literal(value: object) -> bool:

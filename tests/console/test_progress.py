@@ -144,7 +144,7 @@ def test_the_last_values_are_waited_for_at_the_end(monkeypatch):
     for _ in (bar := jv.progress(3, console=pipe())):
         bar.show(loss=0)
     assert late.read == 1
-    assert bar._texts == {"loss": "1.5"}
+    assert bar._strings == {"loss": "1.5"}
 
 
 class InFlight:

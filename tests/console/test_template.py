@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxvars.console.print import fill, is_template
+from jaxvars.console.print import Filling, is_template
 from jaxvars.display.pretty import Layout, Planner
 
 
 def filled(text: str, *values: Any, **fields: Any) -> str:
     planner = Planner(lambda x: x)
-    pieces = fill(planner, text, values, fields)
+    pieces = Filling(planner, text, values, fields).pieces()
     return Layout([np.asarray(x) for x in planner.arrays], 3).join(pieces)
 
 

@@ -133,22 +133,22 @@ def extend_all(lists: Sequence[Grown], items: Sequence[Sequence[Any]]) -> None:
         grown.owner.extend(boxed(new))
 
 
-def if_exp(condition: Any, then: Run, orelse: Run, text: str) -> Any:
+def if_exp(condition: Any, then: Run, orelse: Run, source: str) -> Any:
     """Return the value of one of two expressions: `a if condition else b`."""
     truth = decide(condition)
     if not is_traced(truth):
         return then() if truth else orelse()
-    return choose(truth, then, orelse, text)
+    return choose(truth, then, orelse, source)
 
 
-def choose(truth: Array, then: Run, orelse: Run, text: str) -> Any:
+def choose(truth: Array, then: Run, orelse: Run, source: str) -> Any:
     """Return the value of one of two functions, as the traced `truth` says."""
     result: list[Any] = [None]
 
     def put(values: tuple[Any]) -> None:
         (result[0],) = values
 
-    state = State([text], lambda: (result[0],), put)
+    state = State([source], lambda: (result[0],), put)
     block = Block(state, (then, orelse), lenient=False)
     stage_if(block, truth, (lambda: put((then(),)), lambda: put((orelse(),))))
     return result[0]

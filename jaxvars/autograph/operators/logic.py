@@ -187,7 +187,7 @@ def _is_number(value: Any) -> bool:
 
 
 # ---------------------------------------------------------------- assert
-def assert_stmt(test: Run, message: Callable[[], tuple[Any, ...]], text: str) -> None:
+def assert_stmt(test: Run, message: Callable[[], tuple[Any, ...]], source: str) -> None:
     """Raise AssertionError now, or have the step fail when it runs, unless a condition holds."""
     if not __debug__:
         return
@@ -196,6 +196,6 @@ def assert_stmt(test: Run, message: Callable[[], tuple[Any, ...]], text: str) ->
         world = World([message])
         reason = "".join(f": {part}" for part in message())
         world.undo()  # Python evaluates the message only if the assertion fails
-        require(truth, f"assert {text} failed{reason}")
+        require(truth, f"assert {source} failed{reason}")
     elif not truth:
         raise AssertionError(*message())

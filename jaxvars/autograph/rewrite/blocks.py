@@ -200,13 +200,13 @@ class _Function:
     def _accessors(self, state: _State) -> list[ast.stmt]:
         """Return the functions that get and set the state."""
         names = "".join(f"{name}, " for name in state.all)
-        text = f"""
+        source = f"""
 def ag__get():
     return ({names})
 def ag__set(ag__state):
     {self._declaration(state)}
     ({names}) = ag__state"""
-        return ast.parse(text).body
+        return ast.parse(source).body
 
 
 def _targets(node: Any) -> list[ast.expr]:
@@ -220,4 +220,4 @@ def _parts(inner: Sequence[ast.AST]) -> list[ast.Attribute | ast.Subscript]:
         is_part = isinstance(node, ast.Attribute | ast.Subscript)
         if is_part and not isinstance(node.ctx, ast.Load) and place_of(node):
             found[ast.unparse(node)] = node
-    return [found[text] for text in sorted(found)]
+    return [found[source] for source in sorted(found)]

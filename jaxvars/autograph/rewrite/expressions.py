@@ -55,8 +55,8 @@ def place_of(part: ast.expr) -> Any:
     found: Any = part
     name = "attribute" if isinstance(part, ast.Attribute) else "item"
     key = ast.Constant(found.attr) if isinstance(part, ast.Attribute) else found.slice
-    owner, text = ast.unparse(found.value), ast.unparse(part)
-    call: Any = ast.parse(f"ag__.{name}(lambda: {owner}, {ast.unparse(key)}, {text!r})").body[0]
+    owner, source = ast.unparse(found.value), ast.unparse(part)
+    call: Any = ast.parse(f"ag__.{name}(lambda: {owner}, {ast.unparse(key)}, {source!r})").body[0]
     return call.value
 
 
@@ -129,11 +129,11 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
-        text = ast.Constant(ast.unparse(node.test))
+        source = ast.Constant(ast.unparse(node.test))
         node.test = self.visit(node.test)
         node.msg = node.msg and self.visit_Raise(ast.Raise(node.msg)).exc
         message = ast.Tuple([node.msg] if node.msg else [], ast.Load())
-        call = operator(node, "assert_stmt", [_evaluated(node.test), thunk(message), text])
+        call = operator(node, "assert_stmt", [_evaluated(node.test), thunk(message), source])
         return at(node, ast.Expr(call))
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
@@ -196,11 +196,11 @@ class Expressions(ast.NodeTransformer):
         return operator(node, "converted_call", given)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        text = ast.Constant(ast.unparse(node))
+        source = ast.Constant(ast.unparse(node))
         self.generic_visit(node)
         if has_walrus(node.body) or has_walrus(node.orelse):
             return node
-        return operator(node, "if_exp", [node.test, thunk(node.body), thunk(node.orelse), text])
+        return operator(node, "if_exp", [node.test, thunk(node.body), thunk(node.orelse), source])
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         self.generic_visit(node)

@@ -79,18 +79,18 @@ def _node_of(fn: FunctionType) -> tuple[Any, int]:
         raise Unsupported("its source has changed since it was read") from None
 
 
-def _is_edited(fn: FunctionType, text: str) -> bool:
+def _is_edited(fn: FunctionType, source: str) -> bool:
     """Return whether a function that was imported from a file is none that the file has now."""
     code, loader = fn.__code__, fn.__globals__.get("__loader__")
     if type(loader) is not SourceFileLoader or loader.path != code.co_filename:
-        return False  # others may compile something else than the text, as pytest does
-    return code not in _all_codes(text, code.co_filename)
+        return False  # others may compile something else than the source, as pytest does
+    return code not in _all_codes(source, code.co_filename)
 
 
 @functools.lru_cache(maxsize=64)
-def _all_codes(text: str, filename: str) -> frozenset[CodeType]:
+def _all_codes(source: str, filename: str) -> frozenset[CodeType]:
     """Return the code of all functions in a file."""
-    found = [builtins.compile(text, filename, "exec", dont_inherit=True)]
+    found = [builtins.compile(source, filename, "exec", dont_inherit=True)]
     for code in found:  # which grows
         found += _codes(code)
     return frozenset(found)
