@@ -70,8 +70,6 @@ class TensorArray:
             it is the shape of the first element written.
         dynamic_size: grow when an element is written behind the end. Only at places that are
             known: eagerly, and in Python loops in compiled code.
-        clear_after_read: has no effect: an element may be read again.
-        infer_shape: has no effect: all elements have one shape.
 
     Raises:
         TypeError: when the size is not a whole number that is known.
@@ -109,8 +107,6 @@ class TensorArray:
         *,
         element_shape: Sequence[int | None] | None = None,
         dynamic_size: bool = False,
-        clear_after_read: bool = True,
-        infer_shape: bool = True,
     ) -> None:
         dtype = as_dtype(dtype)
         if is_string(dtype):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import as_classes, check_whole, class_axis, divide, tensor, wide
+from jaxvars.losses.inputs import as_classes, check_whole, divide, wide
 from jaxvars.metrics.confusion import inputs
 from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
 from jaxvars.metrics.sums import group_sums, total
@@ -59,7 +59,7 @@ def confusion_matrix(
         whole = kind if kind.itemsize == 8 else jnp.int32
         is_cut = jnp.issubdtype(kind, jnp.integer)
         weight = weight.astype(whole) if is_cut else wide(weight)
-    return total(_count_pairs(true, pred, weight, None, classes=num_classes)).astype(kind)
+    return total(_count_pairs(true, pred, weight, classes=num_classes)).astype(kind)
 
 
 @context.restoring()
@@ -89,11 +89,9 @@ def _check_in(array: Array, classes: int, what: str) -> None:
 
 
 @jax.jit(static_argnames="classes")
-def _count_pairs(true: Array, pred: Array, weight: Array, ignored: Array, classes: int) -> Array:
+def _count_pairs(true: Array, pred: Array, weight: Array, classes: int) -> Array:
     ones = jnp.ones(true.shape, jnp.int32) if weight is None else weight
     kept = (true >= 0) & (true < classes) & (pred >= 0) & (pred < classes)
-    if ignored is not None:
-        kept &= true != ignored
     where = tuple(jnp.where(kept, x, 0).astype(jnp.int32) for x in (true, pred))
     return group_sums(jnp.where(kept, ones, 0), where, (classes, classes))
 
@@ -115,8 +113,8 @@ class ConfusionMatrix(KnownMetric):
         ValueError: when an option is none of these.
 
     Example:
-        >>> metric = ConfusionMatrix(2, sparse_y_pred=False)
-        >>> metric([0, 1, 1], [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]).tolist()
+        >>> metric, scores = ConfusionMatrix(2), jnp.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
+        >>> metric([0, 1, 1], scores.argmax(-1)).tolist()
         [[1.0, 0.0], [1.0, 1.0]]
 
     Differs from TensorFlow: there is no such metric, only the function.
@@ -124,34 +122,24 @@ class ConfusionMatrix(KnownMetric):
 
     def __init__(
         self, num_classes: int, normalize: str | None = None, name: str | None = None,
-        dtype: DTypeLike | None = None, ignore_class: int | None = None, sparse_y_true: bool = True,
-        sparse_y_pred: bool = True, axis: int = -1,
+        dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self.normalize = normalize and one_of(normalize, "normalization", NORMALIZATIONS)
-        self.ignore_class, self.axis = ignore_class, axis
-        self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
         if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
             raise ValueError(f"num_classes is an integer above 0, not {num_classes!r}.")
         self.num_classes = num_classes
         self.total_cm = self.add_tally("total_confusion_matrix", (num_classes, num_classes))
 
     @describe_update(
-        "labels: integers, or one-hot.",
-        "predicted labels: integers, or scores. What is not a class is not counted.",
+        "labels: integers.", "predicted labels: integers. What is not a class is not counted."
     )
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and predictions into account."""
-        true = y_true if self.sparse_y_true else self._find_argmax(y_true, "y_true")
-        pred = y_pred if self.sparse_y_pred else self._find_argmax(y_pred, "y_pred")
-        true, pred, weight = _check_classes(true, pred, sample_weight, self.name)
+        true, pred, weight = _check_classes(y_true, y_pred, sample_weight, self.name)
         weight = None if weight is None else wide(weight)
-        given = (true, pred, weight, self.ignore_class)
-        self.total_cm.take(unseen(lambda: _count_pairs(*given, classes=self.num_classes)))
-
-    def _find_argmax(self, scores: Any, what: str) -> Array:
-        array = tensor(scores, f"{what} of {self.name}")
-        return unseen(lambda: jnp.argmax(array, class_axis(self.axis, array, self.name)))
+        found = unseen(lambda: _count_pairs(true, pred, weight, classes=self.num_classes))
+        self.total_cm.take(found)
 
     def result(self) -> Array:
         """Return the matrix."""

@@ -42,8 +42,6 @@ _DOCS = {
     "dtype": "of the result, a float; float32 when None.",
     "num_classes": "how many there are.",
     "ignore_class": "a label that does not count.",
-    "sparse_y_true": "whether labels are integers, and not one-hot.",
-    "sparse_y_pred": "whether predictions are integers, and not scores.",
     "axis": "the axis of the classes, for one-hot labels and scores.",
     "thresholds": "scores above mean yes: a number, or several; 0.5 when None.",
     "top_k": "the k best scores of each sample mean yes, if they are above the threshold, when "

@@ -111,24 +111,6 @@ class Generator(Module):
             raise TypeError("from_seed needs a seed; Generator() takes one from the system.")
         return cls(seed)
 
-    @classmethod
-    def from_non_deterministic_state(cls) -> Generator:
-        """Return a generator that is seeded by the operating system."""
-        return cls()
-
-    @classmethod
-    def from_state(cls, state: Any) -> Generator:
-        """Return a generator that goes on from a state: another's `state`, or its value.
-
-        >>> rng = Generator(7)
-        >>> copied = Generator.from_state(rng.state)
-        >>> copied.normal(2).tolist() == rng.normal(2).tolist()
-        True
-        """
-        made = cls(0)
-        made.reset(state)
-        return made
-
     @context.restoring()
     def split(self, count: int = 1) -> list[Generator]:
         """Return new generators with separate streams; one draw.
@@ -140,16 +122,6 @@ class Generator(Module):
         """
         keys = jax.random.split(self.next_key(), count)
         return [Generator(keys[i]) for i in range(count)]
-
-    @context.restoring()
-    def make_seeds(self, count: int = 1) -> Array:
-        """Return seeds of other generators: uint32[2, count], one in each column; one draw.
-
-        >>> seeds = Generator(7).make_seeds(3)
-        >>> Generator(seeds[:, 0]).normal(2).shape
-        (2,)
-        """
-        return jax.random.bits(self.next_key(), (2, count), jnp.uint32)
 
     # ------------------------------------------------------------ state
     def next_key(self) -> Array:

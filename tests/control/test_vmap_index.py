@@ -127,7 +127,6 @@ def test_map_fn_in_batches():
 def test_keys_seeds_and_initializers():
     rng = G(7)
     assert different(jv.vectorized_map(lambda x: jax.random.bits(rng.next_key()), XS))
-    assert different(jv.vectorized_map(lambda x: rng.make_seeds(2), XS))
     assert different(jv.vectorized_map(lambda x: jv.initializers.HeNormal(rng)((3, 2)), XS))
     assert different(jv.vectorized_map(lambda x: jv.random.normal(()), XS))
     same = jv.vectorized_map(lambda x: jax.random.normal(jax.random.key(7)) + 0 * x, XS)

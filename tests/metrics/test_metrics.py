@@ -488,14 +488,11 @@ def test_confusion_matrices():
         metrics.confusion_matrix([0, 1], [0, 1, 1])
 
 
-def test_a_matrix_of_one_hot_labels_ignored_ones_and_weights():
-    labels, scores = [[1, 0], [0, 1], [0, 1]], [[0.8, 0.2], [0.7, 0.3], [0.4, 0.6]]
-    one_hot = metrics.ConfusionMatrix(2, sparse_y_true=False, sparse_y_pred=False)
-    close(one_hot(labels, scores, sample_weight=[0.3, 0.25, 0.1]), [[0.3, 0.0], [0.25, 0.1]])
-    regions = metrics.ConfusionMatrix(3, ignore_class=1)
-    weights = [[0.5, 7.0], [2.0, 3.0]]
+def test_a_matrix_of_regions_and_weights():
+    regions = metrics.ConfusionMatrix(3)
+    weights = [[0.5, 0.0], [2.0, 3.0]]
     found = regions([[0, 1], [2, 5]], [[0, 0], [1, 2]], sample_weight=weights)
-    close(found, [[0.5, 0, 0], [0, 0, 0], [0, 2.0, 0]])  # 5 is no class
+    close(found, [[0.5, 0, 0], [0, 0, 0], [0, 2.0, 0]])  # 5 is not a class
 
 
 def test_what_is_ignored_does_not_count():
@@ -690,7 +687,6 @@ def test_labels_of_a_narrow_dtype_are_below_any_number_of_classes(dtype: str):
     assert int(metrics.confusion_matrix(labels, labels).sum()) == 3
     assert int(metrics.confusion_matrix(labels, labels, num_classes=300).sum()) == 3
     assert float(metrics.ConfusionMatrix(300)(labels, labels).sum()) == 3.0
-    assert float(metrics.ConfusionMatrix(300, ignore_class=-1)(labels, labels).sum()) == 3.0
 
 
 def test_a_class_to_ignore_is_none_of_a_narrow_dtype():

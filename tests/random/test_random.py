@@ -335,14 +335,13 @@ def test_reset_in_place():
 def test_from_a_state():
     rng = G(7)
     rng.normal(2)
-    other = G.from_state(rng.state)
+    other = G(0)
+    other.reset(rng.state)
     assert draws(lambda: other.normal(())) == draws(lambda: rng.normal(()))
 
 
 def test_without_a_seed_each_is_another():
-    states = {tuple(G().state.numpy().tolist()) for _ in range(5)}
-    states |= {tuple(G.from_non_deterministic_state().state.numpy().tolist()) for _ in range(5)}
-    assert len(states) == 10
+    assert len({tuple(G().state.numpy().tolist()) for _ in range(5)}) == 5
 
 
 def test_split_gives_other_streams_and_advances_once():
@@ -352,14 +351,6 @@ def test_split_gives_other_streams_and_advances_once():
     assert len({int(g.uniform_full_int(())) for g in gens}) == 6
     again = [g.normal(()).item() for g in G(7).split(3)]
     assert again == [g.normal(()).item() for g in G(7).split(3)]
-
-
-def test_seeds_of_other_generators():
-    seeds = G(7).make_seeds(4)
-    assert seeds.shape == (2, 4)
-    assert seeds.dtype == jnp.uint32
-    found = [G(seeds[:, i]).uniform_full_int(()).item() for i in range(4)]
-    assert len(set(found)) == 4
 
 
 def test_keys_for_jax():
