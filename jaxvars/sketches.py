@@ -23,7 +23,7 @@ from jaxvars.core.module import WAITING, Module
 from jaxvars.core.state import State
 from jaxvars.core.variable import Variable
 from jaxvars.devices.mesh import describe_place
-from jaxvars.display.html import card
+from jaxvars.display.html import card, device_grid
 from jaxvars.display.repr import Sketch, html_repr, text_repr, treescope_repr, value_text
 from jaxvars.display.table import Table
 from jaxvars.display.text import SMALL, brief_text, human_bytes, join_names, known_value, type_text
@@ -63,12 +63,14 @@ def _list_fields(v: Variable) -> Iterator[Any]:
 def _sketch_variable(v: Variable) -> Sketch:
     value, note = _seen(v)
     flag = "trainable" if v.trainable else "not trainable"
+    place, grid = _describe_place(v)
     return Sketch(
         f"Variable {v.name!r}",
         line=f"{type_text(v)} {note}".rstrip(),
-        facts=(flag, _describe_place(v), human_bytes(size) if (size := nbytes(v)) else ""),
+        facts=(flag, place, human_bytes(size) if (size := nbytes(v)) else ""),
         value=value,
         fields=(),
+        rows=(grid,),
     )
 
 
@@ -100,13 +102,16 @@ def _as_seen(value: Array | None) -> tuple[np.ndarray | None, str]:
     return known, ""
 
 
-def _describe_place(v: Variable) -> str:
-    """Return where the value is."""
-    if v.device is not None:
-        return f"{v.device.platform}:{v.device.id}"
-    if v.sharding is None:
-        return "host" if is_string(v.dtype) else ""
-    return describe_place(v.sharding)
+def _describe_place(v: Variable) -> tuple[str, str]:
+    """Return where the value is, and a picture of that where it is on several devices."""
+    sharding, device = v.sharding, v.device
+    if device is not None:
+        return f"{device.platform}:{device.id}", ""
+    if sharding is None:
+        return "host" if is_string(v.dtype) else "", ""
+    parts = sharding.devices_indices_map(v.shape)
+    grid = device_grid(v.shape, {d.id: index for d, index in parts.items()})
+    return describe_place(sharding), grid
 
 
 # ---------------------------------------------------------------- modules and states

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxvars.display.html import card, line, page
+from jaxvars.display.html import card, line, page, picture
+from jaxvars.display.html import device_grid as device_grid
 from jaxvars.display.parts import Group, Shown, fields_of, make_call, name_of, split, write
 from jaxvars.display.table import Table as Table
 from jaxvars.display.text import SMALL as SMALL
@@ -137,7 +138,7 @@ class Sketch(NamedTuple):
         short: the same as a part of another object.
         line: what follows the title, always seen.
         facts: more, seen where it is shown by itself, or opened.
-        value: an array, to be shown by its values or statistics.
+        value: an array, to be shown by its values or statistics, and a picture.
         fields: what is below the line; what the object yields when None.
         rows: HTML below that.
     """
@@ -184,23 +185,24 @@ def _object_html(obj: Any, name: str = "") -> str:
             made = obj.__sketch__() if hasattr(type(obj), "__sketch__") else Sketch(kind, kind)
             fields = fields_of(obj) if made.fields is None else made.fields
             rows = [*_rows(fields, len(fields)), *made.rows]
-            shown = made.line if made.value is None else made.line + _format_values(made.value)
+            values, drawn = ("", "") if made.value is None else _values_html(made.value)
         except Exception as error:  # noqa: BLE001 - what is broken is shown as that
             return card(kind, [_describe_failure(error)], name=name)
     if not name:
-        return card(made.title, [shown, *made.facts], rows, opened=True)
+        return card(made.title, [made.line + values, *made.facts], [drawn, *rows], opened=True)
     facts = [line(escape(" · ".join(made.facts)))] if made.facts else []
-    return card(made.short, [shown], [*facts, *rows], name=name)
+    return card(made.short, [made.line + values], [*facts, drawn, *rows], name=name)
 
 
-def _format_values(x: np.ndarray[Any, Any]) -> str:
-    """Return the values or statistics of an array; nothing if it is too large."""
+def _values_html(x: np.ndarray[Any, Any]) -> tuple[str, str]:
+    """Return the values or statistics of an array, and its picture; nothing if it is too large."""
     output = _output.get()
     if output is None or x.size > output.unread:
-        return ""
+        return "", ""
     output.unread -= x.size
     full = full_text(x)
-    return f" = {full}" if full else f" · {facts}" if (facts := statistics(x, x)) else ""
+    text = f" = {full}" if full else f" · {facts}" if (facts := statistics(x, x)) else ""
+    return text, picture(x)
 
 
 def _rows(items: Sequence[tuple[str, Any]], count: int) -> list[str]:
@@ -234,7 +236,7 @@ def _first_parts(value: Any) -> tuple[list[tuple[str, Any]], int]:
 def _array_html(x: Any) -> str:
     """Return type and values or statistics of an array."""
     known = known_value(x)
-    values = f" {statistics(x, None)}" if known is None else _format_values(known)
+    values = f" {statistics(x, None)}" if known is None else _values_html(known)[0]
     return f"<b>{escape(type_text(x))}</b>{escape(values)}"
 
 

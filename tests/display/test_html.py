@@ -16,7 +16,7 @@ import jaxvars as jv
 from jaxvars import sketches
 from jaxvars.core.cells import SHARED
 from jaxvars.display import text as texts
-from jaxvars.display.html import card
+from jaxvars.display.html import card, device_grid, picture
 from jaxvars.display.repr import html_repr, text_repr
 
 V = jv.Variable
@@ -57,30 +57,34 @@ class Broken(jv.Module):
 
 
 # ---------------------------------------------------------------- variables
-@pytest.mark.parametrize(("variable", "shown"), [
+@pytest.mark.parametrize(("variable", "shown", "has_picture"), [
     (lambda: V(jnp.eye(64, 10) * 0 + jnp.array([0, 1.0] * 5), name="w"),
-     "Variable 'w' float32[64,10] · mean=0.5 min=0 max=1 · trainable · cpu:0 · 2.5 KiB"),
+     "Variable 'w' float32[64,10] · mean=0.5 min=0 max=1 · trainable · cpu:0 · 2.5 KiB", True),
     (lambda: V(7, trainable=False, name="n"),
-     "Variable 'n' int32[] = 7 · not trainable · cpu:0 · 4 B"),
+     "Variable 'n' int32[] = 7 · not trainable · cpu:0 · 4 B", False),
     (lambda: V(jnp.zeros((0, 3)), name="e"),
-     "Variable 'e' float32[0,3] = [] · trainable · cpu:0"),
-    (lambda: V("a<b>", name="s"), "Variable 's' string[] = 'a<b>' · trainable · host"),
+     "Variable 'e' float32[0,3] = [] · trainable · cpu:0", False),
+    (lambda: V("a<b>", name="s"), "Variable 's' string[] = 'a<b>' · trainable · host", False),
     (lambda: V([1.0, np.nan, np.inf] * 9, name="x"),
-     "Variable 'x' float32[27] · mean=1 min=1 max=1 nan=9 inf=9 · trainable · cpu:0"),
+     "Variable 'x' float32[27] · mean=1 min=1 max=1 nan=9 inf=9 · trainable · cpu:0", False),
     (lambda: V(jnp.full((3, 4), np.nan), name="x"),
-     "Variable 'x' float32[3,4] = [[nan nan nan nan] [nan nan nan nan] [nan nan nan nan]]"),
+     "Variable 'x' float32[3,4] = [[nan nan nan nan] [nan nan nan nan] [nan nan nan nan]]", True),
     (lambda: V(jnp.full((5, 5), 3 + 4j), name="c"),
-     "Variable 'c' complex64[5,5] · mean=3+4j |min|=5 |max|=5 · trainable · cpu:0 · 200 B"),
+     "Variable 'c' complex64[5,5] · mean=3+4j |min|=5 |max|=5 · trainable · cpu:0 · 200 B", True),
     (lambda: V(jnp.ones((8, 8), jnp.bfloat16), name="h"),
-     "Variable 'h' bfloat16[8,8] · mean=1 min=1 max=1 · trainable · cpu:0 · 128 B"),
+     "Variable 'h' bfloat16[8,8] · mean=1 min=1 max=1 · trainable · cpu:0 · 128 B", True),
     (lambda: V(jnp.ones((1000, 1000)), name="m"),
-     "Variable 'm' float32[1000,1000] · mean=1 min=1 max=1 · trainable · cpu:0 · 3.8 MiB"),
-    (lambda: V(jax.random.key(0), name="k"), "Variable 'k' key<fry>[] = [0 0] · trainable"),
+     "Variable 'm' float32[1000,1000] · mean=1 min=1 max=1 · trainable · cpu:0 · 3.8 MiB", True),
+    (lambda: V(jax.random.key(0), name="k"), "Variable 'k' key<fry>[] = [0 0] · trainable", False),
     (lambda: jv.abstract(lambda: V(wide(), name="a")),
-     "Variable 'a' float32[64,10] without a value · trainable · 2.5 KiB"),
+     "Variable 'a' float32[64,10] without a value · trainable · 2.5 KiB", False),
 ])  # fmt: skip
-def test_a_variable_is_one_line(variable: Callable[[], Any], shown: str) -> None:
-    assert page(variable()).text.startswith(shown)
+def test_a_variable_is_one_line_and_a_picture(
+    variable: Callable[[], Any], shown: str, has_picture: bool
+) -> None:
+    html = page(variable())
+    assert re.sub(r"(heat map|histogram).*", "", html.text).startswith(shown)
+    assert ("svg" in html.tags) == has_picture
 
 
 def test_a_variable_in_a_program_shows_no_value() -> None:
@@ -124,6 +128,27 @@ def test_names_cannot_become_html() -> None:
         html = page(shown)
         assert "script" not in html.tags
         assert nasty in html.text
+
+
+def test_pictures_are_small_and_of_few_cells() -> None:
+    random = np.random.default_rng(0).normal(size=(1000, 1000))
+    assert len(picture(random)) < 5000
+    assert "16 of 1000 rows, 32 of 1000 columns" in picture(random)
+    assert picture(random.reshape(10, 10, -1)).count("<path") == 1, "a histogram"
+    assert picture(np.ones(100)) == picture(np.eye(2)) == picture(np.array(["a"] * 9)) == ""
+    assert picture(np.full((3, 3), np.nan)).count("<path") == 1
+    cells = 'd="M0 0.5h2"', 'd="M2 1.5h1"'
+    assert all(cell in picture(np.array([[-1.0, -1, 0, 0], [0, 0, 1, 0]])) for cell in cells)
+
+
+def test_parts_are_shown_where_they_are() -> None:
+    halves = {0: (slice(0, 2), slice(None)), 1: (slice(2, 4), slice(None))}
+    assert Page(device_grid((4, 6), halves)).tags.count("tr") == 2, "rows"
+    columns = {0: (slice(None), slice(0, 3)), 1: (slice(None), slice(3, 6))}
+    assert Page(device_grid((4, 6), columns)).tags.count("tr") == 1
+    assert Page(device_grid((4,), {0: (slice(0, 2),), 1: (slice(2, 4),)})).text.endswith("part01")
+    assert Page(device_grid((4,), {0: (slice(None),), 1: (slice(None),)})).text.endswith("0, 1")
+    assert device_grid((100,), {i: (slice(i, i + 1),) for i in range(100)}) == "", "too many"
 
 
 def test_a_large_value_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
