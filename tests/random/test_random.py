@@ -622,7 +622,7 @@ def test_consecutive_draws_are_not_correlated():
 
 # ---------------------------------------------------------------- shapes and dtypes
 @pytest.mark.parametrize("shape", [(), 3, (3,), [2, 3], np.array([2, 3]), jnp.array([2, 3]), (0,)])
-def test_shapes(shape):
+def test_shapes_of_draws(shape):
     expected = (3,) if isinstance(shape, int) else tuple(int(i) for i in shape)
     for name in ("normal", "uniform", "truncated_normal", "exponential", "uniform_full_int"):
         assert getattr(G(7), name)(shape).shape == expected

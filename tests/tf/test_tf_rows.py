@@ -79,7 +79,7 @@ def sometimes(examples):
 
 
 @pytest.mark.parametrize("example", sometimes(filter(has_gradients, EXAMPLES)))
-def test_gradients(example):
+def test_gradients_of_rows(example):
     wanted = GOLDENS[example]["gradients"]
     got = cases.gradients(tf, example)
     assert [g is None for g in got] == [g is None for g in wanted]

@@ -86,7 +86,7 @@ def test_what_tensorflow_gives() -> None:
     assert wide.indices.numpy().tolist() == [[0, 1], [1, 0], [1, 2], [3, 0], [3, 1]]
 
 
-def test_gradients() -> None:
+def test_gradients_of_values() -> None:
     values, dense = tf.constant([1.0, 2.0, 3.0]), tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([values, dense])
