@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from typing import Any
 
@@ -298,19 +297,6 @@ def test_shapes():
         jv.compile(lambda x: assert_shapes([(x, (8,))]))(x)
     with pytest.raises(TypeError, match="is not a pattern of a shape"):
         assert_shapes([(x, (1.5, 2))])
-
-
-# ---------------------------------------------------------------- documentation
-FUNCTIONS = [
-    f for n, f in vars(debugging).items() if n.startswith(("assert_", "check_", "enable_"))
-]
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=name)
-def test_each_has_an_example(function):
-    doc = inspect.getdoc(function) or ""
-    assert ">>>" in doc
-    assert doc.split("\n")[0].endswith((".", ":", "`"))
 
 
 # ---------------------------------------------------------------- integers of several dtypes

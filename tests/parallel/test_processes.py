@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import random
 import re
@@ -132,21 +131,6 @@ def test_an_address_alone_does_not_suffice(run_python):
     code = "import jaxvars as jv; jv.parallel.initialize()"
     done = run_python("-c", code, JAX_COORDINATOR_ADDRESS="localhost:1")
     assert "each other: num_processes, process_id is neither given nor known" in done.stderr
-
-
-PUBLIC = [
-    fn for name, fn in vars(jv.parallel).items()
-    if inspect.isfunction(fn) and name[0] != "_" and fn.__module__ == "jaxvars.parallel.processes"
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("fn", PUBLIC, ids=lambda fn: fn.__name__)
-def test_every_function_says_what_it_does_with_an_example(fn):
-    doc = inspect.getdoc(fn) or ""
-    assert re.match(r"[A-Z][^\n]{,99}[.:](\n\n|$)", doc)
-    assert ">>> " in doc or "Example:" in doc
-    for parameter in inspect.signature(fn).parameters:
-        assert re.search(rf"(?m)^    \**{parameter}: \S", doc), parameter
 
 
 def test_parts_are_rows_in_order(monkeypatch):
