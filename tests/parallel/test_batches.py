@@ -63,6 +63,7 @@ def test_a_source_may_use_one_array_for_all_batches(local, devices, thread, batc
 def test_order_values_and_the_end_of_a_source(thread, prefetch):
     source = [{"x": np.arange(3) + i, "n": i, "nothing": None} for i in range(9)]
     batches = Batches(source, prefetch=prefetch, thread=thread)
+    assert len(batches) == 9
     for _ in range(2):
         found = [(b["x"].tolist(), int(b["n"]), b["nothing"]) for b in batches]
         assert found == [([i, i + 1, i + 2], i, None) for i in range(9)]
@@ -212,11 +213,6 @@ def test_errors_name_the_leaf(thread):
     with pytest.raises(ShardingError, match=r"this mesh has \['rows'\]: .*jax\.P\('rows'\)"):
         list(Batches([good], mesh=mesh, thread=thread))
     assert len(list(Batches([{"x": np.ones(4)}], jax.P("rows"), mesh=mesh, thread=thread))) == 1
-    mesh = jv.mesh({"data": 4})
-    ragged = [{"x": np.ones(8)}, {"x": np.ones(6)}]
-    with pytest.raises(ShardingError, match=r"Batch 1 .*\['x'\] of shape \(6,\)(?s:.*)drop_rem"):
-        list(Batches(ragged, mesh=mesh, thread=thread))
-    assert len(list(Batches(ragged, mesh=mesh, thread=thread, drop_remainder=True))) == 1
 
 
 @both
@@ -254,15 +250,6 @@ def test_batches_are_sent_ahead_and_no_more(mesh):
     assert len(taken) == 5
 
 
-@pytest.mark.parametrize("prefetch", [0, 1, 3, 9])
-def test_batches_come_once_each_and_in_order(mesh, prefetch):
-    source = [np.full(8, i) for i in range(4)]
-    batches = Batches(source, jax.P("data"), mesh=mesh, prefetch=prefetch)
-    for _ in range(2):
-        assert [int(x[0]) for x in batches] == [0, 1, 2, 3]
-    assert len(batches) == 4
-
-
 def test_batches_on_the_mesh_in_force(mesh):
     with jv.use_mesh(mesh):
         batches = Batches([np.ones((8, 4))], None)
@@ -270,15 +257,16 @@ def test_batches_on_the_mesh_in_force(mesh):
     assert x.sharding == NamedSharding(mesh, jax.P())
 
 
-def test_batches_that_cannot_be_sharded(mesh):
+@both
+def test_batches_that_cannot_be_sharded(mesh, thread):
     ragged = [{"x": np.ones(8)}, {"x": np.ones(8)}, {"x": np.ones(5)}]
-    batches = iter(Batches(ragged, mesh=mesh, prefetch=0))
+    batches = iter(Batches(ragged, mesh=mesh, prefetch=0, thread=thread))
     next(batches)
     next(batches)
     match = r"Batch 2 .*array\['x'\] of shape \(5,\) cannot be sharded(?s:.*)drop_remainder=True"
     with pytest.raises(ShardingError, match=match):
         next(batches)
-    assert len(list(Batches(ragged, mesh=mesh, drop_remainder=True))) == 2
+    assert len(list(Batches(ragged, mesh=mesh, thread=thread, drop_remainder=True))) == 2
     with pytest.raises(ShardingError, match=r"not a multiple of the 8 devices"):
         list(Batches(ragged[2:], mesh=mesh, drop_remainder=True))
     with pytest.raises(ShardingError, match="no mesh in force"):
