@@ -122,32 +122,15 @@ ANY_OPTAX = {
     "noise": lambda: optax.chain(optax.add_noise(0.1, 0.5, 7), optax.sgd(0.1)),
     "multistep": lambda: optax.MultiSteps(optax.adam(0.1), 2).gradient_transformation(),
 }
-NAMED = {
-    "SGD": (lambda: optimizers.SGD(0.1), lambda: optax.sgd(0.1)),
-    "RMSprop": (
-        lambda: optimizers.RMSprop(0.1, 0.8, 0.5),
-        lambda: optax.rmsprop(0.1, 0.8, 1e-7, momentum=0.5),
-    ),
-    "centered": (
-        lambda: optimizers.RMSprop(0.1, 0.8, epsilon=0.1, centered=True),
-        lambda: optax.rmsprop(0.1, 0.8, 0.1, centered=True),
-    ),
-    "Adagrad": (lambda: optimizers.Adagrad(0.1), lambda: optax.adagrad(0.1)),
-    "Adadelta": (lambda: optimizers.Adadelta(0.1), lambda: optax.adadelta(0.1, rho=0.95, eps=1e-7)),
-    "Lion": (lambda: optimizers.Lion(0.1), lambda: optax.lion(0.1, weight_decay=0.0)),
-    "Lamb": (lambda: optimizers.Lamb(0.1), lambda: optax.lamb(0.1, eps=1e-7)),
-}
-PAIRS = {**{name: (lambda t=t: optimizers.Optax(t()), t) for name, t in ANY_OPTAX.items()}, **NAMED}
 
 
 @pytest.mark.parametrize("how", ["eager", "compiled"])
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", ANY_OPTAX)
 def test_the_updates_are_those_of_optax_to_the_bit(name, how):
-    make, theirs = PAIRS[name]
     start = dict(zip("wb", arrays((3, 2), (4,)), strict=True))
     grads = [dict(zip("wb", arrays((3, 2), (4,)), strict=True)) for _ in range(5)]
     variables = {n: jv.Variable(x, name=n) for n, x in start.items()}
-    optimizer = make()
+    optimizer = optimizers.Optax(ANY_OPTAX[name]())
 
     def step(gs):
         optimizer.apply_gradients([(gs[n], v) for n, v in variables.items()])
@@ -155,7 +138,7 @@ def test_the_updates_are_those_of_optax_to_the_bit(name, how):
     run = jv.compile(step) if how == "compiled" else step
     for gs in grads:
         run(gs)
-    params, _ = optax_trained(theirs(), start, grads)
+    params, _ = optax_trained(ANY_OPTAX[name](), start, grads)
     same([v.numpy() for v in variables.values()], [params[n] for n in variables])
 
 
@@ -177,7 +160,11 @@ def test_the_state_is_optax_own_too():
 
 def test_a_variable_may_be_called_like_a_part_of_the_state():
     variables = [jv.Variable(1.0, name=n) for n in ("b1", "momentum", "learning_rate", "w")]
-    for make in (PAIRS["injected"][0], lambda: optimizers.SGD(0.1, 0.9), lambda: MAKERS["Nadam"]()):
+    for make in (
+        lambda: optimizers.Optax(ANY_OPTAX["injected"]()),
+        lambda: optimizers.SGD(0.1, 0.9),
+        lambda: MAKERS["Nadam"](),
+    ):
         optimizer = make()
         optimizer.apply_gradients([(1.0, v) for v in variables])
         assert all(optimizer.slots[v.name] for v in variables)
@@ -861,16 +848,6 @@ def test_gradients_of_small_floats_update_float32(name, dtype):
     assert {x.dtype.name for x in optimizer.variables} <= {"float32", "int32"}
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_variables_of_bfloat16_keep_their_dtype(name):
-    v = jv.Variable(jnp.ones((3, 2), jnp.bfloat16))
-    optimizer = MAKERS[name](100.0 if name == "Adadelta" else 0.05)
-    for _ in range(2):
-        optimizer.apply_gradients([(jnp.ones((3, 2), jnp.bfloat16), v)])
-    assert v.dtype == jnp.bfloat16
-    assert float(v[0, 0]) < 1.0
-
-
 def test_variables_of_float64(x64):
     v = jv.Variable(np.array([1.0, 2.0]))
     optimizer = optimizers.Adam(0.1)
@@ -1032,21 +1009,6 @@ def test_a_generator_and_a_discriminator_learn_in_one_compiled_step():
     assert len(runs) == 2
     assert abs(float(fakes.mean()) - 3) < 1
     assert int(g_optimizer.iterations) == int(d_optimizer.iterations) == 400
-
-
-def test_an_optimizer_resumes_in_another_process_to_the_bit():
-    def trained(model, optimizer, count):
-        step = jv.compile(train_step(model, optimizer))
-        for _ in range(count):
-            step(X, Y)
-        return jv.State.of(model=model, optimizer=optimizer)
-
-    whole = trained(Model(), optimizers.Adam(0.1), 6)
-    half = {k: np.asarray(v) for k, v in trained(Model(), optimizers.Adam(0.1), 3).items()}
-    model, optimizer = Model(), optimizers.Adam(0.1)
-    optimizer.build(model.trainable_variables)
-    jv.State.of(model=model, optimizer=optimizer).replace(half).commit()
-    same(trained(model, optimizer, 3).values(), whole.values())
 
 
 def test_nothing_warns_where_all_is_well():
