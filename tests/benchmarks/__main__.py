@@ -17,7 +17,7 @@ from tests.benchmarks.measuring import HERE, Effort, environment, parser_of
 
 NAMES = (
     "dispatch", "looks", "growth", "eager", "control", "flax_layers", "tf_ops",
-    "tf_programs", "progress", "checkpoint", "memory", "scaling", "peers",
+    "tf_programs", "checkpoint", "memory", "scaling", "peers",
 )  # fmt: skip
 
 
