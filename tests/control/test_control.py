@@ -150,10 +150,10 @@ def test_a_transform_of_the_pure_function_is_mathematics(case: Case):
     step = jax.tree.map(lambda d: 3e-3 * d, way)
     value = jax.jit(loss(fn))
     ahead = value(*jax.tree.map(jnp.add, point, step))
-    resolve_proxy = value(*jax.tree.map(jnp.subtract, point, step))
+    behind = value(*jax.tree.map(jnp.subtract, point, step))
     grads = jax.jit(jax.grad(loss(jv.compile(fn)), (0, 1)))(*point)
     slope = sum(map(jnp.vdot, jax.tree.leaves(grads), jax.tree.leaves(way)))
-    np.testing.assert_allclose(slope, (ahead - resolve_proxy) / 6e-3, rtol=0.03, atol=0.03)
+    np.testing.assert_allclose(slope, (ahead - behind) / 6e-3, rtol=0.03, atol=0.03)
     forward = jax.jit(lambda: jax.jvp(loss(fn), point, way)[1])()
     np.testing.assert_allclose(forward, slope, rtol=1e-3, atol=1e-3)
 
