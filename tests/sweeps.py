@@ -91,10 +91,8 @@ _NAMES = """
     test_a_training_run_goes_on_in_a_new_process_bit_for_bit
     test_a_training_step_goes_on_as_the_one_that_was_saved
     test_a_transform_of_the_pure_function_is_mathematics/5
-    test_a_transformer_block_trains_as_on_one_device
-
-    test_a_warm_step_between_execution_and_return/5 test_a_wrong_slope_by_a_default_value_is_found
-    test_a_wrong_slope_is_found_by_any_float/5
+    test_a_transformer_block_trains_as_on_one_device test_a_warm_step_between_execution_and_return/5
+    test_a_wrong_slope_by_a_default_value_is_found test_a_wrong_slope_is_found_by_any_float/5
     test_accumulated_gradients_and_averages_are_keras_s/slow test_all_lines_are_shown_when_asked_for
     test_an_array_of_the_tape_closed_over_by_any_transform
     test_an_error_in_one_process_ends_it_at_once test_an_index_out_of_range_fails_the_step/5
@@ -128,8 +126,7 @@ _NAMES = """
     test_examples_draw_different_values_and_the_generator_advances_once
     test_examples_have_other_sizes_before_they_are_prepared
     test_examples_of_a_map_draw_different_values test_expressions/5 test_factors_give_the_matrix
-    test_first_used_anywhere test_fit_and_compiled_steps_take_turns
-    test_fit_and_loops_take_turns_with_one_optimizer
+    test_fit_and_compiled_steps_take_turns test_fit_and_loops_take_turns_with_one_optimizer
     test_fit_ends_with_the_averages_and_leaves_what_was_not_updated
     test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function
     test_functions_with_one_mode_of_derivatives_are_checked_in_that
@@ -179,11 +176,12 @@ _NAMES = """
     test_parts_have_what_the_original_has test_parts_of_linen_have_what_the_bound_module_has
     test_parts_read_and_change_as_in_numpy test_parts_share_the_variables_of_the_whole
     test_paths_of_models_of_the_users test_places test_powers_in_place_are_those_of_a_known_exponent
-    test_pure_models_train_side_by_side test_questions_that_differ_have_their_own_answers
-    test_random_changes_of_images_are_tensorflows test_random_programs/5 test_random_values
-    test_random_values_are_constants test_reset_copy_pickle_and_merge
-    test_results_are_those_of_tensorflow/5 test_rows_are_of_all_lookups_in_their_order
-    test_rows_of_a_known_index_in_a_function test_samplers test_saturated_values_are_the_limits
+    test_pure_functions_under_jit_follow_the_mode test_pure_models_train_side_by_side
+    test_questions_that_differ_have_their_own_answers test_random_changes_of_images_are_tensorflows
+    test_random_programs/5 test_random_values test_random_values_are_constants
+    test_reset_copy_pickle_and_merge test_results_are_those_of_tensorflow/5
+    test_rows_are_of_all_lookups_in_their_order test_rows_of_a_known_index_in_a_function
+    test_samplers test_saturated_values_are_the_limits
     test_scans_of_keras_s_own_are_differentiated_and_never_stale test_scattering
     test_scattering_in_a_matrix test_seeds_are_those_of_flax
     test_settings_before_the_start_and_after test_shapes_and_types/5 test_shapes_of_draws

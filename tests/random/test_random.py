@@ -19,6 +19,7 @@ import jaxvars as jv
 from jaxvars import random
 from jaxvars.errors import DtypeError, ForeignTransformError, ShapeError, StateError
 from jaxvars.random import draws as core
+from jaxvars.random.generator import _Global
 
 G = random.Generator
 
@@ -475,27 +476,27 @@ def test_every_draw_is_the_same_compiled(name, args, kwargs):
     assert rng.state.numpy().tolist() == [0, 7, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "print(jv.compile(lambda: jv.random.normal(()))())",
-        "jv.compile(lambda: jv.scan(lambda c, _: (c, jv.random.normal(())), 0, length=3))()",
-        "print(jv.compile(lambda: jv.random.get_global_generator().state + 0)())",
-        "with jv.device('cpu:3'): print(jv.random.normal(()))",
-        "with jv.GradientTape(): print(jv.random.normal(()))",
-    ],
-)
-def test_first_used_anywhere(run_python, code):
-    program = (
-        "import jax, jaxvars as jv\n"
-        f"{code}\n"
-        "g = jv.random.get_global_generator()\n"
-        "jv.random.set_seed(1); a = jv.random.normal(3); jv.random.set_seed(1)\n"
-        "assert (a == jv.random.normal(3)).all() and g.state._cell.sharding is None\n"
-        "print('fine')\n"
-    )
-    done = run_python("-W", "error", "-c", program)
-    assert done.stdout.endswith("fine\n"), done.stderr
+def _under(scope, use):
+    with scope:
+        use(())
+
+
+@pytest.mark.parametrize("use", [
+    jv.compile(lambda: random.normal(())),
+    jv.compile(lambda: jv.scan(lambda c, _: (c, random.normal(())), 0, length=3)),
+    jv.compile(lambda: random.get_global_generator().state + 0),
+    lambda: _under(jv.device("cpu:3"), random.normal),
+    lambda: _under(jv.GradientTape(), random.normal),
+])  # fmt: skip
+def test_first_used_anywhere(use, monkeypatch):
+    monkeypatch.setattr(_Global, "generator", None)
+    use()
+    found = []
+    for _ in range(2):
+        random.set_seed(1)
+        found.append(random.normal(3).tolist())
+    assert found[0] == found[1]
+    assert random.get_global_generator().state._cell.sharding is None
 
 
 def test_set_global_generator():
