@@ -50,7 +50,7 @@ _NAMES = """
     test_a_folder_is_used_from_the_call_on test_a_fresh_process_needs_no_source
     test_a_full_disk_changes_nothing test_a_function_may_be_an_extra_argument
     test_a_function_with_a_rule_for_batches_of_many_sizes
-    test_a_generator_and_a_discriminator_learn_in_one_compiled_step test_a_generator_as_seed
+    test_a_generator_and_a_discriminator_learn_in_one_compiled_step test_a_generator_as_seed/5
     test_a_gradient_of_zero_stays_zero test_a_hessian_from_a_jacobian_of_a_gradient
     test_a_higher_order_has_larger_loops_and_hardly_more
     test_a_killed_worker_leaves_no_trace_in_the_values test_a_last_batch_may_be_smaller/5
@@ -96,7 +96,7 @@ _NAMES = """
     test_accumulated_gradients_and_averages_are_keras_s/slow test_all_lines_are_shown_when_asked_for
     test_an_array_of_the_tape_closed_over_by_any_transform
     test_an_error_in_one_process_ends_it_at_once test_an_index_out_of_range_fails_the_step/5
-    test_an_inner_function_that_is_used_again_reads_again test_an_integer_gives_the_same_each_time
+    test_an_inner_function_that_is_used_again_reads_again test_an_integer_gives_the_same_each_time/5
     test_an_nnx_model_trains_as_in_flax_to_the_bit test_an_nnx_module_under_a_tape
     test_an_operand_may_be_written_to_afterwards test_an_operation_that_is_called_often_is_the_same
     test_an_operator_gives_exactly_what_it_gives_for_the_array/5
@@ -108,11 +108,11 @@ _NAMES = """
     test_attributes_are_set_in_the_module test_batch_jacobian test_both_factors_have_derivatives
     test_build_makes_the_state_beforehand test_callbacks_may_read_and_are_told_not_to_write
     test_categorical_of_batches test_channels_may_come_first test_chi_square/5 test_choices_of_rows
-    test_comparing_puts_the_variables_back test_comparisons_are_those_of_the_numbers
+    test_comparing_puts_the_variables_back test_comparisons_are_those_of_the_numbers/5
     test_compiled_functions_follow_the_mode test_compiled_gradients_are_eager/5
     test_compiled_gradients_equal_jitted_ones/5 test_compiled_is_eager/5
     test_compiled_they_do_what_they_do_eagerly test_confusion_matrices
-    test_converted_and_run_eagerly_is_plain_python test_copies_of_model_and_optimizer_stay_tied/5
+    test_converted_and_run_eagerly_is_plain_python/5 test_copies_of_model_and_optimizer_stay_tied/5
     test_ctc_takes_sparse_labels test_derivatives_of_second_order_through_what_runs_once
     test_distributions test_dropout_of_each_example test_dtypes
     test_each_line_says_what_tensorflow_says/5
@@ -134,7 +134,7 @@ _NAMES = """
     test_global_generator_and_functions_of_a_key_agree/5 test_grad test_gradients_equal_jax_grad/5
     test_gradients_go_to_the_values test_gradients_of_complex_numbers_are_conjugated/5
     test_gradients_of_lookups test_gradients_of_other_uses_are_tensors test_gradients_of_rows/5
-    test_gradients_of_small_floats_update_float32 test_gradients_of_values/5
+    test_gradients_of_small_floats_update_float32/5 test_gradients_of_values/5
     test_hessian_vector_product_forward_over_reverse test_however_often_it_runs
     test_images_and_labels test_in_a_terminal_there_is_a_bar_with_the_loss test_initializers_draw
     test_integers test_interrupts_leave_all_or_nothing
@@ -152,7 +152,7 @@ _NAMES = """
     test_kolmogorov_smirnov/5 test_labels_of_a_narrow_dtype_are_below_any_number_of_classes
     test_large_numbers_of_one_batch_do_not_swallow_small_ones
     test_layers_of_pytorch_compute_the_same test_letters_are_generated_as_by_tensorflow
-    test_lifted_transforms_work_and_their_draws_are_seen test_limits_of_norms
+    test_lifted_transforms_work_and_their_draws_are_seen test_limits_of_norms/5
     test_logits_of_few_bits_prefer_no_class test_loops_and_branches_draw_as_python_does
     test_losses_of_layers_are_there_in_the_tape_and_after_it test_losses_of_optax/5
     test_losses_of_samples test_losses_of_samples_take_tables_in_parts
@@ -167,22 +167,22 @@ _NAMES = """
     test_objects_are_part_of_the_program_and_static_values_choose_one
     test_one_large_batch_is_summed_as_in_float64 test_one_trace_does_it_all
     test_one_trace_draws_for_all_sizes test_open_sizes_that_cannot_be_open
-    test_operations_of_many_parts_are_few_programs test_operators
-    test_operators_promote_when_asked_for test_operators_that_assign test_operators_with_numbers
+    test_operations_of_many_parts_are_few_programs test_operators/5
+    test_operators_promote_when_asked_for test_operators_that_assign/5 test_operators_with_numbers/5
     test_optimizers_of_jaxvars_train_the_weights_that_are_trainable test_orthogonal
     test_other_axes_and_no_examples test_other_transforms_over_a_tape_over_what_runs_once
     test_over_all_examples_they_are_distributed_as_they_should test_padding_and_bounds
     test_parameters_broadcast test_params_of_flax_go_in_and_out
     test_parts_have_what_the_original_has test_parts_of_linen_have_what_the_bound_module_has
-    test_parts_read_and_change_as_in_numpy test_parts_share_the_variables_of_the_whole
+    test_parts_read_and_change_as_in_numpy/5 test_parts_share_the_variables_of_the_whole
     test_paths_of_models_of_the_users test_places test_powers_in_place_are_those_of_a_known_exponent
     test_pure_functions_under_jit_follow_the_mode test_pure_models_train_side_by_side
     test_questions_that_differ_have_their_own_answers test_random_changes_of_images_are_tensorflows
     test_random_programs/5 test_random_values test_random_values_are_constants
-    test_reset_copy_pickle_and_merge test_results_are_those_of_tensorflow/5
+    test_reset_copy_pickle_and_merge/5 test_results_are_those_of_tensorflow/5
     test_rows_are_of_all_lookups_in_their_order test_rows_of_a_known_index_in_a_function
-    test_samplers test_saturated_values_are_the_limits
-    test_scans_of_keras_s_own_are_differentiated_and_never_stale test_scattering
+    test_samplers test_saturated_values_are_the_limits/5
+    test_scans_of_keras_s_own_are_differentiated_and_never_stale test_scattering/5
     test_scattering_in_a_matrix test_seeds_are_those_of_flax
     test_settings_before_the_start_and_after test_shapes_and_types/5 test_shapes_of_draws
     test_short_floats_are_added_up_in_longer_ones test_situations
@@ -202,10 +202,11 @@ _NAMES = """
     test_the_first_of_equals_has_the_derivative/5 test_the_functions_are_those_of_tensorflow
     test_the_gradient_of_a_loop_over_a_dataset_of_known_size
     test_the_import_leaves_pythons_numbers_as_they_are_in_jv
-    test_the_named_ones_are_variance_scaling test_the_next_touch_of_a_lost_variable_says_what_failed
-    test_the_numbers_are_jaxs/5 test_the_numbers_are_tensorflows
-    test_the_one_function_with_a_signature_is_served test_the_picture_does_not_depend_on_hash_seeds
-    test_the_program_prints_the_lines_of_a_word test_the_reference test_the_report
+    test_the_named_ones_are_variance_scaling/5
+    test_the_next_touch_of_a_lost_variable_says_what_failed test_the_numbers_are_jaxs/5
+    test_the_numbers_are_tensorflows test_the_one_function_with_a_signature_is_served
+    test_the_picture_does_not_depend_on_hash_seeds test_the_program_prints_the_lines_of_a_word
+    test_the_reference test_the_report
     test_the_same_eagerly_and_compiled_and_through_an_inner_compiled_function
     test_the_same_seed_gives_the_same_losses_and_another_one_others test_the_same_stream_everywhere
     test_the_step_by_hand_is_the_same_step test_the_step_is_one_program_with_the_optimizer_in_it
@@ -219,7 +220,7 @@ _NAMES = """
     test_two_processes_compute_together_until_they_are_told_to_leave
     test_two_processes_may_save_in_one_directory test_under_another_setting_another_program_runs
     test_under_grad_through_three_training_steps test_uniform_stays_below_its_bound
-    test_updates_are_computed_where_dtypes_are_not_mixed test_values/5
+    test_updates_are_computed_where_dtypes_are_not_mixed/5 test_values/5
     test_values_and_gradients_are_those_of_tensorflow/5 test_values_become_bins
     test_values_go_from_one_mesh_to_another test_values_gradients_and_assignments_come_back
     test_variables_are_donated_and_an_older_value_stays_readable
@@ -232,8 +233,8 @@ _NAMES = """
     test_what_a_signal_handler_reads_while_jit_traces_a_first_call
     test_what_agrees_is_listed_and_nothing_changes
     test_what_an_assign_cuts_off_has_no_gradient_around_a_compiled_function_either
-    test_what_changes_is_carried test_what_fails_says_what
-    test_what_has_no_gradient_eagerly_has_none_compiled test_what_holds
+    test_what_changes_is_carried test_what_fails_says_what/5
+    test_what_has_no_gradient_eagerly_has_none_compiled test_what_holds/5
     test_what_is_changed_in_place_is_seen_by_each_kind_of_call/5
     test_what_is_entered_is_left_wherever_it_is_interrupted test_what_is_infinitely_far_is_not_near
     test_what_is_kept_stays_where_it_is test_what_is_no_array_stays_what_it_is/5
@@ -242,7 +243,7 @@ _NAMES = """
     test_what_picks_elements_has_gradients test_what_reads_variables_reads_those_of_one_moment
     test_what_runs_eagerly_is_all_or_nothing test_what_the_user_writes_and_keras_calls_has_tensors
     test_what_was_changed_for_a_while_is_as_before test_what_was_traced_can_be_called
-    test_without_a_seed_each_call_draws_anew test_without_keras
+    test_without_a_seed_each_call_draws_anew/5 test_without_keras
     test_without_matplotlib_it_says_so_and_trains
 """
 SWEEPS = {
