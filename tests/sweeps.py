@@ -104,7 +104,7 @@ _NAMES = """
     test_another_process_compiles_nothing_that_is_in_the_folder
     test_another_thread_trains_restores_and_commits_inside test_any_rank test_arithmetic
     test_as_a_program_without_a_terminal test_as_a_pure_function_and_under_a_tape
-    test_as_a_pure_function_they_do_the_same_and_change_nothing test_at_the_end_of_python_too
+    test_as_a_pure_function_they_do_the_same_and_change_nothing
     test_attributes_are_set_in_the_module test_batch_jacobian test_both_factors_have_derivatives
     test_build_makes_the_state_beforehand test_callbacks_may_read_and_are_told_not_to_write
     test_categorical_of_batches test_channels_may_come_first test_chi_square/5 test_choices_of_rows
@@ -239,9 +239,9 @@ _NAMES = """
     test_what_is_entered_is_left_wherever_it_is_interrupted test_what_is_infinitely_far_is_not_near
     test_what_is_kept_stays_where_it_is test_what_is_no_array_stays_what_it_is/5
     test_what_is_not_a_mistake test_what_is_not_donated_is_not_lost test_what_is_not_wrong
-    test_what_is_right_raises_no_false_alarm/5 test_what_it_says_it_drew_is_there
-    test_what_picks_elements_has_gradients test_what_reads_variables_reads_those_of_one_moment
-    test_what_runs_eagerly_is_all_or_nothing test_what_the_user_writes_and_keras_calls_has_tensors
+    test_what_is_right_raises_no_false_alarm/5 test_what_picks_elements_has_gradients
+    test_what_reads_variables_reads_those_of_one_moment test_what_runs_eagerly_is_all_or_nothing
+    test_what_the_user_writes_and_keras_calls_has_tensors
     test_what_was_changed_for_a_while_is_as_before test_what_was_traced_can_be_called
     test_without_a_seed_each_call_draws_anew/5 test_without_keras
     test_without_matplotlib_it_says_so_and_trains

@@ -301,19 +301,6 @@ def test_a_writer_that_is_dropped_writes_what_it_has(tmp_path):
     assert len(read(tmp_path)) == 20
 
 
-def test_at_the_end_of_python_too(run_python, tmp_path):
-    code = """
-import jaxvars as jv, jax.numpy as jnp
-w = jv.tensorboard.create_file_writer("logs")
-w.set_as_default()
-for i in range(20):
-    jv.tensorboard.scalar("a", jnp.float32(i), step=i)
-"""
-    done = run_python("-c", code)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(read(tmp_path / "logs")) == 20
-
-
 # ---------------------------------------------------------------- compiled
 def trained(wrap):
     w, steps = jv.Variable(1.0, name="w"), jv.Variable(0, name="steps")
