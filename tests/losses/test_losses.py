@@ -330,9 +330,11 @@ def test_no_number_stays_none(name: str):
     assert np.isnan(getattr(losses, name)([[0.0, 1.0]], [[0.5, math.nan]])).all()
 
 
-@pytest.mark.parametrize(
-    "space", [jv.losses, jv.metrics, jv.optimizers, jv.initializers, jv.random]
-)
-def test_a_namespace_shows_its_public_names_only(space):
-    assert dir(space) == sorted(space.__all__)
-    assert not any(inspect.ismodule(getattr(space, name)) for name in dir(space))
+@pytest.mark.parametrize("label", [-1, 3])
+def test_ctc_refuses_labels_that_are_not_classes(label: int):
+    logits = np.zeros((1, 4, 3), np.float32)
+    with pytest.raises(
+        IndexError, match=f"ctc has 3 classes, 0 to 2, .* y_true has a label {label}"
+    ):
+        losses.ctc([[1, label]], logits)
+    assert np.isnan(jax.jit(losses.ctc)(jnp.array([[1, label]]), logits)).all()
