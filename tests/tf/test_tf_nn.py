@@ -11,7 +11,8 @@ from jaxvars import tf
 
 
 def noise(*shape):
-    return tf.random.stateless_normal(shape, [1, len(shape)])
+    values = np.random.default_rng(len(shape)).standard_normal(shape, np.float32)
+    return tf.constant(values)  # no program is compiled for it
 
 
 def close(x, y):
