@@ -27,6 +27,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the same values on every machin
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 # `jaxvars.tf` switches 64-bit types on, for the whole process, unless this says something.
 os.environ.setdefault("JAX_ENABLE_X64", "0")
+# XLA compiles in two thirds of the time; `.ci/run` runs the sweeps as programs run for users.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # Child processes and notebook kernels meet the copy of the package that is under test.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -41,20 +43,27 @@ settings.register_profile("thorough", parent=settings.get_profile("default"), ma
 settings.load_profile("ci" if "CI" in os.environ else "default")
 
 
-class _WideNumbers:
-    """Examples of `jaxvars.tf` have the 64-bit types that its users have."""
+class _Outside:
+    """Settings of what is not in this folder: examples of the package, and notebooks.
+
+    Examples of `jaxvars.tf` have the 64-bit types that its users have; notebooks, of which no
+    number is compared, are never compiled with all optimizations.
+    """
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         import jax
 
         is_example = "jaxvars/tf/" in item.path.as_posix() and item.path.suffix == ".py"
-        with jax.enable_x64(True) if is_example else contextlib.nullcontext():
+        wide = jax.enable_x64(True) if is_example else contextlib.nullcontext()
+        with pytest.MonkeyPatch.context() as patch, wide:
+            if item.path.suffix == ".ipynb":
+                patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
             return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(_WideNumbers())  # for the package's examples, too
+    config.pluginmanager.register(_Outside())
 
 
 @pytest.hookimpl(wrapper=True)
