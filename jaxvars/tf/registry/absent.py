@@ -70,8 +70,8 @@ raw_ops: call each operation by its own name: tf.math.add for AddV2, tf.matmul f
 quantization: XLA has no tensors of quantized types. A Keras model has model.quantize for its
     layers. To round numbers to steps, and let gradients through: x + tf.stop_gradient(tf.round(x /
     step) * step - x).
-test.compute_gradient: use jaxvars.debugging.verify(f, *x), which compares gradients with finite
-    differences.
+test.compute_gradient: use jax.test_util.check_grads(lambda x: jnp.asarray(f(x)),
+    (jnp.asarray(x),), order=1), which compares gradients with finite differences.
 test.disable_with_predicate: use unittest.skipIf.
 test.is_cpu_target_available: programs are compiled for this machine: see Python's
     platform.machine().
