@@ -327,10 +327,10 @@ def named_scan(
 
     specs = [without_axis(x, 0) for x in arrays]
     threads = Threads([_stage_body(one, carried, specs)])
-    (program,), read, n = threads.programs, threads.make_rereader(), len(carried.arrays)
+    (program,), given, n = threads.programs, threads.state(), len(carried.arrays)
 
     def step(carry: Any, x: Any) -> Any:
-        outputs, new = program(program.consts, read(carry[0]), [*carry[1], *x])
+        outputs, new = program(program.consts, threads.reread(given, carry[0]), [*carry[1], *x])
         return (threads.changed(new), carried.cast(outputs[:n])), outputs[n:]
 
     first = threads.changed(threads.state()), carried.arrays

@@ -68,10 +68,6 @@ class Threads:
         """Return, of all values, those of the cells that are assigned."""
         return [state[cell.key] for cell in self.written]
 
-    def make_rereader(self) -> Callable[[Sequence[Array]], dict[int, Array]]:
-        """Return what makes all values, as an iteration reads them, of those assigned before it."""
-        return functools.partial(self.reread, self.state())
-
     def reread(self, first: dict[int, Array], values: Sequence[Array]) -> dict[int, Array]:
         """Return all values, as an iteration reads them: `values` are of the assigned cells."""
 

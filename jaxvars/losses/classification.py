@@ -10,6 +10,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+from abc import ABC
 from typing import Any, final
 
 import jax
@@ -210,20 +211,22 @@ def binary_focal_crossentropy(
 
 
 # ---------------------------------------------------------------- classes
+class _CrossEntropy(FunctionLoss, ABC):
+    from_logits: bool = False
+    label_smoothing: float = 0.0
+    axis: int = -1
+    reduction: Reduction = MEAN
+    name: str | None = None
+    dtype: DTypeLike | None = None
+
+
 @final
-class BinaryCrossentropy(FunctionLoss, fn=binary_crossentropy):
+class BinaryCrossentropy(_CrossEntropy, fn=binary_crossentropy):
     """The cross-entropy of two classes.
 
     >>> float(BinaryCrossentropy(from_logits=True)([[0.0, 1.0]], [[-200.0, 200.0]]))
     0.0
     """
-
-    from_logits: bool = False
-    label_smoothing: float = 0.0
-    axis: int = -1
-    reduction: Reduction = MEAN
-    name: str | None = "binary_crossentropy"
-    dtype: DTypeLike | None = None
 
 
 @final
@@ -246,7 +249,7 @@ class BinaryFocalCrossentropy(FunctionLoss, fn=binary_focal_crossentropy):
 
 
 @final
-class CategoricalCrossentropy(FunctionLoss, fn=categorical_crossentropy):
+class CategoricalCrossentropy(_CrossEntropy, fn=categorical_crossentropy):
     """The cross-entropy of one-hot labels.
 
     Differs from TensorFlow: as the function `categorical_crossentropy`.
@@ -254,13 +257,6 @@ class CategoricalCrossentropy(FunctionLoss, fn=categorical_crossentropy):
     >>> float(CategoricalCrossentropy(from_logits=True)([[1.0, 0.0]], [[0.0, 200.0]]))
     200.0
     """
-
-    from_logits: bool = False
-    label_smoothing: float = 0.0
-    axis: int = -1
-    reduction: Reduction = MEAN
-    name: str | None = "categorical_crossentropy"
-    dtype: DTypeLike | None = None
 
 
 @final

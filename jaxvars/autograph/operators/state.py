@@ -89,7 +89,7 @@ class Block:
         names, self._get, self._set, parts = state
         _refuse_globals(names)
         self._made_of = state, roots
-        self._names = tuple(map(_describe_name, names))
+        self._names = tuple("the returned value" if n == "ag__result" else n for n in names)
         self._count = len(names) if count is None else count
         self._world = World(roots, cells_of(state.get, names))
         self._places = [x for x in parts() if x and not self._world.will_find(x)]
@@ -388,10 +388,6 @@ def _release(value: Any) -> Any:
 
 def _inside(value: Any) -> Collection[Any]:
     return value.values() if isinstance(value, dict) else value
-
-
-def _describe_name(name: str) -> str:
-    return "the returned value" if name == "ag__result" else name
 
 
 def _some_iterations_error(name: str, line: str) -> ControlFlowError:

@@ -218,7 +218,7 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         is_plain = len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn)
         if is_plain and isinstance(node.ops[0], ast.Is | ast.IsNot):
-            is_plain = any(map(_is_none, (node.left, *node.comparators)))
+            is_plain = any(ast.unparse(x) == "None" for x in (node.left, *node.comparators))
         first, *rest = node.comparators
         if is_plain or any(map(has_walrus, rest)):
             return node
@@ -244,11 +244,6 @@ def _is_string(node: ast.expr) -> bool:
 def _shown(node: ast.expr) -> ast.expr:
     """Return what looks at a value that becomes a part of a string."""
     return node if isinstance(node, ast.Starred) else operator(node, "shown", [node])
-
-
-def _is_none(node: ast.expr) -> bool:
-    """Return whether an expression is None, which no value in a program is."""
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _to_list(node: Any) -> list[Any]:
