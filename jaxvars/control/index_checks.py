@@ -96,12 +96,13 @@ class _Indices(recorder.Watcher):
             with jax.named_scope(_CHECKED):
                 return list(equation.function(*equation.inputs))
         if any(map(_has_unchecked, jaxprs.inner_jaxprs(equation.params))):
-            return recorder.run_inside(equation, self)
+            return _run_inside(equation, self)
         return list(equation.function(*equation.inputs))
 
 
 _INDICES = _Indices()
 _SLICES = ("dynamic_slice", "dynamic_update_slice")
+_CALLS = ("jit", "checkpoint", "remat", "remat2")
 _CHECKED = "jaxvars.checked"  # the scope of operations that have a check, in programs
 
 
@@ -111,7 +112,41 @@ def _is_indexing(name: str) -> bool:
 
 def _has_unchecked(program: Any) -> bool:
     """Return whether a program has an operation that is yet to be checked: twice does no harm."""
-    return jaxprs.has_primitive(program, _is_indexing, outside=_CHECKED)
+    return any(
+        _is_indexing(eqn.primitive.name)
+        or any(map(_has_unchecked, jaxprs.inner_jaxprs(eqn.params)))
+        for eqn in jaxprs.open_jaxpr(program).eqns
+        if _CHECKED not in str(eqn.source_info.name_stack)
+    )
+
+
+def _run_inside(equation: recorder.Equation, listener: _Indices) -> list[Array]:
+    """Run an operation such that a listener sees what runs inside of it.
+
+    A jitted function becomes a part of the program around it. The blocks of JAX's loops and
+    branches are traced again; those of other operations are not seen.
+    """
+    name, params = equation.name, equation.params
+    if name in _CALLS:
+        with recorder.recording(listener):
+            return jaxprs.evaluate(params["jaxpr"], equation.inputs)
+    if name not in ("cond", "scan", "while", "while_save"):
+        return list(equation.function(*equation.inputs))
+
+    def trace_again(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(trace_again, value))
+        if not hasattr(jaxprs.open_jaxpr(value), "eqns"):
+            return value
+
+        def run(*values: Array) -> list[Array]:
+            with recorder.recording(listener):
+                return jaxprs.evaluate(value, values)
+
+        return jax.make_jaxpr(run)(*value.in_avals)
+
+    params = {name: trace_again(value) for name, value in params.items()}
+    return list(equation.function(*equation.inputs, **params))
 
 
 def _axes(

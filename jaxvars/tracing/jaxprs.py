@@ -229,16 +229,6 @@ def largest_value(jaxpr: Any) -> int:
     return largest
 
 
-def has_primitive(program: Any, wanted: Callable[[str], bool], *, outside: str) -> bool:
-    """Return whether a program has an operation of a wanted name outside of a named scope."""
-    return any(
-        wanted(eqn.primitive.name)
-        or any(has_primitive(p, wanted, outside=outside) for p in inner_jaxprs(eqn.params))
-        for eqn in open_jaxpr(program).eqns
-        if outside not in str(eqn.source_info.name_stack)
-    )
-
-
 def integers_in(jaxpr: Any) -> set[int]:
     """Return the single integers that are constants of a jaxpr or of those it contains."""
     found: set[int] = set()

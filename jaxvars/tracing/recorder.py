@@ -25,44 +25,13 @@ from typing import Any, Protocol, final
 import jax
 import jax.core
 import numpy as np
-from jax.extend.core.primitives import remat_p
 
 from jaxvars.tracing.context import EVAL, ROOTS, PassThrough, Trace, at, current, place, strip
-from jaxvars.tracing.jaxprs import evaluate, hidden_arrays, inner_jaxprs, open_jaxpr, open_program
+from jaxvars.tracing.jaxprs import hidden_arrays, inner_jaxprs, open_jaxpr, open_program
 from jaxvars.tracing.operations import Operation, bound, known
 from jaxvars.typing import Array
 
 
-def run_inside(equation: Equation, listener: Listener) -> list[Array]:
-    """Run an operation such that a listener sees what runs inside of it.
-
-    A jitted function becomes a part of the program around it. The blocks of JAX's loops and
-    branches are traced again; those of other operations are not seen.
-    """
-    name, params = equation.name, equation.params
-    if name in ("jit", remat_p.name):
-        with recording(listener):
-            return evaluate(params["jaxpr"], equation.inputs)
-    if name not in ("cond", "scan", "while", "while_save"):
-        return list(equation.function(*equation.inputs))
-
-    def heard(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(heard, value))
-        if not hasattr(open_jaxpr(value), "eqns"):
-            return value
-
-        def run(*values: Array) -> list[Array]:
-            with recording(listener):
-                return evaluate(value, values)
-
-        return jax.make_jaxpr(run)(*value.in_avals)
-
-    params = {name: heard(value) for name, value in params.items()}
-    return list(equation.function(*equation.inputs, **params))
-
-
-# ---------------------------------------------------------------- recorder
 class Listener(Protocol):
     """What a Recorder tells of the primitives that pass."""
 
