@@ -139,12 +139,15 @@ class Following(Protocol):
     """What follows each run of a program; it may take values that the program returns for it.
 
     Attributes:
-        calls: what it does; it is dropped if that is nothing.
         names: of the values that it takes.
     """
 
-    calls: Sequence[Any]
     names: list[str]
+
+    @property
+    def calls(self) -> Sequence[Any]:
+        """What it does, each time; it is dropped if that is nothing."""
+        ...
 
     def during(self) -> AbstractContextManager[object]:
         """Return the context in which the function is traced."""
