@@ -380,11 +380,9 @@ def test_sizes_may_be_related_as_jax_writes_it(tmp_path):
 
 
 @pytest.mark.parametrize("autograph", [False, True])
-@pytest.mark.parametrize("is_one", [
-    lambda x: x.shape[0] == 1, lambda x: x.shape == (1, 3), lambda x: x.shape[0] in (1, 2),
-    lambda x: x.shape[0] % 2, lambda x: {1: True}.get(x.shape[0], False),
-    lambda x: {(1, 3): True}.get(x.shape, False), lambda x: len({x.shape[0], 1}) == 1,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "is_one", [lambda x: x.shape[0] == 1, lambda x: {(1, 3): True}.get(x.shape, False)]
+)
 def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp_path):
     @jv.compile(autograph=autograph)
     def f(x):
