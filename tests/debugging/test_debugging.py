@@ -103,7 +103,7 @@ def test_what_fails_says_what(check, args, message):
     )
 
 
-@pytest.mark.parametrize(("check", "args", "message"), FAIL, ids=name)
+@pytest.mark.parametrize(("check", "args", "message"), FAIL[::5], ids=name)
 def test_a_compiled_step_that_fails_changes_nothing(check, args, message):
     v = jv.Variable(np.ones(3), name="v")
     arrays = [np.asarray(x, np.float32) if isinstance(x, list) else x for x in args]
