@@ -15,10 +15,10 @@ import functools
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -313,6 +313,10 @@ def test_the_picture_of_the_packages_is_that_of_the_code() -> None:
 SMALL = (("low",), ("middle", "beside"), ("sub",), ("__init__",))
 
 
+def upward(package: Path) -> list[str]:
+    return upward_imports(package, SMALL)
+
+
 def write(folder: Path, sources: dict[str, str]) -> Path:
     package = folder / "toy"
     for name, source in ({"__init__.py": "", "low.py": "", "middle.py": ""} | sources).items():
@@ -330,62 +334,51 @@ def write(folder: Path, sources: dict[str, str]) -> Path:
     "import importlib\nimportlib.import_module('toy.middle')",
 ])  # fmt: skip
 def test_an_upward_import_is_seen(tmp_path: Path, source: str) -> None:
-    (found,) = upward_imports(write(tmp_path, {"low.py": source}), SMALL)
+    (found,) = upward(write(tmp_path, {"low.py": source}))
     assert found.startswith("low.py:")
     assert found.endswith("(layer 0) imports middle.py (layer 1)")
 
 
-@pytest.mark.parametrize("source", ["import toy", "from toy import thing", "from . import thing"])
-def test_the_public_face_is_the_highest_layer(tmp_path: Path, source: str) -> None:
-    package = write(tmp_path, {"middle.py": source})
-    assert upward_imports(package, SMALL) == ["middle.py:1 (layer 1) imports __init__.py (layer 3)"]
+INSIDE = {"sub/__init__.py": "", "sub/leaf.py": "from .. import low",
+          "low.py": "from .sub import leaf"}  # fmt: skip
+CIRCLE = {
+    "sub/one.py": "def f():\n    from . import two",
+    "sub/two.py": "from toy.sub.one import f",
+}
+DOWN = {"beside.py": "from toy import low\nimport toy.low", "low.py": "import os"}
+FACE = ["middle.py:1 (layer 1) imports __init__.py (layer 3)"]
+LOOK_ALIKE = """
+    import jax
+    import flax.core
+    from jax import core_other
+    class A:
+        jax = 1
+    A.jax.core, self.core, jax.cores
+"""
+SEEN: dict[str, tuple[Callable[[Path], Any], dict[str, str], Any]] = {
+    "the public face": (upward, {"middle.py": "import toy"}, FACE),
+    "a name of it": (upward, {"middle.py": "from toy import thing"}, FACE),
+    "a name of it by a dot": (upward, {"middle.py": "from . import thing"}, FACE),
+    "a folder": (upward, INSIDE, ["low.py:1 (layer 0) imports sub/leaf.py (layer 2)"]),
+    "a folder's layer": (lambda package: without_a_layer(package, SMALL), INSIDE, []),
+    "downward": (lambda package: upward(package) + import_cycle(package), DOWN, []),
+    "the same layer": (upward, {"beside.py": "from toy import middle"},
+                       ["beside.py:1 (layer 1) imports middle.py (layer 1)"]),
+    "a cycle within a package": (lambda package: (upward(package), {*import_cycle(package)}),
+                                 CIRCLE, ([], CIRCLE.keys())),
+    "a crowded folder": (lambda package: crowded_folders(package, 2), {"low.py": "x = 1"},
+                         {".": 3}),
+    "no layer": (lambda package: without_a_layer(package, SMALL), {"new.py": ""}, ["new.py"]),
+    "what only looks like it": (lambda package: banned_names(package, TRACING_MACHINERY),
+                                {"low.py": LOOK_ALIKE}, []),
+    "an assert": (asserts, {"low.py": "def f(x):\n    assert x"}, ["low.py:2"]),
+}  # fmt: skip
 
 
-def test_a_folder_gives_its_files_its_layer(tmp_path: Path) -> None:
-    package = write(
-        tmp_path,
-        {
-            "sub/__init__.py": "",
-            "sub/leaf.py": "from .. import low",
-            "low.py": "from .sub import leaf",
-        },
-    )
-    assert without_a_layer(package, SMALL) == []
-    assert upward_imports(package, SMALL) == ["low.py:1 (layer 0) imports sub/leaf.py (layer 2)"]
-
-
-def test_downward_imports_are_allowed(tmp_path: Path) -> None:
-    package = write(
-        tmp_path, {"beside.py": "from toy import low\nimport toy.low", "low.py": "import os"}
-    )
-    assert upward_imports(package, SMALL) == []
-    assert import_cycle(package) == []
-
-
-def test_an_import_of_another_package_of_the_same_layer_is_seen(tmp_path: Path) -> None:
-    (found,) = upward_imports(write(tmp_path, {"beside.py": "from toy import middle"}), SMALL)
-    assert found == "beside.py:1 (layer 1) imports middle.py (layer 1)"
-
-
-def test_a_cycle_within_a_package_is_seen(tmp_path: Path) -> None:
-    package = write(
-        tmp_path,
-        {
-            "sub/one.py": "def f():\n    from . import two",
-            "sub/two.py": "from toy.sub.one import f",
-        },
-    )
-    assert upward_imports(package, SMALL) == []
-    assert set(import_cycle(package)) == {"sub/one.py", "sub/two.py"}
-
-
-def test_a_crowded_folder_is_seen(tmp_path: Path) -> None:
-    package = write(tmp_path, {"low.py": "x = 1\ny = 2\nz = 3"})
-    assert crowded_folders(package, 2) == {".": 3}
-
-
-def test_a_file_without_a_layer_is_seen(tmp_path: Path) -> None:
-    assert without_a_layer(write(tmp_path, {"new.py": ""}), SMALL) == ["new.py"]
+@pytest.mark.parametrize("name", SEEN)
+def test_what_breaks_a_rule_is_seen_and_nothing_else(tmp_path: Path, name: str) -> None:
+    check, sources, found = SEEN[name]
+    assert check(write(tmp_path, sources)) == found
 
 
 @pytest.mark.parametrize(
@@ -405,23 +398,7 @@ def test_the_tracing_machinery_is_seen(tmp_path: Path, source: str, name: str) -
     assert any(use.endswith(f" {name}") for use in found)
 
 
-def test_names_that_only_look_like_it_are_not(tmp_path: Path) -> None:
-    source = """
-        import jax
-        import flax.core
-        from jax import core_other
-        class A:
-            jax = 1
-        A.jax.core, self.core, jax.cores
-    """
-    assert banned_names(write(tmp_path, {"low.py": source}), TRACING_MACHINERY) == []
-
-
 def test_private_jax_is_seen(tmp_path: Path) -> None:
     source = "import jax\ndef f():\n    return jax._src.core.Trace"
     found = banned_names(write(tmp_path, {"low.py": source}), BANNED_EVERYWHERE)
     assert "low.py:3 jax._src" in found
-
-
-def test_an_assert_is_seen(tmp_path: Path) -> None:
-    assert asserts(write(tmp_path, {"low.py": "def f(x):\n    assert x"})) == ["low.py:2"]
