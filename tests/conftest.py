@@ -28,7 +28,8 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 # `jaxvars.tf` switches 64-bit types on, for the whole process, unless this says something.
 os.environ.setdefault("JAX_ENABLE_X64", "0")
 # XLA compiles in two thirds of the time; `.ci/run` runs the sweeps as programs run for users.
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+if os.environ["JAX_PLATFORMS"] == "cpu":
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # Child processes and notebook kernels meet the copy of the package that is under test.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
