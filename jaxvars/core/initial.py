@@ -12,12 +12,35 @@ from jaxvars.advice import takes
 from jaxvars.core.cells import Cell, FixedCell, Shapes
 from jaxvars.core.frame import form_of
 from jaxvars.core.frames import lifted
-from jaxvars.devices.mesh import on_mesh, sharding_for
 from jaxvars.errors import ShapeError, string_in_program_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.tensor import broadcasts, is_host, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
+
+
+class Places:
+    """Where variables are put: nowhere in particular, unless other places are plugged in."""
+
+    def put(self, value: Array) -> Array:
+        """Return a first value where it can be computed with."""
+        return value
+
+    def choose(self, sharding: Any, value: Array, name: str) -> Any:
+        """Return the sharding of a variable, by its first value and the one requested, if any."""
+        return sharding
+
+    def dump(self, sharding: Any) -> tuple[Any, ...] | None:
+        """Return a sharding as what can be pickled."""
+        return None
+
+    def load(self, dumped: tuple[Any, ...] | None) -> Any:
+        """Return the sharding that `dump` described."""
+        return None
+
+
+PLACES: list[Places] = [Places()]
+"""The one in use."""
 
 
 @final
@@ -34,7 +57,8 @@ class HostCell(FixedCell):
 def make_cell(owner: object, value: Array, name: str, sharding: Any, shape: Any) -> Cell:
     """Return the cell of a variable with this first value, and this `shape` argument."""
     on_host = isinstance(value, np.ndarray)
-    given = owner, form_of(value), name, None if on_host else sharding_for(sharding, value, name)
+    sharding = None if on_host else PLACES[0].choose(sharding, value, name)
+    given = owner, form_of(value), name, sharding
     if isinstance(shape, Shapes):
         return shape.make_cell(*given)
     return HostCell(*given) if on_host else FixedCell(*given)
@@ -95,7 +119,7 @@ def _call(given: Callable[[], Any], what: str) -> Any:
 def _to_owned(given: Any, dtype: Any, what: str) -> Array:
     """Return a value as a tensor, in memory that no other code can donate."""
     value = to_tensor(given, dtype, what=what)
-    return value if is_host(given) else context.fresh(on_mesh(value))
+    return value if is_host(given) else context.fresh(PLACES[0].put(value))
 
 
 def _broadcast(value: Array, shape: tuple[int, ...], name: str) -> Array:

@@ -15,10 +15,17 @@ import numpy as np
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL
-from jaxvars.devices.device import is_elsewhere
 from jaxvars.errors import NotATensorError, ShapeError
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
-from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_operand, number_of, to_tensor
+from jaxvars.tensors.tensor import (
+    as_operand,
+    broadcasts,
+    fit,
+    fit_operand,
+    is_elsewhere,
+    number_of,
+    to_tensor,
+)
 from jaxvars.tracing import context
 from jaxvars.typing import Array, ArrayLike
 

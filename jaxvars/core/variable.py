@@ -27,10 +27,9 @@ import numpy as np
 from jaxvars.core.cells import NAMES, Shapes, is_trainable, set_trainable, trainable_flag
 from jaxvars.core.frame import FRESH, TRACING
 from jaxvars.core.frames import LOCAL, is_traced
-from jaxvars.core.initial import check_arguments, initial, make_cell
+from jaxvars.core.initial import PLACES, check_arguments, initial, make_cell
 from jaxvars.core.scatter import Scattered, check_index, plain_index
 from jaxvars.core.traversal import ATOMS
-from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, keeping
@@ -271,7 +270,7 @@ class Variable(Structured, Scattered):
         return self.__deepcopy__({})
 
     def __reduce__(self) -> tuple[Callable[..., Variable], tuple[Any, ...]]:
-        place = dump_sharding(self._cell.sharding or _chosen_sharding(self._peek()))
+        place = PLACES[0].dump(self._cell.sharding or _chosen_sharding(self._peek()))
         flag = trainable_flag(self._cell)
         return _unpickle, (*_dump(self._peek(keep=True)), self.name, flag, place)
 
@@ -364,4 +363,4 @@ def _dump(value: Array) -> tuple[Any, str | None]:
 def _unpickle(data: Any, key: str | None, name: str, trainable: bool, sharding: Any) -> Variable:
     value = data if key is None else jax.random.wrap_key_data(data, impl=key)
     with keeping(value.dtype):
-        return make_variable(value, name, trainable, load_sharding(sharding))
+        return make_variable(value, name, trainable, PLACES[0].load(sharding))

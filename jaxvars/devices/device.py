@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from jaxvars.errors import ContextError, DeviceError, out_of_order_error, user_line
-from jaxvars.tracing import context
+from jaxvars.tensors.tensor import is_elsewhere
 from jaxvars.tracing.guards import READ_AS
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
@@ -247,13 +247,6 @@ def _read_in_scope(cell: Any, value: Any) -> Any:
     sharding = None if cell.sharding is None else scope_sharding()
     moves = sharding is not None and is_elsewhere(value, sharding)
     return jax.device_put(value, sharding) if moves else value
-
-
-def is_elsewhere(value: Any, sharding: Any) -> bool:
-    """Return whether a value was put on a single device that is not that of a sharding."""
-    known = isinstance(value, jax.Array) and not context.is_tracer(value)
-    alone = known and value.committed and len(value.sharding.device_set) == 1
-    return alone and value.sharding != sharding
 
 
 # ---------------------------------------------------------------- pickling

@@ -25,15 +25,19 @@ from jaxvars.compiler.function import Function
 from jaxvars.compiler.program import Leaves, Placement
 from jaxvars.compiler.signature import Traced
 from jaxvars.core.cells import STORE, Cell
+from jaxvars.core.initial import PLACES, Places
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import exclusively
+from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.devices.mesh import (
     as_sharding,
     current_mesh,
     describe_place,
     is_spec,
+    on_mesh,
     put,
     replicated_like,
+    sharding_for,
 )
 from jaxvars.errors import CompileError, ShardingError
 from jaxvars.programs.flat import flat_function
@@ -248,6 +252,17 @@ def apart(*groups: Named) -> ShardingError:
     )
 
 
+@final
+class DevicePlaces(Places):
+    """Where variables are put by the device scopes and meshes in force, and by their names."""
+
+    put = staticmethod(on_mesh)
+    choose = staticmethod(sharding_for)
+    dump = staticmethod(dump_sharding)
+    load = staticmethod(load_sharding)
+
+
 def install() -> None:
-    """Let compiled functions run on meshes."""
+    """Let compiled functions run on meshes, and variables be on devices of scopes and meshes."""
     Function.placement = MeshPlacement
+    PLACES[0] = DevicePlaces()

@@ -378,6 +378,13 @@ def _convert(array: Array, dtype: Any, name: str = "") -> Array:
     return new
 
 
+def is_elsewhere(value: Any, sharding: Any) -> bool:
+    """Return whether a value was put on a single device that is not that of a sharding."""
+    known = isinstance(value, jax.Array) and not context.is_tracer(value)
+    alone = known and value.committed and len(value.sharding.device_set) == 1
+    return alone and value.sharding != sharding
+
+
 def is_weak(array: Array) -> bool:
     return getattr(array, "weak_type", False)
 

@@ -13,6 +13,7 @@ import pytest
 from threads import run_in_threads
 
 import jaxvars as jv
+from jaxvars.core.initial import PLACES, Places
 from jaxvars.errors import (
     DtypeError,
     NotATensorError,
@@ -366,3 +367,20 @@ def test_copies_keep_64_bits_where_they_are_off(copied):
         new = copied(v)
         assert new.dtype == new.value.dtype == v.dtype
         assert new.numpy().tobytes() == v.numpy().tobytes()
+
+
+def test_without_places_a_variable_is_nowhere_in_particular():
+    device = jax.devices("cpu")[1]
+    placed = jv.Variable(1.0, sharding=device)
+    assert placed._cell.sharding is not None
+    assert pickle.loads(pickle.dumps(placed)).device == device
+    plugged_in, PLACES[0] = PLACES[0], Places()
+    try:
+        with jv.device("CPU:1"):
+            v = jv.Variable(2.0)
+        copied = pickle.loads(pickle.dumps(placed))
+    finally:
+        PLACES[0] = plugged_in
+    assert v._cell.sharding is None
+    assert copied._cell.sharding is None
+    assert (float(v), float(copied)) == (2.0, 1.0)
