@@ -14,6 +14,7 @@ The words, which are used in this sense alone:
 | executable | a staged program with its compiled form, for one signature |
 | fast path | a function written for calls like the last one, from its arguments to XLA |
 | donated | given to XLA, which reuses the memory: the array is deleted |
+| guard | what is asked before values are used, and may refuse (`tracing/guards.py`) |
 | shared | perhaps referenced elsewhere: copied before it is donated (`SHARED`) |
 | unproven | computed by a step that may still fail (`UNPROVEN`) |
 

@@ -1,6 +1,6 @@
 """The heart: frames, which answer "what is this variable's value now?".
 
-A variable's *cell* (`core/store.py`) is a name for one value. A **frame** answers what the value
+A variable's *cell* (`core/cells.py`) is a name for one value. A **frame** answers what the value
 is and takes "it is this from now on". Frames are a stack per thread:
 
 - the *eager* frame at the bottom: values are in the store (`control/transaction.py` puts another
