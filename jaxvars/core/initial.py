@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,24 +19,21 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 
-class Places:
-    """Where variables are put: nowhere in particular, unless other places are plugged in."""
+class Places(NamedTuple):
+    """Where variables are put: nowhere in particular, unless other places are plugged in.
 
-    def put(self, value: Array) -> Array:
-        """Return a first value where it can be computed with."""
-        return value
+    Attributes:
+        put: returns a first value where it can be computed with.
+        choose: returns the sharding of a variable, by the one requested, if any, its first value
+            and its name.
+        dump: returns a sharding as what can be pickled.
+        load: returns the sharding that `dump` described.
+    """
 
-    def choose(self, sharding: Any, value: Array, name: str) -> Any:
-        """Return the sharding of a variable, by its first value and the one requested, if any."""
-        return sharding
-
-    def dump(self, sharding: Any) -> tuple[Any, ...] | None:
-        """Return a sharding as what can be pickled."""
-        return None
-
-    def load(self, dumped: tuple[Any, ...] | None) -> Any:
-        """Return the sharding that `dump` described."""
-        return None
+    put: Callable[[Array], Array] = lambda value: value
+    choose: Callable[[Any, Array, str], Any] = lambda sharding, value, name: sharding
+    dump: Callable[[Any], tuple[Any, ...] | None] = lambda sharding: None
+    load: Callable[[tuple[Any, ...] | None], Any] = lambda dumped: None
 
 
 PLACES: list[Places] = [Places()]

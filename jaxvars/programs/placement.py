@@ -252,17 +252,7 @@ def apart(*groups: Named) -> ShardingError:
     )
 
 
-@final
-class DevicePlaces(Places):
-    """Where variables are put by the device scopes and meshes in force, and by their names."""
-
-    put = staticmethod(on_mesh)
-    choose = staticmethod(sharding_for)
-    dump = staticmethod(dump_sharding)
-    load = staticmethod(load_sharding)
-
-
 def install() -> None:
     """Let compiled functions run on meshes, and variables be on devices of scopes and meshes."""
     Function.placement = MeshPlacement
-    PLACES[0] = DevicePlaces()
+    PLACES[0] = Places(on_mesh, sharding_for, dump_sharding, load_sharding)
