@@ -212,6 +212,7 @@ class Opt:
         self.tried: set[Cell] = set()  # there may be slots of them: a step was refused
         self.rules: dict[Cell, str] = {}
         self.begun: tuple[set[Cell], set[Cell]] = set(), set()  # when it was made
+        self.alone: File | None = None  # restored by a Checkpoint of its own, before the model's
 
     def shared(self) -> dict[str, Cell]:
         """Return what belongs to no variable, by path in a checkpoint."""
@@ -454,6 +455,7 @@ class Life:
         if has_net:
             self._restore_net(file, there)
         if not has_opt:
+            self._meet_again(file, there)
             return
         for path, cell in self.opt.shared().items():
             cell.value = file.shared[path]
@@ -466,6 +468,16 @@ class Life:
         for cell, each in found.items():
             self._restore_slots(cell, _any_of(each))
         self.opt.window = {there[p] for p in file.window if p in there}
+
+    def _meet_again(self, file: File, there: dict[str, Cell]) -> None:
+        """Let slots of a file wait on, that an optimizer was given without its variables.
+
+        They are of any variable that the same file is restored into, and of none if that is gone.
+        """
+        for path, slots in file.slots.items() if self.opt.alone is file else ():
+            cell = there.get(path)
+            if cell is not None and not {*self.opt.slots, *self.opt.waiting} & {cell}:
+                self.opt.waiting[cell] = {k: Maybe(v) for k, v in slots.items()}
 
     def _find_slots(self, file: File, there: dict[str, Cell]) -> dict[Cell, list[Slots]]:
         """Return the slots in a file for each variable; note those that wait."""

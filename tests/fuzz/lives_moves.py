@@ -522,7 +522,7 @@ def duplicate(w: World, pick: Pick) -> Move:
 
     def effect() -> None:
         made = copy.deepcopy(life)
-        made.number, made.program = n, None
+        made.number, made.program, made.opt.alone = n, None, life.opt.alone
         for cell in made.cells():
             cell.first = cell.value
         made.pending = {p: _maybe(v) for p, v in made.pending.items()}
@@ -591,6 +591,8 @@ def restore(w: World, pick: Pick) -> Move:
     def effect() -> None:
         w.restored = True
         life.restore(file, has_net=True, has_opt=has_opt)
+        if has_opt:
+            life.opt.alone = file if parts == "opt, net" else None
 
     why = "two values for one" if life.is_ambiguous(file) else ""
     if "," in parts:
