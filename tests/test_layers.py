@@ -2,6 +2,7 @@
 
 Rules checked here, from the syntax tree, so that an import inside a function counts too:
 - every file has a layer, and imports only from its own package or a lower layer;
+- the heart loads nothing that plugs into it, and has no name of it;
 - no import cycles, not even through a function or under TYPE_CHECKING;
 - no folder of more than 16 files, no underscore in a file's name;
 - no `jax._src` anywhere; `jax.core` and `jax.extend.core` in `tracing/` alone;
@@ -70,6 +71,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 MOST_FILES = 16
+
+# What plugs into the heart stands above it, or beside it: the heart loads no more than this.
+HEART = ("core", "tracing", "compiler", "autodiff")
+BELOW_THE_HEART = ("tensors", "advice", "errors", "tracebacks", "typing", "views")
+MOST_LOADED = {"jaxvars.compiler.function": 45, "jaxvars.core.variable": 30}
 
 BANNED_EVERYWHERE = ("jax._src",)
 TRACING_MACHINERY = ("jax.core", "jax.extend.core")
@@ -268,6 +274,27 @@ def test_every_name_in_the_table_is_there_once() -> None:
 
 def test_no_file_imports_from_a_higher_layer() -> None:
     assert upward_imports(PACKAGE) == []
+
+
+def test_the_heart_loads_nothing_that_plugs_into_it() -> None:
+    import measure_house  # which imports this file
+
+    sources = {source.module: source for source in measure_house.read(PACKAGE)}
+    known = {*HEART, *BELOW_THE_HEART}
+    for start in (*MOST_LOADED, "jaxvars.autodiff.tape"):
+        loaded = measure_house.reach(start, sources) - {"jaxvars"}
+        assert {name for name in loaded if name.split(".")[1] not in known} == set()
+        assert len(loaded) <= MOST_LOADED.get(start, len(loaded))
+
+
+def test_the_heart_names_nothing_that_plugs_into_it() -> None:
+    import measure_house
+
+    spine = [source for source in measure_house.read(PACKAGE) if source.folder in HEART]
+    for concern in ("forked processes", "restores that wait"):
+        pattern = measure_house.CONCERNS[concern]
+        named = [source.path for source in spine if measure_house.mentions(source.text, pattern)]
+        assert not named, f"{concern} are named"
 
 
 def test_no_folder_is_crowded() -> None:
