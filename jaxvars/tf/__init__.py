@@ -118,23 +118,24 @@ LAZY = {
 """Namespaces that are imported when they are first requested."""
 
 ELSEWHERE = {
-    name: f"jaxvars.tf.{module}"
-    for module, names in {
-        "control.environment": "get_current_name_scope get_logger is_symbolic_tensor timestamp",
-        "data.generators.optional": "OptionalSpec",
-        "data.spec_of": "TensorArraySpec type_spec_from_value",
-        "debugging": "assert_equal assert_greater assert_less assert_rank",
-        "io.tensors": "make_ndarray make_tensor_proto",
-        "sparse": "SparseTensor",
-        "strings": "as_string",
-        "tensors.ragged_spec": "RaggedTensorSpec",
-        "tensors.specs": "IndexedSlicesSpec NoneTensorSpec SparseTensorSpec TypeSpec",
-    }.items()
-    for name in names.split()
+    "tuple": "jaxvars.tf.control.environment:tuple_",
+    "__version__": "jaxvars.tf.version:VERSION",
+    **{
+        name: f"jaxvars.tf.{module}"
+        for module, names in {
+            "control.environment": "get_current_name_scope get_logger is_symbolic_tensor timestamp",
+            "data.generators.optional": "OptionalSpec",
+            "data.spec_of": "TensorArraySpec type_spec_from_value",
+            "debugging": "assert_equal assert_greater assert_less assert_rank",
+            "io.tensors": "make_ndarray make_tensor_proto",
+            "sparse": "SparseTensor",
+            "strings": "as_string",
+            "tensors.ragged_spec": "RaggedTensorSpec",
+            "tensors.specs": "IndexedSlicesSpec NoneTensorSpec SparseTensorSpec TypeSpec",
+        }.items()
+        for name in names.split()
+    },
 }
-ELSEWHERE |= {
-    "tuple": "jaxvars.tf.control.environment:tuple_", "__version__": "jaxvars.tf.version:VERSION",
-}  # fmt: skip
 """Names at the top level that are in a namespace, too."""
 
 _KERAS = {"initializers", "losses", "metrics", "optimizers"}

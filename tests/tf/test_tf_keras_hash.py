@@ -18,8 +18,10 @@ NUMBERS = [[1], [-5], [7000], [0]]
     [
         (WORDS, {}, [[4], [3], [4], [3]]),
         (WORDS, {"mask_value": ""}, [[1], [1], [4], [0]]),
+        (WORDS, {"salt": [3, 4]}, [[1], [1], [3], [1]]),
         (WORDS[:2], {"output_mode": "one_hot"}, [[0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]),
         (NUMBERS, {"mask_value": 0}, [[2], [1], [3], [0]]),
+        (NUMBERS, {"salt": 133}, [[0], [0], [2], [0]]),
         ([["A", "B", "A"]], {"output_mode": "multi_hot"}, [[0, 0, 0, 1, 1]]),
     ],
 )
@@ -60,7 +62,7 @@ def test_rows_of_hashes():
 def test_a_model_of_hashes_is_trained_saved_and_loaded(tmp_path):
     layers = tf.keras.layers
     words, numbers = tf.keras.Input((1,), dtype="string"), tf.keras.Input((1,), dtype="int64")
-    hashed = layers.Hashing(8, output_mode="one_hot")(words)
+    hashed = layers.Hashing(8, output_mode="one_hot", salt=3)(words)
     crossed = layers.HashedCrossing(6, output_mode="one_hot")((words, numbers))
     both = layers.Concatenate()([hashed, crossed])
     model = tf.keras.Model([words, numbers], layers.Dense(1)(both))
@@ -81,7 +83,7 @@ def test_a_model_of_hashes_is_trained_saved_and_loaded(tmp_path):
     [
         (lambda k: k.Hashing(0), "`num_bins` cannot be"),
         (lambda k: k.Hashing(3, output_mode="x"), "Unknown value for `output_mode`"),
-        (lambda k: k.Hashing(3, salt=[1, 2]), "`Hashing` has one hash"),
+        (lambda k: k.Hashing(3, salt=[1]), "can only be a tuple of size 2"),
         (lambda k: k.Hashing(3, dtype="float32"), "`dtype` should be an integer"),
         (lambda k: k.HashedCrossing(3)([["a"], [["b"]]]), "of equal shape"),
         (lambda k: k.HashedCrossing(3)([["a"], [1.0]]), "an integer or string dtype"),

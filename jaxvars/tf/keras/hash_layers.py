@@ -151,10 +151,7 @@ class _Hashed(Categories, ABC):
 
 @final
 class Hashing(_Hashed):
-    """From strings or integers to bins, by their hashes; see `keras.layers.Hashing`.
-
-    Differs from Keras: `salt` must be None.
-    """
+    """From strings or integers to bins, by their hashes; see `keras.layers.Hashing`."""
 
     _modes = ("int", "one_hot", "multi_hot", "count")
 
@@ -163,12 +160,12 @@ class Hashing(_Hashed):
         sparse: bool = False, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(num_bins, output_mode, sparse, **kwargs)
-        if salt is not None:
+        self.mask_value, self.salt = mask_value, [salt, salt] if isinstance(salt, int) else salt
+        if salt is not None and len(self.salt) != 2:
             raise ValueError(
-                "`Hashing` has one hash, that of salt=None. For another one, give it other "
-                "strings: Hashing(num_bins)(tf.strings.join([salt, tf.strings.as_string(x)]))."
+                "The `salt` argument for `Hashing` can only be a tuple of size 2 integers, or a "
+                f"single integer. Received: salt={salt}."
             )
-        self.mask_value, self.salt = mask_value, salt
 
     def _index(self, values: Array) -> Array:
         return on_strings(self._find)(values)
@@ -178,7 +175,12 @@ class Hashing(_Hashed):
         count = self.num_bins - has_mask
         whole = values.astype(np.int64) if dtype_of(values).is_floating else values
         words = as_string.__wrapped__(whole)
-        found = to_hash_bucket_fast.__wrapped__(words, count)
+        if self.salt is None:
+            found = to_hash_bucket_fast.__wrapped__(words, count)
+        else:
+            key = tuple(self.salt)
+            numbers = [hashes.strong(word, key) % count for word in words.ravel()]
+            found = to_array(np.array(numbers, np.int64).reshape(words.shape))
         if not has_mask:
             return found
         is_masked = values == to_array(self.mask_value, dtype_of(values))

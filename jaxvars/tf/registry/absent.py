@@ -253,10 +253,9 @@ distribute.InputReplicationMode: a dataset function is called once for each proc
 """
 """Names, as after `tf.`, and the reason; a row goes on in the lines that are indented."""
 
-WHY: dict[str, str] = {}
-for _row in _ROWS.strip().replace("\n    ", " ").splitlines():
-    _names, _, _why = _row.partition(": ")
-    WHY |= dict.fromkeys(_names.split(), _why)
+_PARTS = [row.split(": ", 1) for row in _ROWS.strip().replace("\n    ", " ").splitlines()]
+WHY = {name: why for names, why in _PARTS for name in names.split()}
+"""The reason, by name."""
 
 
 def reason(name: str) -> str:

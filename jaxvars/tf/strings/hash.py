@@ -1,6 +1,7 @@
 """Hashes of strings, which are TensorFlow's: for buckets of `tf.strings` and tables of `tf.lookup`.
 
-Source: https://github.com/google/farmhash (farmhashna::Hash64); Appleby, MurmurHash64A.
+Source: https://github.com/google/farmhash (farmhashna::Hash64); Appleby, MurmurHash64A; Aumasson,
+Bernstein, "SipHash: a fast short-input PRF", 2012.
 """
 
 from __future__ import annotations
@@ -156,3 +157,41 @@ def cross(values: Iterable[bytes | int]) -> int:
         made = _fold_bits(made * _MURMUR & _MASK) * _MURMUR & _MASK
         made = _fold_bits(made)
     return made
+
+
+def strong(data: bytes, key: tuple[int, int]) -> int:
+    """Return SipHash, with two integers as the key: that of layers with a salt, or unknown words.
+
+    >>> strong(b"Hello", (1, 2)) % 2**60
+    102834517472048538
+    """
+    first, second = (number & _MASK for number in key)
+    v = [
+        first ^ 0x736F6D6570736575, second ^ 0x646F72616E646F6D,
+        first ^ 0x6C7967656E657261, second ^ 0x7465646279746573,
+    ]  # fmt: skip
+    whole = len(data) // 8 * 8
+    words = [_word(data, at) for at in range(0, whole, 8)]
+    words.append((len(data) & 0xFF) << 56 | _word(data[whole:], 0))
+    for word in words:
+        v[3] ^= word
+        _round(v)
+        _round(v)
+        v[0] ^= word
+    v[2] ^= 0xFF
+    for _ in range(4):
+        _round(v)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+def _round(v: list[int]) -> None:
+    v[0] = v[0] + v[1] & _MASK
+    v[1] = _rotate(v[1], 51) ^ v[0]
+    v[0] = _rotate(v[0], 32)
+    v[2] = v[2] + v[3] & _MASK
+    v[3] = _rotate(v[3], 48) ^ v[2]
+    v[0] = v[0] + v[3] & _MASK
+    v[3] = _rotate(v[3], 43) ^ v[0]
+    v[2] = v[2] + v[1] & _MASK
+    v[1] = _rotate(v[1], 47) ^ v[2]
+    v[2] = _rotate(v[2], 32)
