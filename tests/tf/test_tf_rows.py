@@ -138,7 +138,6 @@ def test_a_traceback_shows_the_def_even_when_an_argument_is_refused():
 MANY_PARTS = [
     "math.ndtri([0.5])", "image.sobel_edges(x)", "reverse_sequence(x[0, :, :, 0], [2, 3], 1)",
     "scatter_nd([[1], [3]], [1.0, 2.0], [4])",
-    "image.extract_glimpse(x, [2, 3], [[0.1, -0.2]], noise='zero')",
 ]  # fmt: skip
 
 
