@@ -15,27 +15,35 @@ Source: https://www.tensorflow.org/tutorials/load_data/tfrecord
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, TypeAlias
 
 from jaxvars.tf.errors import InvalidArgumentError
 
 _PACKAGE = "tensorflow"
 
-_EXAMPLES: dict[str, list[tuple[str, int, str, str]]] = {
-    "BytesList": [("value", 1, "bytes", "repeated")],
-    "FloatList": [("value", 1, "float", "repeated")],
-    "Int64List": [("value", 1, "int64", "repeated")],
-    "Feature": [
-        ("bytes_list", 1, "BytesList", "one of kind"),
-        ("float_list", 2, "FloatList", "one of kind"),
-        ("int64_list", 3, "Int64List", "one of kind"),
-    ],
-    "Features": [("feature", 1, "Feature", "map")],
-    "FeatureList": [("feature", 1, "Feature", "repeated")],
-    "FeatureLists": [("feature_list", 1, "FeatureList", "map")],
-    "Example": [("features", 1, "Features", "")],
-    "SequenceExample": [("context", 1, "Features", ""), ("feature_lists", 2, "FeatureLists", "")],
-}
+Fields: TypeAlias = dict[str, list[list[str]]]
+
+
+def _read(table: str) -> Fields:
+    """Return the fields of each message in a table: how often each is there, type, name, number."""
+    rows = (row.split(": ") for row in table.strip().replace("\n    ", " ").splitlines())
+    return {
+        name: [["", *field.split()][-4:] for field in fields.split(", ")] for name, fields in rows
+    }
+
+
+_EXAMPLES = _read("""
+BytesList: repeated bytes value 1
+FloatList: repeated float value 1
+Int64List: repeated int64 value 1
+Feature: one-of-kind BytesList bytes_list 1, one-of-kind FloatList float_list 2,
+    one-of-kind Int64List int64_list 3
+Features: map Feature feature 1
+FeatureList: repeated Feature feature 1
+FeatureLists: map FeatureList feature_list 1
+Example: Features features 1
+SequenceExample: Features context 1, FeatureLists feature_lists 2
+""")
 TYPES = {
     "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7,
     "complex64": 8, "int64": 9, "bool": 10, "qint8": 11, "quint8": 12, "qint32": 13,
@@ -49,55 +57,32 @@ TYPES = {
 C_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 """What messages call types, where they are called otherwise."""
 
-_FIELDS = {
-    **_EXAMPLES,
-    "Dim": [("size", 1, "int64", ""), ("name", 2, "string", "")],
-    "TensorShapeProto": [("dim", 2, "Dim", "repeated")],
-    "TensorProto": [
-        ("dtype", 1, "DataType", ""),
-        ("tensor_shape", 2, "TensorShapeProto", ""),
-        ("version_number", 3, "int32", ""),
-        ("tensor_content", 4, "bytes", ""),
-        ("string_val", 8, "bytes", "repeated"),
-        ("half_val", 13, "int32", "repeated"), ("float_val", 5, "float", "repeated"),
-        ("double_val", 6, "double", "repeated"), ("int_val", 7, "int32", "repeated"),
-        ("scomplex_val", 9, "float", "repeated"), ("int64_val", 10, "int64", "repeated"),
-        ("bool_val", 11, "bool", "repeated"), ("dcomplex_val", 12, "double", "repeated"),
-        ("uint32_val", 16, "uint32", "repeated"), ("uint64_val", 17, "uint64", "repeated"),
-        ("float8_val", 18, "bytes", ""),
-    ],
-    "BundleHeaderProto": [("num_shards", 1, "int32", ""), ("endianness", 2, "int32", "")],
-    "Extent": [("start", 1, "int64", ""), ("length", 2, "int64", "one of has_length")],
-    "TensorSliceProto": [("extent", 1, "Extent", "repeated")],
-    "BundleEntryProto": [
-        ("dtype", 1, "int32", ""), ("shape", 2, "TensorShapeProto", ""),
-        ("shard_id", 3, "int32", ""), ("offset", 4, "int64", ""), ("size", 5, "int64", ""),
-        ("crc32c", 6, "fixed32", ""), ("slices", 7, "TensorSliceProto", "repeated"),
-    ],
-    "SavedSliceMeta": [
-        ("name", 1, "string", ""), ("shape", 2, "TensorShapeProto", ""), ("type", 3, "int32", ""),
-    ],
-    "SavedTensorSliceMeta": [("tensor", 1, "SavedSliceMeta", "repeated")],
-    "SavedSlice": [
-        ("name", 1, "string", ""), ("slice", 2, "TensorSliceProto", ""),
-        ("data", 3, "TensorProto", ""),
-    ],
-    "SavedTensorSlices": [("meta", 1, "SavedTensorSliceMeta", ""), ("data", 2, "SavedSlice", "")],
-    "ObjectReference": [("node_id", 1, "int32", ""), ("local_name", 2, "string", "")],
-    "SerializedTensor": [
-        ("name", 1, "string", ""), ("full_name", 2, "string", ""), ("key", 3, "string", ""),
-    ],
-    "SlotVariableReference": [
-        ("variable_id", 1, "int32", ""), ("slot_name", 2, "string", ""), ("id", 3, "int32", ""),
-    ],
-    "TrackableObject": [
-        ("children", 1, "ObjectReference", "repeated"),
-        ("attributes", 2, "SerializedTensor", "repeated"),
-        ("slots", 3, "SlotVariableReference", "repeated"),
-    ],
-    "TrackableObjectGraph": [("nodes", 1, "TrackableObject", "repeated")],
-}  # fmt: skip
-"""The fields of each message that are read: name, number, type, and how often it is there."""
+_FIELDS = _EXAMPLES | _read("""
+Dim: int64 size 1, string name 2
+TensorShapeProto: repeated Dim dim 2
+TensorProto: DataType dtype 1, TensorShapeProto tensor_shape 2, int32 version_number 3,
+    bytes tensor_content 4, repeated bytes string_val 8, repeated int32 half_val 13,
+    repeated float float_val 5, repeated double double_val 6, repeated int32 int_val 7,
+    repeated float scomplex_val 9, repeated int64 int64_val 10, repeated bool bool_val 11,
+    repeated double dcomplex_val 12, repeated uint32 uint32_val 16, repeated uint64 uint64_val 17,
+    bytes float8_val 18
+BundleHeaderProto: int32 num_shards 1, int32 endianness 2
+Extent: int64 start 1, one-of-has_length int64 length 2
+TensorSliceProto: repeated Extent extent 1
+BundleEntryProto: int32 dtype 1, TensorShapeProto shape 2, int32 shard_id 3, int64 offset 4,
+    int64 size 5, fixed32 crc32c 6, repeated TensorSliceProto slices 7
+SavedSliceMeta: string name 1, TensorShapeProto shape 2, int32 type 3
+SavedTensorSliceMeta: repeated SavedSliceMeta tensor 1
+SavedSlice: string name 1, TensorSliceProto slice 2, TensorProto data 3
+SavedTensorSlices: SavedTensorSliceMeta meta 1, SavedSlice data 2
+ObjectReference: int32 node_id 1, string local_name 2
+SerializedTensor: string name 1, string full_name 2, string key 3
+SlotVariableReference: int32 variable_id 1, string slot_name 2, int32 id 3
+TrackableObject: repeated ObjectReference children 1, repeated SerializedTensor attributes 2,
+    repeated SlotVariableReference slots 3
+TrackableObjectGraph: repeated TrackableObject nodes 1
+""")
+"""The fields of each message that are read."""
 
 MESSAGES = frozenset(_EXAMPLES)
 """The names of the messages that are public."""
@@ -151,15 +136,15 @@ def _classes() -> dict[str, Any]:
     return found
 
 
-def _add_field(made: Any, name: str, number: int, kind: str, how: str) -> None:
+def _add_field(made: Any, how: str, kind: str, name: str, number: str) -> None:
     """Add a field to the description of a message."""
-    field = made.field.add(name=name, number=number)
+    field = made.field.add(name=name, number=int(number))
     field.label = field.LABEL_REPEATED if how in ("repeated", "map") else field.LABEL_OPTIONAL
     if how == "map":
         kind = f"{made.name}.{_add_entry(made, name, kind)}"
-    elif how.startswith("one of"):
+    elif how.startswith("one-of-"):
         if not made.oneof_decl:
-            made.oneof_decl.add(name=how.removeprefix("one of "))
+            made.oneof_decl.add(name=how.removeprefix("one-of-"))
         field.oneof_index = 0
     known = field.TYPE_ENUM if kind == "DataType" else field.TYPE_MESSAGE
     field.type = getattr(field, f"TYPE_{kind.upper()}", known)
@@ -173,5 +158,5 @@ def _add_entry(made: Any, name: str, kind: str) -> str:
     entry.options.map_entry = True
     key = entry.field.add(name="key", number=1, label=1)
     key.type = key.TYPE_STRING
-    _add_field(entry, "value", 2, kind, "")
+    _add_field(entry, "", kind, "value", "2")
     return entry.name

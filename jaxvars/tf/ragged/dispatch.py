@@ -374,30 +374,20 @@ DISPATCH.update(
     {
         "concat": lambda row, given: concat(given["values"], given["axis"]),
         "stack": lambda row, given: stack(given["values"], given["axis"]),
-        "expand_dims": _expand,
-        "gather": gather,
-        "gather_nd": gather_nd,
-        "nn.embedding_lookup": gather,
+        "expand_dims": _expand, "gather": gather, "gather_nd": gather_nd,
+        "nn.embedding_lookup": gather, "reverse": _reverse, "split": _split, "squeeze": _squeeze,
+        "tile": _tile, "matmul": _matmul, "nn.softmax": _softmax,
+        "strings.reduce_join": _join_rows, "strings.unicode_encode": _join_rows,
         "rank": lambda row, given: Tensor(to_array(len(given["input"].shape))),
-        "reverse": _reverse,
         "size": lambda row, given: row.function(**given | {"input": given["input"].flat_values}),
-        "split": _split,
-        "squeeze": _squeeze,
-        "tile": _tile,
-        "matmul": _matmul,
-        "nn.softmax": _softmax,
-        "strings.reduce_join": _join_rows,
-        "strings.unicode_encode": _join_rows,
         **{f"math.reduce_{name}": _reduce(_plain(name)) for name in ("sum", "prod", "max", "min")},
         **{f"math.unsorted_segment_{name}": _segments for name in _SEGMENTS},
-        "math.reduce_mean": _reduce(_mean),
+        "math.reduce_mean": _reduce(_mean), "math.reduce_variance": _reduce(_variance),
         "math.reduce_logsumexp": _reduce(_logsumexp),
-        "math.reduce_variance": _reduce(_variance),
         "math.reduce_std": _reduce(lambda x, axes: find("math.sqrt")(_variance(x, axes))),
-        "math.reduce_all": _reduce(_truth("prod")),
-        "math.reduce_any": _reduce(_truth("sum")),
+        "math.reduce_all": _reduce(_truth("prod")), "math.reduce_any": _reduce(_truth("sum")),
     }
-)
+)  # fmt: skip
 _space = ""
 for _word in _ELEMENTWISE.split():
     _space = f"{_word[:-1]}." if _word.endswith(":") else _space
