@@ -31,7 +31,7 @@ def lister(module: str, others: Iterable[str] = ()) -> Callable[[], list[str]]:
     def listed() -> list[str]:
         own = operations_in(space)
         named = vars(sys.modules[module]).get("__all__", ())
-        return sorted({*defined(module), *own, *others, *named})
+        return sorted({*list_defined(module), *own, *others, *named})
 
     return listed
 
@@ -77,14 +77,14 @@ def operations_in(space: str) -> list[str]:
 
 
 @functools.cache
-def defined(module: str) -> frozenset[str]:
+def list_defined(module: str) -> frozenset[str]:
     """Return the names that a module makes public itself.
 
     Args:
         module: its `__name__`.
 
     >>> import jaxvars.tf.version
-    >>> sorted(defined("jaxvars.tf.version"))[-1]
+    >>> sorted(list_defined("jaxvars.tf.version"))[-1]
     'VERSION'
     """
     tree = ast.parse(inspect.getsource(sys.modules[module]))

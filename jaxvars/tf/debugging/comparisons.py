@@ -24,7 +24,7 @@ from jaxvars.typing import Array
 Holds: TypeAlias = Callable[[Array, Array], Array]
 
 
-def _comparison(name: str, sign: str, holds: Holds) -> Callable[..., None]:
+def _make_comparison(name: str, sign: str, holds: Holds) -> Callable[..., None]:
     """Return the check of a sign between each two elements."""
 
     def check(
@@ -48,7 +48,7 @@ def _comparison(name: str, sign: str, holds: Holds) -> Callable[..., None]:
     return check
 
 
-def _sign(name: str, sign: str, holds: Holds) -> Callable[..., None]:
+def _make_sign_check(name: str, sign: str, holds: Holds) -> Callable[..., None]:
     """Return the check of the sign of each element."""
 
     def check(
@@ -163,12 +163,12 @@ def _add_message(message: str | None, what: str) -> str:
     return f"{message}\n{what}" if message else what
 
 
-assert_equal = _comparison("assert_equal", "==", jnp.equal)
-assert_less = _comparison("assert_less", "<", jnp.less)
-assert_less_equal = _comparison("assert_less_equal", "<=", jnp.less_equal)
-assert_greater = _comparison("assert_greater", ">", jnp.greater)
-assert_greater_equal = _comparison("assert_greater_equal", ">=", jnp.greater_equal)
-assert_positive = _sign("assert_positive", "> 0", jnp.greater)
-assert_negative = _sign("assert_negative", "< 0", jnp.less)
-assert_non_negative = _sign("assert_non_negative", ">= 0", jnp.greater_equal)
-assert_non_positive = _sign("assert_non_positive", "<= 0", jnp.less_equal)
+assert_equal = _make_comparison("assert_equal", "==", jnp.equal)
+assert_less = _make_comparison("assert_less", "<", jnp.less)
+assert_less_equal = _make_comparison("assert_less_equal", "<=", jnp.less_equal)
+assert_greater = _make_comparison("assert_greater", ">", jnp.greater)
+assert_greater_equal = _make_comparison("assert_greater_equal", ">=", jnp.greater_equal)
+assert_positive = _make_sign_check("assert_positive", "> 0", jnp.greater)
+assert_negative = _make_sign_check("assert_negative", "< 0", jnp.less)
+assert_non_negative = _make_sign_check("assert_non_negative", ">= 0", jnp.greater_equal)
+assert_non_positive = _make_sign_check("assert_non_positive", "<= 0", jnp.less_equal)

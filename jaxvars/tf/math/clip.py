@@ -26,14 +26,14 @@ from jaxvars.tf.variables.variable import Variable
 from jaxvars.typing import Array
 
 
-def _limited(t: Any, least: Any, greatest: Any, op: str) -> tuple[Array, ...]:
+def _match_limits(t: Any, least: Any, greatest: Any, op: str) -> tuple[Array, ...]:
     """Return arrays of the type of the first, which is not cut where it is not a tensor."""
     return tuple(match_dtypes((Tensor(to_array(t)), least, greatest), op))
 
 
 @op(
     "clip_by_value", "t clip_value_min clip_value_max", op="Minimum", same=True, kinds="float int",
-    pairing=_limited, by_rows="t", example="r(2, 3), -0.5, 0.5",
+    pairing=_match_limits, by_rows="t", example="r(2, 3), -0.5, 0.5",
 )  # fmt: skip
 def clip_by_value(t: Array, clip_value_min: Array, clip_value_max: Array) -> Array:
     """Replace values below and above the limits by these."""

@@ -45,7 +45,7 @@ def _either(logical: Binary, bits: Binary) -> Binary:
     return operator
 
 
-def _reflected(function: Binary, op: str) -> Binary:
+def _reflect(function: Binary, op: str) -> Binary:
     """Return an operator that gives what is NumPy's, on its left, the type of the other operand."""
 
     def operator(x: Any, y: Any) -> Any:
@@ -90,9 +90,9 @@ def _equality(function: Any, op: str, otherwise: bool) -> Binary:
 
 OPERATIONS.update(
     {
-        "add": _reflected(math.add, "AddV2"), "sub": math.subtract, "mul": _multiply,
-        "truediv": _reflected(math.truediv, "RealDiv"), "floordiv": math.floordiv,
-        "mod": math.floormod, "pow": math.pow, "matmul": _reflected(_basic.matmul, "MatMul"),
+        "add": _reflect(math.add, "AddV2"), "sub": math.subtract, "mul": _multiply,
+        "truediv": _reflect(math.truediv, "RealDiv"), "floordiv": math.floordiv,
+        "mod": math.floormod, "pow": math.pow, "matmul": _reflect(_basic.matmul, "MatMul"),
         "neg": math.negative, "abs": math.abs, "lt": math.less, "le": math.less_equal,
         "gt": math.greater, "ge": math.greater_equal,
         "eq": _equality(equal, "Equal", otherwise=False),

@@ -140,7 +140,7 @@ def _reduce_sorted(reduce: Reduce, data: Array, ids: Array) -> Array:
     return _run(reduce, data, ids, int(known[-1]) + 1 if known.size else 0)
 
 
-def _unsorted(reduce: Reduce, data: Array, ids: Array, num_segments: Any) -> Array:
+def _reduce_unsorted(reduce: Reduce, data: Array, ids: Array, num_segments: Any) -> Array:
     _check_types(ids)
     if data.shape[: ids.ndim] != ids.shape:
         raise ValueError(
@@ -179,7 +179,7 @@ def _check_range(ids: Array, count: int) -> None:
         raise ValueError(f"segment_ids[{place}] = {number} is out of range [0, {count})")
 
 
-def _of_sorted(
+def _make_sorted(
     name: str, reduce: Reduce, doc: str, kinds: str = _NUMBERS, differs: str = ""
 ) -> Any:
     """Return the operation of rows whose segment ids increase."""
@@ -193,13 +193,13 @@ def _of_sorted(
     return op(f"math.{name}", "data segment_ids", **options, example="r(4, 2), [0, 0, 1, 3]")(call)
 
 
-def _of_unsorted(
+def _make_unsorted(
     name: str, reduce: Reduce, doc: str, kinds: str = _NUMBERS, differs: str = _LEFT_OUT
 ) -> Any:
     """Return the operation of rows in any order."""
 
     def call(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-        return _unsorted(reduce, data, segment_ids, num_segments)
+        return _reduce_unsorted(reduce, data, segment_ids, num_segments)
 
     call.__name__, call.__doc__ = name, f"{doc}, for each segment; negative ids are left out."
     options: Any = {"kinds": kinds, "differs": differs, "example": "r(4, 2), [2, 0, 2, -1], 4"}
@@ -208,16 +208,16 @@ def _of_unsorted(
 
 # fmt: off
 _MAX, _MIN, _MEAN = "Return the maximum", "Return the minimum", "Return the mean"
-segment_sum = _of_sorted("segment_sum", _sum, "Add up")
-segment_prod = _of_sorted("segment_prod", _prod, "Multiply")
-segment_mean = _of_sorted("segment_mean", _mean, _MEAN)
-segment_max = _of_sorted("segment_max", _max_or_0, _MAX, _ORDERED, _NAN)
-segment_min = _of_sorted("segment_min", _min_or_0, _MIN, _ORDERED, _NAN)
-unsorted_segment_sum = _of_unsorted("unsorted_segment_sum", _sum, "Add up")
-unsorted_segment_prod = _of_unsorted("unsorted_segment_prod", _prod, "Multiply")
-unsorted_segment_mean = _of_unsorted("unsorted_segment_mean", _wide_mean, _MEAN)
-unsorted_segment_max = _of_unsorted("unsorted_segment_max", _max_or_least, _MAX, _ORDERED,
-                                    f"{_NAN} {_LEFT_OUT}")
-unsorted_segment_min = _of_unsorted("unsorted_segment_min", _min_or_greatest, _MIN, _ORDERED,
-                                    f"{_NAN} {_LEFT_OUT}")
+segment_sum = _make_sorted("segment_sum", _sum, "Add up")
+segment_prod = _make_sorted("segment_prod", _prod, "Multiply")
+segment_mean = _make_sorted("segment_mean", _mean, _MEAN)
+segment_max = _make_sorted("segment_max", _max_or_0, _MAX, _ORDERED, _NAN)
+segment_min = _make_sorted("segment_min", _min_or_0, _MIN, _ORDERED, _NAN)
+unsorted_segment_sum = _make_unsorted("unsorted_segment_sum", _sum, "Add up")
+unsorted_segment_prod = _make_unsorted("unsorted_segment_prod", _prod, "Multiply")
+unsorted_segment_mean = _make_unsorted("unsorted_segment_mean", _wide_mean, _MEAN)
+unsorted_segment_max = _make_unsorted("unsorted_segment_max", _max_or_least, _MAX, _ORDERED,
+                                      f"{_NAN} {_LEFT_OUT}")
+unsorted_segment_min = _make_unsorted("unsorted_segment_min", _min_or_greatest, _MIN, _ORDERED,
+                                      f"{_NAN} {_LEFT_OUT}")
 # fmt: on

@@ -157,7 +157,7 @@ def _convolve_transposed(
     )  # fmt: skip
 
 
-def _transposed(
+def _make_transposed(
     name: str, spatial: int, data_format: str | None, doc: str, example: str, kinds: str = "float"
 ) -> Any:
     """Return the operation of a transposed convolution; 0 axes stand for those of the filters."""
@@ -175,16 +175,16 @@ def _transposed(
 
 
 # fmt: off
-conv1d_transpose = _transposed(
+conv1d_transpose = _make_transposed(
     "conv1d_transpose", 1, "NWC", "conv1d, with filters [size, out, in]",
     "r(1, 3, 2), r(3, 1, 2), [1, 6, 1], 2")
-conv2d_transpose = _transposed(
+conv2d_transpose = _make_transposed(
     "conv2d_transpose", 2, "NHWC", "conv2d, with filters [height, width, out, in]",
     "r(1, 2, 2, 2), r(3, 3, 1, 2), [1, 4, 4, 1], 2", "float int")
-conv3d_transpose = _transposed(
+conv3d_transpose = _make_transposed(
     "conv3d_transpose", 3, "NDHWC", "conv3d",
     "r(1, 1, 2, 1, 1), r(2, 2, 2, 1, 1), [1, 2, 4, 2, 1], 2")
-conv_transpose = _transposed(
+conv_transpose = _make_transposed(
     "conv_transpose", 0, None, "a convolution", "r(1, 3, 1), r(2, 1, 1), [1, 6, 1], 2")
 # fmt: on
 

@@ -114,7 +114,7 @@ def _pool(
     return made.reshape(*batch, *made.shape[1:])
 
 
-def _row(
+def _make_pool(
     name: str, mean: bool, spatial: int, data_format: str | None, doc: str, example: str,
     differs: str = "",
 ) -> Any:  # fmt: skip
@@ -135,21 +135,21 @@ def _row(
 
 # fmt: off
 _MEAN, _MOST = "mean of each window", "largest element of each window"
-avg_pool = _row("avg_pool", True, 0, None, _MEAN, "r(1, 4, 4, 1), 2, 2, 'VALID'")
-avg_pool1d = _row("avg_pool1d", True, 1, "NWC", f"{_MEAN} of sequences",
-                  "r(2, 4, 2), 2, 2, 'VALID'")
-avg_pool2d = _row("avg_pool2d", True, 2, "NHWC", f"{_MEAN} of images",
-                  "r(1, 4, 4, 1), 2, 2, 'VALID'")
-avg_pool3d = _row("avg_pool3d", True, 3, "NDHWC", f"{_MEAN} of volumes",
-                  "r(1, 2, 2, 4, 1), 2, 2, 'VALID'")
-max_pool = _row("max_pool", False, 0, None, _MOST, "r(1, 4, 4, 1), 2, 2, 'VALID'", _NAN)
-max_pool1d = _row("max_pool1d", False, 1, "NWC", f"{_MOST} of sequences",
-                  "r(2, 4, 2), 2, 2, 'VALID'", _NAN)
-max_pool2d = _row("max_pool2d", False, 2, "NHWC", f"{_MOST} of images",
-                  "r(1, 4, 4, 1), 2, 2, 'VALID'", _NAN)
-max_pool3d = _row("max_pool3d", False, 3, "NDHWC", f"{_MOST} of volumes",
-                  "r(1, 2, 2, 4, 1), 2, 2, 'VALID'",
-                  f"Of equal elements the first has the derivative, as in other pools. {_NAN}")
+avg_pool = _make_pool("avg_pool", True, 0, None, _MEAN, "r(1, 4, 4, 1), 2, 2, 'VALID'")
+avg_pool1d = _make_pool("avg_pool1d", True, 1, "NWC", f"{_MEAN} of sequences",
+                        "r(2, 4, 2), 2, 2, 'VALID'")
+avg_pool2d = _make_pool("avg_pool2d", True, 2, "NHWC", f"{_MEAN} of images",
+                        "r(1, 4, 4, 1), 2, 2, 'VALID'")
+avg_pool3d = _make_pool("avg_pool3d", True, 3, "NDHWC", f"{_MEAN} of volumes",
+                        "r(1, 2, 2, 4, 1), 2, 2, 'VALID'")
+max_pool = _make_pool("max_pool", False, 0, None, _MOST, "r(1, 4, 4, 1), 2, 2, 'VALID'", _NAN)
+max_pool1d = _make_pool("max_pool1d", False, 1, "NWC", f"{_MOST} of sequences",
+                        "r(2, 4, 2), 2, 2, 'VALID'", _NAN)
+max_pool2d = _make_pool("max_pool2d", False, 2, "NHWC", f"{_MOST} of images",
+                        "r(1, 4, 4, 1), 2, 2, 'VALID'", _NAN)
+max_pool3d = _make_pool("max_pool3d", False, 3, "NDHWC", f"{_MOST} of volumes",
+                        "r(1, 2, 2, 4, 1), 2, 2, 'VALID'",
+                        f"Of equal elements the first has the derivative, as elsewhere. {_NAN}")
 # fmt: on
 
 

@@ -82,7 +82,7 @@ class Draws:
         place = self.place()
         if len(place[1]) < len(self.used):
             known = set(map(id, self._parts))
-            raise _unsaved(next(op for who, _, (op, _) in self.used if who not in known))
+            raise _refuse_saving(next(op for who, _, (op, _) in self.used if who not in known))
         return [self._base and list(self._base), *place]
 
     def load(self, state: Sequence[Any] | None) -> None:
@@ -122,7 +122,7 @@ def _note_assigned(cell: Cell, value: Array, verb: str) -> None:
         draws.assigned[cell.key] = cell
 
 
-def _unsaved(op: str) -> FailedPreconditionError:
+def _refuse_saving(op: str) -> FailedPreconditionError:
     return FailedPreconditionError(
         message=f"An iterator cannot be saved once {op.split()[0]} has drawn in a function that is "
         "in a function of its dataset, or in a map or loop there: where that stream of random "

@@ -130,17 +130,17 @@ def seeds_of(seed: int | None) -> Seed:
                 "seed before running the op, e.g. by calling tf.random.set_seed(1)."
             )
         draws = ITERATION.value if _scope.IN_DATASET.value else None
-        return (draws and draws.next_seeds()) or _unseeded()
+        return (draws and draws.next_seeds()) or _draw_seeds()
     number = _number_in_call() if seed is None else int(seed)
     return _truncate(world, _Streams.numbers.randint(0, _MOST) if number is None else number)
 
 
 def begin_draws(parts: Sequence[Any], named: Sequence[Cell]) -> Draws:
     """Return the streams of an iterator over a dataset; see `Draws`."""
-    return Draws(parts, _unseeded() if _Streams.seed is None else None, named)
+    return Draws(parts, _draw_seeds() if _Streams.seed is None else None, named)
 
 
-def _unseeded() -> Seed:
+def _draw_seeds() -> Seed:
     return _Streams.numbers.getrandbits(63), _Streams.numbers.getrandbits(63)
 
 

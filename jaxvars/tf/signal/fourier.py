@@ -43,7 +43,7 @@ def _check_rank(x: Array, rank: int) -> None:
 _AXES = {1: "the last axis", 2: "the last two axes", 3: "the last three axes"}
 
 
-def _of_complex(name: str, rank: int, transform: Callable[..., Array], example: str) -> Any:
+def _make_complex(name: str, rank: int, transform: Callable[..., Array], example: str) -> Any:
     """Return the operation of a transform of complex numbers."""
 
     def call(input: Array) -> Array:
@@ -57,7 +57,7 @@ def _of_complex(name: str, rank: int, transform: Callable[..., Array], example: 
     return op(f"signal.{name}", "input", **kind, example=example)(call)
 
 
-def _of_real(name: str, rank: int, example: str) -> Any:
+def _make_real(name: str, rank: int, example: str) -> Any:
     """Return the operation of a transform of real numbers, or back."""
     forward = name[0] == "r"
     transform = jnp.fft.rfftn if forward else jnp.fft.irfftn
@@ -76,15 +76,15 @@ def _of_real(name: str, rank: int, example: str) -> Any:
     return op(f"signal.{name}", "input_tensor", op=name.upper(), example=example)(call)
 
 
-fft = _of_complex("fft", 1, jnp.fft.fftn, "z(3)")
-fft2d = _of_complex("fft2d", 2, jnp.fft.fftn, "z(2, 3)")
-fft3d = _of_complex("fft3d", 3, jnp.fft.fftn, "z(2, 2, 2)")
-ifft = _of_complex("ifft", 1, jnp.fft.ifftn, "z(3)")
-ifft2d = _of_complex("ifft2d", 2, jnp.fft.ifftn, "z(2, 3)")
-ifft3d = _of_complex("ifft3d", 3, jnp.fft.ifftn, "z(2, 2, 2)")
-rfft, irfft = _of_real("rfft", 1, "r(4)"), _of_real("irfft", 1, "z(4)")
-rfft2d, irfft2d = _of_real("rfft2d", 2, "r(2, 4)"), _of_real("irfft2d", 2, "z(2, 4)")
-rfft3d, irfft3d = _of_real("rfft3d", 3, "r(2, 2, 3)"), _of_real("irfft3d", 3, "z(2, 2, 3)")
+fft = _make_complex("fft", 1, jnp.fft.fftn, "z(3)")
+fft2d = _make_complex("fft2d", 2, jnp.fft.fftn, "z(2, 3)")
+fft3d = _make_complex("fft3d", 3, jnp.fft.fftn, "z(2, 2, 2)")
+ifft = _make_complex("ifft", 1, jnp.fft.ifftn, "z(3)")
+ifft2d = _make_complex("ifft2d", 2, jnp.fft.ifftn, "z(2, 3)")
+ifft3d = _make_complex("ifft3d", 3, jnp.fft.ifftn, "z(2, 2, 2)")
+rfft, irfft = _make_real("rfft", 1, "r(4)"), _make_real("irfft", 1, "z(4)")
+rfft2d, irfft2d = _make_real("rfft2d", 2, "r(2, 4)"), _make_real("irfft2d", 2, "z(2, 4)")
+rfft3d, irfft3d = _make_real("rfft3d", 3, "r(2, 2, 3)"), _make_real("irfft3d", 3, "z(2, 2, 3)")
 
 
 @op("signal.fftshift", "x", op="Roll", example="r(5)")
