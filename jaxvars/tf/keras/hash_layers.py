@@ -178,8 +178,8 @@ class Hashing(_Hashed):
         if self.salt is None:
             found = to_hash_bucket_fast.__wrapped__(words, count)
         else:
-            key = tuple(self.salt)
-            numbers = [hashes.strong(word, key) % count for word in words.ravel()]
+            first, second = self.salt
+            numbers = [hashes.strong(word, (first, second)) % count for word in words.ravel()]
             found = to_array(np.array(numbers, np.int64).reshape(words.shape))
         if not has_mask:
             return found
