@@ -116,6 +116,8 @@ def reverse_through(program: Program) -> Generator[None]:
     try:
         with for_tape(through_assigns=program.through_assigns), in_reverse():
             yield
+    except TapeError as error:  # a rule's, in front of which JAX puts a traceback of its own
+        raise error.with_traceback(None) from None
     except ValueError as error:
         if why := explain_error(error, program.operations):
             raise TapeError(why) from None

@@ -244,9 +244,10 @@ class Checkpoint(Module):
         value for the same place, or with the Module; for what is put into a list or dict later,
         with the Checkpoint. Then a CheckpointWarning tells what was not taken. A slot waits for
         the variable that was restored with it, wherever that is, and not for another one that
-        takes its place; this Checkpoint may have restored it, or another one from the same path. A
-        variable that existed before, and is put into one of the objects later, gets its value when
-        the status is asked, as it may have been trained.
+        takes its place; this Checkpoint may have restored it, or another one from the same path.
+        Variables that have changed places since a restore are known to an optimizer when they are
+        restored with it, or before it. A variable that existed before, and is put into one of the
+        objects later, gets its value when the status is asked, as it may have been trained.
 
         Variables that the checkpoint does not have keep their values. What is returned says
         if all fitted. A tree with arrays is restored at once, into a fresh one that takes its

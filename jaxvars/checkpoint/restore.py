@@ -40,7 +40,6 @@ from jaxvars.checkpoint.waiting import (
     Report,
     Waiting,
     Wanted,
-    find_moved,
     finding,
     given_by,
 )
@@ -227,8 +226,6 @@ class Restore(Report):
     def _give(self, found: Mapping[str, tuple[Cell, Array]]) -> None:
         if misfits := misfits_of(self._entries, {path: cell for path, (cell, _) in found.items()}):
             raise self.error("does not fit variables that were created since", misfits)
-        if moved := find_moved(self.stamp, {path: cell for path, (cell, _) in found.items()}):
-            raise self.error("was not restored, and changed nothing", moved)
         self.give(found)
 
     # ------------------------------------------------------------ waiting

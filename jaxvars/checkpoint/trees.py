@@ -241,7 +241,8 @@ def _is_saved(value: object) -> bool:
 
 def _waits(found: Iterable[tuple[Path, Any]]) -> bool:
     """Return whether values wait in something that has no Variable yet."""
-    return any(vars(module).get(WAITING) for _, leaf in found for _, module in walk(leaf, Module))
+    modules = (module for _, leaf in found for _, module in walk(leaf, Module))
+    return any(held.values for module in modules for held in vars(module).get(WAITING, ()))
 
 
 def _kind(name: str) -> str:

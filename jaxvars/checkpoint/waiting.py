@@ -55,6 +55,7 @@ _restoring: list[
 _NUMBERS = itertools.count(1)
 _RANK = 1  # among guards
 _LOOKS = 16
+_GUARDING = threading.RLock()
 
 PENDING: list[Waiting] = []
 """What waits for variables, to give them other values.
@@ -358,14 +359,15 @@ class Held(Waiting):
 
     def _find_by_others(self, cells: Mapping[str, Cell]) -> dict[str, Cell]:
         """Return the cells of variables that have their paths besides those of these cells."""
-        if not (missing := self.values.keys() - cells.keys()):
+        values = dict(self.values)  # the collector may end them meanwhile
+        if not (missing := values.keys() - cells.keys()):
             return {}
         again = {"/".join(path): v._cell for path, v in walk_again(self.holder, Variable)}
-        known = again | {path: cell for path, cell in cells.items() if path not in self.values}
-        taken = {cell.key for path, cell in cells.items() if path in self.values}
+        known = again | {path: cell for path, cell in cells.items() if path not in values}
+        taken = {cell.key for path, cell in cells.items() if path in values}
         found: dict[str, Cell] = {}
         for path in sorted(missing):
-            others = [other for other in (path, *self.values[path].others) if other in known]
+            others = [other for other in (path, *values[path].others) if other in known]
             if others and (cell := known[others[0]]).key not in taken:
                 taken.add(cell.key)
                 found[path] = cell
@@ -430,15 +432,19 @@ def _tied(place: Path, known: Mapping[str, Owners]) -> Path:
 # ---------------------------------------------------------------- new variables
 def announce(keys: Iterable[int], looks: int = _LOOKS) -> None:
     """Have variables looked for when they are used, by cell key: so often at most."""
-    for key in keys:
-        NEW_CELLS.setdefault(key, looks)
-    GUARDS[_RANK] = _seek
+    with _GUARDING:
+        try:
+            for key in keys:
+                NEW_CELLS.setdefault(key, looks)
+        finally:  # also when a finalizer has taken the guard away meanwhile, or Ctrl-C came
+            GUARDS[_RANK] = _seek
 
 
 def settle() -> None:
     """Give all new variables the values that wait for them."""
-    for waiting in tuple(PENDING) if NEW_CELLS else ():
-        waiting.seek(NEW_CELLS.keys())
+    if NEW_CELLS and _RANK in GUARDS:  # which a forked process has not
+        for waiting in tuple(PENDING):
+            waiting.seek(NEW_CELLS.keys())
 
 
 def _announce(cell: Cell) -> None:
@@ -460,17 +466,21 @@ def _seek(doing: str, cells: Sequence[Cell]) -> None:
         for key in set().union(*found):
             NEW_CELLS.pop(key, None)
         for key in wanted:
-            if (left := NEW_CELLS.pop(key, 0) - 1) > 0:
-                NEW_CELLS[key] = left
+            if (left := NEW_CELLS.get(key, 0) - 1) > 0:
+                NEW_CELLS[key] = left  # it is there all the time: other threads look, too
+            else:
+                NEW_CELLS.pop(key, None)
     _stop_looking()
 
 
 def _stop_looking() -> None:
     """Look for nothing any more, if there is nothing to look for."""
-    if not NEW_CELLS:
-        GUARDS.pop(_RANK, None)
-        if NEW_CELLS:  # pragma: no cover - another thread's, meanwhile
-            GUARDS[_RANK] = _seek
+    if not NEW_CELLS and _GUARDING.acquire(blocking=False):
+        try:
+            if not NEW_CELLS:  # the guard is never away while there are some
+                GUARDS.pop(_RANK, None)
+        finally:
+            _GUARDING.release()
 
 
 BY_KEY.append(NEW_CELLS)
@@ -485,23 +495,6 @@ def giver_of(cell: Cell) -> int:
 def given_by(stamp: object) -> dict[int, str]:
     """Return which cells have their values from a checkpoint, by key, with the paths in it."""
     return {c.key: given.path for c, given in list(_GIVEN.items()) if given.stamp == stamp}
-
-
-def find_moved(stamp: object, cells: Mapping[str, Cell]) -> dict[str, str]:
-    """Return which variables, by path in a checkpoint, were given slots as those of another path.
-
-    An optimizer that is restored by itself knows its variables by the paths that they had in the
-    checkpoint before; it cannot know that they have been moved.
-    """
-    before = {path: _GIVEN[cell] for path, cell in cells.items() if cell in _GIVEN}
-    moved = {p: g for p, g in before.items() if g.stamp == stamp and g.path != p}
-    given = [other for other in list(_GIVEN.values()) if other.stamp == stamp] if moved else []
-    return {
-        path: f"the optimizer's slots of this variable were restored as those of {old.path}, "
-        "which it was before. Restore the model before its optimizer, or both by one Checkpoint"
-        for path, old in moved.items()
-        if any(x.number > old.number and f"/slots/{old.path}/" in f"/{x.path}" for x in given)
-    }
 
 
 def _shorten(paths: list[str]) -> list[str]:

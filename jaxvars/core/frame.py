@@ -25,7 +25,7 @@ from jaxvars.core.traversal import Path, walk
 from jaxvars.errors import ShapeError, foreign_write_error, user_line
 from jaxvars.tensors.dtypes import dtype_error, is_inexact
 from jaxvars.tracing import context
-from jaxvars.tracing.guards import READ, TAKE
+from jaxvars.tracing.guards import READ, SHOW
 from jaxvars.typing import Array, Aval
 
 T = TypeVar("T")
@@ -214,7 +214,7 @@ class Frame(ABC):
             wait: until it is computed; else what uses it finds out whether it could be, and
                 computes nothing with it.
         """
-        return self.read(cell, READ if wait else TAKE)
+        return self.read(cell, READ if wait else SHOW)
 
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values of several cells at one moment, and let the tapes see them."""

@@ -80,7 +80,7 @@ class EagerFrame(Frame):
     def look(self, cell: Cell, *, wait: bool = True) -> Array:
         """Return the value without a mark that has the next step copy it, where that can be."""
         if self.observers or READ_AS or GUARDS or context.place(None) is not _EVAL:
-            return self.read(cell, READ if wait else TAKE)
+            return self.read(cell, READ if wait else SHOW)
         wait = wait and CURRENT[0] is not None  # else no step has left it behind
         value = look(cell)
         return value if value is not None and not (wait and failure_of(value)) else self.read(cell)

@@ -19,6 +19,7 @@ import functools
 import inspect
 import itertools
 import re
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -189,6 +190,8 @@ class _Flags(dict[int, bool]):
 _ASKED: weakref.WeakValueDictionary[tuple[int, ...], _Flags] = weakref.WeakValueDictionary()
 """The flags that all Layouts of the same variables share."""
 
+_ASKING = threading.RLock()  # `setdefault` of this dict is no single step
+
 
 @final
 class Layout:
@@ -210,7 +213,8 @@ class Layout:
         self.keys = tuple(cell.key for cell in known)
         self.index = {path: i for i, path in enumerate(self.paths)}
         self.untrainable: frozenset[int] = frozenset()
-        self.asked = _ASKED.setdefault(self.keys, _Flags())
+        with _ASKING:
+            self.asked = _ASKED.setdefault(self.keys, _Flags())
 
     def is_untold(self, path: str) -> bool:
         """Return whether several variables have a path, or had it before they were numbered."""

@@ -35,7 +35,7 @@ from jaxvars.tensors.array_like import ArrayProxy, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, keeping
 from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
-from jaxvars.tracing.guards import TAKE, ask
+from jaxvars.tracing.guards import SHOW, ask
 from jaxvars.typing import Array, ArrayLike, DTypeLike
 from jaxvars.views import Structured, view
 
@@ -171,7 +171,7 @@ class Variable(Structured, Scattered):
 
     def _peek(self, *, keep: bool = False) -> Array:
         if keep:
-            return LOCAL.frame.read(self._cell, TAKE)
+            return LOCAL.frame.read(self._cell, SHOW)
         return LOCAL.frame.look(self._cell, wait=False)
 
     def read_value(self) -> Array:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import gc
 import pickle
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import optax
 import pytest
 
 import jaxvars as jv
-from jaxvars.checkpoint import Checkpoint, CheckpointManager, list_variables, load
+from jaxvars.checkpoint import Checkpoint, CheckpointManager, list_variables, load, waiting
 from jaxvars.checkpoint.waiting import NEW_CELLS, PENDING
 from jaxvars.core.module import WAITING
 from jaxvars.errors import CheckpointError, CheckpointWarning
@@ -339,28 +339,20 @@ def test_a_checkpoint_that_is_restored_again_ends_what_waits_from_it(tmp_path: P
     assert run.step().weights() == Run().step(4).weights()
 
 
-@pytest.mark.parametrize("order", ["mo", "om", "b"])
-def test_a_variable_that_took_the_place_of_another_has_the_slots_of_that_place(tmp_path, order):
+@pytest.mark.parametrize("begin", ["b", "mo"])
+@pytest.mark.parametrize("order", ["mo", "b", "ob", "omo"])
+def test_a_variable_that_took_the_place_of_another_has_its_slots(tmp_path, begin, order):
     path, run = saved(tmp_path), Run()
-    run.checkpoint.restore(path)
+    objects = {"m": {"model": run.model}, "o": {"optimizer": run.optimizer}}
+    objects["b"] = objects["m"] | objects["o"]
+    for each in begin:
+        Checkpoint(**objects[each]).restore(path).expect_partial()
     run.step()
     run.model.head, run.model.encoder = run.model.encoder, jv.Variable([1.0, 1.0])
     run.step()
-    weights = run.weights()
-    objects = {"m": {"model": run.model}, "o": {"optimizer": run.optimizer}}
-    objects["b"] = objects["m"] | objects["o"]
-    with contextlib.ExitStack() as stack:
-        if order == "om":  # by itself an optimizer cannot know whose places they took
-            message = (
-                r"was not restored, and changed nothing:\n  model/head: .* slots .* as those of "
-                r"model/encoder, .* Restore the model before its optimizer, or both"
-            )
-            stack.enter_context(pytest.raises(CheckpointError, match=message))
-        for each in order:
-            Checkpoint(**objects[each]).restore(path).expect_partial()
-    assert (run.weights() == weights) is (order == "om")
-    if order != "om":
-        assert run.step().weights() == Run().step(4).weights()
+    for each in order:
+        Checkpoint(**objects[each]).restore(path).expect_partial()
+    assert run.step().weights() == Run().step(4).weights()
 
 
 def test_another_model_of_the_same_checkpoint_takes_nothing_away(tmp_path: Path):
@@ -588,3 +580,83 @@ def test_slots_of_another_form_are_refused_once(tmp_path: Path):
     ):
         run.step()
     run.step()
+
+
+# ---------------------------------------------------------------- while it is looked for
+@pytest.mark.parametrize("use", [float, np.asarray, lambda v: v.numpy(), lambda v: v.value, repr])
+def test_each_use_of_a_new_variable_is_one_look(tmp_path: Path, use: Callable[[Any], Any]):
+    model = jv.Module()
+    model.w = jv.Variable(5.0)
+    path = Checkpoint(model=model).write(tmp_path / "c.npz")
+    del model.w
+    status = Checkpoint(model=model).restore(path)
+    w = jv.Variable(1.0)
+    for _ in range(waiting._LOOKS - 1):
+        use(w)
+    model.w = w
+    assert float(w) == 5.0
+    status.assert_consumed()
+
+
+def test_a_variable_that_is_looked_for_is_listed_all_the_time(tmp_path: Path, monkeypatch):
+    class Listed(dict):
+        def pop(self, key, *default):
+            assert self[key] <= 1, "another thread could use it now, and not look"
+            return super().pop(key, *default)
+
+    monkeypatch.setattr(waiting, "NEW_CELLS", listed := Listed())
+    model, path = jv.Module(), saved(tmp_path)
+    Checkpoint(model=model).restore(path).expect_partial()
+    w = jv.Variable(1.0)
+    assert w.value == 1.0
+    assert listed[w._cell.key] == waiting._LOOKS - 1
+    listed.clear()
+
+
+def test_the_guard_is_there_while_there_are_new_variables(monkeypatch):
+    threads: list[threading.Thread] = []
+
+    class Guards(dict):
+        def pop(self, rank, *default):
+            thread = threading.Thread(target=waiting.announce, args=([-1],))
+            threads.append(thread)
+            thread.start()
+            thread.join(0.1)
+            found = super().pop(rank, *default)
+            assert not NEW_CELLS, "another thread could use it now, and not look"
+            return found
+
+    monkeypatch.setattr(waiting, "GUARDS", guards := Guards())
+    waiting._stop_looking()
+    threads[0].join()
+    assert list(NEW_CELLS) == [-1]
+    assert list(guards) == [waiting._RANK]
+    NEW_CELLS.clear()
+
+
+def test_a_module_in_which_nothing_waits_any_more_holds_nothing(tmp_path: Path):
+    model, other = jv.Module(), jv.Module()
+    model.w, v = jv.Variable(5.0), jv.Variable(1.0)
+    path = Checkpoint(model=model).write(tmp_path / "c.npz")
+    Checkpoint(model=other).restore(path).expect_partial()
+    other.w = v
+    copied = copy.deepcopy(other)
+    del copied.w, other
+    gc.collect()
+    with pytest.raises(CheckpointError, match="would save nothing of 'x'"):
+        Checkpoint(x=copied, y=model.w).write(tmp_path / "again.npz")
+
+
+def test_a_forked_process_looks_for_nothing(tmp_path: Path, monkeypatch):
+    model = jv.Module()
+    model.w = jv.Variable(5.0)
+    path = Checkpoint(model=model).write(tmp_path / "c.npz")
+    del model.w
+    Checkpoint(model=model).restore(path).expect_partial()
+    model.w = jv.Variable(1.0)
+    with monkeypatch.context() as forked:
+        forked.setattr(waiting, "GUARDS", {})  # as a fork leaves it
+        waiting.settle()
+        assert model.w._cell.key in NEW_CELLS
+    waiting.settle()
+    assert model.w.value == 5.0

@@ -32,9 +32,9 @@ def test_there_is_none():
     [
         (lambda v: v.value, [READ, TAKE]),
         (lambda v: v * 2, [READ, TAKE]),
-        (float, [TAKE, TAKE]),
-        (lambda v: v.numpy(), [TAKE, TAKE]),
-        (lambda v: v.__array__(), [TAKE, TAKE]),
+        (float, [SHOW, TAKE]),
+        (lambda v: v.numpy(), [SHOW, TAKE]),
+        (lambda v: v.__array__(), [SHOW, TAKE]),
         (repr, [SHOW]),
         (lambda v: v.sharding, [SHOW]),
         (lambda v: v.assign(2.0), ["Variable 'v' is written", WRITE]),
@@ -70,7 +70,7 @@ def test_a_transaction_asks_too(asked: Asked):
     with jv.transaction():
         asked.clear()
         assert float(v) == 1.0
-        assert [doing for doing, _ in asked] == [TAKE, TAKE]
+        assert [doing for doing, _ in asked] == [SHOW, TAKE]
 
 
 def test_the_cells_of_a_program_are_named_when_it_is_traced(asked: Asked):
