@@ -50,6 +50,7 @@ from jaxvars.compiler.signature import (
     Key,
     Signature,
     Static,
+    ask_parts,
     check_result,
     holder_ids,
     is_spec,
@@ -305,12 +306,13 @@ class Function(Viewed):
         )  # fmt: skip
         self._check_donation(entry)
         entry.watch(call.objects, self._evict, self._paths.cool)
-        entry.is_stale = any(isinstance(x, Static) and x.has_changed for x in call.key.leaves)
+        changed = any(isinstance(x, Static) and x.has_changed for x in call.key.leaves)
+        entry.is_stale = changed or call.key.parts != ask_parts()  # which another thread has set
         if not entry.is_stale:
             self._entries[entry.key] = entry
         if known is None:
             self._note(entry.key, time.perf_counter() - start)
-        if entry.is_stale:  # an object got variables: from now on it is known by identity
+        if changed:  # an object got variables: from now on it is known by identity
             self._flags.forget(entry.key, self._entries)
             self._initialized.discard(object_ids(call.key))
             self._last_key = None

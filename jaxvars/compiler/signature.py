@@ -397,6 +397,11 @@ class Call(NamedTuple):
         return tuple([x.copy() if isinstance(x, np.ndarray) else x for x in self.values])
 
 
+def ask_parts() -> tuple[Hashable, ...]:
+    """Return what the settings that plug in are now."""
+    return tuple([part.now() for part in KEY_PARTS])
+
+
 @final
 class Signature:
     """Takes calls of one Python function apart."""
@@ -460,8 +465,7 @@ class Signature:
 
         values = [x for x, t in zip(leaves, traced, strict=True) if t]
         objects = [x for x, key in zip(leaves, keys, strict=True) if isinstance(key, Itself)]
-        parts = tuple([part.now() for part in KEY_PARTS])
-        key = Key(form_of(treedef), keys, context.settings(), parts, order)
+        key = Key(form_of(treedef), keys, context.settings(), ask_parts(), order)
         return Call(key, values, objects, rebuild)
 
     def conditions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
+from jaxvars.compiler.creation import ProgramSource
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.scatter import AROUND_WRITES
 from jaxvars.debugging import check_indices
@@ -198,3 +200,21 @@ def test_writes_by_index_are_watched_where_something_is_placed_around_them():
         AROUND_WRITES[:] = kept
     assert seen == [(2,)]
     assert v.numpy().tolist() == [3.0, 3.0]
+
+
+def test_a_program_that_was_traced_as_another_thread_set_the_switch_is_not_kept():
+    w = jv.Variable([1.0, 2.0, 3.0])
+
+    class Setting(ProgramSource):
+        def find(self, call, stage):  # the key is made, and the trace has not begun
+            thread = threading.Thread(target=check_indices, args=(read.trace_count == 0,))
+            thread.start()
+            thread.join()
+
+    read = jv.compile(lambda i: w[i] + 0)
+    read.source = Setting()
+    with pytest.raises(CheckError):
+        read(7)
+    check_indices(False)
+    assert read(7) == read(7) == 3.0
+    assert read.trace_count == 2
