@@ -97,7 +97,7 @@ def test_what_there_is():
 
 
 def test_what_is_not_there_says_what_to_use() -> None:
-    with pytest.raises(AttributeError, match=r"'compute_gradient': use jaxvars\.debugg"):
+    with pytest.raises(AttributeError, match=r"'compute_gradient': use jax\.test_util"):
         tf.test.compute_gradient  # noqa: B018 - it raises
     with pytest.raises(AttributeError, match=r"jaxvars\.profiler\.profile"):
         tf.test.Benchmark  # noqa: B018 - it raises
