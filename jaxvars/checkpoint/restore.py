@@ -419,8 +419,8 @@ def _name_held(
 ) -> Iterable[tuple[Held, dict[str, str]]]:  # fmt: skip
     """Yield what waits in the Modules in some objects, with the paths that values have there.
 
-    Those of the checkpoint with this `stamp` have their paths in it, if their Module has its own:
-    the variables that they wait for may be another model's.
+    Those of the checkpoint with this `stamp` have their paths in it if they wait for variables of
+    another model, and their Module is at its place in the checkpoint.
     """
     holders = {id(x): path for path, x in _find_modules(roots)}
     paths = {cell.key: path for path, cell in cells.items()}
@@ -433,11 +433,17 @@ def _name_held(
                 waiting,
                 {
                     path: values[path].path
-                    if is_again
+                    if is_again and _is_of_others(place, paths)
                     else "/".join([*start, *(name_owner(part, paths) for part in place)])
                     for path, place in _places_left(values, paths.keys()).items()
                 },
             )
+
+
+def _is_of_others(place: Path, paths: Mapping[int, str]) -> bool:
+    """Return whether a slot waits for variables that are all elsewhere."""
+    part = owner_in(place)
+    return part is not None and not any(v._cell.key in paths for v in owners_of(part))
 
 
 def _places_left(values: Mapping[str, Wanted], keys: Set[int]) -> dict[str, Path]:

@@ -339,6 +339,16 @@ def test_a_checkpoint_that_is_restored_again_ends_what_waits_from_it(tmp_path: P
     assert run.step().weights() == Run().step(4).weights()
 
 
+def test_a_variable_that_has_moved_keeps_its_slots_when_all_is_restored_again(tmp_path: Path):
+    path, run = saved(tmp_path), Run()
+    run.checkpoint.restore(path).expect_partial()
+    run.model.old, run.model.head = run.model.head, jv.Variable([1.0, 1.0])
+    run.checkpoint.restore(path).expect_partial()
+    run.step()
+    want = Run().step(4).weights()
+    assert [*run.weights(), run.model.old.numpy().tolist()] == [*want, want[1]]
+
+
 @pytest.mark.parametrize("begin", ["b", "mo"])
 @pytest.mark.parametrize("order", ["mo", "b", "ob", "omo"])
 def test_a_variable_that_took_the_place_of_another_has_its_slots(tmp_path, begin, order):
