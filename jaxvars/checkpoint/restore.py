@@ -3,8 +3,8 @@
 Rules this file keeps:
 - all values of a checkpoint are read and verified before any variable is changed; what does not
   fit or is damaged is listed for all of them, and then nothing is changed;
-- a value without a variable waits (`checkpoint/waiting.py`). It is looked for new
-  variables before they are used; when all values have been taken the search ends;
+- a value without a variable waits (`checkpoint/waiting.py`): new variables are compared with what
+  waits before they are used, until all values have been taken;
 - what waits ends when another checkpoint is restored that has a value for the same place, and not
   before;
 - what waits does not keep the objects alive, and ends with them.
