@@ -16,6 +16,7 @@ _A_STEP = "a loop over optimizer.minimize(loss, model), in a @jv.compile'd funct
 _A_CHECKPOINT = "jv.checkpoint.Checkpoint(model=model)"
 _A_PURE_FUNCTION = "pure = jv.functionalize(model); pure(jv.State.of(model), x)"
 _A_LOSS_OF_CLASSES = "jv.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)"
+_BY_ROWS = "v.assign(v.at[rows].max(updates)), or at[...].min, multiply, divide"
 _A_UNIT = "jv.interop.from_flax or from_keras of a layer, or a jv.Module with Variables"
 
 INSTEAD: dict[str, dict[str, str]] = {
@@ -46,6 +47,10 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["backward", "grad"], "a jv.GradientTape: tape.gradient(loss, v)"),
         **dict.fromkeys(["cpu", "cuda", "to"], "jv.place, or create it in `with jv.device(...)`"),
         **dict.fromkeys(["requires_grad", "requires_grad_"], "v.trainable"),
+        **dict.fromkeys([f"scatter_{f}update" for f in ("", "nd_")], "v[rows].assign(updates)"),
+        **dict.fromkeys([f"scatter_{f}add" for f in ("", "nd_")], "v[rows].assign_add(updates)"),
+        **dict.fromkeys([f"scatter_{f}sub" for f in ("", "nd_")], "v[rows].assign_sub(updates)"),
+        **dict.fromkeys(["scatter_max", "scatter_min", "scatter_mul", "scatter_div"], _BY_ROWS),
         "eval": "v.numpy()",
         "get_shape": "v.shape",
         "set_shape": "jv.Variable(...), a new one: a variable keeps its shape",

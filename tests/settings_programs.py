@@ -191,7 +191,7 @@ def updates() -> None:
     v = jv.Variable(jnp.zeros((4, 3)), name="v")
     v[1].assign(1.0)
     v[0, 1].assign_add(2.0)
-    v.scatter_add(jnp.array([0, 2]), jnp.ones((2, 3)))
+    v[jnp.array([0, 2])].assign_add(jnp.ones((2, 3)))
     n, b = jv.Variable(0), jv.Variable(jnp.zeros(2, jnp.bfloat16))
     for _ in range(2):
         jv.compile(lambda: (v[1].assign(1.0), n.assign_add(1), b.assign(b * 2))[:0])()

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.control.index_checks import check_inside
-from jaxvars.core.scatter import widened
+from jaxvars.core.in_place import widened
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tensors.array_like import unwrap

@@ -5,7 +5,7 @@
     y = w @ x                        # reads it, like an array
 
 The verbs: **read** (`value`, operators, indexing, any jnp function), **assign** (the whole, or
-`w[1:3].assign(...)` a part), **scatter** (rows by index).
+`w[1:3].assign(...)` a part).
 
 Rules this file keeps:
 - shape and dtype are for life, but of `Shapes`; a value that does not fit raises and changes
@@ -27,8 +27,15 @@ import numpy as np
 from jaxvars.core.cells import NAMES, Shapes, is_trainable, set_trainable, trainable_flag
 from jaxvars.core.frame import FRESH, TRACING
 from jaxvars.core.frames import LOCAL, is_traced
+from jaxvars.core.in_place import (
+    InPlace,
+    add_to_part,
+    check_index,
+    plain_index,
+    set_part,
+    subtract_from_part,
+)
 from jaxvars.core.initial import PLACES, check_arguments, initial, make_cell
-from jaxvars.core.scatter import Scattered, check_index, plain_index
 from jaxvars.core.traversal import ATOMS
 from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap, whole
@@ -47,7 +54,7 @@ DEFAULT_NAME = "Variable"
 
 
 @final
-class Variable(Structured, Scattered):
+class Variable(Structured, InPlace):
     """A value that can be assigned: the one mutable thing in jaxvars.
 
     Reads as an array everywhere: operators, indexing, `jnp`, `jax.nn`, optax (`jax.lax`
@@ -314,17 +321,17 @@ class Slice(ArrayProxy):
 
     def assign(self, value: ArrayLike, *, read_value: bool = True) -> Variable | None:
         """Make `value`, or what it broadcasts to, the value of this part of the variable."""
-        whole = self.variable._update("set", self.index, value)
+        whole = self.variable._update(set_part, self.index, value)
         return whole if read_value else None
 
     def assign_add(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
         """Add to this part of the variable."""
-        whole = self.variable._update("add", self.index, delta)
+        whole = self.variable._update(add_to_part, self.index, delta)
         return whole if read_value else None
 
     def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
         """Subtract from this part of the variable."""
-        whole = self.variable._update("subtract", self.index, delta)
+        whole = self.variable._update(subtract_from_part, self.index, delta)
         return whole if read_value else None
 
     def __getitem__(self, index: Any) -> Array:

@@ -116,7 +116,7 @@ def parts_of_a_variable() -> Program:
     def run(x: Any) -> Any:
         a[1].assign(b * x)
         a[2].assign_add(a[1] * a[0])
-        a.scatter_add([3], [b])
+        a[3].assign_add(b)
         return jnp.sum(a**2)
 
     return Program(run, (0.5,), {"a": a, "b": b}, "ab")
@@ -287,7 +287,7 @@ def programs_that_keep(w: Any, kept: Any, other: Any) -> dict[str, Callable[[], 
         return w * table.value.sum()
 
     def row() -> Any:
-        table.scatter_add([1], [w * w])
+        table[1].assign_add(w * w)
         return w * table.value.sum()
 
     def sum_of_losses() -> Any:
@@ -382,7 +382,7 @@ def programs_that_go_on(w: Any, kept: Any, other: Any) -> dict[str, Callable[[],
 
     def buffer_for_later() -> Any:
         loss = w * table.value.sum()
-        table.scatter_update([1], [w * w])
+        table[1].assign(w * w)
         return loss
 
     def optimizer_inside() -> Any:

@@ -15,7 +15,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.compiler.creation import ProgramSource
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
-from jaxvars.core.scatter import AROUND_WRITES
+from jaxvars.core.in_place import AROUND_WRITES
 from jaxvars.debugging import check_indices
 from jaxvars.errors import CheckError
 
@@ -65,11 +65,9 @@ PROGRAMS = {
     "assign": (lambda i: v[i].assign(1.0).value, 2, 3, ONE),
     "v[i] = x": (lambda i: v.__setitem__((i, 0), 1.0), 2, 3, ONE),
     "assign_add": (lambda i: v[i].assign_add(1.0).value, PAIR, WRONG, SECOND),
-    "scatter_add": (lambda i: v.scatter_add(i, np.ones((2, 4))).value, PAIR, WRONG, SECOND),
-    "scatter_nd": (lambda i: v.scatter_nd_update(i, [9.0]).value, np.int32([[2, 3]]),
-                   np.int32([[3, 3]]), AXIS + "1 of 1 elements, the first at [0]: index = 3"),
-    "batch": (lambda i: v.batch_scatter_update(i, np.ones((3, 1))).value, np.int32([[0], [1], [3]]),
-              np.int32([[0], [1], [4]]), "An index is outside of axis 1, of size 4: 1 of 3 el"),
+    "add": (lambda i: v[i].assign_add(np.ones((2, 4))).value, PAIR, WRONG, SECOND),
+    "elements": (lambda i: v[i[0], i[1]].assign([9.0]).value, np.int32([[2], [3]]),
+                 np.int32([[3], [3]]), AXIS + "1 of 1 elements, the first at [0]: index = 3"),
     "at": (lambda i: v.value.at[i].set(0.0), 2, 3, ONE),
     "dynamic_update_slice": (lambda i: jax.lax.dynamic_update_slice(v.value, v.value[:2], (i, 0)),
                              1, 2, "A slice of 2 is outside of axis 0, of size 3: index = 2"),
@@ -195,7 +193,7 @@ def test_writes_by_index_are_watched_where_something_is_placed_around_them():
         AROUND_WRITES[:] = []
         v[0].assign(3.0)
         AROUND_WRITES[:] = [around]
-        v.scatter_add([1], [1.0])
+        v[1].assign_add(1.0)
     finally:
         AROUND_WRITES[:] = kept
     assert seen == [(2,)]

@@ -51,7 +51,7 @@ WRITES = {
     "assign_sub": lambda v: v.assign_sub(1.0),
     "a slice": lambda v: v[0].assign(7.0),
     "in place": lambda v: v.__imul__(3.0),
-    "scatter": lambda v: v.scatter_nd_add([[0]], [1.0]),
+    "part": lambda v: v[0].assign_add(1.0),
     "commit": lambda v: jax.tree.map(lambda x: 2 * x, jv.State.of(v)).commit(),
     "compiled": lambda v: jv.compile(lambda: v.assign(v * 3))(),
     "modules": lambda v: jv.optimizers.SGD(0.1).apply_gradients([(jnp.ones(2), v)]),

@@ -253,7 +253,7 @@ def test_strings_refuse_what_does_not_fit(value, error, message):
 
 
 @pytest.mark.parametrize("change", [
-    lambda v: v.assign_add("x"), lambda v: v[0].assign("x"), lambda v: v.scatter_update([0], ["x"]),
+    lambda v: v.assign_add("x"), lambda v: v[0].assign("x"), lambda v: v[:1].assign(["x"]),
 ])  # fmt: skip
 def test_strings_change_as_a_whole(change):
     v = V(["a", "b"], name="s")

@@ -279,135 +279,13 @@ def test_a_part_refuses_what_does_not_fit(value, error, message):
     assert v.numpy().tolist() == [1, 2, 3]
 
 
-# ---------------------------------------------------------------- scattering
-@pytest.mark.parametrize(("method", "indices", "updates", "expected"), [
-    ("scatter_update", [0, 2], [7.0, 8.0], [7, 2, 8]), ("scatter_update", [-1], [7.0], [1, 2, 7]),
-    ("scatter_update", 1, 7.0, [1, 7, 3]), ("scatter_update", [0, 1], 7, [7, 7, 3]),
-    ("scatter_update", np.zeros(0, int), np.zeros(0), [1, 2, 3]),
-    ("scatter_update", V([0]), V([7.0]), [7, 2, 3]),
-    ("scatter_add", [0, 0, 2], [1.0, 2.0, 3.0], [4, 2, 6]),
-    ("scatter_sub", [0, 0, 2], [1.0, 2.0, 3.0], [-2, 2, 0]),
-    ("scatter_mul", [0, 0, 2], [2.0, 3.0, 4.0], [6, 2, 12]),
-    ("scatter_div", [0, 0, 2], [2.0, 4.0, 3.0], [0.125, 2, 1]),
-    ("scatter_max", [0, 0, 2], [4.0, 5.0, 0.0], [5, 2, 3]),
-    ("scatter_min", [0, 2, 2], [4.0, 1.0, 0.0], [1, 2, 0]),
-    ("scatter_nd_update", [[0], [2]], [7.0, 8.0], [7, 2, 8]),
-    ("scatter_nd_add", [[0], [0]], [1.0, 2.0], [4, 2, 3]),
-    ("scatter_nd_sub", [[0], [0]], [1.0, 2.0], [-2, 2, 3]),
-    ("scatter_nd_max", [[0], [1]], [5.0, 0.0], [5, 2, 3]),
-    ("scatter_nd_min", [[0], [1]], [5.0, 0.0], [1, 0, 3]),
-    ("batch_scatter_update", [0, 2], [7.0, 8.0], [7, 2, 8]),
-])  # fmt: skip
-@pytest.mark.parametrize("compiled", [False, True])
-def test_scattering(method, indices, updates, expected, compiled):
-    v = vector()
-    if compiled:
-        jv.compile(lambda i, u: getattr(v, method)(i, u).value)(
-            np.asarray(indices), np.asarray(updates, np.float32)
-        )
-    else:
-        assert getattr(v, method)(indices, updates) is v
-    assert v.numpy().tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("method", "indices", "updates", "index"),
-    [
-        ("scatter_update", [2, 0], [[1, 2, 3, 4], [5, 6, 7, 8]], ([2, 0],)),
-        ("scatter_update", [[2], [0]], [[[1, 2, 3, 4]], [[5, 6, 7, 8]]], ([[2], [0]],)),
-        ("scatter_nd_update", [[0, 1], [2, 3]], [50, 60], ([0, 2], [1, 3])),
-        ("scatter_nd_update", [[1]], [[1, 2, 3, 4]], ([1],)),
-        ("batch_scatter_update", [[0, 1], [1, 2], [3, 0]], [[9, 8], [7, 6], [5, 4]],
-         ([[0], [1], [2]], [[0, 1], [1, 2], [3, 0]])),
-    ],
-)  # fmt: skip
-def test_scattering_in_a_matrix(method, indices, updates, index):
-    m, expected = matrix(), matrix().numpy()
-    expected[index] = updates
-    getattr(m, method)(indices, updates)
-    np.testing.assert_array_equal(m.value, expected)
-
-
-def test_batch_scattering_with_two_batch_dimensions():
-    v = V(jnp.zeros((2, 2, 3)))
-    v.batch_scatter_update([[[0], [1]], [[2], [0]]], [[[1.0], [2.0]], [[3.0], [4.0]]])
-    assert v.numpy().tolist() == [[[1, 0, 0], [0, 2, 0]], [[0, 0, 3], [4, 0, 0]]]
-
-
-OUTSIDE = "outside of variable 'm', which has"
-
-
-@pytest.mark.parametrize(
-    ("method", "indices", "updates", "error", "message"),
-    [
-        ("scatter_update", [3], 1.0, IndexError, f"Index 3 is {OUTSIDE} 3 rows"),
-        ("scatter_add", [0, -4], 1.0, IndexError, f"Index -4 is {OUTSIDE} 3 rows"),
-        ("scatter_add", jnp.array([9]), 1.0, IndexError, f"Index 9 is {OUTSIDE} 3 rows"),
-        ("scatter_nd_update", [[0, 4]], [1.0], IndexError, f"Index 4 is {OUTSIDE} 4 rows"),
-        ("batch_scatter_update", [[4], [0], [0]], 1.0, IndexError, f"4 is {OUTSIDE} 4 rows"),
-        ("scatter_update", [0.0], 1.0, NotATensorError, "'m' are integers, not float32"),
-        ("scatter_update", [True], 1.0, NotATensorError, "'m' are integers, not bool"),
-        ("scatter_update", None, 1.0, NotATensorError, "indices into variable 'm' is NoneType"),
-        ("scatter_update", [0], [[1.0, 2.0]], ShapeError, r"has shape \(1, 2\), and \(1, 4\)"),
-        ("scatter_update", [0], 1j, DtypeError, "Python complex to variable 'm' of dtype float32"),
-        ("scatter_nd_update", [[0, 0, 0]], 1.0, ShapeError, r"\(1, 3\), must have at most 2"),
-        ("scatter_nd_update", 0, 1.0, ShapeError, r"'m' of shape \(3, 4\)"),
-        ("batch_scatter_update", [[0], [0]], 1.0, ShapeError, r"indices have shape \(2, 1\)"),
-        ("batch_scatter_update", [[0]] * 4, 1.0, ShapeError, r"indices have shape \(4, 1\)"),
-        ("batch_scatter_update", np.zeros((3, 4, 1), int), 1.0, ShapeError, r"\(3, 4, 1\)"),
-        ("batch_scatter_update", 0, 1.0, ShapeError, r"indices have shape \(\)"),
-    ],
-)
-def test_scattering_refuses_what_does_not_fit(method, indices, updates, error, message):
-    m = matrix()
-    with pytest.raises(error, match=message):
-        getattr(m, method)(indices, updates)
-    assert m.numpy().sum() == 66
-
-
-@pytest.mark.parametrize("method", ["scatter_add", "scatter_nd_add", "batch_scatter_update"])
-def test_a_scalar_has_nothing_to_scatter_to(method):
-    with pytest.raises(ShapeError, match="'s'"):
-        getattr(V(1.0, name="s"), method)([[0]], [1.0])
-
-
-def test_integers_are_divided_towards_zero():
-    v = jv.Variable([7, 12, -7])
-    v.scatter_div([0, 2, 0], [2, 2, 3])
-    assert (v.value.dtype, v.numpy().tolist()) == (jnp.int32, [1, 12, -3])
-    jv.compile(lambda i: v.scatter_div(i, [5]))(jnp.array([1]))
-    assert (v.value.dtype, v.numpy().tolist()) == (jnp.int32, [1, 2, -3])
-
-
-def test_known_indices_in_a_compiled_function():
-    v, w = jv.Variable([1.0, 2.0]), jv.Variable([[1.0, 2.0]])
-
-    def run(change, index):
-        jv.compile(lambda: change(index))()
-
-    for index in ([1], np.array([1]), jnp.array([1])):
-        run(lambda index: v.scatter_add(index, [5.0]), index)
-        run(lambda index: w.batch_scatter_update(index, [[9.0]]), np.asarray(index)[None])
-        with pytest.raises(IndexError, match="Index 2 is outside"):
-            run(lambda index: v.scatter_add(index, [5.0]), np.asarray(index) + 1)
-    assert (v.numpy().tolist(), w.numpy().tolist()) == ([1.0, 17.0], [[1.0, 9.0]])
-
-
-def test_divisors_whose_product_wraps():
-    v, w = jv.Variable([1_000_000]), jv.Variable([[100, 7], [3, 4]], dtype="int8")
-    v.scatter_div([0, 0], [65536, 65536])
-    w.scatter_div([0, 0], [16, 16])
-    w.scatter_div([[1]], [[2]])
-    assert (v.numpy().tolist(), w.numpy().tolist()) == ([0], [[0, 0], [1, 2]])
-
-
 def test_indices_of_few_bits_that_count_from_the_end():
     v = jv.Variable(jnp.arange(300.0))
     for index in (jnp.int8(-1), np.int8(-1)):
         assert float(v[index].value) == float(jv.compile(lambda i: v[i] * 1)(index)) == 299.0
         v[index].assign(5.0)
         jv.compile(lambda i: v[i].assign(v[i] + 1))(index)
-        v.scatter_add(index[None], [293.0])
+        v[index[None]].assign_add([293.0])
     assert v.numpy().tolist()[-2:] == [298.0, 299.0]
 
 
@@ -415,8 +293,6 @@ def test_lists_of_nothing_have_any_dtype():
     for dtype in ("int32", "bool", "complex64"):
         v = jv.Variable([], dtype=dtype)
         assert v.assign([]).value.dtype == dtype
-    w = jv.Variable([1.0, 2.0])
-    assert w.scatter_add([], []).numpy().tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("exponent", [np.uint8(200), np.int64(2), 3])
@@ -476,7 +352,7 @@ NARROW_WRITES = {
     "assign_sub": lambda n, f: f.assign_sub([1.0, 1.0]),
     "in place": lambda n, f: f.__imul__(2),
     "slice": lambda n, f: f[0].assign(1.0),
-    "scatter": lambda n, f: f.scatter_add([0], [1.0]),
+    "part": lambda n, f: f[0].assign_add(1.0),
     "State": of_state,
     "pure": in_pure,
     "transaction": in_transaction,
@@ -533,7 +409,7 @@ def test_a_step_is_refused_where_64_bits_are_off_and_goes_on_where_they_are_on()
 def test_what_has_64_bits_is_not_written_to_32():
     _, f = wide()
     v = V([1.0, 2.0], name="v")
-    for write in (v.assign, v.assign_add, lambda x: v.scatter_add([0, 1], x)):
+    for write in (v.assign, v.assign_add, lambda x: v[:2].assign_add(x)):
         with pytest.raises(DtypeError, match="float64 to variable 'v' of dtype float32"):
             write(f.value)
     assert v.value.dtype == "float32"

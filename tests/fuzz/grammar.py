@@ -190,7 +190,7 @@ SIMPLE = [
     _kind("{0}.assign_sub(0.3 * bounded({1}))", "nv"),
     _kind("{0}[{1}].assign(bounded({2})[0])", "niv"),
     _kind("{0}[{1}].assign_add(0.2 * bounded({2})[1])", "niv"),
-    _kind("{0}.scatter_add([0, 2, 2], 0.1 * bounded({1}))", "nv"),
+    _kind("{0}[jnp.array([0, 2, 2])].assign_add(0.1 * bounded({1}))", "nv"),
     _kind("m.s.assign(jnp.sum(bounded({0})) / 3)", "v"),
     _kind("m.t.assign_add(0.1 * bounded({0})[0])", "v"),
     _kind("m.h.assign(bounded({0}).astype(jnp.bfloat16))", "v"),

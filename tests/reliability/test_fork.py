@@ -93,7 +93,7 @@ _FORKED = """
     in_child("list", lambda: w.assign([1.0, 2.0, 3.0]))
     in_child("float32", lambda: w.assign(np.zeros(3, np.float32)))
     in_child("add a list", lambda: w.assign_add([1.0, 1.0, 1.0]))
-    in_child("scatter", lambda: w.scatter_add([0], [1.0]))
+    in_child("part", lambda: w[0].assign_add(1.0))
     in_child("scan", lambda: jv.scan(lambda c, x: (c + x, c), 0, xs))
     in_child("while", lambda: jv.while_loop(lambda i: i < 3, lambda i: i + 1, 0))
     in_child("fori", lambda: jv.fori_loop(0, 3, lambda i, c: c + i, 0))
@@ -165,7 +165,7 @@ def test_what_a_forked_process_may_do_and_what_it_is_told(run_python: Callable[.
         "list -> refused True Variable 'w' is written",
         "float32 -> refused True Variable 'w' is written",
         "add a list -> refused True Variable 'w' is written",
-        "scatter -> refused True A tensor is made of the indices into variable 'w'",
+        "part -> refused True Variable 'w' is read to compute with it",
         "scan -> refused True A function is run by jaxvars",
         "while -> refused True A function is run by jaxvars",
         "fori -> refused True A function is run by jaxvars",

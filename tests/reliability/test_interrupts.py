@@ -379,7 +379,7 @@ def _eagerly(program: Any, count: int) -> int:
 
 
 def _scattered(v: jv.Variable) -> None:
-    v.scatter_nd_add([[0]], [1.0])
+    v[0].assign_add(1.0)
     v[0].assign(2.0)
 
 

@@ -218,12 +218,6 @@ def test_what_only_tensorflow_1_had_says_so():
 
 
 # ---------------------------------------------------------------- rows by index
-def test_integers_are_divided_towards_zero():
-    v = tf.Variable([7, 12, -7])
-    v.scatter_div(tf.IndexedSlices(tf.constant([2, 2]), tf.constant([0, 2])))
-    assert (v.dtype, v.numpy().dtype, v.numpy().tolist()) == (tf.int32, np.int32, [3, 12, -3])
-
-
 @pytest.mark.parametrize("how", ["update", "add", "sub", "mul", "div", "max", "min"])
 @pytest.mark.parametrize("index", [lambda: tf.constant([0]), lambda: np.array([0]), lambda: [0]])
 def test_rows_of_a_known_index_in_a_function(how, index):

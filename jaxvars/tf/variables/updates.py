@@ -22,6 +22,7 @@ from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
+from jaxvars.tf.variables.scatter import SCATTERS
 from jaxvars.tf.variables.strings import (
     is_on_host,
     part_shape,
@@ -225,7 +226,7 @@ class Updates(TensorLike):
                 known = places if context.is_tracer(places) else np.asarray(places)
                 self._put_strings(_STRING_INDICES[method](known), new, is_whole=True)
             else:
-                getattr(self.aliased, method)(places, new)
+                SCATTERS[method](self.aliased, places, new)
         return self._unread()
 
     def _put_strings(self, index: Any, new: Array, *, is_whole: bool = False) -> None:

@@ -1,0 +1,118 @@
+"""Writes of rows and elements by index: `scatter_add`, `scatter_nd_update`, ... of a `Variable`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.core.in_place import Write, widened
+from jaxvars.core.variable import Variable
+from jaxvars.errors import NotATensorError, ShapeError
+from jaxvars.tracing import context
+from jaxvars.typing import Array
+
+
+def _write(how: str, old: Array, index: Any, new: Array) -> Array:
+    return operator.methodcaller(how, new)(old.at[index])
+
+
+def _divide(old: Array, rows: Array, by: Array) -> Array:
+    """Divide rows, integers towards zero, one after the other: divisors' products may wrap."""
+    if not jnp.issubdtype(old.dtype, jnp.integer):
+        return _write("divide", old, rows, by)
+    by = jnp.broadcast_to(by, (*rows.shape, *old.shape[1:])).reshape(-1, *old.shape[1:])
+    rows = rows.reshape(-1)
+
+    def divide(i: Array, value: Array) -> Array:
+        return value.at[rows[i]].set(jax.lax.div(value[rows[i]], by[i]))
+
+    return jax.lax.fori_loop(0, rows.size, divide, old)
+
+
+_WRITES: dict[str, Write] = {
+    "update": partial(_write, "set"), "add": partial(_write, "add"),
+    "sub": partial(_write, "subtract"), "mul": partial(_write, "multiply"), "div": _divide,
+    "max": partial(_write, "max"), "min": partial(_write, "min"),
+}  # fmt: skip
+
+
+def _rows(variable: Variable, indices: Array) -> Array:
+    """Return the index of rows."""
+    if not variable.shape:
+        raise ShapeError(f"Variable {variable.name!r} is a scalar: it has no rows to scatter to.")
+    _check_bounds(indices, variable.shape[0], variable.name)
+    return indices
+
+
+def _parts(variable: Variable, indices: Array) -> tuple[Array, ...]:
+    """Return the index of parts, from the last axis."""
+    if not indices.ndim or indices.shape[-1] > variable.ndim:
+        raise ShapeError(
+            f"Cannot update variable {variable.name!r} of shape {variable.shape}: the last axis of "
+            f"the indices, whose shape is {indices.shape}, must have at most {variable.ndim} "
+            "numbers."
+        )
+    for axis in range(indices.shape[-1]):
+        _check_bounds(indices[..., axis], variable.shape[axis], variable.name)
+    return tuple(jnp.moveaxis(indices, -1, 0))
+
+
+def _rows_of_batches(variable: Variable, rows: Array) -> tuple[Array, ...]:
+    """Return the index of rows, batch by batch: `v[b, rows[b, i]]`."""
+    dims = variable.shape[: max(rows.ndim - 1, 0)]
+    if not 1 <= rows.ndim <= variable.ndim or rows.shape[:-1] != dims:
+        raise ShapeError(
+            f"Cannot update variable {variable.name!r} of shape {variable.shape} batch by batch: "
+            f"the indices have shape {rows.shape}, and all sizes but the last must be the first "
+            "ones of the variable."
+        )
+    _check_bounds(rows, variable.shape[rows.ndim - 1], variable.name)
+    return (*jnp.indices(rows.shape, sparse=True)[:-1], rows)
+
+
+def _make_scatter(find: Callable[[Variable, Array], Any], how: str) -> Callable[..., None]:
+    @context.restoring()
+    def scatter(variable: Variable, indices: Array, updates: Array) -> None:
+        index = find(variable, _integers(indices, variable.name))
+        variable._update(_WRITES[how], index, updates)
+
+    return scatter
+
+
+SCATTERS: dict[str, Callable[[Variable, Array, Array], None]] = {
+    **{f"scatter_{how}": _make_scatter(_rows, how) for how in _WRITES},
+    **{f"scatter_nd_{how}": _make_scatter(_parts, how)
+       for how in ("update", "add", "sub", "max", "min")},
+    "batch_scatter_update": _make_scatter(_rows_of_batches, "update"),
+}  # fmt: skip
+"""What writes to a variable, given indices and updates, by the method's name.
+
+Raises:
+    IndexError: when an index is known and out of range. In compiled code JAX drops the update,
+        unless `jv.debugging.check_indices()` is on.
+"""
+
+
+def _integers(indices: Array, name: str) -> Array:
+    if indices.dtype.kind not in "iu":
+        raise NotATensorError(f"Indices into variable {name!r} are integers, not {indices.dtype}.")
+    return widened(indices)
+
+
+def _check_bounds(indices: Array, size: int, name: str) -> None:
+    """Refuse indices that JAX would clamp or drop silently."""
+    if context.is_tracer(indices) or indices.size == 0:
+        return
+    known = np.asarray(indices)  # jnp's min would be staged where a function is traced
+    low, high = int(known.min()), int(known.max())
+    if low < -size or high >= size:
+        raise IndexError(
+            f"Index {low if low < -size else high} is outside of variable {name!r}, which has "
+            f"{size} rows."
+        )
