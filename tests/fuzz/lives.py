@@ -241,6 +241,7 @@ class Run:
     def _read(self, file: File) -> None:
         """Compare a file with the model; take over what may be in it."""
         found = jv.checkpoint.load(self.folder / file.name)
+        file.window |= _late_in_window(file, found)
         for path, value in file.net.items():
             file.net[path] = self._entry(found, f"net/{path}", value)
         for path, value in file.shared.items():
@@ -288,6 +289,14 @@ class Run:
         else:
             file.slots.setdefault(owner, {})[kind] = value
             file.started |= {owner} if kind == AVERAGE else set()
+
+
+def _late_in_window(file: File, found: dict[str, Any]) -> set[str]:
+    """Return the paths of what waits for variables that is in the window that is open."""
+    shared = f"{file.slots_at.removesuffix('slots/net')}shared/windows"
+    ends = {p: p.removeprefix(f"{file.slots_at}/").removesuffix("/window") for p in found}
+    late = {p: end for p, end in ends.items() if p.endswith("/window") and end not in file.paths}
+    return {end for p, end in late.items() if found[p] == found.get(shared)}
 
 
 def _raised(error: BaseException) -> tuple[str, str]:

@@ -414,11 +414,11 @@ class Life:
         return is_open and not self.opt.window & self.opt.slots.keys() <= known
 
     def has_moved(self, file: File) -> bool:
-        """Return whether a variable was given a value of a file that was another one's there."""
-        there = self.owners(file)
-        return any(
-            c.given[0] is file and c.given[1] != p for p, c in there.items() if p in file.net
-        )
+        """Return whether a variable has moved since it was given a value of a file."""
+        paths: dict[Cell, set[str]] = {}
+        for path, cell in self.net.everywhere():
+            paths.setdefault(cell, set()).add(path)
+        return any(c.given[0] is file and c.given[1] not in at for c, at in paths.items())
 
     def is_ambiguous(self, file: File) -> bool:
         """Return whether a variable had other paths when a file was written."""

@@ -619,6 +619,8 @@ def elsewhere(w: World, pick: Pick) -> Move:
     other.net = copy.deepcopy(life.net)
     _build(other.net, "net", {}, lines)
     file = w.files[name]
+    if times and not other.trained(set()):
+        raise Skip
     if other.misfits(file) or other.is_ambiguous(file) or other.has_half_begun(file):
         raise Skip
     objects = "jv.checkpoint.Checkpoint(net=net, opt=opt)"
