@@ -301,7 +301,7 @@ def _run_captured(
     after: Following | None,
 ) -> list[list[Array]]:  # fmt: skip
     with contextlib.nullcontext() if after is None else after.during():
-        rebuild = around(AROUND, lambda: PyTreeTemplate(fn(*leaves)))
+        rebuild = PyTreeTemplate(around(AROUND, functools.partial(fn, *leaves)))
     arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
     if after is not None:
         arrays += after.take_values()

@@ -68,7 +68,6 @@ def describe_like(fn: Any, other: Any) -> None:
     fn.__fun_debug_info__ = getattr(other, "__fun_debug_info__", None)
 
 
-@restoring()
 def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int]]:
     """Trace `fn` once and make the variables that it read the first inputs.
 
@@ -80,7 +79,8 @@ def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int
         The closed jaxpr with one input per variable before those of `specs`, and the
         indices of these variables, as given to `read_variable`.
     """
-    return _with_variables(jax.make_jaxpr(fn)(*specs))
+    with restoring():
+        return _with_variables(jax.make_jaxpr(fn)(*specs))
 
 
 @final
