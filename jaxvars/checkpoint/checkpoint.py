@@ -267,6 +267,7 @@ class Checkpoint(Module):
         Raises:
             CheckpointError: when there is no checkpoint, or a value is damaged or has another
                 shape or dtype than its variable. It lists all that differs; nothing is changed.
+                And in `jv.transaction`, when a value would wait or one waits already.
             ForeignTransformError: in a function that is being traced.
             OSError: when the disk cannot be read.
 

@@ -42,8 +42,9 @@ from jaxvars.checkpoint.waiting import (
     Wanted,
     finding,
     given_by,
+    shorten,
 )
-from jaxvars.core.cells import STORE, Cell
+from jaxvars.core.cells import STORE, TRANSACTIONS, Cell
 from jaxvars.core.module import Late, Module, other_paths
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.store import alone, exclusively
@@ -192,6 +193,9 @@ class Restore(Report):
                 build_late(self._list_alive(), rest)
                 cells = self.find_cells()
             found = {path: (cells[path], x) for path, x in self._values.items() if path in cells}
+            left = {path: x for path, x in self._values.items() if path not in found}
+            if TRANSACTIONS:
+                self._refuse_to_wait(left)
             first = next((cell for cell, _ in found.values()), None)
             before = _value_of(first)
             try:
@@ -204,7 +208,7 @@ class Restore(Report):
                 raise
             self._put = _do_nothing
             self._supersede(cells)
-            if left := {path: x for path, x in self._values.items() if path not in found}:
+            if left:
                 self._wait(left)
             self._values = {}
             for other in tuple(PENDING):
@@ -229,6 +233,20 @@ class Restore(Report):
         self.give(found)
 
     # ------------------------------------------------------------ waiting
+    def _refuse_to_wait(self, left: Iterable[str]) -> None:
+        """Raise CheckpointError in a transaction, which could not undo what becomes of values."""
+        others = {waiting.report.source for waiting in PENDING}
+        why = f"Values of {', '.join(sorted(others))} wait for variables, and might be dropped"
+        if left:
+            paths = ", ".join(shorten(sorted(left)))
+            why = f"There are no variables for {paths}, so these would wait"
+        if left or others:
+            raise CheckpointError(
+                f"{self.source} is restored in jv.transaction() at {self.line}. {why}, which an "
+                "exception would not undo. Restore it outside of the transaction, or make all "
+                "variables before: those of an optimizer by optimizer.build(model)."
+            )
+
     def _supersede(self, cells: Mapping[str, Cell]) -> None:
         """End what waits for values that this checkpoint has."""
         roots, pending = self._list_alive(), list_values()

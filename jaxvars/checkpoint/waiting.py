@@ -154,7 +154,7 @@ class Report:
         if (lost := sorted(paths)) and not self.is_partial:
             warnings.warn(
                 f"Of {self.source}, restored at {self.line}, these values were never used: "
-                f"{', '.join(_shorten(lost))}. If that is right, say so: "
+                f"{', '.join(shorten(lost))}. If that is right, say so: "
                 "checkpoint.restore(path).expect_partial().",
                 CheckpointWarning,
                 stacklevel=2,
@@ -497,7 +497,8 @@ def given_by(stamp: object) -> dict[int, str]:
     return {c.key: given.path for c, given in list(_GIVEN.items()) if given.stamp == stamp}
 
 
-def _shorten(paths: list[str]) -> list[str]:
+def shorten(paths: list[str]) -> list[str]:
+    """Return some paths and how many more there are, if they are many."""
     return paths if len(paths) <= 8 else [*paths[:6], f"and {len(paths) - 6} more"]
 
 

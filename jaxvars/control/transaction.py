@@ -47,8 +47,8 @@ def transaction() -> AbstractContextManager[None]:
     An exception, Ctrl-C included, undoes all assigns in the block. A transaction in a transaction
     is part of the outer one: if it raises and that is caught, only its own assigns are undone.
     Optimizers, generators, metrics, `State.commit` and `Checkpoint.restore` assign variables, so
-    they are undone, too. Python objects are not; a variable created in the block stays, with its
-    first value.
+    they are undone, too; a checkpoint is restored only where no value waits for a variable. Python
+    objects are not undone; a variable created in the block stays, with its first value.
 
     A compiled function that is called in the block reads and assigns the same values. It runs as
     one XLA program, as under a tape: without donation, so that memory is needed for both the old

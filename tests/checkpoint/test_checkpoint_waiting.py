@@ -7,6 +7,7 @@ import gc
 import pickle
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -670,3 +671,35 @@ def test_a_forked_process_looks_for_nothing(tmp_path: Path, monkeypatch):
         assert model.w._cell.key in NEW_CELLS
     waiting.settle()
     assert model.w.value == 5.0
+
+
+# ---------------------------------------------------------------- in a transaction
+def test_in_a_transaction_nothing_may_wait_that_would_not_be_undone(tmp_path):
+    path, fresh = saved(tmp_path), Run()
+    with pytest.raises(CheckpointError) as caught, jv.transaction():
+        fresh.checkpoint.restore(path)
+    assert (
+        "There are no variables for optimizer/slots/model/encoder/momentum, "
+        "optimizer/slots/model/head/momentum, so these would wait, which an exception would not "
+        "undo. Restore it outside of the transaction, or make all variables before: those of an "
+        "optimizer by optimizer.build(model)." in str(caught.value)
+    )
+    assert (fresh.weights(), PENDING) == ([[1.0, 1.0], [1.0, 1.0]], [])
+    fresh.optimizer.build(fresh.model)
+    before = fresh.weights()
+    with suppress(ZeroDivisionError), jv.transaction():
+        fresh.checkpoint.restore(path).assert_consumed()
+        assert fresh.weights() != before
+        raise ZeroDivisionError
+    assert fresh.step().weights() == Run().step().weights()
+
+
+def test_in_a_transaction_nothing_is_dropped_that_waits(tmp_path):
+    path, fresh = saved(tmp_path), Run()
+    fresh.checkpoint.restore(path)
+    alone = Checkpoint(head=fresh.model.head)
+    other = alone.write(tmp_path / "head.npz")
+    match = f"Values of {path} wait for variables, and might be dropped"
+    with pytest.raises(CheckpointError, match=match), jv.transaction():
+        alone.restore(other)
+    assert fresh.step().weights() == Run().step(4).weights()

@@ -488,6 +488,9 @@ class Life:
                 found.setdefault(there[path], []).append(slots)
             else:
                 self.pending_slots[path] = slots
+        without = {there[path] for path in file.net.keys() & there.keys() - file.slots.keys()}
+        for cell in without & found.keys():  # it was several variables, one without slots
+            found[cell] = [{k: Maybe(v) for k, v in _any_of(found[cell]).items()}]
         for path, slots in file.slots.items():  # of the others some may go on to wait
             if path in there and len(found[there[path]]) > 1:
                 self.pending_slots[path] = {k: Maybe(v) for k, v in slots.items()}
@@ -518,7 +521,9 @@ class Life:
             opt.waiting[cell] = slots
             return
         for kind, value in slots.items():
-            opt.slots[cell][kind].value = value
+            is_sure = not isinstance(value, Maybe)
+            known = opt.slots[cell][kind]
+            known.value = value if is_sure else either(known.value, value.value)
         if AVERAGE not in slots:
             opt.started.discard(cell)
         else:

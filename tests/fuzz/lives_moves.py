@@ -58,7 +58,7 @@ class World:
     averaged: list[tuple[Life, dict[Cell, Any]]] = field(default_factory=list)
     wide: int = 0
     numbers: Any = field(default_factory=count)
-    restored: bool = False  # in the transaction that is open
+    transactions: int = 0  # that are open
 
     def life(self, pick: Pick, able: Callable[[Life], Any] | None = None) -> Life:
         """Return one of the lives, the newest first, that are able to do something."""
@@ -589,7 +589,6 @@ def restore(w: World, pick: Pick) -> Move:
     source = "; ".join(f'{c}.restore(folder + "/{name}").expect_partial()' for c in ck)
 
     def effect() -> None:
-        w.restored = True
         life.restore(file, has_net=True, has_opt=has_opt)
         if has_opt:
             life.opt.alone = file if parts == "opt, net" else None
@@ -597,6 +596,7 @@ def restore(w: World, pick: Pick) -> Move:
     why = "two values for one" if life.is_ambiguous(file) else ""
     if "," in parts:
         why = "each by itself"
+    why = "what waits is not undone" if w.transactions else why
     why = AVERAGED if w.is_averaged(life) else why
 
     def refused() -> None:
@@ -676,13 +676,14 @@ def transaction(w: World, pick: Pick) -> Move:
     before: list[Any] = []
 
     def effect() -> None:
-        w.restored = False
+        w.transactions += 1
         before.append({c: c.value for life in w.lives.values() for c in life.cells()})
         before.append(
             {id(x.opt): (set(x.opt.started), set(x.opt.window)) for x in w.lives.values()}
         )
 
     def close(is_failed: bool) -> None:
+        w.transactions -= 1
         if is_failed:
             _undo(w, *before)
 
@@ -695,10 +696,6 @@ def _undo(w: World, values: dict[Cell, Any], sets: dict[int, Any]) -> None:
             cell.value = values.get(cell, cell.first)
         opt = life.opt
         opt.started, opt.window = map(set, sets.get(id(opt), opt.begun))
-        if w.restored:  # what waits since is of a restore that was undone
-            life.pending = {p: _maybe(v) for p, v in life.pending.items()}
-            for waits in (*life.pending_slots.values(), *opt.waiting.values()):
-                waits.update({k: _maybe(v) for k, v in waits.items()})
 
 
 def wide(w: World, pick: Pick) -> Move:
