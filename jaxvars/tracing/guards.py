@@ -40,13 +40,15 @@ def ask(doing: str, cells: Sequence[Any] = ()) -> bool:
         cells: what is read or written.
     """
     as_it_is = False
-    for _, guard in sorted(GUARDS.items()):
-        as_it_is = bool(guard(doing, cells)) or as_it_is
+    for rank in sorted(GUARDS):
+        guard = GUARDS.get(rank)  # another thread may have taken it away
+        if guard is not None:
+            as_it_is = bool(guard(doing, cells)) or as_it_is
     return as_it_is
 
 
 def read_as(cell: Any, value: Any) -> Any:
     """Return what the value of a cell is read as."""
-    for change in READ_AS:
+    for change in dict.fromkeys(READ_AS):  # once, however many scopes are open
         value = change(cell, value)
     return value
