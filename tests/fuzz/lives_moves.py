@@ -578,7 +578,8 @@ def restore(w: World, pick: Pick) -> Move:
     parts = pick(["both", "net", "net, opt", "opt, net"])
     has_opt = parts != "net"
     misfits = life.misfits(file)
-    if "," in parts and (misfits or not file.has_opt or w.is_averaged(life)):
+    is_simple = not (misfits or w.transactions or w.is_averaged(life)) and file.has_opt
+    if "," in parts and not is_simple:
         raise Skip
     if has_opt and (life.has_half_begun(file) or life.has_foreign_sums(file)):
         raise Skip
@@ -600,7 +601,7 @@ def restore(w: World, pick: Pick) -> Move:
     why = AVERAGED if w.is_averaged(life) else why
 
     def refused() -> None:
-        if parts == "net, opt" and not w.is_averaged(life):
+        if parts == "net, opt":
             life.restore(file, has_net=True, has_opt=False)
 
     return Move(source, effect, "misfits" if misfits else why, False in misfits, refused=refused)
