@@ -45,9 +45,10 @@ class ConcreteFunction(Viewed):
     """
 
     def __init__(
-        self, entry: Executable, signature: str, bind: Callable[..., Call], paths: Mapping[int, str]
-    ) -> None:
-        self._executable = entry
+        self, entry: Executable, signature: str, bind: Callable[..., Call],
+        paths: Mapping[int, str], specs: Sequence[jax.ShapeDtypeStruct],
+    ) -> None:  # fmt: skip
+        self._executable, self._specs = entry, specs
         self._bind = bind
         self.name = entry.name
         self.signature = signature
@@ -89,7 +90,7 @@ class ConcreteFunction(Viewed):
 
     def lower(self) -> Any:
         """Return the program lowered for where its variables are placed: a `jax.stages.Lowered`."""
-        return self._executable.lower()
+        return self._executable.lower(self._specs)
 
     @property
     def captured(self) -> tuple[Variable, ...]:

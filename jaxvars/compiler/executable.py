@@ -100,7 +100,7 @@ class Executable:
         self._donated, self._readonly = self._layout.donated, self._layout.readonly
         self._write_back, self._is_checked = self._layout.write_back, self._layout.is_checked
         self._cells = [*self._write_back.cells, *self._readonly]
-        self._jitted = self._jit()
+        self._jitted = self._jit(self._placement)
         self._inlined: tuple[Staged, Callable[..., Any]] | None = None
         self._finish = finisher(self.staged, self._is_checked)
         self._owners: list[Callable[[], object]] = []
@@ -143,19 +143,20 @@ class Executable:
                 self._owners.append(lambda owner=owner: owner)
 
     # ------------------------------------------------------------ building
-    def _jit(self) -> Any:
+    def _jit(self, placement: Placement) -> Any:
         donated = {"donate_argnums": 0} if self._donates else {}
-        place = self._placement.for_jit
-        self._flat, options = place(self.staged, self._groups(), self._write_back.cells)
-        program = Program(self._run_grouped, self.name, self._leave_fast_path)
+        place = placement.for_jit
+        flat, options = place(self.staged, self._groups(), self._write_back.cells)
+        run = functools.partial(self._run_grouped, flat)
+        program = Program(run, self.name, self._leave_fast_path)
         return jax.jit(program, **donated, **options)
 
     def _groups(self) -> list[list[Cell]]:
         """Return the cells whose values jit is given, as it has them."""
         return [self._donated, self._readonly] if self._readonly else [self._donated]
 
-    def _run_grouped(self, donated: Any, *rest: Any) -> Any:
-        """Run the program on cells as dispatch groups them; traced by jit."""
+    def _run_grouped(self, flat: Callable[..., list[Array]], donated: Any, *rest: Any) -> Any:
+        """Run the program, `flat`, on cells as dispatch groups them; traced by jit."""
         readonly, leaves = (rest[0], rest[1:]) if self._readonly else ((), rest)
         if context.settings() != self.key.settings:  # jit is here whenever they are new to it
             raise SignatureMismatch
@@ -168,7 +169,7 @@ class Executable:
             x.shape != a.shape for x, a in zip(reads, self.staged.program.in_avals, strict=False)
         ):
             raise SignatureMismatch
-        outputs = self._flat(*reads, *leaves)
+        outputs = flat(*reads, *leaves)
         results, written = self.staged.split(outputs)
         new = tuple(written[i] for i in layout.output_order)
         result: Any = tuple(results)
@@ -219,7 +220,7 @@ class Executable:
         """Place together what the program uses, and run it."""
         moved = self._placement.arrange(self._cells, leaves)
         if moved is not None:
-            self._jitted = self._jit()
+            self._jitted = self._jit(self._placement)
             renew_users(moved, but=self)
         leaves = self._placement.put(leaves)
         if self.has_callbacks:
@@ -233,7 +234,7 @@ class Executable:
     def renew(self) -> None:
         """Compile the program again at the next call: a variable has been placed again."""
         flush()
-        self._jitted = self._jit()
+        self._jitted = self._jit(self._placement)
         self._enter(Mode.COLD)
         cool = self._cool()
         if cool is not None:  # pragma: no branch - the function lives as long as this
@@ -367,22 +368,26 @@ class Executable:
                 "run under these. Go back to them, or trace it for those of now: fn.trace(...)."
             )
 
-    def lower(self) -> Any:
-        """Return the lowered program.
+    def specs(self, leaves: Leaves) -> list[jax.ShapeDtypeStruct]:
+        """Return what stands for the arguments of a call, where they are."""
+        return self._placement.specs(leaves)
+
+    def lower(self, specs: Sequence[jax.ShapeDtypeStruct]) -> Any:
+        """Return the program lowered for arguments like these, where its variables are by now.
 
         Raises:
             CompileError: under other settings of JAX.
         """
         self.check_settings()
-        if self._placement.shardings is None and self._placement.settle(self._cells, ()):
-            self._jitted = self._jit()
-        specs = [
+        placement, specs = self._placement.planned(self._cells, specs)
+        jitted = self._jitted if placement is self._placement else self._jit(placement)
+        variables = [
             tuple(
                 jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype, sharding=c.sharding) for c in cells
             )
             for cells in self._groups()
         ]
-        return self._jitted.lower(*specs, *self._placement.lowered)
+        return jitted.lower(*variables, *specs)
 
 
 _DONATING = Executable._run_donating.__code__

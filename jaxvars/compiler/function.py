@@ -207,9 +207,8 @@ class Function(Viewed):
         entry = self._executable(call)
         named = {**dict(zip(self._signature.parameters, args, strict=False)), **kwargs}
         signature, bind = self._signature.describe(entry.key), self._signature.bind
-        return ConcreteFunction(
-            entry, signature, bind, paths_from(self.python_function, named, entry)
-        )
+        paths = paths_from(self.python_function, named, entry)
+        return ConcreteFunction(entry, signature, bind, paths, entry.specs(call.values))
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Separate the traced arguments of a call from what rebuilds the call of other values."""
@@ -302,7 +301,7 @@ class Function(Viewed):
         entry = Executable(
             self._flags.note(call.key, asked, staged.shapes), staged, name,
             donate=self._donate is not False,
-            place=lambda leaves: self.placement(self._in_shardings, names, leaves, call.values),
+            place=lambda leaves: self.placement(self._in_shardings, names, leaves),
         )  # fmt: skip
         self._check_donation(entry)
         entry.watch(call.objects, self._evict, self._paths.cool)

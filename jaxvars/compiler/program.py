@@ -104,17 +104,15 @@ class Placement(ABC):  # noqa: B024 - what is not overridden leaves all where it
         given: the function's `in_shardings`.
         names: for each traced argument that which it is a part of, and what it is called itself.
         leaves: what the key keeps of them.
-        values: those that the program is traced for.
 
     Attributes:
-        lowered: for what arguments the program is lowered.
         shardings: where the arguments are to be, once that is known; None: wherever they are.
     """
 
     def __init__(
-        self, given: Any, names: Sequence[tuple[str, str]], leaves: Sequence[Traced], values: Leaves
+        self, given: Any, names: Sequence[tuple[str, str]], leaves: Sequence[Traced]
     ) -> None:
-        self.lowered = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak) for x in leaves]
+        self._leaves = leaves
         self.shardings: Sequence[Any] | None = None
 
     @staticmethod  # noqa: B027 - any do
@@ -148,9 +146,15 @@ class Placement(ABC):  # noqa: B024 - what is not overridden leaves all where it
         """
         return None
 
-    def settle(self, cells: Sequence[Cell], leaves: Leaves) -> bool:
-        """Find out where the arguments are to be; return whether that is known then."""
-        return False
+    def specs(self, leaves: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
+        """Return what stands for the arguments of a call, where they are."""
+        return [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak) for x in self._leaves]
+
+    def planned(
+        self, cells: Sequence[Cell], specs: Sequence[jax.ShapeDtypeStruct]
+    ) -> tuple[Placement, Sequence[jax.ShapeDtypeStruct]]:
+        """Return what a program is lowered with for such arguments, as they will be; none moves."""
+        return self, specs
 
     def put(self, leaves: Leaves) -> Leaves:
         """Return the arguments of a call where they are to be."""

@@ -15,6 +15,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
@@ -54,13 +55,9 @@ class MeshPlacement(Placement):
     """Where the values of one program are, on a mesh if any is on one."""
 
     def __init__(
-        self, given: Any, names: Sequence[tuple[str, str]], leaves: Sequence[Traced], values: Leaves
+        self, given: Any, names: Sequence[tuple[str, str]], leaves: Sequence[Traced]
     ) -> None:
-        super().__init__(given, names, leaves, values)
-        self.lowered = [
-            jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak, sharding=_place_of(value))
-            for x, value in zip(leaves, values, strict=True)
-        ]
+        super().__init__(given, names, leaves)
         self._names = [f"Argument {name}" for _, name in names]
         self._shapes = [leaf.shape for leaf in leaves]
         self._specs = [
@@ -102,9 +99,25 @@ class MeshPlacement(Placement):
     def arrange(self, cells: Sequence[Cell], leaves: Leaves) -> Sequence[Cell] | None:
         """Place together what the program uses."""
         moved = gather(cells, [] if self._wanted else self._named(leaves))
-        return moved if self.settle(cells, leaves) or moved else None
+        return moved if self._settle(cells, leaves) or moved else None
 
-    def settle(self, cells: Sequence[Cell], leaves: Leaves) -> bool:
+    def specs(self, leaves: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
+        """Return what stands for the arguments of a call, where they are."""
+        specs = super().specs(leaves)
+        return [x.update(sharding=_place_of(leaf)) for x, leaf in zip(specs, leaves, strict=True)]
+
+    def planned(
+        self, cells: Sequence[Cell], specs: Sequence[jax.ShapeDtypeStruct]
+    ) -> tuple[MeshPlacement, Sequence[jax.ShapeDtypeStruct]]:
+        """Return what a program is lowered with for such arguments, as they will be; none moves."""
+        if not self._wanted:
+            return self, specs
+        other = copy.copy(self)
+        other._settle(cells, specs)
+        pairs = zip(specs, other.shardings or (), strict=True)
+        return other, [x if place is None else x.update(sharding=place) for x, place in pairs]
+
+    def _settle(self, cells: Sequence[Cell], leaves: Leaves) -> bool:
         """Find out what the specs mean on the mesh of the rest, or on the one in force.
 
         Raises:
@@ -112,7 +125,7 @@ class MeshPlacement(Placement):
         """
         if not self._wanted:
             return False
-        mesh = mesh_of([*map(sharding_now, cells), *map(placed, leaves)]) or current_mesh()
+        mesh = mesh_of([*map(sharding_now, cells), *map(_place_of, leaves)]) or current_mesh()
         found: list[Any] = []
         problems: list[str] = []
         for what, spec, shape in zip(self._names, self._specs, self._shapes, strict=True):
@@ -135,7 +148,7 @@ class MeshPlacement(Placement):
 
     def constrain(self, cells: Sequence[Cell], leaves: Leaves) -> Leaves:
         """Return the arguments where they are to be: inside of other functions."""
-        self.settle(cells, leaves)
+        self._settle(cells, leaves)
         return self._move(leaves, lambda x, place: placed(x) == place)
 
     def _move(self, leaves: Leaves, stays: Callable[[Array, Any], bool]) -> Leaves:
