@@ -74,14 +74,11 @@ def stage_body(
     with source.tracing(call) as given:
         try:
             staged = stage(run, given, None if may_create else refusal, broken_off, is_whole=True)
-            _initialize(staged, call, name)
-            if staged.created:
-                alone = replace(staged, rebuild=PyTreeTemplate(()))  # which keeps no object
-                LOCAL.frame.postpone(partial(_initialize, alone, call, name))
+            _give_now_and_late(staged, call, name)
         except BaseException:  # whatever it is: variables exist, and need their values
             with suppress(Exception), context.at(here):
                 for trace in broken_off:
-                    _initialize(trace.created(), call, name)
+                    _give_now_and_late(trace.created(), call, name)
             raise
         return stage(run, given, refusal, is_whole=True) if staged.created else staged
 
@@ -100,6 +97,14 @@ def give_late(more: Iterable[Callable[[], None]] = ()) -> bool:
                     give()
                 _LATE.remove(give)
         return len(_LATE) < count
+
+
+def _give_now_and_late(staged: Staged, call: Call, name: str) -> None:
+    """Give new variables their first values, and let the frame do it again if it keeps none."""
+    _initialize(staged, call, name)
+    if staged.created:
+        alone = replace(staged, rebuild=PyTreeTemplate(()))  # which keeps no object
+        LOCAL.frame.postpone(partial(_initialize, alone, call, name))
 
 
 def _initialize(staged: Staged, call: Call, name: str) -> None:

@@ -121,6 +121,60 @@ def test_a_plan_changes_nothing_and_costs_no_second_trace():
     assert add.trace_count == 1
 
 
+# ---------------------------------------------------------------- of its own arguments and places
+def sharded(mesh, *spec):
+    return jax.sharding.NamedSharding(mesh, jax.P(*spec))
+
+
+def like(mesh, *spec):
+    """Return what stands for a batch that is placed."""
+    return jax.ShapeDtypeStruct((64, 64), "float32", sharding=sharded(mesh, *spec))
+
+
+def square(mesh):
+    return jv.Variable(np.ones((64, 64), np.float32), sharding=sharded(mesh))
+
+
+def test_each_plan_is_of_its_own_arguments():
+    mesh = jv.mesh({"data": 8})
+    w = square(mesh)
+    step = jv.compile(lambda x: (x @ w).sum())
+    specs = [("data",), (), (None, "data"), ("data",)]
+    plans = [jv.plan(step, like(mesh, *spec)) for spec in specs]
+    assert [plan.memory["arguments"] for plan in plans] == [2048, 16384, 2048, 2048]
+    kinds = [{one.kind for one in plan.collectives} for plan in plans]
+    assert kinds == [{"all-reduce"}, set(), {"all-gather"}, {"all-reduce"}]
+    assert step.trace_count == 1
+    traced = step.trace(like(mesh, "data"))
+    step.trace(like(mesh))
+    assert "all-reduce" in traced.lower().compile().as_text()
+
+
+def test_arguments_are_planned_where_they_will_be():
+    mesh = jv.mesh({"data": 8})
+    w = square(mesh)
+    step = jv.compile(lambda x: (x @ w).sum(), in_shardings=jax.P("data"))
+    expected = jv.plan(step, jv.TensorSpec((64, 64))).memory
+    assert expected["arguments"] == 2048
+    for given in (like(mesh), like(mesh, None, "data"), np.ones((64, 64), np.float32)):
+        assert jv.plan(step, given).memory == expected
+        assert float(step(jnp.ones((64, 64)))) == 64.0**3
+
+
+def test_a_plan_is_of_where_variables_are_by_now():
+    eight, four = jv.mesh({"data": 8}), jv.mesh({"data": 4}, jax.devices()[:4])
+    w, x = square(eight), np.ones((64, 64), np.float32)
+    step = jv.compile(lambda x: (x @ w).sum(), in_shardings=jax.P("data"))
+    for has_run in (False, True):
+        for mesh in (eight, four, eight):
+            jv.place(w, jax.P(), mesh=mesh)
+            plan = jv.plan(step, x)
+            assert plan.devices == mesh.size
+            assert plan.memory["arguments"] == 64 * 64 * F32 // mesh.size
+            assert not has_run or float(step(x)) == 64.0**3
+    assert step.trace_count == 1
+
+
 def test_what_is_not_a_compiled_function():
     with pytest.raises(CompileError, match=r"not function: plan\(jv\.compile\(f\), x\)"):
         jv.plan(lambda x: x, 1.0)
@@ -252,3 +306,19 @@ def test_variables_of_a_plan_that_is_refused_have_their_values():
         jv.plan(call, 1.0)
     assert (float(made.w), float(call(4.0))) == (2, 8)
     assert not hasattr(made, "late")
+
+
+def test_variables_of_a_plan_that_the_body_breaks_off_have_their_values():
+    made = jv.Module()
+
+    @jv.compile
+    def call(x, fails):
+        if not hasattr(made, "w"):
+            made.w = jv.Variable(np.float32(2.0))
+        if fails:
+            raise ValueError
+        return x * made.w
+
+    with pytest.raises(ValueError):
+        jv.plan(call, 1.0, True)
+    assert (float(made.w), float(call(4.0, False))) == (2, 8)
