@@ -36,6 +36,7 @@ from jaxvars.checkpoint.trees import Leaf, Trees
 from jaxvars.checkpoint.waiting import (
     LOCK,
     PENDING,
+    Given,
     Held,
     Report,
     Waiting,
@@ -43,6 +44,7 @@ from jaxvars.checkpoint.waiting import (
     finding,
     given_by,
     shorten,
+    take_place,
 )
 from jaxvars.core.cells import STORE, TRANSACTIONS, Cell
 from jaxvars.core.module import Late, Module, other_paths
@@ -251,14 +253,23 @@ class Restore(Report):
         """End what waits for values that this checkpoint has."""
         roots, pending = self._list_alive(), list_values()
         for other, names in _name_held(pending, roots, cells, self.stamp) if pending else ():
-            self._replace(other, names)
+            self._replace(other, names, cells)
         for other in pending:
             if isinstance(other, _Rest) and other.restore.shares(self):
-                self._replace(other, {path: path for path in other.values})
+                self._replace(other, {path: path for path in other.values}, cells)
 
-    def _replace(self, other: Waiting, names: Mapping[str, str]) -> None:
-        if old := [path for path, name in names.items() if name in self._entries]:
-            other.report.replaced_by = self.source
+    def _replace(self, other: Waiting, names: Mapping[str, str], cells: Mapping[str, Cell]) -> None:
+        """Drop the values that wait under paths for which there are new ones now."""
+        report, stamps = other.report, {waiting.report.stamp for waiting in PENDING}
+        old = {path: name for path, name in names.items() if name in self._entries}
+        for path, name in old.items():
+            mine = Given(report.number, report.stamp, other.values[path].path)
+            given = [x for x in (mine, *report.instead.get(mine.path, ())) if x.stamp in stamps]
+            self.instead.setdefault(name, []).extend(given)
+            if name in cells:
+                take_place(cells[name], given)
+        if old:
+            report.replaced_by = self.source
             other.drop(old)
 
     def _wait(self, values: Mapping[str, Array]) -> None:
@@ -311,7 +322,9 @@ class Restore(Report):
     def find_cells(self, refuse: Refuse = refuse_alike) -> dict[str, Cell]:
         """Return the cells of the variables that there are; reads meanwhile are not reported."""
         with alone(), LOCK, finding():
-            roots, before = self._list_alive(), given_by(self.stamp) | self._paths
+            roots, places = self._list_alive(), set(self._paths.values())
+            known = given_by(self.stamp).items()  # others may have taken their places since
+            before = {key: p for key, p in known if p not in places} | self._paths
             found, entries = find(roots, Variable), self._entries.keys()
             return match_cells(found, roots, entries, self._others, before, refuse)
 

@@ -21,7 +21,7 @@ import threading
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence, Set
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple, final
 
 from jaxvars.checkpoint.checksum import Entry
@@ -80,6 +80,9 @@ class Given(NamedTuple):
 _GIVEN: weakref.WeakKeyDictionary[Cell, Given] = weakref.WeakKeyDictionary()
 """Where the last value that a cell was given by a checkpoint is from."""
 
+_NEXT: weakref.WeakKeyDictionary[Cell, list[Given]] = weakref.WeakKeyDictionary()
+"""What a cell would have been given, had another checkpoint not been restored: its slots wait."""
+
 
 class Wanted(NamedTuple):
     """A value that waits.
@@ -112,6 +115,7 @@ class Report:
         misfits: what is wrong with variables that came later, by path.
         is_partial: whether it was said that not all will be taken.
         replaced_by: what has been restored into the same objects since, while values waited.
+        instead: by path, of which values of other checkpoints that waited a value takes the place.
     """
 
     def __init__(self, source: str, stamp: object, line: str) -> None:
@@ -122,10 +126,11 @@ class Report:
         self.misfits: dict[str, str] = {}
         self.is_partial = False
         self.replaced_by: str | None = None
+        self.instead: dict[str, list[Given]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy what is known of the checkpoint: a copy says what becomes of it."""
-        return _restored, (self.source, self.stamp, self.line, self.is_partial)
+        return _restored, (self.source, self.stamp, self.line, self.is_partial, self.instead)
 
     def give(self, pairs: Mapping[str, tuple[Cell, Array]], frame: Frame | None = None) -> None:
         """Give cells their values, by path in the file; if interrupted, it may be done again."""
@@ -136,6 +141,8 @@ class Report:
             (frame or LOCAL.eager).write_all(cells, values, ())
             given = {cell: Given(self.number, self.stamp, p) for p, (cell, _) in mine.items()}
             _GIVEN.update(given)
+            for path, (cell, _) in pairs.items():
+                take_place(cell, self.instead.get(path, ()))
         self.taken |= {path: cell.key for path, (cell, _) in pairs.items()}
         self.waiting -= pairs.keys()
 
@@ -161,9 +168,23 @@ class Report:
             )
 
 
-def _restored(source: str, stamp: object, line: str, is_partial: bool) -> Report:
+def take_place(cell: Cell, given: Iterable[Given]) -> None:
+    """Let a cell be the one that other values waited for, so that their slots are its own."""
+    if new := [*given]:
+        _NEXT[cell] = [*_NEXT.get(cell, ()), *new]
+
+
+def _all_given(stamp: object) -> Iterator[tuple[Cell, Given]]:
+    """Yield the cells that a checkpoint gave a value, or would have."""
+    pairs = [*list(_NEXT.items()), *((c, [given]) for c, given in list(_GIVEN.items()))]
+    yield from ((c, given) for c, each in pairs for given in each if given.stamp == stamp)
+
+
+def _restored(
+    source: str, stamp: object, line: str, is_partial: bool, instead: dict[str, list[Given]]
+) -> Report:
     made = Report(source, stamp, line)
-    made.is_partial = is_partial
+    made.is_partial, made.instead = is_partial, instead
     return made
 
 
@@ -409,8 +430,8 @@ ATOMS.add(Held)
 def _find_owners(report: Report) -> dict[str, Owners]:
     """Return the variables that have been restored from a checkpoint, by their paths in it."""
     found: dict[str, Owners] = {}
-    for cell, given in list(_GIVEN.items()):
-        if given.stamp == report.stamp and (owner := cell.owner()) is not None:
+    for cell, given in _all_given(report.stamp):
+        if (owner := cell.owner()) is not None:
             one = Owners((Tie(owner),), given.number == report.number)
             found[given.path] = found[given.path].join(one) if given.path in found else one
     return found
@@ -494,7 +515,7 @@ def giver_of(cell: Cell) -> int:
 
 def given_by(stamp: object) -> dict[int, str]:
     """Return which cells have their values from a checkpoint, by key, with the paths in it."""
-    return {c.key: given.path for c, given in list(_GIVEN.items()) if given.stamp == stamp}
+    return {cell.key: given.path for cell, given in _all_given(stamp)}
 
 
 def shorten(paths: list[str]) -> list[str]:

@@ -673,6 +673,54 @@ def test_a_forked_process_looks_for_nothing(tmp_path: Path, monkeypatch):
     assert model.w.value == 5.0
 
 
+# ---------------------------------------------------------------- replaced by other values
+class Late(jv.Module):
+    """Makes its variable at its first call."""
+
+    def __call__(self) -> Any:
+        if not hasattr(self, "w"):
+            self.w = jv.Variable([5.0, 5.0])
+        return self.w
+
+
+@pytest.mark.parametrize("made", ["after", "between"])
+@pytest.mark.parametrize("how", ["as it is", "twice", "copied"])
+def test_weights_that_take_the_place_of_what_waits_have_the_slots_that_waited_with_it(
+    tmp_path, made, how
+):
+    def slots_of(model: Any, optimizer: Any) -> list[float]:
+        optimizer.apply_gradients([(jnp.zeros(2), model())])
+        return optimizer.get_slot(model.w, "momentum").numpy().tolist()
+
+    trained, optimizer = Late(), sgd()
+    optimizer.apply_gradients([(jnp.ones(2), trained())])
+    path = Checkpoint(model=trained, optimizer=optimizer).write(tmp_path / "all.npz")
+    weights = Checkpoint(model=trained).write(tmp_path / "weights.npz")
+    expected = slots_of(trained, optimizer)
+
+    model, optimizer = Late(), sgd()
+    statuses = [Checkpoint(model=model, optimizer=optimizer).restore(path)]
+    if made == "between":
+        model.w = jv.Variable([5.0, 5.0])
+    times = 2 if how == "twice" else 1
+    statuses += [Checkpoint(model=model).restore(weights) for _ in range(times)]
+    if how == "copied":
+        for status in statuses:
+            status.expect_partial()  # the original has no use for them
+        model, optimizer = copy.deepcopy((model, optimizer))
+    assert slots_of(model, optimizer) == expected != [0.0, 0.0]
+
+
+def test_slots_are_of_the_variable_at_their_path_though_another_is_alive_that_was_there(tmp_path):
+    path, run = saved(tmp_path), Run()
+    Checkpoint(model=run.model).restore(path)
+    run.optimizer.build(run.model)
+    replaced, run.model.head = run.model.head, jv.Variable([7.0, 7.0])
+    run.checkpoint.restore(path).expect_partial()
+    assert run.step().weights() == Run().step(4).weights()
+    assert replaced.numpy().tolist() != [7.0, 7.0]
+
+
 # ---------------------------------------------------------------- in a transaction
 def test_in_a_transaction_nothing_may_wait_that_would_not_be_undone(tmp_path):
     path, fresh = saved(tmp_path), Run()

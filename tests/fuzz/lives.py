@@ -380,6 +380,8 @@ class Maker:
 
 def _is_open(world: World) -> bool:
     """Return whether some values are not known: they are looked at before anything else."""
+    if any(file.maybe and not hasattr(file, "was_read") for file in world.files.values()):
+        return True
     return any(isinstance(c.value, Either) for life in world.lives.values() for c in life.cells())
 
 

@@ -510,6 +510,8 @@ class Life:
         for path, value in file.net.items():  # of the others one may go on to wait
             if len(found.get(there.get(path), ())) > 1:
                 self.pending[path] = Maybe(value)
+        for first in file.net.keys() & self.pending.keys() & there.keys():  # another takes it
+            self.pending[first] = Maybe(_value_of(self.pending[first]))
         for path, first in file.paths.items():  # it was the same variable, and is not any more
             cell = there.get(path)
             if cell is not None and there.get(first) is not cell and first in file.net:
@@ -528,6 +530,10 @@ class Life:
             opt.started.discard(cell)
         else:
             opt.started.add(cell)
+
+
+def _value_of(waits: Any) -> Any:
+    return waits.value if isinstance(waits, Maybe) else waits
 
 
 def _any_of(each: list[Slots]) -> Slots:

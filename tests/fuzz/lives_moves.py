@@ -361,6 +361,8 @@ def tie(w: World, pick: Pick) -> Move:
         text = f"net{n}.all = [net{n}.{source}]"
     if child is None or type(node.get(name, child)) is not type(child):
         raise Skip
+    if any(path.startswith(f"{source}/") for path in life.pending):
+        raise Skip  # what waits in the module is known by another path, too
 
     def effect() -> None:
         node[name] = child
