@@ -21,9 +21,10 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
+from jaxvars.control.forms import read_variables
 from jaxvars.devices.mesh import copy_to_host, current_mesh, resolve_sharding, shard
 from jaxvars.errors import ShardingError
-from jaxvars.parallel.processes import process_count, rank, read_value
+from jaxvars.parallel.processes import process_count, rank
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
@@ -234,7 +235,7 @@ def local_part(batch: Array) -> Array:
     (8, 3)
     """
     me, count = rank(), process_count()
-    return map_leaves(lambda rows: _take_part(rows, me, count), read_value(batch))
+    return map_leaves(lambda rows: _take_part(rows, me, count), read_variables(batch))
 
 
 def _take_part(rows: Array, me: int, count: int) -> Array:
@@ -269,27 +270,16 @@ def global_batch(part: Array, sharding: Any) -> Array:
     ...     global_batch(np.ones((4, 2)), jax.P("data")).shape
     (4, 2)
     """
-    if isinstance(sharding, jax.sharding.PartitionSpec):
-        sharding = _bind_mesh(sharding)
+    place = resolve_sharding(sharding, "A part of a batch")
 
     def whole(leaf: Array) -> Array:
         local = np.asarray(copy_to_host(leaf))  # a copy: JAX reads it in place
         check_uncut(local, "a part of the batch")
         try:
-            return jax.make_array_from_process_local_data(sharding, local)
+            return jax.make_array_from_process_local_data(place, local)
         except ValueError as error:
             raise ShardingError(
-                f"A part of shape {np.shape(leaf)} cannot be sharded as {sharding}: {error}"
+                f"A part of shape {np.shape(leaf)} cannot be sharded as {place}: {error}"
             ) from error
 
-    return map_leaves(whole, read_value(part))
-
-
-def _bind_mesh(spec: Any) -> Any:
-    mesh = current_mesh()
-    if mesh is None:
-        raise ShardingError(
-            f"{spec} says nothing without a mesh: use it inside of "
-            '`with jv.use_mesh({"data": -1}):`, or give a jax.sharding.NamedSharding.'
-        )
-    return jax.sharding.NamedSharding(mesh, spec)
+    return map_leaves(whole, read_variables(part))

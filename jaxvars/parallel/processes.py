@@ -50,6 +50,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxvars.control.forms import read_variables
 from jaxvars.core.state import State
 from jaxvars.errors import DistributedError
 from jaxvars.tensors.array_like import processes_of
@@ -441,13 +442,9 @@ def is_preempted(step: int) -> bool:
     return bool(_import_multihost().reached_preemption_sync_point(step))
 
 
-def read_value(value: Array) -> Array:
-    return map_leaves(lambda leaf: leaf, value)  # a Variable gives its value
-
-
 def _check_uncut(value: Array) -> Array:
     """Return a value's arrays, none of which would be cut to 32 bits on the way."""
-    arrays = read_value(value)
+    arrays = read_variables(value)
     for leaf in jax.tree.leaves(arrays):
         if isinstance(leaf, int | np.ndarray | np.generic):
             check_argument(leaf, "a value that processes share")

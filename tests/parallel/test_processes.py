@@ -145,7 +145,7 @@ def test_parts_are_rows_in_order(monkeypatch):
 
 
 def test_a_global_batch_is_placed_as_requested():
-    with pytest.raises(ShardingError, match="nothing without a mesh"):
+    with pytest.raises(ShardingError, match="no mesh in force"):
         jv.parallel.global_batch(np.ones(4), jax.P("data"))
     with jv.use_mesh({"data": 4}) as mesh:
         x, (n,) = jv.parallel.global_batch((np.ones((8, 2)), [np.arange(4)]), jax.P("data"))
@@ -153,6 +153,8 @@ def test_a_global_batch_is_placed_as_requested():
         assert n.tolist() == [0, 1, 2, 3]
         with pytest.raises(ShardingError, match=r"A part of shape \(3,\) cannot be sharded"):
             jv.parallel.global_batch(np.ones(3), jax.P("data"))
+        with pytest.raises(ShardingError, match="'date' is there twice or is not an axis"):
+            jv.parallel.global_batch(np.ones(4), jax.P("date"))
 
 
 # ---------------------------------------------------------------- two processes
