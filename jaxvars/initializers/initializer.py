@@ -108,12 +108,17 @@ class Random(Initializer):
     def __init__(self, seed: Any = None) -> None:
         self.seed = seed
 
-    def _draw(self, draw: Callable[[Array], Array], shape: Sizes, dtype: Any) -> Array:
-        """Return what `draw` makes of a key, as a value of a shape and dtype."""
+    def _draw(self, draw: Callable[[Array, Any], Array], shape: Sizes, dtype: Any) -> Array:
+        """Return what `draw` makes of a key and a wide dtype, as a value of a shape and dtype."""
+        if not jnp.issubdtype(dtype, jnp.inexact):
+            name = type(self).__name__
+            raise DtypeError(f"{name} has no values of dtype {dtype}: ask for a float.")
         key = unseen(lambda: key_of(self._source()))
         if not math.prod(shape):  # which JAX cannot draw
             return jnp.zeros(shape, dtype)
-        return unseen(lambda: draw(key)).reshape(shape).astype(dtype)
+        # LAPACK has no 16-bit numbers, and no variance is too small for float32.
+        wide = jnp.promote_types(dtype, jnp.float32)
+        return unseen(lambda: draw(key, wide)).reshape(shape).astype(dtype)
 
     def _source(self) -> Any:
         """Return a seed, or what gives one."""
@@ -224,11 +229,8 @@ class Orthogonal(Random):
     def _make(self, shape: Sizes, dtype: Any) -> Array:
         if len(shape) < 2:
             raise ShapeError(f"Orthogonal makes matrices, like (3, 4), not the shape {shape}.")
-        if not jnp.issubdtype(dtype, jnp.inexact):
-            raise DtypeError(f"Orthogonal has no values of dtype {dtype}: ask for a float.")
-        wide = jnp.promote_types(dtype, jnp.float32)  # LAPACK has no 16-bit numbers
         make = jax.nn.initializers.orthogonal(self.gain)
-        return self._draw(lambda key: make(key, shape, wide), shape, dtype)
+        return self._draw(lambda key, wide: make(key, shape, wide), shape, dtype)
 
 
 # ---------------------------------------------------------------- scaled to the layer
@@ -249,18 +251,13 @@ class Scaled(Random):
         super().__init_subclass__()
 
     def _make(self, shape: Sizes, dtype: Any) -> Array:
-        if not jnp.issubdtype(dtype, jnp.inexact):
-            raise DtypeError(
-                f"{type(self).__name__} has no values of dtype {dtype}: ask for a float."
-            )
         variance = self.scale / max(1.0, _count(self.mode, *fans(shape)))
         kind: Any = self.distribution
         kind = "normal" if kind == "untruncated_normal" else kind  # JAX's name
         # JAX's fans are those of at least two axes: give it one input, and the variance.
         one = jax.nn.initializers.variance_scaling(variance, "fan_in", kind)
         flat = (1, math.prod(shape))
-        wide = jnp.promote_types(dtype, jnp.float32)  # in which no variance is too small
-        return self._draw(lambda key: one(key, flat, wide), shape, dtype)
+        return self._draw(lambda key, wide: one(key, flat, wide), shape, dtype)
 
 
 def fans(shape: Sizes) -> tuple[int, int]:
