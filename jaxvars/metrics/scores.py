@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import EPSILON, expand_weight, tensor, wide
+from jaxvars.losses.inputs import EPSILON, wide
+from jaxvars.metrics.confusion import inputs
 from jaxvars.metrics.metric import LateCounts, describe_update, unseen
 from jaxvars.metrics.sums import sum_to_parts, total
 from jaxvars.typing import Array, DTypeLike
@@ -52,7 +53,11 @@ class F1Score(LateCounts, kinds=_KINDS):
     )
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and scores into account."""
-        true, pred, weight = _check_table(y_true, y_pred, sample_weight, self.name)
+        true, pred, weight = inputs(y_true, y_pred, sample_weight, self.name)
+        if pred.ndim != 2:
+            raise ShapeError(
+                f"{self.name} takes scores of shape [samples, outputs], not {pred.shape}."
+            )
         outputs = pred.shape[1]
         if self.counts and self.counts[_KINDS[0]].shape not in ((), (outputs,)):
             raise ShapeError(
@@ -69,19 +74,6 @@ class F1Score(LateCounts, kinds=_KINDS):
         if not self.counts:
             return jnp.zeros((), self.dtype)
         return self._to_dtype(_f1_score(self._parts(), average=self.average))
-
-
-def _check_table(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
-    """Return labels and predictions of shape [samples, outputs], and weights or None."""
-    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
-    if pred.ndim != 2 or true.shape != pred.shape:
-        raise ShapeError(
-            f"{what} takes labels and predictions of shape [samples, outputs], but y_true has "
-            f"shape {true.shape} and y_pred {pred.shape}."
-        )
-    if weight is not None:
-        weight = expand_weight(tensor(weight, f"sample_weight of {what}"), pred.shape, what)
-    return true, pred, weight
 
 
 @jax.jit(static_argnames="micro")

@@ -174,16 +174,12 @@ class Tally(Module):
 
     def add(self, delta: Any) -> None:
         """Add an array of the sum's shape, or raise ShapeError."""
-        LOCAL.frame.modify_all(self.adding(delta))
-
-    def adding(self, delta: Any) -> Change:
-        """Return the change that adds an array of the sum's shape, or raise ShapeError."""
         if jnp.shape(delta) != self.shape:
             raise ShapeError(
                 f"Cannot add an array of shape {jnp.shape(delta)} to {self.parts.name!r}, a sum of "
                 f"shape {self.shape}."
             )
-        return self.parts._cell, lambda old: _add_array(old, delta)
+        LOCAL.frame.modify(self.parts._cell, lambda old: _add_array(old, delta))
 
     def take(self, parts: Any) -> None:
         """Add the parts of a sum of the same shape."""
