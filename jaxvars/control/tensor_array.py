@@ -369,21 +369,17 @@ class TensorArray:
         return tuple(size for size in shape if size is not None)
 
     # ------------------------------------------------------------ what is read
-    def _check_inside(self, index: int) -> None:
+    def _check_inside(self, index: int, cure: str = "") -> None:
         if not 0 <= index < self.size():
+            hint = " There are no negative indices." if index < 0 else cure
             raise IndexError(
-                f"Index {index} is outside of a TensorArray of size {self.size()}."
-                + (" There are no negative indices." if index < 0 else "")
+                f"Index {index} is outside of a TensorArray of size {self.size()}.{hint}"
             )
 
     def _size_with(self, index: int) -> int:
         """Return the size that is needed to write at an index."""
-        if index < self.size() or not self.dynamic_size:
-            try:
-                self._check_inside(index)
-            except IndexError as error:
-                cure = f" Make it with size={index + 1}, or dynamic_size=True." * (index >= 0)
-                raise IndexError(f"{error}{cure}") from None
+        if index < 0 or not self.dynamic_size:
+            self._check_inside(index, f" Make it with size={index + 1}, or dynamic_size=True.")
         return max(self.size(), index + 1)
 
     def _refuse_growth(self) -> None:
