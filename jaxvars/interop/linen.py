@@ -338,7 +338,10 @@ class _Run:
 
     def used(self) -> set[str]:
         """Return which streams were asked for a key; one that `nn.jit` was given counts, too."""
-        return _count_used(self._scope.rng_counters)
+        from flax.traverse_util import flatten_dict
+
+        counters = flatten_dict(self._scope.rng_counters)  # in the scopes inside, too
+        return {path[-1] for path, count in counters.items() if count}
 
 
 def _call(module: Any, method: Method, args: Any, kwargs: Any) -> Any:
@@ -353,13 +356,6 @@ def _reach(module: Any, at: tuple[Any, ...]) -> Any:
     for step in at:
         module = module[step] if isinstance(module, tuple | Mapping) else getattr(module, step)
     return module
-
-
-def _count_used(counters: Mapping[Any, Any]) -> set[str]:
-    """Return the streams with a count, in a scope and in the scopes inside."""
-    inner = [_count_used(count) for count in counters.values() if isinstance(count, Mapping)]
-    own = {name for name, count in counters.items() if not isinstance(count, Mapping) and count}
-    return own.union(*inner)
 
 
 def _is_sown(name: str, variables: Any, again: Callable[[Any, str], Any]) -> bool:
