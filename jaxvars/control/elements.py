@@ -68,12 +68,16 @@ def _check_shape(shape: tuple[int, ...], known: Shape | None, what: str) -> None
 # ---------------------------------------------------------------- one place in a buffer
 def row(buffer: Array, index: Array) -> Array:
     """Return the element at a traced index, or the nearest one."""
+    return jax.lax.dynamic_index_in_dim(buffer, nearest(buffer, index), 0, keepdims=False)
+
+
+def nearest(buffer: Array, index: Array) -> Array:
+    """Return traced indices of a buffer, in place of those outside the nearest ones."""
     size = buffer.shape[0]
     if size == 0:
         raise IndexError("This TensorArray has no elements.")
     check_inside(index, size, "a TensorArray")
-    index = jnp.clip(index, 0, size - 1)
-    return jax.lax.dynamic_index_in_dim(buffer, index, 0, keepdims=False)
+    return jnp.clip(index, 0, size - 1)
 
 
 def put(buffer: Array, index: Array, element: Array) -> Array:

@@ -28,6 +28,7 @@ from jaxvars.control.elements import (
     Shape,
     element_of,
     known_size,
+    nearest,
     place_of,
     places_of,
     put,
@@ -202,15 +203,14 @@ class TensorArray:
             indices: whole numbers, of shape [n].
 
         Raises:
-            IndexError: when an index is known and outside.
+            IndexError: when an index is known and outside, or there are no elements.
         """
         places, whole = places_of(indices), self.stack()
         if isinstance(places, list):
             for index in places:
                 self._check_inside(index)
             return whole[np.asarray(places, int)]
-        check_inside(places, self.size(), "a TensorArray")
-        return whole[jnp.clip(places, 0, self.size() - 1)]
+        return whole[nearest(whole, places)]
 
     def concat(self) -> Array:
         """Return all elements one after the other along their first axis.

@@ -207,6 +207,14 @@ def test_traced_vectors_of_indices():
     assert got.stack().tolist() == [*PAIRS[:2], [7, 7]]
 
 
+@pytest.mark.parametrize("do", [TensorArray.read, TensorArray.gather])
+def test_an_empty_one_has_nothing_at_a_traced_index(do):
+    empty = TensorArray(jnp.float32, size=0, element_shape=())
+    index = 0 if do is TensorArray.read else [0, 1]
+    with pytest.raises(IndexError, match="has no elements"):
+        jv.compile(lambda i: do(empty, i))(jnp.array(index))
+
+
 def test_growing_in_staged_code_is_refused():
     ta = TensorArray(jnp.float32, 1, dynamic_size=True)
     for do in (lambda ta, i: ta.write(i, 1.0), lambda ta, i: ta.scatter(i[None], [1.0])):
