@@ -121,7 +121,9 @@ class Metric(Module, ABC):
         LOCAL.frame.write_all(cells, zeros, held=[])
 
     def merge_state(self, metrics: Iterable[Metric]) -> None:
-        """Take into account what other metrics have seen.
+        """Take into account what other metrics have seen: their variables are added to these.
+
+        A metric whose state is another thing, like the largest value, writes this method, too.
 
         Args:
             metrics: of the same class and options; they stay as they are.
