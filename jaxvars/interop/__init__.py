@@ -115,7 +115,7 @@ def from_flax(
     Differs from flax: parameters are trained by `jv.optimizers` or `jv.optimizers.Optax`, and
     `train=True` changes batch statistics in place, with nothing to pass on.
     """
-    if _is_linen(module):
+    if _is_a(module, "flax.linen", "Module"):
         register()
         model = LinenModule(module, rngs, method)
         if variables is not None:
@@ -123,7 +123,7 @@ def from_flax(
         elif args or kwargs:
             model.initialize(args, kwargs, method)
         return model
-    if not _is_nnx(module):
+    if not _is_a(module, "flax.nnx", "Pytree"):
         raise InteropError(_describe_refused(module))
     if args or kwargs or method is not None or variables is not None:
         raise InteropError(
@@ -215,14 +215,9 @@ def to_flax(model: FlaxModule, *, bound: bool = False) -> Any:
     return model.to_flax(bound=bound)
 
 
-def _is_linen(module: object) -> bool:
-    linen = sys.modules.get("flax.linen")  # where there is a linen module, it was imported
-    return linen is not None and isinstance(module, linen.Module)
-
-
-def _is_nnx(module: object) -> bool:
-    nnx = sys.modules.get("flax.nnx")
-    return nnx is not None and isinstance(module, nnx.Pytree)
+def _is_a(module: object, library: str, kind: str) -> bool:
+    found = sys.modules.get(library)  # where there is a module of its, it was imported
+    return found is not None and isinstance(module, getattr(found, kind))
 
 
 def _describe_refused(module: object) -> str:

@@ -14,6 +14,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -107,7 +108,7 @@ class Draws:
         if self._taken:
             for name, cell, before, after in reversed(self._steps):
                 if name not in used:
-                    LOCAL.frame.modify(cell, _Back(before, after))
+                    LOCAL.frame.modify(cell, functools.partial(_take_back, before, after))
             return
         firsts = {cell: before for _, cell, before, _ in reversed(self._steps)}
         lasts = {cell: after for name, cell, _, after in self._steps if name in used}
@@ -135,18 +136,9 @@ class Draws:
         self.keys[name] = unseen(lambda: jax.random.wrap_key_data(made[2], impl=IMPL))
 
 
-@final
-class _Back:
-    """Takes a draw back, unless there was another one since."""
-
-    __slots__ = ("after", "before")
-
-    def __init__(self, before: Array, after: Array) -> None:
-        self.before = before
-        self.after = after
-
-    def __call__(self, state: Array) -> Array:
-        return self.before if state is self.after else state
+def _take_back(before: Array, after: Array, state: Array) -> Array:
+    """Return the state before a draw, unless there was another one since."""
+    return before if state is after else state
 
 
 def _check_unmoved(cell: Cell, before: Array) -> None:
