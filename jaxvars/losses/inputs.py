@@ -65,6 +65,13 @@ def as_classes(labels: Array) -> Array:
     return labels.astype(jnp.int64 if labels.dtype.itemsize == 8 else jnp.int32)
 
 
+def checked_count(value: Any, name: str, least: int = 1) -> int:
+    """Return an argument that says how many; raise ValueError if it is no integer, or too small."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} is an integer of at least {least}, not {value!r}.")
+    return value
+
+
 def divide(a: Array, b: Array) -> Array:
     """Return a / b, or 0 where b is 0.
 

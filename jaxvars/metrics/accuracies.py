@@ -19,6 +19,7 @@ from jaxvars.losses.inputs import (
     as_classes,
     check_same_shape,
     check_whole,
+    checked_count,
     elementwise,
     reshape_alike,
     sparse_labels,
@@ -136,7 +137,7 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Array:
     >>> top_k_categorical_accuracy([[0, 0, 1]], [[0.1, 0.7, 0.2]], k=2).tolist()
     [1.0]
     """
-    return _in_top_k(y_true.argmax(-1), y_pred, checked_k(k))
+    return _in_top_k(y_true.argmax(-1), y_pred, checked_count(k, "k"))
 
 
 @complete_by(_SPARSE)
@@ -156,7 +157,7 @@ def sparse_top_k_categorical_accuracy(
     """
     what = "sparse_top_k_categorical_accuracy"
     return _sparse_top_k(
-        *_as_sparse(y_true, y_pred, what), k=checked_k(k), ids=bool(from_sorted_ids)
+        *_as_sparse(y_true, y_pred, what), k=checked_count(k, "k"), ids=bool(from_sorted_ids)
     )
 
 
@@ -173,13 +174,6 @@ def _in_top_k(labels: Array, y_pred: Array, k: int) -> Array:
     better = (y_pred > score).sum(-1)
     known = mine.any(-1) & jnp.isfinite(score[..., 0])
     return (known & (better < k)).astype(jnp.float32)
-
-
-def checked_k(k: Any) -> int:
-    """Return how many are enough, an integer of at least 1."""
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k is an integer of at least 1, not {k!r}.")
-    return k
 
 
 # ---------------------------------------------------------------- metrics
@@ -229,7 +223,7 @@ class TopKCategoricalAccuracy(MeanOfKnown, fn=top_k_categorical_accuracy):
 
     def __init__(self, k: int = 5, name: str | None = None, dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
-        self.k = checked_k(k)
+        self.k = checked_count(k, "k")
 
 
 @final
@@ -249,5 +243,5 @@ class SparseTopKCategoricalAccuracy(
         from_sorted_ids: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(name, dtype)
-        self.k = checked_k(k)
+        self.k = checked_count(k, "k")
         self.from_sorted_ids = from_sorted_ids

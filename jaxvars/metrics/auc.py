@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import EPSILON, divide, tensor
+from jaxvars.losses.inputs import EPSILON, checked_count, divide, tensor
 from jaxvars.metrics.confusion import KINDS, check_thresholds, count_confusions, inputs
 from jaxvars.metrics.metric import LateCounts, describe_update, unseen
 from jaxvars.metrics.sums import total
@@ -123,10 +123,9 @@ def _add_ends(thresholds: Any, count: int) -> tuple[float, ...]:
     """Return thresholds with one below 0 and one above 1, between which all scores are."""
     if thresholds is not None:
         inner = sorted(check_thresholds(thresholds, 0.5)) if len(thresholds) else []
-    elif isinstance(count, bool) or not isinstance(count, int) or count < 2:
-        raise ValueError(f"num_thresholds is an integer above 1, not {count!r}.")
     else:
-        inner = [i / (count - 1) for i in range(1, count - 1)]
+        last = checked_count(count, "num_thresholds", 2) - 1
+        inner = [i / last for i in range(1, last)]
     return (-EPSILON, *inner, 1.0 + EPSILON)
 
 

@@ -20,8 +20,15 @@ import numpy as np
 
 from jaxvars.display.docstrings import add_example
 from jaxvars.errors import ShapeError
-from jaxvars.losses.inputs import EPSILON, divide, expand_weight, match_shapes, tensor, wide
-from jaxvars.metrics.accuracies import checked_k
+from jaxvars.losses.inputs import (
+    EPSILON,
+    checked_count,
+    divide,
+    expand_weight,
+    match_shapes,
+    tensor,
+    wide,
+)
 from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
 from jaxvars.metrics.sums import Tally, group_sums, join_parts, take_all, total
 from jaxvars.tracing import context
@@ -263,7 +270,7 @@ class _Share(Thresholded, ABC):
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self.thresholds, self.class_id = thresholds, class_id
-        self.top_k = None if top_k is None else checked_k(top_k)
+        self.top_k = None if top_k is None else checked_count(top_k, "top_k")
         self._begin(check_thresholds(thresholds, 0.5 if top_k is None else LEAST))
 
     def result(self) -> Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import as_classes, check_whole, divide, wide
+from jaxvars.losses.inputs import as_classes, check_whole, checked_count, divide, wide
 from jaxvars.metrics.confusion import inputs
 from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
 from jaxvars.metrics.sums import group_sums, total
@@ -126,9 +126,7 @@ class ConfusionMatrix(KnownMetric):
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self.normalize = normalize and one_of(normalize, "normalization", NORMALIZATIONS)
-        if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
-            raise ValueError(f"num_classes is an integer above 0, not {num_classes!r}.")
-        self.num_classes = num_classes
+        self.num_classes = checked_count(num_classes, "num_classes")
         self.total_cm = self.add_tally("total_confusion_matrix", (num_classes, num_classes))
 
     @describe_update(
