@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.state import State
 from jaxvars.display.repr import Table
-from jaxvars.interop.state import state_of
-from jaxvars.tensors.array_like import whole
+from jaxvars.interop.state import state_of, to_array
 from jaxvars.tensors.dtypes import is_key, is_string
-from jaxvars.typing import Array
 
 _COLUMNS = ("path", "change", "elements", "of", "max abs", "max rel", "new NaN")
 
@@ -66,17 +63,13 @@ def _compare(path: str, old: State, new: State) -> tuple[Any, ...] | None:
     kinds = [("shape", a.shape, b.shape), ("dtype", str(a.dtype), str(b.dtype))]
     if others := [f"{name} {x} -> {y}" for name, x, y in kinds if x != y]:
         return path, ", ".join(others), None, b.size, None, None, None
-    one, other = _as_numpy(a), _as_numpy(b)
+    one, other = to_array(a), to_array(b)
     changed = _bits_differ(one, other, a.size)
     if not (count := int(np.count_nonzero(changed))):
         return None
     is_other = is_string(a.dtype) or is_key(a) or a.dtype == bool
     sizes = (None, None, None) if is_other else _sizes(one.ravel(), other.ravel(), changed)
     return path, "value", count, a.size, *sizes
-
-
-def _as_numpy(value: Array) -> np.ndarray:
-    return np.asarray(jax.random.key_data(value) if is_key(value) else whole(value))
 
 
 def _bits_differ(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:

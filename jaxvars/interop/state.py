@@ -146,7 +146,7 @@ def to_numpy(source: Any, rules: Rules = ()) -> dict[str, np.ndarray]:
     >>> to_numpy({"a": {"w": jv.Variable([1.0, 2.0])}})
     {'a/w': array([1., 2.], dtype=float32)}
     """
-    arrays = ((path, _to_array(value)) for path, value in state_of(source).items())
+    arrays = ((path, to_array(value)) for path, value in state_of(source).items())
     renamed, problems = rename(arrays, rules)
     if problems:
         raise StateError("Paths were not renamed:\n  " + "\n  ".join(problems))
@@ -262,7 +262,7 @@ def mark(value: Array) -> tuple[np.ndarray, str]:
     if is_string(value.dtype):
         data = json.dumps([value.shape, value.ravel().tolist()])
         return np.frombuffer(data.encode(), np.uint8), "string"
-    array = _to_array(value)
+    array = to_array(value)
     if is_key(value) or array.dtype.isbuiltin == 1:
         return array, str(value.dtype) if is_key(value) else ""
     return array.view(f"u{array.dtype.itemsize}"), array.dtype.name
@@ -283,13 +283,14 @@ def _to_state_dict(state: State) -> Nested:
 
 
 def _pack(value: Array) -> Any:
-    array = _to_array(value)
+    array = to_array(value)
     if is_string(value.dtype):
         return {_TEXT: [str(x) for x in array.ravel()], _SHAPE: list(array.shape)}
     return array
 
 
-def _to_array(value: Array) -> np.ndarray:
+def to_array(value: Array) -> np.ndarray:
+    """Return a copy of a value for NumPy; of keys their words."""
     if is_key(value):
         value = jax.random.key_data(value)
     return np.array(whole(value))
