@@ -16,10 +16,10 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
 from jaxvars.autodiff.rules import Masks, Params, PathRule, find_paths
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.capture import new_primitive
 from jaxvars.tracing.jaxprs import open_jaxpr
 
@@ -103,14 +103,14 @@ def _results(jaxpr: Any, through: bool) -> Masks:
     inputs = [*jaxpr.constvars, *jaxpr.invars]
     if any(hasattr(var.aval, "inner_aval") for eqn in jaxpr.eqns for var in eqn.invars):
         return [(1 << len(inputs)) - 1] * len(jaxpr.outvars)  # by way of a `jax.Ref`, maybe
-    known = {var: 1 << i for i, var in enumerate(inputs) if _is_float(var)}
+    known = {var: 1 << i for i, var in enumerate(inputs) if is_inexact(var.aval)}
     for eqn in jaxpr.eqns:
         given = [0 if hasattr(var, "val") else known.get(var, 0) for var in eqn.invars]
         if any(given):
             name, count = eqn.primitive.name, len(eqn.outvars)
             made = find_paths(name, eqn.params, given, count, through_assigns=through)
             pairs = zip(eqn.outvars, made, strict=True)
-            known.update((var, mask) for var, mask in pairs if _is_float(var))
+            known.update((var, mask) for var, mask in pairs if is_inexact(var.aval))
     everything = functools.reduce(operator.or_, (known.get(var, 0) for var in inputs), 0)
     return [
         # JAX makes a result without elements of nothing; it depends on what others would.
@@ -154,7 +154,3 @@ def _through_rule(params: Params, given: Sequence[int], count: int, through: boo
 
 
 PATHS["custom_vjp_call"] = _through_rule
-
-
-def _is_float(var: Any) -> bool:
-    return jnp.issubdtype(getattr(var.aval, "dtype", jnp.int32), jnp.inexact)
