@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.display.docstrings import complete
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.lookup import find_named
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.random import Generator, draws, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
@@ -129,10 +129,7 @@ class Random(Initializer):
 
 def one_of(name: str, what: str, known: tuple[str, ...]) -> str:
     """Return a name if it is one of those known; raise ValueError with the nearest otherwise."""
-    if name in known:
-        return name
-    hint = did_you_mean(str(name), known) or f" There are: {', '.join(known)}."
-    raise ValueError(f"There is no {what} {name!r}.{hint}")
+    return find_named(str(name), {each: each for each in known}, what)
 
 
 MODES = ("fan_in", "fan_out", "fan_avg", "fan_geo_avg")
