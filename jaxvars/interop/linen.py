@@ -143,13 +143,13 @@ class LinenModule(FlaxModule):
 
             return jax.eval_shape(*_split_arrays(call, args, kwargs))
 
+        run, arrays = _split_arrays(init, args, kwargs)
+        traced = any(map(context.is_tracer, arrays))
+
         def first() -> Any:
-            run, arrays = _split_arrays(init, args, kwargs)
-            traced = any(map(context.is_tracer, arrays))
             made = run(arrays) if traced else _compile_or_run(run, arrays)
             return {n: tree for n, tree in made.items() if not _is_sown(n, made, again)}
 
-        traced = any(map(context.is_tracer, jax.tree.leaves((args, kwargs))))
         return first() if traced else lifted(first)
 
     # ------------------------------------------------------------ calls
