@@ -235,33 +235,12 @@ def set_loop_options(*, max_iterations: int | None = None) -> None:
 
 
 # ---------------------------------------------------------------- what converted code sees
-_NAMES: dict[str, Any] = {
-    "State": state.State,
-    "Undefined": values.Undefined,
-    "UndefinedReturnValue": values.UndefinedReturnValue,
-    "and_": logic.and_,
-    "attribute": places.attribute,
-    "assert_stmt": logic.assert_stmt,
-    "compare": logic.compare,
-    "converted_call": converted_call,
-    "for_stmt": loops.for_stmt,
-    "get_at": logic.get_at,
-    "get_item": logic.get_item,
-    "if_exp": branches.if_exp,
-    "if_stmt": branches.if_stmt,
-    "in_place": values.in_place,
-    "item": places.item,
-    "known": logic.known,
-    "ld": values.ld,
-    "leave_alone": leave_alone,
-    "look": places.look,
-    "not_": logic.not_,
-    "or_": logic.or_,
-    "shown": origins.shown,
-    "slice": slice,
-    "while_stmt": loops.while_stmt,
-}
-
-
-_OPERATORS = SimpleNamespace(**_NAMES)
-_ALONE = SimpleNamespace(**{**_NAMES, "converted_call": call_alone})
+_SEEN = (
+    branches.if_exp, branches.if_stmt, loops.for_stmt, loops.while_stmt,
+    logic.and_, logic.assert_stmt, logic.compare, logic.get_at, logic.get_item, logic.known,
+    logic.not_, logic.or_, origins.shown, places.attribute, places.item, places.look,
+    state.State, values.Nothing, values.Undefined, values.in_place, values.ld,
+    converted_call, leave_alone, slice,
+)  # fmt: skip
+_OPERATORS = SimpleNamespace(**{found.__name__: found for found in _SEEN})
+_ALONE = SimpleNamespace(**{**vars(_OPERATORS), "converted_call": call_alone})

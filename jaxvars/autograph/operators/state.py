@@ -27,7 +27,6 @@ from jaxvars.autograph.operators.values import (
     NoValue,
     Plan,
     Undefined,
-    UndefinedReturnValue,
     drop_tracers,
     forget,
     form_of,
@@ -345,7 +344,7 @@ class Block:
         missing = "else" if is_absent(values[0]) else "main"
         if isinstance(value, MaybeUndefined):
             value, kind = value.value, PERHAPS
-        elif any(isinstance(x, UndefinedReturnValue | Nothing) for x in values):
+        elif any(isinstance(x, Nothing) for x in values):
             kind = FILL
         elif jump == _RETURNS and i < len(self._names):
             kind = FILL  # nothing reads it after that

@@ -55,21 +55,8 @@ class Undefined(NoValue):
 
 
 @final
-class UndefinedReturnValue(NoValue):
-    """Nothing has been returned yet."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__("the returned value")
-
-    def read(self) -> Any:
-        return None
-
-
-@final
 class Nothing(NoValue):
-    """The name's value does not matter: the branch ends in an error."""
+    """The name's value does not matter: nothing was returned yet, or the branch ends in an error."""
 
     __slots__ = ()
 

@@ -79,7 +79,9 @@ class _Jumps:
             new, _ = self._statements(body[: len(body) - len(returns)])
             return [*new, *returns]
         new, _ = self._statements(body)
-        start = ast.parse("ag__returns = False\nag__result = ag__.UndefinedReturnValue()").body
+        start = ast.parse(
+            "ag__returns = False\nag__result = ag__.Nothing('the returned value')"
+        ).body
         return [*start, *new, ast.Return(ast.parse("ag__.ld(ag__result)", mode="eval").body)]
 
     def _statements(self, body: Sequence[ast.stmt]) -> tuple[list[ast.stmt], Flags]:
