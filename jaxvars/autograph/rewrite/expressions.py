@@ -159,12 +159,6 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_For(self, node: Any) -> Any:
-        return self._visit_loop(node)
-
-    def visit_While(self, node: Any) -> Any:
-        return self._visit_loop(node)
-
-    def _visit_loop(self, node: Any) -> Any:
         self.generic_visit(node)
         if extra := getattr(node, "extra_test", None):
             node.extra_test = self.visit(extra)
