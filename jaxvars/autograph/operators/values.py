@@ -56,7 +56,7 @@ class Undefined(NoValue):
 
 @final
 class Nothing(NoValue):
-    """The name's value does not matter: nothing was returned yet, or the branch ends in an error."""
+    """The value does not matter: nothing has been returned yet, or the branch ends in an error."""
 
     __slots__ = ()
 
