@@ -26,7 +26,15 @@ from jaxvars.devices.mesh import describe_place
 from jaxvars.display.html import card, device_grid
 from jaxvars.display.repr import Sketch, html_repr, text_repr, treescope_repr, value_text
 from jaxvars.display.table import Table
-from jaxvars.display.text import SMALL, brief_text, human_bytes, join_names, known_value, type_text
+from jaxvars.display.text import (
+    SMALL,
+    brief_text,
+    count_text,
+    human_bytes,
+    join_names,
+    known_value,
+    type_text,
+)
 from jaxvars.errors import InteropError, UninitializedError
 from jaxvars.tensors.array_like import is_deleted, processes_of
 from jaxvars.tensors.dtypes import bytes_per_device, is_key, is_string, nbytes
@@ -127,8 +135,7 @@ def _sketch_module(module: Module) -> Sketch:
         found = [variable for _, variable in module._find_variables()]
     except InteropError:  # there is a module of another library inside
         return Sketch(title, kind)
-    plural = "" if len(found) == 1 else "s"
-    facts = f"{len(found)} variable{plural}", human_bytes(sum(map(nbytes, found)))
+    facts = count_text(len(found), "variable"), human_bytes(sum(map(nbytes, found)))
     trained = sum(v.size for v in found if v.trainable)
     line = f"{trained:,} parameter{'' if trained == 1 else 's'}" if trained else ""
     return Sketch(title, kind, line and f"· {line}", facts)
@@ -176,9 +183,8 @@ def _spec_text(v: Variable) -> str | None:
 
 def _totals(variables: list[Variable], *, sharded: bool) -> list[tuple[Any, ...]]:
     def total(name: str, some: list[Variable]) -> tuple[Any, ...]:
-        plural = "" if len(some) == 1 else "s"
-        words = f"{name}: {sum(v.size for v in some):,} elements in {len(some)} variable{plural}"
-        row = (words, None, None, None, None, sum(map(nbytes, some)))
+        elements = f"{sum(v.size for v in some):,} elements in {count_text(len(some), 'variable')}"
+        row = (f"{name}: {elements}", None, None, None, None, sum(map(nbytes, some)))
         return (*row, None, sum(map(bytes_per_device, some))) if sharded else row
 
     trainable = [v for v in variables if v.trainable]
@@ -195,8 +201,7 @@ def _describe_state(state: State) -> str:
 
 def _sketch_state(state: State) -> Sketch:
     facts = (human_bytes(sum(getattr(x, "nbytes", 0) for x in state.values())),)
-    plural = "" if len(state) == 1 else "s"
-    line = f"· {len(state)} value{plural}"
+    line = f"· {count_text(len(state), 'value')}"
     return Sketch("State", "State", line, facts, fields=tuple(state.items()))
 
 
@@ -204,8 +209,7 @@ def _sketch_state(state: State) -> Sketch:
 def _name_function(fn: Function | BoundFunction) -> tuple[str, str]:
     """Return what a compiled function is called, and how often it was traced."""
     known = fn.function if isinstance(fn, BoundFunction) else fn
-    count = fn.trace_count
-    return f"compiled {known._signature.name}", f"{count} trace{'' if count == 1 else 's'}"
+    return f"compiled {known._signature.name}", count_text(fn.trace_count, "trace")
 
 
 def _describe_function(fn: Function) -> str:
@@ -243,9 +247,8 @@ def _sketch_concrete(fn: ConcreteFunction) -> Sketch:
     with suppress(Exception):  # JAX cannot tell, as of devices that are not there
         cost = fn.lower().cost_analysis() if len(fn.jaxpr.eqns) <= _LARGE else {}
         facts.append(f"{cost['flops']:,.0f} flops")
-    plural = "" if len(table) == 1 else "s"
     rows = [
-        card("", [f"{len(table)} captured variable{plural}"], [table._repr_html_()]),
+        card("", [count_text(len(table), "captured variable")], [table._repr_html_()]),
         card("", ["graph"], [graph._repr_html_()]),
     ]
     title = f"ConcreteFunction {fn.name}({fn.signature})"
@@ -272,8 +275,7 @@ def _captures_of(fn: ConcreteFunction) -> Table:
 # ---------------------------------------------------------------- tapes
 def _describe_tape(tape: TapeBase) -> str:
     nodes = tape._record.nodes
-    plural = "" if len(nodes) == 1 else "s"
-    facts = [f"{len(nodes)} operation{plural}", f"watching {_describe_watched(tape)}"]
+    facts = [count_text(len(nodes), "operation"), f"watching {_describe_watched(tape)}"]
     flags = [name for name in ("persistent", "used") if getattr(tape, f"_{name}", False)]
     return f"{type(tape).__name__}({', '.join(facts)}{'; ' * bool(flags)}{', '.join(flags)})"
 
@@ -283,7 +285,7 @@ def _describe_watched(tape: TapeBase) -> str:
     known = {id(x) for node in tape._record.nodes for x in node.outputs}
     known.update(id(x) for reads in tape._reads.values() for x in reads)
     count = len(tape._record.active.keys() - known)
-    arrays = [f"{count} array{'' if count == 1 else 's'}"] if count else []
+    arrays = [count_text(count, "array")] if count else []
     names = [variable.name for variable in tape._variables.values()]
     return join_names(names, arrays) or "nothing"
 

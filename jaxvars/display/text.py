@@ -151,6 +151,15 @@ def join_names(names: Sequence[str], others: Sequence[str] = ()) -> str:
     return ", ".join([*names[:_NAMES], *more, *others])
 
 
+def count_text(count: int, noun: str) -> str:
+    """Return how many things there are.
+
+    >>> count_text(1, "trace"), count_text(1200, "trace")
+    ('1 trace', '1200 traces')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def human_bytes(count: float) -> str:
     """Return a number of bytes as people say it.
 

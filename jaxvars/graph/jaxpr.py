@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
+from jaxvars.display.text import count_text
 from jaxvars.tracing.identity import exact, held
 from jaxvars.tracing.jaxprs import is_single, open_jaxpr, value_key
 
@@ -284,7 +285,7 @@ def _describe(name: str, params: Mapping[str, Any], inside: Sequence[Any]) -> tu
     label = f"{name} ×{params['length']}" if "length" in params else name
     branches = f"{len(params['branches'])} branches, " if "branches" in params else ""
     count = sum(map(_count_operations, inside))
-    return label, f"{branches}{count or 'no'} op{'' if count == 1 else 's'} inside"
+    return label, f"{branches}{count_text(count, 'op') if count else 'no ops'} inside"
 
 
 def _detail(params: Mapping[str, Any]) -> str:
