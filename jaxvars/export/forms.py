@@ -151,21 +151,9 @@ def from_json(data: Any) -> Form:
     """Return the form that was written; raise ValueError when it is none."""
     if data is None:
         return None
-    if not isinstance(data, dict):
-        raise ValueError("no form")
     for name, read in _READERS.items():
-        if name in data:
+        if isinstance(data, dict) and name in data:
             return read(data)
-    for name, kind in (("list", list), ("tuple", tuple)):
-        if name in data:
-            return kind(map(from_json, data[name]))
-    pairs = [(_key(key), from_json(child)) for key, child in data.get("items", ())]
-    if "named" in data:
-        kind = named_tuple(data["named"], tuple(key for key, _ in pairs))
-        return kind(*(child for _, child in pairs))
-    for name, kind in (("dict", dict), ("ordered", OrderedDict)):
-        if name in data:
-            return kind((_key(key), from_json(child)) for key, child in data[name])
     raise ValueError("no form")
 
 
@@ -190,15 +178,27 @@ def _strings(data: Any) -> Strings:
     return Strings(values, shape)
 
 
-_READERS: dict[str, Callable[[Any], Form]] = {
-    "tensor": _tensor, "static": _static, "strings": _strings,
-}  # fmt: skip
+def _named(data: Any) -> Any:
+    fields = dict(_pairs(data["items"]))
+    return named_tuple(data["named"], tuple(fields))(*fields.values())
 
 
-def _key(key: Any) -> Any:
-    if type(key) not in (str, int):
+def _pairs(items: Any) -> list[tuple[Any, Form]]:
+    if any(type(key) not in (str, int) for key, _ in items):
         raise ValueError("no key")
-    return key
+    return [(key, from_json(child)) for key, child in items]
+
+
+_READERS: dict[str, Callable[[Any], Form]] = {
+    "tensor": _tensor,
+    "static": _static,
+    "strings": _strings,
+    "named": _named,
+    "list": lambda data: list(map(from_json, data["list"])),
+    "tuple": lambda data: tuple(map(from_json, data["tuple"])),
+    "dict": lambda data: dict(_pairs(data["dict"])),
+    "ordered": lambda data: OrderedDict(_pairs(data["ordered"])),
+}
 
 
 # ---------------------------------------------------------------- as a string
