@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, final
+from typing import Any, ClassVar, Self, final
 
 import jax
 import jax.numpy as jnp
@@ -51,8 +52,28 @@ def _in_tensorflows_words() -> Generator[None]:
         raise TapeError(str(error).removesuffix(LOOP_CURE) + _LOOP_CURE) from None
 
 
+class _Recording(ABC):
+    """A tape or an accumulator of the core as a context, which is not entered while it is open."""
+
+    _reopened: ClassVar[str]
+    _core: Any
+    _is_open = False
+
+    def __enter__(self) -> Self:
+        if self._is_open:
+            raise ValueError(self._reopened)
+        self._core.__enter__()
+        self._is_open = True
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._core.__exit__(*error)
+
+
 @final
-class GradientTape:
+class GradientTape(_Recording):
     """Record what runs, to differentiate it.
 
     Args:
@@ -72,31 +93,19 @@ class GradientTape:
     xlog1py, xdivy, multiply_no_nan and unsorted_segment_prod, where TensorFlow's are not.
     """
 
+    _reopened = (
+        "Tape is still recording, This can happen if you try to re-enter an already-active tape."
+    )
+
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        self._tape = CoreTape(
+        self._core = CoreTape(
             persistent=persistent, watch_accessed_variables=watch_accessed_variables
         )
         self._persistent = persistent
-        self._is_open = False
         self._used = False
 
     def __repr__(self) -> str:
-        return repr(self._tape)
-
-    def __enter__(self) -> GradientTape:
-        if self._is_open:
-            raise ValueError(
-                "Tape is still recording, This can happen if you try to re-enter an already-active "
-                "tape."
-            )
-        self._tape.__enter__()
-        self._is_open = True
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self._is_open:
-            self._is_open = False
-            self._tape.__exit__(*error)
+        return repr(self._core)
 
     def watch(self, tensor: Any) -> None:
         """Watch a tensor, a variable, or a structure of them.
@@ -114,7 +123,7 @@ class GradientTape:
                     )
                 core, is_whole = core_of(leaf), leaf is given
                 if not is_text(core) and (is_whole or is_inexact(core)):
-                    self._tape.watch(core)
+                    self._core.watch(core)
 
     def gradient(
         self, target: Any, sources: Any, output_gradients: Any = None,
@@ -134,7 +143,7 @@ class GradientTape:
         flat, targets = [source_of(x) for x in whole], [target_of(x) for x in parts]
         given = None if output_gradients is None else _check_upstream(targets, output_gradients)
         with _in_tensorflows_words():
-            found = self._tape.row_gradients(targets, flat, given, how)
+            found = self._core.row_gradients(targets, flat, given, how)
             pairs = zip(whole, found, strict=True)
             made = [_by_itself(x, parts, given) if g is None else g for x, g in pairs]
             return like_sources(sources, made)
@@ -173,7 +182,7 @@ class GradientTape:
         flat = [source_of(x) for x in nest.flatten(sources)]
         how = check_unconnected(unconnected_gradients)
         with _in_tensorflows_words():
-            return like_sources(sources, self._tape.jacobian(target_of(target), flat, how))
+            return like_sources(sources, self._core.jacobian(target_of(target), flat, how))
 
     def batch_jacobian(
         self, target: Any, source: Any, unconnected_gradients: Any = UnconnectedGradients.NONE,
@@ -202,22 +211,22 @@ class GradientTape:
                 f"({TensorShape(x.shape)}) to match."
             )
         self._use("batch_jacobian", experimental_use_pfor)
-        return _wrap_gradient(self._tape.batch_jacobian(y, x, UnconnectedGradients.ZERO))
+        return _wrap_gradient(self._core.batch_jacobian(y, x, UnconnectedGradients.ZERO))
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """Return the variables that have been watched, in the order of their creation."""
-        found = sorted(self._tape.watched_variables(), key=lambda variable: variable._cell.key)
+        found = sorted(self._core.watched_variables(), key=lambda variable: variable._cell.key)
         return tuple(map(face_of, found))
 
     @contextmanager
     def stop_recording(self) -> Generator[None]:
         """Record nothing inside."""
-        with self._tape.stop_recording():
+        with self._core.stop_recording():
             yield
 
     def reset(self) -> None:
         """Forget what was recorded; an open tape goes on recording."""
-        self._tape.reset()
+        self._core.reset()
         self._used = False
 
 
@@ -321,7 +330,7 @@ def conjugate(gradient: Any) -> Any:
 
 
 @final
-class ForwardAccumulator:
+class ForwardAccumulator(_Recording):
     """Record what runs, to differentiate it forward: Jacobian-vector products.
 
     Args:
@@ -339,6 +348,8 @@ class ForwardAccumulator:
     [2.0, 0.0]
     """
 
+    _reopened = "Accumulator is already recording."
+
     def __init__(self, primals: Any, tangents: Any) -> None:
         nest.assert_same_structure(primals, tangents, check_types=False)
         moved = [core_of(x) for x in nest.flatten(primals)]
@@ -355,19 +366,6 @@ class ForwardAccumulator:
             self._core = CoreAccumulator(moved, given)
         except TapeError as error:
             raise ValueError(str(error)) from None
-        self._is_open = False
-
-    def __enter__(self) -> ForwardAccumulator:
-        if self._is_open:
-            raise ValueError("Accumulator is already recording.")
-        self._core.__enter__()
-        self._is_open = True
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self._is_open:
-            self._is_open = False
-            self._core.__exit__(*error)
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """Return the tangents of tensors; None where they do not depend on the primals.
