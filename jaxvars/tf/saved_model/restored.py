@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
@@ -55,12 +55,7 @@ class RestoredFunction(Node):
             bound = self._saved.__signature__.bind(*args, **kwargs)
         except TypeError:
             raise self._mismatch(args, kwargs) from None
-        for program in self._saved.programs:
-            fitted = _fit_arguments(program.arguments, bound)
-            if fitted is not None:
-                with refusing():
-                    return wrap(self._saved(*fitted.args, **fitted.kwargs))
-        raise self._mismatch(args, kwargs)
+        return _call_fitting(self._saved, bound, lambda: self._mismatch(args, kwargs))
 
     def _mismatch(self, args: Any, kwargs: Any) -> ValueError:
         options = "\n  ".join(map(str, self._saved.programs if self._saved else ()))
@@ -107,12 +102,7 @@ class SignatureFunction(Node):
             raise TypeError(f"signature_wrapper({', '.join(names)}) got {args} and {kwargs}.")
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         bound = self._saved.__signature__.bind(**given)
-        for program in self._saved.programs:
-            fitted = _fit_arguments(program.arguments, bound)
-            if fitted is not None:
-                with refusing():
-                    return wrap(self._saved(**fitted.kwargs))
-        raise TypeError(f"{self._saved} got {given}.")
+        return _call_fitting(self._saved, bound, lambda: TypeError(f"{self._saved} got {given}."))
 
     @property
     def structured_input_signature(self) -> tuple[tuple[()], dict[str, TensorSpec]]:
@@ -176,6 +166,18 @@ def _to_spec(forms: Sequence[TensorForm], name: str) -> TensorSpec:
 @final
 class _Unlike(Exception):  # noqa: N818 - a signal between us, not an error
     """An argument that is not what a program takes."""
+
+
+def _call_fitting(
+    saved: SavedFunction, bound: inspect.BoundArguments, mismatch: Callable[[], Exception]
+) -> Any:
+    """Call the first program that takes such arguments; raise what `mismatch` returns if none."""
+    for program in saved.programs:
+        fitted = _fit_arguments(program.arguments, bound)
+        if fitted is not None:
+            with refusing():
+                return wrap(saved(*fitted.args, **fitted.kwargs))
+    raise mismatch()
 
 
 def _fit_arguments(forms: Mapping[str, Form], bound: inspect.BoundArguments) -> Any:
