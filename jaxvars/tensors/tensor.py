@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.errors import DtypeError, NotATensorError
+from jaxvars.errors import DtypeError, NotATensorError, ShapeError
 from jaxvars.tensors.dtypes import (
     LITERALS,
     Array,
@@ -435,8 +435,6 @@ def _not_a_tensor(value: object, what: str) -> NotATensorError:
 
 
 def _shape_error(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> Exception:
-    from jaxvars.errors import ShapeError
-
     cure = "Take the part of the value that fits, or make a new Variable"
     if broadcasts(got, shape):
         cure = f"Broadcast the value: jnp.broadcast_to(value, {shape})"
