@@ -9,6 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn, final
 
@@ -218,9 +219,7 @@ def zip(*values: Any, strict: bool = False) -> Any:
             lambda i: tuple(part.item(i) for part in items),
             lambda: map_leaves(lambda x: x[:n], tuple(part.all() for part in items)),
         )
-    n = lengths[0]
-    for other in lengths[1:]:
-        n = jnp.minimum(n, other)
+    n = functools.reduce(jnp.minimum, lengths)
     return Sequential(n, lambda i: tuple(part.item(i) for part in items), None)
 
 
@@ -235,10 +234,9 @@ def _items(parts: list[Sequential], i: Any) -> tuple[Any, ...]:
 
 
 def _all_have(parts: list[Sequential], i: Any) -> Any:
-    found = True
-    for part in parts:
-        found = jnp.logical_and(found, part.more(i) if part.more else i < part.length)
-    return found
+    return functools.reduce(
+        jnp.logical_and, (part.more(i) if part.more else i < part.length for part in parts)
+    )
 
 
 def _sequential_of(values: Any) -> Sequential | None:
