@@ -15,10 +15,7 @@ from typing import Any
 
 from tests.benchmarks.measuring import HERE, Effort, environment, parser_of
 
-NAMES = (
-    "dispatch", "looks", "growth", "eager", "control", "flax_layers", "tf_ops",
-    "tf_programs", "checkpoint", "memory", "scaling", "peers",
-)  # fmt: skip
+NAMES = ("dispatch", "looks", "eager", "memory", "scaling", "peers")
 
 
 def figures_of(name: str, effort: Effort) -> dict[str, Any]:

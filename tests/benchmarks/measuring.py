@@ -47,15 +47,6 @@ Job = Callable[[Effort], list[Row]]
 
 
 # ---------------------------------------------------------------- time
-def timed(call: Step) -> float:
-    """Return the seconds that a call takes, with its result."""
-    import jax
-
-    start = time.perf_counter()
-    jax.block_until_ready(call())
-    return time.perf_counter() - start
-
-
 def turn(step: Step, calls: int, *, waits: bool = True) -> float:
     """Return the microseconds of a call, of some in a row; maybe with the last one's result."""
     import jax
@@ -183,14 +174,10 @@ def parser_of(description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def run_jobs(
-    description: str, jobs: dict[str, Job], plot: Callable[..., None] | None = None
-) -> None:
+def run_jobs(description: str, jobs: dict[str, Job]) -> None:
     """Measure what the command line asks for, print it, and write it where it says."""
     parser = parser_of(description)
     parser.add_argument("--only", choices=jobs)
-    if plot:
-        parser.add_argument("--plot", type=Path, help="draw the figures into this file")
     options = parser.parse_args()
     found: Found = {}
     for name in jobs if options.only is None else [options.only]:
@@ -199,5 +186,3 @@ def run_jobs(
     if options.json:
         key = Path(sys.argv[0]).stem
         options.json.write_text(json.dumps({"about": about(), key: found}, indent=1) + "\n")
-    if plot and options.plot:
-        plot(found, options.plot)
