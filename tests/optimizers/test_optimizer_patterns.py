@@ -6,7 +6,6 @@ import copy
 import pickle
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -55,20 +54,6 @@ def test_each_variable_goes_by_its_rate(kind: str, compiled: bool) -> None:
     found, quick, slow = train(RATES), train(0.5), train(0.25)
     for path, value in found.items():
         np.testing.assert_array_equal(value, (quick if path.startswith("head") else slow)[path])
-
-
-def test_a_pure_step_agrees() -> None:
-    model, optimizer = model_of(), optimizers.Adam(RATES)
-    optimizer.build(model)
-
-    def step() -> Any:
-        return optimizer.minimize(lambda: loss_of(model), model)
-
-    state = jv.State.of(model=model, optimizer=optimizer)
-    _, state = jax.jit(jv.functionalize(step))(state)
-    step()
-    for path, value in jv.State.of(model=model, optimizer=optimizer).items():
-        np.testing.assert_allclose(value, state[path], rtol=1e-6)
 
 
 def test_the_rates_are_variables_that_are_assigned_saved_and_copied(tmp_path: Any) -> None:
