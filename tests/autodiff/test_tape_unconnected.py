@@ -28,13 +28,11 @@ def test_unconnected_is_none_or_zero() -> None:
     with jv.GradientTape(persistent=True) as tape:
         y = w * 2
         _ = other * 2
-    zero = "zero"
     assert tape.gradient(y, other) is None
     assert tape.gradient(y, [w, other]) == [2.0, None]
-    for asked in (zero, "zero"):
-        grad = tape.gradient(y, other, unconnected_gradients=asked)
-        assert (grad.tolist(), grad.dtype) == ([[0.0, 0.0]], jnp.float32)
-    assert tape.gradient(y, w, unconnected_gradients=zero) == 2.0
+    grad = tape.gradient(y, other, unconnected_gradients="zero")
+    assert (grad.tolist(), grad.dtype) == ([[0.0, 0.0]], jnp.float32)
+    assert tape.gradient(y, w, unconnected_gradients="zero") == 2.0
 
 
 def test_an_unknown_string_for_unconnected_is_refused() -> None:
@@ -140,13 +138,6 @@ def test_integer_targets_are_explained_by_a_warning() -> None:
         assert tape.gradient(y, w) is None
 
 
-def test_a_path_through_integers_ends_there() -> None:
-    w = jv.Variable(2.5)
-    with jv.GradientTape() as tape:
-        y = jnp.floor(w.value).astype(jnp.int32).astype(jnp.float32) * 3
-    assert tape.gradient(y, w) is None
-
-
 # ---------------------------------------------------------------- reads and assigns
 @both_ways
 def test_what_is_read_after_an_assign_starts_anew(way: Callable[..., Any]) -> None:
@@ -174,20 +165,6 @@ def test_the_gradient_is_the_sum_over_the_reads(way: Callable[..., Any]) -> None
         return tape.gradient(y, w)
 
     assert way(program) == 10.0 + 2 * 4.0
-
-
-@both_ways
-def test_an_assign_is_not_differentiated(way: Callable[..., Any]) -> None:
-    a, b = jv.Variable(3.0), jv.Variable(0.0)
-
-    def program() -> Any:
-        with jv.GradientTape() as tape:
-            b.assign(a * 5.0)
-            y = b * 2.0
-        return tape.gradient(y, [a, b])
-
-    da, db = way(program)
-    assert (da, db) == (None, 2.0)
 
 
 @both_ways

@@ -594,32 +594,6 @@ def test_another_value_error_of_a_gradient_is_left_as_it_is() -> None:
         tape.gradient(y, x)
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_what_is_read_after_an_assign_starts_anew(compiled: bool) -> None:
-    """An assign is not differentiated, wherever it runs: eagerly, compiled, in a compiled call."""
-    v = jv.Variable(2.0)
-
-    def f(x: Any) -> Any:
-        v.assign(v * x)
-        return v * 3.0
-
-    def gradients(x: Any) -> Any:
-        with jv.GradientTape(persistent=True) as tape:
-            tape.watch(x)
-            y = f(x)
-        return tape.gradient(y, x, unconnected_gradients="zero"), tape.gradient(y, v)
-
-    x = jnp.asarray(5.0)
-    of_x, of_v = (jv.compile(gradients) if compiled else gradients)(x)
-    assert (float(of_x), float(of_v), float(v)) == (0.0, 3.0, 10.0)
-    v.assign(2.0)
-    with jv.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        y = jv.compile(f)(x)
-    found = tape.gradient(y, x, unconnected_gradients="zero"), tape.gradient(y, v)
-    assert tuple(map(float, found)) == (0.0, 3.0)
-
-
 def test_the_pure_function_is_differentiated_through_its_assigns() -> None:
     v = jv.Variable(2.0, name="v")
 
