@@ -81,14 +81,6 @@ def test_what_must_be_known_in_a_function(program, message):
         compiled(program, tf.constant([1, 2]))
 
 
-def test_shapes_that_are_known_in_a_function_may_be_used():
-    def program(x):
-        rows = tf.shape(x)[0]
-        return tf.concat([tf.tile(x, [1, 2]), tf.zeros([rows, 1])], tf.constant(1))
-
-    assert compiled(program, tf.ones([2, 1])).numpy().tolist() == [[1.0, 1.0, 0.0]] * 2
-
-
 def test_begin_of_a_slice_may_depend_on_an_argument():
     x = tf.range(6)
     made = compiled(lambda x, i: tf.slice(x, [i], [2]), x, tf.constant(3))

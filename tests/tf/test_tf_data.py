@@ -5,7 +5,6 @@ What is expected here was looked up in TensorFlow 2.21, but for the order of shu
 
 from __future__ import annotations
 
-import collections
 import gc
 import itertools
 import types
@@ -195,38 +194,10 @@ def test_generator_of_something_else(values, message):
         list(dataset)
 
 
-def test_shuffle():
-    dataset = Dataset.range(20).shuffle(20, seed=1)
-    first, second = elements(dataset), elements(dataset)
-    assert sorted(first) == sorted(second) == list(range(20))
-    assert first != list(range(20))
-    assert first != second
-    assert elements(Dataset.range(20).shuffle(20, seed=1)) == first
-    fixed = Dataset.range(20).shuffle(20, seed=1, reshuffle_each_iteration=False)
-    order = elements(fixed)
-    assert elements(fixed) == order
-    assert elements(fixed.repeat(2)) == order * 2
-
-
-def test_shuffle_of_a_small_buffer_moves_elements_no_further_back_than_its_size():
-    places = elements(Dataset.range(200).shuffle(5, seed=3))
-    assert sorted(places) == list(range(200))
-    assert all(x <= i + 4 for i, x in enumerate(places))
-
-
 def test_shuffle_with_a_buffer_of_one_keeps_all_elements_and_their_order():
     for n in (0, 1, 4):
         assert elements(Dataset.range(n).shuffle(1)) == list(range(n))
     assert elements(Dataset.range(3).shuffle(1).repeat(2)) == [0, 1, 2] * 2
-
-
-def test_shuffle_is_uniform():
-    counts = collections.Counter(
-        tuple(elements(Dataset.range(3).shuffle(2, seed=s))) for s in range(400)
-    )
-    # From a buffer of two: 0 or 1 first, then one of the others; each of the four as often.
-    assert set(counts) == {(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0)}
-    assert min(counts.values()) > 60
 
 
 STEP = 3
@@ -257,7 +228,7 @@ def test_shuffle_is_tensorflows():
     assert elements(once) == [3, 1, 0, 6, 5, 8, 7, 9, 4, 2]
     assert elements(once) == [0, 3, 4, 6, 7, 1, 8, 2, 5, 9]
     fixed = Dataset.range(10).shuffle(4, seed=1, reshuffle_each_iteration=False)
-    assert elements(fixed) == [1, 4, 5, 0, 3, 8, 2, 7, 6, 9]
+    assert elements(fixed.repeat(2)) == [1, 4, 5, 0, 3, 8, 2, 7, 6, 9] * 2
     assert elements(Dataset.random(seed=3).take(2)) == [354193759, 1683325520]
 
 
@@ -420,25 +391,6 @@ def test_a_function_of_tf_is_traced_once():
 
     assert elements(Dataset.range(4).map(double)) == [0, 2, 4, 6]
     assert len(traces) == 1
-
-
-def test_training_loop():
-    x = np.linspace(-1, 1, 32, dtype=np.float32)[:, None]
-    dataset = Dataset.from_tensor_slices((x, 3 * x + 1)).shuffle(32, seed=0).batch(8).repeat(20)
-    w, b = tf.Variable([[0.0]]), tf.Variable([0.0])
-
-    @tf.function
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            error = tf.matmul(x, w) + b - y
-            loss = tf.reduce_sum(error * error)
-        for v, g in zip([w, b], tape.gradient(loss, [w, b]), strict=True):
-            v.assign_sub(0.05 * g)
-
-    for x, y in dataset:
-        step(x, y)
-    np.testing.assert_allclose(w.numpy(), [[3.0]], rtol=1e-3)
-    np.testing.assert_allclose(b.numpy(), [1.0], rtol=1e-3)
 
 
 def test_files(tmp_path):

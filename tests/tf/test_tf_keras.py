@@ -200,17 +200,6 @@ def test_no_gradients():
         tf.keras.optimizers.Adam().apply_gradients([(None, tf.Variable(1.0))])
 
 
-def test_an_optimizer_is_saved(tmp_path):
-    v = tf.Variable(1.0)
-    optimizer = tf.keras.optimizers.Adam(0.1)
-    optimizer.apply_gradients([(tf.constant(1.0), v)])
-    checkpoint = tf.train.Checkpoint(optimizer=optimizer, v=v)
-    path = checkpoint.save(str(tmp_path / "saved"))
-    optimizer.apply_gradients([(tf.constant(1.0), v)])
-    checkpoint.restore(path)
-    assert int(optimizer.iterations) == 1
-
-
 @pytest.mark.parametrize("space", ["optimizers", "losses", "metrics", "initializers"])
 def test_names(space):
     module = getattr(tf.keras, space)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from typing import Any
 
@@ -77,14 +76,6 @@ def test_it_is_a_module_of_jaxvars():
     assert isinstance(model, jv.Module)
     assert "layers/b/1/w" in model.named_variables
     assert "_name_scope" not in repr(model)
-
-
-def test_a_copy_has_separate_variables():
-    layer = Layer(2)
-    copied = copy.deepcopy(layer)
-    copied.w.assign([7.0, 7.0])
-    assert layer.w.numpy().tolist() == [1.0, 1.0]
-    assert copied.w.name == layer.w.name
 
 
 @pytest.mark.parametrize("name", ["a/b", "1a", "a b", ""])

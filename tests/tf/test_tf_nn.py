@@ -243,14 +243,6 @@ def test_dropout_in_a_function():
     assert (seeded == again).all()
 
 
-def test_names_of_other_spaces():
-    assert tf.nn.sigmoid is tf.math.sigmoid
-    assert tf.nn.swish is tf.nn.silu
-    assert tf.nn.top_k is tf.math.top_k
-    with pytest.raises(AttributeError, match=r"tf\.nn has no attribute 'rellu'.*relu"):
-        tf.nn.rellu  # noqa: B018 - asked for to be refused
-
-
 def test_labels_of_one_byte():
     labels, logits = tf.constant([1, 255], tf.uint8), tf.zeros([2, 300])
     np.testing.assert_array_equal(tf.reduce_sum(tf.one_hot(labels, 300), 1), [1.0, 1.0])

@@ -11,19 +11,6 @@ from jaxvars import tf
 from jaxvars.tf.registry.rows import Refused, op
 
 
-def test_sizes_are_known_while_a_function_is_traced():
-    @tf.function
-    def program(x):
-        rows, columns = tf.shape(x)[0], tf.shape(x)[1]
-        half = rows // 2
-        made = tf.zeros([half, columns * 2]) + tf.cast(tf.size(x), tf.float32)
-        return made, tf.reshape(x, [columns, -1])[:half], tf.range(rows)[1:half]
-
-    made, part, numbers = program(tf.ones((4, 3)))
-    assert (made.shape, part.shape, numbers.shape) == ([2, 6], [2, 4], [1])
-    assert float(made[0, 0]) == 12.0
-
-
 def test_an_index_may_be_traced_but_no_bound():
     at = tf.function(lambda x, i: (x[i], x[:, i], x[..., -1]))
     row, column, last = at(tf.constant([[1, 2], [3, 4]]), tf.constant(1))
@@ -130,13 +117,6 @@ def test_what_a_row_refuses_is_raised_as_it_is():
 
     with pytest.raises(KeyError, match="no such thing"):
         op("math.find", "x", is_listed=False)(refuse)(1.0)
-
-
-def test_names_in_other_namespaces():
-    assert tf.linalg.matmul is tf.matmul
-    assert tf.math.mod is tf.math.floormod
-    with pytest.raises(AttributeError, match="Did you mean 'add'"):
-        tf.math.ad  # noqa: B018
 
 
 def test_tensors_are_trees_and_stay_arrays():

@@ -83,14 +83,6 @@ def test_the_variables_are_in_their_places(folder: str) -> None:
     assert tf.saved_model.load(folder).v.numpy() == 2.0
 
 
-def test_a_tape_sees_them(folder: str) -> None:
-    loaded, x = tf.saved_model.load(folder), tf.constant(3.0)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = loaded(x)
-    assert [g.numpy() for g in tape.gradient(y, [loaded.v, x])] == [3, 2]
-
-
 def test_signatures(folder: str) -> None:
     loaded = tf.saved_model.load(folder)
     assert list(loaded.signatures) == ["serving_default"]

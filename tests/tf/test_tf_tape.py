@@ -147,22 +147,6 @@ def test_gradients_of_rows_are_tensors():
     assert numbers(tape.gradient(y, e)) == [[2.0, 2.0], [0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
 
 
-def test_a_training_step_in_a_function():
-    w = tf.Variable(1.0)
-
-    @tf.function
-    def step(x):
-        with tf.GradientTape() as tape:
-            loss = tf.square(w * x - 4.0)
-        w.assign_sub(0.1 * tape.gradient(loss, w))
-        return loss
-
-    for _ in range(20):
-        loss = step(tf.constant(2.0))
-    assert numbers(w) == pytest.approx(2.0, abs=1e-4)
-    assert numbers(loss) < 1e-6
-
-
 # ---------------------------------------------------------------- custom gradients
 def test_custom_gradients():
     @tf.custom_gradient
