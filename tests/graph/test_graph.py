@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars.graph.graph import Edge, Graph, Node, graph_of
+from jaxvars.graph.graph import Graph, graph_of
 from jaxvars.graph.layout import Layout, arrange, layers
 from jaxvars.graph.svg import MAX_CHARS, Box, draw, shorten
 
@@ -490,15 +490,6 @@ def test_random_graphs_are_laid_out_without_overlap(seed: int) -> None:
 def test_drawing_alone() -> None:
     boxes = [Box("argument", "a"), Box("operation", "b", "c"), Box("result", "d")]
     assert len(groups(draw(boxes, [(0, 1), (1, 2)]))) == 3
-
-
-def test_nodes_and_edges_are_values() -> None:
-    node = Node(0, "operation", "mul", "f32[]", (None, "0.1"))
-    assert node == Node(0, "operation", "mul", "f32[]", (None, "0.1"))
-    assert node.label == "mul 0.1"
-    with pytest.raises(AttributeError):
-        node.name = "add"  # type: ignore[misc]
-    assert Edge(0, 1, "f32[]").output == 0
 
 
 def test_a_picture_is_made_when_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

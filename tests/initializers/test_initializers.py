@@ -271,14 +271,6 @@ def test_called_in_a_compiled_function_draws_anew():
     np.testing.assert_allclose(I.GlorotUniform()((2, 3)), first, rtol=1e-6)
 
 
-def test_under_a_tape():
-    w = jv.Variable(2.0)
-    with jv.GradientTape() as tape:
-        x = I.GlorotUniform()((3,))
-        y = (w * x).sum()
-    np.testing.assert_allclose(tape.gradient(y, w), x.sum(), rtol=1e-5)
-
-
 # ---------------------------------------------------------------- configuration
 @pytest.mark.parametrize("name", ALL)
 def test_configuration_there_and_back(name):

@@ -28,9 +28,6 @@ CLASSES: dict[str, Any] = {
     for name, thing in NAMES.items()
     if inspect.isclass(thing) and thing not in (metrics.Metric, metrics.MeanMetricWrapper)
 }
-FUNCTIONS: dict[str, Any] = {
-    name: thing for name, thing in NAMES.items() if name.islower() and name != "get"
-}
 
 
 def configurations() -> dict[str, list[Any]]:
