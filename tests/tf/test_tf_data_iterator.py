@@ -277,14 +277,6 @@ def test_an_iterator_of_arrays_is_saved_in_a_string():
             iterator.restore(wrong)
 
 
-def test_what_cannot_be_saved():
-    strange = Dataset.range(6).map(lambda x: Dataset.range(x)).shuffle(2, seed=1)
-    iterator = iter(strange)
-    next(iterator)
-    with pytest.raises(tf.errors.FailedPreconditionError, match="keeps a Dataset from one element"):
-        to_string(iterator._cursor.save())
-
-
 def test_after_an_error_comes_the_next_element():
     numbers = Dataset.from_tensor_slices([1.0, 0.0, 4.0]).map(
         lambda x: tf.debugging.check_numerics(1.0 / x, "one over x")
