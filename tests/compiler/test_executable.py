@@ -15,24 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from buffers import address
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import jaxvars as jv
-from jaxvars.core.cells import CALLBACKS, CURRENT, STORE
+from jaxvars.core.cells import CALLBACKS, STORE
 from jaxvars.errors import CompileError, StaleReadWarning
 
 N = 1000
-
-
-def address(v: jv.Variable) -> int:
-    write_back = CURRENT[0]
-    key = v._cell.key
-    held = (
-        write_back.values[write_back.keys.index(key)]
-        if write_back and key in write_back.keys
-        else STORE[key]
-    )
-    return held.unsafe_buffer_pointer()
 
 
 def adder(*variables: jv.Variable, **options: Any) -> jv.Function:

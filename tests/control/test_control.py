@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from buffers import address
 from control_programs import PROGRAMS, Case
 from threads import run_in_threads
 
 import jaxvars as jv
-from jaxvars.core.cells import CURRENT, STORE
 from jaxvars.errors import (
     ControlFlowError,
     CreationError,
@@ -278,21 +278,12 @@ def test_memory_is_used_again():
     v = jv.Variable(jnp.zeros(1000))
     step = jv.compile(lambda: jv.fori_loop(0, 3, lambda i, c: (v.assign_add(v + 1.0), c)[1], 0))
 
-    def address() -> int:
-        write_back, key = CURRENT[0], v._cell.key
-        held = (
-            write_back.values[write_back.keys.index(key)]
-            if write_back and key in write_back.keys
-            else STORE[key]
-        )
-        return held.unsafe_buffer_pointer()
-
     for _ in range(3):
         step()
-    before = address()
+    before = address(v)
     for _ in range(3):
         step()
-        assert address() == before
+        assert address(v) == before
     held = v.value
     step()
     assert not held.is_deleted()

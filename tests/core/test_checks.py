@@ -16,21 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from buffers import address
 
 import jaxvars as jv
-from jaxvars.core.cells import CURRENT, STORE
 from jaxvars.core.checks import NO_FAILURE, first_failure, raise_if_failed, require
 from jaxvars.debugging import assert_less, assert_positive
 from jaxvars.errors import CheckError
 
 N = 1000
-
-
-def address(v: jv.Variable) -> int:
-    write_back, key = CURRENT[0], v._cell.key
-    is_pending = write_back and key in write_back.keys
-    held = write_back.values[write_back.keys.index(key)] if is_pending else STORE[key]
-    return held.unsafe_buffer_pointer()
 
 
 def fails(call: Callable[[], Any], *words: str) -> None:
