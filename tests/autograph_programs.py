@@ -32,7 +32,7 @@ class Made(NamedTuple):
 
 
 PROGRAMS: dict[str, Callable[[], Made]] = {}
-NO_GRADIENT: set[str] = set()  # a loop of unknown length cannot be differentiated backwards
+NO_GRADIENT: set[str] = set()  # those whose result is a whole number
 
 
 def program(make):
@@ -722,7 +722,7 @@ def learning_rate_schedule():
     return Made(run, (0.5,), (step, w))
 
 
-@no_gradient
+@program
 def rejection_sampling():
     seed = jv.Variable(1, name="seed")
 
