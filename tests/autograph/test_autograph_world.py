@@ -103,18 +103,6 @@ class Model:
 
 # ---------------------------------------------------------------- attributes
 @carried
-def a_method():
-    m = Model()
-
-    def run(x):
-        if x > 0:
-            m.add(x)
-        return m.n
-
-    return run
-
-
-@carried
 def both_branches_of_nested_ifs():
     m = Model()
 

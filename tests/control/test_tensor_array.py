@@ -266,27 +266,6 @@ def test_in_loops(wrap):
     assert wrap(f)(2.0).tolist() == [2, 2, 4, 6, 10, 16, 26, 42]
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile], ids=["eager", "compiled"])
-def test_a_loop_may_be_the_first_to_write(wrap):
-    def f(x):
-        ta = TensorArray(jnp.float32, 3)
-        ta = jv.fori_loop(0, 3, lambda i, t: t.write(i, x * i), ta)
-        _, late = jv.while_loop(
-            lambda c: c[0] < 2,
-            lambda c: (c[0] + 1, c[1].write(c[0], x)),
-            (jnp.int32(0), TensorArray(jnp.float32, 3)),
-        )
-        more, _ = jv.scan(
-            lambda t, i: (t.write(i, x), None), TensorArray(jnp.float32, 2), jnp.arange(2)
-        )
-        return ta.stack(), late.stack(), more.stack()
-
-    one, two, three = wrap(f)(jnp.asarray([1.0, 2.0]))
-    assert one.tolist() == [[0, 0], [1, 2], [2, 4]]
-    assert two.tolist() == [[1, 2], [1, 2], [0, 0]]
-    assert three.tolist() == [[1, 2], [1, 2]]
-
-
 def test_what_a_loop_may_begin_with():
     empty, full = TensorArray(jnp.float32, 3), made()
     start = empty.__carry_like__(full)

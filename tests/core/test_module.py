@@ -429,13 +429,6 @@ def test_repr():
     )
 
 
-def test_html():
-    html = Net()._repr_html_()
-    assert html.startswith("<div")
-    for word in ("Net", "layers", "scale", "float32"):
-        assert word in html
-
-
 class Keras(jv.Module):
     """It has a method that is another library's word, and lacks another."""
 

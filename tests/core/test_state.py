@@ -247,11 +247,6 @@ def test_strings_are_held_too():
         v.value[...] = "c"
 
 
-def test_deepcopy():
-    state = State.of(Net())
-    assert copy.deepcopy(state)["w"].tolist() == [1, 2]
-
-
 def test_a_shallow_copy_refers_to_the_variables_and_a_deep_one_to_none():
     net = Net()
     copy.copy(State.of(net).replace({"w": jnp.array([5.0, 6.0])})).commit()

@@ -141,17 +141,6 @@ def test_name_scopes():
     assert V(1.0).name == "Variable"
 
 
-def test_a_name_scope_ends_with_an_error():
-    with pytest.raises(KeyError), jv.name_scope("a"):
-        raise KeyError
-    assert V(1.0, name="x").name == "x"
-
-
-def test_name_scopes_are_each_threads_own():
-    with jv.name_scope("a"):
-        assert run_in_threads(lambda: V(1.0, name="x").name) == ["x"]
-
-
 def test_trainable():
     assert not V(1.0, trainable=False).trainable
     v = V(1.0)
@@ -269,13 +258,6 @@ def test_strings_are_refused_in_compiled_code(use):
     assert v.numpy().tolist() == ["a"]
 
 
-def test_a_string_read_outside_is_a_static_argument():
-    v, seen = V("relu"), []
-    step = jv.compile(lambda x, kind: seen.append(kind) or x)
-    step(1.0, v.item())
-    assert seen == ["relu"]
-
-
 # ---------------------------------------------------------------- display
 @pytest.mark.parametrize(
     ("variable", "text"),
@@ -304,13 +286,6 @@ def test_repr_in_compiled_code_shows_no_value():
     v, shown = vector(), []
     jv.compile(lambda: shown.append(repr(v)))()
     assert shown == ["<Variable 'v' float32[3] (traced)>"]
-
-
-def test_html():
-    html = V([1.0, 2.0], name="<w>")._repr_html_()
-    assert "&lt;w&gt;" in html
-    assert "<w>" not in html
-    assert "float32" in html
 
 
 # ---------------------------------------------------------------- Python numbers

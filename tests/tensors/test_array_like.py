@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.tensors.array_like import unwrap
 
 X, Y = np.array([3.0, -4.0, 5.5], np.float32), np.array([2.0, 3.0, -1.5], np.float32)
 M, N = np.array([3, 12, 7]), np.array([1, 2, 3])
@@ -175,13 +174,6 @@ def test_numpy_gets_separate_memory():
     assert v.numpy().tolist() == [1, 2]
     assert np.array(v).flags.writeable
     assert not np.asarray(v).flags.writeable  # a view, which cannot change the variable
-
-
-def test_plain():
-    v, x = jv.Variable([1.0, 2.0]), np.ones(2)
-    assert unwrap(v) is v.value
-    assert unwrap(v[0]) == 1
-    assert unwrap(x) is x
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
