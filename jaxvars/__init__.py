@@ -53,8 +53,6 @@ from jaxvars.control.maps import map_fn, vectorized_map
 from jaxvars.control.tensor_array import TensorArray
 from jaxvars.control.transaction import transaction
 from jaxvars.core.cells import name_scope
-from jaxvars.core.module import Module, select
-from jaxvars.core.state import State, functionalize
 from jaxvars.core.variable import Variable
 from jaxvars.derivatives import install as _derivatives
 from jaxvars.derivatives.custom_gradient import custom_gradient, recompute, stop_gradient
@@ -62,6 +60,9 @@ from jaxvars.derivatives.forward import ForwardAccumulator
 from jaxvars.derivatives.freeze import freeze
 from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
+from jaxvars.modules.functionalize import functionalize
+from jaxvars.modules.module import Module, select
+from jaxvars.modules.state import State
 from jaxvars.planning.abstract import abstract
 from jaxvars.programs import open_sizes as _open_sizes
 from jaxvars.programs import placement as _placement

@@ -17,9 +17,9 @@ from weakref import ref
 import jax
 import numpy as np
 
-from jaxvars.core.module import SET
-from jaxvars.core.traversal import WALKS, Path, walk
 from jaxvars.errors import InteropError
+from jaxvars.modules.module import SET
+from jaxvars.objects.traversal import WALKS, Path, walk
 
 T = TypeVar("T")
 

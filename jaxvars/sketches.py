@@ -19,8 +19,6 @@ from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.core.failures import failure_of
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import WAITING, Module
-from jaxvars.core.state import State
 from jaxvars.core.variable import Variable
 from jaxvars.devices.mesh import describe_place
 from jaxvars.display.html import card, device_grid
@@ -36,6 +34,8 @@ from jaxvars.display.text import (
     type_text,
 )
 from jaxvars.errors import InteropError, UninitializedError
+from jaxvars.modules.module import WAITING, Module
+from jaxvars.modules.state import State
 from jaxvars.tensors.array_like import is_deleted, processes_of
 from jaxvars.tensors.dtypes import bytes_per_device, is_key, is_string, nbytes
 from jaxvars.tracing import context

@@ -15,8 +15,9 @@ from flax import linen, nnx
 
 import jaxvars as jv
 from jaxvars.checkpoint import Checkpoint
-from jaxvars.core import module, traversal
 from jaxvars.errors import InteropError
+from jaxvars.modules import module
+from jaxvars.objects import traversal
 
 
 class _Equinox:

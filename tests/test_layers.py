@@ -28,13 +28,14 @@ PACKAGE = ROOT / "jaxvars"
 
 # The lowest first. A row names packages (with a dot, one inside another) and single files.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("tracebacks", "advice"),
+    ("tracebacks", "advice", "objects"),
     ("typing", "errors", "display"),
     ("views",),
     ("tracing",),
     ("tensors", "symbolic"),
     ("devices", "graph"),
     ("core",),
+    ("modules",),
     ("autodiff",),
     ("derivatives",),
     ("control", "console"),
@@ -74,7 +75,7 @@ MOST_FILES = 16
 
 # What plugs into the heart stands above it, or beside it: the heart loads no more than this.
 HEART = ("core", "tracing", "compiler", "autodiff")
-BELOW_THE_HEART = ("tensors", "advice", "errors", "tracebacks", "typing", "views")
+BELOW_THE_HEART = ("objects", "tensors", "advice", "errors", "tracebacks", "typing", "views")
 MOST_LOADED = {"jaxvars.compiler.function": 45, "jaxvars.core.variable": 30}
 
 BANNED_EVERYWHERE = ("jax._src",)
@@ -178,7 +179,7 @@ def dotted_name(node: ast.expr) -> str | None:
 def target_file(name: str, package: Path) -> str | None:
     """The file of the package that importing `name` reads, or None for another package.
 
-    `jaxvars.core.state.State` is `core/state.py`; `jaxvars.Variable` is `__init__.py`.
+    `jaxvars.modules.state.State` is `modules/state.py`; `jaxvars.Variable` is `__init__.py`.
     """
     first, *parts = name.split(".")
     if first != package.name:

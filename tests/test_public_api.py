@@ -18,11 +18,11 @@ from jaxvars.checkpoint import checkpoint as _checkpoint
 from jaxvars.checkpoint import manager as _checkpoint_manager
 from jaxvars.compiler import concrete_function as _concrete
 from jaxvars.compiler import function
-from jaxvars.core import module as _module
-from jaxvars.core import state as _state
 from jaxvars.core import variable as _variable
 from jaxvars.derivatives import forward
 from jaxvars.export import loaded as _saved_loaded
+from jaxvars.modules import module as _module
+from jaxvars.modules import state as _state
 
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",

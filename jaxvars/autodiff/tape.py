@@ -31,10 +31,10 @@ from jaxvars.autodiff.reverse import add_up, answer, check_cotangents, make_zero
 from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
+from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
-from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array, PyTree
 
 

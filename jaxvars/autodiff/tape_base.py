@@ -14,9 +14,9 @@ from jaxvars.autodiff.recording import Record
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.traversal import resolve_proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
+from jaxvars.objects.traversal import resolve_proxy
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, recorder

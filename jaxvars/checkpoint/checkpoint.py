@@ -36,11 +36,11 @@ from jaxvars.checkpoint.trees import Trees, find_kept
 from jaxvars.checkpoint.waiting import given_by
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, is_traced
-from jaxvars.core.module import Module
-from jaxvars.core.traversal import Path as Parts
-from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable, make_variable
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
+from jaxvars.modules.module import Module
+from jaxvars.objects.traversal import Path as Parts
+from jaxvars.objects.traversal import walk
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 

@@ -16,9 +16,9 @@ from jaxvars.checkpoint.checksum import Entry, dtype_name
 from jaxvars.checkpoint.trees import Leaf, as_wide_as
 from jaxvars.core.cells import Cell
 from jaxvars.core.store import exclusively
-from jaxvars.core.traversal import Path, Tie, Tied
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError
+from jaxvars.objects.traversal import Path, Tie, Tied
 from jaxvars.programs.placement import sharding_now
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import to_tensor

@@ -47,12 +47,12 @@ from jaxvars.checkpoint.waiting import (
     take_place,
 )
 from jaxvars.core.cells import STORE, TRANSACTIONS, Cell
-from jaxvars.core.module import Late, Module, other_paths
-from jaxvars.core.state import cells_by_path
 from jaxvars.core.store import alone, exclusively
-from jaxvars.core.traversal import CLOSED_TYPES, Holder, Path, children_of, holds_objects, walk
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, user_line
+from jaxvars.modules.module import Late, Module, other_paths
+from jaxvars.modules.state import cells_by_path
+from jaxvars.objects.traversal import CLOSED_TYPES, Holder, Path, children_of, holds_objects, walk
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 

@@ -28,10 +28,10 @@ import numpy as np
 
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.core.frame import Owner
-from jaxvars.core.module import WAITING, Module, variables_in
-from jaxvars.core.traversal import CLOSED_TYPES, Holder, Path, Proxy, resolve_proxy, walk
 from jaxvars.errors import CheckpointError, user_line
 from jaxvars.foreign import is_foreign
+from jaxvars.modules.module import WAITING, Module, variables_in
+from jaxvars.objects.traversal import CLOSED_TYPES, Holder, Path, Proxy, resolve_proxy, walk
 from jaxvars.tensors.dtypes import is_string, string
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import context

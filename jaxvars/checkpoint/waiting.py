@@ -39,11 +39,11 @@ from jaxvars.checkpoint.matching import (
 from jaxvars.core.cells import BY_KEY, Cell
 from jaxvars.core.frame import CREATED, Frame
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import WAITING, Module
 from jaxvars.core.store import alone, is_interrupting
-from jaxvars.core.traversal import ATOMS, Path, Tie, Tied, walk, walk_again
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning
+from jaxvars.modules.module import WAITING, Module
+from jaxvars.objects.traversal import ATOMS, Path, Tie, Tied, walk, walk_again
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import GUARDS, TAKE, WRITE
 from jaxvars.typing import Array

@@ -16,7 +16,7 @@ from jaxvars.compiler.program import NotTopLevel
 from jaxvars.compiler.signature import Call
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Owner, cells_in
-from jaxvars.core.traversal import Holder
+from jaxvars.objects.traversal import Holder
 from jaxvars.tracing.guards import ask
 from jaxvars.views import Viewed
 

@@ -368,9 +368,9 @@ class Executable:
                 "run under these. Go back to them, or trace it for those of now: fn.trace(...)."
             )
 
-    def specs(self, leaves: Leaves) -> list[jax.ShapeDtypeStruct]:
-        """Return what stands for the arguments of a call, where they are."""
-        return self._placement.specs(leaves)
+    def specs(self, leaves: Leaves | None = None) -> list[jax.ShapeDtypeStruct]:
+        """Return what stands for the arguments of a call, where they are, or of any call."""
+        return self._placement.specs([None] * len(self._specs) if leaves is None else leaves)
 
     def lower(self, specs: Sequence[jax.ShapeDtypeStruct]) -> Any:
         """Return the program lowered for arguments like these, where its variables are by now.

@@ -55,10 +55,10 @@ import numpy as np
 from jaxvars.compiler.signature import Conditions, content_of, find_itself
 from jaxvars.core.cells import BUSY, CURRENT, HOT_PATH_FILE, STORE, WriteBack
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, Owner
+from jaxvars.objects.identity import bits_of, form_of
+from jaxvars.objects.key_order import Order, order_of, order_test
 from jaxvars.tensors.tensor import is_endless, is_uncut
 from jaxvars.tracing import context
-from jaxvars.tracing.identity import bits_of, form_of
-from jaxvars.tracing.key_order import Order, order_of, order_test
 from jaxvars.typing import Array
 
 MISS: Any = object()

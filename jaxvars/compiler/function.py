@@ -62,13 +62,13 @@ from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING, FastPathBlocker, Swi
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail
 from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
+from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context
 from jaxvars.tracing.capture import describe
 from jaxvars.tracing.context import Scoped
 from jaxvars.tracing.guards import GUARDS, TAKE, ask
-from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array
 from jaxvars.views import Table, Viewed, view
 

@@ -12,7 +12,7 @@
 
 Rules this file keeps:
 - an argument counts the same whether it is passed by position, by name, or by default;
-- nothing is compared by its own `==`, which may say too much (`tracing/identity.py`);
+- nothing is compared by its own `==`, which may say too much (`objects/identity.py`);
 - JAX's settings are part of a key;
 - a key never keeps an object alive that is keyed by identity.
 """
@@ -33,12 +33,8 @@ import numpy as np
 
 from jaxvars.core.frame import Owner, cells_in
 from jaxvars.core.staging import Staged
-from jaxvars.core.traversal import Holder, reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
-from jaxvars.tensors.spec import TensorSpec
-from jaxvars.tensors.tensor import check_argument, is_endless, is_weak, to_tensor
-from jaxvars.tracing import context
-from jaxvars.tracing.identity import (
+from jaxvars.objects.identity import (
     KEY_PARTS,
     SIZES,
     Inexact,
@@ -48,7 +44,11 @@ from jaxvars.tracing.identity import (
     exact,
     form_of,
 )
-from jaxvars.tracing.key_order import in_order, order_of
+from jaxvars.objects.key_order import in_order, order_of
+from jaxvars.objects.traversal import Holder, reaches
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.tensor import check_argument, is_endless, is_weak, to_tensor
+from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 NUMBERS = (int, float, complex)

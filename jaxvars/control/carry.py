@@ -27,8 +27,8 @@ from jaxvars.control.forms import (
 )
 from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.tensors.wrapping import box_array, is_boxing, words
-from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
 

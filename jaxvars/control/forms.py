@@ -11,10 +11,10 @@ import numpy as np
 
 from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.objects.identity import Same, exact
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import context
-from jaxvars.tracing.identity import Same, exact
-from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
 _KINDS = (jnp.bool_, jnp.integer, jnp.floating, jnp.complexfloating)

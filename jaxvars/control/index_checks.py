@@ -23,9 +23,9 @@ import jax.numpy as jnp
 from jaxvars.core.checks import require
 from jaxvars.core.frame import Switch
 from jaxvars.core.in_place import AROUND_WRITES
+from jaxvars.objects.identity import KEY_PARTS, KeyPart
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
-from jaxvars.tracing.identity import KEY_PARTS, KeyPart
 from jaxvars.typing import Array
 
 _CHECKED_INDICES = Switch()

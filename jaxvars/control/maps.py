@@ -17,9 +17,9 @@ from jaxvars.core.cells import Cell, without_signals
 from jaxvars.core.checks import first_failure
 from jaxvars.core.staging import PyTreeTemplate, is_own_array, stage
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.objects.key_order import in_order, map_leaves, ordered_like
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import context
-from jaxvars.tracing.key_order import in_order, map_leaves, ordered_like
 from jaxvars.typing import Array, PyTree
 
 _EXAMPLES = object()  # the name of the axis of examples, used for nothing else

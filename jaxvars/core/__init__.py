@@ -1,4 +1,4 @@
-"""The heart: where values are, frames, State, Variable and Module.
+"""The heart: where values are, frames, and Variables.
 
 The words, which are used in this sense alone:
 

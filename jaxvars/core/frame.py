@@ -21,8 +21,8 @@ import jax
 import numpy as np
 
 from jaxvars.core.cells import STORE, Cell, FixedCell
-from jaxvars.core.traversal import Path, walk
 from jaxvars.errors import ShapeError, foreign_write_error, user_line
+from jaxvars.objects.traversal import Path, walk
 from jaxvars.tensors.dtypes import dtype_error, is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import READ, SHOW

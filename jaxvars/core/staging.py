@@ -22,13 +22,13 @@ import numpy as np
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import reshaped_error
 from jaxvars.core.frames import LOCAL, CaptureFrame, Created, outside, within
+from jaxvars.objects.identity import SIZES
+from jaxvars.objects.key_order import in_order, is_sorted, order_of
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import capture, context, jaxprs
 from jaxvars.tracing.around import AROUND, around
 from jaxvars.tracing.assigned_read import reread_p
 from jaxvars.tracing.guards import ask
-from jaxvars.tracing.identity import SIZES
-from jaxvars.tracing.key_order import in_order, is_sorted, order_of
 from jaxvars.tracing.signals import deferred_signals
 from jaxvars.typing import Array
 

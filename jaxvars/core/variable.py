@@ -10,7 +10,7 @@ The verbs: **read** (`value`, operators, indexing, any jnp function), **assign**
 Rules this file keeps:
 - shape and dtype are for life, but of `Shapes`; a value that does not fit raises and changes
   nothing;
-- every read and write goes through the current frame (`core/state.py`), so that the same code
+- every read and write goes through the current frame (`core/frame.py`), so that the same code
   runs eagerly, compiled and as a pure function;
 - flattening as a pytree reads, unflattening gives the plain array: JAX never sees a Variable.
 """
@@ -36,8 +36,8 @@ from jaxvars.core.in_place import (
     subtract_from_part,
 )
 from jaxvars.core.initial import PLACES, check_arguments, initial, make_cell
-from jaxvars.core.traversal import ATOMS
 from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line
+from jaxvars.objects.traversal import ATOMS
 from jaxvars.tensors.array_like import ArrayProxy, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, keeping
 from jaxvars.tensors.tensor import fit, is_host

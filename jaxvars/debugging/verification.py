@@ -19,9 +19,10 @@ from jaxvars.compiler.decorator import compile
 from jaxvars.compiler.function import BoundFunction, Function, running_eagerly
 from jaxvars.compiler.signature import name_of
 from jaxvars.core.frame import Owner
-from jaxvars.core.state import State, functionalize
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError
+from jaxvars.modules.functionalize import functionalize
+from jaxvars.modules.state import State
 from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_inexact, is_key
 from jaxvars.typing import Array

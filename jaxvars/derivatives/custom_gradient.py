@@ -25,10 +25,10 @@ from jaxvars.core.staging import PyTreeTemplate, Staged, is_own_array, stage
 from jaxvars.core.variable import Variable
 from jaxvars.derivatives.dependencies import aside_p
 from jaxvars.errors import JaxvarsError, TapeError
+from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.capture import describe_call, describe_like
-from jaxvars.tracing.key_order import ordered_like
 from jaxvars.tracing.signals import attempt
 from jaxvars.typing import Array
 

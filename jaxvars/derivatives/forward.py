@@ -17,13 +17,13 @@ from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.frames import LOCAL
 from jaxvars.derivatives.linearize import PULLS
 from jaxvars.errors import TapeError
+from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.guards import ask
 from jaxvars.tracing.jaxprs import primitives_in
-from jaxvars.tracing.key_order import ordered_like
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import recording
 from jaxvars.typing import Array, PyTree

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from jaxvars.core.cells import FROZEN
 from jaxvars.core.frame import FastPathBlocker
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import variables_in
 from jaxvars.errors import StateError, user_line
+from jaxvars.modules.module import variables_in
 
 
 @contextmanager

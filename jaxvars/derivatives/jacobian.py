@@ -14,7 +14,7 @@ from jaxvars.autodiff.reverse import reverse_through
 from jaxvars.autodiff.tape import GradientTape, Sources, UnconnectedGradients
 from jaxvars.autodiff.tape_base import flatten
 from jaxvars.errors import TapeError
-from jaxvars.tracing.key_order import ordered_like
+from jaxvars.objects.key_order import ordered_like
 from jaxvars.typing import Array, PyTree
 
 

@@ -19,9 +19,9 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDev
 
 from jaxvars.devices.device import check_coroutine, in_order, scope_sharding
 from jaxvars.errors import DeviceError, NotATensorError, ShardingError
+from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import context
-from jaxvars.tracing.key_order import ordered_like
 from jaxvars.typing import Array
 
 

@@ -40,8 +40,6 @@ from jaxvars.compiler.executable import cells_of
 from jaxvars.compiler.signature import name_of
 from jaxvars.core.cells import Cell, trainable_flag
 from jaxvars.core.frames import LOCAL, is_traced
-from jaxvars.core.module import Module
-from jaxvars.core.state import unique
 from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
 from jaxvars.export.files import array_of, check_sound, read, to_npy, write
@@ -49,6 +47,8 @@ from jaxvars.export.forms import Json
 from jaxvars.export.functions import Found, programs_of
 from jaxvars.export.loaded import Loaded, Parts, SavedFunction
 from jaxvars.export.serialize import Options, describe_function, export_program
+from jaxvars.modules.module import Module
+from jaxvars.modules.state import unique
 
 __all__ = ["Loaded", "SavedFunction", "load", "save"]
 

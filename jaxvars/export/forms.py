@@ -25,10 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import DtypeError, NotATensorError, SavedError
+from jaxvars.objects.identity import exact, held
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import array_of, is_weak, to_tensor
 from jaxvars.tracing import context
-from jaxvars.tracing.identity import exact, held
 from jaxvars.typing import Array
 
 Form: TypeAlias = Any

@@ -19,13 +19,13 @@ from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.compiler.signature import Itself, Signature, name_of
 from jaxvars.core.frame import Owner
-from jaxvars.core.module import Module
 from jaxvars.errors import SavedError, line_of
 from jaxvars.export.forms import CALL
 from jaxvars.export.loaded import Loaded, SavedFunction
+from jaxvars.modules.module import Module
+from jaxvars.objects.key_order import ordered_like
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tensors.spec import TensorSpec
-from jaxvars.tracing.key_order import ordered_like
 
 _OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant", "process_primitive")
 """What an error says that is about one: Python's, ours, JAX's (the last of `for row in x`)."""

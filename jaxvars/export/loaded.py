@@ -20,14 +20,14 @@ from jaxvars.compiler.decorator import compile as compiled
 from jaxvars.compiler.function import Function
 from jaxvars.core.checks import report
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import Module
-from jaxvars.core.traversal import HIDING
 from jaxvars.core.variable import Variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import CompileError, SavedError
 from jaxvars.export.forms import CALL, STATICS, Json, Mismatch, fill, fit
 from jaxvars.export.program import Program
-from jaxvars.tracing.key_order import in_order, order_of
+from jaxvars.modules.module import Module
+from jaxvars.objects.key_order import in_order, order_of
+from jaxvars.objects.traversal import HIDING
 from jaxvars.typing import Array
 
 _KINDS = {str(kind.name): kind for kind in inspect._ParameterKind}

@@ -40,12 +40,12 @@ from jaxvars.export.forms import (
     to_json,
 )
 from jaxvars.export.program import sizes
+from jaxvars.objects.key_order import in_order
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import for_tape
-from jaxvars.tracing.key_order import in_order
 from jaxvars.typing import Array
 
 _HIDING = threading.RLock()

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 from jaxvars.display.text import count_text
-from jaxvars.tracing.identity import exact, held
+from jaxvars.objects.identity import exact, held
 from jaxvars.tracing.jaxprs import is_single, open_jaxpr, value_key
 
 Kind = Literal[

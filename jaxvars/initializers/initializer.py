@@ -20,12 +20,12 @@ import numpy as np
 from jaxvars.display.docstrings import complete
 from jaxvars.display.lookup import find_named
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.objects.identity import told_by_pickle
 from jaxvars.random import Generator, draws, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
 from jaxvars.tensors.dtypes import as_dtype, is_key
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
-from jaxvars.tracing.identity import told_by_pickle
 from jaxvars.typing import Array, DTypeLike
 
 Sizes: TypeAlias = tuple[int, ...]

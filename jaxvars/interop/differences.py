@@ -11,9 +11,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.state import State
 from jaxvars.display.repr import Table
 from jaxvars.interop.state import state_of, to_array
+from jaxvars.modules.state import State
 from jaxvars.tensors.dtypes import is_key, is_string
 
 _COLUMNS = ("path", "change", "elements", "of", "max abs", "max rel", "new NaN")

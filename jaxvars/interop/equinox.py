@@ -19,12 +19,12 @@ from typing import Any, final
 import jax
 from jax.tree_util import tree_flatten_with_path, tree_map_with_path
 
-from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError, user_line
 from jaxvars.interop.module import Kept, seal
 from jaxvars.interop.trees import VariableTree, adapt, is_variable, path_of
-from jaxvars.tracing.key_order import map_leaves
+from jaxvars.modules.module import Module
+from jaxvars.objects.key_order import map_leaves
 
 
 def from_equinox(module: Any, state: Any = None, *, filter: Any = None) -> EquinoxModule:

@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.checkpoint.disk import PathLike, replacing
-from jaxvars.core.state import State
 from jaxvars.errors import StateError
 from jaxvars.interop.rules import Rules
 from jaxvars.interop.state import from_dict, mark, state_of, unmark
+from jaxvars.modules.state import State
 
 _MARKS = "jaxvars.dtypes"
 _DTYPES = {

@@ -37,10 +37,10 @@ import numpy as np
 
 from jaxvars.core.cells import is_trainable
 from jaxvars.core.frames import LOCAL, outside
-from jaxvars.core.traversal import PARTS, PROXIES
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import InteropError
 from jaxvars.interop.keras_paths import parts_of
+from jaxvars.objects.traversal import PARTS, PROXIES
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tracebacks import JAX_FOLDER
 from jaxvars.tracing import context

@@ -19,8 +19,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from jaxvars.core.state import unique
-from jaxvars.core.traversal import Tied, attributes_of, resolve_proxy
+from jaxvars.modules.state import unique
+from jaxvars.objects.traversal import Tied, attributes_of, resolve_proxy
 
 _ELSEWHERE = {
     "_compile_config", "_inbound_nodes", "_outbound_nodes", "_trainable_variables",

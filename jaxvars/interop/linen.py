@@ -18,7 +18,6 @@ import numpy as np
 
 from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import lifted
-from jaxvars.core.traversal import HIDING, Proxy
 from jaxvars.errors import InteropError
 from jaxvars.interop.module import (
     FlaxModule,
@@ -33,6 +32,7 @@ from jaxvars.interop.module import (
     write_changes,
 )
 from jaxvars.interop.rngs import PARAMS, Draws, first_keys, streams_of
+from jaxvars.objects.traversal import HIDING, Proxy
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
 from jaxvars.typing import Array

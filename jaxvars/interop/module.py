@@ -30,11 +30,11 @@ import numpy as np
 from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import WAITING, Module
-from jaxvars.core.traversal import HIDING, Proxy
 from jaxvars.core.variable import Variable
 from jaxvars.derivatives.explain import forget_reads
 from jaxvars.errors import CreationError, InteropError, user_line
+from jaxvars.modules.module import WAITING, Module
+from jaxvars.objects.traversal import HIDING, Proxy
 from jaxvars.random.generator import Generator, find_furthest
 from jaxvars.random.seeds import IMPL, unseen
 from jaxvars.tensors.dtypes import is_key

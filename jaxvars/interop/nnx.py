@@ -24,8 +24,6 @@ import numpy as np
 from jaxvars.core.cells import ASKED, STORE, Cell, FixedCell, is_trainable, set_trainable
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, lifted
-from jaxvars.core.module import Module
-from jaxvars.core.traversal import Proxy, reaches, walk
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError, user_line
 from jaxvars.interop.module import (
@@ -43,6 +41,8 @@ from jaxvars.interop.module import (
     write_changes,
 )
 from jaxvars.interop.rngs import generator_of, source_of
+from jaxvars.modules.module import Module
+from jaxvars.objects.traversal import Proxy, reaches, walk
 from jaxvars.random.generator import Generator
 from jaxvars.tensors.spec import TensorSpec
 

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.checkpoint.checksum import key_impl
-from jaxvars.core.state import State
 from jaxvars.errors import JaxvarsError, StateError
 from jaxvars.interop.rules import Rules, rename
+from jaxvars.modules.state import State
 from jaxvars.tensors.array_like import whole
 from jaxvars.tensors.dtypes import are_floats, is_key, is_string, string
 from jaxvars.tensors.tensor import in_numpy, to_tensor

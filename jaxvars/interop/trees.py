@@ -16,14 +16,14 @@ import jax
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.state import unique
-from jaxvars.core.traversal import Proxy, reaches, walk
 from jaxvars.core.variable import Variable
 from jaxvars.errors import JaxvarsError, StateError, user_line
+from jaxvars.modules.state import unique
+from jaxvars.objects.key_order import ordered_like
+from jaxvars.objects.traversal import Proxy, reaches, walk
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import fit
-from jaxvars.tracing.key_order import ordered_like
 
 _CONSTANTS = (bool, int, float, complex, str, bytes)  # known by type and repr
 

@@ -34,7 +34,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxvars.core.module import BORDER
 from jaxvars.display.lookup import find, namespace
 from jaxvars.losses import (
     binary_crossentropy,
@@ -99,6 +98,7 @@ from jaxvars.metrics.mean import (
 )
 from jaxvars.metrics.metric import Metric
 from jaxvars.metrics.scores import F1Score
+from jaxvars.modules.module import BORDER
 
 __all__ = [
     "AUC", "Accuracy", "BinaryAccuracy", "BinaryCrossentropy", "CategoricalAccuracy",

@@ -23,15 +23,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.absent import advised
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import BORDER, Late, Module
-from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable
 from jaxvars.display.docstrings import complete, complete_by
 from jaxvars.initializers import get as find_initializer
 from jaxvars.losses.inputs import float_dtype
 from jaxvars.metrics.sums import Tally, take_all
+from jaxvars.modules.absent import advised
+from jaxvars.modules.module import BORDER, Late, Module
+from jaxvars.objects.traversal import walk
 from jaxvars.random.seeds import Shape, as_shape
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context

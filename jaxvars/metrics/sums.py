@@ -21,9 +21,9 @@ import jax.numpy as jnp
 
 from jaxvars.core.frame import Change
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
+from jaxvars.modules.module import Module
 from jaxvars.tensors.dtypes import as_dtype, is_inexact
 from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, DTypeLike

@@ -14,11 +14,11 @@ from typing import Any, NoReturn, TypeAlias, TypedDict, TypeGuard
 import jax
 
 from jaxvars.core.cells import Cell
-from jaxvars.core.module import named_variables
-from jaxvars.core.traversal import Holder, first_of, resolve_proxy
 from jaxvars.core.variable import DEFAULT_NAME, Variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, user_line, warn_user
+from jaxvars.modules.module import named_variables
+from jaxvars.objects.traversal import Holder, first_of, resolve_proxy
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context

@@ -22,13 +22,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.absent import advised
-from jaxvars.core.module import Module, all_paths, named_variables
-from jaxvars.core.state import unique
-from jaxvars.core.traversal import Tie, Tied, first_of
 from jaxvars.core.variable import Variable, make_variable
 from jaxvars.display.repr import Folded
 from jaxvars.errors import CreationError, StateError
+from jaxvars.modules.absent import advised
+from jaxvars.modules.module import Module, all_paths, named_variables
+from jaxvars.modules.state import unique
+from jaxvars.objects.traversal import Tie, Tied, first_of
 from jaxvars.optimizers.checks import (
     checked_variables,
     find_rules,

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable, make_variable
+from jaxvars.modules.module import Module
 from jaxvars.optimizers.checks import Pairs, checked_pairs
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.rules import wide

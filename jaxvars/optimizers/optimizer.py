@@ -20,9 +20,9 @@ from jaxvars.autodiff.tape import GradientTape
 from jaxvars.control.overlay import statement
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
-from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable
 from jaxvars.errors import DtypeError
+from jaxvars.objects.traversal import Holder
 from jaxvars.optimizers.averaged import WHAT, show_averages
 from jaxvars.optimizers.checks import (
     Decay,

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame
-from jaxvars.core.module import Module
 from jaxvars.core.store import flush
-from jaxvars.core.traversal import Tie as Tie  # pickles have it from here
 from jaxvars.core.variable import Variable, make_variable
 from jaxvars.devices.mesh import replicated_like
 from jaxvars.errors import NotATensorError
+from jaxvars.modules.module import Module
+from jaxvars.objects.traversal import Tie as Tie  # pickles have it from here
 from jaxvars.tensors.tensor import to_tensor
 
 

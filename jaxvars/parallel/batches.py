@@ -24,9 +24,9 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxvars.control.forms import read_variables
 from jaxvars.devices.mesh import copy_to_host, current_mesh, resolve_sharding, shard
 from jaxvars.errors import ShardingError
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.parallel.processes import process_count, rank
 from jaxvars.tensors.tensor import check_uncut
-from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
 _PATIENCE = 10.0  # seconds that the end of a loop waits for what the source is doing

@@ -20,13 +20,13 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxvars.compiler.executable import renew_users
 from jaxvars.core.frames import is_staged
-from jaxvars.core.module import all_paths, named_variables
 from jaxvars.core.store import exclusively
-from jaxvars.core.traversal import Pattern, first_of
 from jaxvars.core.variable import Variable
 from jaxvars.devices.mesh import as_sharding, current_mesh, is_spec
 from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError
+from jaxvars.modules.module import all_paths, named_variables
+from jaxvars.objects.traversal import Pattern, first_of
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.slots import slot_sharding
 from jaxvars.programs.placement import place_at

@@ -51,12 +51,12 @@ import jax
 import numpy as np
 
 from jaxvars.control.forms import read_variables
-from jaxvars.core.state import State
 from jaxvars.errors import DistributedError
+from jaxvars.modules.state import State
+from jaxvars.objects.key_order import map_leaves, ordered_like
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import check_argument
-from jaxvars.tracing.key_order import map_leaves, ordered_like
 from jaxvars.typing import Array
 
 _alone = False  # initialize has found out that there is one process

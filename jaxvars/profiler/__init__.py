@@ -36,10 +36,10 @@ import jax
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.core.frame import cells_in
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.state import State
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError, user_line
+from jaxvars.modules.state import State
 
 __all__ = ["Profile", "profile", "step", "trace"]
 

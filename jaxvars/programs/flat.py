@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from jaxvars.objects.identity import Same, exact, held
 from jaxvars.tracing import jaxprs
-from jaxvars.tracing.identity import Same, exact, held
 from jaxvars.typing import Array
 
 

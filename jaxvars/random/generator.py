@@ -34,8 +34,8 @@ from jax.extend.random import threefry_2x32
 
 from jaxvars.control.vmap_index import EXAMPLE, set_merge
 from jaxvars.core.frames import LOCAL, within
-from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
+from jaxvars.modules.module import Module
 from jaxvars.random import draws
 from jaxvars.random.seeds import IMPL, key_of, unseen, words_of
 from jaxvars.tensors.array_like import unwrap

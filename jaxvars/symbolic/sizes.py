@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import user_line
-from jaxvars.tracing.identity import SIZES
+from jaxvars.objects.identity import SIZES
 
 Size: TypeAlias = Any  # an int, or a symbolic expression
 

@@ -23,9 +23,9 @@ from typing import Any, final
 import jax
 import numpy as np
 
+from jaxvars.objects.identity import exact
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.context import EVAL, Tracer, at, place, table_for_settings
-from jaxvars.tracing.identity import exact
 from jaxvars.tracing.operations import Operation, is_small, new_key
 from jaxvars.tracing.recorder import Recorder
 from jaxvars.typing import Array

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tracing.context import Scoped
-from jaxvars.tracing.key_order import map_leaves
 
 
 class ErrorVocabulary(NamedTuple):

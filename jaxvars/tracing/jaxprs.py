@@ -16,8 +16,8 @@ import numpy as np
 from jax.extend import core as jex
 from jax.extend.core.primitives import copy_p
 
+from jaxvars.objects.identity import Same
 from jaxvars.tracebacks import JAX_FOLDER
-from jaxvars.tracing.identity import Same
 from jaxvars.typing import Array
 
 

@@ -21,9 +21,9 @@ from typing import Any, final
 
 import jax
 
+from jaxvars.objects.identity import Inexact, Same, exact, held
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.context import EVAL, place
-from jaxvars.tracing.identity import Inexact, Same, exact, held
 from jaxvars.typing import Array
 
 _KNOWN: OrderedDict[Hashable, Operation] = OrderedDict()

@@ -20,8 +20,8 @@ import pytest
 import jaxvars as jv
 from jaxvars.checkpoint import Checkpoint, CheckpointManager, list_variables, load, waiting
 from jaxvars.checkpoint.waiting import NEW_CELLS, PENDING
-from jaxvars.core.module import WAITING
 from jaxvars.errors import CheckpointError, CheckpointWarning
+from jaxvars.modules.module import WAITING
 from jaxvars.tracing.guards import GUARDS
 
 

@@ -20,7 +20,7 @@ from jaxvars.compiler.signature import leaf_of
 from jaxvars.core.frame import FastPathBlocker
 from jaxvars.core.staging import INLINED, Staged
 from jaxvars.errors import ControlFlowError, TapeError
-from jaxvars.tracing.identity import KEY_PARTS, SIZES, KeyPart
+from jaxvars.objects.identity import KEY_PARTS, SIZES, KeyPart
 
 
 @contextmanager

@@ -327,7 +327,7 @@ def test_get():
         (lambda: I.get("zeros", seed=7), TypeError, r"Zeros\(\) takes no arguments"),
         (lambda: I.VarianceScaling(mode="fanin"), ValueError,
          r"There is no mode of VarianceScaling 'fanin'\. Did you mean 'fan_in'"),
-        (lambda: I.VarianceScaling(mode="x"), ValueError, r"There are: fan_avg, fan_geo_avg, fan_in"),
+        (lambda: I.VarianceScaling(mode="x"), ValueError, "There are: fan_avg, fan_geo_avg"),
         (lambda: I.VarianceScaling(distribution="unifrm"), ValueError,
          r"There is no distribution of VarianceScaling 'unifrm'\. Did you mean 'uniform'"),
         (lambda: I.VarianceScaling(0.0), ValueError, r"VarianceScaling is positive, not 0.0"),

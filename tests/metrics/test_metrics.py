@@ -17,9 +17,9 @@ from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars import metrics
-from jaxvars.core.module import BORDER
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.metrics.sums import Tally, group_sums, sum_to_parts
+from jaxvars.modules.module import BORDER
 
 GOLDENS = json.loads((Path(__file__).parents[1] / "goldens" / "metrics.json").read_text())
 NAMES = {name: getattr(metrics, name) for name in metrics.__all__}

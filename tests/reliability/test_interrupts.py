@@ -334,7 +334,7 @@ def test_what_was_changed_for_a_while_is_as_before():
     profile = functools.partial(jv.profiler.profile, jv.compile(add), steps=1, warmup=1)
     assert sweep(check, evaluate, check, count=100, again=True, among="jaxvars/") > 50
     for action in (verify, profile):
-        assert _last(action, 12, check, among="core/state.py") == 12
+        assert _last(action, 12, check, among="modules/state.py") == 12
 
 
 def _last(action: Callable[[], Any], count: int, check: Callable[[], Any], *, among: str) -> int:

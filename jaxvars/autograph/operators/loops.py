@@ -39,10 +39,10 @@ from jaxvars.autograph.operators.state import Block, State
 from jaxvars.autograph.operators.values import check_size, unknown_length_error
 from jaxvars.control.loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, is_box, is_boxing
 from jaxvars.tracing import context
-from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
 Options: TypeAlias = dict[str, Any]  # of `set_loop_options`

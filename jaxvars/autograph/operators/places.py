@@ -17,7 +17,7 @@ from types import CellType, MemberDescriptorType, ModuleType
 from typing import Any, TypeAlias, final
 
 from jaxvars.autograph.operators.values import NoValue, Undefined
-from jaxvars.tracing.identity import told_by_equality
+from jaxvars.objects.identity import told_by_equality
 from jaxvars.typing import Array
 
 MISSING = object()

@@ -18,11 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tensors.wrapping import is_box, type_for
 from jaxvars.tracing import context
-from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
 

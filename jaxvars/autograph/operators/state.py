@@ -39,9 +39,9 @@ from jaxvars.autograph.operators.values import (
 from jaxvars.autograph.operators.watch import Grown, Other
 from jaxvars.autograph.operators.world import World, cells_of
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, settled_numbers
-from jaxvars.tracing.key_order import map_leaves
 
 _RETURNS = "ag__returns"
 _JUMPS = (_RETURNS, "ag__break", "ag__continue")

@@ -20,13 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.checks import require
-from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.objects.key_order import map_leaves
+from jaxvars.objects.traversal import Proxy
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.wrapping import boxed, settled_numbers, words
 from jaxvars.tracing import context
-from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 
 

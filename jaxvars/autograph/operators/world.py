@@ -59,9 +59,9 @@ from jaxvars.autograph.operators.watch import (
     printer_of,
     slots_of,
 )
-from jaxvars.core.module import Module
-from jaxvars.core.traversal import Proxy
 from jaxvars.errors import is_library
+from jaxvars.modules.module import Module
+from jaxvars.objects.traversal import Proxy
 from jaxvars.tensors.array_like import ArrayProxy
 
 Parts: TypeAlias = Iterable[tuple[Path, Any]]

@@ -13,12 +13,12 @@ import numpy as np
 
 from jaxvars.autodiff.tape import GradientTape as CoreTape
 from jaxvars.autodiff.tape import UnconnectedGradients as UnconnectedGradients
-from jaxvars.core.traversal import PROXIES, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.derivatives.forward import ForwardAccumulator as CoreAccumulator
 from jaxvars.derivatives.irreversible import LOOP_CURE
 from jaxvars.derivatives.sparse_rows import Rows
 from jaxvars.errors import TapeError
+from jaxvars.objects.traversal import PROXIES, resolve_proxy
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly

@@ -18,6 +18,7 @@ import jax
 
 from jaxvars.core.cells import NAMES
 from jaxvars.core.frames import LOCAL, entered
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tensors.wrapping import ErrorVocabulary, TensorWrapping, boxing
 from jaxvars.tf.attributes import getter
@@ -25,7 +26,6 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
-from jaxvars.tracing.key_order import map_leaves
 
 
 def _box(value: Any) -> Any:

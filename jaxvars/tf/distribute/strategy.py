@@ -22,6 +22,8 @@ from jaxvars.autograph.operators.sequences import SEQUENTIALS
 from jaxvars.core.frames import is_staged
 from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
+from jaxvars.objects.identity import by_identity
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.parallel.batches import Batches
 from jaxvars.tf import nest
 from jaxvars.tf.attributes import getter
@@ -32,8 +34,6 @@ from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
 from jaxvars.tracing.context import Scoped
-from jaxvars.tracing.identity import by_identity
-from jaxvars.tracing.key_order import map_leaves
 
 
 @final

@@ -25,6 +25,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.objects.identity import exact, held
 from jaxvars.tf import nest
 from jaxvars.tf.functions.protocols import TraceType
 from jaxvars.tf.tensors.components import Components, components, has_components
@@ -36,7 +37,6 @@ from jaxvars.tf.tensors.specs import SparseTensorSpec
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.extension_type import ExtensionTypeSpec
 from jaxvars.tf.variables.variable import Variable, face_of
-from jaxvars.tracing.identity import exact, held
 
 _MARK = "literal "
 _LITERALS: dict[str, Any] = {}

@@ -10,6 +10,7 @@ from typing import Any, final
 
 import jax
 
+from jaxvars.objects.identity import exact, held
 from jaxvars.programs.open_sizes import name_of_size
 from jaxvars.symbolic.propagate import NeedsSizes
 from jaxvars.symbolic.specialize import symbol
@@ -39,7 +40,6 @@ from jaxvars.tf.tensors.static import refused, refusing
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracebacks import is_raised_by_user
-from jaxvars.tracing.identity import exact, held
 
 _LARGER = (2, 3, 4, 6, 8, 16, 32)
 """What unknown dimensions are tried with where 1 is too small: `tf.reshape(x, [-1, 2])`."""

@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from jaxvars.objects.identity import told_by_equality
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
-from jaxvars.tracing.identity import told_by_equality
 
 TensorLike: TypeAlias = (
     Tensor | Variable | int | float | bool | str | bytes | complex

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from jaxvars.compiler.signature import counts_as_itself
+from jaxvars.objects.key_order import map_leaves
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError
@@ -45,7 +46,6 @@ from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.variables.strings import commit
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import GUARDS
-from jaxvars.tracing.key_order import map_leaves
 
 SCOPE_NAME = "table_of_strings"
 SIZES_NAME = "sizes_of_strings"

@@ -22,9 +22,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jaxvars import optimizers as _core
-from jaxvars.core.traversal import Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CreationError
+from jaxvars.objects.traversal import Proxy, resolve_proxy
 from jaxvars.optimizers.checks import Options
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.autodiff.tape import GradientTape

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.frames import LOCAL, within
-from jaxvars.core.traversal import Holder
+from jaxvars.objects.traversal import Holder
 from jaxvars.tf.random import draws as draws
 from jaxvars.tf.random.stateless import Algorithm, check_algorithm
 from jaxvars.tf.random.streams import SIZE, advance, check_seeded, take_start

@@ -23,10 +23,10 @@ from types import MappingProxyType
 from typing import Any, final
 
 from jaxvars import export as core
-from jaxvars.core.module import Module as CoreModule
-from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import SavedError
+from jaxvars.modules.module import Module as CoreModule
+from jaxvars.objects.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.tf.errors import DataLossError
 from jaxvars.tf.listing import namespace
 from jaxvars.tf.saved_model.functions import (

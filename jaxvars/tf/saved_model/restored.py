@@ -28,7 +28,7 @@ Form: TypeAlias = Any
 
 def concrete_of(known: Known) -> CoreConcrete:
     """Return a program that is known as a concrete function of the core."""
-    return CoreConcrete(known.entry, "", known.binder.bind, {})
+    return CoreConcrete(known.entry, "", known.binder.bind, {}, known.entry.specs())
 
 
 @final

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.objects.traversal import Holder
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.graph import Node

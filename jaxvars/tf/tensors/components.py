@@ -14,11 +14,11 @@ from typing import Any, final
 import jax
 import numpy as np
 
+from jaxvars.objects.identity import exact, held
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import CONVERSIONS, to_array
 from jaxvars.tf.tensors.tensor import WRAPPERS, TensorLike
-from jaxvars.tracing.identity import exact, held
 
 
 @final

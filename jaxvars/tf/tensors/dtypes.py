@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 from jax.extend.random import define_prng_impl
 
+from jaxvars.objects.identity import told_by_pickle
 from jaxvars.tensors.dtypes import string as _text
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.messages import TYPES
-from jaxvars.tracing.identity import told_by_pickle
 
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
 

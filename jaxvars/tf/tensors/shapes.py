@@ -11,8 +11,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
+from jaxvars.objects.identity import told_by_pickle
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tracing.identity import told_by_pickle
 
 
 def _combine(compute: Callable[[int, int], Any], *, is_size: bool = True) -> Any:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
+from jaxvars.objects.identity import told_by_pickle
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32, int64
@@ -16,7 +17,6 @@ from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing.identity import told_by_pickle
 
 Parts: TypeAlias = tuple[Any, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.core.traversal import Holder, Tie, Tied
+from jaxvars.objects.traversal import Holder, Tie, Tied
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor

@@ -19,10 +19,10 @@ from jaxvars.checkpoint.checkpoint import Checkpoint as CoreCheckpoint
 from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.files import write as write_file
 from jaxvars.core.frames import LOCAL, entered
-from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
-from jaxvars.core.traversal import HIDING, Holder, Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
+from jaxvars.objects.traversal import CLOSED_TYPES as CLOSED
+from jaxvars.objects.traversal import HIDING, Holder, Proxy, resolve_proxy
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tf.control.callbacks import py_function
 from jaxvars.tf.errors import NotFoundError

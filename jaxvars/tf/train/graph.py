@@ -27,10 +27,10 @@ import numpy as np
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.function import BoundFunction
 from jaxvars.compiler.function import Function as CoreFunction
-from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
-from jaxvars.core.traversal import Tied, resolve_proxy
-from jaxvars.core.traversal import attributes_of as attributes
 from jaxvars.core.variable import Variable
+from jaxvars.objects.traversal import CLOSED_TYPES as CLOSED
+from jaxvars.objects.traversal import Tied, resolve_proxy
+from jaxvars.objects.traversal import attributes_of as attributes
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.tf.context.scope import name_scope
 from jaxvars.tf.functions.function import Function

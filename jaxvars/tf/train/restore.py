@@ -26,16 +26,16 @@ from jaxvars.checkpoint.trees import Trees
 from jaxvars.checkpoint.waiting import announce, given_by
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.store import exclusively
-from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
+from jaxvars.objects.identity import Weak
+from jaxvars.objects.traversal import Proxy
 from jaxvars.tf.errors import DataLossError
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.graph import Graph, Node
 from jaxvars.tf.train.stored import NOTES
 from jaxvars.tf.variables.variable import Variable, face_of
-from jaxvars.tracing.identity import Weak
 
 _WAITING: dict[Weak, list[Wait]] = {}
 """What waits for variables in an object: it lives as long as the object does."""

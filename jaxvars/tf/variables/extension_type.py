@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.objects.identity import exact, held
 from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
@@ -32,7 +33,6 @@ from jaxvars.tf.tensors.specs import SparseTensorSpec, TensorSpec
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
 from jaxvars.tf.variables.fields import ImmutableDict, Static
 from jaxvars.tf.variables.variable import Variable, face_of
-from jaxvars.tracing.identity import exact, held
 
 _PLAIN = (int, float, str, bytes, bool, type(None), DType, TensorShape)
 _SPECS = {SparseTensor: SparseTensorSpec, RaggedTensor: RaggedTensorSpec}

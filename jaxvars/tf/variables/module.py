@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from jaxvars.autograph.operators.world import BARE
-from jaxvars.core.module import Module as CoreModule
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.modules.module import Module as CoreModule
 from jaxvars.tf.context.scope import name_scope, whole_scope
 from jaxvars.tf.nest import is_nested
 from jaxvars.tf.variables.variable import Variable, face_of

@@ -17,11 +17,11 @@ import jax
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.devices.device import device_name
 from jaxvars.display.repr import SMALL, Sketch, html_repr
 from jaxvars.errors import JaxvarsError
+from jaxvars.objects.traversal import Proxy
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tf.attributes import getter

@@ -25,6 +25,7 @@ import numpy as np
 from jaxvars.autograph.operators.sequences import OneOfTwo, Sequential, change_item
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
+from jaxvars.objects.key_order import map_leaves as map_arrays
 from jaxvars.tf.context.scope import outside_functions
 from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.errors import OutOfRangeError
@@ -54,7 +55,6 @@ from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import context
-from jaxvars.tracing.key_order import map_leaves as map_arrays
 from jaxvars.typing import Array
 
 _OPEN = (

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars.tracing.identity import (
+from jaxvars.objects.identity import (
     Form,
     Inexact,
     Same,

@@ -1,6 +1,5 @@
-"""`State`: the values of variables as a pytree; `functionalize`: code on variables as mathematics.
+"""`State`: the values of variables as a pytree, by path.
 
-    pure = jv.functionalize(step)
     state = jv.State.of(model=model, optimizer=optimizer)
     loss, state = jax.jit(pure)(state, x, y)
     state.commit()
@@ -15,28 +14,24 @@ Rules this file keeps:
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
 import itertools
 import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from typing import Any, NoReturn, final
 
 import jax
 import numpy as np
 
-from jaxvars.core.cells import ASKED, STORE, Cell, untrainable
+from jaxvars.core.cells import STORE, Cell, untrainable
 from jaxvars.core.frame import Owner
-from jaxvars.core.frames import LOCAL, BoundFrame, within
-from jaxvars.core.traversal import Path, Tied, walk_known
+from jaxvars.core.frames import LOCAL
 from jaxvars.errors import StateError, user_line
+from jaxvars.objects.traversal import Path, Tied, walk_known
 from jaxvars.tensors.dtypes import WIDE, are_floats, keeping
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
-from jaxvars.tracing.key_order import map_leaves
 from jaxvars.typing import Array
 from jaxvars.views import Viewed
 
@@ -143,16 +138,6 @@ class State(Viewed, Mapping[str, Any]):
         """Pickle paths and values: what variables they belong to is known in this process alone."""
         return _unpickle, (self._layout.paths, [_picklable(x) for x in self._values])
 
-    def _bound(self) -> dict[int, Array]:
-        """Return the values by cell key."""
-        self._refuse_without_variables()
-        cells = [ref() for ref in self._layout.refs]
-        return dict(zip(self._layout.keys, map(_bindable, self._values, cells), strict=True))
-
-    def _rebind(self, values: Mapping[int, Array]) -> State:
-        """Return a State of the same variables with values by cell key."""
-        return State(self._layout, [values[key] for key in self._layout.keys])
-
     def _refuse_without_variables(self) -> None:
         if self._layout.paths and not self._layout.refs:
             raise StateError(
@@ -250,6 +235,19 @@ class Layout:
     def __eq__(self, other: object) -> bool:
         mine = self.keys, self.paths, self.untrainable
         return isinstance(other, Layout) and mine == (other.keys, other.paths, other.untrainable)
+
+
+def values_by_key(state: State) -> dict[int, Array]:
+    """Return the values of a State by cell key; raise StateError if it has no cells."""
+    state._refuse_without_variables()
+    layout = state._layout
+    cells = [ref() for ref in layout.refs]
+    return dict(zip(layout.keys, map(_bindable, state._values, cells), strict=True))
+
+
+def with_values(state: State, values: Mapping[int, Array]) -> State:
+    """Return a State of the same variables with values by cell key."""
+    return State(state._layout, [values[key] for key in state._layout.keys])
 
 
 def _flatten_with_keys(state: State) -> tuple[list[tuple[Any, Array]], Layout]:
@@ -384,78 +382,6 @@ def _misfit(cell: Cell | None, path: str, value: Array, *, cast: bool) -> str | 
     have = f"{dtype}{list(shape)}" if shape is not None else type(value).__name__
     cure = ". state.commit(cast=True) converts it" if castable else ""
     return f"{path}: the variable is {want.dtype}{list(want.shape)}, the value {have}{cure}"
-
-
-def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
-    """Make a function of variables a pure function of their State.
-
-    `pure(state, *args)` runs `fn(*args)` with the variables bound to the values in `state`,
-    and returns its result and the State after it. The variables themselves do not change,
-    so `pure` works under `jax.jit`, `vmap`, `grad`, `lax.scan`, `shard_map`, export.
-
-    Args:
-        fn: reads and writes variables; plain or `jv.compile`d.
-
-    Returns:
-        `pure(state, *args, **kwargs) -> (result, new_state)`.
-
-    Raises:
-        StateError: (from `pure`) when `fn` writes a variable that the state does not hold, or reads
-            only such ones: the state is that of another model.
-        CreationError: (from `pure`) when `fn` creates a variable.
-
-    >>> import jaxvars as jv
-    >>> count = jv.Variable(0, name="count")
-    >>> def add(n):
-    ...     count.assign_add(n)
-    ...     return count * 10
-    >>> result, state = functionalize(add)(State.of(count), 2)
-    >>> int(result), int(state["count"]), int(count)
-    (20, 2, 0)
-    """
-
-    @functools.wraps(fn)
-    def pure(state: State, /, *args: Any, **kwargs: Any) -> tuple[Any, State]:
-        if not isinstance(state, State):
-            raise StateError(
-                f"The first argument must be a State, not {type(state).__name__}: "
-                "pure(jv.State.of(model), *args)."
-            )
-        frame = BoundFrame(state._bound(), LOCAL.frame)
-
-        def run() -> Any:
-            return map_leaves(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
-
-        with ASKED.set(set()) as asked:  # what JAX may keep a program of
-            result = within(frame, run)
-        state._layout.note(asked or set())
-        if ASKED.value is not None:
-            ASKED.value.update(asked or ())
-        _check_used(frame, state)
-        return result, state._rebind(frame.values)
-
-    with suppress(ValueError, TypeError):  # no signature, as of some functions of C
-        setattr(pure, "__signature__", _with_state(inspect.signature(fn)))  # noqa: B010 - pyright knows no such name
-    return pure
-
-
-def _check_used(frame: BoundFrame, state: State) -> None:
-    """Raise StateError if all variables that a function used are others than the State's."""
-    used = [cell.name for cell in frame.used.values() if cell.deliver is None]
-    if state and used and frame.used.keys().isdisjoint(frame.values):
-        raise StateError(
-            f"The State passed to a functionalized function at {user_line()} holds none of the "
-            f"variables that it reads, such as {used[0]!r}, but others: "
-            f"{', '.join(map(repr, [*state][:3]))}. To give it the values of another model "
-            "that is alike: jv.State.of(model).replace(jv.State.of(other))."
-        )
-
-
-def _with_state(signature: inspect.Signature) -> inspect.Signature:
-    """Return a signature with a State before it: JAX finds places of arguments by their names."""
-    name = unique("state", signature.parameters)
-    state = inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY)
-    return inspect.Signature([state, *signature.parameters.values()])
 
 
 def _tensor_for(cell: Cell, value: Array, what: str) -> Array:

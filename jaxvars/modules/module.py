@@ -30,10 +30,12 @@ from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 import jax.numpy as jnp
 
 from jaxvars.advice import did_you_mean
-from jaxvars.core.absent import Absent, advised
 from jaxvars.core.cells import name_scope, trainable_flag
-from jaxvars.core.state import cells_by_path
-from jaxvars.core.traversal import (
+from jaxvars.core.variable import Variable, make_variable
+from jaxvars.errors import DtypeError, StateError, user_line
+from jaxvars.modules.absent import Absent, advised
+from jaxvars.modules.state import cells_by_path
+from jaxvars.objects.traversal import (
     Holder,
     Path,
     Pattern,
@@ -44,8 +46,6 @@ from jaxvars.core.traversal import (
     walk_again,
     walk_known,
 )
-from jaxvars.core.variable import Variable, make_variable
-from jaxvars.errors import DtypeError, StateError, user_line
 from jaxvars.tensors.dtypes import is_of_kind
 from jaxvars.tensors.dtypes import nbytes as nbytes
 from jaxvars.typing import DTypeLike

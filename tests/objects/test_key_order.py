@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxvars as jv
-from jaxvars.tracing.key_order import in_order, is_sorted, order_of, order_test
+from jaxvars.objects.key_order import in_order, is_sorted, order_of, order_test
 
 
 class Pair(NamedTuple):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars.core.traversal import matcher
+from jaxvars.objects.traversal import matcher
 
 
 class Norm(jv.Module):

@@ -14,7 +14,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.cells import Cell
-from jaxvars.core.traversal import Holder, Proxy, reaches, walk, walk_again
+from jaxvars.objects.traversal import Holder, Proxy, reaches, walk, walk_again
 
 
 class Leaf:

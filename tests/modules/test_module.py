@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars.core.module import nbytes
+from jaxvars.modules.module import nbytes
 
 V = jv.Variable
 

@@ -1,0 +1,1 @@
+"""Modules of variables, and States: the values of variables by their paths."""
