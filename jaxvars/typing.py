@@ -22,6 +22,13 @@ class SupportsArray(Protocol):
 Array: TypeAlias = Any
 """A `jax.Array`, a tracer, or a NumPy array of strings: JAX's own types are only partly public."""
 
+Value: TypeAlias = jax.Array | Any
+"""What a variable holds: an `Array`, or strings on the host, a NumPy array in the place of one.
+
+Only for results, which few ask what they are: `Any` spares the others a cast. What takes either
+says `Array | np.ndarray`.
+"""
+
 ArrayLike: TypeAlias = (
     jax.Array | np.ndarray | np.generic | bool | int | float | complex | str | bytes
     | SupportsArray | Sequence[Any]

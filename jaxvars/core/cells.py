@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar, final
 
 from jaxvars.tracing.context import Scoped
-from jaxvars.typing import Array, Aval
+from jaxvars.typing import Array, Aval, Value
 
 T = TypeVar("T")
 
-STORE: dict[int, Array] = {}
+STORE: dict[int, Value] = {}
 """The values, by cell key."""
 
 SHARED: set[int] = set()

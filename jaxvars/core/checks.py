@@ -195,7 +195,7 @@ def _kind(value: Array) -> str:
     return "uint32" if jnp.issubdtype(value.dtype, jnp.unsignedinteger) else "int32"
 
 
-def _words(value: Array, kind: str) -> list[Array]:
+def _words(value: Array, kind: str) -> list[Array | int]:
     """Return the bits of a value of a dtype, as two integers."""
     words = jax.lax.bitcast_convert_type(value.real.astype(kind), jnp.int32)
     return [words, 0] if not words.ndim else [words[0], words[1]]

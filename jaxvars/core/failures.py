@@ -69,7 +69,7 @@ def _failure_of(step: Step, value: Array, values: Sequence[Array]) -> Exception 
     return next(filter(None, [failure_of(x) for x in judged if not x.is_deleted()]), None)
 
 
-def one_of(values: Sequence[Array]) -> Array:
+def one_of(values: Sequence[Array]) -> Array | None:
     """Return one of the values that a step has computed, all of which it computes or none."""
     for value in values:  # a generator that is interrupted as it is closed hides the interrupt
         if hasattr(value, "is_ready"):

@@ -8,6 +8,7 @@ JAX may use that trace again only while they are right: see `Frame.renew`.
 from __future__ import annotations
 
 import contextlib
+import enum
 import itertools
 import threading
 import weakref
@@ -15,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, final
 
 import jax
 import numpy as np
@@ -40,7 +41,15 @@ PLACED: list[Callable[[Cell, Array, str], None]] = []
 CREATED: list[Callable[[Cell], None]] = []
 """Callbacks for when a cell has got its first value."""
 
-FRESH: Sequence[Array] = (None,)
+
+@final
+class Fresh(enum.Enum):
+    """The type of `FRESH`."""
+
+    FRESH = enum.auto()
+
+
+FRESH: Final = Fresh.FRESH
 """Said in `write_all` of values that nothing else holds."""
 
 TRACING = threading.RLock()
@@ -144,7 +153,7 @@ def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
     return value
 
 
-def form_of(value: Array) -> Aval:
+def form_of(value: Array | np.ndarray) -> Aval:
     """Return the shape and dtype of a value, as a strongly typed one."""
     if isinstance(value, np.ndarray):  # on the host: JAX may have no such dtype
         return jax.ShapeDtypeStruct(value.shape, value.dtype)
@@ -230,7 +239,10 @@ class Frame(ABC):
         return None
 
     def write_all(
-        self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
+        self,
+        cells: Sequence[Cell],
+        values: Sequence[Array],
+        held: Sequence[Array] | Fresh | None = None,
     ) -> None:
         """Write several cells; raise where a value would leak out of a transform.
 

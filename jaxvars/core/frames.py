@@ -40,6 +40,7 @@ from jaxvars.core.frame import (
     Created,
     FastPathBlocker,
     Frame,
+    Fresh,
     T,
     to_sharding,
 )
@@ -117,12 +118,15 @@ class EagerFrame(Frame):
         return take(cell) if value is None else value
 
     def write_all(
-        self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
+        self,
+        cells: Sequence[Cell],
+        values: Sequence[Array],
+        held: Sequence[Array] | Fresh | None = None,
     ) -> None:
         """Put several values into `STORE`, all or none."""
         if GUARDS:
             ask(WRITE, cells)
-        theirs = None if held is None else set(map(id, held))
+        theirs = None if held is None else set(map(id, () if held is FRESH else held))
         kept: set[int] = set()
         pairs: list[tuple[Cell, Array]] = []
         for cell, value in zip(cells, values, strict=True):

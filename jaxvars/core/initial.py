@@ -16,7 +16,7 @@ from jaxvars.errors import ShapeError, string_in_program_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.tensor import broadcasts, is_host, to_tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 class Places(NamedTuple):
@@ -51,7 +51,9 @@ class HostCell(FixedCell):
         raise string_in_program_error(self.name)
 
 
-def make_cell(owner: object, value: Array, name: str, sharding: Any, shape: Any) -> Cell:
+def make_cell(
+    owner: object, value: Array | np.ndarray, name: str, sharding: Any, shape: Any
+) -> Cell:
     """Return the cell of a variable with this first value, and this `shape` argument."""
     on_host = isinstance(value, np.ndarray)
     sharding = None if on_host else PLACES[0].choose(sharding, value, name)
@@ -82,7 +84,7 @@ def _as_one(first: Any, more: tuple[Any, ...]) -> str:
 
 def initial(
     given: Any, dtype: Any, shape: int | tuple[int, ...] | Shapes | None, name: str
-) -> Array:
+) -> Value:
     """Return the first value, in memory that nothing else holds."""
     what = f"the initial value of variable {name!r}"
     if callable(given) and not isinstance(given, ArrayProxy):
@@ -113,13 +115,13 @@ def _call(given: Callable[[], Any], what: str) -> Any:
         ) from None
 
 
-def _to_owned(given: Any, dtype: Any, what: str) -> Array:
+def _to_owned(given: Any, dtype: Any, what: str) -> Value:
     """Return a value as a tensor, in memory that no other code can donate."""
     value = to_tensor(given, dtype, what=what)
     return value if is_host(given) else context.fresh(PLACES[0].put(value))
 
 
-def _broadcast(value: Array, shape: tuple[int, ...], name: str) -> Array:
+def _broadcast(value: Value, shape: tuple[int, ...], name: str) -> Value:
     if not broadcasts(value.shape, shape):
         raise ShapeError(
             f"The initial value of variable {name!r} has shape {value.shape}, which does not "

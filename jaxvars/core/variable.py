@@ -309,7 +309,7 @@ class Slice(ArrayProxy):
         self.index = plain_index(index)
         check_index(variable.name, variable.shape, self.index)
         self._whole = variable.value
-        self._taken: Array = None
+        self._taken: Array | None = None
 
     @property
     @context.restoring()
@@ -345,8 +345,9 @@ class Slice(ArrayProxy):
 
 
 ATOMS.add(Variable)
-jax.tree_util.register_pytree_node(Variable, lambda v: ((v.value,), None), lambda _, new: new[0])
-jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _, new: new[0])
+_unflatten: Callable[[None, Any], Any] = lambda _, new: new[0]  # noqa: E731
+jax.tree_util.register_pytree_node(Variable, lambda v: ((v.value,), None), _unflatten)
+jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), _unflatten)
 
 
 # ---------------------------------------------------------------- helpers

@@ -32,7 +32,7 @@ from jaxvars.objects.traversal import Path, Tied, walk_known
 from jaxvars.tensors.dtypes import WIDE, are_floats, keeping
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 from jaxvars.views import Viewed
 
 
@@ -260,12 +260,12 @@ def _unpickle(paths: Sequence[str], values: Sequence[Array]) -> State:
     return State(Layout(dict.fromkeys(paths)), map(_from_pickle, values))
 
 
-def _picklable(value: Array) -> Array:
+def _picklable(value: Array) -> Array | np.ndarray:
     """Return a value as NumPy's if JAX, which unpickles its own, might cut it to 32 bits."""
     return np.asarray(value) if str(value.dtype) in WIDE else value
 
 
-def _from_pickle(value: Array) -> Array:
+def _from_pickle(value: Array | np.ndarray) -> Value:
     with keeping(value.dtype):
         return to_tensor(value) if str(value.dtype) in WIDE else value
 

@@ -236,7 +236,7 @@ class ArrayProxy(ABC):
         return (value if is_shared else context.copied(value)).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return whole(self.value).__dlpack_device__()
+        return whole(self.value).__dlpack_device__()  # pyright: ignore[reportAttributeAccessIssue] - JAX's stub of jax.Array leaves it out
 
     def __bool__(self) -> bool:
         if self.size != 1:

@@ -86,7 +86,9 @@ class Direct:
         return table.get(key)
 
     def _learn(self, inputs: Sequence[Array], args: Sequence[Any]) -> Operation | None:
-        others = [None if i in self._arrays else x for i, x in enumerate(args)]  # and no array
+        others: list[Any] = [
+            None if i in self._arrays else x for i, x in enumerate(args)
+        ]  # and no array
 
         def call(*values: Array) -> Any:
             return self._call(*jaxprs.replace_values(others, self._arrays, values))

@@ -158,7 +158,9 @@ def check_kind(have: Any, want: Any, what: str, shown: str = "") -> None:
         )
 
 
-def check_fits(value: Array, dtype: Any, what: str, *, refuse_zeros: bool = False) -> None:
+def check_fits(
+    value: Array | np.ndarray | np.generic, dtype: Any, what: str, *, refuse_zeros: bool = False
+) -> None:
     """Refuse numbers that are outside of a dtype; say which are so small that they become 0."""
     if value.dtype == dtype or value.size == 0 or context.is_tracer(value):
         return

@@ -41,6 +41,7 @@ from jaxvars.tensors.dtypes import (
 )
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import GUARDS, ask
+from jaxvars.typing import Value
 
 _DEEPEST = 200
 _NESTED = frozenset({list, tuple, dict})
@@ -51,7 +52,7 @@ def is_host(value: object) -> bool:
     return not isinstance(value, jax.Array) and not hasattr(value, "__jax_array__")
 
 
-def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Array:
+def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Value:
     """Convert to a tensor that shares no memory with NumPy.
 
     Args:
@@ -94,7 +95,7 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     return _convert(array, wanted)
 
 
-def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
+def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Value:
     """Convert to a tensor that the variable `name` of `shape` and `dtype` can hold.
 
     Raises:
@@ -108,7 +109,7 @@ def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
     return array
 
 
-def fit_dtype(value: object, dtype: Any, name: str) -> Array:
+def fit_dtype(value: object, dtype: Any, name: str) -> Value:
     """Convert to a tensor of `dtype` if that loses nothing, for the variable `name`.
 
     Raises:
@@ -241,7 +242,7 @@ def as_operand(value: Any, dtype: Any, name: str) -> Any:
     return value
 
 
-def array_of(value: object, what: str) -> Array:
+def array_of(value: object, what: str) -> Array | np.ndarray:
     if isinstance(value, jax.Array):
         return value
     if hasattr(value, "__jax_array__"):
@@ -367,7 +368,7 @@ def _is_text(value: object) -> bool:
     return not isinstance(value, numbers.Number)
 
 
-def _convert(array: Array, dtype: Any, name: str = "") -> Array:
+def _convert(array: Array | np.ndarray, dtype: Any, name: str = "") -> Array:
     with context.restoring(), context.evaluating():
         if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
             new = jax.lax.convert_element_type(array, dtype)
@@ -385,7 +386,7 @@ def is_elsewhere(value: Any, sharding: Any) -> bool:
     return alone and value.sharding != sharding
 
 
-def is_weak(array: Array) -> bool:
+def is_weak(array: object) -> bool:
     return getattr(array, "weak_type", False)
 
 
@@ -420,7 +421,7 @@ def is_literal(value: object) -> bool:
     return isinstance(value, numbers.Number) and not isinstance(value, np.generic)
 
 
-def _is_empty_literal(value: object, array: Array) -> bool:
+def _is_empty_literal(value: object, array: Array | np.ndarray) -> bool:
     """Return whether a value is a list of nothing, which has no dtype: NumPy makes it floats."""
     return array.size == 0 and isinstance(value, list | tuple) and is_literal(value)
 

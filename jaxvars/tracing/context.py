@@ -25,6 +25,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, final
 
 import jax
 import jax.core
+import numpy as np
 from jax.extend import core as jex
 from jax.extend import linear_util
 from jax.extend.core.primitives import copy_p
@@ -324,7 +325,7 @@ def unseen(compute: Callable[[], Array], what: str) -> Array:
         return compute()
 
 
-def aval_of(value: Array) -> Aval:
+def aval_of(value: Array | np.ndarray) -> Aval:
     """Return the abstract value of `value`, as a strongly typed one."""
     aval = jax.typeof(value)
     return aval.update(weak_type=False) if getattr(aval, "weak_type", False) else aval
