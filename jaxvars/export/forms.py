@@ -179,8 +179,9 @@ def _strings(data: Any) -> Strings:
 
 
 def _named(data: Any) -> Any:
-    fields = dict(_pairs(data["items"]))
-    return named_tuple(data["named"], tuple(fields))(*fields.values())
+    pairs = _pairs(data.get("items", ()))
+    kind = named_tuple(data["named"], tuple(key for key, _ in pairs))
+    return kind(*(child for _, child in pairs))
 
 
 def _pairs(items: Any) -> list[tuple[Any, Form]]:

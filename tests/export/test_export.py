@@ -954,3 +954,8 @@ def test_the_same_model_makes_the_same_file(net_file, tmp_path):
     path, digest = net_file
     assert jv.export.save(jv.export.load(path), tmp_path / "f") == digest
     assert (tmp_path / "f").read_bytes() == path.read_bytes()
+
+
+def test_a_named_tuple_with_two_fields_of_one_name_is_refused():
+    with pytest.raises(ValueError, match="duplicate field name: 'a'"):
+        from_json({"named": "P", "items": [["a", None], ["a", None]]})

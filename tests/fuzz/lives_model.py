@@ -195,6 +195,11 @@ class File:
     shared: dict[str, Any] = field(default_factory=dict)
     maybe: dict[str, Any] = field(default_factory=dict)
 
+    def slots_begun(self, path: str) -> Slots:
+        """Return the slots of a variable, less an average that has not begun."""
+        begun = path in self.started
+        return {k: v for k, v in self.slots[path].items() if begun or k != AVERAGE}
+
 
 class Opt:
     """An optimizer: SGD with momentum, perhaps with averages and accumulation."""
@@ -474,16 +479,16 @@ class Life:
 
         They are of any variable that the same file is restored into, and of none if that is gone.
         """
-        for path, slots in file.slots.items() if self.opt.alone is file else ():
+        for path in file.slots if self.opt.alone is file else ():
             cell = there.get(path)
             if cell is not None and not {*self.opt.slots, *self.opt.waiting} & {cell}:
-                self.opt.waiting[cell] = {k: Maybe(v) for k, v in slots.items()}
+                self.opt.waiting[cell] = {k: Maybe(v) for k, v in file.slots_begun(path).items()}
 
     def _find_slots(self, file: File, there: dict[str, Cell]) -> dict[Cell, list[Slots]]:
         """Return the slots in a file for each variable; note those that wait."""
         found: dict[Cell, list[Slots]] = {}
-        for path, all_slots in file.slots.items():
-            slots = {k: v for k, v in all_slots.items() if k != AVERAGE or path in file.started}
+        for path in file.slots:
+            slots = file.slots_begun(path)
             if path in there:
                 found.setdefault(there[path], []).append(slots)
             else:
@@ -491,9 +496,9 @@ class Life:
         without = {there[path] for path in file.net.keys() & there.keys() - file.slots.keys()}
         for cell in without & found.keys():  # it was several variables, one without slots
             found[cell] = [{k: Maybe(v) for k, v in _any_of(found[cell]).items()}]
-        for path, slots in file.slots.items():  # of the others some may go on to wait
+        for path in file.slots:  # of the others some may go on to wait
             if path in there and len(found[there[path]]) > 1:
-                self.pending_slots[path] = {k: Maybe(v) for k, v in slots.items()}
+                self.pending_slots[path] = {k: Maybe(v) for k, v in file.slots_begun(path).items()}
         return found
 
     def _restore_net(self, file: File, there: dict[str, Cell]) -> None:
