@@ -120,10 +120,13 @@ def test_a_strategy_gives_the_same_result_as_one_device() -> None:
         np.testing.assert_allclose(eight.numpy(), one.numpy(), atol=3e-6, err_msg=one.name)
         assert eight.aliased.value.sharding.device_set == set(jax.devices())
         assert one.aliased.value.sharding.device_set == {jax.devices()[0]}
-    assert step.experimental_get_tracing_count() == 1
+    whole = [tf.constant(x.numpy()) for x in batch]
     with strategy.scope():
-        text = step.experimental_get_compiler_ir(*batch)(stage="optimized_hlo")
-    assert "all-reduce" in text
+        programs = [
+            step.experimental_get_compiler_ir(*x)("optimized_hlo") for x in (whole, batch, whole)
+        ]
+    assert ["all-reduce" in program for program in programs] == [False, True, False]
+    assert step.experimental_get_tracing_count() == 1
 
 
 @eight

@@ -142,19 +142,25 @@ class ConcreteFunction:
             _is_same_kind(mine, asked) for mine, asked in pairs
         )
 
-    def _trace(self, sizes: Any = None) -> Any:
+    def core_for(self, bound: inspect.BoundArguments) -> Any:
+        """Return the concrete function of jaxvars for the tensors of a call where they are."""
+        if self._is_open or self._has_strings:
+            return self.core
+        return self._trace(None, (bound.args[len(self._owner) :], bound.kwargs))
+
+    def _trace(self, sizes: Any = None, given: Any = None) -> Any:
         args, kwargs = nest.map_structure(
-            lambda x: _to_struct(x, sizes), (self._args, self._kwargs)
+            lambda x: _to_struct(x, sizes), given or (self._args, self._kwargs)
         )
-        given = {key: to_core(value) for key, value in kwargs.items()}
+        named = {key: to_core(value) for key, value in kwargs.items()}
         try:
             own = (*self._own, *args)
-            return self._compiled.trace(*map(to_core, own), **given, **self._table)
+            return self._compiled.trace(*map(to_core, own), **named, **self._table)
         except NeedsKnown as why:
             raise why.error from None
         except NeedsSizes:
             self._of._met.add(NeedsSizes)
-            return self._trace(sizes)
+            return self._trace(sizes, given)
 
     def _trace_open(self, sizes: OpenSizes) -> Any:
         """Trace for all sizes; return None where that cannot be: each is traced when it is met."""

@@ -200,6 +200,16 @@ class Function:
             self._known.append(made)
         return made
 
+    def _show_ir(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Callable[..., str]:
+        made, bound = self._find_concrete(own, args, kwargs), self._bind((*own, *args), kwargs)
+        core = made.core_for(bound)
+
+        def show(stage: str = "hlo") -> str:
+            lowered = core.lower()
+            return lowered.compile().as_text() if "optimized" in stage else lowered.as_text()
+
+        return show
+
     def _list_requested(self, own: tuple[Any, ...] = ()) -> list[ConcreteFunction]:
         """Return the concrete functions that were requested; those of one object, if given."""
         self._known = [made for made in self._known if made.is_alive]
@@ -249,7 +259,7 @@ class Function:
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
         """Return a function of a stage ("hlo", "optimized_hlo") that returns XLA's program."""
-        return _ir_of(self.get_concrete_function(*args, **kwargs))
+        return self._show_ir((), args, kwargs)
 
     @property
     def input_signature(self) -> Any:
@@ -294,7 +304,7 @@ class BoundFunction:
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
         """Return a function of a stage ("hlo", "optimized_hlo") that returns XLA's program."""
-        return _ir_of(self.get_concrete_function(*args, **kwargs))
+        return self._function._show_ir((self.__self__,), args, kwargs)
 
     def experimental_get_tracing_count(self) -> int:
         """Return how often the body has been traced for this object."""
@@ -316,14 +326,6 @@ class BoundFunction:
 
     def __repr__(self) -> str:
         return f"<{self._function!r} of {type(self.__self__).__name__}>"
-
-
-def _ir_of(made: ConcreteFunction) -> Callable[..., str]:
-    def show(stage: str = "hlo") -> str:
-        lowered = made.core.lower()
-        return lowered.compile().as_text() if "optimized" in stage else lowered.as_text()
-
-    return show
 
 
 def _format_signatures(traces: list[ConcreteFunction], verbose: bool) -> str:
