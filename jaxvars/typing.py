@@ -19,14 +19,13 @@ class SupportsArray(Protocol):
         ...
 
 
-Array: TypeAlias = Any
-"""A `jax.Array`, a tracer, or a NumPy array of strings: JAX's own types are only partly public."""
+Array: TypeAlias = jax.Array
+"""An array of JAX, or a tracer of one."""
 
 Value: TypeAlias = jax.Array | Any
-"""What a variable holds: an `Array`, or strings on the host, a NumPy array in the place of one.
+"""An `Array`, or a NumPy array in the place of one: strings, or what is known during a trace.
 
-Only for results, which few ask what they are: `Any` spares the others a cast. What takes either
-says `Array | np.ndarray`.
+`Any` spares those a cast that know which of them it is.
 """
 
 ArrayLike: TypeAlias = (

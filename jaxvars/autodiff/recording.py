@@ -35,7 +35,7 @@ from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _REF_WRITES = frozenset({"new_ref", "swap", "addupdate"})
 _REF_WRITTEN = (
@@ -91,9 +91,9 @@ class Record:
         """Follow what is computed from `value`."""
         self.active[id(value)] = value
 
-    def link(self, value: Array, again: Array) -> None:
-        """Follow what is computed from `again`, which is `value` under another name."""
-        if self.knows(value) and not self.knows(again):
+    def link(self, value: Array | None, again: Array) -> None:
+        """Follow what is computed from `again`, which is `value`, if known, under another name."""
+        if value is not None and self.knows(value) and not self.knows(again):
             self.watch(again)
             self.nodes.append(Node(Equation(_AGAIN, [value]), [again], None))
 
@@ -139,7 +139,7 @@ class Record:
     def make_program(
         self,
         sources: Sequence[Array],
-        targets: Sequence[Array],
+        targets: Sequence[Value],
         *,
         replay_loops: bool,
         stops: Sequence[Array] = (),

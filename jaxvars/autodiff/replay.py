@@ -27,7 +27,7 @@ from jaxvars.autodiff.rules import Again, look_up_paths
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 @final
@@ -113,7 +113,7 @@ class Program:
         self,
         nodes: Sequence[Node],
         sources: Sequence[Array],
-        targets: Sequence[Array],
+        targets: Sequence[Value],
         needed: set[int],
         *,
         replay_loops: bool,

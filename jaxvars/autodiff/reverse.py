@@ -22,7 +22,7 @@ from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 # ---------------------------------------------------------------- reverse mode
 _SEEN: OrderedDict[Any, Callable[..., Any] | None] = OrderedDict()
@@ -177,7 +177,7 @@ def add_up(values: Iterable[Array]) -> Array:
     return first
 
 
-def check_cotangents(targets: Sequence[Array], given: Any) -> list[Array | None]:
+def check_cotangents(targets: Sequence[Value | None], given: Any) -> list[Array | None]:
     """Return what each target's gradient is multiplied with; None stands for ones."""
     if given is None:
         return [None] * len(targets)
@@ -187,7 +187,7 @@ def check_cotangents(targets: Sequence[Array], given: Any) -> list[Array | None]
     return [_cotangent(t, g) for t, g in zip(targets, leaves, strict=True)]
 
 
-def _cotangent(target: Array, given: Any) -> Array | None:
+def _cotangent(target: Value | None, given: Any) -> Array | None:
     if given is None or target is None:
         return None
     given = given.value if isinstance(given, ArrayProxy) else given

@@ -21,7 +21,7 @@ import jax
 from jaxvars.core.cells import Cell
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation
-from jaxvars.typing import Array, PyTree
+from jaxvars.typing import Array, PyTree, Value
 
 # ---------------------------------------------------------------- what depends on what
 Params: TypeAlias = dict[str, Any]
@@ -141,7 +141,7 @@ class Notes(Protocol):
         self,
         tape: Any,
         sources: Sequence[Any],
-        targets: Sequence[Array],
+        targets: Sequence[Value],
         values: Sequence[Array],
         found: Sequence[Any],
     ) -> None:

@@ -35,7 +35,7 @@ from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
-from jaxvars.typing import Array, PyTree
+from jaxvars.typing import Array, PyTree, Value
 
 
 class UnconnectedGradients(enum.Enum):
@@ -239,7 +239,7 @@ class GradientTape(TapeBase):
         with self._aside():
             values = Sources(self, sources)
             pairs = zip(targets, check_cotangents(targets, output_gradients), strict=True)
-            active = [(t, c) for t, c in pairs if is_inexact(t)]
+            active = [(t, c) for t, c in pairs if t is not None and is_inexact(t)]
             constants = [value for stop in stops for value in self._values_of(stop)]
             query = GradientQuery(self, [t for t, _ in active], [c for _, c in active], constants)
             grads = values.gather(query.answer(values.unique, by), add)
@@ -350,7 +350,7 @@ class GradientTape(TapeBase):
                 yield
 
     def _make_program(
-        self, sources: Sequence[Array], targets: Sequence[Array], stops: Sequence[Array] = ()
+        self, sources: Sequence[Array], targets: Sequence[Value], stops: Sequence[Array] = ()
     ) -> Program:
         again = bool(self._open) and not self._record.paused  # the replay itself is recorded
         return self._record.make_program(sources, targets, replay_loops=again, stops=stops)
@@ -371,7 +371,7 @@ class GradientQuery:
     def __init__(
         self,
         tape: GradientTape,
-        targets: list[Array],
+        targets: list[Value],
         cotangents: list[Array | None],
         stops: Sequence[Array],
     ) -> None:

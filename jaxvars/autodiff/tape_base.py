@@ -22,7 +22,7 @@ from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, recorder
 from jaxvars.tracing.around import RECORDING, Around
 from jaxvars.tracing.recorder import recording
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 from jaxvars.views import Viewed
 
 
@@ -193,7 +193,7 @@ class TapeBase(Viewed, ABC):
             self._record.watch(value)
         return [value] if self._record.knows(value) else []
 
-    def _target_value(self, target: Any) -> Array:
+    def _target_value(self, target: Any) -> Value | None:
         value = self._value_of_target(target)
         if isinstance(value, jax.Array) and is_inexact(value) and _is_cut(value):
             raise TapeError(
@@ -204,7 +204,7 @@ class TapeBase(Viewed, ABC):
             )
         return value
 
-    def _value_of_target(self, target: Any) -> Array:
+    def _value_of_target(self, target: Any) -> Value | None:
         target = resolve_proxy(target)
         if isinstance(target, Variable):
             if self.through_assigns and target._cell.key in self._assigns:

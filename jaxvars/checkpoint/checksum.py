@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tensors.dtypes import is_key, is_string, string
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _NATIVE = "biufc"  # kinds of dtype that are stored as they are, and bfloat16; others as bytes
 _MOST_DIMENSIONS = 64
@@ -95,7 +95,7 @@ def encode(value: Array) -> tuple[Array, Entry]:
     return plain, Entry(shape, dtype, on_host.shape, on_host.dtype.name, checksum)
 
 
-def decode(stored: np.ndarray, entry: Entry) -> Array:
+def decode(stored: np.ndarray, entry: Entry) -> Value:
     """Return what was encoded, a NumPy array or random keys; raise ValueError if it cannot be."""
     if entry.dtype == "string":
         data = json.loads(stored.tobytes())
@@ -135,7 +135,7 @@ def key_impl(name: str) -> str:
     raise ValueError(f"no random keys that this version knows: {name}")
 
 
-def _to_plain(value: Array) -> Array:
+def _to_plain(value: Value) -> Value:
     if is_string(value.dtype):
         return np.frombuffer(json.dumps(value.ravel().tolist()).encode(), np.uint8)
     if is_key(value):

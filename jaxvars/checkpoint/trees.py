@@ -35,7 +35,7 @@ from jaxvars.objects.traversal import CLOSED_TYPES, Holder, Path, Proxy, resolve
 from jaxvars.tensors.dtypes import is_string, string
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _PLAIN = {bool: "b", int: "iu", float: "f", complex: "c", str: "T"}
 _DATA = (Number, str, bytes, bytearray, Enum)  # of _PLAIN, or else refused
@@ -53,7 +53,7 @@ class Leaf:
         self.shape = tuple(value.shape) if _is_array(value) else ()
         self.dtype = dtype_name(value.dtype) if _is_array(value) else type(value).__name__
 
-    def snapshot(self, path: str, copy: bool) -> Array:
+    def snapshot(self, path: str, copy: bool) -> Value:
         """Return what is to be written, which no longer changes."""
         value = self.value
         if type(value) in _PLAIN:
@@ -81,12 +81,13 @@ class Leaf:
 
     def takes(self, name: str) -> bool:
         """Return whether a value of a dtype of this name fits."""
-        if type(self.value) not in _PLAIN:
+        mine: Any = type(self.value)
+        if mine not in _PLAIN:
             return name == self.dtype
         kind = "T" if name == "string" else "k" if name.startswith("key<") else _kind(name)
-        return kind in _PLAIN[type(self.value)]
+        return kind in _PLAIN[mine]
 
-    def place(self, value: Array) -> Array:
+    def place(self, value: Value) -> Value:
         """Return a value that was read as a leaf like this one, in separate memory."""
         mine = self.value
         if type(mine) in _PLAIN:
@@ -96,7 +97,7 @@ class Leaf:
             return np.array(value) if isinstance(mine, np.ndarray) else value[()]
         with as_wide_as(value):
             if is_weak(mine):  # else results of other dtypes would follow
-                value = _make_weak(value)
+                value = _make_weak(np.asarray(value))
             if mine.sharding is not None and getattr(mine, "committed", True):
                 return jax.device_put(value, mine.sharding, may_alias=False)
             return jnp.array(value)

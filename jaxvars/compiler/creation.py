@@ -22,7 +22,7 @@ from jaxvars.core.staging import BrokenOff, PyTreeTemplate, Staged, stage
 from jaxvars.errors import CompileError, CreationError, UninitializedError
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context, jaxprs
-from jaxvars.typing import Array
+from jaxvars.typing import Value
 
 _LATE: list[Callable[[], None]] = []
 """What gives variables that were made in a plan their first values."""
@@ -146,7 +146,7 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
             LOCAL.frame.create(cell, value)
 
 
-def _own(value: Array) -> Array:
+def _own(value: Value) -> Value:
     """Return a first value in memory that nothing else holds: it may be a constant, of NumPy's."""
     if is_string(value.dtype):
         return np.asarray(value)

@@ -610,7 +610,7 @@ class Signature:
     def _are_defaults(self, args: tuple[Any, ...], start: int) -> bool:
         return all(args[i] is self._positional(i)[0].default for i in range(start, len(args)))
 
-    def _fit(self, i: int, value: Any, spec: TensorSpec) -> Array:
+    def _fit(self, i: int, value: Any, spec: TensorSpec) -> Any:
         if isinstance(value, TensorSpec | jax.ShapeDtypeStruct):
             array = value
         else:

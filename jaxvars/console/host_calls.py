@@ -53,7 +53,7 @@ def call_on_host(
     known = [None if context.is_tracer(x) else x for x in values]
     dtypes = {i: x.dtype for i, x in enumerate(values) if context.is_tracer(x)}
 
-    def filled(operands: Iterable[Array], others: Sequence[Any] = known) -> list[Any]:
+    def filled(operands: Iterable[Any], others: Sequence[Any] = known) -> list[Any]:
         found = dict(zip(dtypes, operands, strict=True))
         return [found.get(i, x) for i, x in enumerate(others)]
 

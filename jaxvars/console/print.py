@@ -25,7 +25,7 @@ from jaxvars.console.host_calls import call_on_host, drop_gradient, runs_now
 from jaxvars.display.pretty import Layout, Node, Planner
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 Pieces: TypeAlias = list[str | Node]
 Render: TypeAlias = Callable[..., str]
@@ -277,7 +277,7 @@ def _send(arrays: Sequence[Array], message: Pieces, options: Options) -> None:
     emit(lambda *known: Layout(known, options.summarize).join(message), values, options)
 
 
-def emit(render: Render, values: Sequence[Array], options: Options) -> None:
+def emit(render: Render, values: Sequence[Value], options: Options) -> None:
     """Print what is made of values: now if all are known, else when the program runs."""
 
     def write(*values: Array) -> None:

@@ -17,12 +17,12 @@ from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _LARGEST = np.iinfo(np.int64).max
 
 
-def as_concrete(value: Any) -> Array:
+def as_concrete(value: Any) -> Value:
     """Return a value as an array, NumPy's if it is known; known integers keep their width."""
     value = unwrap(value)
     if context.is_tracer(value):
@@ -41,7 +41,7 @@ def as_concrete(value: Any) -> Array:
     return array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
 
 
-def truth(pred: Any) -> Array:
+def truth(pred: Any) -> Array | bool:
     """Return a condition as a bool, or a traced scalar one; refuse one that is not a scalar."""
     if isinstance(pred, bool):
         return pred
@@ -55,7 +55,7 @@ def truth(pred: Any) -> Array:
     return value if context.is_tracer(value) else bool(value)
 
 
-def index_of(index: Any, count: int) -> Array:
+def index_of(index: Any, count: int) -> Array | int:
     """Return the index of a branch, clamped, as an int or a traced one; refuse what is none."""
     value = as_concrete(index)
     if value.shape or not jnp.issubdtype(value.dtype, jnp.integer):

@@ -138,13 +138,13 @@ def named_cond(
     return _choose(_negate(truth(pred)), branches, (), names, ("true", "false"))
 
 
-def _negate(truth: Array) -> Array:
+def _negate(truth: Array | bool) -> Array | bool:
     """Return the opposite: the index of what is to run, the first if it holds."""
-    return ~truth if context.is_tracer(truth) else not truth
+    return jnp.logical_not(truth) if context.is_tracer(truth) else not truth
 
 
 def _choose(
-    index: Array, branches: Sequence[Any], operands: Any, names: Names, ways: Names
+    index: Array | int, branches: Sequence[Any], operands: Any, names: Names, ways: Names
 ) -> tuple[Any, ...]:
     ask("A function is run by jaxvars")
     if not context.is_tracer(index):

@@ -35,7 +35,7 @@ from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.signals import attempt
-from jaxvars.typing import Array, PyTree
+from jaxvars.typing import Array, PyTree, Value
 
 
 def while_loop(
@@ -228,7 +228,7 @@ def _integer(bound: Any) -> Array:
     return value
 
 
-def _drop_weak_type(bound: Array) -> Array:
+def _drop_weak_type(bound: Value) -> Value:
     """Return a bound without a weak type; raises OverflowError for one that JAX cannot hold."""
     if context.is_tracer(bound):
         return jax.lax.convert_element_type(bound, bound.dtype)

@@ -219,7 +219,7 @@ class WriteBack:
         self.assigned: dict[int, weakref.ref[Array]] = {}
         self.refs = tuple(map(weakref.ref, cells))
         self.name = name
-        self.before: Sequence[Array] = ()
+        self.before: Sequence[Value | None] = ()
         self.values: Sequence[Array] = ()
 
     def replace(self, new: Mapping[int, Array]) -> None:
@@ -247,7 +247,7 @@ class Step(NamedTuple):
     name: str
     held: Set[int]  # keys
     refs: Sequence[weakref.ref[Cell]]  # so that nothing lives on
-    before: Sequence[Array]
+    before: Sequence[Value | None]
     sample: weakref.ref[Array] | None  # one of the values, that is computed if all are
 
 

@@ -27,7 +27,7 @@ from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.errors import CheckError, user_line
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 @final
@@ -106,7 +106,7 @@ FAILURE = _SIGNAL._cell
 
 
 def require(
-    good: Array, message: str, values: Mapping[str, Array] | None = None, line: str | None = None
+    good: Value, message: str, values: Mapping[str, Value] | None = None, line: str | None = None
 ) -> None:
     """Raise CheckError unless all of `good` holds; in a compiled step, when it is run.
 

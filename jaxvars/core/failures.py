@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -
             raise execution_error(step.name, problem, names) from problem
 
 
-def is_ready(value: Array) -> bool:
+def is_ready(value: Any) -> bool:
     """Return whether the program that computes a value has run; random keys cannot say so.
 
     Of a value that is deleted, too: JAX's own answer to that ends the process.
@@ -63,7 +64,7 @@ def failure_of(value: Array) -> Exception | None:
     return None
 
 
-def _failure_of(step: Step, value: Array, values: Sequence[Array]) -> Exception | None:
+def _failure_of(step: Step, value: Any, values: Sequence[Array]) -> Exception | None:
     """Return why a step failed, by one of the values; by all if that was assigned since."""
     judged = [value] if step.sample is not None and step.sample() is value else values
     return next(filter(None, [failure_of(x) for x in judged if not x.is_deleted()]), None)

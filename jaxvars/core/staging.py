@@ -66,8 +66,8 @@ class PyTreeTemplate:
         self.order = order_of(result)
         self._is_sorted = is_sorted(self.order)
 
-    def __call__(self, arrays: Sequence[Array]) -> Any:
-        """Return a result of the same form with these arrays in it."""
+    def __call__(self, arrays: Sequence[Any]) -> Any:
+        """Return a result of the same form with these arrays, or what stands for them, in it."""
         values = iter(arrays)
         leaves = [next(values) if rest is None else rest() for rest in self._rest]
         result = jax.tree.unflatten(self.treedef, leaves)

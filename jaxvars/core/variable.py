@@ -43,7 +43,7 @@ from jaxvars.tensors.dtypes import is_key, keeping
 from jaxvars.tensors.tensor import fit, is_host
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import SHOW, ask
-from jaxvars.typing import Array, ArrayLike, DTypeLike
+from jaxvars.typing import Array, ArrayLike, DTypeLike, Value
 from jaxvars.views import Structured, view
 
 # Without NumPy's way of calling them, which takes longer than a small sum.
@@ -356,7 +356,7 @@ def _chosen_sharding(value: Array) -> Any:
     return value.sharding if isinstance(value, jax.Array) and value.committed else None
 
 
-def make_variable(value: Array, name: str, trainable: bool, sharding: Any) -> Variable:
+def make_variable(value: Value, name: str, trainable: bool, sharding: Any) -> Variable:
     with NAMES.set(()):
         return Variable(value, name=name, trainable=trainable, sharding=sharding)
 

@@ -323,4 +323,5 @@ def _weigh(value: Array, before: np.ndarray) -> Array:
     scale = np.abs(before[seen]).max(initial=1.0)
     wide = jnp.where(seen, value, 0).astype(jnp.promote_types(value.dtype, jnp.float32))
     parts = (wide.real, wide.imag) if jnp.iscomplexobj(wide) else (wide,)
-    return sum(jnp.sum(x * (w / scale).astype(x.dtype)) for x, w in zip(parts, weights))  # noqa: B905
+    total: Any = sum(jnp.sum(x * (w / scale).astype(x.dtype)) for x, w in zip(parts, weights))  # noqa: B905
+    return total

@@ -12,7 +12,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
 from jaxvars.errors import user_line
 from jaxvars.tensors.dtypes import is_inexact
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 def explain(tape: TapeBase, target: Any, source: Any) -> str:
@@ -31,7 +31,7 @@ class AssignNote(NamedTuple):
             what goes on from a statistic or a state does; or some of it is written, of a buffer.
     """
 
-    parts: Sequence[Array]
+    parts: Sequence[Any]
     name: str
     line: str
     keeps: bool
@@ -102,7 +102,7 @@ class AssignNotes:
         self,
         tape: TapeBase,
         sources: Sequence[Any],
-        targets: Sequence[Array],
+        targets: Sequence[Value | None],
         values: Sequence[Array],
         found: Sequence[Array | None],
     ) -> None:
@@ -147,7 +147,9 @@ def _after(tape: TapeBase) -> dict[int, tuple[Array, AssignNote]]:
     return notes.after
 
 
-def _warn_of_lost_part(tape: TapeBase, targets: Sequence[Array], sources: Sequence[Array]) -> None:
+def _warn_of_lost_part(
+    tape: TapeBase, targets: Sequence[Value | None], sources: Sequence[Array]
+) -> None:
     """Say that a target was computed from what a variable was given to keep, if it was.
 
     Not of what is a source itself, which starts again, nor of a copy of a variable: of weights.
@@ -173,7 +175,7 @@ def _warn_of_lost_part(tape: TapeBase, targets: Sequence[Array], sources: Sequen
         )
 
 
-def _warn_of_integers(sources: Sequence[Any], targets: Sequence[Array]) -> None:
+def _warn_of_integers(sources: Sequence[Any], targets: Sequence[Value | None]) -> None:
     for what, values in (("source", sources), ("target", targets)):
         for value in values:
             if value is not None and not is_inexact(value):
@@ -210,16 +212,17 @@ def _why_assigned(tape: TapeBase) -> str:
 
 def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
     values = tape._values_of(source)
-    program = tape._record.make_program(values, [tape._target_value(target)], replay_loops=True)
+    wanted: Any = tape._target_value(target)
+    program = tape._record.make_program(values, [wanted], replay_loops=True)
     if any(program.connected):
         return "The target depends on the source."
     after = list(_after(tape).values())
-    if assign := _assign_between(tape, values, [tape._target_value(target)], after):
+    if assign := _assign_between(tape, values, [wanted], after):
         return (
             f"The target was computed from what {assign.name!r} held after it was assigned at "
             f"{assign.line}. {_STOPS}"
         )
-    after = tape._record.find_reached({id(tape._target_value(target))})[1]
+    after = tape._record.find_reached({id(wanted)})[1]
     if any(id(value) in after for value in values):
         return "The source was computed from the target. The target comes first: gradient(y, x)."
     return (
@@ -231,7 +234,7 @@ def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
 def _assign_between(
     tape: TapeBase,
     values: Sequence[Array],
-    targets: Sequence[Array],
+    targets: Sequence[Value | None],
     after: Sequence[tuple[Array, AssignNote]],
 ) -> AssignNote | None:
     """Return an assign through which a path leads from some values to a target, if any.

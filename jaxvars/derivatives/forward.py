@@ -26,7 +26,7 @@ from jaxvars.tracing.guards import ask
 from jaxvars.tracing.jaxprs import primitives_in
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import recording
-from jaxvars.typing import Array, PyTree
+from jaxvars.typing import Array, PyTree, Value
 
 
 # ---------------------------------------------------------------- forward mode
@@ -117,7 +117,7 @@ class ForwardAccumulator(TapeBase):
                     listening.enter_context(recording(record))
         return listening
 
-    def _push_tangent(self, target: Array) -> Array | None:
+    def _push_tangent(self, target: Value | None) -> Array | None:
         pairs = {
             id(value): (value, jnp.asarray(tangent, value.dtype))
             for primal, tangent in zip(self._primals, self._tangents, strict=True)

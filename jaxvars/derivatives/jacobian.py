@@ -15,14 +15,15 @@ from jaxvars.autodiff.tape import GradientTape, Sources, UnconnectedGradients
 from jaxvars.autodiff.tape_base import flatten
 from jaxvars.errors import TapeError
 from jaxvars.objects.key_order import ordered_like
-from jaxvars.typing import Array, PyTree
+from jaxvars.tensors.array_like import unwrap
+from jaxvars.typing import Array, PyTree, Value
 
 
 def jacobian(tape: GradientTape, target: PyTree, sources: PyTree, how: UnconnectedGradients) -> Any:
     """Return what `GradientTape.jacobian` returns."""
     tape._use()
     leaves, treedef = flatten(sources)
-    value = tape._target_value(target)
+    value = _value_of(tape, target)
     with tape._aside():
         values = Sources(tape, leaves)
         program = tape._make_program(values.unique, [value])
@@ -43,7 +44,7 @@ def batch_jacobian(
 ) -> Any:
     """Return what `GradientTape.batch_jacobian` returns."""
     tape._use()
-    value = tape._target_value(target)
+    value = _value_of(tape, target)
     if not value.shape or not source.shape or value.shape[0] != source.shape[0]:
         raise TapeError(
             f"batch_jacobian needs a target and a source with the same first dimension, not "
@@ -61,6 +62,12 @@ def batch_jacobian(
         zero = how is UnconnectedGradients.ZERO
         shape = (*value.shape, *source.shape[1:])
         return jnp.zeros(shape, source.dtype) if zero else None
+
+
+def _value_of(tape: GradientTape, target: Any) -> Value:
+    """Return the value of a target; of a variable that no tape has followed, the one it has."""
+    value = tape._target_value(target)
+    return unwrap(target) if value is None else value
 
 
 def _pull_rows(program: Program, sources: Sequence[Array], rows: Array) -> list[Array | None]:

@@ -117,7 +117,7 @@ def _linearize(equation: Equation, active: dict[int, Array], *, reverse: bool) -
     positions = tuple(i for i, x in enumerate(equation.inputs) if id(x) in active)
     primals = [equation.inputs[i] for i in positions]
 
-    def run(*primals: Array) -> tuple[list[Array], list[Array]]:
+    def run(*primals: Array) -> tuple[list[Array], list[Array | None]]:
         outputs = list(
             equation.function(*jaxprs.replace_values(equation.inputs, positions, primals))
         )

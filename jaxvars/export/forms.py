@@ -29,7 +29,7 @@ from jaxvars.objects.identity import exact, held
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import array_of, is_weak, to_tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 Form: TypeAlias = Any
 Json: TypeAlias = dict[str, Any]  # of the manifest, as JSON has them
@@ -221,7 +221,7 @@ def describe(form: Form) -> str:
     return str(form)
 
 
-def fill(form: Form, values: Sequence[Array]) -> Any:
+def fill(form: Form, values: Sequence[Any]) -> Any:
     """Return what a form describes, with these arrays in it."""
     kind: Any = type(form)
     if isinstance(form, Tensor):
@@ -351,7 +351,7 @@ def _convert(form: Tensor, value: Any, path: str, closeness: int) -> Array:
     return array
 
 
-def _is_close(given: Array, dtype: str, closeness: int) -> bool:
+def _is_close(given: Value, dtype: str, closeness: int) -> bool:
     """Return whether JAX gives an array a dtype (1), or one that the dtype holds (2)."""
     if closeness not in (1, 2) or getattr(given.dtype, "kind", "O") in "OSUT":
         return True
@@ -362,7 +362,7 @@ def _is_close(given: Array, dtype: str, closeness: int) -> bool:
     return np.can_cast(mine, want) and (mine.kind == "c") == (want.kind == "c")
 
 
-def _check_integers(given: Array, dtype: Any, path: str) -> None:
+def _check_integers(given: Value, dtype: Any, path: str) -> None:
     """Raise Mismatch unless a dtype holds integers as they are."""
     mine: Any = jax.dtypes.canonicalize_dtype(given.dtype)
     if context.is_tracer(given):

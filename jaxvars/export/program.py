@@ -53,7 +53,7 @@ class Program:
 
     def __call__(
         self, variables: dict[str, Array], arguments: Sequence[Array]
-    ) -> tuple[Array, dict[str, Array], Array]:
+    ) -> tuple[list[Array], dict[str, Array], Array | None]:
         """Return the results, new values by path, and a failed check (None without checks)."""
         flat = jax.tree.leaves(({key: variables[key] for key in self.reads}, list(arguments)))
         results, new = jax.tree.unflatten(self._exported.out_tree, self._run(*flat))

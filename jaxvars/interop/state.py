@@ -24,7 +24,7 @@ from jaxvars.modules.state import State
 from jaxvars.tensors.array_like import whole
 from jaxvars.tensors.dtypes import are_floats, is_key, is_string, string
 from jaxvars.tensors.tensor import in_numpy, to_tensor
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 Nested: TypeAlias = dict[str, Any]
 
@@ -316,6 +316,6 @@ def _fit(value: Any, like: Array, *, cast: bool) -> Array:
     return to_tensor(value)
 
 
-def _describe(value: Array) -> str:
+def _describe(value: Value) -> str:
     dtype = "string" if is_string(value.dtype) else value.dtype
     return f"{dtype}{list(value.shape)}"

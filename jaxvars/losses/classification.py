@@ -51,7 +51,7 @@ _TWO_CLASSES = {
 }
 
 
-def _smooth(y_true: Array, smoothing: Array, classes: int) -> Array:
+def _smooth(y_true: Array, smoothing: float, classes: int) -> Array:
     return y_true * (1.0 - smoothing) + smoothing / classes
 
 

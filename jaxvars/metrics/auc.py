@@ -90,7 +90,7 @@ class AUC(LateCounts, kinds=KINDS):
         )  # fmt: skip
         self._take(found)
 
-    def _check(self, pred: Array, weights: Array) -> None:
+    def _check(self, pred: Array, weights: Array | None) -> None:
         labels = pred.shape[-1]
         if self.multi_label and pred.ndim != 2:
             raise ShapeError(

@@ -67,7 +67,7 @@ def check_class(y_pred: Array, top_k: int | None, class_id: int | None, what: st
             )
 
 
-def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
+def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array | None]:
     """Return labels, predictions, and weights or None, of one shape but for the weights."""
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     preds, trues = match_shapes(pred.shape, true.shape)
@@ -85,7 +85,7 @@ def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Arr
 
 
 def count_confusions(
-    y_true: Array, y_pred: Array, weight: Array, label_weights: Array = None, *,
+    y_true: Array, y_pred: Array, weight: Array | None, label_weights: Array | None = None, *,
     thresholds: Thresholds, top_k: int | None = None, class_id: int | None = None,
     by_label: bool = False, from_logits: bool = False,
 ) -> Any:  # fmt: skip
@@ -102,7 +102,7 @@ def count_confusions(
 
 
 @functools.lru_cache(maxsize=256)
-def _sort_thresholds(thresholds: Thresholds) -> tuple[Array, Array, bool]:
+def _sort_thresholds(thresholds: Thresholds) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return thresholds sorted, where each is now, and whether scores are cut to [0, 1]."""
     order = np.argsort(np.array(thresholds), kind="stable")
     known = np.array(thresholds)[order]
@@ -111,8 +111,9 @@ def _sort_thresholds(thresholds: Thresholds) -> tuple[Array, Array, bool]:
 
 @functools.partial(jax.jit, static_argnames=("cut", "top_k", "class_id", "by_label", "from_logits"))
 def _confusions(
-    y_true: Array, y_pred: Array, weight: Array, label_weights: Array, known: Array, back: Array,
-    *, cut: bool, top_k: int | None, class_id: int | None, by_label: bool, from_logits: bool,
+    y_true: Array, y_pred: Array, weight: Array | None, label_weights: Array | None,
+    known: Array, back: Array, *, cut: bool, top_k: int | None, class_id: int | None,
+    by_label: bool, from_logits: bool,
 ) -> Any:  # fmt: skip
     pred = jax.nn.sigmoid(wide(y_pred)) if from_logits else wide(y_pred)
     weights = None if weight is None else jnp.broadcast_to(weight.astype(pred.dtype), pred.shape)
@@ -123,12 +124,14 @@ def _confusions(
         pred = _best(pred, top_k)
     if cut:
         pred = jnp.clip(pred, 0.0, 1.0)
-    parts = [y_true.astype(bool), pred, weights]
-    if class_id is not None:
-        parts = [None if part is None else part[..., class_id] for part in parts]
     labels = y_pred.shape[-1] if by_label else 1
-    parts = [None if part is None else part.reshape(-1, labels) for part in parts]
-    counts = _count_buckets(parts[0], parts[1], parts[2], known.astype(pred.dtype), back)
+
+    def part(x: Array) -> Array:
+        return (x if class_id is None else x[..., class_id]).reshape(-1, labels)
+
+    true, known = part(y_true.astype(bool)), known.astype(pred.dtype)
+    weights = None if weights is None else part(weights)
+    counts = _count_buckets(true, part(pred), weights, known, back)
     return counts if by_label else tuple(count[..., 0] for count in counts)
 
 
@@ -138,7 +141,9 @@ def _best(scores: Array, k: int) -> Array:
     return jnp.where(best, scores, LEAST)
 
 
-def _count_buckets(true: Array, pred: Array, weights: Array, known: Array, back: Array) -> Any:
+def _count_buckets(
+    true: Array, pred: Array, weights: Array | None, known: Array, back: Array
+) -> Any:
     passed = jnp.searchsorted(known, pred)  # how many thresholds are below the score
     passed = jnp.where(jnp.isnan(pred), 0, passed)
     ones = jnp.ones(true.shape, jnp.int32) if weights is None else weights

@@ -63,7 +63,9 @@ def confusion_matrix(
 
 
 @context.restoring()
-def _check_classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
+def _check_classes(
+    y_true: Any, y_pred: Any, weight: Any, what: str
+) -> tuple[Array, Array, Array | None]:
     true, pred, weight = inputs(y_true, y_pred, weight, what)
     check_whole(true, what)
     if weight is not None:

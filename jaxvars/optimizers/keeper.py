@@ -229,7 +229,7 @@ class Keeper(Module, ABC):
         self._begin()
 
     def _make_counter(self, name: str) -> Variable:
-        return make_variable(np.int32(0), f"{self.name}/{name}", False, None)
+        return make_variable(np.zeros((), np.int32), f"{self.name}/{name}", False, None)
 
     def _make_counters(self) -> None:
         """Make what counts the calls in a window of accumulation, and the windows."""

@@ -113,7 +113,7 @@ def in_own_dtype(transformation: Any) -> Any:
     return Transformation(run.init, update)
 
 
-def wide(x: Array) -> Any:
+def wide(x: Any) -> Any:
     """Return a dtype to compute in: float32 at least; for integers their own."""
     floats = is_inexact(x)
     return jnp.promote_types(x.dtype, jnp.float32) if floats else x.dtype

@@ -57,7 +57,7 @@ from jaxvars.objects.key_order import map_leaves, ordered_like
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.tensors.dtypes import is_key
 from jaxvars.tensors.tensor import check_argument
-from jaxvars.typing import Array
+from jaxvars.typing import Array, PyTree
 
 _alone = False  # initialize has found out that there is one process
 
@@ -363,7 +363,7 @@ def broadcast(value: Array) -> Array:
     return ordered_like(mine, jax.tree.map(np.asarray, found))
 
 
-def all_gather(value: Array) -> Array:
+def all_gather(value: PyTree) -> PyTree:
     """Return the values of all processes, in each of them.
 
     Args:

@@ -43,7 +43,7 @@ from jaxvars.devices.mesh import (
 from jaxvars.errors import CompileError, ShardingError
 from jaxvars.programs.flat import flat_function
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 Named: TypeAlias = Iterable[tuple[str, Any]]
 
@@ -117,7 +117,7 @@ class MeshPlacement(Placement):
         pairs = zip(specs, other.shardings or (), strict=True)
         return other, [x if place is None else x.update(sharding=place) for x, place in pairs]
 
-    def _settle(self, cells: Sequence[Cell], leaves: Leaves) -> bool:
+    def _settle(self, cells: Sequence[Cell], leaves: Sequence[Any]) -> bool:
         """Find out what the specs mean on the mesh of the rest, or on the one in force.
 
         Raises:
@@ -176,7 +176,7 @@ class MeshPlacement(Placement):
             raise apart(used, given) from error
 
 
-def _place_of(value: Array) -> Any:
+def _place_of(value: Any) -> Any:
     """Return where an argument was placed, or is said to be."""
     place = getattr(value, "sharding", None) if isinstance(value, jax.ShapeDtypeStruct) else None
     return placed(value) if place is None else place
@@ -195,11 +195,11 @@ def _spec_for(given: Any, argument: str, shape: tuple[int, ...]) -> Any:
 
 
 # ---------------------------------------------------------------- variables
-def placed(value: Array) -> Any:
+def placed(value: Value) -> Any:
     """Return the sharding that was chosen explicitly for a value, or None."""
-    known = isinstance(value, jax.Array) and not context.is_tracer(value)
-    chosen = known and value.committed
-    return value.sharding if chosen else None
+    if not isinstance(value, jax.Array) or context.is_tracer(value) or not value.committed:
+        return None
+    return value.sharding
 
 
 def sharding_now(cell: Cell) -> Any:

@@ -158,11 +158,11 @@ def _integers(key: Any, shape: tuple[int, ...], low: Array, high: Array, dtype: 
     """Draw integers where the end of the range, one more than the largest, may have no array."""
     if dtype.itemsize < 4 or not known(low, high):
         return jax.random.randint(key, shape, low, high, dtype)
-    low, high = np.asarray(low), np.asarray(high)
+    start, end = np.asarray(low), np.asarray(high)
     least, largest = int(jnp.iinfo(dtype).min), int(jnp.iinfo(dtype).max)
-    beyond, whole = high > largest, (high > largest) & (low <= least)
-    first = np.where(beyond, np.maximum(low, least + 1) - 1, low).astype(dtype)
-    drawn = jax.random.randint(key, shape, first, (high - beyond).astype(dtype), dtype)
+    beyond, whole = end > largest, (end > largest) & (start <= least)
+    first = np.where(beyond, np.maximum(start, least + 1) - 1, start).astype(dtype)
+    drawn = jax.random.randint(key, shape, first, (end - beyond).astype(dtype), dtype)
     if beyond.any():
         drawn = jnp.where(beyond, drawn + 1, drawn)
     return jnp.where(whole, _full(key, shape, dtype), drawn) if whole.any() else drawn

@@ -23,7 +23,7 @@ from jaxvars.tensors.dtypes import as_dtype, is_key
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
-from jaxvars.typing import Array, DTypeLike
+from jaxvars.typing import Array, DTypeLike, Value
 
 Shape: TypeAlias = int | Sequence[int] | Any
 
@@ -49,7 +49,7 @@ def key_of(seed: Any) -> Array:
     return jax.random.wrap_key_data(words_of(seed), impl=IMPL)
 
 
-def words_of(seed: Any) -> Array:
+def words_of(seed: Any) -> Value:
     if context.is_tracer(seed):
         return _split_traced(seed)
     refuse_masked([seed], "a seed")
@@ -144,12 +144,12 @@ def numbers(dtype: DTypeLike | None, values: Sequence[Array]) -> list[Array]:
     return [jnp.asarray(value).astype(dtype) for value in values]
 
 
-def unseen(draw: Callable[[], Array]) -> Array:
+def unseen(draw: Callable[[], Any]) -> Any:
     """Draw without a tape taking note of it."""
     return context.unseen(draw, "Random values are drawn")
 
 
-def is_number(value: Array, number: int) -> bool:
+def is_number(value: Any, number: int) -> bool:
     return isinstance(value, int | float) and value == number
 
 

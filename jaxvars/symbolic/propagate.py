@@ -144,7 +144,7 @@ def number_of(size: Any, dtype: Any) -> Array:
     return value
 
 
-def sizes_of(value: Array) -> Sizes | None:
+def sizes_of(value: Any) -> Sizes | None:
     """Return the sizes that an array holds; None if it is not known to hold any."""
     return None if _CURRENT.value is None else _CURRENT.value.sizes(value)
 

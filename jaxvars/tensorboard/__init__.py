@@ -43,7 +43,7 @@ from jaxvars.tensorboard.writer import (
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import to_tensor
-from jaxvars.typing import Array
+from jaxvars.typing import Value
 
 __all__ = [
     "SummaryWriter", "create_file_writer", "create_noop_writer", "flush", "get_step", "histogram",
@@ -343,7 +343,7 @@ def _check_image(name: str, shape: tuple[int, ...], dtype: Any) -> None:
         raise DtypeError(f"image {name!r} is {dtype}: uint8, or floats from 0 to 1 are needed.")
 
 
-def _as_number(data: Any, what: str) -> Array:
+def _as_number(data: Any, what: str) -> Value:
     value = unwrap(data)
     if isinstance(value, int | float):
         return np.float64(value)

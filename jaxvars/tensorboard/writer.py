@@ -44,7 +44,7 @@ from jaxvars.core.frames import is_staged
 from jaxvars.errors import CompileError, JaxvarsError, user_line, warn_user
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 Build: TypeAlias = Callable[..., Iterable[Any]]
 """Takes arrays of NumPy; returns tensorboardX's `Summary` messages."""
@@ -398,9 +398,7 @@ class _Call(NamedTuple):
     line: Callable[[], str]
     build: Build
 
-    def put(
-        self, writer: SummaryWriter | None, operands: Sequence[Array], *, may_wait: bool
-    ) -> None:
+    def put(self, writer: SummaryWriter | None, operands: Sequence[Any], *, may_wait: bool) -> None:
         """Pass a summary to a writer, if there is one."""
         *values, step, condition = operands
         if writer is None or condition is False:
@@ -415,7 +413,7 @@ class _Call(NamedTuple):
         writer.put(record, may_wait=may_wait)
 
 
-def _stage(call: _Call, steps: Setting, operands: list[Array]) -> None:
+def _stage(call: _Call, steps: Setting, operands: list[Any]) -> None:
     """Make a summary a part of the program."""
     line = user_line()
     call = call._replace(line=lambda: line)
@@ -442,7 +440,7 @@ def _stage(call: _Call, steps: Setting, operands: list[Array]) -> None:
 
 
 # ---------------------------------------------------------------- steps and conditions
-def check_step(step: Any) -> Array:
+def check_step(step: Any) -> Any:
     """Return a step's value: an integer, an array of one, or None; else raise TypeError."""
     value = unwrap(step)
     if value is None or type(value) is int:
@@ -453,7 +451,7 @@ def check_step(step: Any) -> Array:
     return value
 
 
-def check_condition(condition: Any) -> Array:
+def check_condition(condition: Any) -> Value:
     """Return what a condition says: a bool, or an array of one; else raise TypeError."""
     value = unwrap(condition() if callable(condition) else condition)
     if isinstance(value, bool | np.bool_):

@@ -24,11 +24,11 @@ from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracebacks import shorten
 from jaxvars.tracing import context
 from jaxvars.tracing.context import EVAL, place
-from jaxvars.typing import Array, DTypeLike
+from jaxvars.typing import Array, DTypeLike, Value
 
 T = TypeVar("T")
 
-BOXES: dict[type, Callable[[Any], Array]] = {}
+BOXES: dict[type, Callable[[Any], Value]] = {}
 """Classes that are not a Face and stand for an array, and what returns that: `tf.Tensor` is one."""
 
 _PLAIN: set[type] = {int, float}

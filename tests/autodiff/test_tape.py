@@ -384,6 +384,16 @@ def test_jacobian_of_what_is_not_connected() -> None:
     assert (zeros.shape, float(jnp.sum(zeros))) == ((3, 2, 2), 0.0)
 
 
+def test_jacobians_of_a_variable_that_no_tape_follows() -> None:
+    w = jv.Variable([[2.0]])
+    fixed = jv.Variable(jnp.ones((1, 3)), trainable=False)
+    with jv.GradientTape(persistent=True) as tape:
+        tape.watch(x := jnp.ones((1, 2)))
+    assert tape.jacobian(fixed, w) is None
+    assert tape.jacobian(fixed, w, unconnected_gradients="zero").shape == (1, 3, 1, 1)
+    assert tape.batch_jacobian(fixed, x) is None
+
+
 def test_a_hessian_from_a_jacobian_of_a_gradient() -> None:
     w = jv.Variable(vector())
     with jv.GradientTape() as outer:

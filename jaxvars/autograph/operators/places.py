@@ -18,7 +18,6 @@ from typing import Any, TypeAlias, final
 
 from jaxvars.autograph.operators.values import NoValue, Undefined
 from jaxvars.objects.identity import told_by_equality
-from jaxvars.typing import Array
 
 MISSING = object()
 Container: TypeAlias = list[Any] | deque[Any] | set[Any]
@@ -31,27 +30,27 @@ class Place(ABC):
     owner: Any
     key: Any
     label: str
-    default: Array = MISSING
+    default: Any = MISSING
 
     @property
     def identity(self) -> tuple[int, Any]:
         """What is equal for one place alone."""
         return id(self.owner), self.key
 
-    def read(self) -> Array:
+    def read(self) -> Any:
         """Return the value, `Undefined` if there is none."""
         found = self.get()
         found = self.default if found is MISSING else found
         return Undefined(self.label) if found is MISSING else found
 
-    def get(self) -> Array:
+    def get(self) -> Any:
         """Return the value, `MISSING` if there is none."""
         try:
             return self._get()
         except (AttributeError, IndexError, KeyError, ValueError):
             return MISSING
 
-    def write(self, value: Array) -> None:
+    def write(self, value: Any) -> None:
         """Put a value there; take it away if there is to be none."""
         if not isinstance(value, NoValue):
             self._set(value)
@@ -59,9 +58,9 @@ class Place(ABC):
             self._delete()
 
     @abstractmethod
-    def _get(self) -> Array: ...
+    def _get(self) -> Any: ...
     @abstractmethod
-    def _set(self, value: Array) -> None: ...
+    def _set(self, value: Any) -> None: ...
     @abstractmethod
     def _delete(self) -> None: ...
 
@@ -72,12 +71,12 @@ class Item(Place):
 
     __slots__ = ()
 
-    def _get(self) -> Array:
+    def _get(self) -> Any:
         if isinstance(self.owner, list):
             return list.__getitem__(self.owner, self.key)
         return dict.get(self.owner, self.key, MISSING)  # a defaultdict's own [] would make it
 
-    def _set(self, value: Array) -> None:
+    def _set(self, value: Any) -> None:
         raw_type(self.owner).__setitem__(self.owner, self.key, value)
 
     def _delete(self) -> None:
@@ -90,12 +89,12 @@ class Attribute(Place):
 
     __slots__ = ()
 
-    def _get(self) -> Array:
+    def _get(self) -> Any:
         if isinstance(self.owner, type | ModuleType):
             return vars(self.owner)[self.key]
         return object.__getattribute__(self.owner, self.key)
 
-    def _set(self, value: Array) -> None:
+    def _set(self, value: Any) -> None:
         (type if isinstance(self.owner, type) else object).__setattr__(self.owner, self.key, value)
 
     def _delete(self) -> None:
@@ -117,7 +116,7 @@ class Whole(Place):
         super().__init__(owner, "", label)
         self._before = {id(x): Kept(x) for x in before}
 
-    def _get(self) -> Array:
+    def _get(self) -> Any:
         if isinstance(self.owner, set):
             return frozenset(self.owner)
         return [self._before.get(id(x), x) for x in self.owner]
@@ -181,7 +180,7 @@ def above(kind: type) -> tuple[type, ...]:
     return (*kind.__mro__[1:], *inspect.getmro(type(kind)))
 
 
-def find_inherited(kinds: Sequence[type], name: str) -> Array:
+def find_inherited(kinds: Sequence[type], name: str) -> Any:
     """Return what an object or class has from classes, if it has none itself."""
     found = next((vars(base)[name] for base in kinds if name in vars(base)), MISSING)
     return MISSING if hasattr(type(found), "__get__") else found
@@ -196,7 +195,7 @@ def item(owner_of: Callable[[], Any], key: Any, label: str) -> Place | None:
     return Item(owner, key, label) if isinstance(owner, dict) else None
 
 
-def look(place: Place | None) -> Array:
+def look(place: Place | None) -> Any:
     """Return what is in a place, if it is one."""
     return place and place.get()
 

@@ -139,9 +139,9 @@ def range(*bounds: Any) -> Any:
     return Sequential(_count_range(start, stop, step), lambda i: start + i * step, None)
 
 
-def _count_range(start: Array, stop: Array, step: Array) -> Array:
+def _count_range(first: Array | int, last: Array | int, by: Array | int) -> Array:
     """Return how many integers a range has, whose ends may be apart by more than their dtype."""
-    start, stop, step = jnp.broadcast_arrays(start, stop, step)
+    start, stop, step = jnp.broadcast_arrays(first, last, by)
     unsigned = jnp.dtype(f"uint{8 * start.dtype.itemsize}")
     rises = step > 0
     way = jnp.where(rises, stop - start, start - stop).astype(unsigned)
@@ -150,7 +150,7 @@ def _count_range(start: Array, stop: Array, step: Array) -> Array:
     return jnp.where(jnp.where(rises, stop > start, stop < start), length, 0)
 
 
-def _bounds(*bounds: Array) -> tuple[Array, Array, Array]:
+def _bounds(*bounds: Array) -> tuple[Array | int, Array | int, Array | int]:
     for bound in bounds:
         if jnp.ndim(bound) or not jnp.issubdtype(jnp.result_type(bound), jnp.integer):
             raise TypeError(

@@ -27,7 +27,6 @@ from jaxvars.objects.traversal import Proxy
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.wrapping import boxed, settled_numbers, words
 from jaxvars.tracing import context
-from jaxvars.typing import Array
 
 
 @dataclass(slots=True, eq=False)
@@ -91,8 +90,8 @@ class MaybeUndefined(NoValue):
     """A name that a staged loop assigns, if it runs at all."""
 
     line: str
-    value: Array
-    given: Array
+    value: Any
+    given: Any
 
     def read(self) -> Any:
         """Return the value, and have the step fail if there is none when it runs."""
@@ -202,10 +201,10 @@ def _example(form: Any) -> str:
 
 
 # ---------------------------------------------------------------- arrays that are changed in place
-_STAND_INS: dict[int, tuple[Array, str]] = {}  # for arrays of NumPy, in the body of a loop
+_STAND_INS: dict[int, tuple[Any, str]] = {}  # for arrays of NumPy, in the body of a loop
 
 
-def stand_in(value: Array, old: Array, name: str) -> list[int]:
+def stand_in(value: Any, old: Any, name: str) -> list[int]:
     """Note that a value stands in for an array of NumPy; return what `forget` takes."""
     if not isinstance(old, np.ndarray) and id(old) not in _STAND_INS:
         return []
@@ -219,7 +218,7 @@ def forget(keys: list[int]) -> None:
         _STAND_INS.pop(keys.pop(), None)
 
 
-def in_place(value: Array) -> None:
+def in_place(value: Any) -> None:
     """Refuse `value += ...` and `value.sort()` for what stands in for an array of NumPy."""
     if id(value) in _STAND_INS:
         _, name = _STAND_INS[id(value)]

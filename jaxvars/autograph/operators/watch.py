@@ -38,7 +38,6 @@ from jaxvars.autograph.operators.places import (
     refill,
 )
 from jaxvars.autograph.operators.values import Later, Undefined
-from jaxvars.typing import Array
 
 Change: TypeAlias = "Place | Grown | Other"
 
@@ -209,7 +208,7 @@ class Grown(NamedTuple):
     """A list that has grown at its end, and by what."""
 
     owner: list[Any]
-    items: tuple[Array, ...]
+    items: tuple[Any, ...]
     label: str
 
     def own(self) -> Grown:

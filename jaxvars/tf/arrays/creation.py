@@ -26,7 +26,7 @@ from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32, int32
 from jaxvars.tf.tensors.static import not_too_many, one_axis, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 # ---------------------------------------------------------------- sizes and types
@@ -53,7 +53,7 @@ def cast(x: Array, dtype: Any) -> Array:
 
 
 @op("shape", "input", strings=True, example="r(2, 3)")
-def shape(input: Array, out_type: Any = None) -> Array:
+def shape(input: Array, out_type: Any = None) -> Value:
     """Return the sizes of the dimensions."""
     dtype = (int32 if out_type is None else type_of(out_type)).dtype
     is_static = all(type(size) is int for size in input.shape)
@@ -61,7 +61,7 @@ def shape(input: Array, out_type: Any = None) -> Array:
 
 
 @op("size", "input", strings=True, example="r(2, 3)")
-def size(input: Array, out_type: Any = None) -> Array:
+def size(input: Array, out_type: Any = None) -> Value:
     """Return the number of elements."""
     dtype = (int32 if out_type is None else type_of(out_type)).dtype
     count = math.prod(input.shape)
@@ -145,7 +145,7 @@ def _with_open(sizes: tuple[int, ...], at: int, x: Array) -> tuple[int, ...]:
 
 # ---------------------------------------------------------------- filled tensors
 @op("zeros", op="Fill", example="(2, 3)")
-def zeros(shape: Any, dtype: Any = "float32") -> Array:
+def zeros(shape: Any, dtype: Any = "float32") -> Value:
     """Make a tensor of zeros."""
     wanted, sizes = type_of(dtype), not_negative(sizes_of(shape))
     return np.full(sizes, b"", object) if wanted.is_string else jnp.zeros(sizes, wanted.dtype)
@@ -161,7 +161,7 @@ def ones(shape: Any, dtype: Any = "float32") -> Array:
 
 
 @op("fill", "value", strings=True, example="[2, 3], 9")
-def fill(dims: Any, value: Array) -> Array:
+def fill(dims: Any, value: Array) -> Value:
     """Make a tensor of one value."""
     if value.ndim:
         raise ValueError(f"value must represent a scalar, got shape {list(value.shape)}")
@@ -205,7 +205,7 @@ def eye(
 def one_hot(
     indices: Array, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
     dtype: Any = None,
-) -> Array:  # fmt: skip
+) -> Value:  # fmt: skip
     """Put one value at each index and another one elsewhere."""
     on, off = _values_of(on_value, off_value, dtype)
     size = one_int(depth, "depth")
@@ -230,7 +230,7 @@ def _hot(indices: Array, on: Array, off: Array, size: int, place: int) -> Array:
     return jnp.where(hot, on, off)
 
 
-def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Array, Array]:
+def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Value, Value]:
     """Return the values of `one_hot`, of one type."""
     wanted = None if dtype is None else as_dtype(dtype)
     try:

@@ -26,7 +26,7 @@ from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.static import checkable, one_axis, one_int, refused, require_known, space_of
 from jaxvars.tf.tensors.tensor import OPERATIONS
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _FEW = 32  # so many numbers are compared faster by Python than by NumPy
 
@@ -147,14 +147,14 @@ def gather(
     return _take_in_batches(params, indices, batch, place - batch)
 
 
-def _take(params: Array, indices: Array, axis: int) -> Array:
+def _take(params: Value, indices: Array, axis: int) -> Value:
     params = lift(params) if context.is_tracer(indices) else params
     if _convert.is_text(params):
         return np.take(params, np.asarray(indices), axis=axis)
     return _take_rows(params, indices, axis)
 
 
-def _of_text(params: Array, taken: Callable[[Array], Array]) -> Array:
+def _of_text(params: Value, taken: Callable[[Value], Value]) -> Value:
     """Return those strings, of some, whose numbers a function of an array takes."""
     with context.at(context.EVAL):
         places = taken(np.arange(params.size).reshape(params.shape))

@@ -111,7 +111,7 @@ def _counts(sizes: np.ndarray, total: int) -> np.ndarray:
 
 
 @op("identity_n", "input*", strings=True, example="[r(2), i(1)]")
-def identity_n(input: list[Array]) -> Array:
+def identity_n(input: list[Array]) -> list[Array]:
     """Return the tensors of a list."""
     return list(input)
 

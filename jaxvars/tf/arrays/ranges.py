@@ -14,7 +14,7 @@ from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, divisible, int32
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _LADDER = ("int32", "int64", "float16", "bfloat16", "float32", "float64")
 
@@ -76,7 +76,7 @@ def _sequence(first: np.ndarray, length: int, step: np.ndarray) -> Array:
         return jnp.asarray(np.arange(length).astype(first.dtype) * step + first)
 
 
-def _ends(start: Any, stop: Any, op: str) -> tuple[Array, Array]:
+def _ends(start: Any, stop: Any, op: str) -> tuple[Value, Value]:
     if type(start) is float and type(stop) is float and abs(start) + abs(stop) < 1e38:
         return np.float32(start), np.float32(stop)  # the common case, fast
     first = to_array(start)

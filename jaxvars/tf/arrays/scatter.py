@@ -19,12 +19,12 @@ from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, not_too_many, refused
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _DROPPED = "what goes out of range is an error on the CPU only, and dropped in a `tf.function`."
 
 
-def _scatter(x: Array, indices: Array, updates: Any, how: str) -> Array:
+def _scatter(x: Value, indices: Value, updates: Any, how: str) -> Value:
     x, new = _convert.pair(x, updates, "TensorScatter")
     if context.is_tracer(indices):
         x, new = _convert.lift(x), _convert.lift(new)

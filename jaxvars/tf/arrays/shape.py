@@ -16,7 +16,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.handles import is_handles, on_strings
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import ints, not_too_many, one_axis, refused, require_known, space_of
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 @op("expand_dims", "input", strings=True, example="r(2, 3), 0")
@@ -98,7 +98,7 @@ def ensure_shape(x: Array, shape: Any) -> Array:
 
 # ---------------------------------------------------------------- padding and blocks
 @op("pad", "tensor", strings=True, example="r(2, 2), [[1, 0], [0, 2]], constant_values=7")
-def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Array:
+def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Value:
     """Pad with a constant, or by reflection."""
     widths = require_known(paddings, "paddings")
     if widths.ndim != 2 or widths.shape[1] != 2:
@@ -138,7 +138,7 @@ def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: A
 _padded = jax.jit(jax.lax.pad, static_argnums=2)
 
 
-def _filler(x: Array, constant_values: Any) -> Array:
+def _filler(x: Array, constant_values: Any) -> Value:
     if type(constant_values) is int and 0 <= constant_values < 128 and x.dtype.kind in "iuf":
         return np.asarray(constant_values, x.dtype)
     if type(constant_values) is int and not constant_values and x.dtype.kind == "b":

@@ -15,7 +15,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import is_known, one_axis, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor, pair_typed
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _NO_AXIS = "slice index {0} of dimension 0 out of bounds: there are {1} dimensions."
 
@@ -116,7 +116,7 @@ def unique_with_counts(x: Array, out_idx: Any = "int32") -> UniqueWithCounts:
     return UniqueWithCounts(*_uniques(x, out_idx))
 
 
-def _uniques(x: Array, out_idx: Any) -> tuple[Array, Array, Array]:
+def _uniques(x: Array, out_idx: Any) -> tuple[Value, Array, Array]:
     """Return the values, which of them each element is, and how often each is there."""
     given = require_known(x, "x")
     if given.ndim != 1:

@@ -44,7 +44,7 @@ from jaxvars.tf.tensors.specs import TensorSpec, TypeSpec
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _KINDS: list[tuple[tuple[type[Exception], ...], type[OpError]]] = [
     ((TypeError, ValueError), InvalidArgumentError),
@@ -180,7 +180,7 @@ class _Call:
         array = to_array(value if self.eager else np.asarray(value))  # a float is a float64
         return array if array.dtype == dtype.dtype else array.astype(dtype.dtype)
 
-    def on_host(self, *values: Array) -> list[np.ndarray]:
+    def on_host(self, *values: Value) -> list[np.ndarray]:
         """Call it, as the program does."""
         try:
             with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():

@@ -21,7 +21,7 @@ from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import is_size, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 @final
@@ -334,7 +334,7 @@ class TensorList:
         """Return how many elements there are, written or not."""
         return len(self.elements)
 
-    def write(self, place: Any, value: Array) -> TensorList:
+    def write(self, place: Any, value: Value) -> TensorList:
         """Return a list with another element."""
         index = _require_known_index(place)
         elements = [*self.elements, *[None] * (index + 1 - self.size())]
@@ -346,7 +346,7 @@ class TensorList:
         element = self.elements[_require_known_index(place)]
         return self._zeros() if element is None else element
 
-    def _zeros(self) -> Array:
+    def _zeros(self) -> Value:
         shapes: set[Any] = {np.shape(x) for x in self.elements if x is not None}
         if self.element_shape is not None and None not in self.element_shape:
             shapes = {self.element_shape}
@@ -382,7 +382,7 @@ class TensorList:
         """Return a list with the rows of an array as its first elements."""
         return self.scatter(range(len(rows)), rows)
 
-    def scatter(self, places: Any, rows: Array) -> TensorList:
+    def scatter(self, places: Any, rows: Value) -> TensorList:
         """Return a list with the rows of an array at some places."""
         made = self
         for place, row in zip(_require_known_indices(places), rows, strict=True):

@@ -19,7 +19,7 @@ from jaxvars.tf.tensors.handles import is_handles
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import pair_typed
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 Holds: TypeAlias = Callable[[Array, Array], Array]
 
@@ -115,7 +115,7 @@ def _compare(
         raise refused(_difference(np.asarray(good), (a, b), sign, message, summarize))
 
 
-def _evaluate(x: Array, y: Array, sign: str, holds: Holds) -> Array:
+def _evaluate(x: Array, y: Array, sign: str, holds: Holds) -> Value:
     if is_text(x):
         return np.asarray(x == y if sign == "==" else x != y)
     return x == y if is_handles(x) and sign == "==" else holds(*jax.lax.stop_gradient((x, y)))

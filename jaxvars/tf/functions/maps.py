@@ -25,7 +25,7 @@ from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.specs import SparseTensorSpec
 from jaxvars.tf.tensors.static import refused, refusing
 from jaxvars.tf.tensors.tensor import Tensor, wrap
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _COMPOSITE = RaggedTensor | RaggedTensorSpec | SparseTensor | SparseTensorSpec
 
@@ -169,7 +169,7 @@ def _map_strings(fn: Callable[[Any], Any], arrays: Any, wanted: Any) -> Any:
     return wrap(nest.map_structure(_stack, *results, check_types=False))
 
 
-def _take_row(array: Array, i: int) -> Array:
+def _take_row(array: Value, i: int) -> Value:
     return np.asarray(array[i], object) if is_text(array) else array[i]
 
 
@@ -185,7 +185,7 @@ def _make_empty(wanted: Any) -> Any:
     return jnp.zeros((0, *shape), _dtype_of(wanted).dtype)
 
 
-def _stack(*parts: Array) -> Array:
+def _stack(*parts: Value) -> Value:
     return np.stack(parts) if is_text(parts[0]) else jnp.stack(parts)
 
 

@@ -72,10 +72,11 @@ def _gaussian(size: int, sigma: float) -> np.ndarray:
 def _blur(x: Array, kernel: np.ndarray) -> Array:
     for axis in (x.ndim - 3, x.ndim - 2):
         count = x.shape[axis] - len(kernel) + 1
-        x = sum(
+        total: Any = sum(
             weight * jax.lax.slice_in_dim(x, i, i + count, axis=axis)
             for i, weight in enumerate(kernel)
         )
+        x = total
     return x
 
 
@@ -128,7 +129,8 @@ def sobel_edges(image: Array) -> Array:
 def _filter(x: Array, down: tuple[int, ...], across: tuple[int, ...]) -> Array:
     height, width = x.shape[1] - 2, x.shape[2] - 2
     rows: Any = sum(n * x[:, i : i + height] for i, n in enumerate(down) if n)
-    return sum(n * rows[:, :, i : i + width] for i, n in enumerate(across) if n)
+    made: Any = sum(n * rows[:, :, i : i + width] for i, n in enumerate(across) if n)
+    return made
 
 
 @op("image.image_gradients", "image", kinds="float int", example="r(1, 3, 4, 2)")

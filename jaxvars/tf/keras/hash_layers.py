@@ -26,7 +26,7 @@ from jaxvars.tf.tensors.handles import is_handles, on_strings
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 DROPPED = np.iinfo(np.int32).max  # the index of what no row counts
 
@@ -93,7 +93,7 @@ class Categories(ABC):
         return {}
 
 
-def _count(rows: Array, depth: int) -> Array:
+def _count(rows: Value, depth: int) -> Value:
     """Return how often each index below a depth is in each row."""
     at = np.arange(len(rows))[:, None]
     if not context.is_known(rows):
@@ -170,7 +170,7 @@ class Hashing(_Hashed):
     def _index(self, values: Array) -> Array:
         return on_strings(self._find)(values)
 
-    def _find(self, values: Array) -> Array:
+    def _find(self, values: np.ndarray) -> Value:
         has_mask = self.mask_value is not None and self.num_bins > 1
         count = self.num_bins - has_mask
         whole = values.astype(np.int64) if dtype_of(values).is_floating else values

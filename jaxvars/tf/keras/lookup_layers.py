@@ -31,7 +31,7 @@ from jaxvars.tf.tensors.convert import dtype_of, is_text, string_array, to_array
 from jaxvars.tf.tensors.handles import on_strings
 from jaxvars.tf.tensors.static import require_known
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
 _NO_TOKENS = "set the vocabulary before calling the layer: pass `vocabulary`, or call `adapt`."
@@ -239,7 +239,7 @@ class Vocabulary(Categories, ABC):
         self.reset_state()
 
     # ------------------------------------------------------------ looking up
-    def _typed(self, tokens: Array) -> Array:
+    def _typed(self, tokens: Value) -> Value:
         wanted = "int64" if self.vocabulary_dtype == "int64" or self.invert else "string"
         given = dtype_of(tokens)
         if given.is_string is not (wanted == "string"):
@@ -279,7 +279,7 @@ class Vocabulary(Categories, ABC):
             Assert(Tensor(jnp.asarray((found != -1).all())), [_MISSING, Tensor(keys)])
         return to_array(found)
 
-    def _buckets_of(self, keys: Array) -> Array:
+    def _buckets_of(self, keys: Value) -> Value:
         if self.vocabulary_dtype == "int64" and self.oov_method != "farmhash":
             return keys % self.num_oov_indices
         salt: Any = self.salt and tuple(self.salt)

@@ -21,7 +21,7 @@ from jaxvars.tf.tensors.handles import is_handles, stage, taker, to_data
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 @final
@@ -99,7 +99,7 @@ class MutableHashTable(Table, Recorded):
             )
         return super().export(name)
 
-    def _arrays(self, like: Array = None) -> tuple[np.ndarray, np.ndarray]:
+    def _arrays(self, like: Value | None = None) -> tuple[np.ndarray, np.ndarray]:
         self._read()
         return super()._arrays(self._default)
 

@@ -24,7 +24,7 @@ from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 class Table(ABC):
@@ -86,7 +86,7 @@ class Table(ABC):
         keys, values = self._arrays()
         return Tensor(_convert.to_array(keys)), Tensor(_convert.to_array(values))
 
-    def _arrays(self, like: Array = None) -> tuple[np.ndarray, np.ndarray]:
+    def _arrays(self, like: Value | None = None) -> tuple[np.ndarray, np.ndarray]:
         keys = np.empty(len(self._rows), _kind(self.key_dtype))
         keys[:] = list(self._rows)
         shape = () if like is None else np.shape(like)
@@ -162,7 +162,7 @@ class StaticHashTable(Table):
         return _search_sorted(self, keys, self._default)
 
 
-def _search_sorted(table: Table, keys: Array, default: Array) -> Array:
+def _search_sorted(table: Table, keys: Array, default: Value) -> Array:
     """Look up keys in a program."""
     known, values = table._arrays()
     if not len(known):

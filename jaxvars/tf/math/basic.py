@@ -36,7 +36,7 @@ from jaxvars.tf.tensors.dtypes import as_dtype, divisible
 from jaxvars.tf.tensors.handles import is_handles, on_strings
 from jaxvars.tf.tensors.tensor import Tensor, typed
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _ORDERED, _NUMBERS = "float int", "float complex int"
 
@@ -64,7 +64,7 @@ def _pair_dividend(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     return pair_up(typed(x), y, op)
 
 
-def pair_up(x: Any, y: Any, op: str) -> tuple[Array, Array]:
+def pair_up(x: Any, y: Any, op: str) -> tuple[Value, Value]:
     """Return two operands of a division as arrays; raise TypeError when their types differ."""
     if type(x) is Tensor and type(y) in (int, float) and x._array.dtype.kind in "fc":
         return x._array, np.asarray(y, x._array.dtype)  # the common case, fast
@@ -88,7 +88,7 @@ def add(x: Array, y: Array) -> Array:
     return jnp.add(x, y)
 
 
-def _join(x: Array, y: Array) -> Array:
+def _join(x: Value, y: Value) -> Value:
     return string_array(np.asarray(x + y, dtype=object))
 
 
@@ -180,7 +180,7 @@ def _refuse_zero(divisor: Array) -> None:
     _require(divisor, lambda y: y != 0, "Integer division by zero")
 
 
-def _require(y: Array, is_good: Callable[[Array], Array], message: str) -> None:
+def _require(y: Array, is_good: Callable[[Value], Value], message: str) -> None:
     """Raise unless all of `y` is good: now, or in a function when that runs, if it does."""
     is_known = not context.is_tracer(y)
     if is_known and np.all(is_good(np.asarray(y))):

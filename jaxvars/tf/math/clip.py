@@ -70,7 +70,7 @@ def _clip(t: Array, clip_norm: Array, axis: Any) -> Array:
 
 
 # ---------------------------------------------------------------- lists of gradients
-def _arrays(t_list: Any) -> list[Array]:
+def _arrays(t_list: Any) -> list[Array | None]:
     if isinstance(t_list, Tensor | Variable) or not isinstance(t_list, list | tuple):
         raise Refused(
             TypeError(f"`t_list` should be a sequence of tensors. Received {type(t_list)}.")
@@ -91,11 +91,12 @@ def global_norm(t_list: Any) -> Array:
 
 @jax.jit
 def _root_of_squares(arrays: list[Array]) -> Array:
-    return root(sum(jnp.sum(jnp.real(t * jnp.conj(t))) for t in arrays))
+    total: Any = sum(jnp.sum(jnp.real(t * jnp.conj(t))) for t in arrays)
+    return root(total)
 
 
 @op("clip_by_global_norm", op="Mul", example="[r(2), None, r(2, 3)], 1.0")
-def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tuple[Array, Array]:
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tuple[Any, Array]:
     """Scale a list of tensors down to a common norm, if it is greater; return both."""
     given = _arrays(t_list)
     norm = global_norm.__wrapped__(t_list) if use_norm is None else to_array(use_norm)
@@ -106,7 +107,7 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tu
 
 
 @jax.jit
-def _scale_all(arrays: list[Array], limit: Array, norm: Array) -> list[Array]:
+def _scale_all(arrays: list[Array | None], limit: Array, norm: Array) -> list[Array | None]:
     # An infinite or NaN norm makes NaN of all of them, so that it is noticed.
     scale = limit * minimum.__wrapped__(1 / norm, 1 / limit)
     scale = jnp.where(jnp.isfinite(norm), scale, jnp.nan)

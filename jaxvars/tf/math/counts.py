@@ -28,7 +28,7 @@ from jaxvars.typing import Array
     eager_only="The size of the result depends on values.", example="[1, 2, 2], minlength=5",
 )  # fmt: skip
 def bincount(
-    arr: Array, weights: Array = None, minlength: Any = None, maxlength: Any = None,
+    arr: Array, weights: Array | None = None, minlength: Any = None, maxlength: Any = None,
     dtype: Any = "int32", axis: Any = None, binary_output: bool = False,
 ) -> Array:  # fmt: skip
     """Count how often each number from 0 up is there.
@@ -85,7 +85,7 @@ def _bins(arr: Array, low: int | None, high: int | None) -> int:
     eager_only="The size of the result depends on values.", example="[1, 2], [1, 1], num_classes=3",
 )  # fmt: skip
 def confusion_matrix(
-    labels: Array, predictions: Array, num_classes: Any = None, weights: Array = None,
+    labels: Array, predictions: Array, num_classes: Any = None, weights: Array | None = None,
     dtype: Any = "int32",
 ) -> Array:  # fmt: skip
     """Count how often each class was taken for each class.

@@ -41,7 +41,7 @@ def _check_same_shape(logits: Array, labels: Array) -> None:
     kinds="float", pairing=pair_typed, example="labels=p(2, 3), logits=r(2, 3)",
 )  # fmt: skip
 @jax.jit
-def sigmoid_cross_entropy_with_logits(labels: Array = None, logits: Array = None) -> Array:
+def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None) -> Array:
     """Return the cross entropy of labels from 0 to 1 and the sigmoid of logits."""
     _check_same_shape(logits, labels)
     positive = logits >= 0  # not jnp.abs, whose derivative at 0 is another
@@ -174,7 +174,7 @@ def l2_loss(t: Array) -> Array:
 
 @op("nn.compute_average_loss", "per_example_loss sample_weight?", kinds="float", example="r(4)")
 def compute_average_loss(
-    per_example_loss: Array, sample_weight: Array = None, global_batch_size: Any = None
+    per_example_loss: Array, sample_weight: Array | None = None, global_batch_size: Any = None
 ) -> Array:
     """Return the sum of losses, divided by the size of the whole batch.
 

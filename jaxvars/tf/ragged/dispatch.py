@@ -31,7 +31,7 @@ from jaxvars.tf.tensors.ragged_tensor import (
 )
 from jaxvars.tf.tensors.static import ints, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.typing import Array
+from jaxvars.typing import Value
 
 Given: TypeAlias = dict[str, Any]
 
@@ -361,7 +361,7 @@ def _join_rows(row: Any, given: Given) -> Any:
     given = given | {"axis": 0} if "axis" in given else given
     name, ends = next(iter(given)), x._parts[-1].splits
 
-    def join(flat: Array) -> Array:
+    def join(flat: Value) -> Value:
         parts = (flat[i:j] for i, j in itertools.pairwise(ends))
         made = [row.function(**given | {name: part}).numpy() for part in parts]
         return string_array(np.array(made, object))

@@ -86,7 +86,7 @@ def _gather_rows(of_flat: Any, x: Any, indices: Any, batch: int) -> Any:
         raise refused(f"indices[{at}] = {ids[at]} is not in [0, {sizes[at]})", "RaggedGather")
     if not ids.ndim:
         return x[int(ids)]
-    found = rows_of(x, ids + starts)
+    found = rows_of(x, np.asarray(ids + starts))
     loose = [Partition(part.splits) for part in parts]
     return make(flat_of(found), (*loose, *parts_of(found)))
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import jax
@@ -23,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.random.seeds import IMPL
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -57,22 +58,22 @@ def blocks(start: Array, count: int) -> Array:
     return philox(start[:2], _plus(start[2:], jnp.arange(count, dtype=jnp.uint32)))
 
 
-def _plus(counter: Array, delta: Array) -> list[Array]:
+def _plus(counter: Iterable[Value], delta: Value) -> list[Value]:
     """Return the words of a counter plus each of some numbers of 32 bits."""
-    found: list[Array] = []
+    found: list[Value] = []
     for word in counter:
         found.append(word + delta)
         delta = (found[-1] < delta).astype(jnp.uint32)  # the carry
     return found
 
 
-def philox(key: Array, counter: Any) -> Array:
+def philox(key: Value, counter: Any) -> Array:
     """Return the words that Philox4x32-10 makes of a key and four arrays: along a last axis."""
     # Without the barrier XLA would do all the rounds for each of the four words.
     return jnp.stack(jax.lax.optimization_barrier(_rounds(*map(jnp.asarray, key), *counter)), -1)
 
 
-def _rounds(k0: Array, k1: Array, c0: Array, c1: Array, c2: Array, c3: Array) -> list[Array]:
+def _rounds(k0: Value, k1: Value, c0: Value, c1: Value, c2: Value, c3: Value) -> list[Value]:
     for _ in range(_ROUNDS):
         (high0, low0), (high1, low1) = _product(c0, _FACTORS[0]), _product(c2, _FACTORS[1])
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0

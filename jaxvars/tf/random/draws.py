@@ -31,7 +31,7 @@ from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 Source: TypeAlias = Any
 
@@ -72,7 +72,7 @@ def sizes(shape: Any) -> tuple[int, ...]:
     return _static.not_too_many(known)
 
 
-def _number(value: Any, kind: DType) -> Array:
+def _number(value: Any, kind: DType) -> Value:
     """Return a parameter as an array; a number as one that need not be sent."""
     is_plain = type(value) in (int, float) and kind.is_floating
     return np.asarray(value, kind.dtype) if is_plain else to_array(value, kind)

@@ -68,7 +68,7 @@ def _to_integers(value: Any) -> Array:
     return to_array(number).astype(int64.dtype)
 
 
-def _check_shape(array: Array, shape: list[int]) -> Array:
+def _check_shape(array: Any, shape: list[int]) -> Any:
     if list(array.shape) != shape:
         raise ValueError(f"Shapes {TensorShape(array.shape)} and {shape} are incompatible")
     return array

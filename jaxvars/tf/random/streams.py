@@ -39,10 +39,10 @@ from jaxvars.tf.context import scope as _scope
 from jaxvars.tf.random import bits as bits
 from jaxvars.tf.random.iteration import CALL, ITERATION, Draws
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 Seed: TypeAlias = tuple[int, int]
-Source: TypeAlias = Callable[[int], Array]
+Source: TypeAlias = Callable[[int], Value]
 
 _MASK = 0xFFFFFFFF
 _MOST = 2**31 - 1

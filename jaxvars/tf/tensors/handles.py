@@ -30,7 +30,7 @@ from jaxvars.tensors.wrapping import boxing
 from jaxvars.tf.errors import InvalidArgumentError, OpError
 from jaxvars.tf.tensors.dtypes import HANDLE, IMPL
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 SCOPE: context.Scoped[Array | bool | None] = context.Scoped(False)
 """The number of the table, in the `tf.function` that is being traced; True if it can be given one.
@@ -192,7 +192,7 @@ def new_table() -> tuple[Table, Array]:
     return table, scope
 
 
-def table_of(scope: Array) -> Table:
+def table_of(scope: Value) -> Table:
     """Return the table of a number."""
     high, low = np.asarray(scope).tolist()
     return TABLES[high << 32 | low]
@@ -210,7 +210,7 @@ def to_data(array: Array) -> Array:
     return jax.random.key_data(array) if is_handles(array) else drop_gradient(array)
 
 
-def from_data(data: Array) -> Array:
+def from_data(data: Value) -> Array:
     """Return an array of strings in a program, of what a callback has returned."""
     return jax.random.wrap_key_data(data, impl=IMPL)
 

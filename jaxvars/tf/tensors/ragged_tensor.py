@@ -33,7 +33,7 @@ from jaxvars.tf.tensors.ragged_base import (
 )
 from jaxvars.tf.tensors.static import one_axis, one_int, refused, require_known, slice_end
 from jaxvars.tf.tensors.tensor import Tensor, wrap
-from jaxvars.typing import Array
+from jaxvars.typing import Value
 
 Values: TypeAlias = Any  # a Tensor, or a RaggedTensor
 
@@ -348,7 +348,7 @@ def rows_of(x: Values, rows: np.ndarray) -> Values:
     return make(take(flat_of(x), rows), made)
 
 
-def deepen(flat: Array, parts: Sequence[Partition], depth: int) -> tuple[Array, list[Partition]]:
+def deepen(flat: Value, parts: Sequence[Partition], depth: int) -> tuple[Value, list[Partition]]:
     """Return flat values and as many partitions: those of regular dimensions, too."""
     found = list(parts)
     while len(found) < depth:

@@ -29,7 +29,7 @@ from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import Dimension, TensorShape
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 """What operators and indexing call, by the name of the method without underscores."""
@@ -170,8 +170,8 @@ class Tensor(TensorLike):
 
     __slots__ = ("__weakref__", "_array", "_name", "_part")
 
-    def __init__(self, array: Array) -> None:
-        self._array = array
+    def __init__(self, array: Value) -> None:
+        self._array: Value = array
 
     # ------------------------------------------------------------ what it is
     @property
@@ -259,15 +259,18 @@ class Tensor(TensorLike):
     @property
     def _keras_mask(self) -> Any:
         """The mask that Keras keeps with an array."""
-        return self._array._keras_mask
+        array: Any = self._array
+        return array._keras_mask
 
     @_keras_mask.setter
     def _keras_mask(self, mask: Any) -> None:
-        self._array._keras_mask = mask
+        array: Any = self._array
+        array._keras_mask = mask
 
     @_keras_mask.deleter
     def _keras_mask(self) -> None:
-        del self._array._keras_mask
+        array: Any = self._array
+        del array._keras_mask
 
     def __hash__(self) -> int:
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
@@ -436,6 +439,11 @@ def pair_typed(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 
 BOXES[Tensor] = lambda tensor: tensor._array
 BOXES[Dimension] = lambda size: np.array(operator.index(size), np.int32)
-jax.tree_util.register_pytree_node(
-    Tensor, lambda tensor: ((tensor._array,), None), lambda _, children: children[0]
-)
+
+
+def only_child(_: None, children: Any) -> Any:
+    """Return the array of a pytree node that stands for one."""
+    return children[0]
+
+
+jax.tree_util.register_pytree_node(Tensor, lambda tensor: ((tensor._array,), None), only_child)

@@ -33,7 +33,7 @@ from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.train.graph import GRAPH, Edges, Graph, Slot
 from jaxvars.tf.train.slices import read_slices
 from jaxvars.tf.variables.strings import to_core_strings
-from jaxvars.typing import Array
+from jaxvars.typing import Value
 
 INDEX = ".index"
 _MAGIC = 0xDB4775248B80FB57
@@ -90,7 +90,7 @@ class Bundle(Stored):
         """Return a value, strings as bytes; raise DamageError if it is another."""
         return read_checked(lambda: self._array(key, self.entries[key]))
 
-    def _value(self, path: str, load: Callable[[], np.ndarray]) -> Array:
+    def _value(self, path: str, load: Callable[[], np.ndarray]) -> Value:
         """Return a value as variables have it; raise DamageError if it is another."""
         entry = self.entries[path]
         if entry.dtype == NOT_READ:  # it will be left, as no variable has this type

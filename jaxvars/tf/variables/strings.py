@@ -24,17 +24,17 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.handles import SCOPE, Table, is_text, lift, require_scope, stage, table_of
 from jaxvars.tf.tensors.python_values import to_bytes, to_text
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
-def to_core_strings(array: Array) -> Array:
+def to_core_strings(array: Value) -> Value:
     """Return an array as jaxvars keeps it: strings not as bytes."""
     if not is_text(array):
         return array
     return np.array(list(map(to_text, array.ravel())), string).reshape(array.shape)
 
 
-def from_core_strings(array: Array) -> Array:
+def from_core_strings(array: Value) -> np.ndarray:
     """Return strings that jaxvars keeps as bytes."""
     made = np.empty(array.size, object)
     made[:] = list(map(to_bytes, array.ravel()))

@@ -31,7 +31,7 @@ from jaxvars.tf.variables.strings import (
     with_part,
 )
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 
 def _make_refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
@@ -94,7 +94,7 @@ def _make_scatter_nd(how: str, doc: str) -> Callable[..., Any]:
     return _name_method(scatter, f"scatter_nd_{how}", doc)
 
 
-_STRING_INDICES: dict[str, Callable[[Array], Any]] = {
+_STRING_INDICES: dict[str, Callable[[Value], Any]] = {
     "scatter_update": lambda places: (places,),
     "scatter_nd_update": lambda places: tuple(places[..., i] for i in range(places.shape[-1])),
 }

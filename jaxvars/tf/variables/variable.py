@@ -29,7 +29,7 @@ from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
 from jaxvars.tf.tensors.handles import is_handles
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.tensor import OPERATIONS, Reference, Tensor, describe_value
+from jaxvars.tf.tensors.tensor import OPERATIONS, Reference, Tensor, describe_value, only_child
 from jaxvars.tf.variables.open_shapes import Open
 from jaxvars.tf.variables.options import (
     CREATORS,
@@ -42,7 +42,7 @@ from jaxvars.tf.variables.options import (
 from jaxvars.tf.variables.strings import from_core_strings, is_on_host, stage_read, to_core_strings
 from jaxvars.tf.variables.updates import Updates
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Value
 
 _FACES: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary()
 """By the key of the cell."""
@@ -316,12 +316,12 @@ def _open_sizes(shape: TensorShape) -> Open:
     return Open(None if shape.rank is None else tuple(shape.as_list()))
 
 
-def _read(variable: Variable) -> Array:
+def _read(variable: Variable) -> Value:
     core = variable._variable
     return stage_read(core) if is_on_host(core) else _from_core(core.value)
 
 
-def _from_core(value: Array) -> Array:
+def _from_core(value: Value) -> Value:
     return from_core_strings(value) if type(value) is np.ndarray else value
 
 
@@ -351,6 +351,4 @@ def _to_known(array: Array) -> Array:
 
 
 BOXES[Variable] = _read
-jax.tree_util.register_pytree_node(
-    Variable, lambda variable: ((_read(variable),), None), lambda _, children: children[0]
-)
+jax.tree_util.register_pytree_node(Variable, lambda v: ((_read(v),), None), only_child)
