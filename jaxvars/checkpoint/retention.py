@@ -18,7 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 
 _MODES = ("min", "max")
 

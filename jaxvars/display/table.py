@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final, overload
 
 import numpy as np
 
-from jaxvars.display.text import cells, did_you_mean
+from jaxvars.display.strings import cells, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions

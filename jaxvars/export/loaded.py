@@ -21,7 +21,7 @@ from jaxvars.compiler.function import Function
 from jaxvars.core.checks import report
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.errors import CompileError, SavedError
 from jaxvars.export.forms import CALL, STATICS, Json, Mismatch, fill, fit
 from jaxvars.export.program import Program

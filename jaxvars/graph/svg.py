@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 from xml.sax.saxutils import escape
 
-from jaxvars.display.text import cells
+from jaxvars.display.strings import cells
 from jaxvars.graph.jaxpr import Kind
 from jaxvars.graph.layout import Arrow, Layout, arrange, layers
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.display.docstrings import add_example, complete, describe_arguments, describe_formula
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.losses.inputs import divide, expand_weight, float_dtype, tensor, wide
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask

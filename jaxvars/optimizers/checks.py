@@ -15,7 +15,7 @@ import jax
 
 from jaxvars.core.cells import Cell
 from jaxvars.core.variable import DEFAULT_NAME, Variable
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, user_line, warn_user
 from jaxvars.modules.module import named_variables
 from jaxvars.objects.traversal import Holder, first_of, resolve_proxy

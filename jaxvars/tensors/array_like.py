@@ -84,7 +84,7 @@ def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             return compute(value, operand)
         except (RuntimeError, TypeError, ValueError) as error:
             if not (is_deleted(value) or is_deleted(operand)):
-                from jaxvars.display.text import type_text
+                from jaxvars.display.strings import type_text
 
                 name = f" {self.name!r}" if hasattr(self, "name") else ""
                 more = _SAME if compute in (operator.eq, operator.ne) else ""
