@@ -116,7 +116,7 @@ def _describe_failure(error: Exception) -> str:
 
 @contextmanager
 def _enter(obj: object) -> Generator[_Output | None]:
-    """Give the output that an object is shown in; None if there is no room, or it is in itself."""
+    """Give the output that an object is shown in; None if it has no room, or is in itself."""
     output = _output.get() or _Output()
     is_shown = id(obj) in output.around or len(output.around) == _DEPTH or not output.objects
     token = _output.set(output)
@@ -201,8 +201,8 @@ def _values_html(x: np.ndarray[Any, Any]) -> tuple[str, str]:
         return "", ""
     output.unread -= x.size
     full = full_text(x)
-    text = f" = {full}" if full else f" · {facts}" if (facts := statistics(x, x)) else ""
-    return text, picture(x)
+    shown = f" = {full}" if full else f" · {facts}" if (facts := statistics(x, x)) else ""
+    return shown, picture(x)
 
 
 def _rows(items: Sequence[tuple[str, Any]], count: int) -> list[str]:
