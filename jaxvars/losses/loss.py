@@ -31,7 +31,7 @@ _DOCS = {
     "reduction": "see `Loss`.",
     "name": "what errors call it.",
     "dtype": "of the result; see `Loss`.",
-    "raise": "ValueError: when there is no such reduction.",
+    "raise": "ValueError: when the reduction is not one of these.",
 }
 
 
@@ -50,7 +50,7 @@ class Loss(ABC):
             float.
 
     Raises:
-        ValueError: when there is no such reduction.
+        ValueError: when the reduction is not one of these.
         DtypeError: when the dtype is not a float.
 
     Example:
