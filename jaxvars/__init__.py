@@ -149,7 +149,7 @@ def __getattr__(name: str) -> _Any:
 
 def _advise(name: str) -> str:
     from jaxvars.advice import instead_of
-    from jaxvars.display.text import did_you_mean
+    from jaxvars.display.strings import did_you_mean
 
     return instead_of(name, "jaxvars") or _found_elsewhere(name) or did_you_mean(name, __all__)
 

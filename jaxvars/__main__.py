@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0, or as a shell counts it, 130 when interrupted (Ctrl-C) and 141 when
-        the output is no longer read (`| head`).
+        the reader of the output has gone (`| head`).
     """
     options = _parser().parse_args(arguments)
     try:

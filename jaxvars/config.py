@@ -349,7 +349,7 @@ def _find_physical(device: PhysicalDevice | str) -> PhysicalDevice:
         if known.name == name or known.name.removeprefix("/physical_device:") == name.upper():
             return known
     names = ", ".join(known.name for known in have)
-    raise DeviceError(f"There is no device {name!r}; there are: {names}.")
+    raise DeviceError(f"Device {name!r} does not exist; there are: {names}.")
 
 
 def _set_visible(kind: str, chosen: list[PhysicalDevice]) -> None:

@@ -23,8 +23,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.devices.mesh import describe_place
 from jaxvars.display.html import card, device_grid
 from jaxvars.display.repr import Sketch, html_repr, text_repr, treescope_repr, value_text
-from jaxvars.display.table import Table
-from jaxvars.display.text import (
+from jaxvars.display.strings import (
     SMALL,
     brief_text,
     count_text,
@@ -33,6 +32,7 @@ from jaxvars.display.text import (
     known_value,
     type_text,
 )
+from jaxvars.display.table import Table
 from jaxvars.errors import InteropError, UninitializedError
 from jaxvars.modules.module import WAITING, Module
 from jaxvars.modules.state import State

@@ -60,7 +60,10 @@ def test_what_is_so_already_is_never_too_late():
         (lambda: config.set_memory_fraction(0), "more than 0 and at most 1, not 0"),
         (lambda: config.set_memory_growth("CPU:0", True), "CPU always grows"),
         (lambda: config.get_memory_growth(CPU), "CPU always grows"),
-        (lambda: config.set_memory_growth("GPU:77", True), r"no device 'GPU:77'; there are: .*CPU"),
+        (
+            lambda: config.set_memory_growth("GPU:77", True),
+            r"Device 'GPU:77' does not exist; there are: .*CPU",
+        ),
         (lambda: config.set_visible_devices("CPU:0", "GPU"), r"CPU:0' is not a GPU"),
         (lambda: config.get_memory_info("CPU:1"), r"device:CPU:1 does not count its memory"),
     ],

@@ -258,14 +258,13 @@ class Checkpoint(Module):
         generator that is not saved.
 
         Args:
-            path: what `save` or `write` returned; None, as when there is no latest checkpoint,
-                does nothing.
+            path: what `save` or `write` returned; None (no latest checkpoint) does nothing.
 
         Returns:
             A `Status`, to be asked with `assert_consumed()` and the like.
 
         Raises:
-            CheckpointError: when there is no checkpoint, or a value is damaged or has another
+            CheckpointError: when no checkpoint exists, or a value is damaged or has another
                 shape or dtype than its variable. It lists all that differs; nothing is changed.
                 And in `jv.transaction`, when a value would wait or one waits already.
             ForeignTransformError: in a function that is being traced.

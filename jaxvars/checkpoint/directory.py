@@ -255,9 +255,9 @@ def _foreign(path: Path, number: int) -> Record:
 def record_in(path: Path) -> Record | None:
     """Return the record of a checkpoint, None if it is damaged; FileNotFoundError if none."""
     try:
-        text = read_checked(lambda: _text_in(path))
-        if text is not None:
-            return read_checked(lambda: _parse_record(json.loads(text)))
+        record = read_checked(lambda: _text_in(path))
+        if record is not None:
+            return read_checked(lambda: _parse_record(json.loads(record)))
     except DamageError:
         return None
     raise FileNotFoundError(path)
@@ -284,11 +284,11 @@ def _parse_record(data: Any) -> Record:
 
 def _add_record(path: Path, record: Record) -> None:
     data = record.to_json()
-    text = json.dumps({"record": data, "sha256": checksum_of(data)}, allow_nan=False)
+    line = json.dumps({"record": data, "sha256": checksum_of(data)}, allow_nan=False)
     if is_folder(path):
         draft = path / f"{RECORD}.part"
         with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
         draft.rename(path / RECORD)
@@ -296,6 +296,6 @@ def _add_record(path: Path, record: Record) -> None:
     else:
         with path.open("r+b") as file:
             with zipfile.ZipFile(file, "a") as archive:
-                archive.writestr(RECORD, text)
+                archive.writestr(RECORD, line)
             file.flush()
             os.fsync(file.fileno())

@@ -55,7 +55,7 @@ class CheckpointManager:
         checkpoint: what to save and restore.
         directory: where; it is made when needed.
         max_to_keep: how many of the newest are kept; all when None. Besides one that was restored
-            while values of it wait that no save can write, as there is no object for them.
+            while values of it wait that no save can write, as no object holds them.
         keep_every: also keep, for ever, those whose step is a multiple of this: the first at
             or after each multiple. The step is that of the `step_counter`, or else the number.
         keep_checkpoint_every_n_hours: also keep, for ever, one after each so many hours.
@@ -65,7 +65,7 @@ class CheckpointManager:
         checkpoint_name: what the names begin with: `ckpt-1`, `ckpt-2`, ...
         step_counter: a Variable (or function) that says which step it is.
         checkpoint_interval: `save` does nothing before so many steps after the last save.
-        init_fn: called by `restore_or_initialize` when there is no checkpoint.
+        init_fn: called by `restore_or_initialize` when no checkpoint exists.
         async_save: whether `save` returns at once, and a thread writes. What is written is
             the values at the time of the call: the next compiled step copies them instead of
             reusing their memory.
@@ -99,8 +99,8 @@ class CheckpointManager:
         >>> directory.cleanup()
 
     Differs from TensorFlow:
-        `max_to_keep` is 5 when not given. `checkpoints` lists those kept for ever, too. There
-        is no file named `checkpoint`. `keep_every`, metrics and `async_save` are new. When the
+        `max_to_keep` is 5 when not given. `checkpoints` lists those kept for ever, too. No
+        file is named `checkpoint`. `keep_every`, metrics and `async_save` are new. When the
         step counter has gone back, `checkpoint_interval` does not wait until it has caught up.
     """
 

@@ -125,7 +125,7 @@ def misfits_of(entries: Mapping[str, Entry], cells: Mapping[str, Cell | Leaf]) -
     """Return how values in a checkpoint do not fit their variables or arrays, by path."""
     both = {path: (entries[path], cell) for path, cell in cells.items() if path in entries}
     found = {path: _misfit(entry, cell) for path, (entry, cell) in both.items()}
-    return {path: text for path, text in found.items() if text}
+    return {path: misfit for path, misfit in found.items() if misfit}
 
 
 def _misfit(entry: Entry, cell: Cell | Leaf) -> str:

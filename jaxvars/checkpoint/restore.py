@@ -542,12 +542,12 @@ def _do_nothing() -> None:
 
 
 def describe_extra(paths: Iterable[str]) -> dict[str, str]:
-    """Return what is wrong with paths for which there is no variable."""
-    return dict.fromkeys(paths, "extra: there is no such variable")
+    """Return what is wrong with paths that no variable has."""
+    return dict.fromkeys(paths, "extra: no variable has this path")
 
 
 def describe_missing(paths: Iterable[str]) -> dict[str, str]:
-    """Return what is wrong with paths for which there is no value."""
+    """Return what is wrong with paths without a value in the checkpoint."""
     return dict.fromkeys(paths, "missing: it is not in the checkpoint")
 
 

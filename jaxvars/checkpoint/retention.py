@@ -18,7 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 
 _MODES = ("min", "max")
 
@@ -42,7 +42,7 @@ class Record:
         return self.serial, self.time, self.number
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as what JSON can say: there is no NaN."""
+        """Return it as what JSON can say, which has no NaN."""
         metrics = {k: v if math.isfinite(v) else str(v) for k, v in self.metrics.items()}
         return {**vars(self), "metrics": metrics}
 

@@ -139,7 +139,7 @@ def open_stored(path: PathLike) -> Stored:
     old = set_aside(target)
     place = old if status_of(target) is None and is_folder(old) else target
     if status_of(place) is None:
-        raise CheckpointError(f"There is no checkpoint at {target}.{_list_near(target)}")
+        raise CheckpointError(f"No checkpoint exists at {target}.{_list_near(target)}")
     try:
         return read_checked(lambda: (Folder if is_folder(place) else File)(place))
     except DamageError as error:
@@ -160,7 +160,7 @@ def is_damaged(path: PathLike) -> bool:
 
 def _list_near(target: Path) -> str:
     if not target.parent.is_dir():
-        return f" There is no folder {target.parent} either."
+        return f" The folder {target.parent} does not exist either."
     names = sorted(p.name for p in target.parent.iterdir())[:8]
     return f" In {target.parent} there are: {', '.join(names) or 'no files'}."
 
@@ -218,8 +218,7 @@ class Folder(Stored):
         file = self.path / "_METADATA"
         if status_of(file) is None:
             return None
-        text = file.read_text(encoding="utf-8")
-        return json.loads(text).get("custom_metadata")
+        return json.loads(file.read_text(encoding="utf-8")).get("custom_metadata")
 
     def _size(self) -> int:
         return _bytes_in(self.path)
@@ -332,7 +331,7 @@ def load_variable(path: PathLike, name: str) -> Any:
         A NumPy array; of random keys a `jax.Array`.
 
     Raises:
-        CheckpointError: when there is no checkpoint or no such value, or it is damaged.
+        CheckpointError: when the checkpoint or value does not exist, or it is damaged.
 
     >>> import tempfile, jaxvars as jv
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -343,8 +342,7 @@ def load_variable(path: PathLike, name: str) -> Any:
     file = open_stored(path)
     if name not in file.entries:
         raise CheckpointError(
-            f"There is no value {name!r} in {file.path}; there are: "
-            f"{', '.join(sorted(file.entries))}."
+            f"{file.path} has no value {name!r}; there are: {', '.join(sorted(file.entries))}."
         )
     try:
         return file.value(name)
@@ -401,7 +399,7 @@ def latest_checkpoint(directory: PathLike, prefix: str = "") -> str | None:
     None
     True
 
-    Differs from TensorFlow: looks at the checkpoints; there is no file that says which it was.
+    Differs from TensorFlow: looks at the checkpoints; no file says which it was.
     """
     place = absolute(directory)
     if not is_folder(place):

@@ -67,7 +67,7 @@ class Leaf:
                 )
             return context.fresh(value) if copy else value
         elif isinstance(value, jax.ShapeDtypeStruct):
-            raise CheckpointError(f"There is no value at {path} yet, only its shape: {value}.")
+            raise CheckpointError(f"{path} has no value yet, only its shape: {value}.")
         elif why := _explain_refusal(value):
             raise CheckpointError(f"The value at {path} is {value!r}, {why}")
         else:

@@ -62,7 +62,7 @@ def compile(
             refused. An unknown dimension (None) is traced for each size.
         guard: "finite" has a call that would write NaN or an infinity to a variable raise and
             change nothing. The call then waits for the program to finish. Under `run_eagerly`
-            there is no guard.
+            the guard is off.
         autograph: convert `if`, `while`, `for`, `and`, `or`, `not`, `assert` and `print` on traced
             values, here and in the functions that it calls: see `jv.autograph`.
         in_shardings: how arguments are sharded over the mesh of the variables when they arrive: a

@@ -32,7 +32,7 @@ many, for batches of many lengths, those for arguments of the same shapes are fo
 
 Rules this file keeps (`core/store.py` says why):
 - between the call that donates (`starmap` is consumed by the unpacking) and the assignment of the
-  new values there is no other call;
+  new values nothing else is called;
 - `CURRENT` is tested and set without a call in between, and put back whatever happens;
 - a program that was staged by a foreign transform instead of run has donated nothing. If it
   assigns variables that is noticed afterwards and taken back, which costs less than checking before
@@ -305,7 +305,7 @@ _Paths: TypeAlias = tuple[tuple[Any, _Path], ...]
 def _linked(paths: _Paths, miss: _Path) -> _Path:
     """Return what runs the newest of some fast paths that fits a call, or `miss`.
 
-    Each tries older ones alone, so that there is no circle while another thread is in them.
+    Each tries older ones alone, so that none form a cycle while another thread is in them.
     """
     groups: dict[Any, list[_Path]] = {}
     for shapes, path in paths:

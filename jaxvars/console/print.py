@@ -55,8 +55,8 @@ def print(
     structure. Braces in a template are doubled: `{{`. All other calls print as Python's `print`.
 
     Arrays are printed as NumPy does, short in the middle. Structures (lists, dicts, dataclasses,
-    Modules, States, all pytrees) are printed with what is in them, wrapped at 88 columns. What is
-    no array is printed as Python has it while the function is traced.
+    Modules, States, all pytrees) are printed with what is in them, wrapped at 88 columns. A value
+    that is not an array is printed as Python has it while the function is traced.
 
     Args:
         *values: anything; a template first, or not.

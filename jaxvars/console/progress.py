@@ -20,8 +20,8 @@ import jax
 import numpy as np
 
 from jaxvars.display.repr import array_text
+from jaxvars.display.strings import rate_text
 from jaxvars.display.table import cell_text
-from jaxvars.display.text import rate_text
 from jaxvars.errors import CompileError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context

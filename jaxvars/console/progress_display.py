@@ -17,7 +17,7 @@ from rich import get_console
 from rich import progress as _rich
 from rich.console import Console, RenderableType
 
-from jaxvars.display.text import rate_text
+from jaxvars.display.strings import rate_text
 
 Bar: TypeAlias = Any  # a `progress.Progress`: its file imports this one
 

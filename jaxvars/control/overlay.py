@@ -10,7 +10,7 @@ Rules this file keeps:
 - `with` calls C functions alone, which go on with a generator. CPython looks for signals as a
   Python function begins, so one could end before its first line; a generator goes on inside of
   its `try`. Between the assignment that opens a frame and the `yield`, and from the `finally` to
-  the assignment that closes it, there is no call.
+  the assignment that closes it, nothing is called.
 """
 
 from __future__ import annotations

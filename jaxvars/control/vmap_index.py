@@ -59,5 +59,5 @@ def set_merge(cell: Cell, merge: Merge) -> None:
 
 
 def merge_of(cell: Cell) -> Merge | None:
-    """Return how one value is made of the examples' values; None where there is no way."""
+    """Return how the examples' values of a cell become one; None if no merge is set for it."""
     return _MERGES.get(cell)

@@ -49,7 +49,7 @@ class _Site:
     names: tuple[str, ...]
     kinds: tuple[str, ...]
 
-    def text(self, failure: np.ndarray) -> str:
+    def describe(self, failure: np.ndarray) -> str:
         """Return the whole message."""
         count, first, *_ = failure[1:]
         words = failure[3:].reshape(_SHOWN, 2)
@@ -73,7 +73,7 @@ NO_FAILURE = np.zeros(_SIZE, np.int32)
 
 @final
 class Raised:
-    """The error that a callback raised last: XLA passes on no more than its text."""
+    """The error that a callback raised last: XLA passes on its message alone."""
 
     error: Exception | None = None
 
@@ -82,7 +82,7 @@ def raise_if_failed(failure: Any) -> None:
     """Raise CheckError if a failure is set."""
     values = np.asarray(jax.block_until_ready(failure))  # NumPy may wait for a failed one forever
     if values[0]:
-        raise CheckError(list(_SITES)[int(values[0]) - 1].text(values))
+        raise CheckError(list(_SITES)[int(values[0]) - 1].describe(values))
 
 
 def _raise_in_callback(failure: Any) -> None:
@@ -156,10 +156,10 @@ def known_here(sites: Mapping[str, Any]) -> dict[int, int]:
     """
     numbers: dict[int, int] = {}
     for number, words in sites.items():
-        texts: dict[str, Any] = {
+        fields: dict[str, Any] = {
             key: tuple(x) if isinstance(x, list) else x for key, x in words.items()
         }
-        numbers[int(number)] = _SITES.setdefault(_Site(**texts), len(_SITES) + 1)
+        numbers[int(number)] = _SITES.setdefault(_Site(**fields), len(_SITES) + 1)
     return numbers
 
 

@@ -47,9 +47,9 @@ class PyTreeTemplate:
         whole: objects of this type are left as they are.
         numbers: Python's and NumPy's numbers are arrays, too; else they are left as they are.
 
-    >>> rebuild = PyTreeTemplate({"loss": 1.0, "note": "text"})
+    >>> rebuild = PyTreeTemplate({"loss": 1.0, "note": "first"})
     >>> rebuild.arrays, rebuild([2.0])
-    ([1.0], {'loss': 2.0, 'note': 'text'})
+    ([1.0], {'loss': 2.0, 'note': 'first'})
     """
 
     __slots__ = ("_is_sorted", "_rest", "arrays", "order", "treedef")

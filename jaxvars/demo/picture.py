@@ -1,7 +1,7 @@
 """What `python -m jaxvars --save` draws: the learning curve, and some predictions.
 
-Rule this file keeps: matplotlib is imported when something is drawn, and without pyplot, so there
-is no window and no global state.
+Rule this file keeps: matplotlib is imported when something is drawn, and without pyplot, so it
+opens no window and keeps no global state.
 """
 
 from __future__ import annotations

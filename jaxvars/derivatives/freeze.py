@@ -32,7 +32,7 @@ def freeze(*objects: object) -> Generator[None]:
         *objects: Variables, Modules, what `jv.select` returns, or anything that holds variables.
 
     Raises:
-        StateError: when there is no variable in them.
+        StateError: when they hold no variable.
 
     >>> import jaxvars as jv
     >>> model = {"encoder": jv.Variable(2.0), "head": jv.Variable(3.0)}

@@ -93,7 +93,7 @@ def device(name: str | Device | None) -> Generator[Device | None]:
         The device, which is another one than requested under soft placement; None for None.
 
     Raises:
-        DeviceError: when the name is malformed, or there is no such device and soft placement
+        DeviceError: when the name is malformed, or the device does not exist and soft placement
             is off.
 
     >>> import jaxvars as jv
@@ -194,14 +194,14 @@ def _fall_back(name: str) -> Device:
     have = _name_all()
     if not _soft:
         raise DeviceError(
-            f"There is no device {name!r}; there are: {have}. Use one of these, or let "
+            f"Device {name!r} does not exist; there are: {have}. Use one of these, or let "
             "jaxvars choose with jv.config.set_soft_device_placement(True)."
         )
     default = jax.local_devices()[0]
     if name not in _told:
         _told.add(name)
         warnings.warn(
-            f"There is no device {name!r}; there are: {have}. Using "
+            f"Device {name!r} does not exist; there are: {have}. Using "
             f"{short_name(default)} (soft placement).",
             stacklevel=5,
         )

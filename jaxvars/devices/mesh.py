@@ -161,7 +161,7 @@ def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
         The same structure, of arrays.
 
     Raises:
-        ShardingError: when an array cannot be sharded so, or there is no mesh.
+        ShardingError: when an array cannot be sharded so, or no mesh is in force.
         NotATensorError: for a string, or another thing that is not an array.
 
     >>> import jax, numpy as np
@@ -240,7 +240,7 @@ def resolve_sharding(spec: Any, what: str, mesh: Mesh | None = None) -> Any:
 def _bind_spec(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:
     if mesh is None:
         raise ShardingError(
-            f"{what} is to be sharded as {spec}, but there is no mesh in force. Say which:\n"
+            f"{what} is to be sharded as {spec}, but no mesh is in force. Say which:\n"
             '    with jv.use_mesh({"data": 4, "model": 2}):\n'
             "        ...\n"
             "or give a NamedSharding, or the mesh where there is an argument for it."

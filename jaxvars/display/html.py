@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.display.text import SMALL, has_numbers
+from jaxvars.display.strings import SMALL, has_numbers
 
 FAINT = "opacity:.65"
 _FONT = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.5"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from jaxvars.advice import instead_of
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.display.parts import WIDTH, Group, make_call, name_of, split, write
-from jaxvars.display.text import is_array, numpy_text
+from jaxvars.display.strings import is_array, numpy_text
 
 _NARROW = 24  # an array gets at least this many columns, wherever it begins
 

@@ -25,16 +25,16 @@ import numpy as np
 from jaxvars.display.html import card, line, page, picture
 from jaxvars.display.html import device_grid as device_grid
 from jaxvars.display.parts import Group, Shown, fields_of, make_call, name_of, split, write
+from jaxvars.display.strings import SMALL as SMALL
+from jaxvars.display.strings import array_text as array_text
+from jaxvars.display.strings import brief_text as brief_text
+from jaxvars.display.strings import did_you_mean as did_you_mean
+from jaxvars.display.strings import full_text, is_array, statistics
+from jaxvars.display.strings import human_bytes as human_bytes
+from jaxvars.display.strings import join_names as join_names
+from jaxvars.display.strings import known_value as known_value
+from jaxvars.display.strings import type_text as type_text
 from jaxvars.display.table import Table as Table
-from jaxvars.display.text import SMALL as SMALL
-from jaxvars.display.text import array_text as array_text
-from jaxvars.display.text import brief_text as brief_text
-from jaxvars.display.text import did_you_mean as did_you_mean
-from jaxvars.display.text import full_text, is_array, statistics
-from jaxvars.display.text import human_bytes as human_bytes
-from jaxvars.display.text import join_names as join_names
-from jaxvars.display.text import known_value as known_value
-from jaxvars.display.text import type_text as type_text
 
 _ITEMS, _CHARS = 24, 200
 _CONTAINERS = (list, tuple, set, frozenset, dict)
@@ -116,7 +116,7 @@ def _describe_failure(error: Exception) -> str:
 
 @contextmanager
 def _enter(obj: object) -> Generator[_Output | None]:
-    """Give the output that an object is shown in; None if there is no room, or it is in itself."""
+    """Give the output that an object is shown in; None if it has no room, or is in itself."""
     output = _output.get() or _Output()
     is_shown = id(obj) in output.around or len(output.around) == _DEPTH or not output.objects
     token = _output.set(output)
@@ -201,8 +201,8 @@ def _values_html(x: np.ndarray[Any, Any]) -> tuple[str, str]:
         return "", ""
     output.unread -= x.size
     full = full_text(x)
-    text = f" = {full}" if full else f" · {facts}" if (facts := statistics(x, x)) else ""
-    return text, picture(x)
+    shown = f" = {full}" if full else f" · {facts}" if (facts := statistics(x, x)) else ""
+    return shown, picture(x)
 
 
 def _rows(items: Sequence[tuple[str, Any]], count: int) -> list[str]:

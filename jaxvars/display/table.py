@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final, overload
 
 import numpy as np
 
-from jaxvars.display.text import cells, did_you_mean
+from jaxvars.display.strings import cells, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -29,7 +29,7 @@ _GAP = "  "
 class Table(Sequence[Row]):
     """Rows under headers, with totals below them.
 
-    `show()` prints it as it looks best, `print` as plain text; a notebook shows it as HTML.
+    `show()` prints it as it looks best, `print` as a plain string; a notebook shows it as HTML.
 
     Args:
         title: the heading; may be empty.
@@ -118,14 +118,14 @@ class Table(Sequence[Row]):
         """Return the values of one column, without the footer.
 
         Raises:
-            ValueError: there is no such column.
+            ValueError: the table has no such column.
         """
         position = self._find_position(name)
         return [row[position] for row in self.rows]
 
     # ------------------------------------------------------------ as something to look at
     def show(self) -> None:
-        """Print the table: as HTML in a notebook, by rich in a terminal, else as plain text."""
+        """Print the table: as HTML in a notebook, by rich in a terminal, else as a plain string."""
         ipython = sys.modules.get("IPython")
         if ipython is not None and ipython.get_ipython() is not None:
             ipython.display.display(self)
@@ -162,7 +162,7 @@ class Table(Sequence[Row]):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
         from rich.table import Table as RichTable
-        from rich.text import Text  # plain text: `[64,10]` is not markup
+        from rich.text import Text  # so `[64,10]` is not read as markup
 
         title = Text(self.title, style="bold") if self.title else None
         table = RichTable(title=title, title_justify="left")

@@ -163,7 +163,7 @@ def load(path: PathLike, *, digest: str | None = None) -> Loaded:
         A `Loaded`: a Module with the variables under their paths, and the functions.
 
     Raises:
-        SavedError: when there is no such file, when it is damaged or another one, or when this
+        SavedError: when the file does not exist, is damaged or another one, or when this
             version of jaxvars or JAX cannot read it. Sizes are checked before memory is taken.
 
     Example:

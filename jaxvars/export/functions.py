@@ -139,7 +139,7 @@ def _find_function(root: Any, name: str) -> Any:
     found = root if alone else getattr(root, name, None)
     if not callable(found):
         raise SavedError(
-            f"There is no function {name!r} in this {type(root).__name__}: signatures has the "
+            f"This {type(root).__name__} has no function {name!r}: signatures has the "
             f"names of methods, like {sorted(functions) or [CALL]}, or functions themselves, as "
             'signatures={"' + name + '": fn.trace(...)}.'
         )

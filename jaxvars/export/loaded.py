@@ -21,7 +21,7 @@ from jaxvars.compiler.function import Function
 from jaxvars.core.checks import report
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.errors import CompileError, SavedError
 from jaxvars.export.forms import CALL, STATICS, Json, Mismatch, fill, fit
 from jaxvars.export.program import Program
@@ -243,7 +243,7 @@ class Loaded(Module):
         """Return a variable by its path."""
         if path not in self.__variables:
             hint = did_you_mean(path, list(self.__variables))
-            raise KeyError(f"There is no variable {path!r} in {self.name}.{hint}")
+            raise KeyError(f"{self.name} has no variable {path!r}.{hint}")
         return self.__variables[path]
 
     def __getattr__(self, name: str) -> Any:
@@ -309,7 +309,7 @@ class _Branch:
             return _Branch(self._owner, f"{path}/", self._variables)
         names = [*self._owner.signatures, *self._variables]
         hint = did_you_mean(path, names)
-        raise AttributeError(f"There is no {path!r} in {self._owner.name}.{hint}")
+        raise AttributeError(f"{self._owner.name} has no {path!r}.{hint}")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -22,7 +22,7 @@ from jaxvars.tracing.jaxprs import open_jaxpr
 class Graph:
     """The operations of a function and the values that pass between them.
 
-    Shown as a picture in a notebook; `print(graph)` lists it as plain text.
+    Shown as a picture in a notebook; `print(graph)` lists it, a line for each node.
 
     Attributes:
         nodes: in program order; a node's id is its position.

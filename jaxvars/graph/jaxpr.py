@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
-from jaxvars.display.text import count_text
+from jaxvars.display.strings import count_text
 from jaxvars.objects.identity import exact, held
 from jaxvars.tracing.jaxprs import is_single, open_jaxpr, value_key
 

@@ -4,7 +4,7 @@ Rules this file keeps:
 - the same boxes and arrows give the same document, on any machine;
 - the picture stands alone: no script, font or id, every style under one class, and its own
   background, for light and dark pages;
-- text never leaves its box: lines above `MAX_CHARS` are cut, with the whole text in the tooltip.
+- a label never leaves its box: lines above `MAX_CHARS` are cut, and the tooltip has them whole.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 from xml.sax.saxutils import escape
 
-from jaxvars.display.text import cells
+from jaxvars.display.strings import cells
 from jaxvars.graph.jaxpr import Kind
 from jaxvars.graph.layout import Arrow, Layout, arrange, layers
 
@@ -63,7 +63,7 @@ class Box:
 
     @property
     def width(self) -> float:
-        """Return how wide the box must be for its text."""
+        """Return how wide the box must be for its label and detail."""
         label, detail = cells(shorten(self.label)) * _LABEL, cells(shorten(self.detail)) * _DETAIL
         return max(label, detail) * _CHAR + 2 * _PAD
 
@@ -183,18 +183,18 @@ def _draw_curve(x: float, y: float, to_x: float, to_y: float) -> str:
 
 
 def _draw_box(box: Box, x: float, top: float) -> str:
-    """Draw one box with its text and tooltip."""
+    """Draw one box with its label, detail and tooltip."""
     left, round_by = x - box.width / 2, _HEIGHT / 2 if LOOKS[box.kind].is_pill else 6
     shape = _draw_rect(left, top, box.width, _HEIGHT, round_by)
     if box.kind in ("control", "group"):  # a second outline inside: not by colour alone
         shape += _draw_rect(left + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
     label, detail = shorten(box.label), shorten(box.detail)
-    text = _draw_text("b", x, top + (17 if detail else 24), label)
+    lines = _draw_text("b", x, top + (17 if detail else 24), label)
     if detail:
-        text += _draw_text("d", x, top + 31, detail)
+        lines += _draw_text("d", x, top + 31, detail)
     tip = f"<title>{_escape_xml(box.tooltip)}</title>" if box.tooltip else ""
     again = " again" if box.again else ""
-    return f'<g class="n {box.kind}{again}">{tip}{shape}{text}</g>\n'
+    return f'<g class="n {box.kind}{again}">{tip}{shape}{lines}</g>\n'
 
 
 def _draw_heading(boxes: Sequence[Box], title: str, note: str) -> tuple[str, float, float]:
@@ -224,13 +224,13 @@ def _draw_rect(x: float, y: float, width: float, height: float, radius: float) -
     return f'<rect x="{_round(x)}" y="{_round(y)}" {size}/>'
 
 
-def _draw_text(style: str, x: float, y: float, text: str) -> str:
-    return f'<text class="{style}" x="{_round(x)}" y="{_round(y)}">{_escape_xml(text)}</text>'
+def _draw_text(style: str, x: float, y: float, string: str) -> str:
+    return f'<text class="{style}" x="{_round(x)}" y="{_round(y)}">{_escape_xml(string)}</text>'
 
 
-def _escape_xml(text: str) -> str:
-    """Return text as XML: escaped, and without the characters that XML forbids."""
-    return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text))
+def _escape_xml(string: str) -> str:
+    """Return a string as XML: escaped, and without the characters that XML forbids."""
+    return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in string))
 
 
 def _round(value: float) -> str:

@@ -297,7 +297,7 @@ class VarianceScaling(Scaled):
             first.
 
     Raises:
-        ValueError: when there is no such mode or distribution, or the scale is not positive.
+        ValueError: when the mode or distribution is unknown, or the scale is not positive.
 
     >>> x = VarianceScaling(2.0, mode="fan_out", distribution="uniform", seed=7)((100, 50))
     >>> round(float(x.var()), 2)

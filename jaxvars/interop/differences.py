@@ -34,7 +34,7 @@ def diff(before: Any, after: Any) -> Table:
         magnitudes; `new NaN` how many elements became NaN, which have no part in the two before.
 
     Raises:
-        StateError: when there is no variable, or paths do not tell variables apart.
+        StateError: when it holds no variable, or paths do not tell variables apart.
 
     >>> import jaxvars as jv
     >>> model = {"w": jv.Variable([1.0, 2.0, 4.0]), "b": jv.Variable(0.0)}

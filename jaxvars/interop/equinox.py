@@ -178,7 +178,7 @@ class EquinoxModule(Module):
             yield self
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when there is no such attribute.
+        # Only reached for a missing attribute.
         kind = type(self._kept()[0].tree) if "_kept" in vars(self) else object
         if name.startswith("__") or not hasattr(kind, name):
             mode = " For another mode: model.view(eqx.nn.inference_mode)."

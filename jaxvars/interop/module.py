@@ -89,11 +89,11 @@ class FlaxModule(Module, ABC):
         """Return the variable, or what has variables in it, of a name."""
         tops = self._tops()
         if name not in tops:
-            raise KeyError(f"There is no {name!r} in this model; there are {sorted(tops)}.")
+            raise KeyError(f"This model has no {name!r}; there are {sorted(tops)}.")
         return tops[name]
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when there is no such attribute, and no variables of that name.
+        # Only reached when no attribute and no variables have the name.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
         kind = self._kind()

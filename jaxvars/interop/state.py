@@ -116,7 +116,7 @@ def from_dict(
     for path, (name, value) in given.items():
         shown = path if path == name else f"{path} (from {name!r})"
         if path not in state:
-            problems.append(f"{shown}: there is no such variable")
+            problems.append(f"{shown}: no variable has this path")
             continue
         try:
             fitted[path] = _fit(value, state[path], cast=cast)

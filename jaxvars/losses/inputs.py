@@ -66,7 +66,7 @@ def as_classes(labels: Array) -> Array:
 
 
 def checked_count(value: Any, name: str, least: int = 1) -> int:
-    """Return an argument that says how many; raise ValueError if it is no integer, or too small."""
+    """Return an argument that says how many; raise ValueError if not an integer, or too small."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} is an integer of at least {least}, not {value!r}.")
     return value

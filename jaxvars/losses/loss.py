@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.display.docstrings import add_example, complete, describe_arguments, describe_formula
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.losses.inputs import divide, expand_weight, float_dtype, tensor, wide
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
@@ -31,7 +31,7 @@ _DOCS = {
     "reduction": "see `Loss`.",
     "name": "what errors call it.",
     "dtype": "of the result; see `Loss`.",
-    "raise": "ValueError: when there is no such reduction.",
+    "raise": "ValueError: when the reduction is not one of these.",
 }
 
 
@@ -50,7 +50,7 @@ class Loss(ABC):
             float.
 
     Raises:
-        ValueError: when there is no such reduction.
+        ValueError: when the reduction is not one of these.
         DtypeError: when the dtype is not a float.
 
     Example:

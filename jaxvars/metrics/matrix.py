@@ -119,7 +119,7 @@ class ConfusionMatrix(KnownMetric):
         >>> metric([0, 1, 1], scores.argmax(-1)).tolist()
         [[1.0, 0.0], [1.0, 1.0]]
 
-    Differs from TensorFlow: there is no such metric, only the function.
+    Differs from TensorFlow: TensorFlow has the function alone, not the metric.
     """
 
     def __init__(

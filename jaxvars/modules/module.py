@@ -326,7 +326,7 @@ def select(
     named = named_variables(root)
     if not named:
         raise StateError(
-            f"There is no Variable in this {type(root).__name__} to select at {user_line()}: if "
+            f"This {type(root).__name__} has no Variable to select at {user_line()}: if "
             "its layers make them when they are first called, call it once before."
         )
     left_out = (but,) if isinstance(but, str | re.Pattern) or callable(but) else but

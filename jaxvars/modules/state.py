@@ -72,7 +72,7 @@ class State(Viewed, Mapping[str, Any]):
             **named: the same, with the name that the paths begin with.
 
         Raises:
-            StateError: when there is no variable in an object.
+            StateError: when an object holds no variable.
             InteropError: when there is a module of flax, equinox or Keras that is not adapted.
         """
         untold: list[str] = []
@@ -107,8 +107,8 @@ class State(Viewed, Mapping[str, Any]):
         """Return a State with some values, given by path, replaced.
 
         Raises:
-            StateError: when there is no variable at a path, or there are two, as in a dict with the
-                keys 1 and "1"; or when a value is a masked array.
+            StateError: when no variable has a path, or two have it, as in a dict with the keys 1
+                and "1"; or when a value is a masked array.
         """
         if not isinstance(values, Mapping):
             raise StateError(
@@ -175,7 +175,7 @@ class _Flags(dict[int, bool]):
 _ASKED: weakref.WeakValueDictionary[tuple[int, ...], _Flags] = weakref.WeakValueDictionary()
 """The flags that all Layouts of the same variables share."""
 
-_ASKING = threading.RLock()  # `setdefault` of this dict is no single step
+_ASKING = threading.RLock()  # `setdefault` of this dict takes several steps
 
 
 @final
@@ -297,7 +297,7 @@ def named_cells(
         owners = walk_known(root, Owner)
         cells = [(tuple(filter(None, (prefix, *path))), owner._cell) for path, owner in owners]
         if not cells:
-            raise StateError(f"There is no Variable in this {type(root).__name__}: {root!r}.")
+            raise StateError(f"This {type(root).__name__} has no Variable: {root!r}.")
         found += cells
     return cells_by_path(found, outside, lambda path, *_: untold("/".join(path)))
 

@@ -6,7 +6,7 @@ that it is equal to any other; and a `repr` shows as many digits as NumPy was to
 Rules this file keeps:
 - a number counts by its type and bits, a container by its type and what is in it, a frozen
   dataclass by its type and fields, a function or class by identity;
-- whatever else is not told by what it seems to hold: the caller says what becomes of it.
+- any other value has no key made of its contents: the caller decides what becomes of it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def exact(value: Any, rest: Callable[[Any], Hashable] = refuse) -> Hashable:
 
     Args:
         value: it.
-        rest: gives what stands for a part that is not told by what it holds.
+        rest: gives what stands for a part that has no key made of its contents.
 
     >>> exact((1, 0.0)) == exact((1, 0.0))
     True

@@ -15,7 +15,7 @@ import jax
 
 from jaxvars.core.cells import Cell
 from jaxvars.core.variable import DEFAULT_NAME, Variable
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, user_line, warn_user
 from jaxvars.modules.module import named_variables
 from jaxvars.objects.traversal import Holder, first_of, resolve_proxy
@@ -142,7 +142,7 @@ def trainable_in(root: object) -> dict[str, Variable]:
     found = {p: v for p, v in named if v.trainable and is_inexact(v)}
     if not found:
         raise ValueError(
-            f"There is no trainable variable in this {type(root).__name__}. If its layers make "
+            f"This {type(root).__name__} has no trainable variable. If its layers make "
             "their variables when they are first called, call it once before."
         )
     return found

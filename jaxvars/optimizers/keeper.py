@@ -351,7 +351,7 @@ class Keeper(Module, ABC):
         return name != variable.name and not is_path
 
     def _is_missing(self, name: str | None, slot: str) -> bool:
-        """Return whether there is no such slot, or only one that a failed call has left."""
+        """Return whether the slot does not exist, or a failed call has left it."""
         found = self._holder(name).get(slot)
         return found is None or is_lost(found._cell)
 

@@ -381,7 +381,7 @@ class Adafactor(KnownOptimizer, rule=_rules.adafactor):
     >>> optimizer.get_slot(w, "row").shape, optimizer.get_slot(w, "column").shape
     ((2,), (3,))
 
-    Differs from TensorFlow: there is no `relative_step`, which has no effect on its formula.
+    Differs from TensorFlow: without `relative_step`, which has no effect on its formula.
     Differs from optax: matrices of any size are factored.
     """
 

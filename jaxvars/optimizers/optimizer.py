@@ -73,7 +73,7 @@ class Optimizer(Keeper, ABC):
 
     Raises:
         ValueError: when an option is out of range, or two of the three clip.
-        TypeError: when there is no such option.
+        TypeError: for an option that does not exist.
 
     Attributes:
         iterations: the Variable that counts the updates, int32.
@@ -159,7 +159,7 @@ class Optimizer(Keeper, ABC):
             The loss, as it was before the update.
 
         Raises:
-            TypeError: when the loss is not a function, and there is no tape.
+            TypeError: when the loss is not a function, and no tape is given.
 
         >>> import jaxvars as jv
         >>> w = jv.Variable(3.0)

@@ -263,7 +263,7 @@ def global_batch(part: Array, sharding: Any) -> Array:
         times longer, when it is sharded over the processes.
 
     Raises:
-        ShardingError: when there is no mesh in force, or a part does not fit.
+        ShardingError: when no mesh is in force, or a part does not fit.
 
     >>> import jaxvars as jv
     >>> with jv.use_mesh({"data": 1}):

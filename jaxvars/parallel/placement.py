@@ -145,7 +145,7 @@ def fully_sharded(
         minimum: variables of fewer elements are replicated.
 
     Raises:
-        ShardingError: (from the rule) when there is no mesh.
+        ShardingError: (from the rule) without a mesh.
 
     >>> import jax, jaxvars as jv
     >>> rule = fully_sharded("data", minimum=8)

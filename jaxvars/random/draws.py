@@ -268,13 +268,13 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Array:
     """Return `x` in random order, or the integers below it.
 
     Raises:
-        ShapeError: when there is no such axis.
+        ShapeError: for an axis that does not exist.
     """
     x = unwrap(x)
     values = x if isinstance(x, int) else as_array(x)
     sizes = (x,) if isinstance(x, int) or not np.ndim(values) else np.shape(values)
     if not -len(sizes) <= axis < len(sizes):
-        raise ShapeError(f"There is no axis {axis} in shape {sizes}.")
+        raise ShapeError(f"Axis {axis} does not exist in shape {sizes}.")
     order = unseen(lambda: jax.random.permutation(key_of(key), sizes[axis]))
     return order if not np.ndim(values) else jnp.take(values, order, axis=axis)
 
@@ -284,7 +284,7 @@ def shuffle(key: Any, value: Any, axis: int = 0) -> Array:
     """Return the slices of an array along an axis in random order.
 
     Raises:
-        ShapeError: when there is no such axis.
+        ShapeError: for an axis that does not exist.
     """
     array = as_array(unwrap(value))
     if not array.ndim:

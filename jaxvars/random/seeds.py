@@ -163,7 +163,7 @@ def check_range(low: Array, high: Array, dtype: DTypeLike | None) -> None:
     if not known(low, high):
         return
     if np.any(np.asarray(low) >= np.asarray(high)):
-        raise ValueError(f"There is no integer from minval {low} to maxval {high}, exclusive.")
+        raise ValueError(f"No integer exists from minval {low} to maxval {high}, exclusive.")
     info: Any = jnp.iinfo(dtype)
     if np.any(np.asarray(low) < info.min) or np.any(np.asarray(high) > int(info.max) + 1):
         raise DtypeError(f"{dtype} does not reach from {low} to {high}: ask for a wider dtype.")

@@ -1,4 +1,4 @@
-"""Numbers, histograms, images and text for TensorBoard: TensorFlow's `tf.summary`.
+"""Numbers, histograms, images and strings for TensorBoard: TensorFlow's `tf.summary`.
 
     writer = jv.tensorboard.create_file_writer("logs")
     with writer.as_default():
@@ -204,7 +204,7 @@ def scalar(name: str, data: Any, step: Any = None) -> None:
         ShapeError: when it has another shape.
         DtypeError: when it is complex.
         NotATensorError: when it is not a number.
-        ValueError: when there is no step, or the value differs between the examples of a `vmap`.
+        ValueError: when no step is set, or the value differs between the examples of a `vmap`.
         TypeError: when the name or the step are of the wrong kind.
         RuntimeError: when the writer is closed, or has failed before; the message names the folder.
 
@@ -296,11 +296,11 @@ def image(name: str, data: Any, step: Any = None, max_outputs: int = 3) -> None:
 
 
 def text(name: str, data: str, step: Any = None) -> None:
-    """Write text, which TensorBoard shows as Markdown.
+    """Write a string, which TensorBoard shows as Markdown.
 
     Args:
         name: see `scalar`.
-        data: the text, a string, or a Variable of one.
+        data: the string, or a Variable of one.
         step: see `scalar`.
 
     Raises:

@@ -84,7 +84,7 @@ def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             return compute(value, operand)
         except (RuntimeError, TypeError, ValueError) as error:
             if not (is_deleted(value) or is_deleted(operand)):
-                from jaxvars.display.text import type_text
+                from jaxvars.display.strings import type_text
 
                 name = f" {self.name!r}" if hasattr(self, "name") else ""
                 more = _SAME if compute in (operator.eq, operator.ne) else ""
@@ -232,7 +232,7 @@ class ArrayProxy(ABC):
     def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
         """Return a copy for another library, which may write to it; with copy=False the value."""
         value = whole(self.value)
-        is_shared = copy is False or context.is_tracer(value)  # of which there is no memory
+        is_shared = copy is False or context.is_tracer(value)  # which has no memory
         return (value if is_shared else context.copied(value)).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -275,7 +275,7 @@ class ArrayProxy(ABC):
         return self._to_host(lambda value: format(value, spec)) if spec else str(self)
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when there is no such attribute: the array's, or say what to write instead.
+        # Only reached for a missing attribute: the array's, or say what to write instead.
         kind = type(self).__name__
         if name.startswith("_"):  # looked up by code, and often: no hint, which takes time
             raise AttributeError(f"{kind} has no attribute {name!r}.")

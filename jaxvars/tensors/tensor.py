@@ -362,7 +362,7 @@ def _check_objects(array: np.ndarray, value: object, what: str) -> None:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether there is no number in what NumPy has read as strings."""
+    """Return whether what NumPy has read as strings holds no number."""
     if isinstance(value, list | tuple):
         return all(map(_is_text, value))
     return not isinstance(value, numbers.Number)

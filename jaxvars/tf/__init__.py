@@ -32,7 +32,7 @@ import importlib
 import os
 from typing import Any
 
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.tensors.dtypes import switch_wide_on as _switch_wide_on
 from jaxvars.tf import autodiff as autodiff
 from jaxvars.tf import autograph as autograph

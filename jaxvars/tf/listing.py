@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.tf.registry.absent import reason
 
 HOMES: dict[str, str] = {}

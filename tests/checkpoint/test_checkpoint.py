@@ -350,7 +350,7 @@ def test_every_difference_is_listed_and_nothing_changes(tmp_path: Path):
         "both: shape (2,) in the checkpoint, () in the variable; dtype int32 in the checkpoint, \
 float32 in the variable",
         "dtype: dtype int32 in the checkpoint, float32 in the variable",
-        "extra: extra: there is no such variable",
+        "extra: extra: no variable has this path",
         "missing: missing: it is not in the checkpoint",
         "shape: shape (2,) in the checkpoint, (1,) in the variable",
     ]
@@ -373,9 +373,11 @@ def test_strings_and_keys_are_not_mixed_up_with_numbers(tmp_path: Path):
 def test_there_may_be_no_checkpoint(tmp_path: Path):
     checkpoint = Checkpoint(v=jv.Variable(1.0))
     checkpoint.write(tmp_path / "there.npz")
-    with pytest.raises(CheckpointError, match=r"no checkpoint at .*/c.*there are: there\.npz"):
+    with pytest.raises(
+        CheckpointError, match=r"No checkpoint exists at .*/c.*there are: there\.npz"
+    ):
         checkpoint.restore(tmp_path / "c")
-    with pytest.raises(CheckpointError, match=r"There is no folder .*/nowhere either"):
+    with pytest.raises(CheckpointError, match=r"The folder .*/nowhere does not exist either"):
         checkpoint.restore(tmp_path / "nowhere/c")
 
 
@@ -416,7 +418,7 @@ def test_a_status_tells_what_did_not_fit(tmp_path: Path):
     with pytest.raises(CheckpointError) as caught:
         status.assert_consumed()
     assert [line.strip() for line in str(caught.value).splitlines()[1:]] == [
-        "b: extra: there is no such variable",
+        "b: extra: no variable has this path",
         "c: missing: it is not in the checkpoint",
     ]
     with pytest.raises(CheckpointError) as caught:
@@ -1037,7 +1039,7 @@ def test_two_values_for_what_is_one_variable_now_are_told(
         getattr(now, name).w = kernel
     status = status or checkpoint.restore(path)
     for _ in range(2):
-        with pytest.raises(CheckpointError, match="model/b/w: extra: there is no such variable"):
+        with pytest.raises(CheckpointError, match="model/b/w: extra: no variable has this path"):
             status.assert_consumed()
         assert float(kernel) == 1.0
     status.expect_partial()

@@ -113,7 +113,7 @@ def test_shapes_are_enough_to_restore_and_not_to_save(tmp_path: Path):
     path = Checkpoint(params={"w": jnp.ones(3), "n": np.ones(2)}).write(tmp_path / "c.npz")
     shapes = {"w": jax.ShapeDtypeStruct((3,), jnp.float32), "n": np.zeros(2)}
     checkpoint = Checkpoint(params=shapes)
-    with pytest.raises(CheckpointError, match="no value at params/w yet, only its shape"):
+    with pytest.raises(CheckpointError, match="params/w has no value yet, only its shape"):
         checkpoint.write(tmp_path / "d.npz")
     checkpoint.restore(path).assert_consumed()
     assert checkpoint.params["w"].tolist() == [1.0] * 3
@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_listed_and_nothing_changes(tmp_path: Path):
             "  p/b: shape (2,) in the checkpoint, (3,) in the tree; "
             "dtype float32 in the checkpoint, float16 in the tree"
         ),
-        "  p/gone: extra: there is no such variable",
+        "  p/gone: extra: no variable has this path",
         "  p/n: dtype int64 in the checkpoint, float in the tree",
         "  p/new: missing: it is not in the checkpoint",
     ]

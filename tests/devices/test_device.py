@@ -195,7 +195,9 @@ def test_strings_are_on_the_host():
 
 # ---------------------------------------------------------------- soft placement
 def test_soft_placement_falls_back_and_says_so_once():
-    with pytest.warns(UserWarning, match=r"no device 'TPU:41'; there are: .*CPU:0.*soft placement"):
+    with pytest.warns(
+        UserWarning, match=r"Device 'TPU:41' does not exist; there are: .*CPU:0.*soft placement"
+    ):
         assert find_device("TPU:41") == jax.devices()[0]
     assert find_device("TPU:41") == jax.devices()[0]  # a second warning would be an error
 
@@ -210,7 +212,9 @@ def test_soft_placement_blames_the_users_line():
 @pytest.mark.parametrize("name", ["CPU:8", "TPU:0", "/job:x/replica:0/task:0/device:GPU:99"])
 def test_without_it_a_missing_device_is_refused_with_a_list(name):
     assert not jv.config.get_soft_device_placement()
-    with pytest.raises(DeviceError, match=r"There is no device .*CPU:0, CPU:1") as error:
+    with pytest.raises(
+        DeviceError, match=r"Device .* does not exist; there are: CPU:0, CPU:1"
+    ) as error:
         find_device(name)
     assert repr(name) in str(error.value)
     assert "jv.config.set_soft_device_placement(True)" in str(error.value)

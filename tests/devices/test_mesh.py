@@ -223,7 +223,7 @@ def test_variables_that_do_not_fit_a_mesh(grid, shape, spec, words):
 
 
 def test_a_spec_needs_a_mesh():
-    with pytest.raises(ShardingError, match=r"no mesh in force\.(.|\n)*with jv.use_mesh"):
+    with pytest.raises(ShardingError, match=r"no mesh is in force\.(.|\n)*with jv.use_mesh"):
         jv.Variable(ones(4), sharding=P("data"))
 
 

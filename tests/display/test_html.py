@@ -15,7 +15,7 @@ from pages import Page
 import jaxvars as jv
 from jaxvars import sketches
 from jaxvars.core.cells import SHARED
-from jaxvars.display import text as texts
+from jaxvars.display import strings
 from jaxvars.display.html import card, device_grid, picture
 from jaxvars.display.repr import html_repr, text_repr
 
@@ -103,7 +103,7 @@ def test_items_of_a_list_are_inside_of_it() -> None:
 def test_a_value_that_is_donated_while_it_is_looked_at_is_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    v, known = V([1.0, 2.0], name="v"), texts.known_value
+    v, known = V([1.0, 2.0], name="v"), strings.known_value
     step = jv.compile(lambda: v.assign_add([1.0, 1.0], read_value=False))
     step()
 
@@ -154,7 +154,7 @@ def test_parts_are_shown_where_they_are() -> None:
 def test_a_large_value_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     v, model = V(wide(), name="v"), jv.Module()
     model.v = v
-    monkeypatch.setattr(texts, "_LARGE", 600)
+    monkeypatch.setattr(strings, "_LARGE", 600)
     monkeypatch.setattr(np, "asarray", lambda *_, **__: pytest.fail("the value is fetched"))
     assert repr(v) == "<Variable 'v' float32[64,10]>"
     assert page(v).text == "Variable 'v' float32[64,10] · trainable · cpu:0 · 2.5 KiB"

@@ -100,11 +100,11 @@ def test_the_variables_are_those_that_were_saved(net):
     assert net.layers[2]["w"] is net["layers/2/w"] is net.variables[1]
     assert net.mean is net["mean"]
     assert net.name == "net"
-    with pytest.raises(AttributeError, match=r"There is no 'maen' in net\. Did you mean 'mean'\?"):
+    with pytest.raises(AttributeError, match=r"net has no 'maen'\. Did you mean 'mean'\?"):
         _ = net.maen
-    with pytest.raises(KeyError, match="There is no variable 'layers/1/w' in net"):
+    with pytest.raises(KeyError, match="net has no variable 'layers/1/w'"):
         net["layers/1/w"]
-    with pytest.raises(KeyError, match="There is no 'layers/7'"):
+    with pytest.raises(KeyError, match="net has no 'layers/7'"):
         net.layers[7]
 
 
@@ -688,7 +688,7 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path, mo
         (gives, (SCALAR,), "The result of gives holds a Own, which a file cannot hold"),
         (decides, None, "not known what arguments decides takes"),
         (Net(), None, r"not known what arguments Net \(__call__\) takes"),
-        (Net(), {"run": (BATCH,)}, "There is no function 'run' in this Net"),
+        (Net(), {"run": (BATCH,)}, "This Net has no function 'run'"),
         (3, None, "int has no compiled method to save"),
     ]:
         with pytest.raises(SavedError, match=message):

@@ -83,5 +83,5 @@ def test_modules_states_and_paths_that_are_missing():
     saved = pickle.loads(pickle.dumps(jv.State.of(model)))
     model["b"].assign(3.0)
     assert jv.diff(saved, model).column("path") == ["b"]
-    with pytest.raises(StateError, match="There is no Variable"):
+    with pytest.raises(StateError, match="has no Variable"):
         jv.diff({}, model)

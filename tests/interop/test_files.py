@@ -191,11 +191,11 @@ def test_all_that_is_wrong_with_rules_is_in_one_error():
         "none: this rule matches no name",
         "t: ZeroDivisionError: division by zero",
         "w (from 'x.w'): the variable is float32[2], the value float32[3]",
-        "z: there is no such variable",
+        "z: no variable has this path",
     ]
-    with pytest.raises(StateError, match=r"variables:\n  z: there is no such variable\nMore"):
+    with pytest.raises(StateError, match=r"variables:\n  z: no variable has this path\nMore"):
         interop.from_dict(v, {"z": 1.0}, [("none", "c")], partial=True)
-    with pytest.raises(StateError, match=r"x\.w: there is no such variable\n  Rules say .*Linear"):
+    with pytest.raises(StateError, match=r"x\.w: no variable has this path\n  Rules say .*Linear"):
         interop.from_dict(v, {"x.w": 1.0}, partial=True)
     state = interop.from_dict(v, {"z": 1.0, "b": 5.0}, [("z", None), ("y", None)], partial=True)
     assert (float(state["b"]), float(state["c"])) == (5, 1)

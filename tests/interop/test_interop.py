@@ -236,7 +236,7 @@ def test_paths_are_those_of_linen():
     assert "doubled" in dir(model)
     assert model.name == "small"
     assert repr(model).startswith("LinenModule(\n  'Small',\n  batch_stats={")
-    with pytest.raises(KeyError, match=r"no 'parms' in this model; .*'batch_stats', 'params'"):
+    with pytest.raises(KeyError, match=r"This model has no 'parms'; .*'batch_stats', 'params'"):
         model["parms"]
 
 
@@ -1120,7 +1120,7 @@ def test_all_differences_are_in_one_error():
     ]  # fmt: skip
     assert "the variable is float32[2, 3], the value float32[3, 2]" in str(caught.value)
     assert "half: no value is given" in str(caught.value)
-    assert "new: there is no such variable" in str(caught.value)
+    assert "new: no variable has this path" in str(caught.value)
     all_equal(target, Everything())
 
 

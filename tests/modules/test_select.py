@@ -101,7 +101,7 @@ def test_nothing_is_an_error_that_names_what_is_near(given: Any, options: Any, m
 
 
 def test_an_object_without_variables_is_refused() -> None:
-    with pytest.raises(jv.errors.StateError, match=r"no Variable in this list to select at .*py"):
+    with pytest.raises(jv.errors.StateError, match=r"This list has no Variable to select at .*py"):
         jv.select([1, 2], "**")
 
 

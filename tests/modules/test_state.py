@@ -130,9 +130,9 @@ def test_a_variable_in_two_places_is_held_once():
 
 @pytest.mark.parametrize("thing", [3.0, [], {}, jv.Module(), "text", jnp.ones(2)])
 def test_what_holds_no_variable_is_refused(thing):
-    with pytest.raises(StateError, match=f"There is no Variable in this {type(thing).__name__}"):
+    with pytest.raises(StateError, match=f"This {type(thing).__name__} has no Variable"):
         State.of(thing)
-    with pytest.raises(StateError, match="There is no Variable in this"):
+    with pytest.raises(StateError, match="has no Variable"):
         State.of(model=V(1.0), other=thing)
 
 

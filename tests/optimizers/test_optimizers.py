@@ -516,7 +516,7 @@ def test_paths_that_cannot_be_kept_apart_are_refused():
     late.build([jv.Variable(1.0), w := jv.Variable(1.0)])
     with pytest.raises(ValueError, match="'w' was built or updated before as 'Variable_1'"):
         late.build({"w": w})
-    with pytest.raises(ValueError, match=r"no trainable variable in this Module.*call it once"):
+    with pytest.raises(ValueError, match=r"This Module has no trainable variable.*call it once"):
         late.build(jv.Module())
 
 

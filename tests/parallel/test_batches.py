@@ -269,9 +269,9 @@ def test_batches_that_cannot_be_sharded(mesh, thread):
     assert len(list(Batches(ragged, mesh=mesh, thread=thread, drop_remainder=True))) == 2
     with pytest.raises(ShardingError, match=r"not a multiple of the 8 devices"):
         list(Batches(ragged[2:], mesh=mesh, drop_remainder=True))
-    with pytest.raises(ShardingError, match="no mesh in force"):
+    with pytest.raises(ShardingError, match="no mesh is in force"):
         list(Batches(ragged, jax.P("data")))
-    with pytest.raises(ShardingError, match="no mesh in force"):
+    with pytest.raises(ShardingError, match="no mesh is in force"):
         list(Batches(ragged, local=True))
     with pytest.raises(ValueError, match="prefetch is how many"):
         Batches(ragged, mesh=mesh, prefetch=-1)

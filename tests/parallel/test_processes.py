@@ -145,7 +145,7 @@ def test_parts_are_rows_in_order(monkeypatch):
 
 
 def test_a_global_batch_is_placed_as_requested():
-    with pytest.raises(ShardingError, match="no mesh in force"):
+    with pytest.raises(ShardingError, match="no mesh is in force"):
         jv.parallel.global_batch(np.ones(4), jax.P("data"))
     with jv.use_mesh({"data": 4}) as mesh:
         x, (n,) = jv.parallel.global_batch((np.ones((8, 2)), [np.arange(4)]), jax.P("data"))

@@ -50,7 +50,7 @@ class Sequential:
         length: how many; traced, or known.
         item: returns an item.
         stacked: returns all, as a pytree of arrays, where the length is known.
-        more: says whether there is an item of an index, where there is no length; it is called
+        more: says whether there is an item of an index, where the length is None; it is called
             once for each, in order, before the item.
     """
 

@@ -49,7 +49,7 @@ def parse(fn: FunctionType) -> Any:
     """Return a function's node; its statements and expressions have a `line`, that of the file.
 
     Raises:
-        Unsupported: when there is no source, or something in it that we cannot convert.
+        Unsupported: when the source is not available, or has a part that we cannot convert.
     """
     node, first_line = _node_of(fn)
     for part in ast.walk(node):

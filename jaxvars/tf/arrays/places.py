@@ -110,7 +110,7 @@ def _check_keys(x: Array, keys: list[Any]) -> None:
 
 @op("transpose", "a", strings=True, example="r(2, 3)")
 def transpose(a: Array, perm: Any = None, conjugate: bool = False) -> Array:
-    """Permute the dimensions; reverse them if there is no `perm`."""
+    """Permute the dimensions; reverse them without `perm`."""
     order = tuple(reversed(range(a.ndim))) if perm is None else _read_order(perm, a.ndim)
     made = space_of(a).transpose(a, order)
     return jnp.conj(made) if conjugate and jnp.iscomplexobj(a) else made

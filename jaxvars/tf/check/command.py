@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from jaxvars import tf
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.tf.check import programs
 from jaxvars.tf.check.names import Names
 from jaxvars.tf.page import differs

@@ -32,7 +32,7 @@ def text_lines(
     filenames: Any, compression_type: Any = None, buffer_size: Any = None,
     num_parallel_reads: Any = None, name: str | None = None,
 ) -> Dataset:  # fmt: skip
-    """Return a dataset of the lines of text files.
+    """Return a dataset of the lines of files.
 
     Args:
         filenames: a name, a list of them, or a dataset of them.

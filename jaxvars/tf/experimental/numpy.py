@@ -16,7 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.tf import nest
 from jaxvars.tf.experimental import numpy_random as _numpy_random
 from jaxvars.tf.experimental.numpy_semantics import (

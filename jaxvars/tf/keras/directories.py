@@ -29,7 +29,7 @@ _METHODS = (
 _CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
 
 
-# ---------------------------------------------------------------- texts
+# ---------------------------------------------------------------- strings
 def strings_of_directory(
     directory: Any, labels: Any = "inferred", label_mode: str | None = "int",
     class_names: Any = None, batch_size: int | None = 32, max_length: int | None = None,

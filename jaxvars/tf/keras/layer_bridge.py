@@ -24,7 +24,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.display.text import did_you_mean
+from jaxvars.display.strings import did_you_mean
 from jaxvars.interop import keras as _shared
 from jaxvars.tf.keras import optimizers
 from jaxvars.tf.keras.adapter.keras import keras

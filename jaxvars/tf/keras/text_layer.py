@@ -23,7 +23,7 @@ _LOWER = ("lower_and_strip_punctuation", "lower")
 _PUNCTUATION = string.punctuation.encode()
 _SPLITS: dict[Any, Callable[[bytes], list[bytes]]] = {
     "whitespace": bytes.split,
-    "character": lambda text: [one.encode() for one in text.decode("utf-8", "replace")],
+    "character": lambda line: [one.encode() for one in line.decode("utf-8", "replace")],
 }
 
 
@@ -77,7 +77,7 @@ class TextVectorization(Vocabulary):
         if self._standardize in _LOWER:
             strings = each(bytes.lower, strings)
         if self._standardize in _STRIP:
-            strings = each(lambda text: text.translate(None, _PUNCTUATION), strings)
+            strings = each(lambda line: line.translate(None, _PUNCTUATION), strings)
         if self._split is None:
             return self._join(strings.tolist()) if self._ngrams else strings
         if strings.ndim > 1:
@@ -88,8 +88,8 @@ class TextVectorization(Vocabulary):
                     f"inputs.shape={strings.shape} with rank={strings.ndim}"
                 )
             strings = strings[..., 0]
-        cut = _SPLITS.get(self._split, lambda text: _call(self._split, np.array(text, object)))
-        return self._join([[*cut(text)] for text in strings.ravel()], strings.shape)
+        cut = _SPLITS.get(self._split, lambda line: _call(self._split, np.array(line, object)))
+        return self._join([[*cut(line)] for line in strings.ravel()], strings.shape)
 
     def _join(self, rows: list[Any], shape: tuple[int, ...] | None = None) -> np.ndarray:
         """Return rows of words, or of what `ngrams` joins of them, as one array."""

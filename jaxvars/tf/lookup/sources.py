@@ -1,4 +1,4 @@
-"""Where the keys and values of tables come from: tensors and text files."""
+"""Where the keys and values of tables come from: tensors and files."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class DynamicRaggedShape:
     >>> tf.reshape([4, 5, 6], shape), shape[0].numpy().item()
     (<tf.RaggedTensor [[4, 5], [6], []]>, 3)
 
-    Differs from TensorFlow: there is no `row_partitions`; `static_lengths` has what it is made of.
+    Differs from TensorFlow: without `row_partitions`; `static_lengths` has what it is made of.
     """
 
     __slots__ = ("_inner", "_kind", "_parts")

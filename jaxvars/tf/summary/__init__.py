@@ -137,7 +137,7 @@ def audio(
 
 
 def text(name: str, data: Any, step: Any = None, description: Any = None) -> bool:
-    """Write a text, which TensorBoard shows as Markdown; see `scalar`.
+    """Write a string, which TensorBoard shows as Markdown; see `scalar`.
 
     Args:
         name: the tag.

@@ -412,7 +412,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def _mask_of(value: Any) -> Any:
-    """Return where in a field there is no tensor."""
+    """Return which parts of a field hold no tensor."""
     if isinstance(value, tuple):
         return tuple(map(_mask_of, value))
     if isinstance(value, ImmutableDict):

@@ -1,4 +1,4 @@
-"""What fields of extension types hold: mappings that do not change, and what is no tensor."""
+"""What fields of extension types hold: mappings that do not change, and what is not a tensor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ImmutableDict(Mapping[Any, Any]):
 
 @final
 class Static:
-    """What is no tensor, beside tensors: a pytree without leaves."""
+    """A value that is not a tensor, beside tensors: a pytree without leaves."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

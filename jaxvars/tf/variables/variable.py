@@ -70,7 +70,7 @@ class Variable(Updates, Proxy):
         experimental_enable_variable_lifting: accepted, and of no effect.
 
     Raises:
-        ValueError: when there is no initial value, an option is none, or inside a `tf.function`
+        ValueError: without an initial value, for an unknown option, or inside a `tf.function`
             after its first call.
 
     >>> from jaxvars import tf
@@ -245,7 +245,7 @@ class Variable(Updates, Proxy):
         return iter(self.value())
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when there is no such attribute.
+        # Only reached for a missing attribute.
         if name in {"graph", "op"}:
             raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
         if name in {"eval", "to_proto", "initialized_value"}:

@@ -52,8 +52,8 @@ def svd(tensor: Array, full_matrices: bool = False, compute_uv: bool = True) -> 
 
     Example: `tf.linalg.svd(r(2, 3, 2))[0]`.
 
-    Differs from TensorFlow: The signs of the vectors may be others. With full matrices there is no
-    gradient.
+    Differs from TensorFlow: The signs of the vectors may be others. With full matrices no
+    gradient exists.
     """
     check_matrix(tensor)
     if not compute_uv:
