@@ -16,7 +16,10 @@ _A_STEP = "a loop over optimizer.minimize(loss, model), in a @jv.compile'd funct
 _A_CHECKPOINT = "jv.checkpoint.Checkpoint(model=model)"
 _A_PURE_FUNCTION = "pure = jv.functionalize(model); pure(jv.State.of(model), x)"
 _A_LOSS_OF_CLASSES = "jv.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)"
-_BY_ROWS = "v.assign(v.at[rows].max(updates)), or at[...].min, multiply, divide"
+_ASSIGNS = {"update": "assign", "add": "assign_add", "sub": "assign_sub"}
+_AT = {"mul": "multiply", "div": "divide", "max": "max", "min": "min"}
+_PARTS = "tuple(jnp.moveaxis(indices, -1, 0))"
+_BATCHES = "*jnp.indices(rows.shape, sparse=True)[:-1], rows"
 _A_UNIT = "jv.interop.from_flax or from_keras of a layer, or a jv.Module with Variables"
 
 INSTEAD: dict[str, dict[str, str]] = {
@@ -47,10 +50,11 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["backward", "grad"], "a jv.GradientTape: tape.gradient(loss, v)"),
         **dict.fromkeys(["cpu", "cuda", "to"], "jv.place, or create it in `with jv.device(...)`"),
         **dict.fromkeys(["requires_grad", "requires_grad_"], "v.trainable"),
-        **dict.fromkeys([f"scatter_{f}update" for f in ("", "nd_")], "v[rows].assign(updates)"),
-        **dict.fromkeys([f"scatter_{f}add" for f in ("", "nd_")], "v[rows].assign_add(updates)"),
-        **dict.fromkeys([f"scatter_{f}sub" for f in ("", "nd_")], "v[rows].assign_sub(updates)"),
-        **dict.fromkeys(["scatter_max", "scatter_min", "scatter_mul", "scatter_div"], _BY_ROWS),
+        **{f"scatter_{how}": f"v[rows].{verb}(updates)" for how, verb in _ASSIGNS.items()},
+        **{f"scatter_nd_{how}": f"v[{_PARTS}].{verb}(updates)" for how, verb in _ASSIGNS.items()},
+        **{f"scatter_{how}": f"v.assign(v.at[rows].{op}(updates))" for how, op in _AT.items()},
+        **{f"scatter_nd_{op}": f"v.assign(v.at[{_PARTS}].{op}(updates))" for op in ("max", "min")},
+        "batch_scatter_update": f"v[{_BATCHES}].assign(updates)",
         "eval": "v.numpy()",
         "get_shape": "v.shape",
         "set_shape": "jv.Variable(...), a new one: a variable keeps its shape",

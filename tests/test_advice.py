@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxvars as jv
@@ -69,3 +72,29 @@ def test_each_name_is_absent_where_it_is_advised_against(owner: str) -> None:
             getattr(objects[owner], name)
         assert instead_of(name, owner).startswith(" Use ")
     assert instead_of("nothing", owner) == ""
+
+
+_COMPUTE: dict[str, Any] = {
+    "update": lambda _, new: new, "add": np.add, "sub": np.subtract, "mul": np.multiply,
+    "div": np.divide, "max": np.maximum, "min": np.minimum,
+}  # fmt: skip
+_INDICES = {
+    "scatter": ([2, 0], [[1.0, 2.0], [3.0, 4.0]]),
+    "nd": ([[0, 1], [2, 0]], [5.0, 6.0]),
+    "batch": ([[1], [0], [1]], [[1.0], [2.0], [3.0]]),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in INSTEAD["Variable"] if "scatter" in name])
+def test_what_is_advised_for_scatter_methods_does_the_same(name: str) -> None:
+    kind = "nd" if "nd" in name else name.partition("_")[0]
+    given, updates = map(np.asarray, _INDICES[kind])
+    want = np.arange(6.0, dtype="float32").reshape(3, 2)
+    v = jv.Variable(want)
+    names = {"v": v, "jnp": jnp, "rows": jnp.asarray(given), "indices": jnp.asarray(given)}
+    cure = instead_of(name, "Variable").removeprefix(" Use ").removesuffix(".")
+    eval(cure, {**names, "updates": jnp.asarray(updates, "float32")})
+    for i, (index, update) in enumerate(zip(given, updates, strict=True)):
+        at = {"nd": tuple(index.flat), "batch": (i, index), "scatter": index}[kind]
+        want[at] = _COMPUTE[name.rpartition("_")[2]](want[at], update)
+    assert v.numpy().tolist() == want.tolist()

@@ -82,13 +82,14 @@ def cells_of(
         [(p, v._cell) for p, v in each if isinstance(v, Variable) and all(map(is_there, p))]
         for each in found
     )
-    keys = {cell.key for _, cell in firsts}
+    keys, places = {cell.key for _, cell in firsts}, {"/".join(path) for path, _ in firsts}
+    names = {key: path for key, path in before.items() if path not in places}
 
     def compare(path: Path, one: Cell, other: Cell) -> None:
         if (one.key in keys) == (other.key in keys):
             refuse(path, one, other)
 
-    return cells_by_path([*firsts, *others], lambda part: name_owner(part, before), compare)
+    return cells_by_path([*firsts, *others], lambda part: name_owner(part, names), compare)
 
 
 def match_cells(

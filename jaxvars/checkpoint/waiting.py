@@ -184,7 +184,8 @@ def _restored(
     source: str, stamp: object, line: str, is_partial: bool, instead: dict[str, list[Given]]
 ) -> Report:
     made = Report(source, stamp, line)
-    made.is_partial, made.instead = is_partial, instead
+    made.is_partial = is_partial  # no number: another copy has the slots of the one that it is of
+    made.instead = {path: [x._replace(number=0) for x in given] for path, given in instead.items()}
     return made
 
 
@@ -265,6 +266,11 @@ class Waiting(ABC):
         """
         given = _GIVEN.get(cell)
         return given is None or given.number != self.report.number or given.path == wanted.path
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether the values are for an object that makes variables for those that it meets."""
+        return False
 
     def bind(self) -> bool:
         """Note which variables values belong to that have been restored by now; return if any."""
@@ -461,10 +467,15 @@ def announce(keys: Iterable[int], looks: int = _LOOKS) -> None:
             GUARDS[_RANK] = _seek
 
 
+def _owners_first() -> list[Waiting]:
+    """Return what waits; last the slots, which are known by the variables that they are of."""
+    return sorted(PENDING, key=lambda waiting: waiting.has_slots)
+
+
 def settle() -> None:
     """Give all new variables the values that wait for them."""
     if NEW_CELLS and _RANK in GUARDS:  # which a forked process has not
-        for waiting in tuple(PENDING):
+        for waiting in _owners_first():
             waiting.seek(NEW_CELLS.keys())
 
 
@@ -483,7 +494,7 @@ def _seek(doing: str, cells: Sequence[Cell]) -> None:
         return
     wanted = [cell.key for cell in cells if cell.key in NEW_CELLS]
     if wanted and not is_interrupting():
-        found = [waiting.seek({*wanted}) for waiting in tuple(PENDING)]
+        found = [waiting.seek({*wanted}) for waiting in _owners_first()]
         for key in set().union(*found):
             NEW_CELLS.pop(key, None)
         for key in wanted:

@@ -684,12 +684,15 @@ class Late(jv.Module):
 
 
 @pytest.mark.parametrize("made", ["after", "between"])
-@pytest.mark.parametrize("how", ["as it is", "twice", "copied"])
+@pytest.mark.parametrize("how", ["as it is", "twice", "compiled", "copied", "after a copy"])
 def test_weights_that_take_the_place_of_what_waits_have_the_slots_that_waited_with_it(
     tmp_path, made, how
 ):
     def slots_of(model: Any, optimizer: Any) -> list[float]:
-        optimizer.apply_gradients([(jnp.zeros(2), model())])
+        def step() -> None:
+            optimizer.apply_gradients([(jnp.zeros(2), model())])
+
+        (jv.compile(step) if how == "compiled" else step)()
         return optimizer.get_slot(model.w, "momentum").numpy().tolist()
 
     trained, optimizer = Late(), sgd()
@@ -704,10 +707,14 @@ def test_weights_that_take_the_place_of_what_waits_have_the_slots_that_waited_wi
         model.w = jv.Variable([5.0, 5.0])
     times = 2 if how == "twice" else 1
     statuses += [Checkpoint(model=model).restore(weights) for _ in range(times)]
-    if how == "copied":
+    if how in ("copied", "after a copy"):
         for status in statuses:
-            status.expect_partial()  # the original has no use for them
-        model, optimizer = copy.deepcopy((model, optimizer))
+            status.expect_partial()  # the original may have no use for them
+        both = copy.deepcopy((model, optimizer))
+        if how == "copied":
+            model, optimizer = both
+        else:
+            assert slots_of(*both) == expected
     assert slots_of(model, optimizer) == expected != [0.0, 0.0]
 
 
@@ -719,6 +726,18 @@ def test_slots_are_of_the_variable_at_their_path_though_another_is_alive_that_wa
     run.checkpoint.restore(path).expect_partial()
     assert run.step().weights() == Run().step(4).weights()
     assert replaced.numpy().tolist() != [7.0, 7.0]
+
+
+def test_a_variable_and_the_one_that_it_has_replaced_may_both_have_slots(tmp_path):
+    path, run = saved(tmp_path), Run()
+    run.checkpoint.restore(path)
+    run.step()
+    replaced, run.model.head = run.model.head, jv.Variable([7.0, 7.0])
+    run.step()
+    before = run.optimizer.get_slot(replaced, "momentum").numpy().tolist()
+    run.checkpoint.restore(path).assert_nontrivial_match()
+    assert run.optimizer.get_slot(replaced, "momentum").numpy().tolist() == before
+    assert run.step().weights() == Run().step(4).weights()
 
 
 # ---------------------------------------------------------------- in a transaction
