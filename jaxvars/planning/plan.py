@@ -30,6 +30,8 @@ from jaxvars.planning.abstract import run_abstract
 from jaxvars.planning.hlo import Collective, collectives_in
 from jaxvars.tensors.dtypes import bytes_per_device
 
+_ON_HOST = "variables on the host"
+
 
 @final
 class Plan:
@@ -41,7 +43,8 @@ class Plan:
         name: what the function is called.
         devices: how many it runs on.
         memory: bytes on each device by what they are for: "trainable variables", "other variables",
-            "arguments", "results", "temporaries" and their "total".
+            "arguments", "results", "temporaries" and their "total"; after it "variables on the
+            host", if some are placed in its memory (`memory_kind="pinned_host"`).
         flops: floating point operations on each device, as XLA counts them.
         bytes_accessed: what they read and write in memory, as XLA counts it.
         collectives: which operations exchange data between devices, and how often in a call.
@@ -125,19 +128,26 @@ def plan(function: Any, *args: Any, **kwargs: Any) -> Plan:
 
 
 def _memory(variables: Iterable[Variable], analysis: Any) -> dict[str, int]:
-    trainable, others = 0, 0
+    held = Counter[str]()
     for variable in variables:
-        size = bytes_per_device(variable)
-        trainable += size * variable.trainable
-        others += size * (not variable.trainable)
+        held[_use(variable)] += bytes_per_device(variable)
+    passed = analysis.argument_size_in_bytes + analysis.host_argument_size_in_bytes
     found = {
-        "trainable variables": trainable,
-        "other variables": others,
-        "arguments": max(analysis.argument_size_in_bytes - trainable - others, 0),
+        "trainable variables": held["trainable variables"],
+        "other variables": held["other variables"],
+        "arguments": max(passed - held.total(), 0),
         "results": analysis.output_size_in_bytes - analysis.alias_size_in_bytes,
         "temporaries": analysis.temp_size_in_bytes,
     }
-    return {**found, "total": sum(found.values())}
+    host = {_ON_HOST: held[_ON_HOST]} if held[_ON_HOST] else {}
+    return {**found, "total": sum(found.values()), **host}
+
+
+def _use(variable: Variable) -> str:
+    """Return what the memory of a variable is counted as; on CPUs XLA counts a host's as its own."""
+    if getattr(variable.sharding, "memory_kind", None) == "pinned_host":
+        return _ON_HOST
+    return "trainable variables" if variable.trainable else "other variables"
 
 
 def _device_count(compiled: Any) -> int:

@@ -175,6 +175,30 @@ def test_a_plan_is_of_where_variables_are_by_now():
     assert step.trace_count == 1
 
 
+def test_what_is_placed_in_the_memory_of_the_host_is_not_on_the_devices():
+    mesh = jv.mesh({"data": 4}, jax.devices()[:4])
+    here, host = (
+        jax.NamedSharding(mesh, jax.P("data"), memory_kind=kind)
+        for kind in ("device", "pinned_host")
+    )
+    w = jv.Variable(jax.device_put(jnp.ones((64, 64)), here))
+    slot = jv.Variable(jax.device_put(jnp.zeros((64, 64)), host), trainable=False)
+
+    @jv.compile
+    def step():
+        new = jax.device_put(slot.value, here) * 0.9 + w
+        slot.assign(jax.device_put(new, host))
+        w.assign_sub(new)
+
+    memory = jv.plan(step).memory
+    used = [x for name, x in memory.items() if name not in ("total", "variables on the host")]
+    assert memory["trainable variables"] == memory["variables on the host"] == 64 * 64
+    assert memory["other variables"] == memory["arguments"] == 0
+    assert memory["total"] == sum(used)
+    step()
+    assert slot.value.sharding.memory_kind == "pinned_host"
+
+
 def test_what_is_not_a_compiled_function():
     with pytest.raises(CompileError, match=r"not function: plan\(jv\.compile\(f\), x\)"):
         jv.plan(lambda x: x, 1.0)
