@@ -144,7 +144,7 @@ def _memory(variables: Iterable[Variable], analysis: Any) -> dict[str, int]:
 
 
 def _use(variable: Variable) -> str:
-    """Return what the memory of a variable is counted as; on CPUs XLA counts a host's as its own."""
+    """Return what the memory of a variable is counted as."""
     if getattr(variable.sharding, "memory_kind", None) == "pinned_host":
         return _ON_HOST
     return "trainable variables" if variable.trainable else "other variables"
