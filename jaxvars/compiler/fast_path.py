@@ -364,11 +364,14 @@ class FastPaths:
 
     Args:
         rest: what to do with calls for which there is none.
+        slow: what to do with all calls while there is none for names, dicts and lists.
         install: makes a function that which is called.
     """
 
-    def __init__(self, rest: Rest, install: Callable[[Callable[..., Any]], None]) -> None:
-        self._rest, self._install = rest, install
+    def __init__(
+        self, rest: Rest, slow: _Path, install: Callable[[Callable[..., Any]], None]
+    ) -> None:
+        self._rest, self._slow, self._install = rest, slow, install
         self._by_shape = False
         self._written, self._spent = 0, 0.0
         self._first = perf_counter()
@@ -400,7 +403,7 @@ class FastPaths:
 
     def _take(self, written: _Written) -> None:
         self._flat, self._trees = written
-        self._install(_linked(self._flat, self._rest.miss))
+        self._install(_linked(self._flat, self._rest.miss if self._trees else self._slow))
 
     def tree(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call with names, or with dicts and lists in it; return MISS if it is new."""
@@ -447,4 +450,4 @@ class FastPaths:
             first = _Ordered(order, order_test(order), paths, _linked(paths, _OF_TREE.miss))
             new = (first, *[x for x in known if x.order != order][: _KEPT - 1])
             others = [item for item in self._trees.items() if item[0] != form]
-            self._trees = {form: new, **dict(others[: _KEPT - 1])}
+            self._take((self._flat, {form: new, **dict(others[: _KEPT - 1])}))

@@ -118,7 +118,8 @@ class Function(Viewed):
         """Begin without programs, for the code that the function has now."""
         self._signature = Signature(self.python_function, static, specs)
         self._entries: dict[Key, Executable] = {}
-        self._paths = FastPaths(Rest(self._call, self._mend), self._install)
+        rest = Rest(self._call, self._mend)
+        self._paths = FastPaths(rest, self._slow_call, self._install)
         self._flags = Flags(self._paths.cool)
         self._initialized: set[tuple[int, ...]] = set()
         self._last_key: Key | None = None
@@ -233,34 +234,37 @@ class Function(Viewed):
             return self.python_function(*args, **kwargs)
         self._follow_source()
         with context.restoring():
-            return self._run(self._signature.bind(args, kwargs), args, kwargs)
+            call = self._signature.bind(args, kwargs)
+            while True:
+                entry = self._executable(call)
+                try:
+                    result = entry.run(call.given())
+                    break
+                except NotTopLevel:
+                    return entry.inline(call.given())
+                except SignatureMismatch:  # another thread changed the shape of a variable
+                    continue
+                except (ValueError, RuntimeError) as error:
+                    if not (isinstance(error, UninitializedError) and give_late()):
+                        entry.explain(error, call.values)
+                        raise
+            self._add_path(entry, call, args, kwargs)
+            return result
 
-    def _explain(self, error: BaseException, args: Any, kwargs: Any) -> None:
-        """Raise an error that says what one from jit's fast path means, if that is known."""
-        if isinstance(error, OverflowError):  # an integer that does not fit: nothing has run
-            self._signature.bind(args, kwargs)
-        fail(self._signature.name, error)
-
-    def _run(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        entry = self._executable(call)
-        try:
-            result = entry.run(call.given())
-        except NotTopLevel:
-            return entry.inline(call.given())
-        except SignatureMismatch:  # another thread changed the shape of a variable meanwhile
-            return self._run(call, args, kwargs)
-        except (ValueError, RuntimeError) as error:
-            if isinstance(error, UninitializedError) and give_late():
-                return self._run(call, args, kwargs)
-            entry.explain(error, call.values)
-            raise
+    def _add_path(self, entry: Executable, call: Call, args: Any, kwargs: Any) -> None:
+        """Let calls like this one take a fast path, if there can be one."""
         parts = None if FROZEN.value else entry.parts
         if parts is not None and self._signature.is_plain and not any(call.key.parts):
             more = self._signature.conditions(args, kwargs, call.key.settings)
             self._paths.add(parts, args, kwargs, call.values, more)
             if not self._flags.hold(entry.key):  # set by another thread meanwhile
                 self._paths.cool()
-        return result
+
+    def _explain(self, error: BaseException, args: Any, kwargs: Any) -> None:
+        """Raise an error that says what one from jit's fast path means, if that is known."""
+        if isinstance(error, OverflowError):  # an integer that does not fit: nothing has run
+            self._signature.bind(args, kwargs)
+        fail(self._signature.name, error)
 
     def _executable(self, call: Call) -> Executable:
         entry = self._find(call)

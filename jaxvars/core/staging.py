@@ -288,8 +288,8 @@ def stage(
     capture.describe_like(flat, fn)
     signals = deferred_signals(ctrl_c=False, run=outside)
     try:
-        with signals:
-            program, indices = capture.capture(flat, specs)
+        with signals, context.restoring():
+            program, indices = capture.variables_first(jax.make_jaxpr(flat)(*specs))
     finally:
         signals.restore()
     cells = found.pop("cells")

@@ -6,14 +6,14 @@ function and turns those equations into inputs of the jaxpr.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
 import jax
 from jax.extend import core as jex
 
 from jaxvars.tracebacks import line_of_function
-from jaxvars.tracing.context import Trace, at, restoring
+from jaxvars.tracing.context import Trace, at
 from jaxvars.tracing.jaxprs import close_jaxpr, needed_equations, open_jaxpr
 from jaxvars.typing import Array, Aval
 
@@ -68,21 +68,6 @@ def describe_like(fn: Any, other: Any) -> None:
     fn.__fun_debug_info__ = getattr(other, "__fun_debug_info__", None)
 
 
-def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int]]:
-    """Trace `fn` once and make the variables that it read the first inputs.
-
-    Args:
-        fn: takes values like `specs`, positionally; returns a pytree of arrays.
-        specs: arrays, numbers or `jax.ShapeDtypeStruct`.
-
-    Returns:
-        The closed jaxpr with one input per variable before those of `specs`, and the
-        indices of these variables, as given to `read_variable`.
-    """
-    with restoring():
-        return _with_variables(jax.make_jaxpr(fn)(*specs))
-
-
 @final
 class Resumed:
     """What is needed to make a program of a trace that was broken off, even after its body.
@@ -96,15 +81,15 @@ class Resumed:
         self._held = trace.frame.tracing_eqns, trace.frame.constvar_to_val  # JAX lets go of them
 
     def capture(self, values: Sequence[Array]) -> tuple[Any, list[int]]:
-        """Return what `capture` would return for a function with these results."""
+        """Return what `variables_first` returns for a function with these results."""
         frame = self._trace.frame
         frame.tracing_eqns, frame.constvar_to_val = self._held
         outputs = [self._trace.to_jaxpr_tracer(x, None) for x in values]
         info = frame.debug_info._replace(result_paths=None)
         jaxpr, consts = frame.to_jaxpr(self._trace, outputs, info, None)
         if hasattr(jaxpr, "with_consts"):  # pragma: no cover - JAX 0.12 made them one class
-            return _with_variables(jaxpr.with_consts(consts))
-        return _with_variables(jex.ClosedJaxpr(jaxpr, consts))  # pragma: no cover - before
+            return variables_first(jaxpr.with_consts(consts))
+        return variables_first(jex.ClosedJaxpr(jaxpr, consts))  # pragma: no cover - before
 
 
 class Place(NamedTuple):
@@ -120,7 +105,16 @@ def staged_place(value: Any) -> Place | None:
     return Place(frame, value.val) if hasattr(frame, "get_eqns") else None
 
 
-def _with_variables(closed: Any) -> tuple[Any, list[int]]:
+def variables_first(closed: Any) -> tuple[Any, list[int]]:
+    """Make the variables that a program reads its first inputs.
+
+    Args:
+        closed: the jaxpr of a function that called `read_variable`.
+
+    Returns:
+        The closed jaxpr with one input per variable before those that it had, and the indices of
+        these variables, as given to `read_variable`.
+    """
     jaxpr = open_jaxpr(closed)
     reads = [eqn for eqn in jaxpr.eqns if eqn.primitive is read_variable_p]
     names = tuple(f"variable_{eqn.params['index']}" for eqn in reads)

@@ -279,7 +279,9 @@ def read(index: int, *, shape: tuple[int, ...] = ()) -> Any:
 
 
 def test_reads_become_the_first_inputs_in_order() -> None:
-    closed, indices = capture.capture(lambda x: (read(7) - x, read(3) * 2.0), [1.0])
+    closed, indices = capture.variables_first(
+        jax.make_jaxpr(lambda x: (read(7) - x, read(3) * 2.0))(1.0)
+    )
     assert indices == [7, 3]
     run = jaxprs.jaxpr_function(closed)
     assert run(10.0, 4.0, 1.0) == [9.0, 8.0]
@@ -295,7 +297,7 @@ def test_a_read_in_a_scan_is_hoisted() -> None:
 
         return jax.lax.scan(body, x, None, length=3)[0]
 
-    closed, indices = capture.capture(f, [jnp.asarray(1.0)])
+    closed, indices = capture.variables_first(jax.make_jaxpr(f)(jnp.asarray(1.0)))
     assert set(indices) == {0}
     assert "read_variable" not in jaxprs.primitives_in(closed)
     assert jaxprs.jaxpr_function(closed)(*[10.0] * len(indices), 1.0) == [31.0]
@@ -310,7 +312,7 @@ def test_what_is_not_needed_is_dropped_and_the_rest_left_to_xla() -> None:
         jnp.exp(x)
         return jnp.sin(x) + jnp.sin(x)
 
-    closed, _ = capture.capture(f, [jnp.asarray(1.0)])
+    closed, _ = capture.variables_first(jax.make_jaxpr(f)(jnp.asarray(1.0)))
     assert (count(closed, "sin"), count(closed, "exp")) == (2, 0)
 
 
@@ -330,7 +332,7 @@ def test_constants_are_not_told_apart_by_how_they_print(run: Any, twins: Any) ->
         return [jax.lax.mul(x.astype(jnp.asarray(c).dtype), c) for c in twins]
 
     with np.printoptions(precision=1, suppress=True):
-        closed, _ = capture.capture(f, [np.float16(-1.0)])
+        closed, _ = capture.variables_first(jax.make_jaxpr(f)(np.float16(-1.0)))
         found = run(closed)(np.float16(-1.0))
     want = f(np.float16(-1.0))
     assert [(x.dtype, np.asarray(x).tobytes()) for x in found] == [
@@ -341,7 +343,7 @@ def test_constants_are_not_told_apart_by_how_they_print(run: Any, twins: Any) ->
 @pytest.mark.parametrize("inside", [lambda f: f, jax.jit, lambda f: lambda: scanned(f)])
 def test_what_draws_runs_as_often_as_it_stands_there(inside: Any) -> None:
     drawn = inside(lambda: jax.lax.rng_uniform(0.0, 1.0, (4,)))
-    closed, _ = capture.capture(lambda: [drawn(), drawn()], [])
+    closed, _ = capture.variables_first(jax.make_jaxpr(lambda: [drawn(), drawn()])())
     for run in (jaxprs.jaxpr_function(closed), flat_function(closed)):
         one, other = jax.jit(run)()
         assert not np.array_equal(one, other)
@@ -384,7 +386,7 @@ def test_effects_are_neither_merged_nor_dropped() -> None:
         jax.debug.callback(lambda v: seen.append(float(v)), x)
         return x
 
-    closed, _ = capture.capture(f, [1.0])
+    closed, _ = capture.variables_first(jax.make_jaxpr(f)(1.0))
     jaxprs.jaxpr_function(closed)(2.0)
     jax.effects_barrier()
     assert seen == [2.0, 2.0]
