@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.compiler.signature import Call
-from jaxvars.core.cells import STORE
+from jaxvars.core.cells import STORE, STREAMS, Cell
 from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import BrokenOff, PyTreeTemplate, Staged, stage
@@ -120,8 +120,7 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
                 "nothing keeps it: it would be created again by each call. Create it outside, "
                 "or keep it, for example as self.w."
             )
-    count = sum(made.first is None for made in staged.created)
-    program, used = jaxprs.last_outputs(staged.program, count)
+    program, used, drawn = _program_of_firsts(staged)
     given = [*map(LOCAL.frame.read, staged.reads), *values]
     inputs = list(itertools.compress(given, used))
     if any(isinstance(x, jax.ShapeDtypeStruct) for x in inputs):
@@ -131,8 +130,9 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
         )
     is_transformed = LOCAL.frame.trace is context.EVAL and any(map(context.is_tracer, inputs))
     program, is_own = jaxprs.own_outputs(program)
-    firsts = jaxprs.jaxpr_function(program)(*inputs)
-    owned = (x if own else _own(x) for x, own in zip(firsts, is_own, strict=True))
+    made_of = zip(jaxprs.jaxpr_function(program)(*inputs), is_own, strict=True)
+    owned = iter([x if own else _own(x) for x, own in made_of])
+    states = [next(owned) for _ in drawn]
     for made in staged.created:
         cell, value = made.ref(), next(owned) if made.first is None else made.first
         if cell is not None and cell.key not in STORE:  # one that was assigned meanwhile stays
@@ -144,6 +144,23 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
                     "before, on an object that has no variables yet; then transform it."
                 )
             LOCAL.frame.create(cell, value)
+    LOCAL.frame.write_all(drawn, states)  # or the function would draw the same numbers again
+
+
+def _program_of_firsts(staged: Staged) -> tuple[Any, list[bool], list[Cell]]:
+    """Return the program of first values, which inputs it has, and the streams they are drawn from.
+
+    Before the first values it returns the states of these streams after all draws.
+    """
+    end = len(staged.program.out_avals)
+    start = end - sum(made.first is None for made in staged.created)
+    program, used = jaxprs.some_outputs(staged.program, range(start, end))
+    read = itertools.compress(staged.reads, used)
+    drawn = [cell for cell in read if cell in STREAMS and cell in staged.writes]
+    if drawn:
+        states = [start - len(staged.writes) + staged.writes.index(cell) for cell in drawn]
+        program, used = jaxprs.some_outputs(staged.program, [*states, *range(start, end)])
+    return program, used, drawn
 
 
 def _own(value: Value) -> Value:

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import jax
 import numpy as np
 
-from jaxvars.core.cells import Cell
+from jaxvars.core.cells import STREAMS, Cell
 from jaxvars.core.frame import Signal
 from jaxvars.typing import Array
 
@@ -47,15 +47,16 @@ def number_example(outer: Array, index: Array) -> Array:
 
 
 def set_merge(cell: Cell, merge: Merge) -> None:
-    """Let a cell be assigned in a `vectorized_map`.
+    """Let the state of a stream of random numbers be assigned in a `vectorized_map`.
 
     Args:
-        cell: of a variable.
+        cell: of the state, which each draw advances.
         merge: takes the value before the map, and the values that the examples assigned, stacked
             along a first axis, which may be empty; returns the one value.
     """
     if _MERGES.get(cell) is not merge:
         _MERGES[cell] = merge
+        STREAMS.add(cell)
 
 
 def merge_of(cell: Cell) -> Merge | None:

@@ -45,6 +45,9 @@ FROZEN: Scoped[frozenset[int]] = Scoped(frozenset())
 ASKED: Scoped[set[int] | None] = Scoped(None)
 """While a function is traced: keys of the cells of which it asks if they are trainable."""
 
+STREAMS: weakref.WeakSet[Cell] = weakref.WeakSet()
+"""Cells of the states of streams of random numbers, which each draw advances."""
+
 FLAG_SET: dict[int, weakref.WeakMethod[Callable[[int], None]]] = {}
 """Methods to call when a variable is made trainable or not, with its cell's key."""
 

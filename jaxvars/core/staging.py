@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar, final
 import jax
 import numpy as np
 
-from jaxvars.core.cells import Cell
+from jaxvars.core.cells import STREAMS, Cell
 from jaxvars.core.frame import reshaped_error
 from jaxvars.core.frames import LOCAL, CaptureFrame, Created, outside, within
 from jaxvars.objects.identity import SIZES
@@ -326,9 +326,13 @@ class BrokenOff:
 
     def created(self) -> Staged:
         """Return what makes the first values of the variables that have none."""
-        kept = [(made, x) for made, x in self._frame.created if made.is_wanting()]
-        program, indices = self._resumed.capture([x for made, x in kept if made.first is None])
-        reads, created = [self._frame.cells[i] for i in indices], [made for made, _ in kept]
+        frame = self._frame
+        kept = [(made, x) for made, x in frame.created if made.is_wanting()]
+        drawn = [cell for cell in frame.written.values() if cell in STREAMS]
+        outputs = [frame.values[cell.key] for cell in drawn]
+        outputs += [x for made, x in kept if made.first is None]
+        program, indices = self._resumed.capture(outputs)
+        reads, created = [frame.cells[i] for i in indices], [made for made, _ in kept]
         return Staged(
-            program=program, reads=reads, writes=[], created=created, rebuild=PyTreeTemplate(())
+            program=program, reads=reads, writes=drawn, created=created, rebuild=PyTreeTemplate(())
         )

@@ -14,6 +14,8 @@ Rules this file keeps:
 - in a `vectorized_map` each example draws from a separate key, made of the generator's and the
   number of the example (`control/vmap_index.py`); the counter then advances by as many draws as the
   example made that made most;
+- what the first call of a compiled function draws for a variable's first value is drawn before that
+  call runs, and with it all that the trace draws: no number is drawn twice;
 - the global generator is made when it is first asked for, outside of whatever is being traced;
   `set_seed` changes it in place, so that compiled functions that use it see that.
 """

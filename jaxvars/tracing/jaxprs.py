@@ -21,10 +21,10 @@ from jaxvars.tracebacks import JAX_FOLDER
 from jaxvars.typing import Array
 
 
-def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
-    """Return a closed jaxpr of the last `count` outputs, and which inputs it still has."""
+def some_outputs(closed: Any, places: Iterable[int]) -> tuple[Any, list[bool]]:
+    """Return a closed jaxpr of the outputs at some places, and which inputs it still has."""
     jaxpr = open_jaxpr(closed)
-    outputs = jaxpr.outvars[len(jaxpr.outvars) - count :]
+    outputs = [jaxpr.outvars[i] for i in places]
     eqns, needed = needed_equations([e for e in jaxpr.eqns if not e.effects], outputs)
     used = [var in needed for var in jaxpr.invars]
     return close_jaxpr(closed, _slice(jaxpr, used, eqns, outputs, result_paths=None)), used

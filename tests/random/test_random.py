@@ -114,6 +114,51 @@ def test_a_compiled_function_draws_anew_each_time_and_is_traced_once():
     assert step.trace_count == 1
     assert [v.name for v in step.trace(0.0).captured] == ["generator"]
 
+class Noisy(jv.Module):
+    """Makes a variable of random numbers when it is called, beside others that it draws."""
+
+    def __init__(self, draw, *, breaks_off=False):
+        super().__init__()
+        self.draw, self.w, self.breaks_off = draw, None, breaks_off
+
+    def __call__(self):
+        noise = self.draw()
+        if self.w is None:
+            self.w = jv.Variable(self.draw())
+        if self.breaks_off:
+            self.breaks_off = False
+            raise RuntimeError("broken off")
+        return noise
+
+
+@pytest.mark.parametrize("how", ["called", "planned", "inside", "broken off"])
+def test_what_a_first_value_is_drawn_from_is_drawn_no_second_time(how):
+    made = G(7)
+    model = Noisy(lambda: made.normal((4,)), breaks_off=how == "broken off")
+    step = jv.compile(model)
+    outer = jv.compile(lambda: step()) if how == "inside" else step
+    if how == "planned":
+        jv.plan(step)
+    if how == "broken off":
+        with pytest.raises(RuntimeError, match="broken off"):
+            step()
+    drawn = [outer().tolist() for _ in range(3)]
+    drawn += [made.normal((4,)).tolist(), model.w.numpy().tolist()]
+    assert len({*map(tuple, drawn)}) == 5
+
+
+def test_first_values_that_are_not_drawn_leave_a_stream_as_it_is():
+    rng, again = G(7), G(7)
+    kept = []
+
+    @jv.compile
+    def step():
+        if not kept:
+            kept.append(jv.Variable([0.0]))
+        return rng.normal((4,))
+
+    assert [step().tolist() for _ in range(2)] == [again.normal((4,)).tolist() for _ in range(2)]
+
 
 def test_eager_and_compiled_draws_may_alternate():
     rng = G(7)
