@@ -115,7 +115,8 @@ class MeshPlacement(Placement):
         other = copy.copy(self)
         other._settle(cells, specs)
         pairs = zip(specs, other.shardings or (), strict=True)
-        return other, [x if place is None else x.update(sharding=place) for x, place in pairs]
+        moved = [x if place is None else x.update(sharding=place) for x, place in pairs]
+        return self if other.shardings == self.shardings else other, moved  # jit knows the program
 
     def _settle(self, cells: Sequence[Cell], leaves: Sequence[Any]) -> bool:
         """Find out what the specs mean on the mesh of the rest, or on the one in force.

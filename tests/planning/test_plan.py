@@ -199,6 +199,22 @@ def test_what_is_placed_in_the_memory_of_the_host_is_not_on_the_devices():
     assert slot.value.sharding.memory_kind == "pinned_host"
 
 
+def test_a_program_that_has_run_is_compiled_for_looks_into_it_once():
+    w, x = square(jv.mesh({"data": 8})), np.ones((64, 64), np.float32)
+    step = jv.compile(lambda x: (x @ w).sum(), in_shardings=jax.P("data"))
+    step(x)
+    concrete = step.trace(x)
+    made: list[str] = []
+    listen = lambda name, *_, **__: made.append(name)  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        looks = [(concrete.cost, concrete.stablehlo, jv.plan(step, x).memory) for _ in range(3)]
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert looks[0] == looks[1] == looks[2]
+    assert sum(name.endswith("backend_compile_duration") for name in made) <= 1
+
+
 def test_what_is_not_a_compiled_function():
     with pytest.raises(CompileError, match=r"not function: plan\(jv\.compile\(f\), x\)"):
         jv.plan(lambda x: x, 1.0)

@@ -114,6 +114,7 @@ def test_a_compiled_function_draws_anew_each_time_and_is_traced_once():
     assert step.trace_count == 1
     assert [v.name for v in step.trace(0.0).captured] == ["generator"]
 
+
 class Noisy(jv.Module):
     """Makes a variable of random numbers when it is called, beside others that it draws."""
 
