@@ -279,14 +279,8 @@ class Function(Viewed):
         return self._entries.get(self._flags.extend(call.key))
 
     def _make(self, call: Call) -> Executable:
-        if call.key in self._in_progress:
-            raise CompileError(
-                f"{self._signature.name} calls itself with arguments of the same types "
-                f"({self._signature.describe(call.key)}), so tracing it would never end. A "
-                "Python number that counts down is traced: name it in static_argnames, or use a "
-                "loop."
-            )
-        start, name, objects = time.perf_counter(), self._signature.name, object_ids(call.key)
+        self._refuse_recursion(call)
+        start, objects = time.perf_counter(), object_ids(call.key)
         names = self._signature.traced_names(call.key)
         try:
             self._in_progress.append(call.key)
@@ -294,21 +288,13 @@ class Function(Viewed):
                 staged = known = self.source.find(call, self._stage_other)
                 if staged is None:
                     run, may_create = self._run_body(call, names), objects not in self._initialized
+                    name = self._signature.name
                     staged = stage_body(run, call, name, self.source, may_create=may_create)
                     self._initialized.add(objects)
         finally:
             self._in_progress.pop()
         call = call.settled()
-        staged.rebuild.weaken(call.objects)
-        if GUARDS:
-            ask(TAKE, [*staged.reads, *staged.writes])
-        entry = Executable(
-            self._flags.note(call.key, asked, staged.shapes), staged, name,
-            donate=self._donate is not False,
-            place=lambda leaves: self.placement(self._in_shardings, names, leaves),
-        )  # fmt: skip
-        self._check_donation(entry)
-        entry.watch(call.objects, self._evict, self._paths.cool)
+        entry = self._build(call, staged, asked, names)
         changed = any(isinstance(x, Static) and x.has_changed for x in call.key.leaves)
         entry.is_stale = changed or call.key.parts != ask_parts()  # which another thread has set
         if not entry.is_stale:
@@ -319,6 +305,31 @@ class Function(Viewed):
             self._flags.forget(entry.key, self._entries)
             self._initialized.discard(object_ids(call.key))
             self._last_key = None
+        return entry
+
+    def _refuse_recursion(self, call: Call) -> None:
+        if call.key in self._in_progress:
+            raise CompileError(
+                f"{self._signature.name} calls itself with arguments of the same types "
+                f"({self._signature.describe(call.key)}), so tracing it would never end. A "
+                "Python number that counts down is traced: name it in static_argnames, or use a "
+                "loop."
+            )
+
+    def _build(
+        self, call: Call, staged: Staged, asked: set[int] | None, names: _Names
+    ) -> Executable:
+        """Return what runs a program, and forgets it when an object of the call is gone."""
+        staged.rebuild.weaken(call.objects)
+        if GUARDS:
+            ask(TAKE, [*staged.reads, *staged.writes])
+        entry = Executable(
+            self._flags.note(call.key, asked, staged.shapes), staged, self._signature.name,
+            donate=self._donate is not False,
+            place=lambda leaves: self.placement(self._in_shardings, names, leaves),
+        )  # fmt: skip
+        self._check_donation(entry)
+        entry.watch(call.objects, self._evict, self._paths.cool)
         return entry
 
     def _stage_other(self, call: Call) -> Staged:
