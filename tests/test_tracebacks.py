@@ -55,7 +55,7 @@ def test_all_lines_are_there_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("JAXVARS_TRACEBACK", "full")
     with pytest.raises(ValueError, match="second") as caught:
         nested(raise_because)
-    assert {"stage", "capture", "around"} <= set(functions_in(caught.value))
+    assert {"stage", "within", "around"} <= set(functions_in(caught.value))
 
 
 def test_an_interrupt_keeps_its_lines() -> None:

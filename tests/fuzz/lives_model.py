@@ -416,7 +416,8 @@ class Life:
         there = self.owners(file)
         known = {there[path] for path in file.slots if path in there}
         is_open = any(path.endswith("accumulated") and x for path, x in file.shared.items())
-        return is_open and not self.opt.window & self.opt.slots.keys() <= known
+        left = self.opt.window & {*self.opt.slots, *self.opt.waiting}
+        return is_open and not left <= known
 
     def has_moved(self, file: File) -> bool:
         """Return whether a variable has moved since it was given a value of a file."""
