@@ -186,8 +186,9 @@ def frames_of_a_first_call(root: Path) -> int | None:
     """How many frames of the package are above a compiled function's body when it is traced."""
     environment = {**os.environ, "PYTHONPATH": str(root), "JAX_PLATFORMS": "cpu"}
     ran = subprocess.run(
-        [sys.executable, "-c", _PROBE], env=environment, capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", _PROBE], env=environment, cwd=root, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
     return int(ran.stdout) if ran.returncode == 0 else None
 
 
