@@ -12,7 +12,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxvars.compiler.signature import Call
 from jaxvars.core.cells import STORE, STREAMS, Cell
@@ -20,9 +19,8 @@ from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import BrokenOff, PyTreeTemplate, Staged, stage
 from jaxvars.errors import CompileError, CreationError, UninitializedError
-from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context, jaxprs
-from jaxvars.typing import Value
+from jaxvars.typing import Array
 
 _LATE: list[Callable[[], None]] = []
 """What gives variables that were made in a plan their first values."""
@@ -163,10 +161,8 @@ def _program_of_firsts(staged: Staged) -> tuple[Any, list[bool], list[Cell]]:
     return program, used, drawn
 
 
-def _own(value: Value) -> Value:
+def _own(value: Array) -> Array:
     """Return a first value in memory that nothing else holds: it may be a constant, of NumPy's."""
-    if is_string(value.dtype):
-        return np.asarray(value)
     if context.is_tracer(value):
         return value  # which is refused
     return context.copied(value if isinstance(value, jax.Array) else jnp.asarray(value))
