@@ -365,6 +365,13 @@ class Held(Waiting):
         self.values.update((p, self.values[p]._replace(place=x)) for p, x in new.items())
         return bool(new)
 
+    def list_owners(self, slot: str) -> list[list[Variable]]:
+        """Return for each slot of this name that waits the variables of which one has it."""
+        with alone(), LOCK:
+            self.bind()
+            parts = [owner_in(w.place) for w in self.values.values() if w.place[2:] == (slot,)]
+            return [owners_of(part) for part in parts if part is not None]
+
     def find(self, refuse: Refuse) -> dict[str, Cell]:
         """Return the cells of the variables in the object, by path below it."""
         self._drop_gone()

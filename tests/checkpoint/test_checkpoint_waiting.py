@@ -20,7 +20,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.checkpoint import Checkpoint, CheckpointManager, list_variables, load, waiting
 from jaxvars.checkpoint.waiting import NEW_CELLS, PENDING
-from jaxvars.errors import CheckpointError, CheckpointWarning
+from jaxvars.errors import CheckpointError, CheckpointWarning, StateError
 from jaxvars.modules.module import WAITING
 from jaxvars.tracing.guards import GUARDS
 
@@ -738,6 +738,32 @@ def test_a_variable_and_the_one_that_it_has_replaced_may_both_have_slots(tmp_pat
     run.checkpoint.restore(path).assert_nontrivial_match()
     assert run.optimizer.get_slot(replaced, "momentum").numpy().tolist() == before
     assert run.step().weights() == Run().step(4).weights()
+
+
+# ---------------------------------------------------------------- averages
+@pytest.mark.parametrize("make", [sgd, lambda **k: jv.optimizers.LossScaleOptimizer(sgd(**k))])
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile], ids=["eager", "compiled"])
+def test_averages_that_wait_are_not_passed_over(tmp_path: Path, make, wrap):
+    def show(run: Run) -> list[list[float]]:
+        def read() -> list[Any]:
+            with run.optimizer.averaged():
+                return [v * 1.0 for v in run.model.variables]
+
+        return [x.tolist() for x in wrap(read)()]
+
+    def made() -> Any:
+        return make(use_ema=True)
+
+    first, run = Run(made).step(3), Run(made)
+    run.model.encoder.trainable = False
+    run.checkpoint.restore(first.checkpoint.write(tmp_path / "c.npz")).expect_partial()
+    for names in ("'Variable', 'Variable'", "'Variable'"):
+        for use in (run.optimizer.swap_averages, lambda: show(run)):
+            with pytest.raises(StateError, match=rf"Averages of \[{names}\] have been restored, a"):
+                use()
+        run.optimizer.build(run.model)
+    run.optimizer.build([run.model.encoder])
+    assert show(run) == show(first) != first.weights()
 
 
 # ---------------------------------------------------------------- in a transaction
