@@ -718,6 +718,69 @@ def test_weights_that_take_the_place_of_what_waits_have_the_slots_that_waited_wi
     assert slots_of(model, optimizer) == expected != [0.0, 0.0]
 
 
+def pair() -> Any:
+    model: Any = jv.Module()
+    model.low, model.high = Late(), Late()
+    return model
+
+
+@pytest.mark.parametrize("how", ["saved", "copied", "pickled", "the other is gone", "apart"])
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile], ids=["eager", "compiled"])
+def test_slots_do_not_wait_for_another_model_while_their_own_is_still_to_be_made(
+    tmp_path: Path, wrap, how: str
+):
+    def step(model: Any, optimizer: Any) -> list[float]:
+        def update() -> None:
+            grads = [jax.grad(jnp.sum)(v.value) for v in (model.low(), model.high())]
+            optimizer.apply_gradients(zip(grads, model.variables, strict=True))
+
+        wrap(update)()
+        slots = [optimizer.get_slot(v, "momentum") for v in model.variables]
+        return [float(x.value[0]) for x in slots]
+
+    trained, optimizer = pair(), sgd()
+    step(trained, optimizer)
+    path = Checkpoint(model=trained, optimizer=optimizer).write(tmp_path / "c.npz")
+    teacher = pair()
+    Checkpoint(model=teacher).restore(path).expect_partial()
+    assert teacher.low() + teacher.high() is not None
+    model, own = pair(), sgd()
+    objects = {"model": model, "optimizer": own}
+    if how != "apart":
+        Checkpoint(**objects).restore(path).expect_partial()
+    else:
+        Checkpoint(optimizer=own).restore(path).expect_partial()
+    if how == "saved":
+        again = Checkpoint(**objects).write(tmp_path / "again.npz")
+        model, own = pair(), sgd()
+        Checkpoint(model=model, optimizer=own).restore(again).expect_partial()
+    elif how == "copied":
+        model, own = copy.deepcopy((model, own))
+    elif how == "pickled":
+        model, own = pickle.loads(pickle.dumps((model, own)))
+    else:
+        del teacher
+        gc.collect()
+    if how == "apart":
+        assert jv.Variable(1.0) + 1.0 == 2.0  # what is new is looked for
+        Checkpoint(model=model).restore(path).expect_partial()
+    assert step(model, own) == step(trained, optimizer) != [-0.1, -0.1]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_has_the_slots_of_its_own_also_if_another_model_has_been_restored(
+    tmp_path: Path, copied
+):
+    path, teacher, run = saved(tmp_path), Run(), Run()
+    teacher.checkpoint.restore(path).expect_partial()
+    Checkpoint(optimizer=run.optimizer).restore(path).expect_partial()
+    model, optimizer = copied((run.model, run.optimizer))
+    assert jv.Variable(1.0) + 1.0 == 2.0
+    Checkpoint(model=model).restore(path).expect_partial()
+    run.model, run.optimizer = model, optimizer
+    assert run.step().weights() == Run().step(4).weights()
+
+
 def test_slots_are_of_the_variable_at_their_path_though_another_is_alive_that_was_there(tmp_path):
     path, run = saved(tmp_path), Run()
     Checkpoint(model=run.model).restore(path)
