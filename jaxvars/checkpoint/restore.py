@@ -456,20 +456,35 @@ def _name_held(
     """
     holders = {id(x): path for path, x in _find_modules(roots)}
     paths = {cell.key: path for path, cell in cells.items()}
-    for waiting, values in pending.items():
-        at = holders.get(id(waiting.holder)) if isinstance(waiting, Held) else None
-        if isinstance(waiting, Held) and at is not None:
-            start = [at] if at else []
+    moved: dict[tuple[int, str], str] = {}  # slots are named after what waits for their variables
+    known = [waiting for waiting in pending if isinstance(waiting, Held)]
+    for waiting in sorted(known, key=lambda waiting: waiting.has_slots):
+        values, at = pending[waiting], holders.get(id(waiting.holder))
+        if at is not None:
+            start, number = [at] if at else [], waiting.report.number
             is_again = waiting.report.stamp == stamp and waiting.at == at
-            yield (
-                waiting,
-                {
-                    path: values[path].path
-                    if is_again and _is_of_others(place, paths)
-                    else "/".join([*start, *(name_owner(part, paths) for part in place)])
-                    for path, place in _places_left(values, paths.keys()).items()
-                },
-            )
+            places = _places_left(values, paths.keys())
+            names = {
+                path: values[path].path
+                if is_again and _is_of_others(place, paths)
+                else "/".join([*start, *_name_parts(place, paths, number, moved)])
+                for path, place in places.items()
+            }
+            for path, name in () if waiting.has_slots else names.items():
+                given = waiting.report.instead.get(values[path].path, ())
+                moved |= {(x.number, x.path): name for x in given}
+                moved[number, values[path].path] = name
+            yield waiting, names
+
+
+def _name_parts(
+    place: Path, paths: Mapping[int, str], number: int, moved: Mapping[tuple[int, str], str]
+) -> list[str]:
+    """Return a path with the names of variables, also of those that a restore has values for."""
+    parts = [name_owner(part, paths) for part in place]
+    ends = range(2, len(place)) if place[0] == "slots" and owner_in(place) is None else ()
+    at = next((i for i in ends if (number, "/".join(place[1:i])) in moved), None)
+    return parts if at is None else ["slots", moved[number, "/".join(place[1:at])], *parts[at:]]
 
 
 def _is_of_others(place: Path, paths: Mapping[int, str]) -> bool:
@@ -516,7 +531,7 @@ def values_in(
             is_known_by_name = owner_in(wanted.place) is not None and "/name=" in f"/{name}"
             if is_known_by_name and (name in found or name in cells):
                 raise CheckpointError(describe_clash((name.partition("/slots/")[0], *wanted.place)))
-            if not held.is_surplus(wanted, found.keys()):
+            if not held.is_surplus(wanted, name, found.keys()):
                 found[name] = wanted.value
     for rest, values in pending.items():
         if isinstance(rest, _Rest) and not rest.report.is_partial:

@@ -433,7 +433,7 @@ class Held(Waiting):
         """Whether the object makes variables for those that it meets."""
         return self.holder is not None and self.holder._has_slots
 
-    def is_surplus(self, wanted: Wanted, others: Set[str]) -> bool:
+    def is_surplus(self, wanted: Wanted, name: str, others: Set[str]) -> bool:
         """Return whether a value is none of the object's, as was said by `expect_partial()`.
 
         Where there is anything that may take it, it is not: a variable that it is a slot of, also
@@ -443,7 +443,7 @@ class Held(Waiting):
             return False
         if not self.has_slots:
             return next(walk(self.holder, Variable), None) is not None
-        parts = wanted.place[1:]
+        parts = f"/{name}".partition("/slots/")[2].split("/")
         starts = {"/".join(parts[:i]) for i in range(1, len(parts))}
         is_slot = wanted.place[0] == "slots" and "=" not in parts[0]
         return is_slot and owner_in(wanted.place) is None and starts.isdisjoint(others)

@@ -767,6 +767,38 @@ def test_slots_do_not_wait_for_another_model_while_their_own_is_still_to_be_made
     assert step(model, own) == step(trained, optimizer) != [-0.1, -0.1]
 
 
+@pytest.mark.parametrize("is_partial", [False, True])
+@pytest.mark.parametrize("how", ["exchanged", "renamed", "other weights"])
+def test_slots_are_saved_with_the_layers_that_are_still_to_make_their_variables(
+    tmp_path: Path, how: str, is_partial: bool
+):
+    def step(model: Any, optimizer: Any) -> list[float]:
+        pairs = [(jnp.full(2, float(i)), v()) for i, v in enumerate((model.low, model.high))]
+        optimizer.apply_gradients(pairs)
+        return [float(optimizer.get_slot(v, "momentum").value[0]) for _, v in pairs]
+
+    trained, optimizer = pair(), sgd()
+    step(trained, optimizer)
+    path = Checkpoint(model=trained, optimizer=optimizer).write(tmp_path / "c.npz")
+    weights = Checkpoint(only=trained).write(tmp_path / "weights.npz")
+    models = [(trained, optimizer), (pair(), sgd())]
+    statuses = [Checkpoint(model=models[1][0], optimizer=models[1][1]).restore(path)]
+    if how == "exchanged":
+        for each, _ in models:
+            each.low, each.high = each.high, each.low
+    elif how == "other weights":
+        statuses.append(Checkpoint(only=models[1][0]).restore(weights))
+    for status in statuses if is_partial else ():
+        status.expect_partial()
+    again = Checkpoint(net=models[1][0], optimizer=models[1][1]).write(tmp_path / "again.npz")
+    for status in statuses:
+        status.expect_partial()
+    model, own = pair(), sgd()
+    status = Checkpoint(net=model, optimizer=own).restore(again)
+    assert step(model, own) == step(trained, optimizer)
+    status.assert_consumed()
+
+
 @pytest.mark.parametrize("copied", COPIES)
 def test_a_copy_has_the_slots_of_its_own_also_if_another_model_has_been_restored(
     tmp_path: Path, copied
