@@ -799,6 +799,31 @@ def test_slots_are_saved_with_the_layers_that_are_still_to_make_their_variables(
     status.assert_consumed()
 
 
+@pytest.mark.parametrize("copied", [lambda x: x, *COPIES])
+def test_slots_restored_apart_are_saved_under_the_paths_of_layers_that_are_still_to_be_made(
+    tmp_path: Path, copied
+):
+    def step(model: Any, optimizer: Any) -> list[float]:
+        pairs = [(jnp.full(2, float(i)), v()) for i, v in enumerate((model.low, model.high))]
+        optimizer.apply_gradients(pairs)
+        return [float(optimizer.get_slot(v, "momentum").value[0]) for _, v in pairs]
+
+    trained, optimizer = pair(), sgd()
+    step(trained, optimizer)
+    path = Checkpoint(model=trained, optimizer=optimizer).write(tmp_path / "c.npz")
+    teacher, model, own = pair(), pair(), sgd()
+    Checkpoint(model=teacher).restore(path).expect_partial()
+    assert teacher.low() + teacher.high() is not None
+    Checkpoint(model=model).restore(path).expect_partial()
+    Checkpoint(optimizer=own).restore(path).expect_partial()
+    model, own = copied((model, own))
+    again = Checkpoint(net=model, optimizer=own).write(tmp_path / "again.npz")
+    model, own = pair(), sgd()
+    status = Checkpoint(net=model, optimizer=own).restore(again)
+    assert step(model, own) == step(trained, optimizer)
+    status.assert_consumed()
+
+
 @pytest.mark.parametrize("copied", COPIES)
 def test_a_copy_has_the_slots_of_its_own_also_if_another_model_has_been_restored(
     tmp_path: Path, copied
