@@ -88,6 +88,11 @@ def is_there(part: str) -> bool:
     return not isinstance(part, Tied) or part.tie() is not None
 
 
+def may_have_more(part: Tied) -> bool:
+    """Return whether variables may be restored yet that what stands for others will mean, too."""
+    return isinstance(part.tie, Owners) and not part.tie.are_sure
+
+
 def has_lost(part: Tied) -> bool:
     """Return whether one of the variables that a part of a path stands for is gone."""
     ties = part.tie.ties if isinstance(part.tie, Owners) else (part.tie,)

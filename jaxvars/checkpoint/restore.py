@@ -24,6 +24,7 @@ from jaxvars.checkpoint.matching import (
     describe_clash,
     has_lost,
     is_there,
+    may_have_more,
     misfits_of,
     name_owner,
     owner_in,
@@ -456,20 +457,39 @@ def _name_held(
     """
     holders = {id(x): path for path, x in _find_modules(roots)}
     paths = {cell.key: path for path, cell in cells.items()}
-    for waiting, values in pending.items():
-        at = holders.get(id(waiting.holder)) if isinstance(waiting, Held) else None
-        if isinstance(waiting, Held) and at is not None:
-            start = [at] if at else []
-            is_again = waiting.report.stamp == stamp and waiting.at == at
-            yield (
-                waiting,
-                {
-                    path: values[path].path
-                    if is_again and _is_of_others(place, paths)
-                    else "/".join([*start, *(name_owner(part, paths) for part in place)])
-                    for path, place in _places_left(values, paths.keys()).items()
-                },
-            )
+    moved: dict[tuple[object, str], str] = {}  # slots are named after what waits for their owners
+    known = [waiting for waiting in pending if isinstance(waiting, Held)]
+    for waiting in sorted(known, key=lambda waiting: waiting.has_slots):
+        values, at, report = pending[waiting], holders.get(id(waiting.holder)), waiting.report
+        if at is not None:
+            start, is_again = [at] if at else [], report.stamp == stamp and waiting.at == at
+            late = {
+                p: name
+                for key in (report.stamp, report.number)
+                for (k, p), name in moved.items()
+                if k == key
+            }
+            places = _places_left(values, paths.keys(), late.keys())
+            names = {
+                path: values[path].path
+                if is_again and _is_of_others(place, paths)
+                else "/".join([*start, *_name_parts(place, paths, late)])
+                for path, place in places.items()
+            }
+            for path, name in () if waiting.has_slots else names.items():
+                own = Given(report.number, report.stamp, values[path].path)
+                for given in (*report.instead.get(own.path, ()), own):
+                    moved |= {(given.stamp, given.path): name, (given.number, given.path): name}
+            yield waiting, names
+
+
+def _name_parts(place: Path, paths: Mapping[int, str], late: Mapping[str, str]) -> list[str]:
+    """Return a path with the names of variables, also of `late` ones, by their paths in a file."""
+    parts = [name_owner(part, paths) for part in place]
+    is_free = owner_in(place) is None or _is_of_others(place, paths)
+    ends = range(2, len(place)) if place[0] == "slots" and is_free else ()
+    at = next((i for i in ends if "/".join(place[1:i]) in late), None)
+    return parts if at is None else ["slots", late["/".join(place[1:at])], *parts[at:]]
 
 
 def _is_of_others(place: Path, paths: Mapping[int, str]) -> bool:
@@ -478,15 +498,17 @@ def _is_of_others(place: Path, paths: Mapping[int, str]) -> bool:
     return part is not None and not any(v._cell.key in paths for v in owners_of(part))
 
 
-def _places_left(values: Mapping[str, Wanted], keys: Set[int]) -> dict[str, Path]:
+def _places_left(values: Mapping[str, Wanted], keys: Set[int], late: Set[str]) -> dict[str, Path]:
     """Return where values wait, less those of variables that are gone.
 
-    Where cells of these `keys` are those that others wait for, so are one that is gone.
+    Where cells of these `keys` are those that others wait for, so are one that is gone; but for
+    those of paths in the file that are still to be made, as they are `late`.
     """
     parts = {path: owner_in(wanted.place) for path, wanted in values.items()}
     owners = {path: owners_of(part) for path, part in parts.items() if part is not None}
     met = {path for path, each in owners.items() if any(v._cell.key in keys for v in each)}
-    lost = {path for path, part in parts.items() if part is not None and has_lost(part)}
+    may_come = {p for p, x in parts.items() if x is not None and may_have_more(x) and x in late}
+    lost = {p for p, x in parts.items() if x is not None and has_lost(x)} - may_come
     gone = {path for path in lost - met if met or not owners[path]}
     return {path: wanted.place for path, wanted in values.items() if path not in gone}
 
@@ -516,7 +538,7 @@ def values_in(
             is_known_by_name = owner_in(wanted.place) is not None and "/name=" in f"/{name}"
             if is_known_by_name and (name in found or name in cells):
                 raise CheckpointError(describe_clash((name.partition("/slots/")[0], *wanted.place)))
-            if not held.is_surplus(wanted, found.keys()):
+            if not held.is_surplus(wanted, name, found.keys()):
                 found[name] = wanted.value
     for rest, values in pending.items():
         if isinstance(rest, _Rest) and not rest.report.is_partial:

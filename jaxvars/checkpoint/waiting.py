@@ -30,6 +30,7 @@ from jaxvars.checkpoint.matching import (
     Refuse,
     describe_clash,
     is_there,
+    may_have_more,
     misfits_of,
     name_owner,
     owner_in,
@@ -359,11 +360,28 @@ class Held(Waiting):
 
     def bind(self) -> bool:
         """Note which variables slots may be of that have been restored by now; return if any."""
-        known = _find_owners(self.report) if self.has_slots else {}
+        found = _find_owners(self.report) if self.has_slots else {}
+        late = self._list_late() if found else set[str]()
+        known = {path: x for path, x in found.items() if x.are_sure or path not in late}
         bound = {path: _tied(wanted.place, known) for path, wanted in self.values.items()}
         new = {p: place for p, place in bound.items() if place is not self.values[p].place}
         self.values.update((p, self.values[p]._replace(place=x)) for p, x in new.items())
         return bool(new)
+
+    def _list_late(self) -> set[str]:
+        """Return the paths in the file of variables that are still to be made, in other Modules.
+
+        A variable of another model that was restored from such a path is not the one.
+        """
+        others = [x for x in tuple(PENDING) if isinstance(x, Held) and x.report is self.report]
+        return {wanted.path for other in others for wanted in tuple(other.values.values())}
+
+    def list_owners(self, slot: str) -> list[list[Variable]]:
+        """Return for each slot of this name that waits the variables of which one has it."""
+        with alone(), LOCK:
+            self.bind()
+            parts = [owner_in(w.place) for w in self.values.values() if w.place[2:] == (slot,)]
+            return [owners_of(part) for part in parts if part is not None]
 
     def find(self, refuse: Refuse) -> dict[str, Cell]:
         """Return the cells of the variables in the object, by path below it."""
@@ -401,8 +419,9 @@ class Held(Waiting):
         return found
 
     def _drop_gone(self) -> None:
-        """Drop the slots of variables that are gone."""
-        gone = [p for p, w in self.values.items() if not all(map(is_there, w.place))]
+        """Drop the slots of variables that are gone, unless others may still be restored."""
+        parts = {p: owner_in(w.place) for p, w in self.values.items()}
+        gone = [p for p, x in parts.items() if x and not is_there(x) and not may_have_more(x)]
         if gone:
             self.report.warn(self.drop(gone))
 
@@ -414,7 +433,7 @@ class Held(Waiting):
         """Whether the object makes variables for those that it meets."""
         return self.holder is not None and self.holder._has_slots
 
-    def is_surplus(self, wanted: Wanted, others: Set[str]) -> bool:
+    def is_surplus(self, wanted: Wanted, name: str, others: Set[str]) -> bool:
         """Return whether a value is none of the object's, as was said by `expect_partial()`.
 
         Where there is anything that may take it, it is not: a variable that it is a slot of, also
@@ -424,7 +443,7 @@ class Held(Waiting):
             return False
         if not self.has_slots:
             return next(walk(self.holder, Variable), None) is not None
-        parts = wanted.place[1:]
+        parts = f"/{name}".partition("/slots/")[2].split("/")
         starts = {"/".join(parts[:i]) for i in range(1, len(parts))}
         is_slot = wanted.place[0] == "slots" and "=" not in parts[0]
         return is_slot and owner_in(wanted.place) is None and starts.isdisjoint(others)

@@ -21,7 +21,8 @@ from jaxvars.control.overlay import statement
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
-from jaxvars.errors import DtypeError
+from jaxvars.errors import DtypeError, StateError
+from jaxvars.modules.module import WAITING
 from jaxvars.objects.traversal import Holder
 from jaxvars.optimizers.averaged import WHAT, show_averages
 from jaxvars.optimizers.checks import (
@@ -241,6 +242,7 @@ class Optimizer(Keeper, ABC):
         Raises:
             ValueError: when the optimizer was made without `use_ema=True`.
             DtypeError: when a variable is narrower than its average, which it would round.
+            StateError: when averages that were restored wait: call `build(model)` before.
         """
         pairs = self._averages()
         for cell, average in pairs:
@@ -264,7 +266,17 @@ class Optimizer(Keeper, ABC):
                 f"Optimizer {self.name!r} keeps no averages: make it with use_ema=True."
             )
         known = [(v, slots.get(AVERAGE)) for v, slots in self._list_slots()]
-        return [(v._cell, average._cell) for v, average in known if average is not None]
+        pairs = [(v._cell, average._cell) for v, average in known if average is not None]
+        met = {cell.key for cell, _ in pairs}
+        held = vars(self).get(WAITING, ())
+        owners = [each for waiting in held for each in waiting.list_owners(AVERAGE)]
+        if left := [vs[0].name for vs in owners if vs and met.isdisjoint(v._cell.key for v in vs)]:
+            raise StateError(
+                f"Averages of {left} have been restored, and wait until optimizer {self.name!r} "
+                "updates these variables: their values would stand for them. Call "
+                "optimizer.build(model) before, while they can be trained."
+            )
+        return pairs
 
     def averaged(self) -> AbstractContextManager[None]:
         """Show the averages as the values of the variables in a `with` block.
@@ -275,7 +287,8 @@ class Optimizer(Keeper, ABC):
 
         Raises:
             ValueError: when the optimizer was made without `use_ema=True`.
-            StateError: (in the block) when a variable is assigned that has an average.
+            StateError: when averages that were restored wait: call `build(model)` before. And in
+                the block, when a variable is assigned that has an average.
             ContextError: (at the end) in another thread, or where another block is still open in
                 it. And at once, for the code of another coroutine.
 

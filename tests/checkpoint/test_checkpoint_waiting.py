@@ -20,7 +20,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.checkpoint import Checkpoint, CheckpointManager, list_variables, load, waiting
 from jaxvars.checkpoint.waiting import NEW_CELLS, PENDING
-from jaxvars.errors import CheckpointError, CheckpointWarning
+from jaxvars.errors import CheckpointError, CheckpointWarning, StateError
 from jaxvars.modules.module import WAITING
 from jaxvars.tracing.guards import GUARDS
 
@@ -718,6 +718,126 @@ def test_weights_that_take_the_place_of_what_waits_have_the_slots_that_waited_wi
     assert slots_of(model, optimizer) == expected != [0.0, 0.0]
 
 
+def pair() -> Any:
+    model: Any = jv.Module()
+    model.low, model.high = Late(), Late()
+    return model
+
+
+@pytest.mark.parametrize("how", ["saved", "copied", "pickled", "the other is gone", "apart"])
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile], ids=["eager", "compiled"])
+def test_slots_do_not_wait_for_another_model_while_their_own_is_still_to_be_made(
+    tmp_path: Path, wrap, how: str
+):
+    def step(model: Any, optimizer: Any) -> list[float]:
+        def update() -> None:
+            grads = [jax.grad(jnp.sum)(v.value) for v in (model.low(), model.high())]
+            optimizer.apply_gradients(zip(grads, model.variables, strict=True))
+
+        wrap(update)()
+        slots = [optimizer.get_slot(v, "momentum") for v in model.variables]
+        return [float(x.value[0]) for x in slots]
+
+    trained, optimizer = pair(), sgd()
+    step(trained, optimizer)
+    path = Checkpoint(model=trained, optimizer=optimizer).write(tmp_path / "c.npz")
+    teacher = pair()
+    Checkpoint(model=teacher).restore(path).expect_partial()
+    assert teacher.low() + teacher.high() is not None
+    model, own = pair(), sgd()
+    objects = {"model": model, "optimizer": own}
+    if how != "apart":
+        Checkpoint(**objects).restore(path).expect_partial()
+    else:
+        Checkpoint(optimizer=own).restore(path).expect_partial()
+    if how == "saved":
+        again = Checkpoint(**objects).write(tmp_path / "again.npz")
+        model, own = pair(), sgd()
+        Checkpoint(model=model, optimizer=own).restore(again).expect_partial()
+    elif how == "copied":
+        model, own = copy.deepcopy((model, own))
+    elif how == "pickled":
+        model, own = pickle.loads(pickle.dumps((model, own)))
+    else:
+        del teacher
+        gc.collect()
+    if how == "apart":
+        assert jv.Variable(1.0) + 1.0 == 2.0  # what is new is looked for
+        Checkpoint(model=model).restore(path).expect_partial()
+    assert step(model, own) == step(trained, optimizer) != [-0.1, -0.1]
+
+
+@pytest.mark.parametrize("is_partial", [False, True])
+@pytest.mark.parametrize("how", ["exchanged", "renamed", "other weights"])
+def test_slots_are_saved_with_the_layers_that_are_still_to_make_their_variables(
+    tmp_path: Path, how: str, is_partial: bool
+):
+    def step(model: Any, optimizer: Any) -> list[float]:
+        pairs = [(jnp.full(2, float(i)), v()) for i, v in enumerate((model.low, model.high))]
+        optimizer.apply_gradients(pairs)
+        return [float(optimizer.get_slot(v, "momentum").value[0]) for _, v in pairs]
+
+    trained, optimizer = pair(), sgd()
+    step(trained, optimizer)
+    path = Checkpoint(model=trained, optimizer=optimizer).write(tmp_path / "c.npz")
+    weights = Checkpoint(only=trained).write(tmp_path / "weights.npz")
+    models = [(trained, optimizer), (pair(), sgd())]
+    statuses = [Checkpoint(model=models[1][0], optimizer=models[1][1]).restore(path)]
+    if how == "exchanged":
+        for each, _ in models:
+            each.low, each.high = each.high, each.low
+    elif how == "other weights":
+        statuses.append(Checkpoint(only=models[1][0]).restore(weights))
+    for status in statuses if is_partial else ():
+        status.expect_partial()
+    again = Checkpoint(net=models[1][0], optimizer=models[1][1]).write(tmp_path / "again.npz")
+    for status in statuses:
+        status.expect_partial()
+    model, own = pair(), sgd()
+    status = Checkpoint(net=model, optimizer=own).restore(again)
+    assert step(model, own) == step(trained, optimizer)
+    status.assert_consumed()
+
+
+@pytest.mark.parametrize("copied", [lambda x: x, *COPIES])
+def test_slots_restored_apart_are_saved_under_the_paths_of_layers_that_are_still_to_be_made(
+    tmp_path: Path, copied
+):
+    def step(model: Any, optimizer: Any) -> list[float]:
+        pairs = [(jnp.full(2, float(i)), v()) for i, v in enumerate((model.low, model.high))]
+        optimizer.apply_gradients(pairs)
+        return [float(optimizer.get_slot(v, "momentum").value[0]) for _, v in pairs]
+
+    trained, optimizer = pair(), sgd()
+    step(trained, optimizer)
+    path = Checkpoint(model=trained, optimizer=optimizer).write(tmp_path / "c.npz")
+    teacher, model, own = pair(), pair(), sgd()
+    Checkpoint(model=teacher).restore(path).expect_partial()
+    assert teacher.low() + teacher.high() is not None
+    Checkpoint(model=model).restore(path).expect_partial()
+    Checkpoint(optimizer=own).restore(path).expect_partial()
+    model, own = copied((model, own))
+    again = Checkpoint(net=model, optimizer=own).write(tmp_path / "again.npz")
+    model, own = pair(), sgd()
+    status = Checkpoint(net=model, optimizer=own).restore(again)
+    assert step(model, own) == step(trained, optimizer)
+    status.assert_consumed()
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_has_the_slots_of_its_own_also_if_another_model_has_been_restored(
+    tmp_path: Path, copied
+):
+    path, teacher, run = saved(tmp_path), Run(), Run()
+    teacher.checkpoint.restore(path).expect_partial()
+    Checkpoint(optimizer=run.optimizer).restore(path).expect_partial()
+    model, optimizer = copied((run.model, run.optimizer))
+    assert jv.Variable(1.0) + 1.0 == 2.0
+    Checkpoint(model=model).restore(path).expect_partial()
+    run.model, run.optimizer = model, optimizer
+    assert run.step().weights() == Run().step(4).weights()
+
+
 def test_slots_are_of_the_variable_at_their_path_though_another_is_alive_that_was_there(tmp_path):
     path, run = saved(tmp_path), Run()
     Checkpoint(model=run.model).restore(path)
@@ -738,6 +858,32 @@ def test_a_variable_and_the_one_that_it_has_replaced_may_both_have_slots(tmp_pat
     run.checkpoint.restore(path).assert_nontrivial_match()
     assert run.optimizer.get_slot(replaced, "momentum").numpy().tolist() == before
     assert run.step().weights() == Run().step(4).weights()
+
+
+# ---------------------------------------------------------------- averages
+@pytest.mark.parametrize("make", [sgd, lambda **k: jv.optimizers.LossScaleOptimizer(sgd(**k))])
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile], ids=["eager", "compiled"])
+def test_averages_that_wait_are_not_passed_over(tmp_path: Path, make, wrap):
+    def show(run: Run) -> list[list[float]]:
+        def read() -> list[Any]:
+            with run.optimizer.averaged():
+                return [v * 1.0 for v in run.model.variables]
+
+        return [x.tolist() for x in wrap(read)()]
+
+    def made() -> Any:
+        return make(use_ema=True)
+
+    first, run = Run(made).step(3), Run(made)
+    run.model.encoder.trainable = False
+    run.checkpoint.restore(first.checkpoint.write(tmp_path / "c.npz")).expect_partial()
+    for names in ("'Variable', 'Variable'", "'Variable'"):
+        for use in (run.optimizer.swap_averages, lambda: show(run)):
+            with pytest.raises(StateError, match=rf"Averages of \[{names}\] have been restored, a"):
+                use()
+        run.optimizer.build(run.model)
+    run.optimizer.build([run.model.encoder])
+    assert show(run) == show(first) != first.weights()
 
 
 # ---------------------------------------------------------------- in a transaction

@@ -490,7 +490,8 @@ def swap(w: World, pick: Pick) -> Move:
     """Evaluate with the averages."""
     if not w.options.ema:
         raise Skip
-    life = w.life(pick, lambda x: x.opt.slots and not x.doubtful)
+    # Where averages wait it is refused.
+    life = w.life(pick, lambda x: x.opt.slots and not x.doubtful and not x.opt.waiting)
 
     def effect() -> None:
         w.averaged.append((life, {cell: life.opt.average_of(cell) for cell in life.opt.started}))
