@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import BrokenOff, PyTreeTemplate, Staged, stage
 from jaxvars.errors import CompileError, CreationError, UninitializedError
 from jaxvars.tracing import context, jaxprs
+from jaxvars.tracing.guards import GUARDS, TAKE, ask
 from jaxvars.typing import Array
 
 _LATE: list[Callable[[], None]] = []
@@ -130,7 +131,7 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
     program, is_own = jaxprs.own_outputs(program)
     made_of = zip(jaxprs.jaxpr_function(program)(*inputs), is_own, strict=True)
     owned = iter([x if own else _own(x) for x, own in made_of])
-    states = [next(owned) for _ in drawn]
+    states, new = [next(owned) for _ in drawn], dict[Cell, Array]()
     for made in staged.created:
         cell, value = made.ref(), next(owned) if made.first is None else made.first
         if cell is not None and cell.key not in STORE:  # one that was assigned meanwhile stays
@@ -142,7 +143,16 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
                     "before, on an object that has no variables yet; then transform it."
                 )
             LOCAL.frame.create(cell, value)
-    LOCAL.frame.write_all(drawn, states)  # or the function would draw the same numbers again
+            new[cell] = STORE.get(cell.key, value)  # where it was placed
+    if drawn and _stay(new):  # or the function would draw the same numbers again
+        LOCAL.frame.write_all(drawn, states)
+
+
+def _stay(new: Mapping[Cell, Array]) -> bool:
+    """Return whether some of the first values stay: that no value was waiting for their cells."""
+    if GUARDS:
+        ask(TAKE, [*new])
+    return any(STORE.get(cell.key, value) is value for cell, value in new.items())
 
 
 def _program_of_firsts(staged: Staged) -> tuple[Any, list[bool], list[Cell]]:

@@ -15,7 +15,8 @@ Rules this file keeps:
   number of the example (`control/vmap_index.py`); the counter then advances by as many draws as the
   example made that made most;
 - what the first call of a compiled function draws for a variable's first value is drawn before that
-  call runs, and with it all that the trace draws: no number is drawn twice;
+  call runs, and with it all that the trace draws: no number is drawn twice; where a checkpoint has
+  the values, the stream goes on as it was restored;
 - the global generator is made when it is first asked for, outside of whatever is being traced;
   `set_seed` changes it in place, so that compiled functions that use it see that.
 """

@@ -132,7 +132,7 @@ class Noisy(jv.Module):
         return noise
 
 
-@pytest.mark.parametrize("how", ["called", "planned", "inside", "broken off"])
+@pytest.mark.parametrize("how", ["called", "planned", "inside", "broken off", "on a mesh"])
 def test_what_a_first_value_is_drawn_from_is_drawn_no_second_time(how):
     made = G(7)
     model = Noisy(lambda: made.normal((4,)), breaks_off=how == "broken off")
@@ -140,12 +140,31 @@ def test_what_a_first_value_is_drawn_from_is_drawn_no_second_time(how):
     outer = jv.compile(lambda: step()) if how == "inside" else step
     if how == "planned":
         jv.plan(step)
+    if how == "on a mesh":
+        with jv.use_mesh(jv.mesh({"data": 2}, jax.devices()[:2])):
+            step()
     if how == "broken off":
         with pytest.raises(RuntimeError, match="broken off"):
             step()
     drawn = [outer().tolist() for _ in range(3)]
     drawn += [made.normal((4,)).tolist(), model.w.numpy().tolist()]
     assert len({*map(tuple, drawn)}) == 5
+
+
+def test_a_stream_goes_on_as_it_was_restored_where_first_values_are_restored_too(tmp_path):
+    def made():
+        rng = G(7)
+        model = Noisy(lambda: rng.normal((4,)))
+        model.rng = rng
+        return model, jv.compile(model), jv.checkpoint.Checkpoint(model=model)
+
+    _, step, checkpoint = made()
+    step()
+    path = checkpoint.write(tmp_path / "c.npz")
+    model, again, checkpoint = made()
+    checkpoint.restore(path)
+    assert [again().tolist() for _ in range(2)] == [step().tolist() for _ in range(2)]
+    assert model.rng.state.numpy().tolist() == [0, 7, 0, 5]
 
 
 def test_first_values_that_are_not_drawn_leave_a_stream_as_it_is():
