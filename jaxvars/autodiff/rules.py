@@ -141,7 +141,7 @@ class Notes(Protocol):
         self,
         tape: Any,
         sources: Sequence[Any],
-        targets: Sequence[Value],
+        targets: Sequence[Value | None],
         values: Sequence[Array],
         found: Sequence[Any],
     ) -> None:

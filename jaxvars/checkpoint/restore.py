@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, TypeAlias, final
 
@@ -457,18 +457,14 @@ def _name_held(
     """
     holders = {id(x): path for path, x in _find_modules(roots)}
     paths = {cell.key: path for path, cell in cells.items()}
-    moved: dict[tuple[object, str], str] = {}  # slots are named after what waits for their owners
+    # Slots are named after what waits for their owners.
+    moved: defaultdict[object, dict[str, str]] = defaultdict(dict)  # by stamp, and by number
     known = [waiting for waiting in pending if isinstance(waiting, Held)]
     for waiting in sorted(known, key=lambda waiting: waiting.has_slots):
         values, at, report = pending[waiting], holders.get(id(waiting.holder)), waiting.report
         if at is not None:
             start, is_again = [at] if at else [], report.stamp == stamp and waiting.at == at
-            late = {
-                p: name
-                for key in (report.stamp, report.number)
-                for (k, p), name in moved.items()
-                if k == key
-            }
+            late = moved[report.stamp] | moved[report.number]
             places = _places_left(values, paths.keys(), late.keys())
             names = {
                 path: values[path].path
@@ -479,7 +475,7 @@ def _name_held(
             for path, name in () if waiting.has_slots else names.items():
                 own = Given(report.number, report.stamp, values[path].path)
                 for given in (*report.instead.get(own.path, ()), own):
-                    moved |= {(given.stamp, given.path): name, (given.number, given.path): name}
+                    moved[given.stamp][given.path] = moved[given.number][given.path] = name
             yield waiting, names
 
 

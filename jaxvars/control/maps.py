@@ -12,8 +12,8 @@ from jaxvars.control.arguments import count_of, leading_size
 from jaxvars.control.forms import without_axis
 from jaxvars.control.loops import named_scan
 from jaxvars.control.state_threading import CREATES, Threads
-from jaxvars.control.vmap_index import EXAMPLE, merge_of, number_example
-from jaxvars.core.cells import Cell, without_signals
+from jaxvars.control.vmap_index import EXAMPLE, number_example
+from jaxvars.core.cells import STREAMS, Cell, without_signals
 from jaxvars.core.checks import first_failure
 from jaxvars.core.staging import PyTreeTemplate, is_own_array, stage
 from jaxvars.errors import ControlFlowError, user_line
@@ -103,7 +103,7 @@ def vectorized_map(
             f"{[x() for x in staged.rebuild.constants() if x is not None]}."
         )
     for cell in without_signals(staged.writes):
-        if merge_of(cell) is None:
+        if cell not in STREAMS:
             raise _assign_error(cell)
     threads = Threads([staged])
     (program,), state = threads.programs, threads.state()
@@ -124,7 +124,7 @@ def vectorized_map(
 
 
 def _merge(cell: Cell, old: Array, values: Array) -> Array:
-    merge = merge_of(cell)
+    merge = STREAMS.get(cell)
     return first_failure(values) if merge is None else merge(old, values)
 
 

@@ -45,8 +45,14 @@ FROZEN: Scoped[frozenset[int]] = Scoped(frozenset())
 ASKED: Scoped[set[int] | None] = Scoped(None)
 """While a function is traced: keys of the cells of which it asks if they are trainable."""
 
-STREAMS: weakref.WeakSet[Cell] = weakref.WeakSet()
-"""Cells of the states of streams of random numbers, which each draw advances."""
+STREAMS: weakref.WeakKeyDictionary[Cell, Callable[[Array, Array], Array]] = (
+    weakref.WeakKeyDictionary()
+)
+"""Cells of the states of streams of random numbers, which each draw advances, with the merges.
+
+A merge takes the value before a `vectorized_map`, and the values that its examples assigned,
+stacked along a first axis, which may be empty; it returns the one value.
+"""
 
 FLAG_SET: dict[int, weakref.WeakMethod[Callable[[int], None]]] = {}
 """Methods to call when a variable is made trainable or not, with its cell's key."""

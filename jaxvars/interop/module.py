@@ -27,8 +27,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.vmap_index import EXAMPLE, set_merge
-from jaxvars.core.cells import Cell
+from jaxvars.control.vmap_index import EXAMPLE
+from jaxvars.core.cells import STREAMS, Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
 from jaxvars.derivatives.explain import forget_reads
@@ -392,7 +392,7 @@ def _read(root: Tree, leaf: Leaf) -> Array:
 def _change(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Array]) -> Array:
     if leaf.part == VARIABLE:
         return fit(leaf.value, cell.aval.shape, cell.aval.dtype, name=cell.name)
-    set_merge(cell, find_furthest)
+    STREAMS[cell] = find_furthest
     state = writes[cell] if cell in writes else LOCAL.frame.get(cell)
     if leaf.part == COUNT:
         return unseen(lambda: state.at[3].set(leaf.value))

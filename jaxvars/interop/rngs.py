@@ -22,8 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.vmap_index import EXAMPLE, set_merge
-from jaxvars.core.cells import Cell
+from jaxvars.control.vmap_index import EXAMPLE
+from jaxvars.core.cells import STREAMS, Cell
 from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.errors import InteropError
 from jaxvars.random import get_global_generator
@@ -117,7 +117,7 @@ class Draws:
             LOCAL.frame.write_all([cell], [after])
 
     def _draw(self, name: str, cell: Cell) -> None:
-        set_merge(cell, find_furthest)
+        STREAMS[cell] = find_furthest
         example = LOCAL.frame.get(EXAMPLE)
         made: list[Array] = []
 

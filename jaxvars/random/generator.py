@@ -35,7 +35,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.random import threefry_2x32
 
-from jaxvars.control.vmap_index import EXAMPLE, set_merge
+from jaxvars.control.vmap_index import EXAMPLE
+from jaxvars.core.cells import STREAMS
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.variable import Variable
 from jaxvars.modules.module import Module
@@ -135,7 +136,7 @@ class Generator(Module):
         True
         """
         cell = self.state._cell
-        set_merge(cell, find_furthest)
+        STREAMS[cell] = find_furthest
         drawn: list[Array] = []
 
         def step(state: Array) -> Array:

@@ -724,6 +724,12 @@ def pair() -> Any:
     return model
 
 
+def step_in_pair(model: Any, optimizer: Any) -> list[float]:
+    pairs = [(jnp.full(2, float(i)), v()) for i, v in enumerate((model.low, model.high))]
+    optimizer.apply_gradients(pairs)
+    return [float(optimizer.get_slot(v, "momentum").value[0]) for _, v in pairs]
+
+
 @pytest.mark.parametrize("how", ["saved", "copied", "pickled", "the other is gone", "apart"])
 @pytest.mark.parametrize("wrap", [lambda f: f, jv.compile], ids=["eager", "compiled"])
 def test_slots_do_not_wait_for_another_model_while_their_own_is_still_to_be_made(
@@ -772,13 +778,8 @@ def test_slots_do_not_wait_for_another_model_while_their_own_is_still_to_be_made
 def test_slots_are_saved_with_the_layers_that_are_still_to_make_their_variables(
     tmp_path: Path, how: str, is_partial: bool
 ):
-    def step(model: Any, optimizer: Any) -> list[float]:
-        pairs = [(jnp.full(2, float(i)), v()) for i, v in enumerate((model.low, model.high))]
-        optimizer.apply_gradients(pairs)
-        return [float(optimizer.get_slot(v, "momentum").value[0]) for _, v in pairs]
-
     trained, optimizer = pair(), sgd()
-    step(trained, optimizer)
+    step_in_pair(trained, optimizer)
     path = Checkpoint(model=trained, optimizer=optimizer).write(tmp_path / "c.npz")
     weights = Checkpoint(only=trained).write(tmp_path / "weights.npz")
     models = [(trained, optimizer), (pair(), sgd())]
@@ -795,7 +796,7 @@ def test_slots_are_saved_with_the_layers_that_are_still_to_make_their_variables(
         status.expect_partial()
     model, own = pair(), sgd()
     status = Checkpoint(net=model, optimizer=own).restore(again)
-    assert step(model, own) == step(trained, optimizer)
+    assert step_in_pair(model, own) == step_in_pair(trained, optimizer)
     status.assert_consumed()
 
 
@@ -803,13 +804,8 @@ def test_slots_are_saved_with_the_layers_that_are_still_to_make_their_variables(
 def test_slots_restored_apart_are_saved_under_the_paths_of_layers_that_are_still_to_be_made(
     tmp_path: Path, copied
 ):
-    def step(model: Any, optimizer: Any) -> list[float]:
-        pairs = [(jnp.full(2, float(i)), v()) for i, v in enumerate((model.low, model.high))]
-        optimizer.apply_gradients(pairs)
-        return [float(optimizer.get_slot(v, "momentum").value[0]) for _, v in pairs]
-
     trained, optimizer = pair(), sgd()
-    step(trained, optimizer)
+    step_in_pair(trained, optimizer)
     path = Checkpoint(model=trained, optimizer=optimizer).write(tmp_path / "c.npz")
     teacher, model, own = pair(), pair(), sgd()
     Checkpoint(model=teacher).restore(path).expect_partial()
@@ -820,7 +816,7 @@ def test_slots_restored_apart_are_saved_under_the_paths_of_layers_that_are_still
     again = Checkpoint(net=model, optimizer=own).write(tmp_path / "again.npz")
     model, own = pair(), sgd()
     status = Checkpoint(net=model, optimizer=own).restore(again)
-    assert step(model, own) == step(trained, optimizer)
+    assert step_in_pair(model, own) == step_in_pair(trained, optimizer)
     status.assert_consumed()
 
 

@@ -30,8 +30,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import random as core
-from jaxvars.control.vmap_index import EXAMPLE, set_merge
-from jaxvars.core.cells import Cell
+from jaxvars.control.vmap_index import EXAMPLE
+from jaxvars.core.cells import STREAMS, Cell
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.random.seeds import unseen
@@ -261,7 +261,7 @@ def state_of(key: int, high: int) -> np.ndarray:
 
 def take_start(state: CoreVariable, count: int) -> Array:
     """Return the start for a draw of some values, and advance the state, a variable."""
-    set_merge(state._cell, _find_furthest)
+    STREAMS[state._cell] = _find_furthest
     is_open = not isinstance(count, int)
     delta = bits.SKIP * (jnp.asarray(count, jnp.int64) if is_open else np.int64(count))
     drawn: list[Array] = []
