@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import jax
 
 from jaxvars.compiler.executable import Executable, cells_of
-from jaxvars.compiler.program import NotTopLevel
+from jaxvars.compiler.program import NotTopLevel, Placement
 from jaxvars.compiler.signature import Call
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Owner, cells_in
@@ -88,9 +88,13 @@ class ConcreteFunction(Viewed):
         """The program as XLA is given it."""
         return self.lower().as_text()
 
-    def lower(self) -> Any:
-        """Return the program lowered for where its variables are placed: a `jax.stages.Lowered`."""
-        return self._executable.lower(self._specs)
+    def lower(self, move: Callable[[Placement], Placement] = lambda placement: placement) -> Any:
+        """Return the program lowered for where its variables are placed: a `jax.stages.Lowered`.
+
+        Args:
+            move: returns where they and the arguments are instead.
+        """
+        return self._executable.lower(self._specs, move)
 
     @property
     def captured(self) -> tuple[Variable, ...]:

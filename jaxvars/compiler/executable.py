@@ -372,18 +372,25 @@ class Executable:
         """Return what stands for the arguments of a call, where they are, or of any call."""
         return self._placement.specs([None] * len(self._specs) if leaves is None else leaves)
 
-    def lower(self, specs: Sequence[jax.ShapeDtypeStruct]) -> Any:
+    def lower(
+        self, specs: Sequence[jax.ShapeDtypeStruct], move: Callable[[Placement], Placement]
+    ) -> Any:
         """Return the program lowered for arguments like these, where its variables are by now.
+
+        Args:
+            specs: of the arguments.
+            move: returns where they and the variables are instead.
 
         Raises:
             CompileError: under other settings of JAX.
         """
         self.check_settings()
-        placement, specs = self._placement.planned(self._cells, specs)
+        placement, specs = move(self._placement).planned(self._cells, specs)
         jitted = self._jitted if placement is self._placement else self._jit(placement)
+        place = placement.place_of
         variables = [
             tuple(
-                jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype, sharding=c.sharding) for c in cells
+                jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype, sharding=place(c)) for c in cells
             )
             for cells in self._groups()
         ]

@@ -59,6 +59,7 @@ from jaxvars.compiler.signature import (
 )
 from jaxvars.core.cells import ASKED, FROZEN
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING, FastPathBlocker, Switch
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail
 from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
@@ -379,8 +380,9 @@ class Function(Viewed):
             why = self._signature.difference(self._last_key, key)
         self._last_key = key
         self._log.append((self._signature.describe(key), why, seconds))
-        self._counts[holder_ids(key)] += 1
-        warn_of_retraces(self._signature.name, self._counts[holder_ids(key)], why)
+        if not LOCAL.frame.is_plan:
+            self._counts[holder_ids(key)] += 1
+            warn_of_retraces(self._signature.name, self._counts[holder_ids(key)], why)
 
 
 @final

@@ -156,6 +156,10 @@ class Placement(ABC):  # noqa: B024 - what is not overridden leaves all where it
         """Return what a program is lowered with for such arguments, as they will be; none moves."""
         return self, specs
 
+    def place_of(self, cell: Cell) -> Any:
+        """Return where a program is lowered to have the value of a cell; None: anywhere."""
+        return cell.sharding
+
     def put(self, leaves: Leaves) -> Leaves:
         """Return the arguments of a call where they are to be."""
         return leaves

@@ -173,12 +173,14 @@ class Frame(ABC):
 
     Attributes:
         lifts: whether first values of variables are computed eagerly where they can be.
+        is_plan: whether what is traced in it is only planned, and may be for another mesh.
         trace: the trace that this frame's values belong to.
         observers: the tapes that record in this frame.
         parent: the frame below, of one that does not know all values.
     """
 
     lifts: ClassVar[bool] = True
+    is_plan: ClassVar[bool] = False
     parent: Frame
 
     def __init__(self, trace: Any) -> None:

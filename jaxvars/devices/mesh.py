@@ -18,6 +18,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxvars.devices.device import check_coroutine, in_order, scope_sharding
+from jaxvars.devices.topology import COMPILE_ONLY, check_present, devices_of
 from jaxvars.errors import DeviceError, NotATensorError, ShardingError
 from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.tensor import check_uncut
@@ -25,19 +26,21 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 
-def mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
+def mesh(axes: Mapping[str, int], devices: Sequence[Any] | str | None = None) -> Mesh:
     """Arrange devices in a grid with named axes.
 
     Args:
         axes: the size of each axis by name, outermost first; one may be -1, for what is left.
         devices: exactly as many as the sizes multiply to, in the order of the grid. When None,
-            the first ones of all processes, in an order that suits their network.
+            the first ones of all processes, in an order that suits their network. Or the name of
+            a topology of TPUs, like "v5e:16x16", to plan for: its devices, in such an order.
 
     Returns:
         A `jax.sharding.Mesh`, whose axes are Auto.
 
     Raises:
-        DeviceError: when there are too few devices, or the sizes do not multiply out.
+        DeviceError: when there are too few devices, or the sizes do not multiply out, or there is
+            no such topology, or libtpu is not installed.
 
     >>> import jax
     >>> one = mesh({"data": 1, "model": 1}, jax.devices()[:1])
@@ -47,6 +50,8 @@ def mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
     On virtual CPU devices wait for each step, as with `float(loss)`: XLA's CPU client runs them on
     a few threads, and stops the process when many programs that exchange data are on the way.
     """
+    if isinstance(devices, str):
+        return _mesh_of_topology(axes, devices)
     have = list(jax.devices() if devices is None else devices)
     sizes = _resolve_sizes(axes, len(have), "are given" if devices is not None else "there are")
     types = (AxisType.Auto,) * len(sizes)
@@ -60,6 +65,17 @@ def mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
             f"A mesh of {dict(axes)} has {need} devices, and {len(have)} are given: give as many."
         )
     return Mesh(np.array(have).reshape(sizes), tuple(axes), axis_types=types)
+
+
+def _mesh_of_topology(axes: Mapping[str, int], name: str) -> Mesh:
+    have = devices_of(name)
+    sizes = _resolve_sizes(axes, len(have), f"{name!r} has")
+    if math.prod(sizes) != len(have):
+        raise DeviceError(
+            f"A mesh of {dict(axes)} has {math.prod(sizes)} devices, and {name!r} has {len(have)}."
+        )
+    types = (AxisType.Auto,) * len(sizes)
+    return jax.make_mesh(sizes, tuple(axes), axis_types=types, devices=have)
 
 
 def _resolve_sizes(axes: Mapping[str, int], have: int, intro: str) -> tuple[int, ...]:
@@ -122,7 +138,12 @@ def use_mesh(mesh: Mesh | Mapping[str, int]) -> Generator[Mesh]:
     found = mesh if isinstance(mesh, Mesh) else _made(mesh)
     _check_axes(found)
     with in_order("jv.use_mesh(mesh)", jax.set_mesh(found)):
-        yield found
+        try:
+            yield found
+        except (AttributeError, jax.errors.JaxRuntimeError) as error:
+            if any(sign in str(error) for sign in COMPILE_ONLY):
+                check_present(found.devices.flat, "A value that is computed outside of programs")
+            raise
 
 
 _made = mesh
@@ -195,6 +216,9 @@ def put(value: Array, sharding: Any, what: str = "a value that is put on devices
         return jax.device_put(value, sharding)
     except TypeError as error:
         raise NotATensorError(f"{what} is not one that JAX takes: {error}") from error
+    except jax.errors.JaxRuntimeError:
+        check_present(sharding.device_set, what)
+        raise
 
 
 def copy_to_host(value: Any) -> Any:
@@ -283,7 +307,10 @@ def describe_misfit(sharding: Any, shape: tuple[int, ...]) -> str | None:
 def sharding_for(sharding: Any, value: Array, name: str) -> Any:
     """Return a variable's placement: as requested, as its value is sharded, or by the scopes."""
     if sharding is not None:
-        return as_sharding(sharding, value.shape, f"Variable {name!r}")
+        chosen = as_sharding(sharding, value.shape, f"Variable {name!r}")
+        if not context.is_tracer(value):
+            check_present(chosen.device_set, f"Variable {name!r}")
+        return chosen
     if not context.is_tracer(value) and len(value.sharding.device_set) > 1:
         return value.sharding
     found = current_mesh()

@@ -76,6 +76,7 @@ class _AbstractFrame(Frame):
     """Holds what is assigned while it lasts; a cell without a value reads as a traced one."""
 
     lifts = False
+    is_plan = True
 
     def __init__(self, late: list[Callable[[], None]]) -> None:
         super().__init__(context.strip(context.current()))

@@ -1,8 +1,10 @@
-"""What XLA writes of the communication of a compiled program.
+"""What XLA writes of a compiled program: what its devices exchange, and what its loops repeat.
 
 Rules this file keeps:
-- its form has no promise of stability: what is not understood is left out, not guessed;
-- an operation in a loop whose length XLA knows counts as often as it runs.
+- its form has no promise of stability: what is not understood is left out or said to be unknown,
+  not guessed;
+- an operation in a loop counts as often as it runs. XLA writes that for a CPU; else it is found
+  from the loop's condition: a counter from one constant to another, by a third.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 _KINDS = (
     "all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|"
@@ -18,15 +23,17 @@ _KINDS = (
 )
 _HEADER = re.compile(r"^(ENTRY )?%?(?P<name>[\w.\-]+) \(.*\{$")
 _LINE = re.compile(
-    r"^\s+(?:ROOT )?%?(?P<name>[\w.\-]+) = (?P<type>.*?) (?P<op>[\w\-]+)\((?P<rest>.*)$"
+    r"^\s+(?P<root>ROOT )?%?(?P<name>[\w.\-]+) = (?P<type>.*?) (?P<op>[\w\-]+)\((?P<rest>.*)$"
 )
+_COMMENT = re.compile(r"/\*.*?\*/")
 _COLLECTIVE = re.compile(rf"^(?P<kind>{_KINDS})(?:-start)?$")
 _ARRAY = re.compile(r"\b(?P<dtype>[a-z]+\d*\w*)\[(?P<sizes>[\d,]*)\]")
-_CALLED = re.compile(
-    r"\b(?:body|condition|to_apply|calls|true_computation|false_computation)=%?([\w.\-]+)"
-)
+_PART = re.compile(r"\bcalls=%?([\w.\-]+)")  # of fusions, and of what runs beside the rest
+_CALLED = re.compile(r"\b(?:to_apply|true_computation|false_computation)=%?([\w.\-]+)")
+_LOOP = re.compile(r"\b(condition|body)=%?([\w.\-]+)")
 _BRANCHES = re.compile(r"\bbranch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_CHANNEL = re.compile(r"\bchannel_id=(\d+)")
 
 
 class Collective(NamedTuple):
@@ -36,11 +43,13 @@ class Collective(NamedTuple):
         kind: XLA's name for it, like "all-reduce".
         devices: how many take part in each group; None if that is not known.
         bytes: what goes in, or comes out if that is more, on each device.
+        is_repeated: it is in a loop whose length is not known, one pass of which is counted.
     """
 
     kind: str
     devices: int | None
     bytes: int
+    is_repeated: bool = False
 
 
 class _Instruction(NamedTuple):
@@ -48,6 +57,33 @@ class _Instruction(NamedTuple):
     type: str
     op: str
     rest: str
+    is_root: bool
+
+    @property
+    def operands(self) -> list[str]:
+        return re.findall(r"%?([\w.\-]+)", self.rest.partition(")")[0])
+
+    def number(self, field: str) -> int | None:
+        """Return the number that a field has."""
+        found = re.search(rf"\b{field}=(\d+)", self.rest)
+        return int(found[1]) if found else None
+
+
+_Body: TypeAlias = Mapping[str, _Instruction]
+
+
+class _Pass(NamedTuple):
+    """A computation that runs: the body of a loop, say.
+
+    Attributes:
+        bodies: it, and its fusions.
+        times: how often it runs.
+        is_exact: whether that is known; else it is one for each loop that it is not known of.
+    """
+
+    bodies: list[_Body]
+    times: int
+    is_exact: bool
 
 
 def collectives_in(hlo: str) -> Counter[Collective]:
@@ -58,23 +94,29 @@ def collectives_in(hlo: str) -> Counter[Collective]:
     ...   ROOT %r = f32[8]{0} all-reduce(%p), replica_groups=[1,4]<=[4], to_apply=%add
     ... }'''
     >>> collectives_in(hlo)
-    Counter({Collective(kind='all-reduce', devices=4, bytes=32): 1})
+    Counter({Collective(kind='all-reduce', devices=4, bytes=32, is_repeated=False): 1})
     """
-    bodies, entry = _bodies(hlo)
     found: Counter[Collective] = Counter()
-    todo = [(entry, 1)]
-    while todo:
-        name, times = todo.pop()
-        body = bodies.get(name, [])
-        sizes = {line.name: nbytes(line.type) for line in body}
-        for line in body:
-            if kind := _COLLECTIVE.match(line.op):
-                found[_collective(kind["kind"], line, sizes)] += times
-            else:
-                trips = _TRIPS.search(line.rest) if line.op == "while" else None
-                inner = times * int(trips[1]) if trips else times
-                todo += [(called, inner) for called in _list_called(line.rest)]
+    for each in _passes(hlo):
+        channels = set[str]()  # a TPU's programs write one in several fusions, as it goes on
+        for body in each.bodies:
+            for line in body.values():
+                kind = _COLLECTIVE.match(line.op)
+                channel = _CHANNEL.search(line.rest)
+                if kind and not (channel and channel[1] in channels):
+                    channels |= {channel[1]} if channel else set()
+                    found[_collective(kind["kind"], line, body, not each.is_exact)] += each.times
     return found
+
+
+def repeated_flops(hlo: str) -> tuple[int, bool]:
+    """Return what loops add to a count of each operation once, and whether that is all.
+
+    The operations that count are those of matrix products and convolutions.
+    """
+    passes = list(_passes(hlo))
+    more = sum((each.times - 1) * sum(map(_flops_of, each.bodies)) for each in passes)
+    return more, all(each.is_exact or not any(map(_flops_of, each.bodies)) for each in passes)
 
 
 def nbytes(shape: str) -> int:
@@ -83,11 +125,13 @@ def nbytes(shape: str) -> int:
     >>> nbytes("(f32[2,3]{1,0}, bf16[4], pred[])")
     33
     """
-    total = 0
-    for array in _ARRAY.finditer(shape):
-        sizes = [int(size) for size in array["sizes"].split(",") if size]
-        total += math.ceil(math.prod(sizes) * _bits(array["dtype"]) / 8)
-    return total
+    sizes = ((math.prod(_sizes(array[0])), array["dtype"]) for array in _ARRAY.finditer(shape))
+    return sum(math.ceil(size * _bits(dtype) / 8) for size, dtype in sizes)
+
+
+def _sizes(shape: str) -> list[int]:
+    array = _ARRAY.search(shape)
+    return [int(size) for size in array["sizes"].split(",") if size] if array else []
 
 
 def _bits(dtype: str) -> int:
@@ -95,30 +139,113 @@ def _bits(dtype: str) -> int:
     return 8 if dtype == "pred" else int(number[0]) if number else 0
 
 
-def _bodies(hlo: str) -> tuple[dict[str, list[_Instruction]], str]:
+# ---------------------------------------------------------------- what runs, and how often
+def _passes(hlo: str) -> Iterator[_Pass]:
+    """Yield each computation that runs, where it runs."""
+    bodies, entry = _bodies(hlo)
+    todo = [(entry, 1, True)]
+    while todo:
+        name, times, is_exact = todo.pop()
+        group = list(_with_fusions(name, bodies))
+        yield _Pass(group, times, is_exact)
+        for body in group:
+            for line in body.values():
+                trips = _trips(line, body, bodies) if line.op == "while" else 1
+                inner = times * (1 if trips is None else trips), is_exact and trips is not None
+                todo += [(called, *inner) for called in _list_called(line.rest) if called in bodies]
+
+
+def _bodies(hlo: str) -> tuple[dict[str, dict[str, _Instruction]], str]:
     """Return the instructions of each computation by name, and the name of the first to run."""
-    bodies: dict[str, list[_Instruction]] = {}
-    entry, body = "", list[_Instruction]()
+    bodies: dict[str, dict[str, _Instruction]] = {}
+    entry, body = "", dict[str, _Instruction]()
     for line in hlo.splitlines():
         if header := _HEADER.match(line):
-            body = bodies.setdefault(header["name"], [])
+            body = bodies.setdefault(header["name"], {})
             entry = header["name"] if line.startswith("ENTRY") else entry
-        elif found := _LINE.match(line):
-            body.append(_Instruction(*found.group("name", "type", "op", "rest")))
+        elif found := _LINE.match(_COMMENT.sub("", line)):
+            name, kind, op, rest = found.group("name", "type", "op", "rest")
+            body[name] = _Instruction(name, kind, op, rest, bool(found["root"]))
     return bodies, entry
+
+
+def _with_fusions(name: str, bodies: Mapping[str, _Body]) -> Iterator[_Body]:
+    todo = [name]
+    while todo:
+        body = bodies.get(todo.pop(), {})
+        yield body
+        todo += [part for line in body.values() for part in _PART.findall(line.rest)]
 
 
 def _list_called(rest: str) -> list[str]:
     branches = _BRANCHES.search(rest)
     names = re.findall(r"[\w.\-]+", branches[1]) if branches else []
-    return [*_CALLED.findall(rest), *names]
+    return [*_CALLED.findall(rest), *(name for _, name in _LOOP.findall(rest)), *names]
 
 
-def _collective(kind: str, line: _Instruction, sizes: dict[str, int]) -> Collective:
-    operands = re.findall(r"%?([\w.\-]+)", line.rest.partition(")")[0])
-    given, total = sum(sizes.get(name, 0) for name in operands), nbytes(line.type)
+def _trips(loop: _Instruction, around: _Body, bodies: Mapping[str, _Body]) -> int | None:
+    """Return how often a loop runs, or None."""
+    if known := _TRIPS.search(loop.rest):
+        return int(known[1])
+    parts = {kind: bodies.get(name, {}) for kind, name in _LOOP.findall(loop.rest)}
+    first = _settle(loop.operands[0], around)
+    test, last = _root(parts.get("condition", {})), _root(parts.get("body", {}))
+    if not (first and test and last and first.op == last.op == "tuple" and test.op == "compare"):
+        return None
+    counter, end = (_settle(name, parts["condition"]) for name in test.operands)
+    i = counter.number("index") if counter and counter.op == "get-tuple-element" else None
+    if i is None or "direction=LT" not in test.rest:
+        return None
+    start, stop = _constant(_settle(first.operands[i], around)), _constant(end)
+    step = _step(_settle(last.operands[i], parts["body"]), i, parts["body"])
+    if start is None or stop is None or not step:
+        return None
+    return max(0, -((start - stop) // step))
+
+
+def _step(line: _Instruction | None, i: int, body: _Body) -> int | None:
+    """Return what the next value of a loop's counter has more than the last one, or None."""
+    if line is None or line.op != "add":
+        return None
+    old, more = (_settle(name, body) for name in line.operands)
+    is_counter = old and old.op == "get-tuple-element" and old.number("index") == i
+    step = _constant(more) if is_counter else None
+    return step if step and step > 0 else None
+
+
+def _root(body: _Body) -> _Instruction | None:
+    return next((line for line in body.values() if line.is_root), None)
+
+
+def _settle(name: str, body: _Body) -> _Instruction | None:
+    """Return what a value is, looked for through copies."""
+    line = body.get(name)
+    while line is not None and line.op in ("copy", "bitcast"):
+        line = body.get(line.operands[0])
+    return line
+
+
+def _constant(line: _Instruction | None) -> int | None:
+    found = re.match(r"(-?\d+)\)", line.rest) if line and line.op == "constant" else None
+    return int(found[1]) if found else None
+
+
+# ---------------------------------------------------------------- of one operation
+def _collective(kind: str, line: _Instruction, body: _Body, is_repeated: bool) -> Collective:
+    given = sum(nbytes(body[name].type) for name in line.operands if name in body)
+    total = nbytes(line.type)
     is_started = line.op.endswith("-start") and total > given  # its type lists operands, too
-    return Collective(kind, _group_size(line.rest), max(given, total - given * is_started))
+    size = max(given, total - given * is_started)
+    is_scattered = kind == "all-reduce" and _is_cut(line, body)
+    return Collective(
+        "reduce-scatter" if is_scattered else kind, _group_size(line.rest), size, is_repeated
+    )
+
+
+def _is_cut(line: _Instruction, body: _Body) -> bool:
+    """Return whether a fusion keeps only a part of a result."""
+    root = _root(body)
+    return root is not None and root.op == "dynamic-slice" and root.operands[0] == line.name
 
 
 def _group_size(rest: str) -> int | None:
@@ -131,3 +258,58 @@ def _group_size(rest: str) -> int | None:
         sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", meshed[1])}
         return math.prod(sizes.get(name, 1) for name in re.findall(r"'(\w+)'", meshed[2]))
     return None
+
+
+def _flops_of(body: _Body) -> int:
+    return sum(
+        2 * _COUNTS[line.op](line, [_sizes(body[name].type) for name in line.operands])
+        for line in body.values()
+        if line.op in _COUNTS and all(name in body for name in line.operands)
+    )
+
+
+def _count_product(line: _Instruction, operands: list[list[int]]) -> int:
+    """Return the multiplications of a matrix product."""
+    axes = re.search(r"\blhs_contracting_dims=\{([\d,]*)\}", line.rest)
+    inner = [operands[0][int(axis)] for axis in axes[1].split(",") if axis] if axes else []
+    return math.prod(_sizes(line.type)) * math.prod(inner)
+
+
+def _count_convolution(line: _Instruction, operands: list[list[int]]) -> int:
+    """Return the multiplications of a convolution that are not with padding.
+
+    A TPU's matrix products are convolutions, and most of what some of them add up is padding.
+    """
+    labels = re.search(r"\bdim_labels=(\w+)_(\w+)->(\w+)", line.rest)
+    if labels is None:
+        return 0
+    sizes = (*operands, _sizes(line.type))
+    inputs, kernel, output = (
+        dict(zip(names, each, strict=True))
+        for names, each in zip(labels.groups(), sizes, strict=True)
+    )
+    axes = [(inputs[x], kernel[x], output[x]) for x in sorted(output) if x.isdigit()]
+    pairs = [_count_pairs(*each, _window(line.rest, i)) for i, each in enumerate(axes)]
+    groups = line.number("batch_group_count") or 1
+    return math.prod([inputs["b"] // groups, kernel["i"], kernel["o"], *pairs])
+
+
+def _window(rest: str, axis: int) -> dict[str, int]:
+    """Return how a window goes along an axis: what is not written is 1, or no padding."""
+    found = re.search(r"\bwindow=\{([^}]*)\}", rest)
+    fields = dict(field.split("=") for field in found[1].split()) if found else {}
+    return {name: int(each.split("x")[axis].split("_")[0]) for name, each in fields.items()}
+
+
+def _count_pairs(inputs: int, kernel: int, output: int, window: Mapping[str, int]) -> int:
+    """Return how often an element of a kernel meets one of the input, along an axis."""
+    starts = np.arange(output)[:, None] * window.get("stride", 1) - window.get("pad", 0)
+    places = starts + np.arange(kernel) * window.get("rhs_dilate", 1)
+    apart = window.get("lhs_dilate", 1)
+    return int(np.sum((places >= 0) & (places < inputs * apart) & (places % apart == 0)))
+
+
+_COUNTS: dict[str, Callable[[_Instruction, list[list[int]]], int]] = {
+    "dot": _count_product,
+    "convolution": _count_convolution,
+}

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import jax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxvars.compiler.function import Function
 from jaxvars.compiler.program import Leaves, Placement
@@ -40,6 +40,7 @@ from jaxvars.devices.mesh import (
     replicated_like,
     sharding_for,
 )
+from jaxvars.devices.topology import check_present
 from jaxvars.errors import CompileError, ShardingError
 from jaxvars.programs.flat import flat_function
 from jaxvars.tracing import context
@@ -58,7 +59,7 @@ class MeshPlacement(Placement):
         self, given: Any, names: Sequence[tuple[str, str]], leaves: Sequence[Traced]
     ) -> None:
         super().__init__(given, names, leaves)
-        self._names = [f"Argument {name}" for _, name in names]
+        self.names = [f"Argument {name}" for _, name in names]
         self._shapes = [leaf.shape for leaf in leaves]
         self._specs = [
             _spec_for(given, argument, value.shape)
@@ -127,17 +128,25 @@ class MeshPlacement(Placement):
         if not self._wanted:
             return False
         mesh = mesh_of([*map(sharding_now, cells), *map(_place_of, leaves)]) or current_mesh()
+        self.shardings = self.resolve(mesh)
+        return True
+
+    def resolve(self, mesh: Mesh | None) -> tuple[Any, ...]:
+        """Return where the arguments are to be on a mesh; None for those that may be anywhere.
+
+        Raises:
+            ShardingError: naming each argument that does not fit.
+        """
         found: list[Any] = []
         problems: list[str] = []
-        for what, spec, shape in zip(self._names, self._specs, self._shapes, strict=True):
+        for what, spec, shape in zip(self.names, self._specs, self._shapes, strict=True):
             try:
                 found.append(None if spec is None else as_sharding(spec, shape, what, mesh))
             except ShardingError as error:
                 problems.append(str(error))
         if problems:
             raise ShardingError("\n".join(problems))
-        self.shardings = tuple(found)
-        return True
+        return tuple(found)
 
     def put(self, leaves: Leaves) -> Leaves:
         """Return the arguments where they are to be, or where jit can take them from there.
@@ -161,7 +170,7 @@ class MeshPlacement(Placement):
         ]
 
     def _named(self, leaves: Leaves) -> list[tuple[str, Array]]:
-        return list(zip(self._names, leaves, strict=True))
+        return list(zip(self.names, leaves, strict=True))
 
     @staticmethod
     def is_about(error: BaseException) -> bool:
@@ -242,6 +251,9 @@ def gather(cells: Sequence[Cell], arguments: Named) -> list[Cell]:
 def place_at(shardings: Iterable[tuple[Cell, Any]]) -> None:
     """Set cells' placements, and move their values there; same condition as `gather`."""
     shardings = list(shardings)
+    for cell, sharding in shardings:
+        if cell.key in STORE:
+            check_present(sharding.device_set, f"Variable {cell.name!r}")
     moved = {
         cell.key: jax.device_put(STORE[cell.key], sharding)  # may fail, as when memory runs out
         for cell, sharding in shardings

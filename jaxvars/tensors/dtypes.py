@@ -96,11 +96,17 @@ def nbytes(x: Any) -> int:
     return 0 if is_string(x.dtype) else x.size * x.dtype.itemsize
 
 
-def bytes_per_device(x: Any) -> int:
-    """Return the memory that the value takes on each device that has a part of it."""
-    if x.sharding is None:
+def bytes_per_device(x: Any, sharding: Any = None) -> int:
+    """Return the memory that the value takes on each device that has a part of it.
+
+    Args:
+        x: an array or a variable.
+        sharding: the one that it would have; its own when None.
+    """
+    sharding = sharding or x.sharding
+    if sharding is None:
         return nbytes(x)
-    return math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize
+    return math.prod(sharding.shard_shape(x.shape)) * x.dtype.itemsize
 
 
 def as_dtype(dtype: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`planning/plan.py` and `planning/hlo.py`.
+"""`planning/plan.py`, `planning/figures.py` and `planning/elsewhere.py`.
 
 Memory and communication of programs, known before they run.
 """
@@ -12,8 +12,8 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.cells import STORE
-from jaxvars.errors import CompileError
-from jaxvars.planning.hlo import Collective, collectives_in, nbytes
+from jaxvars.errors import CompileError, ShardingError
+from jaxvars.planning.figures import Plan
 
 pytestmark = pytest.mark.skipif(
     len(jv.config.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
@@ -220,70 +220,6 @@ def test_what_is_not_a_compiled_function():
         jv.plan(lambda x: x, 1.0)
 
 
-# ---------------------------------------------------------------- XLA's text
-@pytest.mark.parametrize(
-    ("shape", "size"),
-    [
-        ("f32[]", 4), ("bf16[3,5]{1,0}", 30), ("pred[8]", 8), ("s4[3]", 2), ("c64[2]", 16),
-        ("f8e4m3fn[16]{0:T(8)}", 16), ("(f32[2]{0}, (u8[3], token[]))", 11), ("f32[0,5]", 0),
-    ],
-)  # fmt: skip
-def test_sizes_of_types(shape, size):
-    assert nbytes(shape) == size
-
-
-TEXT = """\
-HloModule jit_step, is_scheduled=true
-
-%body (p: (s32[], f32[4])) -> (s32[], f32[4]) {
-  %p = (s32[], f32[4]{0}) parameter(0)
-  %x = f32[4]{0} get-tuple-element(%p), index=1
-  %r = f32[4]{0} all-reduce(%x), channel_id=1, replica_groups={{0,1},{2,3}}, to_apply=%add
-}
-
-%yes (q: f32[4]) -> f32[16] {
-  %q = f32[4]{0} parameter(0)
-  ROOT %g = f32[16]{0} all-gather(%q), replica_groups=[2,4]<=[8], dimensions={0}
-}
-
-ENTRY %main (a: f32[4]) -> f32[4] {
-  %a = f32[4]{0} parameter(0)
-  %w = (s32[], f32[4]{0}) while(%t), condition=%c, body=%body, backend_config={"known_trip_count":{"n":"10"}}
-  %s = (f32[4]{0}, f32[16]{0}) all-gather-start(%a), replica_groups=mesh['x'=2,'y'=4], device_ids=([8]) {'y'}
-  %d = f32[16]{0} all-gather-done(%s)
-  %k = f32[16]{0} conditional(%b, %a, %a), branch_computations={%yes, %no}
-  %m = f32[1]{0} reduce-scatter(%a), replica_groups={{0,1,2,3}}, to_apply=%add
-  ROOT %o = f32[4]{0} collective-permute(%a), source_target_pairs={{0,1},{1,0}}
-}
-"""  # noqa: E501 - as XLA writes it
-
-
-def test_collectives_in_loops_and_branches():
-    assert collectives_in(TEXT) == {
-        Collective("all-reduce", 2, 16): 10,
-        Collective("all-gather", 4, 64): 2,
-        Collective("reduce-scatter", 4, 16): 1,
-        Collective("collective-permute", None, 16): 1,
-    }
-
-
-def test_a_loop_of_a_real_program_counts_as_often_as_it_runs():
-    mesh = jv.mesh({"x": 2})
-    spread = jax.sharding.NamedSharding(mesh, jax.P("x"))
-    whole = jax.sharding.NamedSharding(mesh, jax.P())
-
-    def program(x):
-        def one(carry, _):
-            total = jax.lax.with_sharding_constraint(jnp.sum(x * carry), whole)
-            return jnp.sin(carry + total), None
-
-        return jax.lax.scan(one, 1.0, None, length=7)[0]
-
-    x = jax.ShapeDtypeStruct((8,), jnp.float32, sharding=spread)
-    text = jax.jit(program, out_shardings=whole).lower(x).compile().as_text()
-    assert collectives_in(text) == {Collective("all-reduce", 2, 4): 7}
-
-
 # ---------------------------------------------------------------- what a plan creates
 class Scale(jv.Module):
     def __init__(self):
@@ -362,3 +298,158 @@ def test_variables_of_a_plan_that_the_body_breaks_off_have_their_values():
     with pytest.raises(ValueError):
         jv.plan(call, 1.0, True)
     assert (float(made.w), float(call(4.0, False))) == (2, 8)
+
+
+# ---------------------------------------------------------------- on another mesh
+def make_layers(sharded: bool = False):
+    """Return a model on one device, and its step, with an optimizer that is not built."""
+    net, adam = jv.Module(), jv.optimizers.Adam(1e-3)
+    net.up = jv.Variable(np.ones((WIDTH, HIDDEN), np.float32), name="up")
+    net.down = jv.Variable(np.ones((HIDDEN, WIDTH), np.float32), name="down")
+
+    @jv.compile(in_shardings=jax.P("data"))
+    def step(x):
+        with jv.GradientTape() as tape:
+            loss = jnp.mean((jax.nn.relu(x @ net.up) @ net.down) ** 2)
+        weights = net.trainable_variables
+        adam.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return loss
+
+    if sharded:
+        rules = {"up": jax.P(None, "model"), "down": jax.P("model", None)}
+        jv.place(net, rules, mesh=jv.mesh({"data": 1, "model": 1}, jax.devices()[:1]))
+    return net, adam, step
+
+
+AXES = {"data": 4, "model": 2}
+X = jv.TensorSpec((BATCH, WIDTH))
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_a_plan_for_another_mesh_is_that_of_the_model_there(sharded):
+    net, adam, step = make_layers(sharded)
+    plan = jv.plan(step, X, mesh=AXES)
+    with jv.use_mesh(AXES):
+        there, _, placed = make_layers()
+        if sharded:
+            jv.place(there, {"up": jax.P(None, "model"), "down": jax.P("model", None)})
+        own = jv.plan(placed, X)
+    assert (plan.devices, plan.memory, plan.flops) == (8, own.memory, own.flops)
+    assert plan.collectives == own.collectives
+    assert dict(plan.mesh.shape) == AXES
+    for v in (*net.variables, *adam.variables):
+        assert len(v.value.sharding.device_set) == 1  # nothing has moved
+    with jv.use_mesh({"data": 1}):
+        assert float(step(jnp.ones((BATCH, WIDTH)))) == float((WIDTH * HIDDEN) ** 2)
+
+
+def test_a_program_for_another_mesh_is_the_one_that_its_body_makes_there():
+    seen = []
+
+    @jv.compile
+    def call(x):
+        found = jax.sharding.get_abstract_mesh()
+        seen.append(dict(found.shape))
+        return jv.shard(x, jax.P("data")) * 2 if seen[-1] else x * 2
+
+    assert jv.plan(call, X, mesh={"data": 8}).devices == 8
+    assert seen == [{}, {"data": 8}]
+    call(jnp.ones((BATCH, WIDTH)))
+    assert seen == [{}, {"data": 8}]
+
+
+def test_what_is_sharded_along_an_axis_that_is_not_there_is_refused():
+    _, _, step = make_layers(sharded=True)
+    with pytest.raises(
+        ShardingError, match=r"Variable 'up' cannot be sharded as .*'model'"
+    ) as info:
+        jv.plan(step, X, mesh={"data": 8})
+    assert "planned for a mesh of {'data': 8}" in info.value.__notes__[-1]
+    with pytest.raises(ShardingError, match=r"Argument x of shape \(30, 64\) .* not a multiple of"):
+        jv.plan(make_layers()[2], jv.TensorSpec((30, WIDTH)), mesh={"data": 8})
+
+
+def test_meshes_are_compared_in_a_table():
+    _, _, step = make_layers(sharded=True)
+    plans = jv.plan(step, X, meshes=[{"data": 8, "model": 1}, {"data": 1, "model": 8}])
+    assert [plan.memory["trainable variables"] for plan in plans] == [131072, 16384]
+    assert plans[0].communication > plans[1].communication
+    text = repr(plans)
+    assert text.startswith("step on 8 devices (figures per device)\n")
+    assert "data 8, model 1" in text
+    assert "<table" in plans._repr_html_()
+
+
+def test_plans_for_other_meshes_are_no_retraces():
+    _, _, step = make_layers(sharded=True)
+    sizes = [(8, 1), (4, 2), (2, 4), (1, 8)] * 2
+    jv.plan(step, X, meshes=[{"data": a, "model": b} for a, b in sizes])  # no RetraceWarning
+    assert step.trace_count == 5  # for each mesh once, and here
+
+
+def test_a_variable_that_is_fixed_to_a_device_is_on_each_device_there():
+    with jv.device("CPU:0"):
+        count = jv.Variable(np.zeros(16, np.float32), trainable=False)
+    plan = jv.plan(jv.compile(lambda x: x.sum() * count.assign_add(1.0)), X, mesh={"data": 8})
+    assert (plan.devices, plan.memory["other variables"]) == (8, 64)
+
+
+def test_a_step_that_calls_back_keeps_both_values():
+    count = jv.Variable(0.0)
+
+    def call(x):
+        jax.debug.callback(lambda: None)
+        return count.assign_add(x.sum()).value
+
+    plan = jv.plan(jv.compile(call), X)
+    assert plan.notes == ["it calls back into Python: variables are not donated"]
+
+
+def test_a_loop_of_unknown_length_is_said_to_be_one():
+    def call(x):
+        double = lambda y: jv.shard(y, jax.P()) @ jnp.full((WIDTH, WIDTH), 2.0)  # noqa: E731
+        return jax.lax.while_loop(lambda y: y.sum() < 1e9, double, x)
+
+    with jv.use_mesh({"data": 8}):
+        plan = jv.plan(jv.compile(call, in_shardings=jax.P("data")), jv.TensorSpec((64, WIDTH)))
+    assert "a loop of unknown length counts once" in plan.notes
+
+
+# ---------------------------------------------------------------- what XLA for TPUs says
+TOO_LARGE = (
+    "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for HLO "
+    "temporaries (72.00G) exceeds available HBM (15.75G)."
+)
+
+
+class Refused:
+    """A program that XLA for TPUs has no room for, in its words."""
+
+    def __init__(self, concrete, message):
+        self.name, self.captured, self.jaxpr = concrete.name, concrete.captured, concrete.jaxpr
+        self.message = message
+
+    def lower(self, **_):
+        return self
+
+    def compile(self):
+        raise jax.errors.JaxRuntimeError(self.message)
+
+
+@pytest.mark.parametrize(
+    ("message", "excess", "total"),
+    [
+        (TOO_LARGE, int(56.25 * 2**30), 72 * 2**30),
+        ("RESOURCE_EXHAUSTED: something else", None, None),
+    ],
+)
+def test_a_program_that_does_not_fit_is_a_plan_that_says_so(message, excess, total):
+    w = jv.Variable(np.ones((64, 64), np.float32))
+    concrete = jv.compile(lambda x: x @ w).trace(X)
+    plan = Plan(Refused(concrete, message))
+    assert (plan.fits, plan.excess, plan.memory.get("total")) == (False, excess, total)
+    assert plan.memory["trainable variables"] == 64 * 64 * F32
+    assert "it does not fit" in repr(plan)
+    assert ("56.2 GiB too much" in repr(plan)) == (excess is not None)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
+        Plan(Refused(concrete, "INTERNAL: no"))

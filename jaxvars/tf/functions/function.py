@@ -21,6 +21,7 @@ from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.compiler.function import EAGER
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError
+from jaxvars.planning.plan import tracer_of
 from jaxvars.programs.open_sizes import OpenCalls
 from jaxvars.symbolic.propagate import NeedsSizes
 from jaxvars.tf.attributes import getter
@@ -201,14 +202,18 @@ class Function:
         return made
 
     def _show_ir(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Callable[..., str]:
-        made, bound = self._find_concrete(own, args, kwargs), self._bind((*own, *args), kwargs)
-        core = made.core_for(bound)
+        core = self._trace_core(own, args, kwargs)
 
         def show(stage: str = "hlo") -> str:
             lowered = core.lower()
             return lowered.compile().as_text() if "optimized" in stage else lowered.as_text()
 
         return show
+
+    def _trace_core(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+        """Return the concrete function of jaxvars for the tensors of a call."""
+        made, bound = self._find_concrete(own, args, kwargs), self._bind((*own, *args), kwargs)
+        return made.core_for(bound)
 
     def _list_requested(self, own: tuple[Any, ...] = ()) -> list[ConcreteFunction]:
         """Return the concrete functions that were requested; those of one object, if given."""
@@ -330,3 +335,14 @@ class BoundFunction:
 
 def _format_signatures(traces: list[ConcreteFunction], verbose: bool) -> str:
     return "\n\n".join(made.pretty_printed_signature(verbose) for made in traces)
+
+
+@tracer_of.register
+def _(function: Function) -> Callable[..., Any]:
+    return lambda *args, **kwargs: function._trace_core((), args, kwargs)
+
+
+@tracer_of.register
+def _(method: BoundFunction) -> Callable[..., Any]:
+    own = (method.__self__,)
+    return lambda *args, **kwargs: method._function._trace_core(own, args, kwargs)
