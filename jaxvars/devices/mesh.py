@@ -33,14 +33,14 @@ def mesh(axes: Mapping[str, int], devices: Sequence[Any] | str | None = None) ->
         axes: the size of each axis by name, outermost first; one may be -1, for what is left.
         devices: exactly as many as the sizes multiply to, in the order of the grid. When None,
             the first ones of all processes, in an order that suits their network. Or the name of
-            a topology of TPUs, like "v5e:16x16", to plan for: its devices, in such an order.
+            a topology to plan for, like "v5e:16x16" or "h100:8": its devices, in such an order.
 
     Returns:
         A `jax.sharding.Mesh`, whose axes are Auto.
 
     Raises:
         DeviceError: when there are too few devices, or the sizes do not multiply out, or there is
-            no such topology, or libtpu is not installed.
+            no such topology, or its compiler is not installed.
 
     >>> import jax
     >>> one = mesh({"data": 1, "model": 1}, jax.devices()[:1])

@@ -1,10 +1,11 @@
 """What chips can do at most, and what a step takes on them at least.
 
-Peak arithmetic is of bfloat16, on dense matrices; memory and its bandwidth are of a chip; the
-interconnect's bandwidth is the sum of a chip's links, in one direction.
+Peak arithmetic is of bfloat16, on dense matrices; the network's bandwidth is the sum of a chip's
+links, in one direction (between machines GPUs have less).
 
-Source: Cloud TPU documentation, "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x"
-(https://docs.cloud.google.com/tpu/docs/system-architecture-tpu-vm).
+Sources: Cloud TPU documentation, "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x"
+(https://docs.cloud.google.com/tpu/docs/system-architecture-tpu-vm); NVIDIA's data sheets of the
+A100 80GB SXM, H100 SXM, H200 SXM and DGX B200.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jaxvars.devices.topology import GPUS
 from jaxvars.planning.hlo import Collective
 
 
@@ -22,11 +24,13 @@ class Chip(NamedTuple):
         flops: floating point operations in a second.
         bandwidth: bytes of its memory that it reads or writes in a second.
         network: bytes that it sends to other devices in a second.
+        memory: bytes that it has; None where XLA tells itself whether a program fits.
     """
 
     flops: float
     bandwidth: float
     network: float
+    memory: float | None = None
 
 
 _CHIPS = {  # by JAX's `device_kind`
@@ -35,7 +39,14 @@ _CHIPS = {  # by JAX's `device_kind`
     "TPU v5": Chip(459e12, 2765e9, 600e9),
     "TPU v6 lite": Chip(918e12, 1640e9, 400e9),
     "TPU7x": Chip(2307e12, 7380e9, 600e9),
-}
+    **{
+        GPUS[kind].name: Chip(flops, GPUS[kind].bandwidth, network, GPUS[kind].memory)
+        for kind, flops, network in [
+            ("a100", 312e12, 300e9), ("h100", 989.4e12, 450e9), ("h200", 989.4e12, 450e9),
+            ("b200", 2250e12, 900e9),
+        ]
+    },
+}  # fmt: skip
 # What of the bytes of a collective among n devices each of them sends, at least.
 _SENT = {
     "all-reduce": lambda n: 2 * (n - 1) / n,
@@ -52,8 +63,10 @@ def chip_of(devices: Sequence[Any]) -> Chip | None:
     Where a chip is several devices, each has its part of it.
     """
     chip = _CHIPS.get(devices[0].device_kind) if devices else None
-    coords = {tuple(device.coords) for device in devices} if chip is not None else ()
-    return chip and Chip(*(figure * len(coords) / len(devices) for figure in chip))
+    if chip is None or chip.memory is not None:
+        return chip
+    part = len({tuple(device.coords) for device in devices}) / len(devices)
+    return Chip(chip.flops * part, chip.bandwidth * part, chip.network * part)
 
 
 def least_seconds(

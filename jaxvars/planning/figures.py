@@ -21,7 +21,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.planning.chips import chip_of, least_seconds
 from jaxvars.planning.elsewhere import Elsewhere, place_on
-from jaxvars.planning.hlo import Collective, collectives_in, repeated_flops
+from jaxvars.planning.hlo import Collective, collectives_in, count_products
 from jaxvars.programs.placement import mesh_of
 from jaxvars.tensors.dtypes import bytes_per_device
 from jaxvars.tracing.jaxprs import primitives_in
@@ -95,13 +95,17 @@ class Plan:
         self.memory = _divide(held, memory)
         self.peak = getattr(memory, "peak_memory_in_bytes", 0) or None
         self.code = memory.generated_code_size_in_bytes
-        repeated, is_all = repeated_flops(text)
-        self.flops = cost.get("flops", math.nan) + repeated
+        products = count_products(text)
+        once = cost.get("flops", products.once if products.is_all else math.nan)
+        self.flops = once + products.all - products.once
         self.bytes_accessed = cost.get("bytes accessed", math.nan)
         self.collectives = collectives_in(text)
-        if not is_all or any(one.is_repeated for one in self.collectives):
+        if not products.is_exact or any(one.is_repeated for one in self.collectives):
             self.notes.append("a loop of unknown length counts once")
         if chip := chip_of(devices):
+            if chip.memory is not None:
+                self.excess = max(0, self.memory["total"] - int(chip.memory)) or None
+                self.fits = self.excess is None
             passed = memory.argument_size_in_bytes + memory.output_size_in_bytes
             moved = min(passed, self.bytes_accessed)
             least = least_seconds(chip, self.flops, moved, self.collectives)

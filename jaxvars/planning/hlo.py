@@ -33,6 +33,7 @@ _CALLED = re.compile(r"\b(?:to_apply|true_computation|false_computation)=%?([\w.
 _LOOP = re.compile(r"\b(condition|body)=%?([\w.\-]+)")
 _BRANCHES = re.compile(r"\bbranch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_UNKNOWN = re.compile(r'custom_call_target="__(?:cudnn|onednn)')
 _CHANNEL = re.compile(r"\bchannel_id=(\d+)")
 
 
@@ -109,14 +110,32 @@ def collectives_in(hlo: str) -> Counter[Collective]:
     return found
 
 
-def repeated_flops(hlo: str) -> tuple[int, bool]:
-    """Return what loops add to a count of each operation once, and whether that is all.
+class Products(NamedTuple):
+    """The floating point operations of matrix products and convolutions.
 
-    The operations that count are those of matrix products and convolutions.
+    Attributes:
+        all: as often as they run.
+        once: each as often as it is written.
+        is_exact: whether the lengths of the loops with some of them are known.
+        is_all: whether none is in a library of which it is not known what it computes.
     """
+
+    all: int
+    once: int
+    is_exact: bool
+    is_all: bool
+
+
+def count_products(hlo: str) -> Products:
+    """Return the floating point operations of matrix products and convolutions in a program."""
     passes = list(_passes(hlo))
-    more = sum((each.times - 1) * sum(map(_flops_of, each.bodies)) for each in passes)
-    return more, all(each.is_exact or not any(map(_flops_of, each.bodies)) for each in passes)
+    counts = [sum(map(_flops_of, each.bodies)) for each in passes]
+    return Products(
+        sum(each.times * count for each, count in zip(passes, counts, strict=True)),
+        sum(counts),
+        all(each.is_exact or not count for each, count in zip(passes, counts, strict=True)),
+        not _UNKNOWN.search(hlo),
+    )
 
 
 def nbytes(shape: str) -> int:
@@ -309,7 +328,17 @@ def _count_pairs(inputs: int, kernel: int, output: int, window: Mapping[str, int
     return int(np.sum((places >= 0) & (places < inputs * apart) & (places % apart == 0)))
 
 
+def _count_library_call(line: _Instruction, operands: list[list[int]]) -> int:
+    """Return the multiplications of a matrix product by cuBLAS."""
+    axes = re.search(r'"lhs_contracting_dimensions":\[([\d",]*)\]', line.rest)
+    if axes is None or '"__cublas$' not in line.rest:
+        return 0
+    inner = [operands[0][int(axis)] for axis in re.findall(r"\d+", axes[1])]
+    return math.prod(_sizes(line.type)) * math.prod(inner)
+
+
 _COUNTS: dict[str, Callable[[_Instruction, list[list[int]]], int]] = {
+    "custom-call": _count_library_call,
     "dot": _count_product,
     "convolution": _count_convolution,
 }

@@ -71,9 +71,10 @@ def plan(
 
     The function is traced and compiled for its variables' placement: on a mesh, for all of its
     devices. They need not hold values (`jv.abstract`), and the devices need not be of this machine:
-    virtual CPUs do (`jv.config.set_logical_devices`), and TPUs, by the name of a topology. No
-    variable changes or moves. Those that the function creates in its first call are there then, as
-    after that call: with their first values, once the variables that these are made of have values.
+    virtual CPUs do (`jv.config.set_logical_devices`), and a topology of TPUs or GPUs, by its name.
+    No variable changes or moves. Those that the function creates in its first call are there then,
+    as after that call: with their first values, once the variables that these are made of have
+    values.
 
     For another mesh, the function is traced once more, with that mesh in force. What is sharded
     here, and by `in_shardings`, is sharded there along axes of the same names.
@@ -81,9 +82,10 @@ def plan(
     Args:
         function: made by `jv.compile`. Its `in_shardings` say how arguments are sharded.
         *args: of the call; a `TensorSpec` or `jax.ShapeDtypeStruct` may stand for an array.
-        topology: TPUs to plan for, by the kind of the chips and how many there are along each
-            dimension, like "v5e:16x16": with the compiler that `pip install "jaxvars[tpu]"`
-            brings, and without a TPU.
+        topology: devices to plan for: TPUs by the kind of the chips and how many there are along
+            each dimension, like "v5e:16x16", with the compiler that `pip install "jaxvars[tpu]"`
+            brings; GPUs by kind and number, like "h100:8", with `pip install "jaxvars[plan-gpu]"`
+            and JAX_PLATFORMS=cpu in the environment. None of them have to be there.
         mesh: another mesh to plan for, or its axes; when None, and there is a topology, that of the
             model, or else one device.
         meshes: several of them to compare.

@@ -24,6 +24,21 @@ def test_without_the_compiler_the_error_names_what_to_install():
         jv.plan(jv.compile(lambda x: x), 1.0, topology="v5e:2x2")
 
 
+@pytest.mark.skipif(find_spec("jax_cuda12_plugin") is not None, reason="it is installed")
+def test_without_the_compiler_for_gpus_the_error_names_what_to_install():
+    with pytest.raises(
+        DeviceError, match=r"'h100:8' needs .*\"jaxvars\[plan-gpu\]\", with JAX_PLA"
+    ):
+        jv.mesh({"data": -1}, "h100:8")
+
+
+def test_the_description_of_a_gpu_has_what_xla_asks_for():
+    text = topology._target(topology.GPUS["h100"])
+    assert "core_count: 132" in text
+    assert "cuda_compute_capability { major: 9 feature_extension: ACCELERATED_FEATURES }" in text
+    assert 'device_description_str: "NVIDIA H100 80GB HBM3"' in text
+
+
 def test_devices_of_this_machine_are_present():
     assert all(map(topology.is_present, jax.devices()))
     topology.check_present(jax.devices(), "A value")
@@ -55,7 +70,7 @@ def mesh():
 
 
 @needs_libtpu
-@pytest.mark.tpu
+@pytest.mark.topology
 def test_a_mesh_of_a_topology(mesh):
     assert dict(mesh.shape) == {"data": 2, "model": 2}
     assert {device.device_kind for device in mesh.devices.flat} == {"TPU v5 lite"}
@@ -67,7 +82,7 @@ def test_a_mesh_of_a_topology(mesh):
 
 
 @needs_libtpu
-@pytest.mark.tpu
+@pytest.mark.topology
 def test_values_are_refused_on_a_topology(mesh):
     w = jv.Variable(np.ones((4, 4), np.float32), name="w")
     sharded = jax.sharding.NamedSharding(mesh, jax.P("data"))

@@ -19,7 +19,7 @@ def test_a_device_has_its_part_of_a_chip():
     two = [Device("TPU7x", (0, 0, 0)), Device("TPU7x", (0, 0, 0))]
     whole = chip_of([Device("TPU7x", (0, 0, 0)), Device("TPU7x", (1, 0, 0))])
     assert whole is not None
-    assert chip_of(two) == Chip(*(figure / 2 for figure in whole))
+    assert chip_of(two) == Chip(whole.flops / 2, whole.bandwidth / 2, whole.network / 2)
     assert chip_of([Device("another", (0,))]) is None
     assert chip_of([]) is None
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars.planning.hlo import Collective, collectives_in, nbytes, repeated_flops
+from jaxvars.planning.hlo import Collective, collectives_in, count_products, nbytes
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_collectives_of_a_program_for_tpus():
 
 
 def test_products_in_loops_of_a_program_for_tpus_count_as_often_as_they_run():
-    assert repeated_flops(TPU) == (7 * PRODUCT * (LAYERS - 1), True)
+    assert count_products(TPU) == (7 * PRODUCT * LAYERS, 7 * PRODUCT, True, True)
 
 
 @pytest.mark.parametrize(
@@ -113,22 +113,22 @@ def test_what_is_in_a_loop_of_unknown_length_is_said_to_be(old, new):
     text = TPU.replace(old, new)
     found = collectives_in(text)
     assert found[Collective("all-reduce", 2, 2 * 256 * 1024, is_repeated=True)] >= 1
-    assert repeated_flops(text)[1] is False
+    assert not count_products(text).is_exact
 
 
 def count(program, *args):
-    """Return the operations that XLA counts, and those that it counts in loops too few of."""
+    """Return the operations that XLA counts, and the products that we count."""
     compiled = jax.jit(program).lower(*args).compile()
-    return compiled.cost_analysis()["flops"], repeated_flops(compiled.as_text())
+    return compiled.cost_analysis()["flops"], count_products(compiled.as_text())
 
 
 def test_products_in_a_loop_here_count_as_often_as_they_run():
     x = jnp.ones((64, 64))
-    once, (none, is_all) = count(lambda x: x @ x, x)
-    assert (none, is_all) == (0, True)
-    looped, (more, is_all) = count(lambda x: jax.lax.fori_loop(0, 9, lambda _, y: y @ x, x), x)
-    assert (more, is_all) == (8 * 2 * 64**3, True)
-    assert abs(looped + more - 9 * once) < 0.02 * 9 * once
+    once, alone = count(lambda x: x @ x, x)
+    assert alone == (2 * 64**3, 2 * 64**3, True, True)
+    again, looped = count(lambda x: jax.lax.fori_loop(0, 9, lambda _, y: y @ x, x), x)
+    assert looped == (9 * 2 * 64**3, 2 * 64**3, True, True)
+    assert abs(again - once) < 0.02 * once  # XLA counts the loop once
 
 
 CONVOLUTION = """\
@@ -163,4 +163,20 @@ ENTRY %main (a: f32[]) -> f32[] {{
 )  # fmt: skip
 def test_convolutions_count_what_is_not_padding(x, k, y, rest, pairs):
     text = CONVOLUTION.format(x=x, k=k, y=y, rest=rest)
-    assert repeated_flops(text) == (2 * pairs, True)
+    assert count_products(text) == (4 * pairs, 2 * pairs, True, True)
+
+
+GPU = """\
+ENTRY %main (a: bf16[64,128], b: bf16[128,32]) -> bf16[64,32] {
+  %a = bf16[64,128]{1,0} parameter(0)
+  %b = bf16[128,32]{1,0} parameter(1)
+  ROOT %g = (bf16[64,32], s8[4194304]) custom-call(%a, %b), custom_call_target="__cublas$gemm", \
+backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}
+}
+"""
+
+
+def test_products_of_libraries_for_gpus():
+    product = 2 * 64 * 128 * 32
+    assert count_products(GPU) == (product, product, True, True)
+    assert not count_products(GPU.replace("__cublas$gemm", "__cudnn$convForward")).is_all

@@ -1,6 +1,7 @@
-"""Steps compiled for TPUs, beside the same ones written by hand: `pytest -m tpu`.
+"""Steps compiled for TPUs and GPUs that are not here, beside hand-written ones.
 
-It needs the compiler, `pip install "jaxvars[tpu]"`, and no TPU.
+Run with `pytest -m topology`. It needs the compilers, and none of the devices:
+`pip install "jaxvars[tpu]"` or `pip install "jaxvars[plan-gpu]"` with JAX_PLATFORMS=cpu.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars.planning.hlo import collectives_in, repeated_flops
+from jaxvars.planning.hlo import collectives_in, count_products
 
-pytestmark = [
-    pytest.mark.tpu,
-    pytest.mark.skipif(find_spec("libtpu") is None, reason='needs pip install "jaxvars[tpu]"'),
-]
+pytestmark = pytest.mark.topology
+for_tpu = pytest.mark.skipif(find_spec("libtpu") is None, reason="needs jaxvars[tpu]")
+for_gpu = pytest.mark.skipif(
+    find_spec("jax_cuda12_plugin") is None, reason="needs jaxvars[plan-gpu]"
+)
 P = jax.P
 RATE, MOMENTUM, DECAY, EPSILON = 1e-3, 0.9, 0.999, 1e-7
 LAYOUT = ("NHWC", "HWIO", "NHWC")
@@ -122,7 +124,7 @@ def with_variables(loss: Loss, x: Any, weights: Any, mesh: Any) -> Any:
         return step.trace(jv.TensorSpec(x.shape, x.dtype)).lower().compile()
 
 
-def by_hand(loss: Loss, x: Any, weights: Any, mesh: Any) -> Any:
+def hand_written(loss: Loss, x: Any, weights: Any, mesh: Any) -> Any:
     """Compile the step as a pure function."""
 
     def step(state: Any, x: Any) -> Any:
@@ -139,18 +141,28 @@ def by_hand(loss: Loss, x: Any, weights: Any, mesh: Any) -> Any:
     return jitted.lower(state, place(x, P("data"))).compile()
 
 
+def sent_by(compiled: Any) -> tuple[int, int]:
+    """Return how many collectives run, and the bytes of them."""
+    found = collectives_in(compiled.as_text())
+    return found.total(), sum(one.bytes * count for one, count in found.items())
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_a_step_with_variables_is_the_one_written_by_hand(case):
-    mesh = jv.mesh({"data": 2, "model": 2}, "v5e:2x2")
-    ours, hand = (make(*CASES[case], mesh) for make in (with_variables, by_hand))
+@pytest.mark.parametrize(
+    "topology", [pytest.param("v5e:2x2", marks=for_tpu), pytest.param("h100:4", marks=for_gpu)]
+)
+def test_a_step_with_variables_is_like_a_hand_written_one(topology, case):
+    mesh = jv.mesh({"data": 2, "model": 2}, topology)
+    ours, hand = (make(*CASES[case], mesh) for make in (with_variables, hand_written))
     mine, theirs = ours.memory_analysis(), hand.memory_analysis()
     assert mine.argument_size_in_bytes == theirs.argument_size_in_bytes
     assert mine.alias_size_in_bytes == theirs.alias_size_in_bytes > 0
     assert abs(mine.temp_size_in_bytes - theirs.temp_size_in_bytes) <= 2**16
-    assert collectives_in(ours.as_text()) == collectives_in(hand.as_text())
-    assert repeated_flops(ours.as_text()) == repeated_flops(hand.as_text())
-    flops = [compiled.cost_analysis()["flops"] for compiled in (ours, hand)]
-    assert flops[0] == pytest.approx(flops[1], rel=0.01)
+    assert sent_by(ours) <= sent_by(hand)
+    assert count_products(ours.as_text()) == count_products(hand.as_text())
+    if topology.startswith("v"):  # for GPUs XLA counts none
+        flops = [compiled.cost_analysis()["flops"] for compiled in (ours, hand)]
+        assert flops[0] == pytest.approx(flops[1], rel=0.01)
 
 
 # ---------------------------------------------------------------- plans of a topology
@@ -168,6 +180,7 @@ def make_step(loss: Loss, weights: Any) -> tuple[Any, Any]:
     return net, step
 
 
+@for_tpu
 def test_a_model_with_values_is_planned_for_a_pod():
     loss, _, weights = CASES["decoder"]
     net, step = make_step(loss, weights)
@@ -190,6 +203,7 @@ def test_a_model_with_values_is_planned_for_a_pod():
     assert "at least" in table
 
 
+@for_tpu
 def test_a_model_without_values_and_one_device():
     loss, x, weights = CASES["mlp"]
     _, step = jv.abstract(lambda: make_step(loss, weights))
@@ -202,6 +216,7 @@ def test_a_model_without_values_and_one_device():
     assert (one.devices, one.fits) == (1, True)
 
 
+@for_tpu
 def test_what_does_not_fit_is_a_plan_that_says_by_how_much():
     big = jv.abstract(lambda: jv.Variable(lambda: jnp.zeros((2**16, 2**17)), name="big"))
     step = jv.compile(lambda x: big.assign_add(x @ big))
@@ -211,6 +226,7 @@ def test_what_does_not_fit_is_a_plan_that_says_by_how_much():
     assert "GiB too much" in repr(plan)
 
 
+@for_tpu
 def test_a_model_on_a_mesh_keeps_its_axes():
     loss, x, weights = CASES["mlp"]
     with jv.use_mesh(jv.mesh({"data": 2, "model": 2}, "v5e:2x2")):
@@ -224,6 +240,7 @@ def test_a_model_on_a_mesh_keeps_its_axes():
         jv.plan(step, x, topology="v5e:2x4")
 
 
+@for_tpu
 def test_a_tf_function_is_planned():
     import jaxvars.tf as tf
 
@@ -237,3 +254,23 @@ def test_a_tf_function_is_planned():
     for function in (tf.function(lambda x: tf.matmul(x, w)), Layer().__call__):
         plan = jv.plan(function, tf.ones((8, 64)), topology="v5e:2x2")
         assert (plan.devices, plan.memory["trainable variables"]) == (1, 64 * 64 * 4)
+
+
+@for_gpu
+def test_a_plan_for_gpus():
+    loss, x, weights = CASES["mlp"]
+    net, step = make_step(loss, weights)
+    plan = jv.plan(step, x, topology="a100:16", mesh={"data": 16})
+    assert (plan.devices, plan.kind, plan.fits) == (16, "NVIDIA A100-SXM4-80GB", True)
+    assert plan.memory["trainable variables"] == 2 * 512 * 2048 * 4
+    products = 5 * 2 * 256 * 512 * 2048 / 16
+    assert products <= plan.flops < 1.1 * products
+    assert set(plan.seconds) == {"arithmetic", "memory", "communication"}
+    assert len(net["up"].value.sharding.device_set) == 1
+    big = jv.abstract(lambda: jv.Variable(lambda: jnp.zeros((2**17, 2**18)), name="big"))
+    large = jv.plan(jv.compile(lambda: big.assign_add(big)), topology="h100:1")
+    assert large.fits is False
+    assert large.excess == large.memory["total"] - 84942979072 > 2**34
+    for name in ("h100:0", "h100:12"):
+        with pytest.raises(jv.errors.DeviceError, match="1 to 8 of them, or a multiple of 8"):
+            jv.mesh({"data": -1}, name)
