@@ -39,8 +39,8 @@ def mesh(axes: Mapping[str, int], devices: Sequence[Any] | str | None = None) ->
         A `jax.sharding.Mesh`, whose axes are Auto.
 
     Raises:
-        DeviceError: when there are too few devices, or the sizes do not multiply out, or there is
-            no such topology, or its compiler is not installed.
+        DeviceError: when there are too few devices, or the sizes do not multiply out, or the
+            topology is not known, or its compiler is not installed.
 
     >>> import jax
     >>> one = mesh({"data": 1, "model": 1}, jax.devices()[:1])

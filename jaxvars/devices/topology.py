@@ -67,7 +67,7 @@ def devices_of(name: str) -> list[Any]:
             GPUs the kind and how many, "h100:8", of which eight are in a machine.
 
     Raises:
-        DeviceError: when there is no such topology, or no compiler for it is installed.
+        DeviceError: when the topology is not known, or no compiler for it is installed.
     """
     gpu = re.fullmatch(rf"({'|'.join(GPUS)}):(\d+)", name)
     try:
@@ -77,7 +77,7 @@ def devices_of(name: str) -> list[Any]:
         if isinstance(error, DeviceError):
             raise
         raise DeviceError(
-            f"{name!r} is no topology that XLA knows. Write the kind of the devices and how many "
+            f"XLA does not know the topology {name!r}. Write the kind of the devices and how many "
             f"there are along each dimension, as in {_EXAMPLES}: {error}"
         ) from error
 
@@ -94,7 +94,9 @@ def _list_tpus(name: str) -> Any:
 def _list_gpus(kind: str, count: int) -> Any:
     hosts, each = (1, count) if count <= _PER_HOST else (count // _PER_HOST, _PER_HOST)
     if not count or hosts * each != count:
-        raise DeviceError(f"{kind}:{count} is no topology: say 1 to 8 of them, or a multiple of 8.")
+        raise DeviceError(
+            f"There is no topology {kind}:{count}: say 1 to 8 of them, or a multiple of 8."
+        )
     if find_spec("jax_cuda12_plugin") is None:
         raise DeviceError(
             f"The topology '{kind}:{count}' needs the compiler for GPUs, which is not installed: "
@@ -106,7 +108,7 @@ def _list_gpus(kind: str, count: int) -> Any:
 
 
 def _target(gpu: _GPU) -> str:
-    """Return XLA's description of a GPU (a GpuTargetConfigProto), in the text form of protobuf."""
+    """Return XLA's description of a GPU (a GpuTargetConfigProto), as protobuf writes it."""
     fields = {
         "threads_per_block_limit": 1024, "threads_per_warp": 32, "threads_per_core_limit": 2048,
         "block_dim_limit_x": 2**31 - 1, "block_dim_limit_y": 65535, "block_dim_limit_z": 65535,

@@ -19,7 +19,7 @@ from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.executable import CALLBACK_PRIMITIVES
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
-from jaxvars.planning.chips import chip_of, least_seconds
+from jaxvars.planning.chips import Chip, chip_of, least_seconds
 from jaxvars.planning.elsewhere import Elsewhere, place_on
 from jaxvars.planning.hlo import Collective, collectives_in, count_products
 from jaxvars.programs.placement import mesh_of
@@ -87,29 +87,34 @@ class Plan:
         self.fits = True if first is not None and first.platform == "tpu" else None
 
     def _read(self, compiled: Any, held: Counter[str]) -> None:
-        cost: dict[str, float] = compiled.cost_analysis() or {}
-        memory, text = compiled.memory_analysis(), compiled.as_text()
         places = jax.tree.leaves((compiled.input_shardings, compiled.output_shardings))
         devices = max((list(place.device_set) for place in places), key=len, default=[])
         self._describe(devices)
+        memory = compiled.memory_analysis()
         self.memory = _divide(held, memory)
         self.peak = getattr(memory, "peak_memory_in_bytes", 0) or None
         self.code = memory.generated_code_size_in_bytes
-        products = count_products(text)
+        self._count(compiled.cost_analysis() or {}, compiled.as_text())
+        if chip := chip_of(devices):
+            passed = memory.argument_size_in_bytes + memory.output_size_in_bytes
+            self._compare(chip, min(passed, self.bytes_accessed))
+
+    def _count(self, cost: dict[str, float], hlo: str) -> None:
+        """Count what is computed and exchanged."""
+        products, self.collectives = count_products(hlo), collectives_in(hlo)
         once = cost.get("flops", products.once if products.is_all else math.nan)
         self.flops = once + products.all - products.once
         self.bytes_accessed = cost.get("bytes accessed", math.nan)
-        self.collectives = collectives_in(text)
         if not products.is_exact or any(one.is_repeated for one in self.collectives):
             self.notes.append("a loop of unknown length counts once")
-        if chip := chip_of(devices):
-            if chip.memory is not None:
-                self.excess = max(0, self.memory["total"] - int(chip.memory)) or None
-                self.fits = self.excess is None
-            passed = memory.argument_size_in_bytes + memory.output_size_in_bytes
-            moved = min(passed, self.bytes_accessed)
-            least = least_seconds(chip, self.flops, moved, self.collectives)
-            self.seconds = {what: s for what, s in least.items() if not math.isnan(s)}
+
+    def _compare(self, chip: Chip, moved: float) -> None:
+        """Compare it with what is published of the chips."""
+        if chip.memory is not None:
+            self.excess = max(0, self.memory["total"] - int(chip.memory)) or None
+            self.fits = self.excess is None
+        least = least_seconds(chip, self.flops, moved, self.collectives)
+        self.seconds = {what: s for what, s in least.items() if not math.isnan(s)}
 
     def _read_refusal(self, message: str) -> None:
         """Take what XLA says of a program that does not fit."""

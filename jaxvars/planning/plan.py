@@ -98,7 +98,7 @@ def plan(
 
     Raises:
         CompileError: when it is not a compiled function.
-        DeviceError: when there is no such topology or mesh, or its compiler is not installed.
+        DeviceError: when the topology is not known, or its compiler is not installed.
         ShardingError: when something cannot be sharded so on the mesh.
 
     What XLA makes of a program depends on the kind of device: fusion and memory of a plan for

@@ -77,7 +77,7 @@ def test_a_mesh_of_a_topology(mesh):
     assert jv.mesh({"data": -1}, "v5e:2x4").shape == {"data": 8}
     with pytest.raises(DeviceError, match=r"has 3 devices, and 'v5e:2x2' has 4"):
         jv.mesh({"data": 3}, "v5e:2x2")
-    with pytest.raises(DeviceError, match=r"'v5e:3' is no topology .* as in 'v5e:4x4'"):
+    with pytest.raises(DeviceError, match=r"does not know the topology 'v5e:3'.* as in 'v5e:4x4'"):
         jv.mesh({"data": 3}, "v5e:3")
 
 
