@@ -41,11 +41,13 @@ _NAMES = """
     test_a_check_anywhere_fails_the_step test_a_check_anywhere_raises_eagerly/5
     test_a_check_under_a_tape_around test_a_checkpoint_holds_model_and_optimizer
     test_a_checkpoint_is_restored_in_a_twin_that_is_made_in_another_way test_a_checkpoint_is_whole
+    test_a_class_is_lowered_for_accelerators
     test_a_cluster_is_asked test_a_compiled_function_is_traced_once_for_open_sizes
     test_a_compiled_function_sees_and_returns_what_python_would
     test_a_compiled_step_is_traced_once_and_does_what_an_eager_one_does/5
     test_a_custom_gradient_that_closes_over_something_differentiable
     test_a_derivative_of_a_derivative_by_what_the_first_is_not_of test_a_disk_that_is_full
+    test_a_draw_is_lowered_for_accelerators
     test_a_failed_check_draws_nothing test_a_first_call_that_creates_variables_after_its_body
     test_a_folder_is_used_from_the_call_on test_a_fresh_process_needs_no_source
     test_a_full_disk_changes_nothing test_a_function_may_be_an_extra_argument
@@ -98,6 +100,7 @@ _NAMES = """
     test_an_inner_function_that_is_used_again_reads_again test_an_integer_gives_the_same_each_time/5
     test_an_nnx_model_trains_as_in_flax_to_the_bit test_an_nnx_module_under_a_tape
     test_an_operand_may_be_written_to_afterwards test_an_operation_that_is_called_often_is_the_same
+    test_an_operation_is_lowered_for_accelerators/5
     test_an_operator_gives_exactly_what_it_gives_for_the_array/5
     test_another_backend_is_refused_with_the_line_that_helps
     test_another_process_compiles_nothing_that_is_in_the_folder
@@ -111,6 +114,7 @@ _NAMES = """
     test_compiled_functions_follow_the_mode test_compiled_gradients_are_eager/5
     test_compiled_gradients_equal_jitted_ones/5 test_compiled_is_eager/5
     test_compiled_they_do_what_they_do_eagerly test_confusion_matrices
+    test_control_flow_is_lowered_for_accelerators
     test_converted_and_run_eagerly_is_plain_python/5 test_copies_of_model_and_optimizer_stay_tied/5
     test_ctc_takes_sparse_labels test_derivatives_of_second_order_through_what_runs_once
     test_distributions test_dropout_of_each_example test_dtypes

@@ -94,8 +94,7 @@ def eig(tensor: Array) -> tuple[Array, Array]:
 
     Example: `tf.linalg.eig(p(2, 2))[0]`.
 
-    Differs from TensorFlow: The signs of the vectors may be others; JAX computes it on the CPU
-    only.
+    Differs from TensorFlow: The signs of the vectors may be others. TPUs have no such operation.
     """
     check_square(tensor)
     values, vectors = jax.lax.linalg.eig(
@@ -108,7 +107,7 @@ def eig(tensor: Array) -> tuple[Array, Array]:
 def eigvals(tensor: Array) -> Array:
     """Return the eigenvalues of matrices.
 
-    Differs from TensorFlow: JAX computes it on the CPU only.
+    Differs from TensorFlow: TPUs have no such operation.
     """
     check_square(tensor)
     return jnp.linalg.eigvals(tensor)
