@@ -25,8 +25,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
-from types import FunctionType
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 import jax
 import numpy as np
@@ -339,12 +338,6 @@ def object_ids(key: Key) -> tuple[int, ...]:
     return tuple(leaf.number for leaf in key.leaves if isinstance(leaf, Itself))
 
 
-def holder_ids(key: Key) -> tuple[int, ...]:
-    """Return which objects a key is about, less functions: there may be a new one each time."""
-    leaves = (leaf for leaf in key.leaves if isinstance(leaf, Itself))
-    return tuple(leaf.number for leaf in leaves if not issubclass(leaf.kind, FunctionType))
-
-
 def is_spec(x: object) -> bool:
     return isinstance(x, TensorSpec | Owner)
 
@@ -551,6 +544,12 @@ class Signature:
     def parameters(self) -> tuple[str, ...]:
         """The names of the arguments; none where they are not known, or any will do."""
         return () if self._rest_of_names else tuple(self._signature.parameters)
+
+    def owners(self, key: Key, objects: Sequence[Any]) -> list[Any]:
+        """Return which objects may have traces of their own: Modules, and that of a method."""
+        place = getattr(self.source.function, "__qualname__", "").rpartition("<locals>.")[2]
+        is_own = "." in place and isinstance(next(iter(key.leaves), None), Itself)
+        return [x for i, x in enumerate(objects) if is_own > i or isinstance(x, Owner | Holder)]
 
     @property
     def _rest_of_names(self) -> str | None:

@@ -631,6 +631,68 @@ def test_a_trace_for_each_of_many_objects_is_not_a_reason_to_warn():
     assert len(runs) == 12
 
 
+class Tuning:
+    def __init__(self, rate: float = 1.0) -> None:
+        self.rate = rate
+
+
+class Model(jv.Module):
+    def __init__(self) -> None:
+        self.w = jv.Variable(2.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: {"a": [x]}])
+def test_new_objects_as_arguments_warn(wrap):
+    step, runs = counted(lambda m, o, x: m.w * jax.tree.leaves(o)[0].rate * x)
+    model, kept = Model(), [Tuning() for _ in range(6)]
+    for _ in range(5):
+        step(model, wrap(Tuning()), 1.0)
+    with pytest.warns(RetraceWarning, match=r"traced 6 times.*a frozen dataclass\. See") as caught:
+        step(model, wrap(Tuning()), 1.0)
+    assert caught[0].filename == __file__
+    other, runs = counted(lambda o, x: jax.tree.leaves(o)[0].rate * x)
+    for options in kept[:5]:
+        other(wrap(options), 1.0)
+    with pytest.warns(RetraceWarning, match=r"because of o.*: <Tuning object .*> -> <Tuning"):
+        other(wrap(kept[5]), 1.0)
+    assert len(runs) == 6
+
+
+def test_a_warning_speaks_of_objects_only_where_there_are_new_ones():
+    step, _ = counted(lambda m, x: m.w * x.sum())
+    model = Model()
+    for n in range(1, 6):
+        step(model, jnp.ones(n))
+    with pytest.warns(RetraceWarning, match="x: float32") as caught:
+        step(model, jnp.ones(6))
+    assert "frozen dataclass" not in str(caught[0].message)
+
+
+class Squared:
+    @jv.compile
+    def __call__(this, x):  # noqa: N805 - any name will do
+        return x * x
+
+
+class Silent(jv.Module):
+    pass
+
+
+def test_traces_of_objects_that_are_there_are_no_reason_to_warn():
+    kept = [Squared() for _ in range(12)]
+    assert [float(each(2.0)) for each in kept] == [4.0] * 12
+    step, runs = counted(lambda m, x: x)
+    silent = [Silent() for _ in range(12)]
+    assert [float(step(each, 2.0)) for each in silent] == [2.0] * 12
+    for _ in range(12):  # an object at a time
+        Squared()(2.0)
+        step(Silent(), 2.0)
+    search, more = counted(lambda m, x: m.w * x)
+    for _ in range(12):  # a model at a time, in a search for the best one
+        search(Model(), 2.0)
+    assert (len(runs), len(more)) == (24, 12)
+
+
 @dataclass
 class Unregistered:
     loss: Any
