@@ -253,7 +253,8 @@ class Function(Viewed):
     def _add_path(self, entry: Executable, call: Call, args: Any, kwargs: Any) -> None:
         """Let calls like this one take a fast path, if there can be one."""
         parts = None if FROZEN.value else entry.parts
-        if parts is not None and self._signature.is_plain and not any(call.key.parts):
+        is_plain = self._signature.is_plain and not call.is_foreign
+        if parts is not None and is_plain and not any(call.key.parts):
             more = self._signature.conditions(args, kwargs, call.key.settings)
             self._paths.add(parts, args, kwargs, call.values, more)
             if not self._flags.hold(entry.key):  # set by another thread meanwhile
