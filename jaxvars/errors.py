@@ -281,8 +281,10 @@ class StaleReadWarning(UserWarning):
 class RetraceWarning(UserWarning):
     """A compiled function was traced again and again; the message names what changed.
 
-    Raised by: `for n in range(100): step(jnp.ones(n))`, which compiles 100 programs.
-    Fix: pad to a few shapes.
+    Raised by: `for n in range(100): step(jnp.ones(n))`, which compiles 100 programs; or
+    `step(x, Options(rate=0.1))`, where the class `Options` makes a new object for each call.
+    Fix: pad to a few shapes; keep the object, or make `Options` a frozen dataclass, which counts by
+    value.
     """
 
 
@@ -439,12 +441,13 @@ def string_in_program_error(name: str) -> StringVariableError:
 _WARN_AFTER = 5
 
 
-def warn_of_retraces(name: str, count: int, why: str) -> None:
+def warn_of_retraces(name: str, count: int, why: str, *, has_new_objects: bool = False) -> None:
     """Warn of a function that is traced again and again, at every fifth time."""
+    cure = "Keep an object that is passed, or have it count by value: a frozen dataclass. "
     if count > _WARN_AFTER and count % _WARN_AFTER == 1:
         warn_user(
             f"{name} has been traced {count} times; the last time because of {why}. Tracing and "
             "compiling are slow. Pass Python values that change often as numbers or arrays, and "
-            f"pad arrays to one shape. See {name}.traces.",
+            f"pad arrays to one shape. {cure * has_new_objects}See {name}.traces.",
             RetraceWarning,
         )

@@ -40,7 +40,8 @@ def compile(
 ) -> Any:
     """Compile a function that may read and assign variables.
 
-    The body is traced once for each signature: shapes and dtypes of arrays, values of static
+    The body is traced once for each signature: shapes and dtypes of arrays (of JAX, NumPy, or any
+    library that NumPy or DLPack reads: their numbers are those at the call), values of static
     arguments (bool, str, None, other hashables), and which objects (Variables, Modules) are
     passed. Python numbers are traced. Which variables it touches is found out in that trace,
     and they are updated in place, in memory that is used again, all of them or none.

@@ -293,6 +293,8 @@ def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
     known = find_itself(value)
     if known is None or known.content is None:
         return known and f"id(a{i}) == {known.number}"
+    if known.content != content_of(value):
+        return None
     names[f"V{i}"], names["content_of"] = known.content, content_of
     return f"id(a{i}) == {known.number} and content_of(a{i}) == V{i}"
 

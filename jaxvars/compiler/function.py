@@ -25,7 +25,6 @@ import contextlib
 import copy
 import functools
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from types import MethodType
 from typing import Any, TypeAlias, final
@@ -35,7 +34,7 @@ import jax
 from jaxvars.advice import EXPLANATIONS, instead_of
 from jaxvars.compiler.concrete_function import ConcreteFunction, paths_from
 from jaxvars.compiler.creation import ProgramSource, give_late, stage_body
-from jaxvars.compiler.executable import Executable
+from jaxvars.compiler.executable import Executable, cells_of
 from jaxvars.compiler.fast_path import MISS, FastPaths, Rest
 from jaxvars.compiler.flags import Flags
 from jaxvars.compiler.program import (
@@ -52,7 +51,6 @@ from jaxvars.compiler.signature import (
     Static,
     ask_parts,
     check_result,
-    holder_ids,
     is_spec,
     lower_spec,
     object_ids,
@@ -64,6 +62,7 @@ from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail
 from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
 from jaxvars.objects.key_order import ordered_like
+from jaxvars.objects.trace_counts import TraceCounts
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context
@@ -113,7 +112,7 @@ class Function(Viewed):
         self.body = fn if convert is None else convert(fn)
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
-        self._counts: Counter[tuple[int, ...]] = Counter()
+        self._counts = TraceCounts()
 
     def _begin(self, static: Sequence[str], specs: Sequence[TensorSpec] | None) -> None:
         """Begin without programs, for the code that the function has now."""
@@ -255,7 +254,8 @@ class Function(Viewed):
     def _add_path(self, entry: Executable, call: Call, args: Any, kwargs: Any) -> None:
         """Let calls like this one take a fast path, if there can be one."""
         parts = None if FROZEN.value else entry.parts
-        if parts is not None and self._signature.is_plain and not any(call.key.parts):
+        is_plain = self._signature.is_plain and not call.is_foreign
+        if parts is not None and is_plain and not any(call.key.parts):
             more = self._signature.conditions(args, kwargs, call.key.settings)
             self._paths.add(parts, args, kwargs, call.values, more)
             if not self._flags.hold(entry.key):  # set by another thread meanwhile
@@ -301,7 +301,7 @@ class Function(Viewed):
         if not entry.is_stale:
             self._entries[entry.key] = entry
         if known is None:
-            self._note(entry.key, time.perf_counter() - start)
+            self._note(entry, call.objects, time.perf_counter() - start)
         if changed:  # an object got variables: from now on it is known by identity
             self._flags.forget(entry.key, self._entries)
             self._initialized.discard(object_ids(call.key))
@@ -370,19 +370,21 @@ class Function(Viewed):
         self._flags.forget(entry.key, self._entries)
         self._paths.cool()
         self._initialized.discard(object_ids(entry.key))
-        if holders := holder_ids(entry.key):
-            self._counts.pop(holders, None)
+        self._counts.let_go()
 
-    def _note(self, key: Key, seconds: float) -> None:
+    def _note(self, entry: Executable, objects: Sequence[Any], seconds: float) -> None:
         """Log a trace, and warn of a function that is traced again and again."""
-        why = "first call"
-        if self._last_key is not None:
-            why = self._signature.difference(self._last_key, key)
+        why, key, last = "first call", entry.key, self._last_key
+        if last is not None:
+            why = self._signature.difference(last, key)
+        has_new = last is None or last == key or object_ids(last) != object_ids(key)
         self._last_key = key
         self._log.append((self._signature.describe(key), why, seconds))
         if not LOCAL.frame.is_plan:
-            self._counts[holder_ids(key)] += 1
-            warn_of_retraces(self._signature.name, self._counts[holder_ids(key)], why)
+            cells = cells_of(entry) if objects else ()  # what they have in common
+            owners = self._signature.owners(key, objects)
+            count = self._counts.add((cell.key for cell in cells), owners)
+            warn_of_retraces(self._signature.name, count, why, has_new_objects=has_new)
 
 
 @final

@@ -2,7 +2,7 @@
 
 | an argument, or a leaf of one | is |
 |---|---|
-| array (JAX or NumPy), Python int, float or complex | traced: shape, dtype and weak type count |
+| array (of JAX, NumPy or another library), Python number | traced: shape, dtype and weak type |
 | Variable, Module, an object without a custom `==` | itself, keyed by identity |
 | dataclass or the like that Python may change | itself, and what it holds when it is called |
 | bool, str, None, enum, tuples and frozen dataclasses of such | static: type and value count |
@@ -25,8 +25,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
-from types import FunctionType
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 import jax
 import numpy as np
@@ -46,10 +45,13 @@ from jaxvars.objects.identity import (
 )
 from jaxvars.objects.key_order import in_order, order_of
 from jaxvars.objects.traversal import Holder, reaches
+from jaxvars.tensors.foreign_arrays import in_numpy, is_foreign_array, refuse_grad, with_numbers
 from jaxvars.tensors.spec import TensorSpec
-from jaxvars.tensors.tensor import check_argument, is_endless, is_weak, to_tensor
+from jaxvars.tensors.tensor import check_argument, is_endless, is_weak, numbers_of, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
+
+T = TypeVar("T")
 
 NUMBERS = (int, float, complex)
 _FIXED = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, Owner, Holder)
@@ -133,6 +135,11 @@ def content_of(value: Any) -> Hashable:
         return None
 
 
+def full_content_of(value: Any) -> Hashable:
+    """Return what `content_of` does, with the numbers of foreign arrays; no fast path does so."""
+    return with_numbers(content_of(value))
+
+
 def _content_of_part(value: Any) -> Hashable:
     kind = type(value)
     if context.is_tracer(value):
@@ -162,6 +169,8 @@ def leaf_of(value: Any) -> Leaf:
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT":
         return Traced(value.shape, jax.dtypes.canonicalize_dtype(value.dtype), weak=False)
     kind = type(value)
+    if is_foreign_array(value):
+        return leaf_of(in_numpy(value))
     if kind in NUMBERS:
         return Traced((), jax.dtypes.canonicalize_dtype(kind), weak=True)
     if isinstance(value, _REFUSED):
@@ -263,7 +272,7 @@ def _static(value: Any) -> Leaf:
 def _itself(value: Any) -> Itself:
     kind = type(value)
     may_tell = kind.__eq__ is not object.__eq__ or kind is functools.partial
-    content = content_of(value) if may_tell and not isinstance(value, Owner) else None
+    content = full_content_of(value) if may_tell and not isinstance(value, Owner) else None
     return Itself(kind, id(value), None if isinstance(content, Weak) else content)
 
 
@@ -288,7 +297,8 @@ def counts_as_itself(value: Any) -> bool:
 def find_itself(value: Any) -> Itself | None:
     """Return what the key keeps of an argument that is a leaf keyed by identity; of others None."""
     is_leaf = isinstance(value, Owner) or jax.tree_util.all_leaves([value])
-    leaf = leaf_of(value) if is_leaf and not isinstance(value, _REFUSED) else None
+    is_other = not is_leaf or isinstance(value, _REFUSED) or is_foreign_array(value)
+    leaf = None if is_other else leaf_of(value)
     return leaf if isinstance(leaf, Itself) else None
 
 
@@ -339,12 +349,6 @@ def object_ids(key: Key) -> tuple[int, ...]:
     return tuple(leaf.number for leaf in key.leaves if isinstance(leaf, Itself))
 
 
-def holder_ids(key: Key) -> tuple[int, ...]:
-    """Return which objects a key is about, less functions: there may be a new one each time."""
-    leaves = (leaf for leaf in key.leaves if isinstance(leaf, Itself))
-    return tuple(leaf.number for leaf in leaves if not issubclass(leaf.kind, FunctionType))
-
-
 def is_spec(x: object) -> bool:
     return isinstance(x, TensorSpec | Owner)
 
@@ -375,6 +379,7 @@ class Call(NamedTuple):
         rebuild: makes `(args, kwargs)` from new traced leaves.
         resolve: returns what was traced for this call as a program of the one in whose place it
             is, with the traced leaves of that; None where it is in no other's place.
+        is_foreign: whether arrays of other libraries are among the leaves: no fast path takes them.
     """
 
     key: Key
@@ -382,6 +387,7 @@ class Call(NamedTuple):
     objects: list[Any]
     rebuild: Callable[[Sequence[Array]], tuple[tuple[Any, ...], dict[str, Any]]]
     resolve: Callable[[Staged], tuple[Staged, list[Any]]] | None = None
+    is_foreign: bool = False
 
     def settled(self) -> Call:
         """Return it with what its objects hold now: the function may have changed that."""
@@ -452,11 +458,14 @@ class Signature:
         leaves, treedef = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         order = order_of((args, dict(sorted(kwargs.items()))))  # of keywords it does not matter
         static = self._static_flags(args, kwargs) if self.static else [False] * len(leaves)
+        foreign = [i for i, x in enumerate(leaves) if not static[i] and is_foreign_array(x)]
+        for i in foreign:
+            leaves[i] = self._named(numbers_of, leaves[i], treedef, i)
         keys = tuple(map(_key_of, leaves, static))
         traced = [isinstance(key, Traced) for key in keys]
         for i, leaf in enumerate(leaves):
             if traced[i] and isinstance(leaf, int | np.ndarray | np.generic):
-                self._check(leaf, treedef, i)
+                self._named(check_argument, leaf, treedef, i)
 
         def rebuild(values: Sequence[Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:
             new = iter(values)
@@ -466,7 +475,7 @@ class Signature:
         values = [x for x, t in zip(leaves, traced, strict=True) if t]
         objects = [x for x, key in zip(leaves, keys, strict=True) if isinstance(key, Itself)]
         key = Key(form_of(treedef), keys, context.settings(), ask_parts(), order)
-        return Call(key, values, objects, rebuild)
+        return Call(key, values, objects, rebuild, is_foreign=bool(foreign))
 
     def conditions(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], settings: int
@@ -480,16 +489,18 @@ class Signature:
         taken = tuple(x for name, x in self._changing.items() if name not in given)
         if taken:
             content = content_of(taken)
+            is_known = content is not None and content == full_content_of(taken)
             names.update(content_of=content_of, defaults=taken, content=content)
-            guards.append(None if content is None else "content_of(defaults) == content")
+            guards.append("content_of(defaults) == content" if is_known else None)
         return Conditions(guards, names, settings)
 
-    def _check(self, leaf: Any, treedef: Any, i: int) -> None:
+    def _named(self, take: Callable[[Any, str, str], T], leaf: Any, treedef: Any, i: int) -> T:
+        """Return what `take` makes of a leaf; if it refuses, have it say which argument that is."""
         try:
-            check_argument(leaf, "")
+            return take(leaf, "", "")
         except (NotATensorError, DtypeError):
             name = self._names(treedef)[i]
-            check_argument(leaf, f"argument {name} of {self.name}")
+            return take(leaf, f"argument {name} of {self.name}", name)
 
     def difference(self, old: Key, new: Key) -> str:
         """Say what changed from one key to another."""
@@ -552,6 +563,12 @@ class Signature:
         """The names of the arguments; none where they are not known, or any will do."""
         return () if self._rest_of_names else tuple(self._signature.parameters)
 
+    def owners(self, key: Key, objects: Sequence[Any]) -> list[Any]:
+        """Return which objects may have traces of their own: Modules, and that of a method."""
+        place = getattr(self.source.function, "__qualname__", "").rpartition("<locals>.")[2]
+        is_own = "." in place and isinstance(next(iter(key.leaves), None), Itself)
+        return [x for i, x in enumerate(objects) if is_own > i or isinstance(x, Owner | Holder)]
+
     @property
     def _rest_of_names(self) -> str | None:
         """The name of `**kwargs`, if the function has it."""
@@ -602,6 +619,10 @@ class Signature:
                 f"{self.name} has an input_signature of {len(specs)} tensors, but was called "
                 f"with {len(rest)} arguments."
             )
+        for i, x in enumerate(rest):
+            if is_foreign_array(x):
+                name = self._positional_name(len(own) + i)
+                refuse_grad(x, f"argument {name} of {self.name}", name)
         fitted = (
             self._fit(i, x, spec) for i, (x, spec) in enumerate(zip(rest, specs, strict=False))
         )
@@ -635,7 +656,7 @@ def _key_of(leaf: Any, static: bool) -> Leaf:
     if not static or isinstance(leaf, Owner):
         return leaf_of(leaf)
     try:
-        hash(leaf)
+        hash([] if is_foreign_array(leaf) else leaf)  # its numbers may change
     except TypeError:
         raise CompileError(
             f"A static argument holds {type(leaf).__name__}, which is not hashable: pass a tuple, "

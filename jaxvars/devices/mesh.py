@@ -21,7 +21,7 @@ from jaxvars.devices.device import check_coroutine, in_order, scope_sharding
 from jaxvars.devices.topology import COMPILE_ONLY, check_present, devices_of
 from jaxvars.errors import DeviceError, NotATensorError, ShardingError
 from jaxvars.objects.key_order import ordered_like
-from jaxvars.tensors.tensor import check_uncut
+from jaxvars.tensors.tensor import check_uncut, own_copy
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -209,7 +209,7 @@ def put(value: Array, sharding: Any, what: str = "a value that is put on devices
     """Move a value, which errors call `what`, or tell XLA where a traced one is to be."""
     if context.is_tracer(value):
         return jax.lax.with_sharding_constraint(value, sharding)
-    value = copy_to_host(value)  # JAX would read it in place
+    value = copy_to_host(value, what)  # JAX would read it in place
     if isinstance(value, np.ndarray | np.generic):
         check_uncut(value, what)
     try:
@@ -221,13 +221,9 @@ def put(value: Array, sharding: Any, what: str = "a value that is put on devices
         raise
 
 
-def copy_to_host(value: Any) -> Any:
-    """Return a NumPy copy of a NumPy array, and of what converts to one; others as they are."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.copy()
-    if hasattr(value, "__jax_array__") or isinstance(value, jax.Array):
-        return value
-    return np.asarray(value).copy() if hasattr(value, "__array__") else value  # PyTorch's tensors
+def copy_to_host(value: Any, what: str = "a part of a batch") -> Any:
+    """Return a NumPy copy of an array of NumPy or another library; others as they are."""
+    return value.copy() if isinstance(value, np.generic) else own_copy(value, what)
 
 
 def is_spec(x: object) -> bool:

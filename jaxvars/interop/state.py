@@ -23,7 +23,8 @@ from jaxvars.interop.rules import Rules, rename
 from jaxvars.modules.state import State
 from jaxvars.tensors.array_like import whole
 from jaxvars.tensors.dtypes import are_floats, is_key, is_string, string
-from jaxvars.tensors.tensor import in_numpy, to_tensor
+from jaxvars.tensors.foreign_arrays import in_numpy
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.typing import Array, Value
 
 Nested: TypeAlias = dict[str, Any]

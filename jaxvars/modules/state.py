@@ -30,7 +30,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.errors import StateError, user_line
 from jaxvars.objects.traversal import Path, Tied, walk_known
 from jaxvars.tensors.dtypes import WIDE, are_floats, keeping
-from jaxvars.tensors.tensor import to_tensor
+from jaxvars.tensors.tensor import own_copy, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array, Value
 from jaxvars.views import Viewed
@@ -127,7 +127,7 @@ class State(Viewed, Mapping[str, Any]):
             )
         if masked := [path for path, x in values.items() if isinstance(x, np.ma.MaskedArray)]:
             raise StateError(f"The values of {masked} are masked arrays; a tensor has no mask.")
-        own = {path: x.copy() if isinstance(x, np.ndarray) else x for path, x in values.items()}
+        own = {path: own_copy(x, f"the value of {path!r}") for path, x in values.items()}
         return State(self._layout, [own.get(path, old) for path, old in self.items()])
 
     def __copy__(self) -> State:

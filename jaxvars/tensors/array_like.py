@@ -20,7 +20,7 @@ import numpy as np
 from jaxvars.advice import add_note, did_you_mean, instead_of
 from jaxvars.errors import DistributedError
 from jaxvars.tensors.direct import Direct
-from jaxvars.tensors.tensor import check_uncut
+from jaxvars.tensors.tensor import check_uncut, own_copy
 from jaxvars.tracebacks import shorten
 from jaxvars.tracing import context
 from jaxvars.tracing.context import EVAL, place
@@ -60,9 +60,10 @@ def _operand(value: Any) -> Any:
     if isinstance(value, jax.Array):
         if not context.is_tracer(value) and isinstance(value.dtype, np.dtype):  # not of keys
             _PLAIN.add(type(value))
-    elif isinstance(value, np.ndarray | np.generic):
+        return value
+    value = own_copy(value, "an operand")
+    if isinstance(value, np.ndarray | np.generic):
         check_uncut(value, "an operand")
-        return value.copy() if isinstance(value, np.ndarray) else value
     return value
 
 

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.tensors.dtypes import as_dtype
+from jaxvars.tensors.foreign_arrays import in_numpy, is_foreign_array
 from jaxvars.typing import DTypeLike
 
 
@@ -39,6 +40,8 @@ class TensorSpec:
     @classmethod
     def of(cls, value: Any, name: str | None = None) -> TensorSpec:
         """Return the spec of an array."""
+        is_other = not hasattr(value, "__jax_array__") and is_foreign_array(value)
+        value = in_numpy(value) if is_other else value
         return cls(tuple(value.shape), value.dtype, name)
 
     def matches(self, value: Any) -> bool:

@@ -15,7 +15,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import contextlib
 import math
 import numbers
 import operator
@@ -26,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.errors import DtypeError, NotATensorError, ShapeError
+from jaxvars.errors import DtypeError, NotATensorError, ShapeError, user_line
 from jaxvars.tensors.dtypes import (
     LITERALS,
     Array,
@@ -39,6 +38,7 @@ from jaxvars.tensors.dtypes import (
     narrowed,
     string,
 )
+from jaxvars.tensors.foreign_arrays import in_numpy, is_foreign_array, read, refuse_grad
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import GUARDS, ask
 from jaxvars.typing import Value
@@ -178,7 +178,7 @@ _NO_NUMBER = (None, False, -1.0)
 _TINY = 2.0**-120
 
 
-def check_argument(value: int | np.ndarray | np.generic, what: str) -> None:
+def check_argument(value: int | np.ndarray | np.generic, what: str, _: str = "") -> None:
     """Raise if JAX cannot take what a compiled function is given.
 
     Raises:
@@ -190,6 +190,46 @@ def check_argument(value: int | np.ndarray | np.generic, what: str) -> None:
         check_fits(array, jax.dtypes.canonicalize_dtype(array.dtype), what)
     else:
         check_uncut(array, what)
+
+
+def own_copy(value: Any, what: str) -> Any:
+    """Return a copy of an array that others may write to: of NumPy's and foreign ones."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    is_other = not hasattr(value, "__jax_array__") and is_foreign_array(value)
+    return numbers_of(value, what, "x").copy() if is_other else value
+
+
+def numbers_of(value: Any, what: str, name: str) -> Array | np.ndarray:
+    """Return the numbers of a foreign array that a compiled function is given, in its own memory.
+
+    Raises:
+        NotATensorError: as for `contents_of`, and for strings.
+    """
+    if hasattr(value, "__jax_array__"):
+        return array_of(value, what)
+    array = contents_of(value, what, name)
+    if array.dtype.kind in "SUTO":
+        raise NotATensorError(
+            f"{what} is a {type(value).__name__} of strings, at {user_line()}: a program has only "
+            f"numbers. Pass tuple({name}), whose strings are part of the signature."
+        )
+    return array
+
+
+def contents_of(value: Any, what: str, name: str) -> np.ndarray:
+    """Return the numbers or strings of a foreign array that a compiled function is given.
+
+    Args:
+        value: it.
+        what: how errors call it.
+        name: how the program that they show calls it.
+
+    Raises:
+        NotATensorError: when there are none that JAX can take, or PyTorch is to derive by it.
+    """
+    refuse_grad(value, what, name)
+    return _from_numpy(value, what, name)
 
 
 def as_array(value: Any) -> Array:
@@ -297,22 +337,9 @@ def refuse_masked(values: Sequence[object], what: str) -> None:
 _UNKNOWN: tuple[type, ...] = (np.void, np.longdouble, np.clongdouble)
 
 
-def in_numpy(value: Any) -> np.ndarray:
-    """Return what NumPy makes of a value; what it has no dtype for (bfloat16) through DLPack."""
-    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
-        return np.asanyarray(value)
-    if hasattr(value, "detach"):  # torch's, whose gradient, device and strides are its own
-        value = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    with contextlib.suppress(TypeError):
-        if (array := np.asanyarray(value)).dtype != object:
-            return array
-    with jax.enable_x64(True):  # or JAX would cut 64 bits
-        return np.array(jax.dlpack.from_dlpack(value))
-
-
-def _from_numpy(value: object, what: str) -> np.ndarray:
+def _from_numpy(value: object, what: str, name: str = "x") -> np.ndarray:
     try:
-        array = in_numpy(value)
+        array = read(value, what, name) if is_foreign_array(value) else in_numpy(value)
         refuse_masked([array], what)
         array = np.asarray(array)
     except NotATensorError:
@@ -321,7 +348,7 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
         why = _unequal_rows(value) or error
         raise NotATensorError(f"{what} cannot become a tensor: {why}") from None
     if array.dtype.kind == "O":
-        _check_objects(array, value, what)
+        _check_objects(array, value, what, name)
     if array.dtype.kind in "SU" and not _is_text(value):
         raise NotATensorError(f"{what} mixes strings and numbers: convert all of it with str().")
     if array.dtype.kind in "SU":  # which cut zero characters at the end off
@@ -332,12 +359,17 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
             "with .astype('int32')."
         )
     if not array.dtype.isnative or issubclass(array.dtype.type, _UNKNOWN):
-        cure = "x['a'], one of its fields" if array.dtype.names else "x.astype('float32')"
+        cure = f"{name}['a'], one of its fields" if array.dtype.names else _as_floats(value, name)
         raise NotATensorError(
             f"{what} has NumPy's dtype {array.dtype}, which JAX does not have (nor byte orders "
             f"other than the machine's): pass {cure}, for example."
         )
     return array
+
+
+def _as_floats(value: object, name: str) -> str:
+    is_method = isinstance(value, np.ndarray | np.generic)
+    return f"{name}.astype('float32')" if is_method else f"np.asarray({name}, 'float32')"
 
 
 def _unequal_rows(value: object) -> str:
@@ -354,7 +386,14 @@ def _unequal_rows(value: object) -> str:
     return next(filter(None, map(_unequal_rows, rows)), "")
 
 
-def _check_objects(array: np.ndarray, value: object, what: str) -> None:
+def _check_objects(array: np.ndarray, value: object, what: str, name: str) -> None:
+    others = [x for x in array.flat if not isinstance(x, str | bytes)]
+    if others and is_foreign_array(value):
+        raise NotATensorError(
+            f"{what} is a {type(value).__name__} of Python's objects, at {user_line()}, such as "
+            f"{others[0]!r:.40}: a tensor has numbers of one dtype. Convert it, for example with "
+            f"np.asarray({name}, 'float32'), or pass the columns that are numbers."
+        )
     if all(isinstance(x, int) for x in array.flat):
         raise DtypeError(f"{what} has integers of more than 64 bits. Use floats, or smaller ones.")
     if not all(isinstance(x, str | bytes) for x in array.flat):

@@ -6,6 +6,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import array
 import enum
 import functools
 import gc
@@ -234,7 +235,9 @@ def test_an_unhashable_dataclass_stays_itself():
     assert leaf_of(bag) == before._replace(content=content_of(bag)) != before
 
 
-@pytest.mark.parametrize("value", [{1, 2}, bytearray(b"x"), memoryview(b"x")])
+@pytest.mark.parametrize(
+    "value", [{1, 2}, bytearray(b"x"), memoryview(np.array(["x"])), memoryview(b"x").cast("c")]
+)
 def test_unhashable_builtins_are_refused_with_the_cure(value: Any):
     step = jv.compile(lambda x: 1)
     with pytest.raises(CompileError, match=f"is a {type(value).__name__}.*pass a tuple"):
@@ -593,6 +596,341 @@ def test_why_it_was_traced_names_arguments_that_come_and_go():
     assert step.traces[1][1] == "a: the structure changed; b: the structure changed"
 
 
+# ---------------------------------------------------------------- arrays of other libraries
+class Elsewhere:
+    """An array in the memory of another library, with a hash of its own, as PyTorch's tensors."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = np.array(numbers, np.float32)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numbers
+
+    def __eq__(self, other):
+        return Elsewhere(self.numbers == other)
+
+    def __hash__(self):
+        return id(self)
+
+    def fill_(self, value: float) -> None:
+        self.numbers[...] = value
+
+
+class ByDLPack(Elsewhere):
+    __array__: Any = None
+
+    def __dlpack__(self, **options):
+        return self.numbers.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.numbers.__dlpack_device__()
+
+
+class InMemory(Elsewhere):
+    def __init__(self, numbers: Any) -> None:
+        super().__init__(numbers)
+        self.__array_interface__ = self.numbers.__array_interface__
+
+    __array__: Any = None
+
+
+def tensor(numbers: Any) -> Any:
+    return pytest.importorskip("torch").tensor(numbers, dtype=pytest.importorskip("torch").float32)
+
+
+FOREIGN = pytest.mark.parametrize("make", [Elsewhere, ByDLPack, InMemory, tensor])
+
+
+def jax_of(x: Any) -> Any:
+    return jnp.asarray(np.asarray(getattr(x, "numbers", x)).copy())
+
+
+@FOREIGN
+@pytest.mark.parametrize("wrap", [
+    lambda x: ((x,), {}), lambda x: ((), {"x": x}), lambda x: (([x],), {}),
+    lambda x: (({"a": (x,)},), {}), lambda x: ((Pair(1.0, x),), {}),
+])  # fmt: skip
+def test_they_count_by_value_at_the_time_of_the_call(make, wrap):
+    step, runs = counted(lambda x: jax.tree.leaves(x)[-1] * 2)
+    x = make([0.0, 0.0])
+    args, kwargs = wrap(x)
+    found = []
+    for value in range(5):
+        x.fill_(value)
+        found.append(step(*args, **kwargs))
+        x.fill_(-1)
+    assert [y.tolist() for y in found] == [[2 * i] * 2 for i in range(5)]
+    for other in (make([3.0, 3.0]), jnp.full(2, 3.0, "float32"), np.full(2, 3, np.float32)):
+        args, kwargs = wrap(other)
+        assert step(*args, **kwargs).tolist() == [6, 6]
+    assert len(runs) == 1
+    args, kwargs = wrap(make([1.0]))
+    assert step(*args, **kwargs).tolist() == [2]
+    assert len(runs) == 2
+
+
+@FOREIGN
+def test_they_share_fast_paths_with_nothing(make):
+    v = jv.Variable([1.0, 1.0])
+    step, runs = counted(lambda x: v.assign_add(x))
+    x = make([1.0, 1.0])
+    for _ in range(4):  # in turns with a fast path's calls
+        step(x)
+        step(jnp.ones(2))
+        x.fill_(x[0] + 1 if make is tensor else float(x.numbers[0]) + 1)
+    assert (v.numpy().tolist(), len(runs)) == ([15, 15], 1)
+
+
+@FOREIGN
+def test_they_are_not_kept_and_not_read_after_the_call(make):
+    step, _ = counted(lambda x: x.sum())
+    big = make(np.zeros(1_000_000, np.float32))
+    found = []
+    for value in range(8):
+        big.fill_(value)
+        found.append(step(big))
+        big.fill_(-1)
+    assert [float(y) for y in found] == [1e6 * i for i in range(8)]
+    there = weakref.ref(big)
+    del big
+    gc.collect()
+    assert there() is None
+
+
+def test_what_lends_its_memory_has_it_back_after_the_call():
+    step, runs = counted(lambda x: x.sum())
+    numbers = array.array("f", [1.0, 2.0])
+    for extra in (3.0, 4.0):
+        step(numbers)
+        numbers.append(extra)  # which is refused while its buffer is used
+    assert (float(step(numbers)), len(runs)) == (10, 3)
+    assert float(step(memoryview(b"ab"))) == 195
+
+
+@FOREIGN
+def test_they_count_by_value_in_methods_and_defaults(make):
+    x = make([1.0, 1.0])
+
+    class Scaled(jv.Module):
+        def __init__(self) -> None:
+            self.w = jv.Variable(2.0)
+
+        @jv.compile
+        def __call__(self, a, scale=x, *, more=x):
+            return a * scale * self.w + more
+
+    found = []
+    one = Scaled()
+    for value in (1.0, 2.0, 3.0):
+        x.fill_(value)
+        found += [one(jnp.ones(2)).tolist(), one(x, more=jnp.zeros(2)).tolist()]
+    assert found == [[3, 3], [2, 2], [6, 6], [8, 8], [9, 9], [18, 18]]
+    assert Scaled.__call__.trace_count == 1
+
+
+@FOREIGN
+def test_they_are_arrays_in_the_midst_of_a_trace(make):
+    w = jv.Variable([1.0, 1.0], name="w")
+    x = make([2.0, 2.0])
+    inner, runs = counted(lambda y: y * w)
+    outer = jv.compile(lambda y: inner(x) + inner(y))
+    assert outer(jnp.ones(2)).tolist() == [3, 3]
+    assert len(runs) == 1
+    in_branch = jv.compile(lambda y: jv.cond(y > 0, lambda: inner(x), lambda: inner(x) * 0))
+    assert in_branch(1.0).tolist() == [2, 2]
+    in_loop = jv.compile(lambda: jv.scan(lambda c, _: (c + inner(x), None), jnp.zeros(2), length=3))
+    assert in_loop()[0].tolist() == [6, 6]
+    state = jv.State.of(w=w)
+    for pure in (jv.functionalize(inner), lambda s, y: jax.jit(jv.functionalize(outer))(s, y)):
+        assert pure(state, jax_of(x))[0].tolist() in ([2, 2], [4, 4])
+    assert jv.functionalize(inner)(state, x)[0].tolist() == [2, 2]
+    assert jax.vmap(lambda y: inner(x) + y)(jnp.ones((3, 2))).tolist() == [[3, 3]] * 3
+    assert jax.grad(lambda y: jv.compile(lambda a, b: (a * b).sum())(y, x))(jnp.ones(2)).sum() == 4
+    with jv.GradientTape() as tape:
+        total = inner(x).sum()
+    assert tape.gradient(total, [w])[0].tolist() == [2, 2]
+
+
+@FOREIGN
+def test_traces_and_plans_of_them(make):
+    step, runs = counted(lambda x: x * 2)
+    x = make([1.0, 2.0])
+    one = step.trace(x)
+    assert (one.signature, jv.plan(step, x).memory["arguments"]) == ("x: float32[2]", 8)
+    x.fill_(3.0)
+    assert (one(x).tolist(), len(runs)) == ([6, 6], 1)
+    with pytest.raises(TypeError, match=r"takes \(x: float32\[2\]\)"):
+        one(make([1.0]))
+
+
+@FOREIGN
+def test_an_input_signature_takes_them(make):
+    step, runs = counted(lambda x: x + 1, input_signature=[jv.TensorSpec((None,))])
+    x = make([1.0, 2.0])
+    y = step(x)
+    x.fill_(9.0)
+    assert (y.tolist(), step(jnp.zeros(2)).tolist(), len(runs)) == ([2, 3], [1, 1], 1)
+    with pytest.raises(CompileError, match=r"Argument 0 of body is float32\[1, 1\]"):
+        step(make([[1.0]]))
+    if make is tensor:
+        by_example, _ = counted(lambda x: x + 1, input_signature=[make([1.0, 2.0])])
+        assert by_example(x).tolist() == [10, 10]
+
+
+@FOREIGN
+def test_they_count_by_their_numbers_in_what_is_static(make):
+    x = make([1.0, 1.0])
+    for keep in (Unregistered, Config, lambda y: SimpleNamespace(loss=y), lambda y: UserDict(a=y),
+                 lambda y: functools.partial(max, y)):  # fmt: skip
+        step, runs = counted(
+            lambda _: jnp.asarray(np.asarray(getattr(x, "numbers", x)).copy()).sum()
+        )
+        kept = keep(x)
+        found = []
+        for value in (1.0, 2.0, 1.0):
+            x.fill_(value)
+            found += [float(step(kept)), float(step(kept))]
+        assert (found, len(runs)) == ([2, 2, 4, 4, 2, 2], 2), kept
+
+
+@FOREIGN
+def test_they_count_by_their_numbers_in_defaults_that_are_static(make):
+    x = make([1.0, 1.0])
+
+    def body(y, kept=Unregistered(x)):  # noqa: B008 - what is tried
+        return jnp.asarray(np.asarray(getattr(kept.loss, "numbers", kept.loss)).copy()) * y
+
+    step, found = jv.compile(body), []
+    for value in (1.0, 2.0, 1.0):
+        x.fill_(value)
+        found += [step(jnp.ones(2)).tolist(), step(jnp.ones(2)).tolist()]
+    assert (found, step.trace_count) == ([[1, 1]] * 2 + [[2, 2]] * 2 + [[1, 1]] * 2, 2)
+
+
+class Unreadable(Elsewhere):
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("it is on another device")
+
+
+def test_what_cannot_be_read_is_another_one_each_time_in_what_is_static():
+    step, runs = counted(lambda _: 1)
+    kept = Unregistered(Unreadable([1.0]))
+    for _ in range(3):
+        step(kept)
+    assert len(runs) == 3
+
+
+class Strings(Elsewhere):
+    def __array__(self, dtype=None, copy=None):
+        return np.array(["a", "b"], object)
+
+
+class Objects(Elsewhere):
+    def __array__(self, dtype=None, copy=None):
+        return np.array(["a", 1.5], object)
+
+
+class Dates(Elsewhere):
+    def __array__(self, dtype=None, copy=None):
+        return np.array(["2020-01-01"], "datetime64[s]")
+
+
+class Masked(Elsewhere):
+    def __array__(self, dtype=None, copy=None):
+        return np.ma.masked_array([1.0, 2.0], [True, False])
+
+
+class Huge(Elsewhere):
+    def __array__(self, dtype=None, copy=None):
+        return np.array([2**40])
+
+
+def make_requiring_grad(numbers: Any) -> Any:
+    return tensor(numbers).requires_grad_()
+
+
+@pytest.mark.parametrize(("make", "error", "match"), [
+    (Strings, NotATensorError, r"NAME is a Strings of strings, at LINE.*Pass tuple\(PATH\)"),
+    (Objects, NotATensorError,
+     r"NAME is a Objects of Python's objects, at LINE.*as 1.5.*np.asarray\(PATH, 'float32'\)"),
+    (Dates, NotATensorError, r"NAME is datetime64.*astype\('int32'\)"),
+    (Masked, NotATensorError, "masked array.* as NAME"),
+    (Huge, DtypeError, "NAME reaches from 1099511627776"),
+    (Unreadable, NotATensorError, "NAME cannot become a tensor: at LINE.*Unreadable.*other device"),
+    (lambda _: memoryview(np.ones(2, ">f4")), NotATensorError,
+     r"NAME has NumPy's dtype >f4.*np.asarray\(PATH, 'float32'\)"),
+    (make_requiring_grad, NotATensorError,
+     r"NAME is a tensor of PyTorch that requires grad, at LINE.*Pass its value, PATH.detach\(\)"),
+])  # fmt: skip
+def test_what_a_program_cannot_take_is_refused_by_name_before_the_body_runs(make, error, match):
+    path = r"y\['a'\]\[0\]"
+    match = match.replace("NAME", "argument PATH of body").replace("PATH", path)
+    step, runs = counted(lambda x, y: x)
+    with pytest.raises(error, match=match.replace("LINE", r"test_signature.py:\d+, in test_what")):
+        step(1.0, {"a": [make([1.0])]})
+    assert runs == []
+
+
+def test_a_gradient_of_pytorch_does_not_end_in_silence():
+    step, runs = counted(lambda x: x * 2, input_signature=[jv.TensorSpec((None,))])
+    x = make_requiring_grad([1.0])
+    with pytest.raises(NotATensorError, match=r"argument x of body.*requires grad.*x.detach\(\)"):
+        step(x)
+    with pytest.raises(NotATensorError, match=r"an operand is a tensor of PyTorch that requires"):
+        jv.Variable([1.0]) * x
+    assert (step(x.detach()).tolist(), len(runs)) == ([2], 1)
+
+
+@FOREIGN
+def test_a_static_argument_is_no_array(make):
+    step, runs = counted(lambda x, n: x, static_argnames="n")
+    with pytest.raises(CompileError, match=r"A static argument holds .*Arrays are not static"):
+        step(1.0, make([1.0]))
+    assert runs == []
+
+
+class Readable(Elsewhere):
+    """An array of JAX by JAX's own protocol, which may be traced."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numbers
+
+    def __jax_array__(self):
+        return self.numbers
+
+
+def test_what_stands_for_an_array_of_jax_is_that_array():
+    step, runs = counted(lambda x: x * 2)
+    assert [step(Readable(jnp.ones(2))).tolist(), step(jnp.ones(2)).tolist()] == [[2, 2]] * 2
+    assert jax.jit(lambda x: step(Readable(x)))(3 * jnp.ones(2)).tolist() == [6, 6]
+    assert len(runs) == 1
+    by_numbers, _ = counted(lambda x: x.loss.numbers * 2)
+    kept = Unregistered(Readable(jnp.ones(2)))
+    assert jax.jit(lambda x: by_numbers(Unregistered(Readable(x))))(jnp.ones(2)).tolist() == [2, 2]
+    assert by_numbers(kept).tolist() == [2, 2]
+    kept.loss.numbers = jnp.full(2, 4.0)
+    assert by_numbers(kept).tolist() == [8, 8]
+
+
+def test_what_may_be_called_stays_itself():
+    step, _ = counted(lambda p, x: p(2.0) * x + len(p.coeffs))
+    assert float(step(np.poly1d([1.0, 2.0]), 3.0)) == 14
+
+
+def test_tables_of_pandas_are_arrays():
+    pandas = pytest.importorskip("pandas")
+    step, runs = counted(lambda x: x.sum())
+    numbers = pandas.Series([1.0, 2.0])
+    assert float(step(numbers)) == 3
+    numbers[0] = 5.0
+    assert float(step(numbers)) == 7
+    assert float(step(pandas.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}))) == 5
+    assert len(runs) == 2
+    for words in (pandas.Series(["a", "b"]), pandas.DataFrame({"a": [1], "b": ["x"]})):
+        with pytest.raises(NotATensorError, match=r"(of strings|of Python's objects)"):
+            step(words)
+
+
 # ---------------------------------------------------------------- the retrace warning
 def test_retracing_again_and_again_warns_and_names_the_argument():
     step, _ = counted(lambda x, batch: batch.sum() + x)
@@ -629,6 +967,68 @@ def test_a_trace_for_each_of_many_objects_is_not_a_reason_to_warn():
     models = [M() for _ in range(12)]
     assert [float(step(m, 3.0)) for m in models] == [6.0] * 12
     assert len(runs) == 12
+
+
+class Tuning:
+    def __init__(self, rate: float = 1.0) -> None:
+        self.rate = rate
+
+
+class Model(jv.Module):
+    def __init__(self) -> None:
+        self.w = jv.Variable(2.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: {"a": [x]}])
+def test_new_objects_as_arguments_warn(wrap):
+    step, runs = counted(lambda m, o, x: m.w * jax.tree.leaves(o)[0].rate * x)
+    model, kept = Model(), [Tuning() for _ in range(6)]
+    for _ in range(5):
+        step(model, wrap(Tuning()), 1.0)
+    with pytest.warns(RetraceWarning, match=r"traced 6 times.*a frozen dataclass\. See") as caught:
+        step(model, wrap(Tuning()), 1.0)
+    assert caught[0].filename == __file__
+    other, runs = counted(lambda o, x: jax.tree.leaves(o)[0].rate * x)
+    for options in kept[:5]:
+        other(wrap(options), 1.0)
+    with pytest.warns(RetraceWarning, match=r"because of o.*: <Tuning object .*> -> <Tuning"):
+        other(wrap(kept[5]), 1.0)
+    assert len(runs) == 6
+
+
+def test_a_warning_speaks_of_objects_only_where_there_are_new_ones():
+    step, _ = counted(lambda m, x: m.w * x.sum())
+    model = Model()
+    for n in range(1, 6):
+        step(model, jnp.ones(n))
+    with pytest.warns(RetraceWarning, match="x: float32") as caught:
+        step(model, jnp.ones(6))
+    assert "frozen dataclass" not in str(caught[0].message)
+
+
+class Squared:
+    @jv.compile
+    def __call__(this, x):  # noqa: N805 - any name will do
+        return x * x
+
+
+class Silent(jv.Module):
+    pass
+
+
+def test_traces_of_objects_that_are_there_are_no_reason_to_warn():
+    kept = [Squared() for _ in range(12)]
+    assert [float(each(2.0)) for each in kept] == [4.0] * 12
+    step, runs = counted(lambda m, x: x)
+    silent = [Silent() for _ in range(12)]
+    assert [float(step(each, 2.0)) for each in silent] == [2.0] * 12
+    for _ in range(12):  # an object at a time
+        Squared()(2.0)
+        step(Silent(), 2.0)
+    search, more = counted(lambda m, x: m.w * x)
+    for _ in range(12):  # a model at a time, in a search for the best one
+        search(Model(), 2.0)
+    assert (len(runs), len(more)) == (24, 12)
 
 
 @dataclass

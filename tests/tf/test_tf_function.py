@@ -5,6 +5,7 @@ What is expected was seen in TensorFlow 2.21.
 
 from __future__ import annotations
 
+import array
 import copy
 import io
 
@@ -521,3 +522,87 @@ def test_libraries_decorate_a_method_before_its_first_call():
     assert Doubled().add(tf.constant(3.0)).numpy() == 8.0
     with pytest.raises(ValueError, match="cannot be decorated after they have been traced"):
         Doubled.__dict__["add"]._decorate(lambda add: add)
+
+
+# ---------------------------------------------------------------- arrays of other libraries
+class Elsewhere:
+    """An array in the memory of another library."""
+
+    def __init__(self, numbers):
+        self.numbers = np.array(numbers)
+        self.shape, self.dtype = self.numbers.shape, f"other.{self.numbers.dtype}"
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numbers
+
+    def fill_(self, value):
+        self.numbers[...] = value
+
+
+def torch_tensor(numbers):
+    torch = pytest.importorskip("torch")
+    return torch.tensor(numbers, dtype=torch.float32)
+
+
+def other_floats(numbers):
+    return Elsewhere(np.array(numbers, np.float32))
+
+
+@pytest.mark.parametrize("make", [other_floats, torch_tensor])
+def test_arrays_of_other_libraries_count_by_value_at_the_time_of_the_call(make):
+    x = make([0.0, 0.0])
+
+    class Doubled(tf.Module):
+        @tf.function
+        def __call__(self, y, more=x):
+            return 2 * y["a"][0] + more
+
+    double, found = Doubled(), []
+    for value in (1.0, 2.0, 3.0):
+        x.fill_(value)
+        found += [double({"a": [x]}), double({"a": [tf.ones(2)]})]
+        x.fill_(-1.0)
+    assert [y.numpy().tolist() for y in found] == [[n] * 2 for n in (3, 3, 6, 4, 9, 5)]
+    assert double.__call__.experimental_get_tracing_count() == 1
+    outer = tf.function(lambda y: double({"a": [x]}) + y)
+    assert outer(tf.ones(2)).numpy().tolist() == [-2, -2]
+
+
+@pytest.mark.parametrize("make", [other_floats, torch_tensor])
+def test_signatures_take_arrays_of_other_libraries(make):
+    step = tf.function(lambda x: x + 1, input_signature=[tf.TensorSpec([None], tf.float32)])
+    x = make([1.0, 2.0])
+    y = step(x)
+    x.fill_(5.0)
+    assert [y.numpy().tolist(), step(x).numpy().tolist()] == [[2, 3], [6, 6]]
+    with pytest.raises(
+        TypeError, match=r"Can not cast TensorSpec\(shape=\(1, 1\), dtype=tf.float32"
+    ):
+        step(make([[1.0]]))
+    one = tf.function(lambda x: x * 2).get_concrete_function(x)
+    assert one.structured_input_signature[0][0] == tf.TensorSpec([2], tf.float32, name="x")
+    assert one(x).numpy().tolist() == one(tf.fill([2], 5.0)).numpy().tolist() == [10, 10]
+
+
+def test_other_arrays_of_strings_are_strings_and_of_objects_are_refused():
+    length = tf.function(lambda x: tf.strings.length(x))
+    assert length(Elsewhere(np.array(["ab", "c"], object))).numpy().tolist() == [2, 1]
+    with pytest.raises(TypeError, match=r"argument x of .*Python's objects"):
+        length(Elsewhere(np.array(["ab", 1], object)))
+
+
+def test_a_gradient_of_pytorch_does_not_end_in_silence():
+    x = torch_tensor([1.0, 2.0]).requires_grad_()
+    spec = [tf.TensorSpec([None], tf.float32)]
+    for step in (tf.function(lambda x: x), tf.function(lambda x: x, input_signature=spec)):
+        with pytest.raises(TypeError, match=r"requires grad.*Pass its value, x\.detach\(\)"):
+            step(x)
+        assert step(x.detach()).numpy().tolist() == [1, 2]
+
+
+def test_buffers_are_arrays_and_tensors_are_read_in_any_dtype():
+    step = tf.function(lambda x: x * 2)
+    assert step(array.array("d", [1.0])).dtype == tf.float64
+    assert step(memoryview(b"ab")).dtype == tf.uint8
+    half = torch_tensor([1.0]).bfloat16()
+    assert step(half).dtype == tf.constant(half).dtype == tf.bfloat16

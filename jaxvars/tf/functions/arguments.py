@@ -2,7 +2,7 @@
 
 | an argument | counts | the core gets | the body sees |
 |---|---|---|---|
-| Tensor, NumPy array or number | by shape and type | an array | a Tensor |
+| Tensor, array of any library, NumPy number | by shape and type | an array | a Tensor |
 | Python int, float, complex | by value | its string | it |
 | bool, str, bytes, None, other hashables | by value | it | it |
 | Variable | itself | the variable of jaxvars | it |
@@ -25,7 +25,10 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.errors import NotATensorError
 from jaxvars.objects.identity import exact, held
+from jaxvars.tensors.foreign_arrays import is_foreign_array, says_arrays
+from jaxvars.tensors.tensor import contents_of
 from jaxvars.tf import nest
 from jaxvars.tf.functions.protocols import TraceType
 from jaxvars.tf.tensors.components import Components, components, has_components
@@ -59,6 +62,11 @@ def to_core(value: Any) -> Any:
     return how(value)
 
 
+def default_to_core(value: Any) -> Any:
+    """Return a default as the core takes it, which reads one of another library at each call."""
+    return value if _find_rule(type(value)) is _convert_foreign else to_core(value)
+
+
 def to_body(value: Any) -> Any:
     """Return an argument as the body is to see it."""
     if isinstance(value, str):
@@ -84,7 +92,7 @@ def _find_rule(kind: type) -> Callable[[Any], Any]:
         return lambda value: components(value, to_core)
     if hasattr(kind, "__tf_tracing_type__"):
         return lambda value: value.__tf_tracing_type__(None)
-    return _return_value
+    return _convert_foreign if says_arrays(kind) else _return_value
 
 
 def _return_value(value: Any) -> Any:
@@ -127,6 +135,14 @@ def _convert_numpy(value: Any) -> Any:
     return value if value.dtype.kind not in "OSUT" else string_array(np.asarray(value))
 
 
+def _convert_foreign(value: Any) -> Any:
+    """Return the numbers or strings of an array of another library; the core refuses others."""
+    try:
+        return _convert_numpy(contents_of(value, "", "")) if is_foreign_array(value) else value
+    except NotATensorError:
+        return value
+
+
 _RULES: list[tuple[Any, Callable[[Any], Any]]] = [
     (Tensor, lambda value: value._array),
     (Variable, lambda value: value.aliased),
@@ -136,7 +152,7 @@ _RULES: list[tuple[Any, Callable[[Any], Any]]] = [
     (str, lambda value: _mark_literal(value) if value.startswith(_MARK) else value),
     ((list, tuple), _convert_sequence),
     (Mapping, lambda value: {key: to_core(part) for key, part in value.items()}),
-    ((weakref.ref, set, bytearray, memoryview), _refuse),
+    ((weakref.ref, set, bytearray), _refuse),
 ]
 _HOW.update(dict.fromkeys([int, float, complex], _mark_literal))
 
@@ -146,12 +162,14 @@ def is_spec(value: Any) -> bool:
     """Return whether a value is a `tf.TensorSpec`, or something of its kind."""
     if isinstance(value, Tensor | Variable | jax.Array | np.ndarray | np.generic):
         return False
-    return hasattr(value, "shape") and hasattr(value, "dtype")
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not says_arrays(type(value))
 
 
 def is_traced(value: Any) -> bool:
     """Return whether an argument counts by shape and type."""
-    return isinstance(value, Tensor | np.ndarray | np.generic | jax.Array)
+    return isinstance(value, Tensor | np.ndarray | np.generic | jax.Array) or is_foreign_array(
+        value
+    )
 
 
 def composite_spec(value: Any) -> Any:

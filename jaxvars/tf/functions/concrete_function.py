@@ -14,6 +14,8 @@ from jaxvars.objects.identity import exact, held
 from jaxvars.programs.open_sizes import name_of_size
 from jaxvars.symbolic.propagate import NeedsSizes
 from jaxvars.symbolic.specialize import symbol
+from jaxvars.tensors.foreign_arrays import is_foreign_array
+from jaxvars.tensors.tensor import contents_of
 from jaxvars.tf import nest
 from jaxvars.tf.attributes import getter as attribute
 from jaxvars.tf.context.scope import executing_eagerly
@@ -399,6 +401,7 @@ def _is_same_kind(mine: Any, asked: Any) -> bool:
 
 def _to_spec(value: Any) -> Any:
     """Return an argument with a spec for a tensor."""
+    value = contents_of(value, "an argument", "x") if is_foreign_array(value) else value
     if is_traced(value):
         array = to_array(value)
         return TensorSpec(array.shape, dtype_of(array))

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from jaxvars.tensors.foreign_arrays import is_foreign_array, refuse_grad
 from jaxvars.tf import nest
 from jaxvars.tf.functions.arguments import composite_spec, describe, format_spec, is_spec
 from jaxvars.tf.tensors.convert import to_array
@@ -152,7 +153,9 @@ def fit_tensor(value: Any, spec: Any) -> Any:
         return value
     tensor = value if isinstance(value, Tensor) else None
     if tensor is None:
-        has_type = hasattr(value, "dtype") and not isinstance(value, np.ndarray | np.generic)
+        is_array = isinstance(value, np.ndarray | np.generic) or is_foreign_array(value)
+        refuse_grad(value, "an argument", "x")
+        has_type = hasattr(value, "dtype") and not is_array
         tensor = Tensor(to_array(value) if has_type else to_array(value, wanted))
     _check_fits(tensor, spec)
     return tensor

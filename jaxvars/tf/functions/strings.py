@@ -23,7 +23,7 @@ from jaxvars.objects.key_order import map_leaves
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.functions.arguments import to_core
+from jaxvars.tf.functions.arguments import default_to_core
 from jaxvars.tf.functions.signature import with_defaults
 from jaxvars.tf.tensors.components import Components
 from jaxvars.tf.tensors.convert import is_text
@@ -92,7 +92,7 @@ def refuse_strings(scope: Any, given: Any) -> None:
 
 def core_signature(signature: inspect.Signature, *, has_strings: bool) -> inspect.Signature:
     """Return the signature of what the core compiles; with strings it takes their table, too."""
-    made = with_defaults(signature, to_core)
+    made = with_defaults(signature, default_to_core)
     parameters = list(made.parameters.values())
     count = len(parameters) - any(p.kind is p.VAR_KEYWORD for p in parameters)
     more = _PARAMETERS if has_strings else []

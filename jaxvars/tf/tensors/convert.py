@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tensors.array_like import BOXES, ArrayProxy
+from jaxvars.tensors.foreign_arrays import read
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import InvalidArgumentError
@@ -209,7 +210,7 @@ def _check_dtype(array: Array, dtype: DType | None, value: Any) -> Array:
 def _usable_hint(value: Any, hint: DType) -> DType | None:
     """Return the hint if a value that is not a tensor can have that type without being changed."""
     if isinstance(value, np.ndarray | np.generic) or is_array_like(value):
-        is_number = np.asarray(value).dtype.kind in "biufc"
+        is_number = read(value, "a value").dtype.kind in "biufc"
         return hint if is_number and (hint.is_numeric or hint.is_bool) else None
     others = [leaf for leaf in leaves_of(value) if not is_tensor_like(leaf)]
     kind = kind_of(others)
@@ -228,7 +229,7 @@ def _to_host_array(value: Any, dtype: DType | None) -> Array:
     elif isinstance(value, list | tuple) and holds_tensors(value):
         return _stack(value, dtype)
     elif is_array_like(value):
-        made, is_shared = of_numpy(np.asarray(value), dtype), True
+        made, is_shared = of_numpy(read(value, "a value"), dtype), True
     else:
         made, is_shared = of_python(value, dtype), False
     if made.dtype == object:
