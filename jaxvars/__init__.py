@@ -60,6 +60,7 @@ from jaxvars.derivatives.forward import ForwardAccumulator
 from jaxvars.derivatives.freeze import freeze
 from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
+from jaxvars.leaks import watch as _leaks
 from jaxvars.modules.functionalize import functionalize
 from jaxvars.modules.module import Module, select
 from jaxvars.modules.state import State
@@ -76,6 +77,7 @@ _foreign.install()
 _sketches.install()
 _open_sizes.install()
 _placement.install()
+_leaks.install()
 
 
 def _keras_scope() -> _Any:

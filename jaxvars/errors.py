@@ -18,7 +18,7 @@ __all__ = [
     "CheckError", "CheckpointError", "CheckpointWarning", "CompileError", "ContextError",
     "ControlFlowError", "CreationError", "DeviceError", "DistributedError", "DtypeError",
     "ExecutionError", "ForeignTransformError", "GradientWarning", "InteropError", "JaxvarsError",
-    "NotATensorError", "RetraceWarning", "SavedError", "ShapeError", "ShardingError",
+    "LeakWarning", "NotATensorError", "RetraceWarning", "SavedError", "ShapeError", "ShardingError",
     "StaleReadWarning", "StateError", "StringVariableError", "TapeError", "UninitializedError",
 ]  # fmt: skip
 
@@ -274,6 +274,34 @@ class StaleReadWarning(UserWarning):
     Raised by: `jax.jit(lambda x: v * x)(1.0)`.
     Fix: `jv.compile` instead of `jax.jit`, or read the value outside and pass it as an
     argument.
+    """
+
+
+@final
+class LeakWarning(UserWarning):
+    """State of a compiled function that is not in a Variable: a global, an entry of a dict or list.
+
+    Python runs once, when the function is traced: all calls use the value that was there before,
+    and what has been assigned is a tracer, which nothing can use. An attribute of a Module raises
+    CompileError instead; `warnings.simplefilter("error", jv.errors.LeakWarning)` has all raise,
+    before the program runs.
+
+    Raised by:
+
+        mean = 0.0
+
+        @jv.compile
+        def step(x):
+            global mean
+            mean = 0.9 * mean + 0.1 * x
+
+    Fix: a Variable, which is assigned.
+
+        mean = jv.Variable(0.0)
+
+        @jv.compile
+        def step(x):
+            mean.assign(0.9 * mean + 0.1 * x)
     """
 
 

@@ -94,6 +94,11 @@ def _format_line(code: CodeType, line: int) -> str:
     return f"{_name_place(code, line)}, in {code.co_name}"
 
 
+def line_in(code: CodeType, line: int) -> str:
+    """Return "file.py:12, in f" of a line of some code."""
+    return _format_line(code, line)
+
+
 def _name_place(code: CodeType, line: int) -> str:
     """Return "file.py:12", or "Cell In[2], line 3" as IPython says it."""
     shell = find_shell()

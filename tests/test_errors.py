@@ -33,6 +33,7 @@ BUILTINS = {
     "InteropError": (ValueError,), "DeviceError": (ValueError,), "ShardingError": (ValueError,),
     "DistributedError": (RuntimeError,), "StaleReadWarning": (UserWarning,),
     "RetraceWarning": (UserWarning,), "GradientWarning": (UserWarning,),
+    "LeakWarning": (UserWarning,),
 }  # fmt: skip
 PUBLIC = {
     name: found

@@ -44,6 +44,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("autograph",),
     ("compiler",),
     ("sketches", "programs", "foreign"),
+    ("leaks",),
     ("config", "debugging", "profiler", "planning"),
     ("checkpoint", "random", "losses", "optimizers"),
     ("initializers", "interop", "tensorboard", "parallel"),

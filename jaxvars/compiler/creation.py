@@ -23,6 +23,11 @@ from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.guards import GUARDS, TAKE, ask
 from jaxvars.typing import Array
 
+WATCH: list[Callable[[Any, Call, str], AbstractContextManager[Callable[[], None]]]] = [
+    lambda *_: nullcontext(lambda: None)
+]
+"""What looks at each trace of a body that has succeeded, when nothing should hold it any more."""
+
 _LATE: list[Callable[[], None]] = []
 """What gives variables that were made in a plan their first values."""
 
@@ -70,7 +75,7 @@ def stage_body(
     """
     refusal = _REFUSAL.format(name=name)
     here, broken_off = context.current(), list[BrokenOff]()
-    with source.tracing(call) as given:
+    with source.tracing(call) as given, WATCH[0](run, call, name) as look:
         try:
             staged = stage(run, given, None if may_create else refusal, broken_off, is_whole=True)
             _give_now_and_late(staged, call, name)
@@ -79,7 +84,12 @@ def stage_body(
                 for trace in broken_off:
                     _give_now_and_late(trace.created(), call, name)
             raise
-        return stage(run, given, refusal, is_whole=True) if staged.created else staged
+        broken_off.clear()  # which hold the trace
+        look()
+        if staged.created:
+            staged = stage(run, given, refusal, is_whole=True)
+            look()
+        return staged
 
 
 def give_late(more: Iterable[Callable[[], None]] = ()) -> bool:

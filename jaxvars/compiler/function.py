@@ -355,6 +355,7 @@ class Function(Viewed):
 
         called = f"{self._signature.name} at {line_of_function(self.python_function)}"
         describe(run, called, [name for _, name in names])
+        setattr(run, "__wrapped__", self.python_function)  # noqa: B010 - pyright knows no such name
         return run
 
     def _check_donation(self, entry: Executable) -> None:

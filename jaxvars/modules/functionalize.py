@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from jaxvars.core.cells import ASKED
@@ -17,6 +17,9 @@ from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.errors import StateError, user_line
 from jaxvars.modules.state import State, unique, values_by_key, with_values
 from jaxvars.objects.key_order import map_leaves
+
+PURE: list[Callable[[Any], AbstractContextManager[object]]] = [lambda _: nullcontext()]
+"""What stands around a function that runs as a pure one."""
 
 
 def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
@@ -59,7 +62,7 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
         def run() -> Any:
             return map_leaves(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
 
-        with ASKED.set(set()) as asked:  # what JAX may keep a program of
+        with ASKED.set(set()) as asked, PURE[0](fn):  # what JAX may keep a program of
             result = within(frame, run)
         state._layout.note(asked or set())
         if ASKED.value is not None:

@@ -72,6 +72,8 @@ class Late(ABC):
 WAITING = "_values_that_wait"  # an attribute, of a Module that has no variables for them yet
 SET: list[Callable[[str, object], None]] = []
 """What may refuse an attribute that is set."""
+SETTING: list[Callable[[Module, str], None]] = []
+"""What is told of an attribute before it is set."""
 _LISTED = 6  # paths in an error
 BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 
@@ -116,6 +118,8 @@ class Module(Structured, Holder):
             )
         for check in SET:
             check(name, value)
+        for tell in SETTING:
+            tell(self, name)
         super().__setattr__(name, value)
 
     @property

@@ -6,10 +6,11 @@ it, differentiate it, batch it). `current`, `strip`, `is_staging` and `at` read 
 
 Rules this package keeps:
 - nothing from `jax._src`; `jax.core` and `jax.extend.core` are imported here and nowhere else;
-- four conventions of JAX that its documentation does not promise are here alone: `subfuns=` in
+- five conventions of JAX that its documentation does not promise are here alone: `subfuns=` in
   the bind of custom-derivative calls, `requires_low = False` on a pass-through trace, that a
-  staging trace has a frame that makes a jaxpr of equations and constants, and that
-  `jax.clear_caches()` clears a `linear_util.cache` by its `cache_clear`.
+  staging trace has a frame that makes a jaxpr of equations and constants, that a trace has the one
+  around it as `parent_trace`, and that `jax.clear_caches()` clears a `linear_util.cache` by its
+  `cache_clear`.
 """
 
 from __future__ import annotations
@@ -281,6 +282,16 @@ def is_differentiated() -> bool:
 def is_tracer(value: object) -> bool:
     """Return whether `value` stands for a value that is not known yet."""
     return isinstance(value, Tracer)
+
+
+def is_of(value: object, traces: Sequence[Trace]) -> bool:
+    """Return whether `value` is a tracer of one of some traces, or of a trace inside of one."""
+    trace = value._trace if isinstance(value, Tracer) else None
+    while trace is not None:
+        if any(trace is each for each in traces):
+            return True
+        trace = getattr(trace, "parent_trace", None)
+    return False
 
 
 def is_known(value: object) -> bool:

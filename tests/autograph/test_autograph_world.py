@@ -1131,6 +1131,7 @@ def test_objects_of_a_class_without_a_module_are_looked_through():
     def run(x):
         if x > 0:
             hidden.n = x + 1
-        return hidden.n
+        result, hidden.n = hidden.n, 0.0
+        return result
 
     assert float(jv.compile(run, autograph=True)(jnp.float32(2.0))) == 3.0

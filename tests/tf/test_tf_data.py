@@ -386,7 +386,7 @@ def test_a_function_of_tf_is_traced_once():
 
     @tf.function
     def double(x):
-        traces.append(x)
+        traces.append(None)
         return 2 * x
 
     assert elements(Dataset.range(4).map(double)) == [0, 2, 4, 6]

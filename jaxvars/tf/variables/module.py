@@ -13,6 +13,7 @@ from typing import Any
 
 from jaxvars.autograph.operators.world import BARE
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.modules.module import SETTING
 from jaxvars.modules.module import Module as CoreModule
 from jaxvars.tf.context.scope import name_scope, whole_scope
 from jaxvars.tf.nest import is_nested
@@ -55,7 +56,10 @@ class Module(CoreModule):
         super().__init__(name)
         self._name_scope = name_scope(f"{whole_scope()}{self.name}/")
 
-    __setattr__ = object.__setattr__  # as in TensorFlow, a variable may be replaced by anything
+    def __setattr__(self, name: str, value: Any, /) -> None:
+        for tell in SETTING:
+            tell(self, name)
+        object.__setattr__(self, name, value)  # a variable may be replaced by anything, as there
 
     def __rich_repr__(self) -> Iterator[Any]:
         yield from (part for part in super().__rich_repr__() if part[0] != "_name_scope")
