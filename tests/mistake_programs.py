@@ -57,6 +57,30 @@ MISTAKES = {
         cure="@jv.compile\ndef f():\n    return v + 0\nnp.asarray(f())"),
     "leaked tracer": Mistake("@jv.compile\ndef f(n):\n    kept.append(n)\nf(1.0)\nkept[0] + 1",
         "UnexpectedTracerError", ("was f at Cell In[1], line 1 traced for jv.compile",)),
+    "state in an attribute": Mistake("class Average(jv.Module):\n    def __init__(self):\n"
+        "        self.mean = 0.0\n    @jv.compile\n    def step(self, x):\n"
+        "        self.mean = 0.9 * self.mean + 0.1 * x\n        return self.mean\n"
+        "Average().step(1.0)",
+        "CompileError", ("self.mean of Average is assigned at Cell In[1], line 6, in step",
+        "would stay what it was at the first call", "self.mean = jv.Variable(0.0)    # in __init__",
+        "self.mean.assign(0.9 * self.mean + 0.1 * x)    # not: self.mean = 0.9 * self.mean + 0.1"),
+        cure="class Average(jv.Module):\n    def __init__(self):\n"
+        "        self.mean = jv.Variable(0.0)\n    @jv.compile\n    def step(self, x):\n"
+        "        self.mean.assign(0.9 * self.mean + 0.1 * x)\n        return self.mean + 0\n"
+        "average = Average()\nassert [round(float(average.step(1.0)), 3) for _ in range(3)] == "
+        "[0.1, 0.19, 0.271]"),
+    "state of optax in an attribute": Mistake("rule = optax.adam(0.1)\nmodel.state = rule.init("
+        "model.w.value)\n@jv.compile\ndef step(g):\n"
+        "    updates, model.state = rule.update(g, model.state)\n    return updates\nstep(1.0)",
+        "CompileError", ("model.state of Model is assigned at Cell In[1], line 5, in step",
+        "model.state = jv.variables(", "model.state.assign(new)    # what it is now"),
+        cure="rule = optax.adam(0.1)\nmodel.state = jv.variables(rule.init(model.w.value))\n"
+        "@jv.compile\ndef step(g):\n    updates, new = rule.update(g, model.state.value)\n"
+        "    model.state.assign(new)\n    return updates\nstep(1.0)\nstep(1.0)"),
+    "a list in verify": Mistake("@jv.compile\ndef f(n):\n    kept.append(n)\n    return n\n"
+        "jv.debugging.verify(f, 1.0)", "CheckError", (("The global kept is changed at Cell In[1], "
+        "line 3, in f"), "do it outside: kept.append(n)"),
+        cure="f = jv.compile(lambda n: n)\njv.debugging.verify(f, 1.0)\nkept.append(f(1.0))"),
     "the user's own": Mistake('@jv.compile\ndef f(x):\n    raise KeyError("mine")\nf(x)',
         "KeyError", ("mine",)),
     "shapes in a function": Mistake("@jv.compile\ndef f(x):\n    return x @ jnp.ones((2, 2))\nf(x)",

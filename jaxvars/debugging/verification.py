@@ -7,7 +7,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, final
 
 import jax
@@ -15,12 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.tape import GradientTape
+from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.decorator import compile
 from jaxvars.compiler.function import BoundFunction, Function, running_eagerly
 from jaxvars.compiler.signature import name_of
 from jaxvars.core.frame import Owner
 from jaxvars.display.repr import Table
-from jaxvars.errors import CheckError
+from jaxvars.errors import CheckError, LeakWarning
+from jaxvars.leaks.watch import find_leaks
 from jaxvars.modules.functionalize import functionalize
 from jaxvars.modules.state import State
 from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
@@ -61,7 +64,9 @@ def verify(
 
     Raises:
         ValueError: when `calls` is less than 1.
-        CheckError: where two ways part: which ways, which result or variable, which element.
+        CheckError: where two ways part: which ways, which result or variable, which element; or
+            when it keeps state outside of Variables: where.
+        CompileError: when it keeps state in an attribute of a Module that is no Variable.
         Exception: what the function raises, when it raises by Python.
 
     >>> import jaxvars as jv
@@ -73,13 +78,23 @@ def verify(
     3
     >>> calls = []
     >>> def counting(x):
-    ...     calls.append(x)
+    ...     calls.append("once more")
     ...     return x * len(calls)
     >>> verify(counting, jnp.ones(2))
     Traceback (most recent call last):
     jaxvars.errors.CheckError: verify(counting): call 1: result, element [0], is 1.0 compiled, ...
     """
-    return _Check(fn, args, kwargs, calls, rtol).run(gradients=gradients)
+    try:
+        return _Check(fn, args, kwargs, calls, rtol).run(gradients=gradients)
+    except jax.errors.UnexpectedTracerError as error:  # what an earlier call has left behind
+        raise next(_explain_leaks(fn, (args, kwargs)), error) from error.__cause__
+
+
+def _explain_leaks(fn: Any, given: object) -> Iterator[CheckError]:
+    """Yield errors that say which tracers a function can reach."""
+    name = getattr(fn, "__name__", type(fn).__name__)
+    for leak in find_leaks(fn, [given]):
+        yield CheckError(f"verify({name}): {leak.explain(name)}")
 
 
 @final
@@ -100,9 +115,18 @@ class _Check:
         self._title = f"verify({name_of(self._python)})"
         self._rows: list[tuple[str, str, float]] = []
         self._bound = self._compiled.bind(args, kwargs)
-        self._variables = self._compiled.trace(*args, **kwargs).captured
+        self._variables = self._trace(args, kwargs).captured
         self._state = State.of(*self._variables)
         self._expected: Named = {}
+
+    def _trace(self, args: Any, kwargs: Any) -> ConcreteFunction:
+        """Return the function as it is compiled; raise if it leaves tracers behind."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LeakWarning)
+            try:
+                return self._compiled.trace(*args, **kwargs)
+            except LeakWarning as leak:
+                raise CheckError(f"{self._title}: {leak}") from None
 
     def run(self, *, gradients: bool) -> Table:
         """Compare all ways."""
