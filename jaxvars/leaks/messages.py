@@ -42,8 +42,8 @@ class Leak:
         self._functions = functions
         self._statement = statements.find(place, functions, at)
         homes = [str(base.__module__) for base in type(place.owner).__mro__]
-        is_tf = any(home.startswith(_DOOR) for home in [*homes, of])
-        self._variable = "tf.Variable" if is_tf else "jv.Variable"
+        self._is_tf = any(home.startswith(_DOOR) for home in [*homes, of])
+        self._variable = "tf.Variable" if self._is_tf else "jv.Variable"
 
     @property
     def key(self) -> tuple[int, str]:
@@ -52,9 +52,12 @@ class Leak:
 
     @property
     def is_error(self) -> bool:
-        """Whether it is an attribute of a Module that the user has assigned."""
+        """Whether it is an attribute of a Module that the user has assigned.
+
+        Not in programs of TensorFlow, which does it: there it is a warning.
+        """
         is_attribute = self.place.kind == "attribute" and isinstance(self.place.owner, Module)
-        return is_attribute and not self._is_cached
+        return is_attribute and not self._is_cached and not self._is_tf
 
     @property
     def _is_cached(self) -> bool:
