@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -95,6 +96,14 @@ def encode(value: Array) -> tuple[Array, Entry]:
     return plain, Entry(shape, dtype, on_host.shape, on_host.dtype.name, checksum)
 
 
+# NumPy reads it by Python's parser, which fails at times where several threads parse (Python 3.11:
+# "AST constructor recursion depth mismatch"), and would have a whole file be called damaged.
+_HEADER = re.compile(
+    rb"\{'descr': '(?P<dtype>[<>|=]?[a-zA-Z]\d+)', 'fortran_order': (?P<order>True|False), "
+    rb"'shape': \((?P<shape>[\d, ]*)\), \} *\n"
+)
+
+
 def decode(stored: np.ndarray, entry: Entry) -> Value:
     """Return what was encoded, a NumPy array or random keys; raise ValueError if it cannot be."""
     if entry.dtype == "string":
@@ -119,7 +128,12 @@ def from_npy(data: bytes, entry: Entry) -> np.ndarray:
     version = np.lib.format.read_magic(file)
     if version != (1, 0):
         raise ValueError(f"its header has version {version}")
-    shape, in_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    size = int.from_bytes(file.read(2), "little")
+    header = _HEADER.fullmatch(file.read(size))
+    if header is None:
+        raise ValueError("its file is of another form than was written")
+    shape = tuple(int(size) for size in header["shape"].split(b",") if size.strip())
+    in_columns, dtype = header["order"] == b"True", np.dtype(header["dtype"].decode())
     rest = file.getbuffer()[file.tell() :]
     if dtype.kind not in "biufc" or shape != entry.stored_shape or len(rest) != entry.nbytes:
         raise ValueError("its file is of another form than was written")
