@@ -148,14 +148,14 @@ def _traced(trace: Callable[[], ConcreteFunction], use: Callable[[ConcreteFuncti
 def _check_choice(topology: Any, mesh: Any, meshes: Any) -> None:
     """Raise DeviceError unless it is clear for what a plan is."""
     if not isinstance(topology, str | None):
-        raise DeviceError(f'{topology!r} is no name of a topology: write "v5e:4x4", or "h100:8".')
+        raise DeviceError(f'{topology!r} does not name a topology: write "v5e:4x4", or "h100:8".')
     if meshes is None:
         return
     if mesh is not None:
         raise DeviceError("jv.plan takes mesh= or meshes=, and both are given: give one of them.")
     if isinstance(meshes, Mesh | Mapping | str) or not isinstance(meshes, Iterable):
         raise DeviceError(
-            f"{meshes!r} is no list of meshes: write mesh=... for one of them, or several as in "
+            f"{meshes!r} is not a list of meshes: write mesh=... for one of them, or several as in "
             'meshes=[{"data": 8}, {"data": 4, "model": 2}].'
         )
 

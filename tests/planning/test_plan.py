@@ -495,16 +495,16 @@ def test_a_plan_in_a_compiled_function_is_refused_by_its_name(given):
     ("given", "message"),
     [
         ({"mesh": {"data": 2}, "meshes": [{"data": 8}]}, "mesh= or meshes=, and both are given"),
-        ({"meshes": {"data": 8}}, r"\{'data': 8\} is no list of meshes: write mesh="),
-        ({"meshes": "data"}, "'data' is no list of meshes"),
-        ({"meshes": 8}, "8 is no list of meshes"),
-        ({"topology": 8}, "8 is no name of a topology"),
+        ({"meshes": {"data": 8}}, r"\{'data': 8\} is not a list of meshes: write mesh="),
+        ({"meshes": "data"}, "'data' is not a list of meshes"),
+        ({"meshes": 8}, "8 is not a list of meshes"),
+        ({"topology": 8}, "8 does not name a topology"),
     ],
 )
 def test_what_is_not_clear_is_refused(given, message):
     with pytest.raises(jv.errors.DeviceError, match=message):
         jv.plan(Here().step, X, **given)
-    with pytest.raises(jv.errors.DeviceError, match="is no list of meshes"):
+    with pytest.raises(jv.errors.DeviceError, match="is not a list of meshes"):
         jv.plan(Here().step, X, meshes=jv.mesh({"data": 8}))
 
 
