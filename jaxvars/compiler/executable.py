@@ -383,6 +383,7 @@ class Executable:
 
         Raises:
             CompileError: under other settings of JAX.
+            ShardingError: when it cannot be so placed.
         """
         self.check_settings()
         placement, specs = move(self._placement).planned(self._cells, specs)
@@ -394,7 +395,11 @@ class Executable:
             )
             for cells in self._groups()
         ]
-        return jitted.lower(*variables, *specs)
+        try:
+            return jitted.lower(*variables, *specs)
+        except ValueError as error:
+            placement.explain(error, self._cells, specs)
+            raise
 
 
 _DONATING = Executable._run_donating.__code__

@@ -169,9 +169,9 @@ class Placement(ABC):  # noqa: B024 - what is not overridden leaves all where it
         return leaves
 
     def explain(  # noqa: B027 - not known
-        self, error: Exception, cells: Sequence[Cell], leaves: Leaves
+        self, error: Exception, cells: Sequence[Cell], leaves: Sequence[Any]
     ) -> None:
-        """Raise what says why an error came, if it `is_about` places."""
+        """Raise what says why an error came, if it `is_about` places; of arguments or specs."""
 
 
 def is_about_deleted(error: BaseException) -> bool:

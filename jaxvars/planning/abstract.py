@@ -52,10 +52,10 @@ def abstract(fn: Callable[[], T]) -> T:
     >>> large
     <Variable 'large' float32[1000000,1000000] without a value>
     """
-    return run_abstract(fn, [])
+    return run_abstract(fn, [], "jv.abstract")
 
 
-def run_abstract(fn: Callable[[], T], late: list[Callable[[], None]]) -> T:
+def run_abstract(fn: Callable[[], T], late: list[Callable[[], None]], caller: str) -> T:
     """Return what a function returns, see `abstract`; note what would give variables values."""
     returned: list[T] = []
 
@@ -64,7 +64,7 @@ def run_abstract(fn: Callable[[], T], late: list[Callable[[], None]]) -> T:
 
     if is_traced():
         raise ForeignTransformError(
-            f"jv.abstract is called at {user_line()} inside a compiled function or a transform. "
+            f"{caller} is called at {user_line()} inside a compiled function or a transform. "
             "Call it outside, and use there what it returned."
         )
     jax.eval_shape(run)

@@ -3,7 +3,8 @@
 Rules this file keeps:
 - what is sharded here is sharded there along axes of the same names, which have to be there;
 - what is placed on one device here, or nowhere, is there as a call would have it: a variable on
-  each device, and an argument where `in_shardings` or XLA say.
+  each device, and an argument where `in_shardings` or XLA say; what is in the memory of the host
+  stays in it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxvars.compiler.program import Placement
 from jaxvars.core.cells import Cell
 from jaxvars.core.staging import Staged
+from jaxvars.core.store import exclusively
 from jaxvars.devices.mesh import as_sharding
+from jaxvars.errors import ShardingError
 from jaxvars.programs.flat import flat_function
-from jaxvars.programs.placement import MeshPlacement
+from jaxvars.programs.placement import MeshPlacement, sharding_now
 from jaxvars.typing import Array
 
 
@@ -53,6 +56,14 @@ class Elsewhere(Placement):
         ]
         return self, [x.update(sharding=at) for x, at in zip(specs, places, strict=True)]
 
+    def explain(self, error: Exception, cells: Sequence[Cell], leaves: Sequence[Any]) -> None:
+        """Raise an error for a function that says itself on which devices its values are."""
+        if MeshPlacement.is_about(error):
+            raise ShardingError(
+                "The function places values on certain devices, which are not those of the mesh. "
+                f'Name axes alone, as in jv.shard(x, jax.P("data")): {error}'
+            ) from error
+
     def place_of(self, cell: Cell) -> NamedSharding:
         """Return where the value of a variable would be."""
         return place_on(self._mesh, cell)
@@ -64,12 +75,15 @@ def place_on(mesh: Mesh, cell: Cell) -> NamedSharding:
     Raises:
         ShardingError: when it cannot be sharded so there.
     """
-    found = _move(cell.sharding, cell.aval.shape, f"Variable {cell.name!r}", mesh)
+    here = exclusively(lambda: sharding_now(cell))
+    found = _move(here, cell.aval.shape, f"Variable {cell.name!r}", mesh)
     return found or NamedSharding(mesh, PartitionSpec())
 
 
 def _move(here: Any, shape: Sequence[int], what: str, mesh: Mesh) -> NamedSharding | None:
     if not isinstance(here, NamedSharding):
-        return None
+        kind = getattr(here, "memory_kind", None)
+        is_on_host = kind == "pinned_host"
+        return NamedSharding(mesh, PartitionSpec(), memory_kind=kind) if is_on_host else None
     there = as_sharding(here.spec, tuple(shape), what, mesh)
     return there.with_memory_kind(here.memory_kind)

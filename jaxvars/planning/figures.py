@@ -19,9 +19,10 @@ from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.executable import CALLBACK_PRIMITIVES
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
+from jaxvars.errors import DeviceError, JaxvarsError
 from jaxvars.planning.chips import Chip, chip_of, least_seconds
 from jaxvars.planning.elsewhere import Elsewhere, place_on
-from jaxvars.planning.hlo import Collective, collectives_in, count_products
+from jaxvars.planning.hlo import Collective, collectives_in, count_products, has_choices
 from jaxvars.programs.placement import mesh_of
 from jaxvars.tensors.dtypes import bytes_per_device
 from jaxvars.tracing.jaxprs import primitives_in
@@ -45,7 +46,8 @@ class Plan:
         memory: bytes on each device by what they are for: "trainable variables", "other variables",
             "arguments", "results", "temporaries" and their "total"; after it "variables on the
             host", if some are placed in its memory (`memory_kind="pinned_host"`). Of a program
-            that does not fit only variables, and the total if XLA says it.
+            that does not fit only variables, and the total if XLA says it. On TPUs "arguments" has
+            what pads them and the variables, too: the last dimension to 128, the one before to 8.
         peak: the bytes in use at once, as XLA counts them, in the chip's own memory, too; None
             where it does not.
         code: the bytes of the program, which is in the memory of the devices, too.
@@ -53,7 +55,8 @@ class Plan:
             CPUs.
         excess: the bytes that it takes more than there are; None if that is not known, or it fits.
         flops: floating point operations on each device, as XLA counts them: in loops once, but for
-            matrix products and convolutions, which count as often as they run.
+            matrix products and convolutions, which count as often as they run (but not those that
+            XLA makes sums of, as with one row). Of GPUs these alone.
         bytes_accessed: what they read and write in memory, as XLA counts it: in loops once.
         collectives: which operations exchange data between devices, and how often in a call.
         seconds: how long a call takes at least for its "arithmetic", "memory" and "communication",
@@ -69,7 +72,7 @@ class Plan:
         self.code, self.flops, self.bytes_accessed = 0, math.nan, math.nan
         self.collectives: Counter[Collective] = Counter()
         self.seconds: dict[str, float] = {}
-        self.notes = list(_notes(concrete))
+        self.notes = list(_notes(concrete, mesh))
         held = _count_variables(concrete, mesh)
         self.memory: dict[str, int] = dict(held)
         move = {} if mesh is None else {"move": partial(Elsewhere, mesh=mesh)}
@@ -79,6 +82,10 @@ class Plan:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             self._read_refusal(str(error))
+        except (NotImplementedError, RuntimeError) as error:
+            if mesh is None or isinstance(error, JaxvarsError):
+                raise
+            raise DeviceError(_describe_failure(concrete, self.mesh, error)) from error
 
     def _describe(self, devices: Sequence[Any]) -> None:
         """Say on what it runs; None are devices of this machine that nothing is placed on."""
@@ -107,6 +114,10 @@ class Plan:
         self.bytes_accessed = cost.get("bytes accessed", math.nan)
         if not products.is_exact or any(one.is_repeated for one in self.collectives):
             self.notes.append("a loop of unknown length counts once")
+        if has_choices(hlo):
+            self.notes.append("a condition decides what runs: not all that counts does")
+        if not cost and products.is_all:  # GPUs
+            self.notes.append("of operations only matrix products are counted")
 
     def _compare(self, chip: Chip, moved: float) -> None:
         """Compare it with what is published of the chips."""
@@ -236,18 +247,23 @@ def _count_variables(concrete: ConcreteFunction, mesh: Mesh | None) -> Counter[s
 
 
 def _use(variable: Variable, place: Any) -> str:
-    if getattr(place, "memory_kind", None) == "pinned_host":
+    if _is_on_host(place):
         return _ON_HOST
     return "trainable variables" if variable.trainable else "other variables"
+
+
+def _is_on_host(place: Any) -> bool:
+    return getattr(place, "memory_kind", None) == "pinned_host"
 
 
 def _divide(held: Counter[str], analysis: Any) -> dict[str, int]:
     """Return the bytes on each device by what they are for."""
     passed = analysis.argument_size_in_bytes + analysis.host_argument_size_in_bytes
+    on_host = max(analysis.host_argument_size_in_bytes - held[_ON_HOST], 0)
     found = {
         "trainable variables": held["trainable variables"],
         "other variables": held["other variables"],
-        "arguments": max(passed - held.total(), 0),
+        "arguments": max(passed - held.total() - on_host, 0),
         "results": analysis.output_size_in_bytes - analysis.alias_size_in_bytes,
         "temporaries": analysis.temp_size_in_bytes,
     }
@@ -255,11 +271,21 @@ def _divide(held: Counter[str], analysis: Any) -> dict[str, int]:
     return {**found, "total": sum(found.values()), **host}
 
 
+def _describe_failure(concrete: ConcreteFunction, mesh: Any, error: Exception) -> str:
+    calls = CALLBACK_PRIMITIVES & primitives_in(concrete.jaxpr)
+    why = "It calls back into Python, as jv.print does: plan it without that. " if calls else ""
+    kind = mesh.devices.flat[0].device_kind
+    return f"{concrete.name} cannot be compiled for {kind} devices. {why}JAX says: {error}"
+
+
 def _parse_bytes(number: str, unit: str) -> int:
     return int(float(number) * 1024 ** " KMGT".index(unit or " "))
 
 
-def _notes(concrete: ConcreteFunction) -> Iterator[str]:
+def _notes(concrete: ConcreteFunction, mesh: Mesh | None) -> Iterator[str]:
     """Yield what to know of a program's figures, whatever they are."""
     if concrete.captured and CALLBACK_PRIMITIVES & primitives_in(concrete.jaxpr):
         yield "it calls back into Python: variables are not donated"
+    offloaded = [variable for variable in concrete.captured if _is_on_host(variable.sharding)]
+    if mesh and not all(_is_on_host(place_on(mesh, v._cell)) for v in offloaded):  # GPUs elsewhere
+        yield "JAX knows no memory of the host of such devices: variables in it count as on them"

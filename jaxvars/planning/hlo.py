@@ -80,11 +80,13 @@ class _Pass(NamedTuple):
         bodies: it, and its fusions.
         times: how often it runs.
         is_exact: whether that is known; else it is one for each loop that it is not known of.
+        is_chosen: whether it is a branch of a condition, or in one.
     """
 
     bodies: list[_Body]
     times: int
     is_exact: bool
+    is_chosen: bool
 
 
 def collectives_in(hlo: str) -> Counter[Collective]:
@@ -108,6 +110,15 @@ def collectives_in(hlo: str) -> Counter[Collective]:
                     channels |= {channel[1]} if channel else set()
                     found[_collective(kind["kind"], line, body, not each.is_exact)] += each.times
     return found
+
+
+def has_choices(hlo: str) -> bool:
+    """Return whether conditions decide which products are computed, or what is exchanged."""
+    return any(
+        each.is_chosen and (_flops_of(body) or any(_COLLECTIVE.match(x.op) for x in body.values()))
+        for each in _passes(hlo)
+        for body in each.bodies
+    )
 
 
 class Products(NamedTuple):
@@ -162,15 +173,16 @@ def _bits(dtype: str) -> int:
 def _passes(hlo: str) -> Iterator[_Pass]:
     """Yield each computation that runs, where it runs."""
     bodies, entry = _bodies(hlo)
-    todo = [(entry, 1, True)]
+    todo = [(entry, 1, True, False)]
     while todo:
-        name, times, is_exact = todo.pop()
+        name, times, is_exact, is_chosen = todo.pop()
         group = list(_with_fusions(name, bodies))
-        yield _Pass(group, times, is_exact)
+        yield _Pass(group, times, is_exact, is_chosen)
         for body in group:
             for line in body.values():
                 trips = _trips(line, body, bodies) if line.op == "while" else 1
                 inner = times * (1 if trips is None else trips), is_exact and trips is not None
+                inner = (*inner, is_chosen or line.op == "conditional")
                 todo += [(called, *inner) for called in _list_called(line.rest) if called in bodies]
 
 
@@ -254,6 +266,8 @@ def _collective(kind: str, line: _Instruction, body: _Body, is_repeated: bool) -
     given = sum(nbytes(body[name].type) for name in line.operands if name in body)
     total = nbytes(line.type)
     is_started = line.op.endswith("-start") and total > given  # its type lists operands, too
+    if is_started and kind == "collective-permute":  # and what devices wait with, on a TPU
+        total -= sum(map(nbytes, re.findall(r"\bu32\[\]", line.type)))
     size = max(given, total - given * is_started)
     is_scattered = kind == "all-reduce" and _is_cut(line, body)
     return Collective(

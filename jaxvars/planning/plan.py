@@ -15,7 +15,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, singledispatch
 from typing import Any, TypeAlias, TypeVar, overload
 
@@ -28,10 +28,11 @@ from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.devices.mesh import current_mesh, use_mesh
 from jaxvars.devices.mesh import mesh as make_mesh
 from jaxvars.devices.topology import devices_of
-from jaxvars.errors import CompileError, ShardingError
+from jaxvars.errors import CompileError, DeviceError, ShardingError
 from jaxvars.planning.abstract import run_abstract
 from jaxvars.planning.figures import Plan, Plans
 from jaxvars.programs.placement import mesh_of
+from jaxvars.tracing import context
 
 T = TypeVar("T")
 Axes: TypeAlias = Mapping[str, int]
@@ -112,6 +113,7 @@ def plan(
     """
     trace = tracer_of(function)
     here = partial(_traced, lambda: trace(*args, **kwargs))
+    _check_choice(topology, mesh, meshes)
     if meshes is not None:
         found = [_find_mesh(topology, each, None) for each in meshes]
         here(lambda concrete: None)
@@ -124,7 +126,7 @@ def plan(
 
 def _plan_on(mesh: Mesh, traced: Callable[[Callable[[ConcreteFunction], Plan]], Plan]) -> Plan:
     try:
-        with use_mesh(mesh):
+        with context.at(context.EVAL), use_mesh(mesh):  # of a tape, JAX would refuse the mesh
             return traced(partial(Plan, mesh=mesh))
     except ShardingError as error:
         error.add_note(
@@ -137,17 +139,32 @@ def _traced(trace: Callable[[], ConcreteFunction], use: Callable[[ConcreteFuncti
     """Return what is made of a trace, in which variables may be created."""
     late: list[Callable[[], None]] = []
     try:
-        return use(run_abstract(trace, late))
+        return use(run_abstract(trace, late, "jv.plan"))
     finally:  # also when it is refused: there are variables
         give_late(late)
 
 
 # ---------------------------------------------------------------- meshes
+def _check_choice(topology: Any, mesh: Any, meshes: Any) -> None:
+    """Raise DeviceError unless it is clear for what a plan is."""
+    if not isinstance(topology, str | None):
+        raise DeviceError(f'{topology!r} does not name a topology: write "v5e:4x4", or "h100:8".')
+    if meshes is None:
+        return
+    if mesh is not None:
+        raise DeviceError("jv.plan takes mesh= or meshes=, and both are given: give one of them.")
+    if isinstance(meshes, Mesh | Mapping | str) or not isinstance(meshes, Iterable):
+        raise DeviceError(
+            f"{meshes!r} is not a list of meshes: write mesh=... for one of them, or several as in "
+            'meshes=[{"data": 8}, {"data": 4, "model": 2}].'
+        )
+
+
 def _find_mesh(
     topology: str | None, mesh: Mesh | Axes | None, concrete: ConcreteFunction | None
 ) -> Mesh:
     if isinstance(mesh, Mesh):
-        return mesh
+        return _check_devices(mesh, topology)
     if mesh is not None:
         return make_mesh(mesh, topology)
     devices = devices_of(topology or "")
@@ -161,3 +178,19 @@ def _find_mesh(
             f'devices. Say how they are arranged: jv.plan(..., mesh={{"data": {len(devices)}}}).'
         )
     return make_mesh(dict(own.shape), topology)
+
+
+def _check_devices(mesh: Mesh, topology: str | None) -> Mesh:
+    """Raise DeviceError for a mesh that is not of the devices of a topology."""
+    if topology is not None:
+        mine, its = (
+            [(device.platform, device.device_kind) for device in devices]
+            for devices in (mesh.devices.flat, devices_of(topology))
+        )
+        if mine != its:
+            raise DeviceError(
+                f"The mesh of {dict(mesh.shape)} is of {len(mine)} {mine[0][1]} devices, and "
+                f"{topology!r} names {len(its)} others. Give its axes alone: "
+                f"jv.plan(..., topology={topology!r}, mesh={dict(mesh.shape)})."
+            )
+    return mesh

@@ -66,6 +66,7 @@ class MeshPlacement(Placement):
             for (argument, _), value in zip(names, leaves, strict=True)
         ]
         self._wanted = any(spec is not None for spec in self._specs)
+        self._rest: Any = None  # where variables will be that are placed nowhere by now
 
     @staticmethod
     def check(given: Any, names: Sequence[str], function: str) -> None:
@@ -89,7 +90,7 @@ class MeshPlacement(Placement):
     ) -> tuple[Callable[..., list[Array]], dict[str, Any]]:
         """Return the program as a function that XLA partitions well, and how jit is to place it."""
         options: dict[str, Any] = {}
-        groups = [tuple(cell.sharding for cell in cells) for cells in (*inputs, outputs)]
+        groups = [tuple(map(self.place_of, cells)) for cells in (*inputs, outputs)]
         if any(groups[-1]):
             options["out_shardings"] = (groups[-1], None)
         if self.shardings is not None:
@@ -111,13 +112,20 @@ class MeshPlacement(Placement):
         self, cells: Sequence[Cell], specs: Sequence[jax.ShapeDtypeStruct]
     ) -> tuple[MeshPlacement, Sequence[jax.ShapeDtypeStruct]]:
         """Return what a program is lowered with for such arguments, as they will be; none moves."""
-        if not self._wanted:
-            return self, specs
         other = copy.copy(self)
-        other._settle(cells, specs)
+        places = [*map(sharding_now, cells), *([] if self._wanted else map(_place_of, specs))]
+        other._rest = replicated_like(first_on_mesh(places)) if None in places else None
+        is_same = other._rest is None
+        if not other._settle(cells, specs):
+            return self if is_same else other, specs
         pairs = zip(specs, other.shardings or (), strict=True)
         moved = [x if place is None else x.update(sharding=place) for x, place in pairs]
-        return self if other.shardings == self.shardings else other, moved  # jit knows the program
+        is_same &= other.shardings == self.shardings
+        return self if is_same else other, moved  # jit knows the program
+
+    def place_of(self, cell: Cell) -> Any:
+        """Return where a program is lowered to have the value of a cell; None: anywhere."""
+        return cell.sharding or self._rest
 
     def _settle(self, cells: Sequence[Cell], leaves: Sequence[Any]) -> bool:
         """Find out what the specs mean on the mesh of the rest, or on the one in force.
@@ -169,7 +177,7 @@ class MeshPlacement(Placement):
             for x, place in zip(leaves, self.shardings, strict=True)
         ]
 
-    def _named(self, leaves: Leaves) -> list[tuple[str, Array]]:
+    def _named(self, leaves: Sequence[Any]) -> list[tuple[str, Any]]:
         return list(zip(self.names, leaves, strict=True))
 
     @staticmethod
@@ -178,11 +186,11 @@ class MeshPlacement(Placement):
         refused = isinstance(error, ValueError) and not isinstance(error, ShardingError)
         return refused and any(word in str(error) for word in _WORDS)
 
-    def explain(self, error: Exception, cells: Sequence[Cell], leaves: Leaves) -> None:
+    def explain(self, error: Exception, cells: Sequence[Cell], leaves: Sequence[Any]) -> None:
         """Raise an error that names the variables and arguments that are not placed together."""
         if self.is_about(error):
             used = exclusively(lambda: [(f"Variable {c.name!r}", sharding_now(c)) for c in cells])
-            given = [(name, placed(value)) for name, value in self._named(leaves)]
+            given = [(name, _place_of(value)) for name, value in self._named(leaves)]
             raise apart(used, given) from error
 
 
@@ -219,7 +227,13 @@ def sharding_now(cell: Cell) -> Any:
 
 def mesh_of(places: Iterable[Any]) -> Any:
     """Return the mesh of the first place that is on one, or None."""
-    return next((place.mesh for place in places if isinstance(place, NamedSharding)), None)
+    first = first_on_mesh(places)
+    return None if first is None else first.mesh
+
+
+def first_on_mesh(places: Iterable[Any]) -> NamedSharding | None:
+    """Return the first place that is on a mesh, or None."""
+    return next((place for place in places if isinstance(place, NamedSharding)), None)
 
 
 def lie_together(places: Iterable[Any]) -> bool:
@@ -238,7 +252,7 @@ def gather(cells: Sequence[Cell], arguments: Named) -> list[Cell]:
     shardings = {cell.key: sharding_now(cell) for cell in cells}
     given = [(name, placed(value)) for name, value in arguments]
     places = [*shardings.values(), *(place for _, place in given)]
-    anchor = next((place for place in places if isinstance(place, NamedSharding)), None)
+    anchor = first_on_mesh(places)
     if anchor is None:
         return []
     if not lie_together(places):

@@ -274,3 +274,31 @@ def test_a_plan_for_gpus():
     for name in ("h100:0", "h100:12"):
         with pytest.raises(jv.errors.DeviceError, match="1 to 8 of them, or a multiple of 8"):
             jv.mesh({"data": -1}, name)
+
+
+# ---------------------------------------------------------------- what is not on the devices
+HERE = jax.devices()[0]
+
+
+@for_tpu
+def test_an_argument_in_the_memory_of_the_host_is_not_on_the_devices():
+    host = jax.sharding.SingleDeviceSharding(HERE, memory_kind="pinned_host")
+    double = jv.compile(lambda x: jax.device_put(x, jax.memory.Space.Device) * 2)
+    x = jax.device_put(jnp.ones((64, 64)), host)
+    plan = jv.plan(double, x, topology="v5e:2x2", mesh={"data": 4})
+    assert plan.memory["arguments"] == 0
+
+
+@for_gpu
+def test_what_a_plan_for_gpus_cannot_know_it_says():
+    host = jax.sharding.SingleDeviceSharding(HERE, memory_kind="pinned_host")
+    w = jv.Variable(jax.device_put(jnp.ones((64, 64)), host))
+    use = jv.compile(lambda x: x @ jax.device_put(w.value, jax.memory.Space.Device))
+    notes = jv.plan(use, f32(64, 64), topology="h100:4").notes
+    assert [note.split(":")[0] for note in notes] == [
+        "JAX knows no memory of the host of such devices",
+        "of operations only matrix products are counted",
+    ]
+    loud = jv.compile(lambda x: (jv.print(x), x * 2)[1])
+    with pytest.raises(jv.errors.DeviceError, match=r"calls back into Python, as jv\.print does"):
+        jv.plan(loud, f32(64, 64), topology="h100:4")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars.planning.hlo import Collective, collectives_in, count_products, nbytes
+from jaxvars.planning.hlo import Collective, collectives_in, count_products, has_choices, nbytes
 
 
 @pytest.mark.parametrize(
@@ -180,3 +180,22 @@ def test_products_of_libraries_for_gpus():
     product = 2 * 64 * 128 * 32
     assert count_products(GPU) == (product, product, True, True)
     assert not count_products(GPU.replace("__cublas$gemm", "__cudnn$convForward")).is_all
+
+
+# ---------------------------------------------------------------- conditions, and what waits
+STARTED = """\
+ENTRY %main (a: f32[4]) -> f32[4] {
+  %a = f32[4]{0} parameter(0)
+  %s = (f32[4]{0}, f32[4]{0}, u32[]{:S(2)}, u32[]{:S(2)}) collective-permute-start(%a), channel_id=1, source_target_pairs={{0,1},{1,0}}
+  ROOT %d = f32[4]{0} collective-permute-done(%s)
+}
+"""  # noqa: E501 - as XLA for TPUs writes it
+
+
+def test_what_devices_wait_with_is_not_exchanged():
+    assert collectives_in(STARTED) == {Collective("collective-permute", None, 16): 1}
+
+
+def test_choices():
+    assert has_choices(TEXT)  # its branch has a collective
+    assert not has_choices(STARTED)

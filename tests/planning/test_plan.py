@@ -5,6 +5,8 @@ Memory and communication of programs, known before they run.
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.core.cells import STORE
 from jaxvars.errors import CompileError, ShardingError
+from jaxvars.planning.elsewhere import Elsewhere
 from jaxvars.planning.figures import Plan
 
 pytestmark = pytest.mark.skipif(
@@ -453,3 +456,155 @@ def test_a_program_that_does_not_fit_is_a_plan_that_says_so(message, excess, tot
     assert ("56.2 GiB too much" in repr(plan)) == (excess is not None)
     with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
         Plan(Refused(concrete, "INTERNAL: no"))
+
+
+# ---------------------------------------------------------------- what others did not think of
+class Here(jv.Module):
+    """A weight, and a step that says how arguments are sharded."""
+
+    def __init__(self):
+        self.w = jv.Variable(np.ones((WIDTH, WIDTH), np.float32), name="w")
+
+    @jv.compile(in_shardings=jax.P("data"))
+    def step(self, x):
+        return (x @ self.w).sum()
+
+
+def test_a_plan_under_a_tape_for_another_mesh():
+    here, y = Here(), jv.Variable(3.0)
+    with jv.GradientTape() as tape:
+        z = y * y
+        plan = jv.plan(here.step, X, mesh={"data": 8})
+        z = z * y
+    assert plan.memory["arguments"] == BATCH * WIDTH * F32 // 8
+    assert float(tape.gradient(z, y)) == 27.0
+    assert jax.sharding.get_mesh().empty
+
+
+@pytest.mark.parametrize("given", [{}, {"mesh": {"data": 8}}, {"meshes": [{"data": 8}]}])
+def test_a_plan_in_a_compiled_function_is_refused_by_its_name(given):
+    here = Here()
+    outer = jv.compile(lambda x: jv.plan(here.step, X, **given) and x)
+    with pytest.raises(
+        jv.errors.ForeignTransformError, match=r"^jv\.plan is called at .*test_plan"
+    ):
+        outer(1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mesh": {"data": 2}, "meshes": [{"data": 8}]}, "mesh= or meshes=, and both are given"),
+        ({"meshes": {"data": 8}}, r"\{'data': 8\} is not a list of meshes: write mesh="),
+        ({"meshes": "data"}, "'data' is not a list of meshes"),
+        ({"meshes": 8}, "8 is not a list of meshes"),
+        ({"topology": 8}, "8 does not name a topology"),
+    ],
+)
+def test_what_is_not_clear_is_refused(given, message):
+    with pytest.raises(jv.errors.DeviceError, match=message):
+        jv.plan(Here().step, X, **given)
+    with pytest.raises(jv.errors.DeviceError, match="is not a list of meshes"):
+        jv.plan(Here().step, X, meshes=jv.mesh({"data": 8}))
+
+
+def test_a_mesh_of_other_devices_than_those_of_the_topology_is_refused(monkeypatch):
+    devices = {"one:8": jax.devices(), "one:4": jax.devices()[:4]}
+    monkeypatch.setattr("jaxvars.planning.plan.devices_of", devices.__getitem__)
+    mesh = jv.mesh({"data": 8})
+    assert jv.plan(Here().step, X, topology="one:8", mesh=mesh).devices == 8
+    with pytest.raises(jv.errors.DeviceError, match=r"8 cpu devices, and 'one:4' names 4 others"):
+        jv.plan(Here().step, X, topology="one:4", mesh=mesh)
+
+
+def test_values_that_are_sharded_themselves_are_sharded_there_before_and_after_a_call():
+    one = jv.mesh({"data": 1}, jax.devices()[:1])
+    w = jv.Variable(jax.device_put(np.ones((WIDTH, WIDTH), np.float32), sharded(one, "data")))
+    step = jv.compile(lambda x: (x @ w).sum())
+    before = jv.plan(step, X, mesh={"data": 8}).memory
+    step(np.ones((BATCH, WIDTH), np.float32))
+    assert before == jv.plan(step, X, mesh={"data": 8}).memory
+    assert before["trainable variables"] == WIDTH * WIDTH * F32 // 8
+
+
+def test_what_is_in_the_memory_of_the_host_stays_there_elsewhere():
+    host = jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
+    value = np.ones((WIDTH, WIDTH), np.float32)
+    w = jv.Variable(jax.device_put(value, host), trainable=False)
+    step = jv.compile(lambda x: jax.device_put(w.value, jax.memory.Space.Device) + x.sum())
+    memory = jv.plan(step, X, mesh={"data": 8}).memory
+    assert (memory["variables on the host"], memory["other variables"]) == (WIDTH * WIDTH * F32, 0)
+    one = jv.compile(lambda x: jax.device_put(x, jax.memory.Space.Device) + 1)
+    move = partial(Elsewhere, mesh=jv.mesh({"data": 8}))
+    places = one.trace(jax.device_put(value, host)).lower(move).compile().input_shardings
+    assert {place.memory_kind for place in jax.tree.leaves(places)} == {"pinned_host"}
+
+
+def test_a_variable_that_will_be_moved_is_planned_where_it_will_be():
+    mesh = jv.mesh(AXES)
+    up, down = (
+        jv.Variable(np.ones(shape, np.float32), sharding=sharded(mesh, *spec))
+        for shape, spec in [((64, 128), ("data", "model")), ((128, 64), ("model", "data"))]
+    )
+    bias = jv.Variable(np.zeros(64, np.float32), name="bias")
+
+    @jv.compile(in_shardings=jax.P("data"))
+    def step(x):
+        y = jnp.mean((jax.nn.relu(x @ up) @ down + bias) ** 2)
+        bias.assign_add(x.sum(0))
+        return y
+
+    before = jv.plan(step, X)
+    assert len(bias.value.sharding.device_set) == 1
+    step(np.ones((BATCH, WIDTH), np.float32))
+    after = jv.plan(step, X)
+    assert before.memory["arguments"] == BATCH * WIDTH * F32 // 4
+    assert (before.memory, before.collectives) == (after.memory, after.collectives)
+    assert step.trace_count == 1
+
+
+def test_what_is_not_placed_together_is_named():
+    w = square(jv.mesh({"data": 8}))
+    w_of_four = square(jv.mesh({"data": 4}, jax.devices()[:4]))
+    step = jv.compile(lambda x: x @ w @ w_of_four)
+    for call in (jv.plan, lambda step, x: step.trace(x).lower()):
+        with pytest.raises(
+            ShardingError, match=r"(?s)incompatible devices:\n.*'data': 8.*'data': 4"
+        ):
+            call(step, X)
+    with pytest.raises(ShardingError, match=r"Argument x: P\('data',\) on a mesh of {'data': 8}"):
+        jv.plan(jv.compile(lambda x: x @ w_of_four), like(jv.mesh({"data": 8}), "data"))
+    assert jv.plan(step, X, mesh={"data": 2}).devices == 2
+
+
+def test_a_body_that_names_devices_is_refused_elsewhere():
+    two = jv.mesh({"data": 2}, jax.devices()[:2])
+    step = jv.compile(lambda x: jv.shard(x, jax.P("data"), mesh=two) * 2)
+    with pytest.raises(ShardingError, match=r"places values on certain devices.* jv\.shard\(x,"):
+        jv.plan(step, X, mesh={"data": 8})
+
+
+def test_a_condition_is_said_to_decide():
+    w = jv.Variable(np.ones((WIDTH, WIDTH), np.float32))
+    both = jv.compile(lambda x: jv.cond(x.sum() > 0, lambda: x @ w, lambda: x @ w @ w))
+    small = jv.compile(lambda x: jv.cond(x.sum() > 0, lambda: x * 2, lambda: x) @ w)
+    assert jv.plan(both, X).notes == ["a condition decides what runs: not all that counts does"]
+    assert jv.plan(small, X).notes == []
+
+
+class Uncompiled(Refused):
+    """A program that JAX has no rule for."""
+
+    def compile(self):
+        raise self.message
+
+
+def test_what_cannot_be_compiled_for_other_devices_is_refused_with_why():
+    concrete = jv.compile(lambda x: (jax.debug.callback(lambda: None), x * 2)[1]).trace(X)
+    for error in (RuntimeError("Unknown backend: 'gpu'"), NotImplementedError("no rule")):
+        with pytest.raises(
+            jv.errors.DeviceError, match=rf"calls back into Python.* JAX says: {error}"
+        ):
+            Plan(Uncompiled(concrete, error), jv.mesh({"data": 8}))
+        with pytest.raises(type(error)):
+            Plan(Uncompiled(concrete, error))

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from autograph_programs import PROGRAMS
 
+import jaxvars as jv
 from jaxvars import tf
-from jaxvars.errors import CreationError, RetraceWarning
+from jaxvars.errors import CompileError, CreationError, RetraceWarning
 
 
 def numbers(x):
@@ -606,3 +607,32 @@ def test_buffers_are_arrays_and_tensors_are_read_in_any_dtype():
     assert step(memoryview(b"ab")).dtype == tf.uint8
     half = torch_tensor([1.0]).bfloat16()
     assert step(half).dtype == tf.constant(half).dtype == tf.bfloat16
+
+
+# ---------------------------------------------------------------- plans
+def test_a_plan_of_a_function_with_strings_for_another_mesh():
+    lower = tf.function(lambda s, x: (tf.strings.lower(s), x * 2))
+    plans = [
+        jv.plan(lower, tf.constant("AB"), tf.ones((8, 4)), mesh={"data": n}) for n in (1, 2, 1)
+    ]
+    assert [plan.devices for plan in plans] == [1, 2, 1]
+    assert lower(tf.constant("AB"), tf.ones((8, 4)))[0].numpy() == b"ab"
+
+
+@pytest.mark.parametrize("options", [{}, {"mesh": {"data": 1}}])
+def test_a_plan_for_unknown_sizes_is_refused(options):
+    spec = tf.TensorSpec((None, 4), tf.float32)
+
+    class Layer(tf.Module):
+        @tf.function
+        def __call__(self, x):
+            return tf.reshape(x, (-1, 2)) * 2
+
+    for function in (tf.function(lambda x: x * 2), Layer().__call__):
+        with pytest.raises(CompileError, match=r"takes tensors of known sizes, and .*\(None, 4\)"):
+            jv.plan(function, spec, **options)
+        assert jv.plan(function, tf.ones((8, 4)), **options).memory["arguments"] == 128
+    signed = tf.function(lambda x: x * 2, input_signature=[spec])
+    with pytest.raises(CompileError, match="takes tensors of known sizes"):
+        jv.plan(signed, **options)
+    assert jv.plan(signed, tf.ones((8, 4)), **options).memory["arguments"] == 128

@@ -146,8 +146,10 @@ class ConcreteFunction:
 
     def core_for(self, bound: inspect.BoundArguments) -> Any:
         """Return the concrete function of jaxvars for the tensors of a call where they are."""
-        if self._is_open or self._has_strings:
+        if self._is_open or self._has_no_program:
             return self.core
+        if self._has_strings:
+            return self._trace()  # again, if JAX has other settings by now
         return self._trace(None, (bound.args[len(self._owner) :], bound.kwargs))
 
     def _trace(self, sizes: Any = None, given: Any = None) -> Any:

@@ -215,6 +215,20 @@ class Function:
         made, bound = self._find_concrete(own, args, kwargs), self._bind((*own, *args), kwargs)
         return made.core_for(bound)
 
+    def _trace_planned(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+        """Return the same for tensors whose sizes are known.
+
+        Raises:
+            CompileError: when they are not.
+        """
+        made = self._find_concrete(own, args, kwargs)
+        if made._is_open:
+            raise CompileError(
+                f"jv.plan of {self.__name__} takes tensors of known sizes, and some of "
+                f"{made._specs()} are None: give them, as in tf.TensorSpec((32, 64))."
+            )
+        return made.core_for(self._bind((*own, *args), kwargs))
+
     def _list_requested(self, own: tuple[Any, ...] = ()) -> list[ConcreteFunction]:
         """Return the concrete functions that were requested; those of one object, if given."""
         self._known = [made for made in self._known if made.is_alive]
@@ -339,10 +353,10 @@ def _format_signatures(traces: list[ConcreteFunction], verbose: bool) -> str:
 
 @tracer_of.register
 def _(function: Function) -> Callable[..., Any]:
-    return lambda *args, **kwargs: function._trace_core((), args, kwargs)
+    return lambda *args, **kwargs: function._trace_planned((), args, kwargs)
 
 
 @tracer_of.register
 def _(method: BoundFunction) -> Callable[..., Any]:
     own = (method.__self__,)
-    return lambda *args, **kwargs: method._function._trace_core(own, args, kwargs)
+    return lambda *args, **kwargs: method._function._trace_planned(own, args, kwargs)
