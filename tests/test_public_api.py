@@ -256,3 +256,19 @@ print(jv.tf.Variable.__name__)
 """
     done = run_python("-c", code, XLA_FLAGS="")
     assert done.stdout.endswith("\nVariable\n"), done.stderr
+
+
+def test_everything_is_there_without_docstrings(run_python):
+    code = """
+import importlib, pkgutil
+import jaxvars as jv, jaxvars.tf as tf
+
+for name in jv.__all__:
+    getattr(jv, name)
+for found in pkgutil.walk_packages(jv.__path__, "jaxvars."):
+    if not found.name.endswith("__main__"):
+        importlib.import_module(found.name)
+print(float(jv.compile(lambda x: x + 1)(1.0)), jv.Variable.__doc__)
+"""
+    done = run_python("-OO", "-c", code, KERAS_BACKEND="jax")
+    assert done.stdout.endswith("2.0 None\n"), done.stderr

@@ -296,6 +296,6 @@ def _add_record(path: Path, record: Record) -> None:
     else:
         with path.open("r+b") as file:
             with zipfile.ZipFile(file, "a") as archive:
-                archive.writestr(RECORD, line)
+                archive.writestr(zipfile.ZipInfo(RECORD), line)
             file.flush()
             os.fsync(file.fileno())

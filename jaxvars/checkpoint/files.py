@@ -220,6 +220,6 @@ def _write_file(path: Path, plain: Mapping[str, Array], manifest: dict[str, Any]
             for name, value in plain.items():
                 with archive.open(f"{stored_name(name)}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, storable(value), allow_pickle=False)
-            archive.writestr(MANIFEST, json.dumps(manifest))
+            archive.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest))  # with no date
         file.flush()
         os.fsync(file.fileno())

@@ -216,6 +216,11 @@ class Function(Viewed):
         return self._signature.bind(args, kwargs)
 
     @property
+    def __isabstractmethod__(self) -> bool:
+        """Whether it is a method that subclasses have to write: `abc.abstractmethod` says so."""
+        return getattr(self.python_function, "__isabstractmethod__", False)
+
+    @property
     def traces(self) -> Table:
         """A row for each time the body was traced: signature, why, seconds."""
         return view(self, "traces")

@@ -44,7 +44,7 @@ def complete(thing: Any, docs: Mapping[str, str]) -> None:
     Raises:
         TypeError: when one is not a number.
     """
-    parts = inspect.cleandoc(thing.__doc__).split("\n\n")
+    parts = inspect.cleandoc(thing.__doc__ or "").split("\n\n")  # `python -OO` has none
     first = next((i for i, part in enumerate(parts) if _HEADER.match(part)), len(parts))
     head, rest = parts[:first], parts[first:]
     known = {**docs, **describe_arguments(thing)}

@@ -592,3 +592,14 @@ def test_an_array_is_read_without_pythons_parser(
     Checkpoint(**model).restore(path).assert_consumed()
     for kind, x in values.items():
         np.testing.assert_array_equal(model[kind].numpy(), x)
+
+
+def test_a_file_is_written_whatever_the_clock_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    v = jv.Variable([1.0, 2.0])
+    monkeypatch.setattr("time.time", lambda: 0.0)  # of a machine without a battery
+    manager = jv.checkpoint.CheckpointManager(Checkpoint(v=v), tmp_path / "c", max_to_keep=2)
+    path = Checkpoint(v=v).write(tmp_path / "after.npz")
+    manager.save()
+    v.assign([0.0, 0.0])
+    Checkpoint(v=v).restore(path).assert_consumed()
+    assert v.numpy().tolist() == [1.0, 2.0]

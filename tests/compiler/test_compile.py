@@ -7,6 +7,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import functools
 import gc
@@ -1056,3 +1057,19 @@ def test_a_numpy_array_may_be_written_to_when_the_call_has_returned(how: str, ba
             run(batch)
         batch[:] = -9
         assert set(v.numpy()[[0, -1]].tolist()) == {n + 1.0}
+
+
+def test_an_abstract_method_stays_one():
+    class Layer(abc.ABC):
+        @jv.compile
+        @abc.abstractmethod
+        def call(self, x: float) -> Any: ...
+
+    class Double(Layer):
+        @jv.compile
+        def call(self, x: float) -> Any:
+            return 2 * x
+
+    with pytest.raises(TypeError, match="abstract"):
+        Layer()  # pyright: ignore[reportAbstractUsage] - that is what is tested
+    assert float(Double().call(3.0)) == 6.0
