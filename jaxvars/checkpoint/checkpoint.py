@@ -42,6 +42,7 @@ from jaxvars.modules.module import Module
 from jaxvars.objects.traversal import Path as Parts
 from jaxvars.objects.traversal import walk
 from jaxvars.tracing import context
+from jaxvars.tracing.guards import GUARDS, ask
 from jaxvars.typing import Array
 
 _OWN = ("_name", "_root", "_underway")  # attributes that are not objects to be saved
@@ -390,7 +391,9 @@ def numbered_path(prefix: PathLike, number: int) -> Path:
 
 
 def refuse_traced(what: str) -> None:
-    """Raise in a function that is being traced, or in a step that was interrupted."""
+    """Raise in a function that is being traced, and in a forked process."""
+    if GUARDS:
+        ask(f"A checkpoint is {what}")
     if is_traced():
         raise ForeignTransformError(
             f"Variables are {what} at {user_line()} in a function that is being traced (compiled, "

@@ -23,6 +23,7 @@ from jaxvars.errors import DeviceError, NotATensorError, ShardingError
 from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.tensor import check_uncut, own_copy
 from jaxvars.tracing import context
+from jaxvars.tracing.guards import GUARDS, ask
 from jaxvars.typing import Array
 
 
@@ -190,6 +191,8 @@ def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
     ...     shard({"x": np.ones((4, 2))}, jax.P("data"))["x"].sharding.spec
     P('data',)
     """
+    if GUARDS:
+        ask("Arrays are sharded")
     arrays = jax.tree.map(lambda leaf: leaf, x)  # reads variables
     found, form = jax.tree_util.tree_flatten_with_path(arrays)
     specs = form.flatten_up_to(jax.tree.broadcast(spec, arrays, is_leaf=is_spec))

@@ -32,6 +32,7 @@ from jaxvars.optimizers.slots import slot_sharding
 from jaxvars.programs.placement import place_at
 from jaxvars.sketches import table_of
 from jaxvars.tensors.dtypes import is_string
+from jaxvars.tracing.guards import GUARDS, ask
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
 Rules: TypeAlias = Iterable[tuple[Pattern, Spec]] | Mapping[Pattern, Spec] | Spec
@@ -76,6 +77,8 @@ def place(
             "jv.place moves variables: call it outside of compiled functions and JAX transforms. "
             "In them, jv.shard says how a value is sharded."
         )
+    if GUARDS:
+        ask("Variables are placed")
     find = first_of(list(_list_pairs(rules)))
     mesh = mesh or current_mesh()
     named = {p: v for p, v in named_variables(model).items() if not is_string(v.dtype)}

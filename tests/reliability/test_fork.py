@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 _FORKED = """
-    import multiprocessing, os, pickle, signal, sys, threading, time, warnings
+    import multiprocessing, os, pickle, signal, sys, tempfile, threading, time, warnings
     warnings.filterwarnings("ignore", message=r"os.fork\\(\\) was called")
     import numpy as np
     import jaxvars as jv
@@ -42,6 +42,7 @@ _FORKED = """
         in_child("before", fresh)
         sys.exit()
 
+    import jax
     import jax.numpy as jnp
 
     w = jv.Variable(np.arange(3.0), name="w")
@@ -116,6 +117,19 @@ _FORKED = """
     in_child("gamma", lambda: draws.gamma(1, (3,), alpha=1.0))
     in_child("classes", lambda: draws.categorical(1, [[1.0, 2.0]], 3))
     in_child("permutation", lambda: draws.permutation(1, 5))
+    mesh = jv.mesh({"data": 1})
+    folder = tempfile.TemporaryDirectory()
+    checkpoint = jv.checkpoint.Checkpoint(w=w)
+    manager = jv.checkpoint.CheckpointManager(checkpoint, folder.name + "/all", max_to_keep=1)
+    paths = [checkpoint.write(folder.name + "/" + name) for name in ("c", "c.npz")]
+    in_child("sharded", lambda: jv.shard(np.ones(3), jax.P(), mesh=mesh))
+    in_child("placed", lambda: jv.place(w, jax.P(), mesh=mesh))
+    in_child("batches", lambda: list(jv.parallel.Batches([np.ones(3)])))
+    in_child("folder", lambda: checkpoint.write(paths[0]))
+    in_child("file", lambda: checkpoint.save(paths[1]))
+    in_child("back from a folder", lambda: checkpoint.restore(paths[0]))
+    in_child("back from a file", lambda: checkpoint.restore(paths[1]))
+    in_child("manager", manager.save)
     in_child("child's child", lambda: in_child("inner", lambda: step(1.0)))
     large()
     in_child("in flight", lambda: [m.numpy(), "read"][1])
@@ -188,6 +202,14 @@ def test_what_a_forked_process_may_do_and_what_it_is_told(run_python: Callable[.
         "gamma -> refused True Random values are drawn",
         "classes -> refused True A tensor is made",
         "permutation -> refused True Random values are drawn",
+        "sharded -> refused True Arrays are sharded",
+        "placed -> refused True Variables are placed",
+        "batches -> refused True Arrays are sharded",
+        "folder -> refused True A checkpoint is saved",
+        "file -> refused True A checkpoint is saved",
+        "back from a folder -> refused True A checkpoint is restored",
+        "back from a file -> refused True A checkpoint is restored",
+        "manager -> refused True A checkpoint is saved",
         "inner -> refused True step is called",
         "child's child -> None",
         "parent -> [1.0, 1.0, 1.0]",
