@@ -1205,6 +1205,22 @@ def test_a_file_that_was_edited_since_its_import_is_not_the_source(tmp_path, mon
     assert compiled(module.step)(1.0) == compiled(module.pick)(1.0) == 13.0
 
 
+def test_a_file_that_was_edited_and_loaded_again_is_the_source(tmp_path, monkeypatch):
+    file = tmp_path / "reloaded_program.py"
+    text = "def step(x):\n    return x + {0} if x > 0 else x\npick = lambda x: x * {0} if x > 0 else x\n"
+    file.write_text(text.format("1.0"))
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("reloaded_program")
+    for number, lines in enumerate(("", "# a line above\n", "\n\n"), start=1):
+        if lines:
+            file.write_text(lines + text.format(f"{number}.00"))
+            importlib.reload(module)
+        assert float(compiled(module.step)(jnp.float32(1.0))) == 1.0 + number
+        assert float(compiled(module.pick)(jnp.float32(1.0))) == number
+    file.write_text("# it is edited, and not loaded again\n" + text.format("9.0000"))
+    assert float(compiled(module.step)(jnp.float32(1.0))) == 4.0  # of what was loaded
+
+
 def _absolute(x):
     return x if x > 0 else -x
 

@@ -65,6 +65,14 @@ def parse(fn: FunctionType) -> Any:
 
 def _node_of(fn: FunctionType) -> tuple[Any, int]:
     """Return a function's node, its lines counted from 1, and the line of the file that 1 is."""
+    try:
+        return _read_node(fn)
+    except Unsupported:
+        linecache.checkcache(fn.__code__.co_filename)  # of a module that has been loaded again
+        return _read_node(fn)
+
+
+def _read_node(fn: FunctionType) -> tuple[Any, int]:
     code = fn.__code__
     lines = linecache.getlines(code.co_filename, fn.__globals__)
     if len(lines) < code.co_firstlineno:
