@@ -36,6 +36,7 @@ from typing import Any, TypeAlias, final
 
 from jaxvars.checkpoint.disk import (
     DamageError,
+    check_regular,
     ignore_disk_errors,
     is_folder,
     is_of_disk,
@@ -266,8 +267,8 @@ def record_in(path: Path) -> Record | None:
 def _text_in(path: Path) -> bytes | None:
     try:
         if is_folder(path):
-            return (path / RECORD).read_bytes()
-        with zipfile.ZipFile(path) as archive:
+            return check_regular(path / RECORD).read_bytes()
+        with zipfile.ZipFile(check_regular(path)) as archive:
             return archive.read(RECORD) if RECORD in archive.namelist() else None
     except FileNotFoundError:
         return None

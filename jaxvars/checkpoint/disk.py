@@ -57,6 +57,14 @@ def replacing(path: PathLike) -> Generator[Path]:
         fresh.unlink(missing_ok=True)
 
 
+def check_regular(path: Path) -> Path:
+    """Return the path of a file that has an end; raise ValueError for a device or a pipe."""
+    found = path.stat().st_mode
+    if not (stat.S_ISREG(found) or stat.S_ISDIR(found)):
+        raise ValueError(f"{path.name} is a device or a pipe, which may have no end")
+    return path
+
+
 def sync(path: Path) -> None:
     """Have a file or folder on the disk, so that the power may fail."""
     with ignore_disk_errors():  # not every file system can

@@ -32,6 +32,7 @@ from jaxvars.checkpoint.disk import (
     DamageError,
     PathLike,
     absolute,
+    check_regular,
     is_folder,
     read_checked,
     status_of,
@@ -218,7 +219,7 @@ class Folder(Stored):
         file = self.path / "_METADATA"
         if status_of(file) is None:
             return None
-        return json.loads(file.read_text(encoding="utf-8")).get("custom_metadata")
+        return json.loads(check_regular(file).read_text(encoding="utf-8")).get("custom_metadata")
 
     def _size(self) -> int:
         return _bytes_in(self.path)
@@ -279,7 +280,7 @@ class File(Stored):
     """A checkpoint in one .npz file, which stays open: another may take its place meanwhile."""
 
     def _words(self) -> Any:
-        file = self.path.open("rb")
+        file = check_regular(self.path).open("rb")
         weakref.finalize(self, file.close)
         self._bytes = os.fstat(file.fileno()).st_size
         self._archive = zipfile.ZipFile(file)

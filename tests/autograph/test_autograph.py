@@ -1207,7 +1207,10 @@ def test_a_file_that_was_edited_since_its_import_is_not_the_source(tmp_path, mon
 
 def test_a_file_that_was_edited_and_loaded_again_is_the_source(tmp_path, monkeypatch):
     file = tmp_path / "reloaded_program.py"
-    text = "def step(x):\n    return x + {0} if x > 0 else x\npick = lambda x: x * {0} if x > 0 else x\n"
+    text = (
+        "def step(x):\n    return x + {0} if x > 0 else x\n"
+        "pick = lambda x: x * {0} if x > 0 else x\n"
+    )
     file.write_text(text.format("1.0"))
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("reloaded_program")

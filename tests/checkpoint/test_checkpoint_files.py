@@ -494,6 +494,9 @@ HOSTILE = {
     "another file": lambda p: (np.savez(p, v=np.zeros(4, np.float32)), p)[1],
     "text": lambda p: (p.write_text("hello"), p)[1],
     "nothing": lambda p: (p.write_bytes(b""), p)[1],
+    "a pipe": lambda p: (os.mkfifo(p), p)[1],
+    "a device": lambda p: (p.symlink_to("/dev/zero"), p)[1],
+    "a folder with a pipe": lambda p: (p.mkdir(), os.mkfifo(p / "_METADATA"), p)[2],
 }
 
 
@@ -507,6 +510,8 @@ WHY = {
     "no shape": "not an entry", "a negative size": "not an entry", "the future": "its format is 3",
     "no time": "NoneType", "another file": "manifest is damaged: KeyError",
     "text": "File is not a zip file", "nothing": "File is not a zip file",
+    "a pipe": "is a device or a pipe, which may have no end", "a device": "is a device or a pipe",
+    "a folder with a pipe": "_METADATA is a device or a pipe",
 }  # fmt: skip
 
 
