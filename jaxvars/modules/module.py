@@ -75,6 +75,12 @@ SET: list[Callable[[str, object], None]] = []
 SETTING: list[Callable[[Module, str], None]] = []
 """What is told of an attribute before it is set."""
 _LISTED = 6  # paths in an error
+_FLAG = """\
+{kind}.trainable is set at {line}: a module has no such flag, and its variables would be trained as
+before. Set theirs, for the whole run:
+    for v in model.variables:
+        v.trainable = False
+or freeze them for a while, `with jv.freeze(model): ...`. A flag of your own has another name."""
 BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 
 
@@ -116,6 +122,8 @@ class Module(Structured, Holder):
                 f"    self.{name}.assign(value)    # not: self.{name} = value\n"
                 f"or, to take it out of the module, delete it first: del self.{name}."
             )
+        if name == "trainable" and not hasattr(type(self), name) and self.variables:
+            raise AttributeError(_FLAG.format(kind=type(self).__name__, line=user_line()))
         for check in SET:
             check(name, value)
         for tell in SETTING:

@@ -499,3 +499,27 @@ def test_operators_of_jax_leave_a_module_its_own() -> None:
     assert model in [x, model]
     with pytest.raises(TypeError, match="unsupported operand"):
         x + model  # pyright: ignore[reportOperatorIssue]
+
+
+def test_a_flag_that_freezes_nothing_is_refused():
+    class Scale(jv.Module):
+        def __init__(self, trainable: bool = True):
+            self.trainable = trainable  # there are no variables: it is the user's own
+            self.factor = jv.Variable(2.0, trainable=trainable)
+
+    class Flagged(jv.Module):
+        trainable = True
+
+        def __init__(self):
+            self.factor = jv.Variable(2.0)
+
+    scale = Scale()
+    with pytest.raises(
+        AttributeError, match=r"(?s)Scale\.trainable is set at test_module.*v\.trainable"
+    ):
+        scale.trainable = False
+    assert scale.trainable is True
+    assert scale.trainable_variables == (scale.factor,)
+    flagged = Flagged()
+    flagged.trainable = False  # what it means is the class's
+    assert not flagged.trainable
