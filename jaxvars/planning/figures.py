@@ -22,7 +22,7 @@ from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import DeviceError, JaxvarsError
 from jaxvars.planning.chips import Chip, chip_of, least_seconds
 from jaxvars.planning.elsewhere import Elsewhere, place_on
-from jaxvars.planning.hlo import Collective, collectives_in, count_products, has_choices
+from jaxvars.planning.hlo import Collective, collectives_in, count_products, has_choices, passes_of
 from jaxvars.programs.placement import mesh_of
 from jaxvars.tensors.dtypes import bytes_per_device
 from jaxvars.tracing.jaxprs import primitives_in
@@ -108,13 +108,14 @@ class Plan:
 
     def _count(self, cost: dict[str, float], hlo: str) -> None:
         """Count what is computed and exchanged."""
-        products, self.collectives = count_products(hlo), collectives_in(hlo)
+        passes = passes_of(hlo)
+        products, self.collectives = count_products(passes), collectives_in(passes)
         once = cost.get("flops", products.once if products.is_all else math.nan)
         self.flops = once + products.all - products.once
         self.bytes_accessed = cost.get("bytes accessed", math.nan)
         if not products.is_exact or any(one.is_repeated for one in self.collectives):
             self.notes.append("a loop of unknown length counts once")
-        if has_choices(hlo):
+        if has_choices(passes):
             self.notes.append("a condition decides what runs: not all that counts does")
         if not cost and products.is_all:  # GPUs
             self.notes.append("of operations only matrix products are counted")

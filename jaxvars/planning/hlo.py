@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -73,7 +73,7 @@ class _Instruction(NamedTuple):
 _Body: TypeAlias = Mapping[str, _Instruction]
 
 
-class _Pass(NamedTuple):
+class Pass(NamedTuple):
     """A computation that runs: the body of a loop, say.
 
     Attributes:
@@ -89,18 +89,18 @@ class _Pass(NamedTuple):
     is_chosen: bool
 
 
-def collectives_in(hlo: str) -> Counter[Collective]:
+def collectives_in(passes: Sequence[Pass]) -> Counter[Collective]:
     """Return the collectives that a run of a program executes, and how often each.
 
     >>> hlo = '''ENTRY %main (p: f32[8]) -> f32[8] {
     ...   %p = f32[8]{0} parameter(0)
     ...   ROOT %r = f32[8]{0} all-reduce(%p), replica_groups=[1,4]<=[4], to_apply=%add
     ... }'''
-    >>> collectives_in(hlo)
+    >>> collectives_in(passes_of(hlo))
     Counter({Collective(kind='all-reduce', devices=4, bytes=32, is_repeated=False): 1})
     """
     found: Counter[Collective] = Counter()
-    for each in _passes(hlo):
+    for each in passes:
         channels = set[str]()  # a TPU's programs write one in several fusions, as it goes on
         for body in each.bodies:
             for line in body.values():
@@ -112,11 +112,11 @@ def collectives_in(hlo: str) -> Counter[Collective]:
     return found
 
 
-def has_choices(hlo: str) -> bool:
+def has_choices(passes: Sequence[Pass]) -> bool:
     """Return whether conditions decide which products are computed, or what is exchanged."""
     return any(
         each.is_chosen and (_flops_of(body) or any(_COLLECTIVE.match(x.op) for x in body.values()))
-        for each in _passes(hlo)
+        for each in passes
         for body in each.bodies
     )
 
@@ -137,15 +137,14 @@ class Products(NamedTuple):
     is_all: bool
 
 
-def count_products(hlo: str) -> Products:
+def count_products(passes: Sequence[Pass]) -> Products:
     """Return the floating point operations of matrix products and convolutions in a program."""
-    passes = list(_passes(hlo))
     counts = [sum(map(_flops_of, each.bodies)) for each in passes]
     return Products(
         sum(each.times * count for each, count in zip(passes, counts, strict=True)),
         sum(counts),
         all(each.is_exact or not count for each, count in zip(passes, counts, strict=True)),
-        not _UNKNOWN.search(hlo),
+        not any(_UNKNOWN.search(x.rest) for p in passes for b in p.bodies for x in b.values()),
     )
 
 
@@ -170,20 +169,21 @@ def _bits(dtype: str) -> int:
 
 
 # ---------------------------------------------------------------- what runs, and how often
-def _passes(hlo: str) -> Iterator[_Pass]:
-    """Yield each computation that runs, where it runs."""
+def passes_of(hlo: str) -> list[Pass]:
+    """Return each computation of a program that runs, where it runs."""
     bodies, entry = _bodies(hlo)
-    todo = [(entry, 1, True, False)]
+    found, todo = list[Pass](), [(entry, 1, True, False)]
     while todo:
         name, times, is_exact, is_chosen = todo.pop()
         group = list(_with_fusions(name, bodies))
-        yield _Pass(group, times, is_exact, is_chosen)
+        found.append(Pass(group, times, is_exact, is_chosen))
         for body in group:
             for line in body.values():
                 trips = _trips(line, body, bodies) if line.op == "while" else 1
                 inner = times * (1 if trips is None else trips), is_exact and trips is not None
                 inner = (*inner, is_chosen or line.op == "conditional")
                 todo += [(called, *inner) for called in _list_called(line.rest) if called in bodies]
+    return found
 
 
 def _bodies(hlo: str) -> tuple[dict[str, dict[str, _Instruction]], str]:

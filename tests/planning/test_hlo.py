@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars.planning.hlo import Collective, collectives_in, count_products, has_choices, nbytes
+from jaxvars.planning.hlo import (
+    Collective,
+    collectives_in,
+    count_products,
+    has_choices,
+    nbytes,
+    passes_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +57,7 @@ ENTRY %main (a: f32[4]) -> f32[4] {
 
 
 def test_collectives_in_loops_and_branches():
-    assert collectives_in(TEXT) == {
+    assert collectives_in(passes_of(TEXT)) == {
         Collective("all-reduce", 2, 16): 10,
         Collective("all-gather", 4, 64): 2,
         Collective("reduce-scatter", 4, 16): 1,
@@ -73,7 +80,7 @@ def test_a_loop_of_a_real_program_counts_as_often_as_it_runs():
 
     x = jax.ShapeDtypeStruct((8,), jnp.float32, sharding=spread)
     text = jax.jit(program, out_shardings=whole).lower(x).compile().as_text()
-    assert collectives_in(text) == {Collective("all-reduce", 2, 4): 7}
+    assert collectives_in(passes_of(text)) == {Collective("all-reduce", 2, 4): 7}
 
 
 # ---------------------------------------------------------------- a TPU's programs
@@ -85,7 +92,7 @@ LAYERS = 6
 
 
 def test_collectives_of_a_program_for_tpus():
-    assert collectives_in(TPU) == {
+    assert collectives_in(passes_of(TPU)) == {
         Collective("all-gather", 2, 2 * 1024 * 2048): 4 * LAYERS,  # two weights, there and back
         Collective("all-reduce", 2, 2 * 256 * 1024): 2 * LAYERS,  # of what the layers make
         Collective("reduce-scatter", 2, 2 * 1024 * 2048): 2 * LAYERS,  # two gradients
@@ -94,7 +101,7 @@ def test_collectives_of_a_program_for_tpus():
 
 
 def test_products_in_loops_of_a_program_for_tpus_count_as_often_as_they_run():
-    assert count_products(TPU) == (7 * PRODUCT * LAYERS, 7 * PRODUCT, True, True)
+    assert count_products(passes_of(TPU)) == (7 * PRODUCT * LAYERS, 7 * PRODUCT, True, True)
 
 
 @pytest.mark.parametrize(
@@ -111,15 +118,15 @@ def test_products_in_loops_of_a_program_for_tpus_count_as_often_as_they_run():
 def test_what_is_in_a_loop_of_unknown_length_is_said_to_be(old, new):
     assert TPU.count(old) >= 1
     text = TPU.replace(old, new)
-    found = collectives_in(text)
+    found = collectives_in(passes_of(text))
     assert found[Collective("all-reduce", 2, 2 * 256 * 1024, is_repeated=True)] >= 1
-    assert not count_products(text).is_exact
+    assert not count_products(passes_of(text)).is_exact
 
 
 def count(program, *args):
     """Return the operations that XLA counts, and the products that we count."""
     compiled = jax.jit(program).lower(*args).compile()
-    return compiled.cost_analysis()["flops"], count_products(compiled.as_text())
+    return compiled.cost_analysis()["flops"], count_products(passes_of(compiled.as_text()))
 
 
 def test_products_in_a_loop_here_count_as_often_as_they_run():
@@ -163,7 +170,7 @@ ENTRY %main (a: f32[]) -> f32[] {{
 )  # fmt: skip
 def test_convolutions_count_what_is_not_padding(x, k, y, rest, pairs):
     text = CONVOLUTION.format(x=x, k=k, y=y, rest=rest)
-    assert count_products(text) == (4 * pairs, 2 * pairs, True, True)
+    assert count_products(passes_of(text)) == (4 * pairs, 2 * pairs, True, True)
 
 
 GPU = """\
@@ -178,8 +185,8 @@ backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting
 
 def test_products_of_libraries_for_gpus():
     product = 2 * 64 * 128 * 32
-    assert count_products(GPU) == (product, product, True, True)
-    assert not count_products(GPU.replace("__cublas$gemm", "__cudnn$convForward")).is_all
+    assert count_products(passes_of(GPU)) == (product, product, True, True)
+    assert not count_products(passes_of(GPU.replace("__cublas$gemm", "__cudnn$convForward"))).is_all
 
 
 # ---------------------------------------------------------------- conditions, and what waits
@@ -193,9 +200,9 @@ ENTRY %main (a: f32[4]) -> f32[4] {
 
 
 def test_what_devices_wait_with_is_not_exchanged():
-    assert collectives_in(STARTED) == {Collective("collective-permute", None, 16): 1}
+    assert collectives_in(passes_of(STARTED)) == {Collective("collective-permute", None, 16): 1}
 
 
 def test_choices():
-    assert has_choices(TEXT)  # its branch has a collective
-    assert not has_choices(STARTED)
+    assert has_choices(passes_of(TEXT))  # its branch has a collective
+    assert not has_choices(passes_of(STARTED))
