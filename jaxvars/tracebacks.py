@@ -80,7 +80,7 @@ def find_user_frame() -> FrameType | None:
 def user_line() -> str:
     """Return "file.py:12, in f" of the user's line that led here."""
     frame = find_user_frame()
-    return "an unknown line" if frame is None else _format_line(frame.f_code, frame.f_lineno)
+    return "an unknown line" if frame is None else line_in(frame.f_code, frame.f_lineno)
 
 
 def jax_calls() -> list[list[str]]:
@@ -90,13 +90,9 @@ def jax_calls() -> list[list[str]]:
     return [[code.co_name for code in run] for is_jax, run in runs if is_jax]
 
 
-def _format_line(code: CodeType, line: int) -> str:
-    return f"{_name_place(code, line)}, in {code.co_name}"
-
-
 def line_in(code: CodeType, line: int) -> str:
     """Return "file.py:12, in f" of a line of some code."""
-    return _format_line(code, line)
+    return f"{_name_place(code, line)}, in {code.co_name}"
 
 
 def _name_place(code: CodeType, line: int) -> str:
@@ -117,7 +113,7 @@ def line_of(error: BaseException) -> str:
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if not is_library(code.co_filename):
-            line = _format_line(code, traceback.tb_lineno)
+            line = line_in(code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return line
 

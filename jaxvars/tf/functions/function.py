@@ -202,7 +202,8 @@ class Function:
         return made
 
     def _show_ir(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Callable[..., str]:
-        core = self._trace_core(own, args, kwargs)
+        made, bound = self._find_concrete(own, args, kwargs), self._bind((*own, *args), kwargs)
+        core = made.core_for(bound)
 
         def show(stage: str = "hlo") -> str:
             lowered = core.lower()
@@ -210,13 +211,8 @@ class Function:
 
         return show
 
-    def _trace_core(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
-        """Return the concrete function of jaxvars for the tensors of a call."""
-        made, bound = self._find_concrete(own, args, kwargs), self._bind((*own, *args), kwargs)
-        return made.core_for(bound)
-
     def _trace_planned(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
-        """Return the same for tensors whose sizes are known.
+        """Return the concrete function of jaxvars for the tensors of a call, of known sizes.
 
         Raises:
             CompileError: when they are not.
