@@ -132,6 +132,7 @@ _NAMES = """
     test_fit_and_compiled_steps_take_turns test_fit_and_loops_take_turns_with_one_optimizer
     test_fit_ends_with_the_averages_and_leaves_what_was_not_updated
     test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function
+    test_functions_of_a_notebook
     test_gamma_is_differentiated_by_its_shape_parameter/slow
     test_global_generator_and_functions_of_a_key_agree/5 test_grad test_gradients_equal_jax_grad/5
     test_gradients_go_to_the_values test_gradients_of_complex_numbers_are_conjugated/5
@@ -154,6 +155,7 @@ _NAMES = """
     test_kolmogorov_smirnov/5 test_labels_of_a_narrow_dtype_are_below_any_number_of_classes
     test_large_numbers_of_one_batch_do_not_swallow_small_ones
     test_layers_of_pytorch_compute_the_same test_letters_are_generated_as_by_tensorflow
+    test_libraries_that_send_functions
     test_lifted_transforms_work_and_their_draws_are_seen test_limits_of_norms/5
     test_logits_of_few_bits_prefer_no_class test_loops_and_branches_draw_as_python_does
     test_losses_of_layers_are_there_in_the_tape_and_after_it test_losses_of_optax/5

@@ -22,7 +22,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -62,6 +61,7 @@ from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail
 from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
 from jaxvars.objects.key_order import ordered_like
+from jaxvars.objects.sending import Sent
 from jaxvars.objects.trace_counts import TraceCounts
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
@@ -76,7 +76,7 @@ _Names: TypeAlias = list[tuple[str, str]]  # of traced leaves: the argument's, a
 
 
 @final
-class Function(Viewed):
+class Function(Sent, Viewed):
     """A compiled function: made by `jv.compile`.
 
     Attributes:
@@ -103,6 +103,10 @@ class Function(Viewed):
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, fn, updated=())
         self.python_function = fn
+        self._options = {
+            "static_argnames": tuple(static_argnames), "input_signature": input_signature,
+            "in_shardings": in_shardings, "donate": donate, "guard": guard, "convert": convert,
+        }  # fmt: skip
         self._begin(static_argnames, input_signature)
         self.placement.check(in_shardings, self._signature.parameters, self._signature.name)
         self._donate = donate
@@ -136,23 +140,6 @@ class Function(Viewed):
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError; what there is has been found before."""
         raise _no_attribute(self, name)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
-        """Return a compiled function of the copied function (a method of the copied object)."""
-        signature = self._signature
-        return Function(
-            copy.deepcopy(self.python_function, memo),
-            static_argnames=tuple(signature.static),
-            donate=self._donate,
-            input_signature=signature.specs,
-            guard=self._guard,
-            in_shardings=self._in_shardings,
-            convert=self._convert,
-        )
-
-    def __reduce__(self) -> str:
-        """Pickle a function of a module by its name, as Python's are: nothing is compiled in it."""
-        return vars(self)["__qualname__"]
 
     def _install(self, path: Callable[..., Any]) -> None:
         self.__call__ = path
@@ -411,8 +398,7 @@ class BoundFunction(Viewed):
         return method if name == "__wrapped__" else getattr(method, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the object and the method's name."""
-        return getattr, (self.__self__, vars(self.function)["__name__"])
+        return BoundFunction, (self.function, self.__self__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method."""

@@ -52,27 +52,35 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
 
     @functools.wraps(fn)
     def pure(state: State, /, *args: Any, **kwargs: Any) -> tuple[Any, State]:
-        if not isinstance(state, State):
-            raise StateError(
-                f"The first argument must be a State, not {type(state).__name__}: "
-                "pure(jv.State.of(model), *args)."
-            )
-        frame = BoundFrame(values_by_key(state), LOCAL.frame)
-
-        def run() -> Any:
-            return map_leaves(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
-
-        with ASKED.set(set()) as asked, PURE[0](fn):  # what JAX may keep a program of
-            result = within(frame, run)
-        state._layout.note(asked or set())
-        if ASKED.value is not None:
-            ASKED.value.update(asked or ())
-        _check_used(frame, state)
-        return result, with_values(state, frame.values)
+        return _run(fn, state, args, kwargs)
 
     with suppress(ValueError, TypeError):  # no signature, as of some functions of C
         setattr(pure, "__signature__", _with_state(inspect.signature(fn)))  # noqa: B010 - pyright knows no such name
     return pure
+
+
+def _run(fn: Callable[..., Any], state: State, args: Any, kwargs: Any) -> tuple[Any, State]:
+    """Run a function with variables bound to the values of a State.
+
+    A function of this module, which cloudpickle sends by name: what it uses is this process's.
+    """
+    if not isinstance(state, State):
+        raise StateError(
+            f"The first argument must be a State, not {type(state).__name__}: "
+            "pure(jv.State.of(model), *args)."
+        )
+    frame = BoundFrame(values_by_key(state), LOCAL.frame)
+
+    def run() -> Any:
+        return map_leaves(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
+
+    with ASKED.set(set()) as asked, PURE[0](fn):  # what JAX may keep a program of
+        result = within(frame, run)
+    state._layout.note(asked or set())
+    if ASKED.value is not None:
+        ASKED.value.update(asked or ())
+    _check_used(frame, state)
+    return result, with_values(state, frame.values)
 
 
 def _check_used(frame: BoundFrame, state: State) -> None:

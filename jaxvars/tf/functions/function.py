@@ -7,7 +7,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import weakref
@@ -21,6 +20,7 @@ from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.compiler.function import EAGER
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError
+from jaxvars.objects.sending import Sent
 from jaxvars.planning.plan import tracer_of
 from jaxvars.programs.open_sizes import OpenCalls
 from jaxvars.symbolic.propagate import NeedsSizes
@@ -43,7 +43,7 @@ NEEDS = (NeedsTape, NeedsStrings, NeedsSizes, NeedsStreams)
 
 
 @final
-class Function:
+class Function(Sent):
     """A compiled function; made by `tf.function`.
 
     Attributes:
@@ -54,7 +54,7 @@ class Function:
         self, python_function: Callable[..., Any], *, autograph: bool, input_signature: Any,
         reduce_retracing: bool = False,
     ) -> None:  # fmt: skip
-        self._options: dict[str, Any] = {
+        self._options = {
             "autograph": autograph, "input_signature": input_signature,
             "reduce_retracing": reduce_retracing,
         }  # fmt: skip
@@ -65,6 +65,7 @@ class Function:
         input_signature = self._options["input_signature"]
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
+        vars(self).pop("_sender", None)  # which returns the one before
         self.__name__ = getattr(python_function, "__name__", type(python_function).__name__)
         self._signature = signature_of(python_function)
         self._specs = (
@@ -160,13 +161,6 @@ class Function:
         if self._core.trace_count:
             raise ValueError("Functions cannot be decorated after they have been traced.")
         self._begin(decorator(self.python_function))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
-        """Return a compiled function of the copied function (a method of the copied object)."""
-        return Function(copy.deepcopy(self.python_function, memo), **self._options)
-
-    def __reduce__(self) -> Any:
-        return functools.partial(Function, **self._options), (self.python_function,)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundFunction(self, instance)
@@ -297,6 +291,9 @@ class BoundFunction:
         self.__self__ = instance
         self.__wrapped__ = function.python_function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BoundFunction, (self._function, self.__self__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method."""
