@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import sys as _sys
 from contextlib import nullcontext as _nullcontext
+from functools import cache as _cache
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -64,6 +65,7 @@ from jaxvars.leaks import watch as _leaks
 from jaxvars.modules.functionalize import functionalize
 from jaxvars.modules.module import Module, select
 from jaxvars.modules.state import State
+from jaxvars.objects.interpreter import load as _load
 from jaxvars.planning.abstract import abstract
 from jaxvars.programs import open_sizes as _open_sizes
 from jaxvars.programs import placement as _placement
@@ -84,9 +86,12 @@ def _keras_scope() -> _Any:
     """Return what has tapes and functions see the variables of Keras, if that is imported."""
     if "keras" not in _sys.modules:
         return _nullcontext()
-    from jaxvars.interop.keras import scope
+    return _load_keras().scope()
 
-    return scope()
+
+@_cache
+def _load_keras() -> _Any:
+    return _load("jaxvars.interop.keras")
 
 
 _around.AROUND.append(_keras_scope)
@@ -137,9 +142,7 @@ _LATER = {
 
 def __getattr__(name: str) -> _Any:
     if name == "tf" or name in __all__:
-        from importlib import import_module
-
-        found = import_module(_LATER.get(name, f"jaxvars.{name}"))
+        found = _load(_LATER.get(name, f"jaxvars.{name}"))
         globals()[name] = found = getattr(found, name) if name in _LATER else found
         return found
     if name == "__version__":  # read when asked for: importlib.metadata takes time

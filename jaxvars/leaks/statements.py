@@ -13,6 +13,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeAlias, final
 
 from jaxvars.leaks.holders import Place, codes_of
+from jaxvars.objects.interpreter import parse_source
 from jaxvars.tracebacks import line_in
 
 Line: TypeAlias = tuple[CodeType, int]
@@ -151,7 +152,7 @@ def _nodes_of(code: CodeType, namespace: dict[str, Any] | None = None) -> Iterat
 def _statements(source: str) -> list[Any]:
     kinds = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr | ast.Call
     try:
-        found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)]
+        found = [node for node in ast.walk(parse_source(source)) if isinstance(node, kinds)]
     except SyntaxError:  # it has been edited
         return []
     return sorted(found, key=lambda node: node.lineno)

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, final
 
 import jax
 
+from jaxvars.objects.interpreter import parse_source
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.context import Scoped
 from jaxvars.typing import Array, Aval
@@ -102,7 +103,7 @@ def size_at(size: Size, sizes: Mapping[str, Size]) -> Size:
     """
     if type(size) is int:
         return size
-    return _evaluate(ast.parse(str(size).replace("^", "**"), mode="eval").body, sizes)
+    return _evaluate(parse_source(str(size).replace("^", "**"), mode="eval").body, sizes)
 
 
 def _evaluate(node: ast.expr, sizes: Mapping[str, Size]) -> Size:

@@ -28,11 +28,11 @@ off. What `jv` makes of Python's numbers stays: `jv.Variable(1.0)` is float32.
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
 
 from jaxvars.display.strings import did_you_mean
+from jaxvars.objects.interpreter import load
 from jaxvars.tensors.dtypes import switch_wide_on as _switch_wide_on
 from jaxvars.tf import autodiff as autodiff
 from jaxvars.tf import autograph as autograph
@@ -155,10 +155,10 @@ def __getattr__(name: str) -> Any:
     if name in _KERAS:
         return getattr(keras, name)
     if name in LAZY:
-        return importlib.import_module(f"{__name__}.{name}")
+        return load(f"{__name__}.{name}")
     if name in ELSEWHERE:
         module, _, other = ELSEWHERE[name].partition(":")
-        return getattr(importlib.import_module(module), other or name)
+        return getattr(load(module), other or name)
     found = find(name)
     if found is not None:
         globals()[name] = found

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxvars.display.strings import did_you_mean
+from jaxvars.objects.interpreter import parse_source
 from jaxvars.tf.registry.absent import reason
 
 HOMES: dict[str, str] = {}
@@ -72,7 +73,7 @@ def not_there(space: str, name: str, known: Callable[[], list[str]]) -> Attribut
 
 def operations_in(space: str) -> list[str]:
     """Return the operations of a namespace, "" for `tf` itself."""
-    found = [name.rpartition(".") for name in HOMES]
+    found = [name.rpartition(".") for name in tuple(HOMES)]  # which an import adds to
     return sorted(name for where, _, name in found if where == space)
 
 
@@ -87,7 +88,7 @@ def list_defined(module: str) -> frozenset[str]:
     >>> sorted(list_defined("jaxvars.tf.version"))[-1]
     'VERSION'
     """
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    tree = parse_source(inspect.getsource(sys.modules[module]))
     found = {name for node in tree.body for name in _list_names(node)}
     return frozenset(name for name in found if not name.startswith("_"))
 

@@ -31,6 +31,7 @@ from jaxvars.autograph.rewrite.liveness import (
     uses,
     walk_own,
 )
+from jaxvars.objects.interpreter import parse_source
 
 
 def convert_blocks(node: Any) -> set[str]:
@@ -127,7 +128,7 @@ class _Function:
     def _define(self, names: Names, bound: Names) -> list[ast.stmt]:
         new = sorted((names & self.local) - bound)
         self.undefined.update(new)
-        return ast.parse("\n".join(f"{name} = ag__.Undefined({name!r})" for name in new)).body
+        return parse_source("\n".join(f"{name} = ag__.Undefined({name!r})" for name in new)).body
 
     # ------------------------------------------------------------ the state of a block
     def _state(self, node: Any) -> _State:
@@ -167,7 +168,7 @@ class _Function:
             call = f"ag__.for_stmt(0, 0, ag__body, {self._state_arg(state)})"
             extra = loop_test(node)
             args = [node.iter, thunk(extra) if extra else ast.Constant(None)]
-        statement: Any = ast.parse(call).body[0]
+        statement: Any = parse_source(call).body[0]
         statement.value.args[: len(args)] = args
         options = getattr(node, "options", None) or {}
         statement.value.keywords = [ast.keyword(name, value) for name, value in options.items()]
@@ -177,7 +178,7 @@ class _Function:
     def _body(
         self, head: str, body: Sequence[ast.stmt], state: _State, bound: Names
     ) -> ast.FunctionDef:
-        (function,) = ast.parse(f"def {head}: {self._declaration(state)}").body
+        (function,) = parse_source(f"def {head}: {self._declaration(state)}").body
         if not isinstance(function, ast.FunctionDef):
             raise TypeError(head)
         if body:
@@ -206,7 +207,7 @@ def ag__get():
 def ag__set(ag__state):
     {self._declaration(state)}
     ({names}) = ag__state"""
-        return ast.parse(source).body
+        return parse_source(source).body
 
 
 def _targets(node: Any) -> list[ast.expr]:

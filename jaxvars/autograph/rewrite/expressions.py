@@ -12,6 +12,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any, final
 
+from jaxvars.objects.interpreter import parse_source
+
 _AT_ONCE = frozenset({"breakpoint", "dir", "eval", "exec", "globals", "locals", "super", "vars"})
 """Builtins that look at the frame that calls them."""
 _STRINGS = frozenset({"format", "repr", "str"})
@@ -56,7 +58,9 @@ def place_of(part: ast.expr) -> Any:
     name = "attribute" if isinstance(part, ast.Attribute) else "item"
     key = ast.Constant(found.attr) if isinstance(part, ast.Attribute) else found.slice
     owner, source = ast.unparse(found.value), ast.unparse(part)
-    call: Any = ast.parse(f"ag__.{name}(lambda: {owner}, {ast.unparse(key)}, {source!r})").body[0]
+    call: Any = parse_source(f"ag__.{name}(lambda: {owner}, {ast.unparse(key)}, {source!r})").body[
+        0
+    ]
     return call.value
 
 

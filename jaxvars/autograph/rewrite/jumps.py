@@ -21,6 +21,7 @@ from typing import Any, TypeAlias, final
 
 from jaxvars.autograph.rewrite.expressions import at
 from jaxvars.autograph.rewrite.liveness import walk_own
+from jaxvars.objects.interpreter import parse_source
 
 Flags: TypeAlias = frozenset[str]
 
@@ -79,10 +80,10 @@ class _Jumps:
             new, _ = self._statements(body[: len(body) - len(returns)])
             return [*new, *returns]
         new, _ = self._statements(body)
-        start = ast.parse(
+        start = parse_source(
             "ag__returns = False\nag__result = ag__.Nothing('the returned value')"
         ).body
-        return [*start, *new, ast.Return(ast.parse("ag__.ld(ag__result)", mode="eval").body)]
+        return [*start, *new, ast.Return(parse_source("ag__.ld(ag__result)", mode="eval").body)]
 
     def _statements(self, body: Sequence[ast.stmt]) -> tuple[list[ast.stmt], Flags]:
         new: list[ast.stmt] = []
@@ -158,7 +159,7 @@ def _assign(flag: str, value: bool, origin: ast.AST | None = None) -> ast.stmt:
 
 
 def _none_of(flags: Iterable[str]) -> ast.expr:
-    return ast.parse(f"not ({' or '.join(sorted(flags))})", mode="eval").body
+    return parse_source(f"not ({' or '.join(sorted(flags))})", mode="eval").body
 
 
 def _as_bool(test: ast.expr) -> ast.expr:

@@ -22,6 +22,7 @@ from types import CodeType, FunctionType
 from typing import Any, final
 
 from jaxvars.autograph.rewrite.liveness import walk_own
+from jaxvars.objects.interpreter import parse_source
 
 _UNSUPPORTED = (
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.TryStar,
@@ -107,7 +108,7 @@ def _all_codes(source: str, filename: str) -> frozenset[CodeType]:
 def _parse_def(code: CodeType, lines: Sequence[str]) -> tuple[ast.stmt, int]:
     block = inspect.getblock(list(lines[code.co_firstlineno - 1 :]))
     is_indented = block[0][:1].isspace()
-    module = ast.parse("".join(["if True:\n", *block] if is_indented else block))
+    module = parse_source("".join(["if True:\n", *block] if is_indented else block))
     node = module.body[0].body[0] if isinstance(module.body[0], ast.If) else module.body[0]
     if getattr(node, "name", None) != code.co_name:
         raise StopIteration
@@ -119,7 +120,7 @@ def _find_lambda(code: CodeType, lines: Sequence[str]) -> ast.Lambda:
     spans = {(start, left, end, right) for start, end, left, right in code.co_positions()}
     found = [
         node
-        for node in ast.walk(ast.parse("".join(lines)))
+        for node in ast.walk(parse_source("".join(lines)))
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
     ]
     exact = [node for node in found if _find_span(node.body) in spans]
@@ -152,7 +153,7 @@ def code_of(node: Any, fn: FunctionType) -> CodeType:
     """Compile a converted function as if it stood in the file of the original."""
     cells = [*fn.__code__.co_freevars, "ag__"]
     given = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in cells]
-    outer: Any = ast.parse("def ag__outer(): pass").body[0]
+    outer: Any = parse_source("def ag__outer(): pass").body[0]
     outer.body = [*given, node]
     module = ast.Module([outer], [])
     _set_lines(module, fn.__code__.co_firstlineno)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from jaxvars.objects.interpreter import load
 from jaxvars.tf.listing import lister, not_there
 from jaxvars.tf.tensors.shapes import Dimension
 
@@ -57,9 +57,9 @@ def _text(value: Any, encoding: str) -> str:
 
 def __getattr__(name: str) -> Any:
     if name == "v2":
-        return importlib.import_module(__name__.rpartition(".")[0])
+        return load(__name__.rpartition(".")[0])
     if name == "v1":  # what it takes its names from is made of this
-        return importlib.import_module(f"{__name__}.v1")
+        return load(f"{__name__}.v1")
     raise not_there("tf.compat", name, __dir__)
 
 

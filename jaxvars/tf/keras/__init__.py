@@ -30,6 +30,7 @@ import importlib.util
 import sys
 from typing import Any
 
+from jaxvars.objects.interpreter import load
 from jaxvars.tf.keras.spaces import SPACES, Space, find
 from jaxvars.tf.listing import lister
 
@@ -42,9 +43,9 @@ sys.modules.update({f"{__name__}.{path}": Space(path) for path in SPACES})  # fo
 
 def __getattr__(name: str) -> Any:
     if name in _HERE:
-        return importlib.import_module(f"{__name__}.{name}")
+        return load(f"{__name__}.{name}")
     if name in _CLASSES:
-        return getattr(importlib.import_module(f"{__name__}.{_CLASSES[name]}"), name)
+        return getattr(load(f"{__name__}.{_CLASSES[name]}"), name)
     if name.startswith("_"):
         raise AttributeError(name)
     return find(_ALIASES.get(name, name))

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxvars.objects.interpreter import load
 from jaxvars.tf.keras.adapter.semantics import unwrap
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
@@ -39,7 +40,7 @@ def batch_strings(
         return x, y
     parts = [x, y, kwargs.pop("sample_weight", None)]
     parts = [tuple(part) if isinstance(part, list) else part for part in parts if part is not None]
-    data = importlib.import_module("jaxvars.tf.data").Dataset.from_tensor_slices(tuple(parts))
+    data = load("jaxvars.tf.data").Dataset.from_tensor_slices(tuple(parts))
     size = (args[0] if args else kwargs.pop("batch_size", None)) or 32
     is_mixed = kwargs.pop("shuffle", shuffle)
     return (data.shuffle(len(data)) if is_mixed else data).batch(size), None
@@ -55,7 +56,7 @@ def windows_of(
     start_index: int | None = None, end_index: int | None = None,
 ) -> Any:  # fmt: skip
     """Return a Dataset of windows of a series; see `keras.utils.timeseries_dataset_from_array`."""
-    datasets = importlib.import_module("jaxvars.tf.data").Dataset
+    datasets = load("jaxvars.tf.data").Dataset
     parts = [np.asarray(x)[start_index:end_index] for x in (data, targets) if x is not None]
     known = len(parts[0]) if targets is None else len(targets)
     count = min(len(parts[0]) - (sequence_length - 1) * sampling_rate, known)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxvars.objects.interpreter import load
 from jaxvars.tf.arrays.places import transpose
 from jaxvars.tf.audio import decode_wav
 from jaxvars.tf.image.files import decode_image
@@ -234,7 +235,7 @@ class _Files:
 
     def _pairs(self, paths: Any, labels: Any) -> Any:
         """Return a Dataset of paths, with the labels as the mode has them."""
-        datasets = importlib.import_module("jaxvars.tf.data").Dataset
+        datasets = load("jaxvars.tf.data").Dataset
         if labels is None:
             return datasets.from_tensor_slices((paths,))
         numbers: Any = np.asarray(labels, np.int32)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import types
 from typing import Any
+
+from jaxvars.objects.interpreter import load
 
 SPACES = tuple(
     "activations applications backend callbacks config constraints datasets distribution "  # noqa: SIM905 - shorter
@@ -48,4 +49,4 @@ def find(path: str) -> Any:
 
 
 def _bridge() -> Any:
-    return importlib.import_module(f"{__package__}.layer_bridge")  # which imports this file
+    return load(f"{__package__}.layer_bridge")  # which imports this file

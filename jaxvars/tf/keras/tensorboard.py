@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
 import numpy as np
 
+from jaxvars.objects.interpreter import load
 from jaxvars.tf.keras.adapter.keras import keras
 
 
@@ -27,7 +27,7 @@ def tensorboard_class() -> Any:
         @property
         def summary(self) -> Any:
             """What writes."""
-            return importlib.import_module("jaxvars.tf.summary")
+            return load("jaxvars.tf.summary")
 
         def _write_keras_model_summary(self) -> None:
             """Write nothing: graphs are not kept."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence, Set, ValuesView
@@ -33,6 +32,7 @@ import jax
 import numpy as np
 
 from jaxvars.errors import JaxvarsError
+from jaxvars.objects.interpreter import load, parse_source
 from jaxvars.tensors.direct import Direct
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
@@ -316,7 +316,7 @@ def _compile_code(source: str, below: CodeType) -> CodeType:
     """Return the code of a function, all of it where another one is defined, for tracebacks."""
     line = below.co_firstlineno
     place = ast.Pass(lineno=line, end_lineno=line, col_offset=-1, end_col_offset=-1)
-    tree = ast.parse(source)
+    tree = parse_source(source)
     for node in ast.walk(tree):
         ast.copy_location(node, place)
     return compile(tree, below.co_filename, "exec").co_consts[0]
@@ -457,4 +457,4 @@ def format_shape(array: Array) -> str:
 def find(name: str) -> Any:
     """Return the function of a full name or alias; None if there is none."""
     module, _, operation = HOMES.get(name, "").partition(":")
-    return getattr(importlib.import_module(module), operation) if module else None
+    return getattr(load(module), operation) if module else None
