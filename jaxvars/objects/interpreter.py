@@ -9,7 +9,7 @@
 Rules this file keeps:
 - who runs the body of a module of ours, which Python has locked, never waits for the lock here: a
   thread that has it may wait for that module;
-- a process is not forked while another thread has the lock, which nobody would give back.
+- a process is not forked while another thread has the lock: the child could not release it.
 """
 
 from __future__ import annotations

@@ -226,3 +226,21 @@ def test_not_is_of_each_element():  # as TensorFlow's in a function
     for f in (lambda x: 1 if not x else 2, lambda x: not tf.cast(x, tf.int32), bool):
         with pytest.raises(ControlFlowError, match=r"shape \(2,\) is .* tf.reduce_any\(x\), tf.re"):
             tf.function(lambda x: f(x))(tf.constant([[True, False]])[0])  # noqa: B023
+
+
+def test_a_function_without_a_source_is_warned_of_once(caplog: pytest.LogCaptureFixture):
+    namespace: dict[str, object] = {"tf": tf}
+    exec("def positive(x):\n    if x > 0:\n        return x\n    return -x", namespace)
+    function = tf.function(namespace["positive"])
+    for x in (tf.constant(1.0), tf.constant([1.0])):
+        with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="in positive"):
+            function(x)
+    (told,) = caplog.messages
+    assert told.startswith("AutoGraph could not transform positive and will run it as it is: ")
+    assert "its source is not available" in told
+    assert "tf.cond" in told
+
+    silent = tf.autograph.experimental.do_not_convert(namespace["positive"])
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="in positive"):
+        tf.function(silent)(tf.constant(1.0))
+    assert len(caplog.messages) == 1

@@ -28,7 +28,9 @@ def timestamp(name: str | None = None) -> Tensor:
 
 
 def get_logger() -> logging.Logger:
-    """Return the logger named "tensorflow", which programs quieten; nothing here writes to it.
+    """Return the logger named "tensorflow", which programs quieten.
+
+    Functions that AutoGraph cannot convert are told there.
 
     >>> get_logger().name
     'tensorflow'

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import re
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import jax
 
-from jaxvars.autograph.calls import as_written, convert_function, function_in
+from jaxvars.autograph.calls import as_written, convert_function, function_in, rewrite_function
 from jaxvars.autograph.calls import call as converted_call
 from jaxvars.errors import line_of
 from jaxvars.symbolic.propagate import NeedsSizes, follow_constants
@@ -44,6 +46,13 @@ NO_BOOL = (
     "like in functions whose source it sees, unless they are decorated with do_not_convert or "
     "@tf.function(autograph=False). There, use tf.cond, tf.while_loop or tf.where."
 )
+
+_NOT_CONVERTED = (
+    "AutoGraph could not transform %s and will run it as it is: %s. An `if`, `while` or `for` on "
+    "a tensor is not converted in it: define it in a file or a cell of a notebook, or use tf.cond "
+    "and tf.while_loop. @tf.autograph.experimental.do_not_convert silences this."
+)
+_AS_WRITTEN: weakref.WeakSet[CodeType] = weakref.WeakSet()  # that was warned of
 
 _KEPT = (TensorSpec, bool, int, float, complex, str, bytes, type(None))
 
@@ -96,7 +105,17 @@ def _convert(fn: Callable[..., Any]) -> Callable[..., Any]:
     if function is None or as_written(function) is not function:
         return lambda *args, **kwargs: converted_call(fn, args, kwargs, "")
     new = convert_function(function)
+    if new is None:
+        _warn_once(function)
     return fn if new is None else functools.partial(new, *given)
+
+
+def _warn_once(function: FunctionType) -> None:
+    """Warn that a function's control flow is Python's, at its first trace, as TensorFlow does."""
+    if function.__code__ not in _AS_WRITTEN:
+        _AS_WRITTEN.add(function.__code__)
+        why = rewrite_function(function)
+        logging.getLogger("tensorflow").warning(_NOT_CONVERTED, function.__qualname__, why)
 
 
 # ---------------------------------------------------------------- arguments
