@@ -31,7 +31,13 @@ _READERS = {
 
 def absolute(path: PathLike) -> Path:
     """Return a path that means the same when the working folder changes."""
-    return Path(os.path.abspath(os.fspath(path)))  # noqa: PTH100 - resolve() would follow links
+    try:
+        return Path(os.path.abspath(os.fspath(path)))  # noqa: PTH100 - resolve() would follow links
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{os.fspath(path)!r} is in the working folder of this process, which was removed: "
+            "give a whole path, or change the folder by os.chdir."
+        ) from None
 
 
 def remove(path: Path) -> None:

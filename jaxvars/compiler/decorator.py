@@ -7,7 +7,7 @@ from typing import Any, overload
 
 from jaxvars.autograph import convert
 from jaxvars.compiler.function import Function
-from jaxvars.compiler.signature import check_function
+from jaxvars.compiler.signature import check_function, name_of
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.errors import CompileError
 from jaxvars.tensors.spec import TensorSpec
@@ -107,6 +107,12 @@ def compile(
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
     def decorate(fn: Callable[..., Any]) -> Function:
+        if isinstance(fn, classmethod | staticmethod):
+            kind = type(fn).__name__
+            raise CompileError(
+                f"jv.compile takes a function, and {name_of(fn.__func__)} is a {kind} already. Let "
+                f"@{kind} be the first line, and @jv.compile the one below."
+            )
         if not callable(fn):
             raise CompileError(
                 f"jv.compile takes a function, not {type(fn).__name__} {fn!r}. Call what it "

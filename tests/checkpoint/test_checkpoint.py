@@ -177,6 +177,18 @@ def test_a_file_is_what_numpy_calls_one(tmp_path: Path):
         np.testing.assert_array_equal(found["model/w"], np.full((2, 3), 4.0))
 
 
+@pytest.mark.parametrize("name", ["model", "model.npz"])
+def test_a_relative_path_in_a_removed_folder_is_named(tmp_path: Path, monkeypatch, name: str):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    checkpoint = Checkpoint(v=jv.Variable(1.0))
+    for use in (checkpoint.save, checkpoint.restore):
+        with pytest.raises(FileNotFoundError, match=f"'{name}' is in the working folder.*removed"):
+            use(name)
+
+
 def test_relative_paths_are_made_absolute_at_once(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     checkpoint = Checkpoint(v=jv.Variable(1.0))

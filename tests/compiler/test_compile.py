@@ -1073,3 +1073,15 @@ def test_an_abstract_method_stays_one():
     with pytest.raises(TypeError, match="abstract"):
         Layer()  # pyright: ignore[reportAbstractUsage] - that is what is tested
     assert float(Double().call(3.0)) == 6.0
+
+
+@pytest.mark.parametrize("kind", [classmethod, staticmethod])
+def test_a_method_of_the_class_is_compiled_below_its_decorator(kind: Any):
+    said = f"is a {kind.__name__} already. Let @{kind.__name__} be the first line"
+    with pytest.raises(CompileError, match=said):
+        jv.compile(kind(lambda *args: args[-1]))
+
+    class Doubling:
+        double = kind(jv.compile(lambda *args: args[-1] * 2))
+
+    assert float(Doubling.double(3.0)) == float(Doubling().double(3.0)) == 6.0
