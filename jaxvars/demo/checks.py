@@ -56,7 +56,7 @@ def describe(quick: bool) -> Iterator[Row]:
     yield "driver", shorten(f"{_driver()}{first.client.platform_version}"), INFO
     limit = _memory("bytes_limit")
     yield "memory", _UNTOLD if limit is None else f"{human_bytes(limit)} for JAX", INFO
-    yield "Python", f"{platform.python_version()} on {platform.platform()}", INFO
+    yield "Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", INFO
     if flags := os.environ.get("XLA_FLAGS"):
         yield "XLA_FLAGS", shorten(flags), INFO
     yield "length", "short" if quick else "full", INFO
