@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from jaxvars.demo import accelerator
 from jaxvars.demo import train as _demo
 from jaxvars.demo.doctor import report
 
@@ -28,10 +29,15 @@ def _whole_number(low: int, high: int) -> Callable[[str], int]:
 
 
 def _picture(word: str) -> Path:
+    """Return the path of a picture, sure that it can be written."""
+    if Path(word).suffix.lower() != ".png":
+        raise argparse.ArgumentTypeError(f"{word!r} does not end in .png")
+    return _file(word)
+
+
+def _file(word: str) -> Path:
     """Return the path, sure that a file can be written there."""
     path = Path(word)
-    if path.suffix.lower() != ".png":
-        raise argparse.ArgumentTypeError(f"{word!r} does not end in .png")
     try:
         was_there = path.exists()
         path.open("ab").close()
@@ -50,8 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "command",
         nargs="?",
-        choices=["doctor"],
-        help="instead of that, say what is installed here, and what is slow or wrong",
+        choices=["doctor", "check-accelerator"],
+        help="instead of that, say what is installed here, and what is slow or wrong; or try what "
+        "only an accelerator can prove, in at most ten minutes (on CPUs it is short)",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
@@ -60,9 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         default=40,
         help="passes over the training images (default: 40)",
     )
-    length.add_argument(
-        "--quick", action="store_const", const=8, dest="epochs", help="a short run: 8 epochs"
-    )
+    length.add_argument("--quick", action="store_true", help="a short run: 8 epochs")
     parser.add_argument(
         "--seed", type=_whole_number(0, 2**32 - 1), default=0, help="another start (default: 0)"
     )
@@ -71,6 +76,12 @@ def _parser() -> argparse.ArgumentParser:
         type=_picture,
         metavar="PATH",
         help="a .png file to draw the learning curve and some predictions to (needs matplotlib)",
+    )
+    parser.add_argument(
+        "--out",
+        type=_file,
+        metavar="FILE",
+        help="a file to write the table of check-accelerator to, as Markdown",
     )
     return parser
 
@@ -82,15 +93,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line; those of this process when None.
 
     Returns:
-        The exit status: 0, or as a shell counts it, 130 when interrupted (Ctrl-C) and 141 when
-        the reader of the output has gone (`| head`).
+        The exit status: 0, or 1 if a check of the accelerator failed, or as a shell counts it, 130
+        when interrupted (Ctrl-C) and 141 when the reader of the output has gone (`| head`).
     """
-    options = _parser().parse_args(arguments)
+    parser, status = _parser(), 0
+    options = parser.parse_args(arguments)
+    if options.out and options.command != "check-accelerator":
+        parser.error(
+            "--out belongs to check-accelerator: python -m jaxvars check-accelerator --out FILE"
+        )
     try:
         if options.command == "doctor":
             print(report())
+        elif options.command == "check-accelerator":
+            status = accelerator.check(quick=options.quick, out=options.out)
         else:
-            _demo.run(epochs=options.epochs, seed=options.seed, save=options.save)
+            epochs = 8 if options.quick else options.epochs
+            _demo.run(epochs=epochs, seed=options.seed, save=options.save)
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
@@ -98,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return 141
-    return 0
+    return status
 
 
 if __name__ == "__main__":

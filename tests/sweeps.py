@@ -63,8 +63,10 @@ _NAMES = """
     test_a_model_is_built_in_the_first_call_of_a_function
     test_a_model_made_in_a_map_is_refused_with_programs_that_work
     test_a_model_of_hashes_is_trained_saved_and_loaded test_a_model_of_keras_is_served
-    test_a_narrow_variable_takes_the_step_of_a_wide_one/5 test_a_penalty_on_the_gradient
-    test_a_picture_is_drawn_whatever_came_out test_a_pool_differentiates_in_both_modes_and_twice
+    test_a_narrow_variable_takes_the_step_of_a_wide_one/5
+    test_a_part_of_the_check_finds_nothing_wrong test_a_part_that_goes_wrong_is_a_row
+    test_a_penalty_on_the_gradient test_a_picture_is_drawn_whatever_came_out
+    test_a_platform_that_is_not_there_is_a_row test_a_pool_differentiates_in_both_modes_and_twice
     test_a_process_can_be_killed_at_any_moment test_a_process_forked_before_jax_is_used_computes
     test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
     test_a_program_may_end_with_threads_at_work test_a_range_may_be_wider_than_the_largest_number
@@ -164,7 +166,8 @@ _NAMES = """
     test_many_shapes_in_any_order_between_reads_writes_and_cleared_caches test_map_fn_in_batches
     test_maps_draw_for_each_example test_maps_over_any_number_of_elements
     test_masks_differ_from_step_to_step_in_scans_and_maps_of_states test_matmul
-    test_metrics_that_data_builds_are_built test_minimize_tells_the_loss test_nested_maps
+    test_memory_that_runs_out test_metrics_that_data_builds_are_built
+    test_minimize_tells_the_loss test_nested_maps
     test_no_array_is_kept_alive test_no_example_draws_what_is_drawn_outside
     test_no_operator_returns_the_memory_of_a_variable/5 test_norms_of_zeros
     test_nothing_is_lost_when_python_ends test_nothing_leaks
@@ -198,7 +201,7 @@ _NAMES = """
     test_streams_of_nnx_go_on_and_can_begin_anew test_strings_and_numbers_side_by_side test_sums
     test_sums_and_means_are_those_of_tensorflow test_sums_over_each_axis
     test_tapes_around_a_shard_map test_tensor_arrays_that_were_never_written
-    test_tensors_of_strings_are_trained_on_with_targets
+    test_tensors_of_strings_are_trained_on_with_targets test_tests_of_the_core_are_run
     test_that_a_shape_fits_is_checked_when_it_is_known
     test_the_average_of_a_frozen_variable_is_its_value
     test_the_end_of_a_range_may_be_one_more_than_the_largest

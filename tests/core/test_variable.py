@@ -344,6 +344,7 @@ def test_copies_keep_64_bits_where_they_are_off(copied):
         assert new.numpy().tobytes() == v.numpy().tobytes()
 
 
+@pytest.mark.skipif(len(jax.devices("cpu")) < 2, reason="needs 2 CPU devices: see conftest.py")
 def test_without_places_a_variable_is_nowhere_in_particular():
     device = jax.devices("cpu")[1]
     placed = jv.Variable(1.0, sharding=device)
