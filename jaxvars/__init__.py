@@ -37,6 +37,9 @@ from contextlib import nullcontext as _nullcontext
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from jaxvars import requirements as _requirements  # noqa: F401  # pyright: ignore[reportUnusedImport] - refuses wrong versions, before the others fail
+
+# isort: split
 from jaxvars import autograph, errors
 from jaxvars import foreign as _foreign
 from jaxvars import sketches as _sketches

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jaxvars.demo import train as _demo
 from jaxvars.demo.doctor import report
+from jaxvars.requirements import installed
 
 
 def _whole_number(low: int, high: int) -> Callable[[str], int]:
@@ -53,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
         choices=["doctor"],
         help="instead of that, say what is installed here, and what is slow or wrong",
     )
+    version = f"jaxvars {installed('jaxvars')}"
+    parser.add_argument("--version", action="version", version=version)
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
         "--epochs",
