@@ -64,6 +64,7 @@ from jaxvars.derivatives.freeze import freeze
 from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.leaks import watch as _leaks
+from jaxvars.modules import naming as _naming
 from jaxvars.modules.functionalize import functionalize
 from jaxvars.modules.module import Module, select
 from jaxvars.modules.state import State
@@ -81,6 +82,7 @@ _sketches.install()
 _open_sizes.install()
 _placement.install()
 _leaks.install()
+_naming.install()
 
 
 def _keras_scope() -> _Any:
