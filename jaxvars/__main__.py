@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.command == "doctor":
-            print(report())
+            report().show()
         else:
             _demo.run(epochs=options.epochs, seed=options.seed, save=options.save)
         sys.stdout.flush()
