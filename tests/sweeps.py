@@ -1,7 +1,7 @@
 """Which tests are sweeps: `pytest` runs a part of them, and CI the rest.
 
 A sweep tries one promise in many situations, or waits for other processes. So that `pytest` ends
-within six minutes on two cores, it runs every 24th case of a sweep and none of a single long
+within ten minutes on two cores, it runs every 24th case of a sweep and none of a single long
 test; `pytest -m sweep` runs the others, `pytest -m "not slow"` both, and `.ci/run` one after the
 other. What is here took more than a second and a half in all.
 """
