@@ -56,8 +56,8 @@ def check() -> None:
         _refuse(_other_python())
     try:
         import jax
-    except Exception:
-        wrong = _wrong()
+    except Exception as error:
+        wrong = _wrong(str(error))
         if wrong:
             _refuse(_other_versions(wrong))
         raise
@@ -65,14 +65,15 @@ def check() -> None:
         _refuse(_other_versions(_wrong() or [f"jax {jax.__version__}"]))
 
 
-def _wrong() -> list[str]:
+def _wrong(said: str = "") -> list[str]:
+    """Return what does not fit, where JAX is of a wrong version or has said this."""
     found = {name: installed(name) for name in _FIRST}
     wrong = [
         f"{name} {found[name]} (needed: {RANGES[name]})"
         for name in _FIRST
         if not fits(name, found[name])
     ]
-    if not wrong and found["jax"] != found["jaxlib"]:
+    if not wrong and "jaxlib" in said:  # some differ and fit, which JAX knows
         wrong.append("jaxlib {jaxlib} (needed: {jax}, as jax)".format(**found))
     return wrong
 

@@ -48,7 +48,7 @@ def _find_paths() -> dict[Cell, str]:
     """Return the longest path of each variable in a Module."""
     found: dict[Cell, str] = {}
     for module in [x for x in gc.get_objects() if Module in type(x).__mro__]:
-        with suppress(InteropError):
+        with suppress(InteropError, RuntimeError):  # or another thread changes it now
             for path, variable in named_variables(module).items():
                 found[variable._cell] = max(found.get(variable._cell, ""), path, key=_depth)
     return found
