@@ -17,6 +17,7 @@ from typing import Any
 import nbformat
 import pytest
 
+collect_ignore = ["conftest.py"]  # for examples: it has none, and tests/ has one of this name
 SAVED_WITH = "0.10.2"  # other versions of JAX print programs in other words
 SECONDS = 300  # for a cell
 _OF_TESTS = {"JAX_ENABLE_X64", "MPLBACKEND", "XLA_FLAGS"}  # set by tests/conftest.py
