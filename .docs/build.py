@@ -8,6 +8,7 @@ is not in the reference is shown as the path of the file.
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import posixpath
 import re
@@ -34,6 +35,12 @@ WRITTEN = {
     "style.css": ".docs/style.css",
 }
 """Files of the repository by what they are called here; those in notebooks/ keep their names."""
+NOTEBOOKS = {
+    path.relative_to(ROOT / "notebooks").with_suffix(".md").as_posix(): path
+    for path in sorted((ROOT / "notebooks").rglob("*.ipynb"))
+}
+SOURCES = WRITTEN | {uri: str(path.relative_to(ROOT)) for uri, path in NOTEBOOKS.items()}
+"""The file of the repository that each page is made of."""
 HEADER = "| Name | Summary |\n|---|---|"
 
 
@@ -92,13 +99,38 @@ def index() -> str:
     return "\n".join(lines)
 
 
+def notebook_page(path: Path) -> str:
+    """Return a notebook as Markdown: its cells, and what they have printed and drawn."""
+    parts: list[str] = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else fence(source, "python"))
+        parts += [shown(output) for output in cell.get("outputs", ())]
+    return "\n\n".join(parts)
+
+
+def shown(output: dict[str, Any]) -> str:
+    data = output.get("data", {})
+    if "image/png" in data:
+        return f'<img alt="" src="data:image/png;base64,{"".join(data["image/png"].split())}">'
+    lines = output.get("text") or output.get("traceback") or data.get("text/plain", [])
+    text = ("\n" if "traceback" in output else "").join(lines)
+    return fence(re.sub(r"\x1b\[[\d;]*m", "", text).rstrip(), "text")
+
+
+def fence(text: str, language: str) -> str:
+    return f"````{language}\n{text}\n````"
+
+
 def pages() -> dict[str, str]:
     """Return the pages that are made of the code, by their paths."""
     names = [name for listed in groups().values() for name in listed]
     made = {
         n: page_of_namespace if inspect.ismodule(getattr(jv, n)) else page_of_name for n in names
     }
-    return {"reference/index.md": index(), **{f"reference/{n}.md": f(n) for n, f in made.items()}}
+    books = {uri: notebook_page(path) for uri, path in NOTEBOOKS.items()}
+    reference = {f"reference/{n}.md": f(n) for n, f in made.items()}
+    return {"reference/index.md": index(), **reference, **books}
 
 
 # ---------------------------------------------------------------- hooks of mkdocs
@@ -110,6 +142,8 @@ def on_config(config: MkDocsConfig) -> None:
     for entry in config.nav or []:
         if isinstance(entry, dict) and "Reference" in entry:
             entry["Reference"] = ["reference/index.md", *parts]
+        if isinstance(entry, dict) and "Notebooks" in entry:
+            entry["Notebooks"] = list(NOTEBOOKS)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
@@ -123,23 +157,25 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     uri = page.file.src_uri
     if uri.startswith("reference/"):
         return markdown
-    source = WRITTEN.get(uri, f"notebooks/{uri}")
+    source = SOURCES.get(uri, f"notebooks/{uri}")
     markdown = re.sub(r"`(jv\.[\w.]+)`", lambda found: find_link(found[1]) or found[0], markdown)
     return re.sub(
         r"(!?)\[([^\]]+)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)",
-        lambda found: relink(source, files, *found.groups(default="")),
+        lambda found: relink(uri, source, files, *found.groups(default="")),
         markdown,
     )
 
 
-def relink(source: str, files: Files, image: str, text: str, target: str, anchor: str) -> str:
+def relink(
+    page: str, source: str, files: Files, image: str, text: str, target: str, anchor: str
+) -> str:
     """Return a link between files of the repository as one between pages."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-    uri = {written: uri for uri, written in WRITTEN.items()}.get(
+    uri = {written: uri for uri, written in SOURCES.items()}.get(
         path, path.removeprefix("notebooks/")
     )
     if files.get_file_from_path(uri) and not uri.endswith(".ipynb"):
-        return f"{image}[{text}]({uri}{anchor})"
+        return f"{image}[{text}]({posixpath.relpath(uri, posixpath.dirname(page) or '.')}{anchor})"
     if not (ROOT / path).exists():
         return f"[{text}]({target})"  # for mkdocs to refuse
     return text if path in text else f"{text} (`{path}`)"

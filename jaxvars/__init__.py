@@ -38,6 +38,9 @@ from functools import cache as _cache
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from jaxvars import requirements as _requirements  # noqa: F401  # pyright: ignore[reportUnusedImport] - refuses wrong versions, before the others fail
+
+# isort: split
 from jaxvars import autograph, errors
 from jaxvars import foreign as _foreign
 from jaxvars import sketches as _sketches
@@ -62,6 +65,7 @@ from jaxvars.derivatives.freeze import freeze
 from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.leaks import watch as _leaks
+from jaxvars.modules import naming as _naming
 from jaxvars.modules.functionalize import functionalize
 from jaxvars.modules.module import Module, select
 from jaxvars.modules.state import State
@@ -80,6 +84,7 @@ _sketches.install()
 _open_sizes.install()
 _placement.install()
 _leaks.install()
+_naming.install()
 
 
 def _keras_scope() -> _Any:

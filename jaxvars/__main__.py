@@ -15,6 +15,7 @@ from pathlib import Path
 from jaxvars.demo import accelerator
 from jaxvars.demo import train as _demo
 from jaxvars.demo.doctor import report
+from jaxvars.requirements import installed
 
 
 def _whole_number(low: int, high: int) -> Callable[[str], int]:
@@ -60,6 +61,8 @@ def _parser() -> argparse.ArgumentParser:
         help="instead of that, say what is installed here, and what is slow or wrong; or try what "
         "only an accelerator can prove, in at most ten minutes (on CPUs it is short)",
     )
+    version = f"jaxvars {installed('jaxvars')}"
+    parser.add_argument("--version", action="version", version=version)
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
         "--epochs",
@@ -104,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     try:
         if options.command == "doctor":
-            print(report())
+            report().show()
         elif options.command == "check-accelerator":
             status = accelerator.check(quick=options.quick, out=options.out)
         else:

@@ -21,6 +21,19 @@ _AT = {"mul": "multiply", "div": "divide", "max": "max", "min": "min"}
 _PARTS = "tuple(jnp.moveaxis(indices, -1, 0))"
 _BATCHES = "*jnp.indices(rows.shape, sparse=True)[:-1], rows"
 _A_UNIT = "jv.interop.from_flax or from_keras of a layer, or a jv.Module with Variables"
+_LAYERS = [
+    "layers", "Sequential", "Dense", "Linear", "Conv", "Conv2D", "Conv2d", "Dropout", "Embedding",
+    "Embed", "BatchNorm", "BatchNormalization", "LayerNorm", "LayerNormalization", "LSTM", "GRU",
+    "MultiHeadAttention", "MaxPool2D", "Flatten",
+]  # fmt: skip
+_RATE = "a schedule of optax as the learning rate"
+_SCHEDULES = {
+    **dict.fromkeys(["schedules", "lr_scheduler"], "exponential_decay(0.1, 1000, 0.9)"),
+    "ExponentialDecay": "exponential_decay(0.1, 1000, 0.9)",
+    **dict.fromkeys(["CosineDecay", "CosineAnnealingLR"], "cosine_decay_schedule(0.1, 1000)"),
+    "PolynomialDecay": "polynomial_schedule(0.1, 0.01, 1, 1000)",
+    "PiecewiseConstantDecay": "piecewise_constant_schedule(0.1, {1000: 0.1})",
+}
 
 INSTEAD: dict[str, dict[str, str]] = {
     "jaxvars": {
@@ -35,7 +48,8 @@ INSTEAD: dict[str, dict[str, str]] = {
         "nn": "jax.nn",
         "keras": "jv.interop.from_keras of what is Keras's, or jv.tf.keras",
         "data": "jv.tf.data",
-        **dict.fromkeys(["Dense", "Linear", "Conv", "layers", "Sequential"], _A_UNIT),
+        **dict.fromkeys(_LAYERS, _A_UNIT),
+        **{name: f"jax.nn.{name.lower()}" for name in ("ReLU", "GELU", "Softmax", "Sigmoid")},
         "dropout": "jv.random.bernoulli and jnp.where",
         **dict.fromkeys(["distribute", "distributed"], "jv.parallel"),
         "summary": "jv.tensorboard",
@@ -96,6 +110,10 @@ INSTEAD: dict[str, dict[str, str]] = {
         "zero_grad": "a new jv.GradientTape: it starts without gradients",
         "init": "optimizer.build(model); the first update does it, too",
         "lr": "optimizer.learning_rate",
+    },
+    "jaxvars.optimizers": {
+        name: f"{_RATE}: jv.optimizers.SGD(optax.{schedule})"
+        for name, schedule in _SCHEDULES.items()
     },
     "jaxvars.losses": {
         **dict.fromkeys(["mse", "MSELoss"], "jv.losses.mean_squared_error"),
@@ -189,6 +207,15 @@ _MEANINGS = {
         "One of them is None. If it is a gradient: jv.GradientTape.explain(loss, variable) says "
         "why there is none."
     ),
+    r"(unsupported operand type.*'list'|got <class 'list'>"
+    r"|'list' object has no attribute '(shape|dtype|ndim|size|T|mean|sum|astype|reshape)')": (
+        "A list that is an argument of a compiled function stays a list there, of a number each. "
+        "Pass one array: jnp.asarray(data)."
+    ),
+    r"string indexing; got idx=": (
+        "A table (a DataFrame) that is an argument of a compiled function is one array there, "
+        "without names. Pass a column, d['a'].to_numpy(), or a dict of them: dict(d)."
+    ),
     r"Triggering __jax_array__\(\) during abstractification": (
         "Functions of jax.lax take arrays, not Variables: pass v.value, or use jnp's."
     ),
@@ -216,6 +243,33 @@ def explain(error: BaseException | None) -> None:
     for pattern, meaning in _MEANINGS.items():
         if re.search(pattern, message):
             add_note(error, meaning)
+
+
+OPTIONS = {
+    "static_argnums": 'static_argnames="n": arguments are static by name',
+    **dict.fromkeys(
+        ["donate_argnums", "donate_argnames"],
+        "donate=True or leave it out: variables are donated by themselves, arguments are not",
+    ),
+    **dict.fromkeys(["jit_compile", "experimental_compile"], "nothing: all is compiled by XLA"),
+    **dict.fromkeys(
+        ["reduce_retracing", "experimental_relax_shapes", "dynamic"],
+        "input_signature=[jv.TensorSpec((None, 3))], with None for a size that changes",
+    ),
+    "device": "with jv.device(...) around the call",
+    "out_shardings": "in_shardings, and jv.shard of what is returned",
+}
+"""Options of `jax.jit`, `tf.function` and `torch.compile`, and what to write in `jv.compile`."""
+
+
+def unknown_option(name: str, known: Iterable[str]) -> TypeError:
+    """Return the error for an option that `jv.compile` has not.
+
+    >>> print(unknown_option("jit_compile", []))
+    jv.compile takes no argument 'jit_compile'. Write nothing: all is compiled by XLA.
+    """
+    hint = f" Write {OPTIONS[name]}." if name in OPTIONS else did_you_mean(name, known)
+    return TypeError(f"jv.compile takes no argument {name!r}.{hint}")
 
 
 def takes(fn: Callable[..., Any], count: int) -> bool:

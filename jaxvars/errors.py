@@ -7,7 +7,9 @@ is found, by the functions that know the variable and the line.
 from __future__ import annotations
 
 import warnings
-from typing import final
+from collections.abc import Callable
+from typing import Any, final
+from weakref import WeakSet
 
 from jaxvars.tracebacks import find_shell, find_user_frame, jax_calls, shorten, user_line
 from jaxvars.tracebacks import is_library as is_library  # for the packages that raise
@@ -438,12 +440,21 @@ def flag_set_in_trace_error(name: str) -> ForeignTransformError:
     )
 
 
-def warn_stale(name: str) -> None:
+CALLED: list[Callable[[Any], str]] = [lambda cell: cell.name]
+"""What returns what a variable, whose cell is given, is called in messages."""
+_TOLD: WeakSet[Any] = WeakSet()
+
+
+def warn_stale(cell: Any, trace: Any) -> None:
+    """Warn at the first variable that a trace reads: what is said holds for the others."""
+    if trace in _TOLD:
+        return
+    _TOLD.add(trace)
     warn_user(
-        f"Variable {name!r} was read while a plain JAX transform (jax.jit, scan, cond, ...) "
-        "traced the function. Its value becomes a constant of that program: later assignments "
+        f"Variable {CALLED[0](cell)!r} was read while a plain JAX transform (jax.jit, scan, cond, "
+        "...) traced the function. Its value becomes a constant of that program: later assignments "
         "will not reach it. Use @jv.compile instead of jax.jit, or read it outside and pass the "
-        "value as an argument.",
+        "value as an argument. The same holds for every other variable that is read there.",
         StaleReadWarning,
     )
 

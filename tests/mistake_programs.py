@@ -292,6 +292,49 @@ MISTAKES = {
         "@jv.compile(autograph=True)\ndef f(x):\n    assert x[0] > 0\nf(x)"),
     "a traced index": Mistake(_IN_F.format("[1, 2, 3][n]"), "ControlFlowError", ("`items[i]`",
         "static_argnames"), "jv.compile(lambda n: [1, 2, 3][n], static_argnames='n')(2)"),
+    "options of jit": Mistake("jv.compile(lambda a, n: a, static_argnums=1)", "TypeError",
+        ("jv.compile takes no argument 'static_argnums'", 'Write static_argnames="n"'),
+        "jv.compile(lambda a, n: a, static_argnames='n')(x, 2)"),
+    "donated arguments": Mistake("@jv.compile(donate_argnums=(0,))\ndef f(x):\n    return x",
+        "TypeError", ("variables are donated by themselves",),
+        "@jv.compile(donate=True)\ndef f(x):\n    return x\nf(x)"),
+    "options of tf.function": Mistake("jv.compile(loss, jit_compile=True)", "TypeError",
+        ("all is compiled by XLA",), "jv.compile(loss)()"),
+    "options that are misspelled": Mistake("jv.compile(loss, autografh=True)", "TypeError",
+        ("Did you mean 'autograph'?",), "jv.compile(loss, autograph=False)()"),
+    "a schedule of TensorFlow": Mistake("jv.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)",
+        "AttributeError", ("jv.optimizers.SGD(optax.exponential_decay(0.1, 1000, 0.9))",),
+        "jv.optimizers.SGD(optax.exponential_decay(0.1, 1000, 0.9)).minimize(loss, model)"),
+    "a path that is saved": Mistake("jv.export.save('f.jaxvars', jv.compile(loss))", "SavedError",
+        ("What is saved comes first, then the path: jv.export.save(fn, 'f.jaxvars')",),
+        "import tempfile\nf = jv.compile(loss)\nf()\n"
+        "jv.export.save(f, tempfile.mkdtemp() + '/f.jaxvars')"),
+    "a layer of Keras and an input": Mistake("jv.interop.from_keras(Model(), x)", "TypeError",
+        ("no example input", "layer.build(x.shape)")),
+    "a layer that is not here": Mistake("jv.Dropout(0.5)", "AttributeError",
+        ("Use jv.interop.from_flax or from_keras of a layer",),
+        "import flax.linen as nn\njv.interop.from_flax(nn.Dropout(0.5), rngs=0)"),
+    "a list of numbers": Mistake(
+        "@jv.compile\ndef f(data):\n    return data * v\nf([1.0, 2.0, 3.0])", "TypeError",
+        ("stays a list there", "Pass one array: jnp.asarray(data)."),
+        "@jv.compile\ndef f(data):\n    return data * v\nf(jnp.asarray([1.0, 2.0, 3.0]))"),
+    "a mean of a list": Mistake(
+        "@jv.compile\ndef f(data):\n    return jnp.mean(data)\nf([1.0, 2.0])", "TypeError",
+        ("Pass one array: jnp.asarray(data).",),
+        "@jv.compile\ndef f(data):\n    return jnp.mean(data)\nf(jnp.asarray([1.0, 2.0]))"),
+    "a column of a table": Mistake("class Table:\n    def __array__(self, *_, **__):\n"
+        "        return np.ones((2, 1), np.float32)\n@jv.compile\ndef f(d):\n"
+        "    return d['a'] * 2\nf(Table())", "TypeError",
+        ("is one array there, without names", "or a dict of them: dict(d)"),
+        "@jv.compile\ndef f(d):\n    return d['a'] * 2\nf({'a': np.ones(2)})"),
+    "a first update in a branch": Mistake("adam = jv.optimizers.Adam(0.1)\n@jv.compile\n"
+        "def f(c):\n    return jv.cond(c > 0, lambda: adam.minimize(loss, [model.w]), "
+        "lambda: 0.0)\nf(1.0)", "CreationError",
+        ("Optimizer 'adam' keeps it for ['w'], which it updates for the first time",
+        "optimizer.build(variables)"),
+        "adam = jv.optimizers.Adam(0.1)\nadam.build([model.w])\n@jv.compile\n"
+        "def f(c):\n    return jv.cond(c > 0, lambda: adam.minimize(loss, [model.w]), "
+        "lambda: 0.0)\nf(1.0)"),
     "a gradient that is None": Mistake(
         "@jv.compile\ndef f(x):\n    with jv.GradientTape() as tape:\n        y = x * 2\n"
         "    v.assign_sub(0.1 * tape.gradient(y, v, unconnected_gradients='none'))\nf(x)",

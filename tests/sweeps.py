@@ -1,7 +1,7 @@
 """Which tests are sweeps: `pytest` runs a part of them, and CI the rest.
 
 A sweep tries one promise in many situations, or waits for other processes. So that `pytest` ends
-within six minutes on two cores, it runs every 24th case of a sweep and none of a single long
+within ten minutes on two cores, it runs every 24th case of a sweep and none of a single long
 test; `pytest -m sweep` runs the others, `pytest -m "not slow"` both, and `.ci/run` one after the
 other. What is here took more than a second and a half in all.
 """
@@ -26,9 +26,7 @@ def mark_sweeps(items: Iterable[pytest.Item]) -> None:
         path, name = item.path.relative_to(ROOT).as_posix(), getattr(item, "originalname", "")
         is_notebook = path.startswith("notebooks/")
         seen[path, name] += name in SWEEPS or (is_notebook and path != FIRST)
-        if path.startswith("notebooks/ko/"):  # the cells of the English ones
-            item.add_marker("slow")
-        elif seen[path, name] % EVERY and not item.get_closest_marker("slow"):
+        if seen[path, name] % EVERY and not item.get_closest_marker("slow"):
             part = SWEEPS.get(name, 1)
             is_left = part == 0 or (part > 1 and seen[path, name] % part != 1)
             item.add_marker("slow" if is_left else "sweep")

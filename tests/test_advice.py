@@ -63,6 +63,7 @@ def test_each_name_is_absent_where_it_is_advised_against(owner: str) -> None:
         "Metric": jv.metrics.Mean(),
         "jaxvars.checkpoint": jv.checkpoint,
         "jaxvars.losses": jv.losses,
+        "jaxvars.optimizers": jv.optimizers,
         "jaxvars.metrics": jv.metrics,
         "jaxvars.random": jv.random,
         "jaxvars.initializers": jv.initializers,

@@ -29,7 +29,12 @@ def test_the_reference(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr  # strict: a warning is an error
     assert "WARNING" not in built.stderr
     pages = {path: path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
+    books = [path.relative_to(ROOT / "notebooks") for path in ROOT.glob("notebooks/**/*.ipynb")]
     assert {tmp_path / f"{name}.html" for name in (*PAGES, "index", "NAMES")} <= pages.keys()
+    assert {tmp_path / path.with_suffix(".html") for path in books} <= pages.keys()
+    assert (tmp_path / "search/search_index.js").exists(), "by which a page from a folder searches"
+    foreign = {src for html in pages.values() for src in re.findall(r'src="?(http[^" >]*)', html)}
+    assert foreign == {"https://unpkg.com/iframe-worker/shim"}  # the theme's: a page that searches
     anchors = {path: anchors_of(html) for path, html in pages.items()}
     shown = set().union(*anchors.values())
     assert {f"jaxvars.{name}" for name in PUBLIC} - shown == set()

@@ -28,7 +28,7 @@ PACKAGE = ROOT / "jaxvars"
 
 # The lowest first. A row names packages (with a dot, one inside another) and single files.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("tracebacks", "advice", "objects"),
+    ("requirements", "tracebacks", "advice", "objects"),
     ("typing", "errors", "display"),
     ("views",),
     ("tracing",),

@@ -1,6 +1,7 @@
 """Every notebook has the same form: an aim, a body that was run, exercises, and where to go next.
 
-That the cells run is tested by nbmake; this file is about what a reader finds.
+That the cells run, and print what is saved, is tested by notebooks/conftest.py; this file is about
+what a reader finds.
 """
 
 from __future__ import annotations
@@ -24,10 +25,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 PATHS = sorted(FOLDER.glob("*.ipynb"))
 KOREAN = sorted((FOLDER / "ko").glob("*.ipynb"))  # the same cells: test_notebooks_ko.py
 MOST_KIB = 200
-INSTALL = """\
-# In a clone: pip install ".[notebooks]". On Colab, or without a clone:
-# %pip install "jaxvars[notebooks] @ git+<the address of this repository>"
-"""
+INSTALL = '# In a clone: pip install ".[notebooks]"\n'
 SOLUTION = "# @title Solution\n"
 OWN = {"self", "cls"}  # may have private attributes
 MACHINE = re.compile(
@@ -279,3 +277,28 @@ def test_what_lacks_the_form_is_found(
     nb = copy.deepcopy(nbformat.read(PATHS[0], as_version=4))
     break_it(nb)
     assert re.search(said, "\n".join(CHECKS[check](nb)))
+
+
+# ---------------------------------------------------------------- what is printed
+def _cell(text: str, **data: str) -> Cell:
+    outputs = [nbformat.v4.new_output("stream", text=text)]
+    outputs += [nbformat.v4.new_output("display_data", data=data)] if data else []
+    return nbformat.v4.new_code_cell("x", outputs=outputs)
+
+
+@pytest.mark.parametrize(("saved", "made", "differs"), [
+    (_cell("loss 0.5, 12.1 us"), _cell("loss  0.25, 9 ms"), False),
+    (_cell("<Net object at 0x7f2a>"), _cell("<Net object at 0xa1>"), False),
+    (_cell("", **{"image/png": "a", "text/plain": "<Figure>"}), _cell(""), False),
+    (_cell("tf.ragged is not there"), _cell("tf.raw_ops is not there"), True),
+    (_cell("v"), _cell("v\nStaleReadWarning"), True),
+    (_cell("", **{"text/html": "<b>1</b>"}), _cell("", **{"text/html": "<i>1</i>"}), True),
+])  # fmt: skip
+def test_what_a_cell_prints_is_compared_by_its_words(
+    saved: Cell, made: Cell, differs: bool
+) -> None:
+    from notebooks.conftest import differences
+
+    old, new = (nbformat.v4.new_notebook(cells=[cell]) for cell in (saved, made))
+    made.id = saved.id
+    assert bool([*differences(old, new)]) is differs

@@ -79,11 +79,28 @@ def messages_have_a_gloss(en: Any, ko: Any) -> Found:
             shown = ""
 
 
+def glosses_are_of_what_is_printed(en: Any, ko: Any) -> Found:
+    """What a gloss quotes as code is in the cells since the last one, or in what they print."""
+    above = ""
+    for cell in ko.cells:
+        if cell.cell_type == "code":
+            above += _bare(cell.source + str(cell.outputs))
+        elif gloss := re.match(r"> \*\*\w+ 메시지:.*\n(?:>.*\n?)*", cell.source + "\n"):
+            quoted = re.findall(r"`([^`]+)`", gloss[0].replace("\n>", ""))
+            yield from (f"{cell.id} quotes {x!r}" for x in quoted if _bare(x) not in above)
+            above = ""
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"""\\n|\\x1b\[[\d;]*m|[\s'"`\\]""", "", text)
+
+
 CHECKS: dict[str, Callable[[Any, Any], Found]] = {
     check.__name__: check
     for check in (
         the_cells_are_as_many_and_in_order, the_code_is_the_same, the_markdown_is_korean,
         headings_and_programs_are_the_same, links_lead_to_korean_notebooks, messages_have_a_gloss,
+        glosses_are_of_what_is_printed,
     )
 }  # fmt: skip
 
@@ -118,6 +135,11 @@ def _drop_glosses(nb: Any) -> None:
         cell.source = cell.source.replace("메시지", "")
 
 
+def _quote(nb: Any) -> None:
+    gloss = next(cell for cell in markdown(nb) if GLOSS.match(cell.source))
+    gloss.source = gloss.source.replace("메시지:**", "메시지:** `x.other`", 1)
+
+
 def _print(nb: Any) -> None:
     code(nb)[2].outputs = []
 
@@ -130,6 +152,7 @@ BROKEN: list[tuple[str, Callable[[Any], None], str]] = [
     ("headings_and_programs_are_the_same", _say(0, "## 변수"), "other headings"),
     ("headings_and_programs_are_the_same", _say(-1, "## 다음\n```\nx\n```"), "another program"),
     ("links_lead_to_korean_notebooks", _say(-1, "## 다음"), "should link to"),
+    ("glosses_are_of_what_is_printed", _quote, "quotes 'x.other'"),
     ("messages_have_a_gloss", _drop_glosses, "the meaning of the message"),
 ]
 

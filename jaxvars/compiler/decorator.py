@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+from jaxvars.advice import unknown_option
 from jaxvars.autograph import convert
 from jaxvars.compiler.function import Function
 from jaxvars.compiler.signature import check_function, name_of
@@ -37,6 +39,7 @@ def compile(
     guard: str | None = None,
     autograph: bool = False,
     in_shardings: Any = None,
+    **others: Any,
 ) -> Any:
     """Compile a function that may read and assign variables.
 
@@ -70,12 +73,14 @@ def compile(
             PartitionSpec for all arrays of as many dimensions or more, or a dict from names of
             arguments to specs. Arguments that were never placed, like NumPy arrays, are
             else replicated.
+        **others: nothing; options of `jax.jit` and `tf.function` are refused with advice.
 
     Returns:
         A `Function`; without `fn`, a decorator.
 
     Raises:
         CompileError: when an option is wrong.
+        TypeError: for an option that does not exist.
         CreationError: (from a call) when it creates variables on any call but the first, or
             one that is not kept.
         ControlFlowError: (from a call) for a Python `if` or `while` on a traced value.
@@ -100,6 +105,8 @@ def compile(
     Differs from TensorFlow: Python numbers are traced, so 20 different ints are one trace;
     Python `if` and `while` on tensors are converted with `autograph=True` only.
     """
+    for name in others:
+        raise unknown_option(name, inspect.signature(compile).parameters)
     if donate not in (True, False, "auto"):
         raise CompileError(f'donate is True, False or "auto", not {donate!r}.')
     if guard not in (None, "finite"):

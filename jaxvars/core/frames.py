@@ -105,7 +105,7 @@ class EagerFrame(Frame):
         if elsewhere and context.is_staging():
             if is_for_tape():
                 raise read_by_kept_rule_error(cell.name)
-            warn_stale(cell.name)
+            warn_stale(cell, context.strip(context.current()))
         if GUARDS:
             ask(TAKE, (cell,))
         return take(cell)

@@ -7,7 +7,6 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
-from importlib import metadata
 from shutil import which
 from typing import Any, TypeAlias
 
@@ -16,10 +15,11 @@ import jax.numpy as jnp
 
 import jaxvars as jv
 from jaxvars.display.repr import Table
+from jaxvars.requirements import RANGES, fits, installed
 
 Row: TypeAlias = tuple[str, str, str]
 
-_PACKAGES = ("jaxvars", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "keras")
+_SHOWN = ("jaxvars", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "keras")
 _SLOW = {
     "jax_disable_jit": "nothing is compiled",
     "jax_debug_nans": "each call waits for its result, and nothing is donated",
@@ -42,15 +42,14 @@ def report() -> Table:
 
 def _versions() -> Iterator[Row]:
     yield "Python", f"{platform.python_version()} on {platform.system()}", ""
-    found: dict[str, str] = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    differ = found["jax"] != found["jaxlib"]
+    found = {name: installed(name) for name in (*_SHOWN, *RANGES)}
     for name, version in found.items():
-        yield name, version, "install jax's version" if differ and name == "jaxlib" else ""
+        wrong = name in RANGES and not fits(name, version)
+        cure = f'pip install "{name}{RANGES[name]}"' if wrong else ""
+        if name == "jaxlib" and version != found["jax"]:
+            cure = "install jax's version"
+        if cure or name in _SHOWN:
+            yield name, version, cure
 
 
 def _devices() -> Iterator[Row]:

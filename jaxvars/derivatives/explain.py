@@ -11,6 +11,7 @@ from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
 from jaxvars.errors import user_line
+from jaxvars.modules.naming import called
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.typing import Array, Value
 
@@ -276,13 +277,14 @@ def _why_source(tape: TapeBase, source: Any) -> str | None:
             "The source is an array that the tape does not know: call tape.watch(x) before the "
             "computation, and compute with that very object."
         )
+    name = called(source._cell)
     if not is_inexact(source):
-        return f"Variable {source.name!r} has dtype {source.dtype}; only floats have gradients."
+        return f"Variable {name!r} has dtype {source.dtype}; only floats have gradients."
     if tape._values_of(source):
         return None
     if not source.trainable and source._cell.key not in tape._chosen:
         return (
-            f"Variable {source.name!r} is not trainable, so it is not watched by itself: call "
+            f"Variable {name!r} is not trainable, so it is not watched by itself: call "
             f"tape.watch({source.name}) first."
         )
-    return f"Variable {source.name!r} was not read while the tape recorded."
+    return f"Variable {name!r} was not read while the tape recorded."

@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from itertools import repeat
+from itertools import repeat, zip_longest
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias, final, overload
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = tuple[Any, ...]
 _GAP = "  "
+_MOST = 80  # columns, where there is no terminal
+_WORD = 10  # columns of a column that is narrowed, at least
 
 
 @final
@@ -134,17 +137,40 @@ class Table(Sequence[Row]):
 
             rich.get_console().print(self)
         else:
-            sys.stdout.write(f"{self}\n")
+            sys.stdout.write(f"{self.to_text(most=_MOST)}\n")
 
     def __repr__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, most: int | None = None) -> str:
+        """Return the table as a plain string, no wider than `most` columns where words allow it."""
         rows, footer = self._format_rows(self.rows), self._format_rows(self.footer)
         parts = [self.columns, *rows, *footer]
         widths = [max(map(cells, column)) for column in zip(*parts, strict=True)]
-        lines = [self._format_line(part, widths) for part in parts]
+        if most is not None:
+            widths = self._fit(widths, most - len(_GAP) * (len(widths) - 1))
+        lines = [self._format_wrapped(part, widths) for part in parts]
         rule = _GAP.join("-" * width for width in widths)
         for place in [1, len(rows) + 2] if footer else [1]:
             lines.insert(place, rule)
         return "\n".join([self.title, *lines] if self.title else lines)
+
+    def _fit(self, widths: Sequence[int], most: int) -> list[int]:
+        """Return widths that add up to less, as far as strings can be broken over lines."""
+        found = [
+            w if right else min(w, _WORD) for w, right in zip(widths, self._numeric, strict=True)
+        ]
+        for i in sorted(range(len(found)), key=lambda i: widths[i]):  # what needs little has it
+            found[i] += max(0, min(widths[i] - found[i], most - sum(found)))
+        return found
+
+    def _format_wrapped(self, strings: Sequence[str], widths: Sequence[int]) -> str:
+        broken = [
+            wrap(string, width, break_on_hyphens=False) if cells(string) > width else [string]
+            for string, width in zip(strings, widths, strict=True)
+        ]
+        lines = zip_longest(*broken, fillvalue="")
+        return "\n".join(self._format_line(line, widths) for line in lines)
 
     def _format_line(self, strings: Sequence[str], widths: Sequence[int]) -> str:
         padded: list[str] = []

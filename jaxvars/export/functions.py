@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, NamedTuple, final
 
 import jax
@@ -189,6 +190,8 @@ def _spec(x: Any, numbers: Any) -> Any:
 
 
 def _describe_unknown(root: Any, names: Sequence[str]) -> str:
+    if isinstance(root, str | PathLike):
+        return f"What is saved comes first, then the path: jv.export.save(fn, {str(root)!r})."
     if not names and (isinstance(root, Module) or not callable(root)):
         return (
             f"{type(root).__name__} has no compiled method to save. Decorate one with @jv.compile, "

@@ -134,7 +134,7 @@ def from_flax(
     return adapt(module, rngs)
 
 
-def from_keras(thing: T) -> T:
+def from_keras(thing: T, *more: Any) -> T:
     """Adopt something of Keras 3 on JAX; return the same object, to be used as before.
 
     Its variables keep their values in Variables from now on. They are read and written by
@@ -146,6 +146,7 @@ def from_keras(thing: T) -> T:
         thing: a layer, model, optimizer, metric, seed generator or variable. The variables of
             layers and optimizers that are not built yet are adopted when a tape or a compiled
             function meets them: build both before you restore a checkpoint in them.
+        *more: nothing; an example input, as for `from_flax`, is refused with advice.
 
     Returns:
         The object. Its variables' paths are Keras's, less the name of the object itself; numbers
@@ -153,6 +154,7 @@ def from_keras(thing: T) -> T:
 
     Raises:
         InteropError: when it is nothing of Keras's, or Keras does not run on JAX.
+        TypeError: when more is given.
 
     >>> import os
     >>> os.environ["KERAS_BACKEND"] = "jax"
@@ -162,6 +164,11 @@ def from_keras(thing: T) -> T:
     >>> list(jv.State.of(model))
     ['dense/kernel', 'dense/bias']
     """
+    if more:
+        raise TypeError(
+            "from_keras takes one argument, and no example input: Keras makes the variables of "
+            "a layer when it is called first, or now by layer.build(x.shape)."
+        )
     return adopt(thing)
 
 

@@ -14,10 +14,11 @@ from typing import Any, NoReturn, TypeAlias, TypedDict, TypeGuard
 import jax
 
 from jaxvars.core.cells import Cell
-from jaxvars.core.variable import DEFAULT_NAME, Variable
+from jaxvars.core.variable import Variable
 from jaxvars.display.strings import did_you_mean
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, user_line, warn_user
 from jaxvars.modules.module import named_variables
+from jaxvars.modules.naming import called
 from jaxvars.objects.traversal import Holder, first_of, resolve_proxy
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import to_tensor
@@ -92,7 +93,7 @@ def checked_variables(variables: Iterable[Any]) -> list[Variable]:
     for variable in listed:
         _check_variable(variable)
     if len({id(variable) for variable in listed}) < len(listed):
-        twice = next(v.name for v in listed if sum(v is w for w in listed) > 1)
+        twice = next(called(v._cell) for v in listed if sum(v is w for w in listed) > 1)
         raise ValueError(f"Variable {twice!r} comes twice; add its gradients up.")
     return listed
 
@@ -183,11 +184,6 @@ def _agree(one: Any, other: Any) -> bool:
     return one is other or (not any(map(context.is_tracer, both)) and bool(both[0] == both[1]))
 
 
-def is_unnamed(variable: Variable) -> bool:
-    """Return whether a variable was made without an explicit name."""
-    return variable.name.rpartition("/")[2] == DEFAULT_NAME
-
-
 def _check_variable(variable: Any) -> None:
     if not isinstance(variable, Variable):
         raise TypeError(
@@ -197,8 +193,8 @@ def _check_variable(variable: Any) -> None:
         )
     if not is_inexact(variable):
         raise DtypeError(
-            f"Variable {variable.name!r} is {variable.dtype}, which cannot be trained: make it a "
-            "float, or leave it out."
+            f"Variable {called(variable._cell)!r} is {variable.dtype}, which cannot be trained: "
+            "make it a float, or leave it out."
         )
 
 
@@ -220,25 +216,30 @@ def checked_pairs(pairs: Pairs, *more: object) -> list[tuple[Array, Variable]]:
             "apply_gradients(zip(gradients, variables)), or of one [(gradient, variable)]."
         )
     variables = checked_variables([variable for _, variable in listed])
-    missing = [
-        v.name for (gradient, _), v in zip(listed, variables, strict=True) if gradient is None
-    ]
+    missing = [v for (gradient, _), v in zip(listed, variables, strict=True) if gradient is None]
     if len(missing) == len(listed):
-        frozen = [v.name for v in variables if not v.trainable]
+        frozen = [called(v._cell) for v in variables if not v.trainable]
+        names = [called(v._cell) for v in missing]
         raise ValueError(
-            f"No gradient for any variable, of {missing}: all are None. Was the loss computed "
+            f"No gradient for any variable, of {names}: all are None. Was the loss computed "
             "inside `with jv.GradientTape()` from these variables? `tape.explain(loss, variable)` "
             "says where the path ends."
             f"{f' Not trainable, so not watched: {frozen}.' * bool(frozen)}"
         )
     if missing:
-        warn_user(
-            f"There are no gradients for the variables {missing}, which keep their values.",
-            GradientWarning,
-        )
+        warn_missing(missing, "`tape.explain(loss, variable)` says why.")
     return [
         (_to_array(g, v), v) for (g, _), v in zip(listed, variables, strict=True) if g is not None
     ]
+
+
+def warn_missing(variables: Sequence[Variable], why: str) -> None:
+    """Warn of variables that have no gradient, and say why."""
+    names = [called(v._cell) for v in variables]
+    warn_user(
+        f"There are no gradients for the variables {names}, which keep their values. {why}",
+        GradientWarning,
+    )
 
 
 def _to_array(gradient: Any, variable: Variable) -> Array:
@@ -269,7 +270,7 @@ def same_shapes(cells: Sequence[Cell], update: Callable[[], Any]) -> Any:
     except (TypeError, ValueError) as error:
         why = error
     raise ShapeError(
-        f"The optimizer was made for other shapes than variable {opened[0].name!r} has at "
+        f"The optimizer was made for other shapes than variable {called(opened[0])!r} has at "
         f"{user_line()}, {opened[0].aval.shape}, or its gradient has another one. Make a new "
         "optimizer when the shape of a variable has changed."
     ) from why

@@ -27,15 +27,10 @@ from jaxvars.display.repr import Folded
 from jaxvars.errors import CreationError, StateError
 from jaxvars.modules.absent import advised
 from jaxvars.modules.module import Module, all_paths, named_variables
+from jaxvars.modules.naming import called, is_unnamed
 from jaxvars.modules.state import unique
 from jaxvars.objects.traversal import Tie, Tied, first_of
-from jaxvars.optimizers.checks import (
-    checked_variables,
-    find_rules,
-    is_list,
-    is_unnamed,
-    trainable_in,
-)
+from jaxvars.optimizers.checks import checked_variables, find_rules, is_list, trainable_in
 from jaxvars.optimizers.slots import as_rate, is_lost, sharding_like
 from jaxvars.optimizers.step import AVERAGE, SUM, WINDOW, Recipe, no_average, no_sum
 from jaxvars.sketches import table_of
@@ -146,8 +141,8 @@ class Keeper(Module, ABC):
         name = self._name_of(variable)
         if name is None:
             raise StateError(
-                f"Optimizer {self.name!r} does not know variable {variable.name!r}: it has no "
-                f"state before its first update. It knows {sorted(self.slots)}. "
+                f"Optimizer {self.name!r} does not know variable {called(variable._cell)!r}: it "
+                f"has no state before its first update. It knows {sorted(self.slots)}. "
                 "Call optimizer.build([variable]) to make it now."
             )
         if slot_name not in self.slots[name]:
@@ -251,8 +246,8 @@ class Keeper(Module, ABC):
             if path is None and any(_by_pattern(vars(self)[what]) for what in _BY_PATTERN):
                 raise ValueError(
                     f"The optimizer {self.name!r} has rules by path, and does not know the path of "
-                    f"variable {variable.name!r}: call optimizer.build(model) before the first "
-                    "update."
+                    f"variable {called(variable._cell)!r}: call optimizer.build(model) before "
+                    "the first update."
                 )
             self._forget([name for name, tie in self._ties.items() if tie() is None])
             name = unique(path or variable.name, self._ties)
@@ -334,10 +329,10 @@ class Keeper(Module, ABC):
             return True
         paths = self._paths.get(path or "", [path or ""])
         is_found = any(re.search(p, n) for p in patterns for n in (variable.name, *paths))
-        if patterns and not is_found and path is None and is_unnamed(variable):
+        if patterns and not is_found and path is None and is_unnamed(variable._cell):
             raise ValueError(
                 f"exclude_from_weight_decay(var_names={patterns}) selects by names, and variable "
-                f"{variable.name!r} of shape {variable.shape} was not given any. Call "
+                f"{called(variable._cell)!r} of shape {variable.shape} was not given any. Call "
                 "optimizer.build(model) before the first update, which tells the paths; or name "
                 "the variable."
             )

@@ -38,6 +38,7 @@ from jaxvars.optimizers.checks import (
     refuse_options,
     same_shapes,
     trainable_in,
+    warn_missing,
 )
 from jaxvars.optimizers.keeper import Keeper
 from jaxvars.optimizers.objective import Objective
@@ -185,8 +186,12 @@ class Optimizer(Keeper, ABC):
             with tape:
                 value, scaled = loss, self.scale_loss(loss)
         gradients = tape.gradient(scaled, variables)
-        extra = self._list_extra(value, loss)
-        self.apply_gradients(zip(map(_conjugate, gradients), variables, strict=True), **extra)
+        pairs = list(zip(map(_conjugate, gradients), variables, strict=True))
+        missing = [v for gradient, v in pairs if gradient is None]
+        if 0 < len(missing) < len(pairs):
+            warn_missing(missing, f"Of the first: {tape.explain(scaled, missing[0])}")
+            pairs = [pair for pair in pairs if pair[0] is not None]
+        self.apply_gradients(pairs, **self._list_extra(value, loss))
         return value
 
     def _list_extra(self, value: Any, loss: Any) -> dict[str, Any]:

@@ -18,7 +18,8 @@ namespaces.
 
 64-bit numbers are switched on in JAX when this package is imported, since TensorFlow programs
 have them, which is said once; set the environment variable `JAX_ENABLE_X64=0` before to leave them
-off. What `jv` makes of Python's numbers stays: `jv.Variable(1.0)` is float32.
+off. What `jv` makes of Python's numbers stays: `jv.Variable(1.0)` is float32. Where the environment
+does not say on what Keras runs, it is JAX from here on: `KERAS_BACKEND`.
 
     tensors, variables        Tensor, Variable; types, shapes, what becomes a tensor
     registry                  the table of operations; arrays, math, nn, linalg, ...: its parts
@@ -109,6 +110,7 @@ from jaxvars.tf.variables.variable import Variable as Variable
 
 if "JAX_ENABLE_X64" not in os.environ:
     _switch_wide_on("jaxvars.tf")
+os.environ.setdefault("KERAS_BACKEND", "jax")  # for `import keras`, which would need TensorFlow
 
 LAZY = {
     "audio", "compat", "config", "data", "debugging", "distribute", "dtypes", "experimental",

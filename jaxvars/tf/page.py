@@ -66,7 +66,7 @@ def namespaces() -> dict[str, Any]:
 
 def _is_namespace(module: Any, name: str) -> bool:
     """Return whether a name is a namespace in a module, and not another name of one elsewhere."""
-    value = getattr(module, name)
+    value = getattr(module, name, None)  # nothing, where it is Keras's and that is not installed
     return type(value) is types.ModuleType and value.__name__ == f"{module.__name__}.{name}"
 
 
@@ -88,7 +88,7 @@ def _lines(space: str, name: str, module: Any) -> list[str]:
     full = f"{space}.{name}" if space else name
     if full in HOMES:
         return [_line_of_operation(full)]
-    value = getattr(module, name)
+    value = getattr(module, name, None)
     if isinstance(value, types.SimpleNamespace):
         return [_line(f"{full}.{key}", part) for key, part in sorted(vars(value).items())]
     if isinstance(value, Space):

@@ -182,6 +182,19 @@ def test_a_read_that_becomes_a_constant_warns(transform):
         assert words in str(caught[0].message)
 
 
+@staging
+def test_many_reads_warn_once_for_each_trace(transform):
+    variables = [V([1.0, 2.0], name=f"v{i}") for i in range(3)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            transform(lambda x: sum(v * x for v in variables))
+    (one, two) = [str(each.message) for each in caught if each.category is StaleReadWarning]
+    assert one == two
+    assert one.startswith("Variable 'v0' was read")
+    assert one.endswith("The same holds for every other variable that is read there.")
+
+
 @pytest.mark.parametrize("name", CONCRETE)
 def test_a_read_that_does_not_become_one_is_silent(name):
     v = V([1.0, 2.0])

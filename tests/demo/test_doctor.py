@@ -47,17 +47,14 @@ def test_devices_that_share_cores_are_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_versions_that_do_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"jax": "0.11.0", "jaxlib": "0.10.2"}
-
-    def version(name: str) -> str:
-        if name not in versions:
-            raise doctor.metadata.PackageNotFoundError
-        return versions[name]
-
-    monkeypatch.setattr(doctor.metadata, "version", version)
+    versions = {"jax": "0.11.0", "jaxlib": "0.10.2", "optax": "0.2.8", "rich": "14.0.0"}
+    monkeypatch.setattr(doctor, "installed", lambda name: versions.get(name, "not installed"))
     rows = found()
     assert rows["jaxlib"] == ("0.10.2", "install jax's version")
     assert rows["keras"] == ("not installed", "")
+    assert rows["optax"] == ("0.2.8", "")
+    assert rows["tensorstore"] == ("not installed", 'pip install "tensorstore>=0.1.86,<0.2"')
+    assert "rich" not in rows
 
 
 def test_a_debugger_is_named() -> None:

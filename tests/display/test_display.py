@@ -350,6 +350,17 @@ def test_show_prints_plain_text_to_a_file(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == f"{table()}\n"
 
 
+def test_show_breaks_what_is_wide_over_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = Table("t", ["a", "n", "why"], [("x", 1, "word " * 30), ("y" * 90, 22, "z")])
+    wide.show()
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) == 80
+    assert " ".join(lines).count("word") == 30
+    assert "".join(line.split("  ")[0] for line in lines).count("y") == 90
+    assert [line for line in lines if line.split()[1:2] == ["22"]]
+    assert len(str(wide).splitlines()) == 5, "as a string it is not broken"
+
+
 def test_show_uses_rich_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     import rich
     from rich.console import Console

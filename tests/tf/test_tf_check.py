@@ -85,6 +85,7 @@ def test_names_and_what_is_said_of_them(check):
         "tensorflow_hub": ("6", names["tensorflow_hub"][1]),
     }
     assert names["tensorflow_hub"][1].startswith("not there: a package that needs TensorFlow")
+    assert names["tensorflow_hub"][1].endswith("Models of the package keras_hub run on JAX.")
     assert {name: row[0] for name, row in names.items() if row[1] == "there"} == {
         "tf.add": "9", "tf.constant": "7, 10", "tf.float32": "9", "tf.keras": "2",
         "tf.compat.v1": "4", "tf.compat.v1.gfile.Exists": "10", "tf.keras.backend": "5",

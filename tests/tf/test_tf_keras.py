@@ -346,6 +346,20 @@ def test_without_keras():
     )
 
 
+def test_keras_that_is_imported_after_the_door_runs_on_jax(run_python):
+    program = (
+        "import os; os.environ.pop('KERAS_BACKEND', None)\n"
+        "from jaxvars import tf\n"
+        "import keras\n"
+        "layer = keras.layers.Dense(2)\n"
+        "with tf.GradientTape() as tape:\n"
+        "    loss = tf.reduce_sum(layer(tf.ones([3, 4])))\n"
+        "print(tape.gradient(loss, layer.bias).numpy(), keras.config.backend())\n"
+    )
+    done = run_python("-c", program)
+    assert done.stdout == "[3. 3.] jax\n", done.stderr
+
+
 # ---------------------------------------------------------------- slopes at corners
 @pytest.mark.parametrize(
     ("fn", "x", "expected"),

@@ -62,6 +62,15 @@ def test_the_program_prints_the_lines_of_a_word():
     assert all("check" in line.partition("(")[0] for line in said.splitlines())
 
 
+def test_the_program_prints_them_without_keras(run_python):
+    program = (
+        "import runpy, sys; sys.modules['keras'] = None; sys.argv[1:] = ['gather']\n"
+        "runpy.run_module('jaxvars.tf', run_name='__main__')"
+    )
+    done = run_python("-c", program)
+    assert done.stdout.splitlines() == _page.lines_with("gather")
+
+
 def test_dir_lists_operations_and_nothing_that_is_not_public():
     assert {"concat", "Variable", "math", "float32", "newaxis", "keras"} <= set(dir(tf))
     assert {"reduce_sum", "special"} <= set(dir(tf.math))

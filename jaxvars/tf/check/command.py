@@ -23,6 +23,12 @@ _NOT = "not there"
 _PACKAGE = (
     f"{_NOT}: a package that needs TensorFlow itself. What it makes is taken as NumPy arrays."
 )
+_PACKAGES = {
+    "tensorflow_addons": "Its layers, losses and optimizers are in tf.keras, and in optax.",
+    "tensorflow_hub": "Models of the package keras_hub run on JAX.",
+    "tensorflow_probability": "On JAX: from tensorflow_probability.substrates import jax as tfp.",
+}
+"""What to use instead of a package that is made for TensorFlow."""
 _OPEN = (
     types.ModuleType,
     types.SimpleNamespace,
@@ -86,7 +92,8 @@ def _rows(names: Names) -> list[tuple[str, str, str]]:
         if path[0] != "?" or None not in names.stars or not what.startswith(_NOT):
             found.setdefault(f"tf.{name}", (what, []))[1].append(place)
     for package, place in names.packages:
-        found.setdefault(package, (_PACKAGE, []))[1].append(place)
+        cure = " ".join(filter(None, [_PACKAGE, _PACKAGES.get(package)]))
+        found.setdefault(package, (cure, []))[1].append(place)
     order = [_NOT, "differs", "there"]
     rows = [(name, ", ".join(dict.fromkeys(at)), what) for name, (what, at) in found.items()]
     return sorted(rows, key=lambda row: (order.index(row[2].partition(":")[0]), row[0]))

@@ -46,6 +46,7 @@ from jaxvars.tf.keras.spaces import Space
 from jaxvars.tf.keras.tensorboard import tensorboard_class
 from jaxvars.tf.keras.text_layer import TextVectorization
 from jaxvars.tf.keras.training import Trained
+from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.tensor import Tensor
@@ -411,6 +412,8 @@ def find(path: str) -> Any:
         return added
     space, _, name = path.rpartition(".")
     where = of_keras(space) if space else keras()
+    if not hasattr(where, name) and (why := reason(f"keras.{path}")):
+        raise AttributeError(f"jaxvars.tf has no tf.keras.{path}: {why}")
     if not hasattr(where, name):
         hint = did_you_mean(name, dir(where))
         raise AttributeError(f"tf.keras{space and '.'}{space} has no attribute {name!r}.{hint}")

@@ -27,6 +27,10 @@ enable_eager_execution: operations run at once: leave it out.
 set_random_seed: use tf.random.set_seed.
 assign: use v.assign(value).
 log: use tf.math.log.
+to_float to_double to_int32 to_int64 to_bfloat16: use tf.cast(x, tf.float32) and the like.
+keras.preprocessing.image.ImageDataGenerator: use tf.keras.utils.image_dataset_from_directory, or
+    tf.data.Dataset.from_tensor_slices; and layers that change images: tf.keras.layers.Rescaling,
+    RandomFlip, RandomRotation.
 ragged_fill_empty_rows ragged_fill_empty_rows_grad: they are kernels of tf.ragged, which is here.
 Graph Operation import_graph_def: TensorFlow's graphs and sessions are not here. Write it with
     tf.function.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import os
 from typing import Any
 
 from jaxvars.tf.keras.adapter.operators import box_variables
@@ -25,7 +24,6 @@ def keras() -> Any:
             "tf.keras has its own optimizers, losses and metrics; layers, models and all else are "
             f"those of Keras, which is not installed: {_CURE}"
         )
-    os.environ.setdefault("KERAS_BACKEND", "jax")
     made = importlib.import_module("keras")
     if made.config.backend() != "jax":
         raise ImportError(
