@@ -105,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(
             "--out belongs to check-accelerator: python -m jaxvars check-accelerator --out FILE"
         )
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123 - it was closed: `>&-`
     try:
         if options.command == "doctor":
             report().show()

@@ -289,3 +289,8 @@ def test_the_step_is_one_program_with_the_optimizer_in_it(
     concrete = run.step.trace(*batch)
     assert len(concrete.captured) == len(run.model.variables) + len(run.optimizer.variables)
     assert jax.tree.leaves(concrete.structured_outputs)[0].shape == ()
+
+
+def test_an_output_that_is_closed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stdout", None)
+    assert __main__.main(["doctor"]) == 0
