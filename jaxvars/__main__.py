@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from jaxvars.demo import accelerator
@@ -99,13 +100,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, or 1 if a check of the accelerator failed, or as a shell counts it, 130
         when interrupted (Ctrl-C) and 141 when the reader of the output has gone (`| head`).
     """
+    if sys.stdout is None:  # it was closed: `>&-`
+        with Path(os.devnull).open("w") as null, redirect_stdout(null):
+            return main(arguments)
     parser, status = _parser(), 0
     options = parser.parse_args(arguments)
     if options.out and options.command != "check-accelerator":
         parser.error(
             "--out belongs to check-accelerator: python -m jaxvars check-accelerator --out FILE"
         )
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123 - it was closed: `>&-`
     try:
         if options.command == "doctor":
             report().show()
