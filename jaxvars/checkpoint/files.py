@@ -21,6 +21,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,24 @@ def write(
     return target
 
 
+def can_start_threads() -> bool:
+    """Return whether threads can be started: not in `atexit`, or after the main thread's end."""
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(int)
+    except RuntimeError:
+        return False
+    return True
+
+
 def _check_target(target: Path) -> None:
     """Raise CheckpointError where no checkpoint may be written."""
+    if target.suffix != ".npz" and not can_start_threads():
+        raise CheckpointError(
+            f"A folder in {target.parent} is written by orbax with threads, and none can be "
+            "started when the main thread has ended: save before that, or in a file whose name "
+            "ends in .npz (format='npz' of a CheckpointManager), which needs none."
+        )
     if target.suffix != ".npz" and jax.process_index():
         raise CheckpointError(
             f"{target} is a folder, which orbax writes in process 0 alone, and this is process "

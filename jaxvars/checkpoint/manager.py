@@ -31,6 +31,7 @@ import jax
 from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced
 from jaxvars.checkpoint.directory import Directory, check_name
 from jaxvars.checkpoint.disk import absolute
+from jaxvars.checkpoint.files import can_start_threads
 from jaxvars.checkpoint.retention import Policy, Record, check_positive
 from jaxvars.checkpoint.saving import Job, Save, Writer, do_in_first, gather, span_processes
 from jaxvars.checkpoint.stored import is_damaged
@@ -68,7 +69,7 @@ class CheckpointManager:
         init_fn: called by `restore_or_initialize` when no checkpoint exists.
         async_save: whether `save` returns at once, and a thread writes. What is written is
             the values at the time of the call: the next compiled step copies them instead of
-            reusing their memory.
+            reusing their memory. `save` waits where Python ends.
         format: "orbax", a folder, or "npz", one file that NumPy can read.
 
     Raises:
@@ -280,7 +281,7 @@ class CheckpointManager:
     sync = wait
 
     def _run(self, save: Save, count: int) -> None:
-        if not self._async:
+        if not self._async or not can_start_threads():
             self._writer.put(save)
             self.checkpoint._note_save(count)
             self._writer.prune()
