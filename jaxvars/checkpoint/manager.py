@@ -28,6 +28,7 @@ from typing import Any, final
 
 import jax
 
+from jaxvars import preemption
 from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced
 from jaxvars.checkpoint.directory import Directory, check_name
 from jaxvars.checkpoint.disk import absolute
@@ -65,11 +66,12 @@ class CheckpointManager:
         keep_best: how many of the best are kept.
         checkpoint_name: what the names begin with: `ckpt-1`, `ckpt-2`, ...
         step_counter: a Variable (or function) that says which step it is.
-        checkpoint_interval: `save` does nothing before so many steps after the last save.
+        checkpoint_interval: `save` does nothing before so many steps after the last save, unless
+            `jv.parallel.is_preempted` has noted that the program is to stop.
         init_fn: called by `restore_or_initialize` when no checkpoint exists.
         async_save: whether `save` returns at once, and a thread writes. What is written is
             the values at the time of the call: the next compiled step copies them instead of
-            reusing their memory. `save` waits where Python ends.
+            reusing their memory. `save` waits where the program is to stop, or Python ends.
         format: "orbax", a folder, or "npz", one file that NumPy can read.
 
     Raises:
@@ -250,8 +252,10 @@ class CheckpointManager:
         numbers = self._policy.check_metrics(metrics)
         asked = None if checkpoint_number is None else _integer("number", checkpoint_number)
         with self._turn:
-            step = self._step()
-            if not self._is_due(step, check_interval):
+            step, stopping = self._step(), preemption.is_due()
+            if stopping:
+                self.wait()
+            if not self._is_due(step, check_interval and not stopping):
                 return None
             self.wait()
             count, values = self.checkpoint._next(copy=self._async)
@@ -281,7 +285,7 @@ class CheckpointManager:
     sync = wait
 
     def _run(self, save: Save, count: int) -> None:
-        if not self._async or not can_start_threads():
+        if not self._async or preemption.is_due() or not can_start_threads():
             self._writer.put(save)
             self.checkpoint._note_save(count)
             self._writer.prune()
