@@ -13,7 +13,8 @@ import ctypes
 import os
 import signal
 import threading
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
@@ -26,10 +27,13 @@ _noted = False  # one came to this process
 _answered = False  # the program has been told
 _jax_handler = 0  # the address of JAX's handler for SIGTERM
 
+LEFT_OUT: weakref.WeakKeyDictionary[Any, Callable[[Any], object]] = weakref.WeakKeyDictionary()
+"""What has left a save out, as the last one was not long ago, with what makes up for it."""
 
-def is_due() -> bool:
-    """Return whether to save at once: alone from the signal on, else from the agreed step on."""
-    return _answered or (_noted and not jax.distributed.is_initialized())
+
+def is_answered() -> bool:
+    """Return whether the program has been told to stop: what it saves is saved at once."""
+    return _answered
 
 
 def ask(step: int, also: Iterable[int]) -> bool:
@@ -38,8 +42,10 @@ def ask(step: int, also: Iterable[int]) -> bool:
     for number in (signal.SIGTERM, *also):
         if number not in _before:
             _begin_to_note(number)
-    if not _answered:
-        _answered = _agree(step) if jax.distributed.is_initialized() else _noted
+    if not _answered and (_agree(step) if jax.distributed.is_initialized() else _noted):
+        _answered = True
+        for owner, make_up in list(LEFT_OUT.items()):
+            make_up(owner)
     return _answered
 
 
@@ -115,6 +121,7 @@ def _begin_in_child() -> None:
         if signal.getsignal(number) is _note:
             _end(number)
     _before.clear()
+    LEFT_OUT.clear()
     _noted = _answered = False
 
 

@@ -75,24 +75,23 @@ def write(
     return target
 
 
-def can_start_threads() -> bool:
-    """Return whether threads can be started: not in `atexit`, or after the main thread's end."""
+def _require_threads(path: Path) -> None:
+    """Raise CheckpointError where pools of threads are closed: as in `atexit`."""
     try:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(int)
-    except RuntimeError:
-        return False
-    return True
+    except RuntimeError as error:
+        raise CheckpointError(
+            f"A folder in {path.parent} is written by orbax with threads, and none can be "
+            "started when the main thread has ended: save before that, or in a file whose name "
+            "ends in .npz (format='npz' of a CheckpointManager), which needs none."
+        ) from error
 
 
 def _check_target(target: Path) -> None:
     """Raise CheckpointError where no checkpoint may be written."""
-    if target.suffix != ".npz" and not can_start_threads():
-        raise CheckpointError(
-            f"A folder in {target.parent} is written by orbax with threads, and none can be "
-            "started when the main thread has ended: save before that, or in a file whose name "
-            "ends in .npz (format='npz' of a CheckpointManager), which needs none."
-        )
+    if target.suffix != ".npz":
+        _require_threads(target)
     if target.suffix != ".npz" and jax.process_index():
         raise CheckpointError(
             f"{target} is a folder, which orbax writes in process 0 alone, and this is process "
@@ -201,6 +200,7 @@ def _write_folder(path: Path, plain: Mapping[str, Array], manifest: dict[str, An
     except (ValueError, RuntimeError) as error:  # as TensorStore says that the disk is full
         if is_from_outside(error):
             raise
+        _require_threads(path)  # the main thread may have ended meanwhile
         raise OSError(f"orbax could not write it: {first_line(error)}") from error
 
 

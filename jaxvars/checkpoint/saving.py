@@ -190,8 +190,8 @@ def _wait_at_exit() -> None:
 
 
 def _finish() -> None:
-    while _JOBS:  # a thread may start another one meanwhile
+    for job in list(_JOBS):
         try:
-            next(iter(_JOBS)).wait()
+            job.wait()
         except BaseException as error:  # noqa: BLE001 - it cannot be raised any more
             sys.excepthook(type(error), error, error.__traceback__)

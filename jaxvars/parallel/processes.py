@@ -434,8 +434,10 @@ def is_preempted(step: int, also: Iterable[int] = ()) -> bool:
 
     A cluster sends SIGTERM before it takes a machine away. From the first call on it is noted, in
     the middle of whatever runs, and then passed on to a Python handler that was set before. The
-    second one does what it did before: as a rule it ends the program. `CheckpointManager.save`
-    saves from then on whatever its `checkpoint_interval` says, and returns when all is written.
+    second one does what it did before: as a rule it ends the program.
+
+    Before this says so, a `CheckpointManager` makes the save that its `checkpoint_interval` has
+    left out at this step. From then on `save` saves at once, and returns when all is written.
 
     Of several processes, JAX tells the others and agrees on a step: all get True at that one.
 

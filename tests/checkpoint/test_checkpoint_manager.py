@@ -453,7 +453,7 @@ def test_a_save_is_finished_and_its_error_told_when_the_interpreter_ends(run_pyt
 
 
 LATE = """
-import atexit, os, threading, jaxvars as jv
+import atexit, os, threading, time, jaxvars as jv
 from jaxvars.checkpoint import Checkpoint, CheckpointManager
 w = jv.Variable([1.0, 2.0], name="w")
 checkpoint = Checkpoint(w=w)
@@ -472,6 +472,7 @@ def save(when):
     print(checkpoint.save("plain/ckpt.npz") is not None, w.numpy())
 def outlive():
     threading.main_thread().join()
+    time.sleep(0.5)
     save("thread")
 atexit.register(save, "atexit")
 threading.Thread(target=outlive).start()

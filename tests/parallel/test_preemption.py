@@ -135,12 +135,38 @@ def test_save_saves_at_once_waits_and_never_saves_a_step_twice(user_handler, ste
     steps.assign_add(1)
     assert manager.save() is None
     tell()
-    path = manager.save()  # before it is asked, too
-    assert manager.latest_checkpoint == path != first
-    assert is_preempted(1)
+    assert is_preempted(1)  # makes up for it
+    assert (path := manager.latest_checkpoint) != first
     assert manager.save() is manager.save(check_interval=False) is None
     steps.assign_add(1)
     assert manager.save() == manager.latest_checkpoint != path
+
+
+def test_a_save_that_was_left_out_has_its_number_and_metrics(user_handler, steps, tmp_path):
+    manager = CheckpointManager(
+        Checkpoint(steps=steps), tmp_path, step_counter=steps, checkpoint_interval=100,
+        format="npz", best_metric="loss", best_mode="min",
+    )  # fmt: skip
+    assert not is_preempted(0)
+    assert manager.save(10, metrics={"loss": 2.0})
+    steps.assign_add(1)
+    assert manager.save(11, metrics={"loss": 1.0}) is None
+    tell()
+    assert is_preempted(1)
+    assert manager.metrics(tmp_path / "ckpt-11.npz") == {"loss": 1.0}
+
+
+def test_a_step_that_is_not_offered_yet_is_left_to_the_program(user_handler, steps, manager):
+    assert not is_preempted(0)
+    assert manager.save()
+    steps.assign_add(1)
+    assert manager.save() is None
+    steps.assign_add(1)
+    tell()
+    assert is_preempted(1)
+    manager.wait()
+    assert len(manager.checkpoints) == 1
+    assert manager.save() == manager.latest_checkpoint
 
 
 def test_a_save_in_the_background_is_waited_for(user_handler, steps, manager, monkeypatch):
@@ -149,6 +175,7 @@ def test_a_save_in_the_background_is_waited_for(user_handler, steps, manager, mo
     assert not is_preempted(0)
     path = manager.save()
     tell()
+    assert is_preempted(1)
     assert manager.latest_checkpoint is None
     threading.Timer(0.2, gate.set).start()
     assert manager.save() is None  # this step is
@@ -167,7 +194,8 @@ def test_tensorflows_manager_does_the_same(user_handler, tmp_path):
     steps.assign_add(1)
     assert manager.save() is None
     tell()
-    assert manager.save() == manager.latest_checkpoint
+    assert is_preempted(1)
+    assert manager.latest_checkpoint.endswith("ckpt-2")
     assert manager.save() is None
     with pytest.raises(AttributeError, match=r"ask jaxvars.parallel.is_preempted\(step\) in each"):
         tf.distribute.experimental.PreemptionCheckpointHandler  # noqa: B018
