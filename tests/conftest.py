@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -60,7 +61,11 @@ class _Outside:
         with pytest.MonkeyPatch.context() as patch, wide:
             if item.path.suffix == ".ipynb":
                 patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-            return (yield)
+            before = signal.getsignal(signal.SIGTERM)
+            try:
+                return (yield)
+            finally:  # SIGTERM ends pytest after `is_preempted`, too
+                signal.signal(signal.SIGTERM, before)
 
 
 def pytest_configure(config: pytest.Config) -> None:

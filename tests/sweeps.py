@@ -52,6 +52,7 @@ _NAMES = """
     test_a_function_with_a_rule_for_batches_of_many_sizes
     test_a_generator_as_seed/5
     test_a_gradient_of_zero_stays_zero test_a_hessian_from_a_jacobian_of_a_gradient
+    test_a_handler_that_cuts_the_other_processes_off_is_refused
     test_a_higher_order_has_larger_loops_and_hardly_more
     test_a_killed_worker_leaves_no_trace_in_the_values test_a_last_batch_may_be_smaller/5
     test_a_linen_model_trains_as_in_flax_to_the_bit test_a_linen_module_under_a_tape/slow
@@ -68,6 +69,7 @@ _NAMES = """
     test_a_process_can_be_killed_at_any_moment test_a_process_forked_before_jax_is_used_computes
     test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
     test_a_program_may_end_with_threads_at_work test_a_range_may_be_wider_than_the_largest_number
+    test_a_program_that_is_told_to_stop_twelve_times
     test_a_raw_layer_is_refused_before_one_was_adopted_which_leaves_tf_and_64_bits_off
     test_a_read_in_a_transform_in_our_frames_is_not_a_constant/5
     test_a_reader_that_has_gone_causes_no_traceback
@@ -181,6 +183,7 @@ _NAMES = """
     test_parts_have_what_the_original_has test_parts_of_linen_have_what_the_bound_module_has
     test_parts_read_and_change_as_in_numpy/5 test_parts_share_the_variables_of_the_whole
     test_paths_of_models_of_the_users test_places test_powers_in_place_are_those_of_a_known_exponent
+    test_processes_stop_at_one_step_whatever_handlers_there_are
     test_pure_functions_under_jit_follow_the_mode test_pure_models_train_side_by_side
     test_questions_that_differ_have_their_own_answers test_random_changes_of_images_are_tensorflows
     test_random_programs/5 test_random_values
@@ -224,6 +227,7 @@ _NAMES = """
     test_two_equal_objects_with_variables_are_two_objects
     test_two_processes_compute_together_until_they_are_told_to_leave
     test_two_processes_may_save_in_one_directory test_under_another_setting_another_program_runs
+    test_two_processes_that_are_told_to_stop_go_on_where_they_were
     test_under_grad_through_three_training_steps test_uniform_stays_below_its_bound
     test_updates_are_computed_where_dtypes_are_not_mixed/5 test_values/5
     test_values_and_gradients_are_those_of_tensorflow/5 test_values_become_bins

@@ -45,7 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiler",),
     ("sketches", "programs", "foreign"),
     ("leaks",),
-    ("config", "debugging", "profiler", "planning"),
+    ("config", "debugging", "profiler", "planning", "preemption"),
     ("checkpoint", "random", "losses", "optimizers"),
     ("initializers", "interop", "tensorboard", "parallel"),
     ("metrics", "export"),

@@ -21,6 +21,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,23 @@ def write(
     return target
 
 
+def _require_threads(path: Path) -> None:
+    """Raise CheckpointError where pools of threads are closed: as in `atexit`."""
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(int)
+    except RuntimeError as error:
+        raise CheckpointError(
+            f"A folder in {path.parent} is written by orbax with threads, and none can be "
+            "started when the main thread has ended: save before that, or in a file whose name "
+            "ends in .npz (format='npz' of a CheckpointManager), which needs none."
+        ) from error
+
+
 def _check_target(target: Path) -> None:
     """Raise CheckpointError where no checkpoint may be written."""
+    if target.suffix != ".npz":
+        _require_threads(target)
     if target.suffix != ".npz" and jax.process_index():
         raise CheckpointError(
             f"{target} is a folder, which orbax writes in process 0 alone, and this is process "
@@ -184,6 +200,7 @@ def _write_folder(path: Path, plain: Mapping[str, Array], manifest: dict[str, An
     except (ValueError, RuntimeError) as error:  # as TensorStore says that the disk is full
         if is_from_outside(error):
             raise
+        _require_threads(path)  # the main thread may have ended meanwhile
         raise OSError(f"orbax could not write it: {first_line(error)}") from error
 
 

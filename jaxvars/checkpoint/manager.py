@@ -23,11 +23,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 import jax
 
+from jaxvars import preemption
 from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced
 from jaxvars.checkpoint.directory import Directory, check_name
 from jaxvars.checkpoint.disk import absolute
@@ -64,11 +66,13 @@ class CheckpointManager:
         keep_best: how many of the best are kept.
         checkpoint_name: what the names begin with: `ckpt-1`, `ckpt-2`, ...
         step_counter: a Variable (or function) that says which step it is.
-        checkpoint_interval: `save` does nothing before so many steps after the last save.
+        checkpoint_interval: `save` does nothing before so many steps after the last save, unless
+            `jv.parallel.is_preempted` has said that the program is to stop. When it does, what was
+            left out at this step is saved.
         init_fn: called by `restore_or_initialize` when no checkpoint exists.
         async_save: whether `save` returns at once, and a thread writes. What is written is
             the values at the time of the call: the next compiled step copies them instead of
-            reusing their memory.
+            reusing their memory. `save` waits where the program is to stop, or Python ends.
         format: "orbax", a folder, or "npz", one file that NumPy can read.
 
     Raises:
@@ -249,8 +253,11 @@ class CheckpointManager:
         numbers = self._policy.check_metrics(metrics)
         asked = None if checkpoint_number is None else _integer("number", checkpoint_number)
         with self._turn:
-            step = self._step()
-            if not self._is_due(step, check_interval):
+            step, stopping = self._step(), preemption.is_answered()
+            if stopping:
+                self.wait()
+            if not self._is_due(step, check_interval and not stopping):
+                preemption.LEFT_OUT[self] = partial(_make_up, step, asked, numbers)
                 return None
             self.wait()
             count, values = self.checkpoint._next(copy=self._async)
@@ -261,6 +268,7 @@ class CheckpointManager:
             save = Save(number, step_saved, numbers, values, _clock(), about)
             (self._run_together if apart else self._run)(save, count)
             self._last_step = step
+            preemption.LEFT_OUT.pop(self, None)
         return str(self._directory.path_of(number))
 
     def wait(self) -> None:
@@ -280,7 +288,8 @@ class CheckpointManager:
     sync = wait
 
     def _run(self, save: Save, count: int) -> None:
-        if not self._async:
+        is_ending = preemption.is_answered() or not threading.main_thread().is_alive()
+        if is_ending or not self._async:
             self._writer.put(save)
             self.checkpoint._note_save(count)
             self._writer.prune()
@@ -413,6 +422,14 @@ class CheckpointManager:
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
         return html_repr(self)
+
+
+def _make_up(
+    step: int | None, number: int | None, metrics: Mapping[str, float], manager: CheckpointManager
+) -> None:
+    """Save what the interval has left out at a step, unless others were made since."""
+    if manager._step() == step:
+        manager.save(number, metrics=metrics)
 
 
 def _integer(what: str, value: Any) -> int:

@@ -40,16 +40,18 @@ Rules this file keeps:
 from __future__ import annotations
 
 import atexit
+import operator
 import os
 import socket
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from jaxvars import preemption
 from jaxvars.control.forms import read_variables
 from jaxvars.errors import DistributedError
 from jaxvars.modules.state import State
@@ -135,6 +137,7 @@ def _join(given: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
         if "coordinator_address should" in str(error) and set(given.values()) == {None}:
             return False
         raise DistributedError(_describe_problem(str(error), given)) from error
+    preemption.keep_jax_handler()
     return True
 
 
@@ -426,20 +429,41 @@ def _checksum(value: Array) -> int:
     return zlib.crc32(repr(data.tolist()).encode() if is_words else data.tobytes())
 
 
-def is_preempted(step: int) -> bool:
-    """Return whether the machine is to be taken away, so that it is time to save and end.
+def is_preempted(step: int, also: Iterable[int] = ()) -> bool:
+    """Return whether the program has been told to stop, so that it is time to save and end.
 
-    A cluster sends SIGTERM to one or all of the processes. JAX tells the others and agrees on a
-    step: all processes get True at that one. Alone it is False; SIGTERM ends such a process.
+    A cluster sends SIGTERM before it takes a machine away. From the first call on it is noted, in
+    the middle of whatever runs, and then passed on to a Python handler that was set before. The
+    second one does what it did before: as a rule it ends the program.
+
+    Before this says so, a `CheckpointManager` makes the save that its `checkpoint_interval` has
+    left out at this step. From then on `save` saves at once, and returns when all is written.
+
+    Of several processes, JAX tells the others and agrees on a step: all get True at that one.
 
     Args:
         step: the number of the training step. Call it in each step, in all processes.
+        also: more signals that say so, as `[signal.SIGUSR1]` for Slurm's `--signal=USR1@60`.
+
+    Raises:
+        DistributedError: when the first call is not in the main thread, as Python's handlers of
+            signals are set there; of several processes only for signals other than SIGTERM. Or
+            when JAX's handler was replaced before.
+        ValueError: when a signal cannot be noted, like SIGKILL.
+
+    Example:
+        for i in range(int(steps), 1000):
+            if jv.parallel.is_preempted(i):
+                break
+            train_step()
+            manager.save()  # as often as its checkpoint_interval says
+        manager.save(check_interval=False)  # the last step, unless it is saved
 
     >>> is_preempted(7)
     False
     """
     _check_joined("is_preempted")
-    return bool(_import_multihost().reached_preemption_sync_point(step))
+    return preemption.ask(operator.index(step), also)
 
 
 def _check_uncut(value: Array) -> Array:

@@ -452,6 +452,47 @@ def test_a_save_is_finished_and_its_error_told_when_the_interpreter_ends(run_pyt
     assert float(whole.value.sum()) == 1000.0
 
 
+LATE = """
+import atexit, os, threading, time, jaxvars as jv
+from jaxvars.checkpoint import Checkpoint, CheckpointManager
+w = jv.Variable([1.0, 2.0], name="w")
+checkpoint = Checkpoint(w=w)
+managers = {f: CheckpointManager(checkpoint, f, async_save=True, format=f) for f in formats}
+if warm: managers["orbax"].save()
+def save(when):
+    for name, manager in managers.items():
+        try:
+            print(when, os.path.basename(manager.save(1)), manager.metrics(f"{name}/ckpt-1.npz"))
+            w.assign([0.0, 0.0])
+            checkpoint.restore(manager.latest_checkpoint)
+        except jv.errors.CheckpointError as error:
+            print(when, error)
+    try: checkpoint.save("plain/ckpt")
+    except jv.errors.CheckpointError as error: print(when, error)
+    print(checkpoint.save("plain/ckpt.npz") is not None, w.numpy())
+def outlive():
+    threading.main_thread().join()
+    time.sleep(0.5)
+    save("thread")
+atexit.register(save, "atexit")
+threading.Thread(target=outlive).start()
+"""
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_what_is_saved_on_the_way_out_is_saved_or_refused(run_python, tmp_path, warm):
+    done = run_python("-c", f"formats, warm = ('npz', 'orbax'), {warm}\n{LATE}")
+    refused = r"A folder in (\S+) is written by orbax with threads, and none .* ends in \.npz .*\n"
+    each = "".join(
+        rf"{when} ckpt-1\.npz {{}}\n{when} {refused}{when} {refused}True \[1\. 2\.\]\n"
+        for when in ("thread", "atexit")
+    )
+    assert (found := re.fullmatch(each, done.stdout)), done.stdout + done.stderr
+    assert [Path(path).name for path in found.groups()] == ["orbax", "plain"] * 2
+    assert len([*(tmp_path / "orbax").glob("ckpt-*")]) == warm
+    assert jv.checkpoint.load(tmp_path / "npz" / "ckpt-1.npz")["w"].tolist() == [1.0, 2.0]
+
+
 # ---------------------------------------------------------------- refused
 @pytest.mark.parametrize(
     ("options", "error", "message"),

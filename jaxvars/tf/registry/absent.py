@@ -253,6 +253,8 @@ compat.integral_types compat.real_types compat.complex_types: use numbers.Integr
     numbers.Complex of Python.
 sparse.cross sparse.cross_hashed: use tf.keras.layers.HashedCrossing.
 sparse.bincount: use tf.math.bincount(tf.cast(x.values, tf.int32)).
+distribute.*PreemptionCheckpointHandler distribute.*TerminationConfig: ask
+    jaxvars.parallel.is_preempted(step) in each step; tf.train.CheckpointManager.save saves then.
 distribute.InputReplicationMode: a dataset function is called once for each process: leave it out.
 """
 """Names, as after `tf.`, and the reason; a row goes on in the lines that are indented."""
