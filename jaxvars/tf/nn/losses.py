@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.nn.shapes import refused_value
@@ -315,7 +316,7 @@ def _logits(
     """Return logits of the true classes and those that were drawn, and what they should be."""
     table, bias, x = table_of(weights), table_of(biases), to_array(inputs)
     num_sampled, num_classes, num_true = counts
-    true = to_array(labels).astype(jnp.int64).reshape(-1, num_true)
+    true = to_array(labels).astype(narrowed(np.int64)).reshape(-1, num_true)
     if sampled is None:
         sampled = log_uniform_candidate_sampler(
             Tensor(true), num_true, num_sampled, True, num_classes, seed
