@@ -226,7 +226,9 @@ def _ctc(
     frames = jnp.arange(batch.shape[1]) >= logit_length[:, None]
     symbols = jnp.arange(labels.shape[1]) >= label_length[:, None]
     paddings = frames.astype(batch.dtype), symbols.astype(batch.dtype)
-    loss = ctc_loss(batch, paddings[0], labels, paddings[1], blank_id=index)
+    labels = labels.astype(np.int32)
+    with jax.enable_x64(batch.dtype.itemsize == 8):  # or optax would make float64 of float32
+        loss = ctc_loss(batch, paddings[0], labels, paddings[1], blank_id=index)
     return loss.astype(batch.dtype)
 
 
