@@ -610,6 +610,15 @@ def test_what_cannot_be_compiled_for_other_devices_is_refused_with_why():
             Plan(Uncompiled(concrete, error))
 
 
+def test_bfloat16_on_cpus_is_said_to_be_no_estimate():
+    note = "CPUs compute bfloat16 in float32: temporaries and collectives are no estimate"
+    w = jv.Variable(jnp.ones((8, 8), jnp.bfloat16))
+    plan = jv.plan(jv.compile(lambda x: x @ w), jv.TensorSpec((8, 8), jnp.bfloat16))
+    assert plan.notes == [note]
+    assert note in repr(plan)
+    assert not jv.plan(jv.compile(lambda x: x @ x), jv.TensorSpec((8, 8))).notes
+
+
 class Small(jv.Module):
     def __init__(self):
         self.w = jv.Variable(lambda: jnp.ones((8, 4)), sharding=jax.P(None, "model"), name="w")
