@@ -385,7 +385,7 @@ def unique(name: str, taken: Mapping[str, object]) -> str:
     return next(candidate for candidate in names if candidate not in taken)
 
 
-_NOT_COPIED = (np.ndarray, jax.ShapeDtypeStruct)
+_NOT_COPIED: tuple[type[Any], ...] = (np.ndarray, jax.ShapeDtypeStruct)
 
 
 def _values_or_structs(cells: list[Cell]) -> list[Any]:
