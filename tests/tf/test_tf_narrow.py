@@ -184,17 +184,8 @@ def test_the_environment_is_respected_and_so_is_jax_after_the_import(run_python)
     assert run_python("-c", unset + code).stdout == "True\n<dtype: 'int32'>\n"
 
 
-LOUD = {
-    "divide_no_nan(tf.constant([4, 5], tf.int64), i(2))": "was not refused",  # one type here
-    "serialize_tensor(tf.zeros([0, 2], tf.int64))": "AssertionError",  # its bytes say int32
-    "stack([1, 2**40])": "out of bounds for int32",
-}
-
-
 def test_every_operation_is_right_or_refused_in_a_process_of_its_own(run_python):
     program = Path(__file__).with_name("narrow_program.py")
-    done = run_python(str(program), "3", JAX_ENABLE_X64="0", timeout=1200)
+    done = run_python(str(program), "1", JAX_ENABLE_X64="0", timeout=1200)
     assert done.stdout, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    unknown = {k: v for k, v in found.items() if LOUD.get(k.split(".")[-1], " no ") not in v}
-    assert unknown == {}
+    assert json.loads(done.stdout.splitlines()[-1]) == {}
