@@ -2,7 +2,8 @@
 
 Rules of this file:
 - JAX reads its environment once, so it is set here, before any test imports JAX.
-- A setting already in the environment wins: `JAX_PLATFORMS=cuda pytest` runs on a GPU.
+- A setting already in the environment wins: `JAX_PLATFORMS=cuda pytest` runs on a GPU, with the CPU
+  beside it, without taking all its memory, and with full precision of products.
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from many_devices import mark_many_devices
 from sweeps import mark_sweeps
 
 ROOT = Path(__file__).resolve().parent.parent
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the same values on every machine
+PLATFORMS = os.environ.setdefault("JAX_PLATFORMS", "cpu").split(",")  # as on every machine
+if "cpu" not in PLATFORMS:  # strings, maps of `tf.data` and what is computed on the host use it
+    os.environ["JAX_PLATFORMS"] = ",".join([*filter(None, PLATFORMS), "cpu"])
+if PLATFORMS[0] != "cpu":
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # processes share it
+    os.environ.setdefault("JAX_DEFAULT_MATMUL_PRECISION", "highest")  # not TF32, nor bfloat16
 # Eight devices, so that placement and sharding are tested on any machine.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 # `jaxvars.tf` switches 64-bit types on, for the whole process, unless this says something.
@@ -85,6 +92,7 @@ def pytest_collection() -> Iterator[object]:
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_sweeps(items)
+    mark_many_devices(items)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from jaxvars.tracing.jaxprs import jaxpr_function, primitives_in
+from jaxvars.tracing.jaxprs import inner_jaxprs, jaxpr_function, open_jaxpr, primitives_in
 
 PLATFORMS = ("cuda", "rocm", "tpu")
 CALLBACKS = {"pure_callback", "io_callback"}
@@ -22,6 +22,20 @@ _KNOWN = re.compile(
 def calls_host(concrete: Any) -> bool:
     """Return whether a program calls back into Python for a value."""
     return bool(CALLBACKS & primitives_in(concrete.jaxpr))
+
+
+def float64_in(concrete: Any) -> set[str]:
+    """Return what makes float64 in a program that is given none, and returns none."""
+    program, found, todo = concrete.jaxpr, set(), [open_jaxpr(concrete.jaxpr)]
+    wide = lambda avals: any(str(x.dtype) in ("float64", "complex128") for x in avals)  # noqa: E731
+    if wide([*program.in_avals, *program.out_avals]):
+        return found
+    while todo:
+        for eqn in todo.pop().eqns:
+            if wide(var.aval for var in eqn.outvars if hasattr(var.aval, "dtype")):
+                found.add(eqn.primitive.name)
+            todo += map(open_jaxpr, inner_jaxprs(eqn.params))
+    return found
 
 
 def unknown_calls(concrete: Any) -> dict[str, list[str] | str]:

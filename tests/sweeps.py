@@ -128,6 +128,7 @@ _NAMES = """
     test_eager_compiled_and_pure_are_one test_eager_is_compiled_is_pure/5
     test_eagerly_the_operation_raises_with_its_line test_edges_are_those_of_tensorflow/5
     test_every_draw_is_the_same_compiled/5 test_every_epoch_has_each_image_at_most_once
+    test_every_operation_is_right_or_refused_in_a_process_of_its_own
     test_examples_draw_different_values_and_the_generator_advances_once
     test_examples_have_other_sizes_before_they_are_prepared
     test_examples_of_a_map_draw_different_values test_expressions/5 test_factors_give_the_matrix
@@ -205,6 +206,7 @@ _NAMES = """
     test_tensors_of_strings_are_trained_on_with_targets test_tests_of_the_core_are_run
     test_that_a_shape_fits_is_checked_when_it_is_known
     test_the_average_of_a_frozen_variable_is_its_value
+    test_the_door_says_once_that_an_accelerator_emulates
     test_the_end_of_a_range_may_be_one_more_than_the_largest
     test_the_end_of_the_interpreter_is_silent test_the_first_example_that_fails
     test_the_first_of_equals_has_the_derivative/5 test_the_functions_are_those_of_tensorflow

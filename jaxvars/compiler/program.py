@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import weakref
 from abc import ABC
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeAlias, final
@@ -29,6 +30,7 @@ from jaxvars.core.staging import Staged
 from jaxvars.core.store import stored
 from jaxvars.errors import CompileError, JaxvarsError
 from jaxvars.tensors.array_like import is_deleted
+from jaxvars.tensors.dtypes import bytes_per_device
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -198,9 +200,20 @@ def check_room(compiled: Any, donated: Leaves, others: Sequence[Any]) -> None:
     devices = {device for value in donated for device in value.sharding.addressable_devices}
     if sizes is None or not devices:
         return
-    need = sizes.temp_size_in_bytes + sizes.output_size_in_bytes - sizes.alias_size_in_bytes
-    if need > _ROOM:
-        jax.block_until_ready([jnp.zeros(need, jnp.int8, device=device) for device in devices])
+    blocks = _blocks(sizes.temp_size_in_bytes, compiled, donated)
+    if sum(blocks) > _ROOM:
+        jax.block_until_ready([jnp.zeros(n, jnp.int8, device=d) for n in blocks for d in devices])
+
+
+def _blocks(temporary: int, compiled: Any, donated: Leaves) -> list[int]:
+    """Return what a program allocates on a device: outputs for which nothing is donated, apart.
+
+    A pool in pieces may hold each of them where it has no piece for their sum.
+    """
+    outputs = Counter(map(bytes_per_device, jax.tree.leaves(compiled.out_info)))
+    new = [*(outputs - Counter(map(bytes_per_device, donated))).elements()]
+    large = [n for n in new if n > _ROOM]
+    return [temporary + sum(new) - sum(large), *large]  # the small ones in one
 
 
 def copy_shared(cells: Sequence[Cell], before: Sequence[int]) -> Sequence[int]:

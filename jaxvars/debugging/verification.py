@@ -25,7 +25,7 @@ from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, LeakWarning
 from jaxvars.leaks.watch import find_leaks
 from jaxvars.modules.functionalize import functionalize
-from jaxvars.modules.state import State
+from jaxvars.modules.state import State, require_values
 from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_inexact, is_key
 from jaxvars.typing import Array
@@ -116,7 +116,7 @@ class _Check:
         self._rows: list[tuple[str, str, float]] = []
         self._bound = self._compiled.bind(args, kwargs)
         self._variables = self._trace(args, kwargs).captured
-        self._state = State.of(*self._variables)
+        self._state = require_values(State.of(*self._variables))
         self._expected: Named = {}
 
     def _trace(self, args: Any, kwargs: Any) -> ConcreteFunction:

@@ -20,7 +20,7 @@ import numpy as np
 from jaxvars.checkpoint.checksum import key_impl
 from jaxvars.errors import JaxvarsError, StateError
 from jaxvars.interop.rules import Rules, rename
-from jaxvars.modules.state import State
+from jaxvars.modules.state import State, require_values
 from jaxvars.tensors.array_like import whole
 from jaxvars.tensors.dtypes import are_floats, is_key, is_string, string
 from jaxvars.tensors.foreign_arrays import in_numpy
@@ -39,6 +39,7 @@ _RULES = (
 def state_of(source: Any) -> State:
     """Return a State as it is, or of an object; StateError if paths do not tell apart."""
     state = source if isinstance(source, State) else State.of(source, copy=False)
+    require_values(state)
     if untold := state._layout.untold:
         raise StateError(
             f"The paths of this State do not tell apart {sorted(set(untold))}: values would go to "

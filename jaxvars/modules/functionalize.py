@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
@@ -20,6 +21,10 @@ from jaxvars.objects.key_order import map_leaves
 
 PURE: list[Callable[[Any], AbstractContextManager[object]]] = [lambda _: nullcontext()]
 """What stands around a function that runs as a pure one."""
+
+
+PURE_FUNCTIONS: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+"""What `functionalize` has returned."""
 
 
 def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
@@ -54,6 +59,7 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
     def pure(state: State, /, *args: Any, **kwargs: Any) -> tuple[Any, State]:
         return _run(fn, state, args, kwargs)
 
+    PURE_FUNCTIONS.add(pure)
     with suppress(ValueError, TypeError):  # no signature, as of some functions of C
         setattr(pure, "__signature__", _with_state(inspect.signature(fn)))  # noqa: B010 - pyright knows no such name
     return pure

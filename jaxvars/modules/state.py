@@ -27,7 +27,7 @@ import numpy as np
 from jaxvars.core.cells import STORE, Cell, untrainable
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL
-from jaxvars.errors import StateError, user_line
+from jaxvars.errors import StateError, UninitializedError, user_line
 from jaxvars.objects.traversal import Path, Tied, walk_known
 from jaxvars.tensors.dtypes import WIDE, are_floats, keeping
 from jaxvars.tensors.tensor import own_copy, to_tensor
@@ -62,7 +62,8 @@ class State(Viewed, Mapping[str, Any]):
     def of(cls, *objects: object, copy: bool = True, **named: object) -> State:
         """Take the values of all variables in some objects, at one moment.
 
-        Reads the variables; changes none.
+        Reads the variables; changes none. Of a variable without a value (`jv.abstract`) it has a
+        `jax.ShapeDtypeStruct`, for `jax.eval_shape`, `jax.jit(pure).lower` and `jv.plan`.
 
         Args:
             *objects: Variables, Modules, or anything that holds them. Of several, each one's
@@ -77,9 +78,9 @@ class State(Viewed, Mapping[str, Any]):
         """
         untold: list[str] = []
         cells = named_cells(objects, named, untold.append)
-        values = LOCAL.frame.read_all(list(cells.values()))
+        values = _values_or_structs(list(cells.values()))
         if copy:
-            values = [v if isinstance(v, np.ndarray) else context.fresh(v) for v in values]
+            values = [v if isinstance(v, _NOT_COPIED) else context.fresh(v) for v in values]
         return cls(Layout(cells, untold), values)
 
     def commit(self, *, copy: bool = True, cast: bool = False) -> None:
@@ -238,11 +239,24 @@ class Layout:
 
 
 def values_by_key(state: State) -> dict[int, Array]:
-    """Return the values of a State by cell key; raise StateError if it has no cells."""
-    state._refuse_without_variables()
+    """Return the values of a State by cell key; raise StateError if it has no cells, or values."""
+    require_values(state)._refuse_without_variables()
     layout = state._layout
     cells = [ref() for ref in layout.refs]
     return dict(zip(layout.keys, map(_bindable, state._values, cells), strict=True))
+
+
+def require_values(state: State) -> State:
+    """Return a State; raise StateError if it has only shapes and dtypes of some values."""
+    if any(isinstance(x, jax.ShapeDtypeStruct) for x in state._values):
+        raise StateError(
+            f"The State used at {user_line()} has shapes and dtypes, and no values, as that of a "
+            "model of jv.abstract: nothing can be computed with it. Look at the program:\n"
+            "    jax.eval_shape(pure, state, x)\n"
+            "    jax.jit(pure).lower(state, x)\n"
+            "    jv.plan(pure, state, x)"
+        )
+    return state
 
 
 def with_values(state: State, values: Mapping[int, Array]) -> State:
@@ -371,12 +385,33 @@ def unique(name: str, taken: Mapping[str, object]) -> str:
     return next(candidate for candidate in names if candidate not in taken)
 
 
+_NOT_COPIED: tuple[type[Any], ...] = (np.ndarray, jax.ShapeDtypeStruct)
+
+
+def _values_or_structs(cells: list[Cell]) -> list[Any]:
+    """Return the values of cells at one moment; of those without one, what it would be like."""
+    try:
+        return LOCAL.frame.read_all(cells)
+    except UninitializedError:
+        known = [cell for cell in cells if cell.key in STORE]
+        if len(known) == len(cells):
+            raise
+        values = dict(zip(known, LOCAL.frame.read_all(known), strict=True))
+    return [values[cell] if cell in values else _struct_of(cell) for cell in cells]
+
+
+def _struct_of(cell: Cell) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(cell.aval.shape, cell.aval.dtype, sharding=cell.sharding)
+
+
 def _misfit(cell: Cell | None, path: str, value: Array, *, cast: bool) -> str | None:
     if cell is None or cell.owner() is None:
         return f"{path}: the variable is gone. State.of(...) takes the values of those there are"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     want, fits = cell.aval, shape is not None and cell.takes(shape)
     castable = are_floats(want, value) and fits
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return f"{path}: the State has no value, only its shape and dtype, as of jv.abstract"
     if (fits and dtype == want.dtype) or (cast and castable):
         return None
     have = f"{dtype}{list(shape)}" if shape is not None else type(value).__name__

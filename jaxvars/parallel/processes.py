@@ -54,7 +54,7 @@ import numpy as np
 from jaxvars import preemption
 from jaxvars.control.forms import read_variables
 from jaxvars.errors import DistributedError
-from jaxvars.modules.state import State
+from jaxvars.modules.state import State, require_values
 from jaxvars.objects.key_order import map_leaves, ordered_like
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.tensors.dtypes import is_key
@@ -407,7 +407,7 @@ def check_same(*objects: object, **named: object) -> None:
     >>> check_same(jv.Variable([1.0, 2.0]))
     """
     _check_joined("check_same")
-    values = State.of(*objects, copy=False, **named)
+    values = require_values(State.of(*objects, copy=False, **named))
     here = {path: _checksum(value) for path, value in values.items() if processes_of(value) == 1}
     sums = np.asarray(all_gather(np.array([*here.values()], np.uint32)))
     differ = [path for path, column in zip(here, sums.T, strict=True) if len({*column}) > 1]

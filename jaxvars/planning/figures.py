@@ -119,6 +119,10 @@ class Plan:
             self.notes.append("a condition decides what runs: not all that counts does")
         if not cost and products.is_all:  # GPUs
             self.notes.append("of operations only matrix products are counted")
+        if not self.kind and "bf16[" in hlo:
+            self.notes.append(
+                "CPUs compute bfloat16 in float32: temporaries and collectives are no estimate"
+            )
 
     def _compare(self, chip: Chip, moved: float) -> None:
         """Compare it with what is published of the chips."""

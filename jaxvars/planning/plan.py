@@ -17,18 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, singledispatch
+from types import FunctionType
 from typing import Any, TypeAlias, TypeVar, overload
 
+import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.creation import give_late
+from jaxvars.compiler.decorator import compile
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.devices.mesh import current_mesh, use_mesh
 from jaxvars.devices.mesh import mesh as make_mesh
 from jaxvars.devices.topology import devices_of
 from jaxvars.errors import CompileError, DeviceError, ShardingError
+from jaxvars.modules.functionalize import PURE_FUNCTIONS
 from jaxvars.planning.abstract import run_abstract
 from jaxvars.planning.figures import Plan, Plans
 from jaxvars.programs.placement import mesh_of
@@ -52,6 +56,13 @@ def tracer_of(function: Any) -> Callable[..., ConcreteFunction]:
 @tracer_of.register
 def _(function: Function | BoundFunction) -> Callable[..., ConcreteFunction]:
     return function.trace
+
+
+@tracer_of.register
+def _(function: FunctionType) -> Callable[..., ConcreteFunction]:
+    if function not in PURE_FUNCTIONS:
+        return tracer_of.dispatch(object)(function)
+    return compile(function).trace
 
 
 @overload
@@ -81,14 +92,16 @@ def plan(
     here, and by `in_shardings`, is sharded there along axes of the same names.
 
     Args:
-        function: made by `jv.compile`. Its `in_shardings` say how arguments are sharded.
+        function: made by `jv.compile`. Its `in_shardings` say how arguments are sharded. Or made by
+            `jv.functionalize`, with a State, also one of a model without values: planned as
+            `jax.jit` of it runs, which keeps the old State.
         *args: of the call; a `TensorSpec` or `jax.ShapeDtypeStruct` may stand for an array.
         topology: devices to plan for: TPUs by the kind of the chips and how many there are along
             each dimension, like "v5e:16x16", with the compiler that `pip install "jaxvars[tpu]"`
             brings; GPUs by kind and number, like "h100:8", with `pip install "jaxvars[plan-gpu]"`
             and JAX_PLATFORMS=cpu in the environment. None of them have to be there.
         mesh: another mesh to plan for, or its axes; when None, and there is a topology, that of the
-            model, or else one device.
+            model or the arguments, or else one device.
         meshes: several of them to compare.
         **kwargs: as `args`; an argument of the function that is called `topology`, `mesh` or
             `meshes` is given by its place.
@@ -115,12 +128,17 @@ def plan(
     here = partial(_traced, lambda: trace(*args, **kwargs))
     _check_choice(topology, mesh, meshes)
     if meshes is not None:
-        found = [_find_mesh(topology, each, None) for each in meshes]
+        found = [_find_mesh(topology, each) for each in meshes]
         here(lambda concrete: None)
         return Plans([_plan_on(each, here) for each in found])
     if topology is None and mesh is None:
         return here(Plan)
-    found = here(lambda concrete: _find_mesh(topology, mesh, concrete))
+    places = [getattr(x, "sharding", None) for x in jax.tree.leaves((args, kwargs))]
+    found = here(
+        lambda concrete: _find_mesh(
+            topology, mesh, [*(v.sharding for v in concrete.captured), *places]
+        )
+    )
     return _plan_on(found, here)
 
 
@@ -160,15 +178,12 @@ def _check_choice(topology: Any, mesh: Any, meshes: Any) -> None:
         )
 
 
-def _find_mesh(
-    topology: str | None, mesh: Mesh | Axes | None, concrete: ConcreteFunction | None
-) -> Mesh:
+def _find_mesh(topology: str | None, mesh: Mesh | Axes | None, places: Sequence[Any] = ()) -> Mesh:
     if isinstance(mesh, Mesh):
         return _check_devices(mesh, topology)
     if mesh is not None:
         return make_mesh(mesh, topology)
     devices = devices_of(topology or "")
-    places = [] if concrete is None else [v.sharding for v in concrete.captured]
     own = mesh_of(places) or current_mesh()
     if own is None:
         return Mesh(np.array(devices[:1]), ("device",), axis_types=(AxisType.Auto,))

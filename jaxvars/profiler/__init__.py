@@ -39,7 +39,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError, user_line
-from jaxvars.modules.state import State
+from jaxvars.modules.state import State, require_values
 
 __all__ = ["Profile", "profile", "step", "trace"]
 
@@ -217,7 +217,7 @@ def profile(
         raise ValueError(f"profile: steps={steps} and warmup={warmup} must be at least 1.")
     start = time.perf_counter()
     touched = _find_touched(fn, args, kwargs, restore)
-    before = State.of(touched) if touched else None
+    before = require_values(State.of(touched)) if touched else None
     run = _wait_after(lambda: fn(*args, **kwargs), touched)
     try:
         run()

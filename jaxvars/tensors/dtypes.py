@@ -64,6 +64,20 @@ def switch_wide_on(who: str) -> None:
         LITERALS[np.dtype(f"{kind}{2 * bits}")] = np.dtype(f"{kind}{bits}")
 
 
+@functools.cache
+def note_platform(platform: str) -> None:
+    """Say, once, what 64-bit numbers cost on a platform, if they are on and it is no CPU."""
+    if platform == "cpu" or narrowed(np.float64) != np.float64:
+        return
+    logging.getLogger("jaxvars").warning(
+        "JAX's 64-bit numbers are on, and this program runs on a %s. A TPU emulates them: they are "
+        "slow there, and some operations on float64 do not compile; a GPU computes them more "
+        "slowly than float32. JAX_ENABLE_X64=0 in the environment leaves them off: int64 is then "
+        "int32, and tf.float64 is refused by name.",
+        platform,
+    )
+
+
 def is_inexact(value: object) -> bool:
     """Return whether a value, or a spec of one, has a derivative: floats and complex numbers."""
     dtype = getattr(value, "dtype", None)

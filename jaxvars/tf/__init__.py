@@ -18,8 +18,9 @@ namespaces.
 
 64-bit numbers are switched on in JAX when this package is imported, since TensorFlow programs
 have them, which is said once; set the environment variable `JAX_ENABLE_X64=0` before to leave them
-off. What `jv` makes of Python's numbers stays: `jv.Variable(1.0)` is float32. Where the environment
-does not say on what Keras runs, it is JAX from here on: `KERAS_BACKEND`.
+off: then int64 is int32, and float64 is refused where it is requested by name. What `jv` makes of
+Python's numbers stays: `jv.Variable(1.0)` is float32. Where the environment does not say on what
+Keras runs, it is JAX from here on: `KERAS_BACKEND`.
 
     tensors, variables        Tensor, Variable; types, shapes, what becomes a tensor
     registry                  the table of operations; arrays, math, nn, linalg, ...: its parts

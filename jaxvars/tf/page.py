@@ -31,6 +31,14 @@ TensorFlow's, but for what follows *Differs*.
 Everywhere: everything is compiled by XLA, for fixed shapes; strings are on the host; there are no
 sessions, and little of `tf.compat.v1`; `tf.random` draws TensorFlow's values for the same seeds,
 unless it is stated otherwise.
+
+With `JAX_ENABLE_X64=0` in the environment, or after `jax.config.update("jax_enable_x64", False)`:
+int64 is int32, and uint64 uint32, also what TensorFlow documents as int64 (`argmax`, `argmin`,
+`where`, `math.count_nonzero`, `unique`, sizes, cardinalities, row splits, indices of sparse tensors
+and of tables); an integer that does not fit is refused. What is requested as float64 or complex128
+is refused: `tf.timestamp`, too. NumPy's float64 becomes float32, as in JAX, and quotients of
+integers are float32. Streams of `tf.random` have TensorFlow's float32 values for the first
+8,388,608; integers are drawn of 32 bits, and `categorical` compares float32.
 """
 _DIFFERS = re.compile(r"Differs from TensorFlow:\s*(.*?)(?:\n\s*\n|\Z)", re.DOTALL)
 

@@ -241,6 +241,22 @@ def test_a_model_on_a_mesh_keeps_its_axes():
 
 
 @for_tpu
+def test_a_state_without_values_is_planned_for_a_pod():
+    loss, x, weights = CASES["mlp"]
+    with jv.use_mesh({"data": 2, "model": 2}):
+        net = jv.abstract(lambda: make_step(loss, weights))[0]
+        jv.place(net, {name: spec for name, (_, spec) in weights.items()})
+        state = jv.State.of(net)
+    pure = jv.functionalize(lambda x: loss(net, x))
+    spec = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    plan = jv.plan(pure, state, spec, topology="v5e:2x2")  # the mesh is that of the State
+    assert (plan.devices, plan.kind, plan.fits) == (4, "TPU v5 lite", True)
+    assert plan.collectives  # what is split along "model" is summed
+    wide = jv.plan(pure, state, spec, topology="v5e:4x4", mesh={"data": 4, "model": 4})
+    assert wide.memory["arguments"] < plan.memory["arguments"]
+
+
+@for_tpu
 def test_a_tf_function_is_planned():
     import jaxvars.tf as tf
 

@@ -14,7 +14,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.cells import STORE
-from jaxvars.errors import CompileError, ShardingError
+from jaxvars.errors import CompileError, ShardingError, StateError
 from jaxvars.planning.elsewhere import Elsewhere
 from jaxvars.planning.figures import Plan
 
@@ -608,3 +608,71 @@ def test_what_cannot_be_compiled_for_other_devices_is_refused_with_why():
             Plan(Uncompiled(concrete, error), jv.mesh({"data": 8}))
         with pytest.raises(type(error)):
             Plan(Uncompiled(concrete, error))
+
+
+def test_bfloat16_on_cpus_is_said_to_be_no_estimate():
+    note = "CPUs compute bfloat16 in float32: temporaries and collectives are no estimate"
+    w = jv.Variable(jnp.ones((8, 8), jnp.bfloat16))
+    plan = jv.plan(jv.compile(lambda x: x @ w), jv.TensorSpec((8, 8), jnp.bfloat16))
+    assert plan.notes == [note]
+    assert note in repr(plan)
+    assert not jv.plan(jv.compile(lambda x: x @ x), jv.TensorSpec((8, 8))).notes
+
+
+class Small(jv.Module):
+    def __init__(self):
+        self.w = jv.Variable(lambda: jnp.ones((8, 4)), sharding=jax.P(None, "model"), name="w")
+        self.n = jv.Variable(0, name="n")
+
+    def __call__(self, x):
+        self.n.assign_add(1)
+        return jnp.sum(x @ self.w)
+
+
+@pytest.fixture
+def structs():
+    with jv.use_mesh({"data": 4, "model": 2}):
+        model = jv.abstract(Small)
+    return model, jv.functionalize(model), jv.State.of(model)
+
+
+def test_a_state_without_values_is_of_structs(structs):
+    _, pure, state = structs
+    assert isinstance(state["w"], jax.ShapeDtypeStruct)
+    assert (state["w"].shape, state["w"].dtype) == ((8, 4), np.float32)
+    assert state["w"].sharding.spec == jax.P(None, "model")
+    loss, after = jax.eval_shape(pure, state, jnp.ones((2, 8)))
+    assert (loss.shape, after["n"].dtype) == ((), np.int32)
+    lowered = jax.jit(pure).lower(state, jax.ShapeDtypeStruct((8, 8), np.float32))
+    assert lowered.compile().input_shardings[0][0]["w"].spec == jax.P(None, "model")
+
+
+def test_a_state_has_the_values_that_there_are(structs):
+    model, _, _ = structs
+    model.n.assign(3)
+    state = jv.State.of(model)
+    assert int(state["n"]) == 3
+    assert isinstance(state["w"], jax.ShapeDtypeStruct)
+
+
+def test_a_state_without_values_is_planned(structs):
+    _, pure, state = structs
+    plan = jv.plan(pure, state, jv.TensorSpec((8, 8)))
+    assert plan.memory["arguments"] == 8 * 2 * F32 + 4 + 8 * 8 * F32  # half of w on each
+    assert plan.devices == 8
+    other = jv.plan(pure, state, jv.TensorSpec((8, 8)), mesh={"model": 4})
+    assert other.memory["arguments"] == 8 * F32 + 4 + 8 * 8 * F32
+
+
+def test_a_state_without_values_is_not_committed_or_run(structs):
+    model, pure, state = structs
+    with pytest.raises(StateError, match=r"(?s)changed nothing.*w: the State has no value, only "):
+        state.commit()
+    with pytest.raises(StateError, match=r"(?s)no values.*jax\.jit\(pure\)\.lower\(state, x\)"):
+        pure(state, jnp.ones((2, 8)))
+    for use in (jv.interop.to_dict, lambda m: jv.diff(m, m), jv.parallel.check_same):
+        with pytest.raises(StateError, match="shapes and dtypes, and no values"):
+            use(model)
+    assert model.w._cell.key not in STORE
+    with pytest.raises(CompileError, match="takes a compiled function, not func"):
+        jv.plan(lambda x: x, 1.0)

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
+from jaxvars.compiler import program
 from jaxvars.core import cells
 from jaxvars.errors import ExecutionError
 
@@ -320,3 +321,23 @@ def test_a_step_that_finds_no_memory_where_jit_is_fast(run_python: Callable[...,
 def test_steps_that_run_out_of_memory(run_python: Callable[..., Any], wanted: list[str]):
     done = run_python("-c", textwrap.dedent(_EXHAUSTED), *wanted, XLA_FLAGS="")
     assert done.stdout.split() == wanted, done.stderr[-3000:]
+
+
+def test_each_large_result_is_looked_for_room_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+    zeros = program.jnp.zeros
+
+    def note(shape: Any, dtype: Any = None, **options: Any) -> Any:
+        if dtype is jnp.int8:  # what asks for room
+            found.append(shape)
+        return zeros(shape, dtype, **options)
+
+    size = 5 * 2**20
+    v = jv.Variable(jnp.zeros(size))  # 20 MiB, donated: takes none
+    step = jv.compile(lambda x: (v.assign_add(x), x * 2, x + 1, x[:7], jnp.sum(x))[1:])
+    monkeypatch.setattr(program.jnp, "zeros", note)
+    step(jnp.ones(size))
+    monkeypatch.undo()
+    assert found[1:] == [4 * size, 4 * size]
+    assert 8 * 4 <= found[0] < 2**20  # the small ones, and temporaries
+    assert v.numpy()[0] == 1

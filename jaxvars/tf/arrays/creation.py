@@ -19,11 +19,13 @@ import numpy as np
 from jaxvars.core.checks import require
 from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.specialize import MAY_CHECK, is_open
+from jaxvars.tensors.dtypes import as_dtype as core_dtype
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.arrays.sizes import not_negative, sizes_of, type_of
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
-from jaxvars.tf.tensors.dtypes import as_dtype, float32, int32
+from jaxvars.tf.tensors.dtypes import any_dtype, as_dtype, float32, int32
 from jaxvars.tf.tensors.static import not_too_many, one_axis, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.typing import Array, Value
@@ -266,7 +268,7 @@ def sequence_mask(lengths: Array, maxlen: Any = None, dtype: Any = "bool") -> Ar
         if size < 0:
             raise refused(f"maxlen must be non-negative, got: {size}")
         if lengths.dtype.kind == "f":  # they are cut only here, as in TensorFlow
-            lengths = lengths.astype(jnp.int64)
+            lengths = lengths.astype(narrowed(np.int64))
     not_too_many((*lengths.shape, size))
     return (jnp.arange(size) < lengths[..., None]).astype(as_dtype(dtype).dtype)
 
@@ -287,7 +289,7 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     >>> tf.bitcast(tf.constant(1.0), tf.int32)
     <tf.Tensor: shape=(), dtype=int32, numpy=1065353216>
     """
-    array, wanted = to_array(input), as_dtype(type).dtype
+    array, wanted = to_array(input), core_dtype(any_dtype(type).dtype)
     is_complex = "c" in (array.dtype.kind, wanted.kind) and array.dtype != wanted
     try:
         return Tensor((_bitcast_complex if is_complex else _bitcast)(array, wanted))

@@ -18,6 +18,7 @@ import numpy as np
 from jaxvars.core.checks import Raised
 from jaxvars.derivatives.sparse_rows import lookup, take
 from jaxvars.symbolic.specialize import is_open
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import compute_static, op
 from jaxvars.tf.tensors import convert as _convert
@@ -269,7 +270,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Array:
         found = _known_condition(condition, cure)
         if not found.ndim:
             raise refused("WhereOp : Unhandled input dimensions: 0", "Where")
-        return jnp.asarray(np.argwhere(found), dtype=np.int64)
+        return jnp.asarray(np.argwhere(found), narrowed(np.int64))
     chosen = _convert.to_operand_of(bool_, condition, "SelectV2")
     a, b = _convert.pair(x, y, "SelectV2")
     if _convert.is_text(a):

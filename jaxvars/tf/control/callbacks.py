@@ -40,6 +40,7 @@ from jaxvars.tf.errors import (
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.handles import is_handles, stage, taker, to_data
+from jaxvars.tf.tensors.python_values import fitting
 from jaxvars.tf.tensors.specs import TensorSpec, TypeSpec
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
@@ -175,9 +176,11 @@ class _Call:
             return value
         if dtype.is_string:
             return to_array(value, dtype)
-        if not self.eager and np.asarray(value).dtype != dtype.dtype:
-            raise refused(f"pyfunc returns {np.asarray(value).dtype}, but expects {dtype.name}")
-        array = to_array(value if self.eager else np.asarray(value))  # a float is a float64
+        if not self.eager:
+            value = fitting(np.asarray(value))  # a float is a float64
+            if value.dtype != dtype.dtype:
+                raise refused(f"pyfunc returns {value.dtype}, but expects {dtype.name}")
+        array = to_array(value)
         return array if array.dtype == dtype.dtype else array.astype(dtype.dtype)
 
     def on_host(self, *values: Value) -> list[np.ndarray]:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf import random as _random
-from jaxvars.tf.tensors.dtypes import as_dtype, float64, int64
+from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.tensor import Tensor
 
 
@@ -26,17 +29,17 @@ def randn(*args: int) -> Tensor:
     >>> randn(2, 3).shape
     TensorShape([2, 3])
     """
-    return _random.normal(args, dtype=float64)
+    return _random.normal(args, dtype=narrowed(np.float64))
 
 
 def standard_normal(size: Any = None) -> Tensor:
     """Draw from the normal distribution, a tensor of a shape."""
-    return _random.normal(_shape(size), dtype=float64)
+    return _random.normal(_shape(size), dtype=narrowed(np.float64))
 
 
 def uniform(low: float = 0.0, high: float = 1.0, size: Any = None) -> Tensor:
     """Draw uniformly from [low, high)."""
-    return _random.uniform(_shape(size), float(low), float(high), float64)
+    return _random.uniform(_shape(size), float(low), float(high), narrowed(np.float64))
 
 
 def random(size: Any = None) -> Tensor:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -19,12 +18,6 @@ from jaxvars.tf.image.places import check_rank
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.static import not_too_many, one_int, refused, require_known
 from jaxvars.typing import Array
-
-_METHODS = {
-    "bilinear": "linear", "nearest": "nearest", "bicubic": "cubic", "lanczos3": "lanczos3",
-    "lanczos5": "lanczos5",
-}  # fmt: skip
-_OWN = {"area", "gaussian", "mitchellcubic"}
 
 
 class ResizeMethod:
@@ -48,19 +41,18 @@ def resize(
     """Resize images to a height and width."""
     check_rank(images)
     height, width = _new_size(images, size, preserve_aspect_ratio)
-    if method not in _METHODS and method not in _OWN:
+    if method not in METHODS:
         raise Refused(ValueError(f"Resize method is not implemented: {method}"))
     shape = not_too_many((*images.shape[:-3], height, width, images.shape[-1]))
-    is_exact = method == "nearest"
-    x = images if is_exact or images.dtype == np.float32 else images.astype(np.float32)
-    if shape == x.shape and method not in _KERNELS:  # those blur
-        return x
-    if method in _OWN:
-        return _weigh(x, height, width, method, bool(antialias))
-    exactly = jax.lax.Precision.HIGHEST
-    return jax.image.resize(
-        x, shape, _METHODS[method], antialias=bool(antialias), precision=exactly
-    )
+    axes = [
+        (axis, images.shape[axis], shape[axis])
+        for axis in (len(shape) - 3, len(shape) - 2)
+        if images.shape[axis] != shape[axis] or method in _BLURS
+    ]
+    if method == "nearest":
+        return _take(images, axes)
+    x = images if images.dtype == np.float32 else images.astype(np.float32)
+    return _weigh(x, axes, method, bool(antialias))
 
 
 def _new_size(images: Array, size: Any, keeps_ratio: Any) -> tuple[int, int]:
@@ -78,13 +70,28 @@ def _new_size(images: Array, size: Any, keeps_ratio: Any) -> tuple[int, int]:
 
 
 # ---------------------------------------------------------------- weights
-def _weigh(x: Array, height: int, width: int, method: str, antialias: bool) -> Array:
-    """Return images whose rows and columns are sums of those of others."""
-    down, across = (
-        _weights(size, new, method, antialias)
-        for size, new in ((x.shape[-3], height), (x.shape[-2], width))
-    )
-    return jnp.einsum("...hwc,Hh,Ww->...HWc", x, down, across, precision="highest")
+Axes: TypeAlias = list[tuple[int, int, int]]  # each with its old size and its new one
+
+
+def _take(x: Array, axes: Axes) -> Array:
+    """Return images whose rows and columns are the nearest ones of others."""
+    for axis, size, new in axes:
+        places = np.floor((np.arange(new) + 0.5) * (size / new)).astype(np.int32)
+        x = jnp.take(x, places, axis, mode="clip")
+    return x
+
+
+def _weigh(x: Array, axes: Axes, method: str, antialias: bool) -> Array:
+    """Return images whose rows and columns are sums of those of others.
+
+    The weights are constants, made by NumPy: with 64-bit numbers on, JAX would compute them in
+    float64 when the program runs.
+    """
+    for axis, size, new in axes:
+        weights = _weights(size, new, method, antialias)
+        summed = jnp.tensordot(x, weights, ((axis,), (1,)), precision="highest")
+        x = jnp.moveaxis(summed, -1, axis)
+    return x
 
 
 @functools.lru_cache(maxsize=64)
@@ -103,6 +110,20 @@ def _weights(size: int, new: int, method: str, antialias: bool) -> np.ndarray:
     return (made / made.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
+def _linear(x: np.ndarray) -> np.ndarray:
+    return np.maximum(1 - x, 0)
+
+
+def _cubic(x: np.ndarray) -> np.ndarray:
+    near = (1.5 * x - 2.5) * x * x + 1
+    far = ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+def _lanczos(x: np.ndarray, radius: int) -> np.ndarray:
+    return np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
+
+
 def _gaussian(x: np.ndarray) -> np.ndarray:
     return np.where(x < 1.5, np.exp(-x * x / (2 * 0.5**2)), 0)
 
@@ -114,9 +135,16 @@ def _mitchell(x: np.ndarray) -> np.ndarray:
 
 
 _KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "bilinear": _linear,
+    "bicubic": _cubic,
+    "lanczos3": functools.partial(_lanczos, radius=3),
+    "lanczos5": functools.partial(_lanczos, radius=5),
     "gaussian": _gaussian,
     "mitchellcubic": _mitchell,
 }
+_BLURS = {"gaussian", "mitchellcubic"}  # images of the size that they have, too
+METHODS = frozenset({"nearest", "area", *_KERNELS})
+"""All names of methods."""
 
 
 # ---------------------------------------------------------------- with a border

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.dtypes import DType, host_dtype
 from jaxvars.tf.tensors.elements import to_stored
 from jaxvars.tf.tensors.static import refused
 
@@ -43,7 +43,7 @@ class Columns:
 
 def _column(given: Any) -> tuple[DType, Any]:
     if isinstance(given, DType | type):
-        dtype, value = as_dtype(given), _MISSING
+        dtype, value = host_dtype(given), _MISSING
     else:
         array = to_stored(given)
         dtype = _convert.dtype_of(array)

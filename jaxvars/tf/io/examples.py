@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxvars.tf.messages import parse
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import as_dtype, int32
+from jaxvars.tf.tensors.dtypes import as_dtype, host_dtype, int32, int64
 from jaxvars.tf.tensors.elements import to_stored
 from jaxvars.tf.tensors.ragged_base import Partition
 from jaxvars.tf.tensors.ragged_tensor import make
@@ -176,7 +176,7 @@ def _check(features: Any) -> None:
     for key, feature in features.items():
         if not isinstance(feature, _FEATURES):
             raise ValueError(f"Invalid feature {key}:{feature}.")
-        if as_dtype(feature.dtype).name not in _KINDS.values():
+        if host_dtype(feature.dtype).name not in _KINDS.values():
             raise TypeError(f"Feature {key!r} must be of string, float32 or int64.")
         for part in ("index_key", "value_key"):
             if isinstance(feature, SparseFeature) and not getattr(feature, part):
@@ -205,7 +205,7 @@ def _parse_features(string: bytes) -> dict[str, Feature]:
 
 def _make_ragged(key: str, found: Sequence[Feature], feature: Any, is_single: bool) -> Any:
     """Return the values of examples as rows; those of a single one as a vector."""
-    dtype = as_dtype(feature.dtype)
+    dtype = host_dtype(feature.dtype)
     rows = [_check_values(key, i, given, dtype, "<unknown>") for i, given in enumerate(found)]
     flat = Tensor(_convert.to_array([value for row in rows for value in row], dtype))
     kind = as_dtype(feature.row_splits_dtype).dtype
@@ -234,7 +234,7 @@ def _elements_of(
     i: int, example: dict[str, Feature], keys: Sequence[str], feature: SparseFeature
 ) -> list[tuple[Any, ...]]:
     """Return the elements in an example, each after its indices."""
-    whole, dtype = as_dtype("int64"), as_dtype(feature.dtype)
+    whole, dtype = int64, host_dtype(feature.dtype)
     wanted = [*((key, whole) for key in keys), (feature.value_key, dtype)]
     columns = [_check_values(key, i, example.get(key), kind, "<unknown>") for key, kind in wanted]
     if len({len(column) for column in columns}) > 1:
@@ -260,7 +260,7 @@ def _sparse(
     """Return elements of examples; of a single one, without the first dimension."""
     first, indices = int(is_single), np.array(places, np.int64).reshape(-1, len(shape))
     sizes = np.array(shape[first:], np.int64)
-    return SparseTensor(indices[:, first:], _to_row(values, as_dtype(dtype)), sizes)
+    return SparseTensor(indices[:, first:], _to_row(values, host_dtype(dtype)), sizes)
 
 
 def _to_row(values: list[Any], dtype: Any) -> np.ndarray:
@@ -284,7 +284,7 @@ def _check_values(key: str, i: int, given: Feature, dtype: Any, who: str) -> lis
 def _parse_feature(
     key: str, found: Sequence[Feature], feature: Any, names: Any, is_single: bool
 ) -> Any:
-    dtype = as_dtype(feature.dtype)
+    dtype = host_dtype(feature.dtype)
     if isinstance(feature, VarLenFeature):
         return _make_sparse(key, found, dtype, is_single)
     if isinstance(feature, RaggedFeature):
@@ -303,7 +303,7 @@ def _parse_feature(
 def _make_row(
     key: str, given: Feature, feature: Any, shape: tuple[int, ...], size: int, who: str
 ) -> np.ndarray:
-    dtype = as_dtype(feature.dtype)
+    dtype = host_dtype(feature.dtype)
     is_sequence = isinstance(feature, FixedLenSequenceFeature)
     if given is None and not is_sequence:
         if feature.default_value is None:

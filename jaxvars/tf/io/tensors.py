@@ -11,7 +11,7 @@ import numpy as np
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.messages import message, parse
 from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, to_array
-from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.dtypes import DType, any_dtype, as_dtype
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
 
@@ -113,7 +113,7 @@ def make_ndarray(tensor: Any) -> np.ndarray:
         TypeError: when it has a type that no array has.
         ValueError: when it has more values than its shape.
     """
-    kind = as_dtype(tensor.dtype)
+    kind = any_dtype(tensor.dtype)
     shape = tuple(dim.size for dim in tensor.tensor_shape.dim)
     try:
         return _fill(read_values(tensor, kind), shape, kind).copy()
@@ -146,8 +146,8 @@ def from_bytes(data: bytes, dtype: Any = None) -> np.ndarray:
         InvalidArgumentError: when they are not a TensorProto, or one of another type.
     """
     found = parse("TensorProto", data)
-    kind = as_dtype(found.dtype) if found.dtype else None
-    if dtype is not None and kind != as_dtype(dtype):
+    kind = any_dtype(found.dtype) if found.dtype else None
+    if dtype is not None and kind not in (any_dtype(dtype), as_dtype(dtype)):
         kind_name = "DT_INVALID" if kind is None else kind.name
         raise refused(
             f"Type mismatch between parsed tensor ({kind_name}) and dtype ({as_dtype(dtype).name}) "

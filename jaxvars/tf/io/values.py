@@ -12,7 +12,7 @@ from jaxvars.tf.io.csv import Columns, columns_of, fields_of, parse_row
 from jaxvars.tf.io.tensors import from_bytes, to_bytes
 from jaxvars.tf.registry.rows import HOST, Refused, op
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import host_dtype
 from jaxvars.tf.tensors.elements import to_stored
 from jaxvars.tf.tensors.handles import is_handles, stage
 from jaxvars.tf.tensors.static import refused, require_known
@@ -68,7 +68,7 @@ def decode_raw(
 
     Example: `tf.io.decode_raw('abcd', tf.uint8)`.
     """
-    dtype = as_dtype(out_type)
+    dtype = host_dtype(out_type)
     strings = list(input_bytes.ravel())
     if fixed_length is not None:
         size = int(require_known(fixed_length, "fixed_length"))

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.semantics import into_keras, unwrap
 from jaxvars.tf.keras.additions import floatx
@@ -173,7 +174,7 @@ class Hashing(_Hashed):
     def _find(self, values: np.ndarray) -> Value:
         has_mask = self.mask_value is not None and self.num_bins > 1
         count = self.num_bins - has_mask
-        whole = values.astype(np.int64) if dtype_of(values).is_floating else values
+        whole = values.astype(narrowed(np.int64)) if dtype_of(values).is_floating else values
         words = as_string.__wrapped__(whole)
         if self.salt is None:
             found = to_hash_bucket_fast.__wrapped__(words, count)

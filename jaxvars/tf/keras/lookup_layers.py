@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.control.branches import Assert
 from jaxvars.tf.errors import FailedPreconditionError, UnimplementedError
 from jaxvars.tf.keras.adapter.keras import keras
@@ -244,7 +245,7 @@ class Vocabulary(Categories, ABC):
         given = dtype_of(tokens)
         if given.is_string is not (wanted == "string"):
             raise UnimplementedError(message=f"Cast {given.name} to {wanted} is not supported")
-        return tokens if given.is_string else tokens.astype(np.int64)
+        return tokens if given.is_string else tokens.astype(narrowed(np.int64))
 
     @property
     def _depth(self) -> Any:

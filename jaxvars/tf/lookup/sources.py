@@ -109,7 +109,7 @@ class TextFileInitializer:
 
 
 def _check(what: str, index: int, dtype: DType) -> None:
-    if index == TextFileIndex.LINE_NUMBER and dtype != int64:
+    if index == TextFileIndex.LINE_NUMBER and dtype != as_dtype(int64):
         raise ValueError(
             f"`{what}_dtype` must be int64 if `{what}_index` is {index}, received: {dtype.name}"
         )

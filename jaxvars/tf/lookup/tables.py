@@ -207,9 +207,10 @@ class StaticVocabularyTable(Table):
         self._buckets = int(num_oov_buckets)
         if initializer is None:
             return
-        if initializer.value_dtype != int64:
+        if initializer.value_dtype != self.value_dtype:
             raise TypeError(
-                f"Invalid `value_dtype`, expected int64 but got {initializer.value_dtype!r}."
+                f"Invalid `value_dtype`, expected {self.value_dtype.name} but got "
+                f"{initializer.value_dtype!r}."
             )
         if kind.is_integer != initializer.key_dtype.is_integer:
             raise TypeError(

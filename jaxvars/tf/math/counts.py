@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import refused
@@ -115,7 +116,8 @@ def _of_same_rank(labels: Array, predictions: Array) -> tuple[Array, Array]:
         labels = labels[..., 0]
     if predictions.ndim == labels.ndim + 1 and predictions.shape[-1] == 1:
         predictions = predictions[..., 0]
-    return labels.astype(np.int64), predictions.astype(np.int64)
+    kind = narrowed(np.int64)
+    return labels.astype(kind), predictions.astype(kind)
 
 
 def _check_labels(arrays: dict[str, Array], classes: int | None) -> None:

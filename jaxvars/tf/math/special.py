@@ -40,6 +40,16 @@ def _scipy(name: str) -> Callable[[Array], Array]:
     return by_host(on_host)
 
 
+def _in_its_type(function: Callable[[Array], Any]) -> Callable[[Array], Any]:
+    """Return a function of JAX's that makes no float64 of float32 where 64-bit numbers are on."""
+
+    def run(x: Array) -> Any:
+        with jax.enable_x64(x.dtype.itemsize == 8):
+            return function(x)
+
+    return jax.jit(run)
+
+
 def _at_zero(x: Array, value: float, of: Callable[[Array], Array]) -> Array:
     zero = x == 0
     return jnp.where(zero, value, of(jnp.where(zero, 1, x)))
@@ -62,11 +72,14 @@ _i0e = with_slope(sp.i0e, lambda x, y: _i1e(x) - jnp.sign(x) * y)
 _i1e = with_slope(
     sp.i1e, lambda x, y: _at_zero(x, 0.5, lambda x: _i0e(x) - y * (jnp.sign(x) + 1 / x))
 )
+_expi, _fresnel = _in_its_type(sp.expi), _in_its_type(sp.fresnel)
 _expint = with_slope(
-    lambda x: jnp.where(x == 0, -jnp.inf, jnp.where(x < 0, jnp.nan, sp.expi(x))),
+    lambda x: jnp.where(x == 0, -jnp.inf, jnp.where(x < 0, jnp.nan, _expi(x))),
     lambda x, _: jnp.exp(x) / x,
 )
-_spence = with_slope(sp.spence, lambda x, _: _at_zero(x - 1, -1, lambda z: -jnp.log(x) / z))
+_spence = with_slope(
+    _in_its_type(sp.spence), lambda x, _: _at_zero(x - 1, -1, lambda z: -jnp.log(x) / z)
+)
 
 
 # fmt: off
@@ -86,9 +99,9 @@ bessel_y1 = _row("bessel_y1", _y1, "Return the Bessel function Y1.", differs=_NA
 dawsn = _row("dawsn", jax.jit(sp.dawsn),
              "Return exp(-x^2) times the integral of exp(t^2) from 0 to x.")
 expint = _row("expint", _expint, "Return the exponential integral Ei; NaN for negative numbers.")
-fresnel_cos = _row("fresnel_cos", jax.jit(lambda x: sp.fresnel(x)[1]),
+fresnel_cos = _row("fresnel_cos", lambda x: _fresnel(x)[1],
                    "Return the integral of cos(pi t^2 / 2) from 0 to x.")
-fresnel_sin = _row("fresnel_sin", jax.jit(lambda x: sp.fresnel(x)[0]),
+fresnel_sin = _row("fresnel_sin", lambda x: _fresnel(x)[0],
                    "Return the integral of sin(pi t^2 / 2) from 0 to x.")
 spence = _row("spence", _spence, "Return the integral of log(t) / (1 - t) from 1 to x.")
 # fmt: on

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.nn.shapes import refused_value
@@ -225,7 +226,9 @@ def _ctc(
     frames = jnp.arange(batch.shape[1]) >= logit_length[:, None]
     symbols = jnp.arange(labels.shape[1]) >= label_length[:, None]
     paddings = frames.astype(batch.dtype), symbols.astype(batch.dtype)
-    loss = ctc_loss(batch, paddings[0], labels, paddings[1], blank_id=index)
+    labels = labels.astype(np.int32)
+    with jax.enable_x64(batch.dtype.itemsize == 8):  # or optax would make float64 of float32
+        loss = ctc_loss(batch, paddings[0], labels, paddings[1], blank_id=index)
     return loss.astype(batch.dtype)
 
 
@@ -315,7 +318,7 @@ def _logits(
     """Return logits of the true classes and those that were drawn, and what they should be."""
     table, bias, x = table_of(weights), table_of(biases), to_array(inputs)
     num_sampled, num_classes, num_true = counts
-    true = to_array(labels).astype(jnp.int64).reshape(-1, num_true)
+    true = to_array(labels).astype(narrowed(np.int64)).reshape(-1, num_true)
     if sampled is None:
         sampled = log_uniform_candidate_sampler(
             Tensor(true), num_true, num_sampled, True, num_classes, seed

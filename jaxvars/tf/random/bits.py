@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.random.seeds import IMPL
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.typing import Array, Value
 
 Shape: TypeAlias = tuple[int, ...]
@@ -89,7 +90,7 @@ def on_host(start: np.ndarray, count: int) -> np.ndarray:
 
 def _product(x: Array, factor: int) -> tuple[Array, Array]:
     """Return both words of a product."""
-    if isinstance(x, np.ndarray) or jax.dtypes.canonicalize_dtype(np.uint64) == np.uint64:
+    if isinstance(x, np.ndarray) or narrowed(np.uint64) == np.uint64:
         whole = x.astype(np.uint64) * np.uint64(factor)
         return (whole >> np.uint64(32)).astype(np.uint32), whole.astype(np.uint32)
     half = np.uint32(0xFFFF)  # without numbers of 64 bits: in halves
@@ -180,7 +181,9 @@ def _unit(bits: Array, kind: Any) -> Array:
 
 
 def _unit64(pairs: Array) -> Array:
-    """Return the float64 of two words."""
+    """Return the float64 of two words; without numbers of 64 bits the first 23 of its bits."""
+    if narrowed(np.uint64) != np.uint64:
+        return _unit(pairs[..., 0] << 3 | pairs[..., 1] >> 29, np.dtype("float32"))
     high = (pairs[..., 0] & np.uint32(0xFFFFF)).astype(jnp.uint64)
     mantissa = high << 32 | pairs[..., 1].astype(jnp.uint64)
     one = np.uint64(1023) << np.uint64(52)
@@ -250,7 +253,7 @@ def truncated_normal(start: Array, shape: Shape, dtype: Any) -> Array:
 @functools.partial(jax.jit, static_argnames=("count", "dtype"))
 def categorical(start: Array, logits: Array, count: int, dtype: Any) -> Array:
     """Return classes for each row of logits, [rows, count]: where a sum of weights is passed."""
-    wide = logits.astype(jnp.float64)
+    wide = logits.astype(narrowed(np.float64))
     good = jnp.isfinite(wide)
     most = jnp.max(jnp.where(good, wide, -jnp.inf), axis=-1, keepdims=True)
     sums = jnp.cumsum(jnp.where(good, jnp.exp(wide - most), 0.0), axis=-1)

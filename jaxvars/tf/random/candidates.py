@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.random import streams as streams
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.static import refused
@@ -97,7 +98,9 @@ def _sample(
         classes, tries = jax.random.categorical(draw, logs, shape=(count,)), jnp.asarray(count)
     expected = _expected_counts(jnp.asarray(share), tries, count)
     return Candidates(
-        Tensor(classes.astype(jnp.int64)), Tensor(expected[true]), Tensor(expected[classes])
+        Tensor(classes.astype(narrowed(np.int64))),
+        Tensor(expected[true]),
+        Tensor(expected[classes]),
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.objects.traversal import Holder
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.random import draws as draws
 from jaxvars.tf.random.stateless import Algorithm, check_algorithm
 from jaxvars.tf.random.streams import SIZE, advance, check_seeded, take_start
@@ -48,9 +49,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 
 def _first_state(seed: Any) -> Array:
     if isinstance(seed, int | np.integer):
-        return jnp.asarray(
-            np.array([_to_signed(int(seed) >> 64 * i) for i in range(SIZE)], np.int64)
-        )
+        return to_array([_to_signed(int(seed) >> 64 * i) for i in range(SIZE)], int64)
     numbers = _to_integers(seed).ravel()[:SIZE]
     return jnp.concatenate([jnp.zeros(SIZE - len(numbers), numbers.dtype), numbers])
 
@@ -65,7 +64,7 @@ def _to_integers(value: Any) -> Array:
     if isinstance(value, list | tuple):
         value = [_to_signed(x) if isinstance(x, int) else x for x in value]
     number = _to_signed(value) if isinstance(value, int) else value
-    return to_array(number).astype(int64.dtype)
+    return to_array(number).astype(narrowed(np.int64))
 
 
 def _check_shape(array: Any, shape: list[int]) -> Any:
@@ -125,7 +124,7 @@ class Generator(Holder):
             RuntimeError: after `tf.config.experimental.enable_op_determinism`.
         """
         check_seeded("from_non_deterministic_state")
-        state = np.frombuffer(os.urandom(8 * SIZE), np.int64)
+        state = np.frombuffer(os.urandom(8 * SIZE), narrowed(np.int64))[:SIZE]
         return cls(state=Tensor(jnp.asarray(state)), alg=Algorithm.PHILOX if alg is None else alg)
 
     @classmethod
@@ -188,7 +187,7 @@ class Generator(Holder):
     def skip(self, delta: Any) -> Tensor:
         """Advance as if `delta` values had been drawn; return the state that was."""
         olds: list[Array] = []
-        count = to_array(delta).astype(int64.dtype) * 256
+        count = to_array(delta).astype(narrowed(np.int64))
 
         def step(old: Array) -> Array:
             olds.append(old)

@@ -35,6 +35,7 @@ from jaxvars.core.cells import STREAMS, Cell
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.random.seeds import unseen
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tf.context import scope as _scope
 from jaxvars.tf.random import bits as bits
 from jaxvars.tf.random.iteration import CALL, ITERATION, Draws
@@ -263,11 +264,11 @@ def take_start(state: CoreVariable, count: int) -> Array:
     """Return the start for a draw of some values, and advance the state, a variable."""
     STREAMS[state._cell] = _find_furthest
     is_open = not isinstance(count, int)
-    delta = bits.SKIP * (jnp.asarray(count, jnp.int64) if is_open else np.int64(count))
+    number = jnp.asarray(count, narrowed(np.int64)) if is_open else np.int64(count)
     drawn: list[Array] = []
 
     def step(old: Array) -> Array:
-        new, start = _advance_state(old, delta, LOCAL.frame.get(EXAMPLE))
+        new, start = _advance_state(old, number, LOCAL.frame.get(EXAMPLE))
         drawn.append(start)
         return new
 
@@ -276,17 +277,21 @@ def take_start(state: CoreVariable, count: int) -> Array:
 
 
 @jax.jit
-def _advance_state(old: Array, delta: Array, example: Array) -> tuple[Array, Array]:
+def _advance_state(old: Array, count: Array, example: Array) -> tuple[Array, Array]:
     """Return the state after a draw, and the start to draw with."""
     words = bits.words_of(old)
-    return advance(old, delta), jnp.concatenate([words[-2:] ^ example, words[:-2]])
+    return advance(old, count), jnp.concatenate([words[-2:] ^ example, words[:-2]])
 
 
-def advance(old: Array, delta: Array) -> Array:
-    """Return a state whose counter is some numbers on."""
-    low = old[0] + delta.astype(old.dtype)
-    carry = _to_unsigned(low) < _to_unsigned(delta.astype(old.dtype))
-    return jnp.stack([low, old[1] + carry.astype(old.dtype), old[2]])
+def advance(old: Array, count: Array) -> Array:
+    """Return a state whose counter is past the draw of some values."""
+    count = count.astype(old.dtype)
+    delta = bits.SKIP * count
+    low = old[0] + delta
+    carry = (_to_unsigned(low) < _to_unsigned(delta)).astype(old.dtype)
+    if old.dtype.itemsize == 4:  # as where 64-bit numbers are off: delta has more bits
+        carry += count // (2**32 // bits.SKIP)
+    return jnp.stack([low, old[1] + carry, old[2]])
 
 
 def _to_unsigned(x: Array) -> Array:

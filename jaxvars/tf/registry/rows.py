@@ -34,6 +34,7 @@ import numpy as np
 from jaxvars.errors import JaxvarsError
 from jaxvars.objects.interpreter import load, parse_source
 from jaxvars.tensors.direct import Direct
+from jaxvars.tensors.dtypes import note_platform
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister, not_there
@@ -259,6 +260,7 @@ def operations(module: str, others: Sequence[str] = ()) -> Callable[[str], Any]:
 
 def _write_operation(row: Row) -> Any:
     """Return the operation of a row, with code that converts its arguments."""
+    note_platform(jax.default_backend())  # not at the import, which must start no backend
     names: dict[str, Any] = {
         "call": _call_of(row), "Tensor": Tensor, "wrap": wrap,
         "to_array": functools.partial(_to_default, row) if row.default else _convert.to_array,

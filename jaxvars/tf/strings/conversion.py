@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxvars.tf.registry.rows import HOST, Refused, op
 from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import host_dtype
 from jaxvars.tf.tensors.ragged_base import Partition
 from jaxvars.tf.tensors.ragged_tensor import make
 from jaxvars.tf.tensors.static import refused, require_known
@@ -97,7 +97,7 @@ def to_number(input: Text, out_type: Any = "float32") -> Text:
 
     Example: `tf.strings.to_number(['1.5', ' 2 ', '1e3', 'nan', '-inf'])`.
     """
-    dtype = as_dtype(out_type)
+    dtype = host_dtype(out_type)
     if dtype.name not in _OUT:
         raise refused(
             f"Value for attr 'out_type' of {dtype.name} is not in the list of allowed values: "

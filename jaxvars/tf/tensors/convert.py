@@ -27,6 +27,7 @@ from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.python_values import (
     c_name,
     fits,
+    fitting,
     is_array_like,
     kind_of,
     leaves_of,
@@ -199,7 +200,7 @@ def mixed_error(op: str, number: int, wanted: DType, got: DType) -> Exception:
 
 # ---------------------------------------------------------------- what is not a tensor
 def _check_dtype(array: Array, dtype: DType | None, value: Any) -> Array:
-    if dtype is not None and dtype_of(array) != dtype:
+    if dtype is not None and dtype_of(array) not in (dtype, as_dtype(dtype)):
         raise ValueError(
             f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype "
             f"{dtype_of(array).name}: {value!r}"
@@ -236,8 +237,8 @@ def _to_host_array(value: Any, dtype: DType | None) -> Array:
         return made
     with context.at(context.EVAL):  # what is not used elsewhere needs no copy
         if is_shared:  # JAX copies in the background, while the caller may already change it: wait
-            return jax.block_until_ready(jnp.array(made))
-        return jnp.asarray(made)
+            return jax.block_until_ready(jnp.array(fitting(made)))
+        return jnp.asarray(fitting(made))
 
 
 def holds_tensors(value: Any) -> bool:

@@ -10,11 +10,14 @@ import numpy as np
 from jax.extend.random import define_prng_impl
 
 from jaxvars.objects.identity import told_by_pickle
+from jaxvars.tensors.dtypes import as_dtype as _core_dtype
+from jaxvars.tensors.dtypes import narrowed
 from jaxvars.tensors.dtypes import string as _text
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.messages import TYPES
 
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
+_NARROW = {"int64": "int32", "uint64": "uint32"}
 
 
 @final
@@ -136,7 +139,7 @@ class DType:
         if other is None or isinstance(other, DType):
             return False
         try:
-            return as_dtype(other) is self
+            return any_dtype(other) is self
         except TypeError:
             return False
 
@@ -144,7 +147,7 @@ class DType:
         return hash(self.dtype)
 
     def __reduce__(self) -> Any:
-        return as_dtype, (self.name,)
+        return any_dtype, (self.name,)
 
     def __str__(self) -> str:
         return f"<dtype: '{self.name}'>"
@@ -212,14 +215,31 @@ def as_dtype(type_value: Any) -> DType:
 
     Raises:
         TypeError: when it stands for none.
+        DtypeError: for float64 and complex128, while JAX's 64-bit numbers are off.
 
     >>> as_dtype("half"), as_dtype(np.int64), as_dtype(float)
     (tf.float16, tf.int64, tf.float32)
+
+    Differs from TensorFlow: While JAX's 64-bit numbers are off, int64 is int32, and uint64 uint32.
     """
+    if isinstance(type_value, np.dtype) and (known := _BY_NUMPY.get(type_value)):
+        return known  # what is asked most: the type of an array
+    found = any_dtype(type_value)
+    if found.size < 8 or narrowed(found.dtype) == found.dtype:
+        return found
+    return any_dtype(_NARROW.get(found.name) or _core_dtype(found.dtype))  # which refuses it
+
+
+def host_dtype(type_value: Any) -> DType:
+    """Return what `as_dtype` does, with all bits of integers: of numbers that are made by NumPy."""
+    as_dtype(type_value)  # which refuses float64 where there is none
+    return any_dtype(type_value)
+
+
+def any_dtype(type_value: Any) -> DType:
+    """Return what `as_dtype` does, whatever JAX's settings are: of what is on the host."""
     if isinstance(type_value, DType):
         return type_value
-    if isinstance(type_value, np.dtype) and (known := _BY_NUMPY.get(type_value)):
-        return known  # what is asked most
     if type(type_value) is int:
         found = next((d for d in DTYPES.values() if TYPES[d.name] == type_value), None)
     elif isinstance(type_value, str):
@@ -259,4 +279,4 @@ def divisible(x: Any) -> Any:
     """Return an array in the type that it is divided in: integers as floats."""
     if x.dtype.kind not in "iu":
         return x
-    return x.astype(np.float32 if x.dtype.itemsize < 4 else np.float64)
+    return x.astype(narrowed(np.float32 if x.dtype.itemsize < 4 else np.float64))

@@ -19,6 +19,7 @@ from jaxvars.tf import nest
 from jaxvars.tf.errors import DataLossError
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.python_values import fitting
 from jaxvars.tf.tensors.ragged_base import DISPATCH
 from jaxvars.tf.tensors.ragged_spec import RaggedTensorSpec
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor, flat_of, make, parts_of, unflatten
@@ -65,7 +66,7 @@ def pack_leaves(structure: Any, values: Sequence[Any]) -> Any:
 def to_stored(value: Any) -> Any:
     """Return what was given to a dataset as an array that nothing else writes to, or a tape has."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        return value.copy()
+        return fitting(value).copy()
     if hasattr(value, "element_spec"):
         return value
     if isinstance(value, RaggedTensor):
@@ -90,7 +91,7 @@ def to_tensor(leaf: Leaf) -> Any:
     if _convert.is_text(leaf):
         return Tensor(leaf)
     with context.at(context.EVAL):
-        return Tensor(jnp.asarray(leaf))
+        return Tensor(jnp.asarray(fitting(leaf)))
 
 
 def to_tensors(element: Element) -> Element:

@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from jaxvars.tensors.dtypes import check_fits, narrowed
 from jaxvars.tf.messages import C_NAMES
-from jaxvars.tf.tensors.dtypes import DType, as_dtype, float32, int32, int64, string
+from jaxvars.tf.tensors.dtypes import DType, any_dtype, float32, int32, int64, string
 from jaxvars.tf.tensors.shapes import TensorShape
 
 Kind: TypeAlias = type  # bool, int, float, complex, str, or NumPy's bool, float16 and float64
@@ -112,12 +113,26 @@ def of_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
             f"Cannot convert {array!r} to EagerTensor of dtype {c_name(found)}: NaN and Inf cannot "
             "be represented as an integer."
         )
-    return array if found.dtype == array.dtype else array.astype(found.dtype)
+    whole = fitting(array) if found.is_integer else array
+    return whole if found.dtype == whole.dtype else whole.astype(found.dtype)
+
+
+def fitting(array: np.ndarray) -> np.ndarray:
+    """Return a NumPy array in the type that JAX gives it, of 32 bits while 64-bit ones are off.
+
+    Raises:
+        DtypeError: when a number of it is outside of that type.
+    """
+    if array.dtype.itemsize < 8 or array.dtype == object:
+        return array
+    kind = narrowed(array.dtype)
+    check_fits(array, kind, "a value of a tensor")
+    return array.astype(kind, copy=False)
 
 
 def _to_same_type(array: np.ndarray) -> DType:
     try:
-        return as_dtype(array.dtype)
+        return any_dtype(array.dtype)
     except TypeError:
         raise ValueError(
             f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {array.dtype})."
@@ -225,7 +240,7 @@ def fits(kind: Kind, dtype: DType) -> bool:
 
 def _default_dtype(leaves: list[Any], kind: Kind) -> DType:
     if kind is not int:
-        return as_dtype(_DEFAULTS[kind])
+        return any_dtype(_DEFAULTS[kind])
     is_small = _INT32.min <= min(leaves) and max(leaves) <= _INT32.max
     return int32 if is_small else int64
 
@@ -250,6 +265,7 @@ def _to_integers(value: Any, dtype: DType) -> np.ndarray:
     wide = _to_rectangle(value, np.dtype(np.uint64 if dtype.name == "uint64" else np.int64))
     made = wide.astype(dtype.dtype)
     if dtype.size >= int32.size and not np.array_equal(made, wide):
+        fitting(wide)  # which says it if 64-bit numbers are off
         if isinstance(value, TensorShape):
             raise ValueError(
                 f"Cannot convert TensorShape {value} to dtype {dtype.name}; a dimension is too "

@@ -29,7 +29,7 @@ from jaxvars.checkpoint.stored import Stored
 from jaxvars.errors import CheckpointError
 from jaxvars.tf.io.records import masked_crc32c
 from jaxvars.tf.messages import parse
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import any_dtype
 from jaxvars.tf.train.graph import GRAPH, Edges, Graph, Slot
 from jaxvars.tf.train.slices import read_slices
 from jaxvars.tf.variables.strings import to_core_strings
@@ -111,7 +111,7 @@ class Bundle(Stored):
         return self._join(path, found) if found.slices else self._read(found)
 
     def _read(self, found: Any) -> np.ndarray:
-        shape, dtype = _shape_of(found), as_dtype(found.dtype)
+        shape, dtype = _shape_of(found), any_dtype(found.dtype)
         count = math.prod(shape)
         least = count if dtype.is_string else count * dtype.dtype.itemsize
         if found.size < least or (found.size > least and not dtype.is_string):
@@ -142,7 +142,7 @@ class Bundle(Stored):
         shape = _shape_of(found)
         if sum(math.prod(_shape_of(x)) for x in parts) != math.prod(shape):
             raise ValueError("its parts are not all of it")
-        whole = np.empty(shape, as_dtype(found.dtype).as_numpy_dtype)
+        whole = np.empty(shape, any_dtype(found.dtype).as_numpy_dtype)
         for extents, part in zip(sorted(map(_extents, found.slices)), parts, strict=True):
             sizes = [size if n < 0 else n for (_, n), size in zip(extents, shape, strict=True)]
             place = tuple(slice(at, at + n) for (at, _), n in zip(extents, sizes, strict=True))
@@ -201,7 +201,7 @@ def _shape_of(found: Any) -> tuple[int, ...]:
 
 def _entry_of(shape: tuple[int, ...], dtype: Any) -> Entry:
     try:
-        name = as_dtype(dtype).name
+        name = any_dtype(dtype).name
     except TypeError:
         name = NOT_READ
     return Entry(shape, name, shape, name, "")

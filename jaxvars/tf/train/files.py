@@ -16,7 +16,7 @@ from jaxvars.checkpoint.stored import Stored
 from jaxvars.core.variable import Variable
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.errors import DataLossError, NotFoundError
-from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype, int64, string
+from jaxvars.tf.tensors.dtypes import DTYPES, DType, any_dtype, int64, string
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.bundle import NOT_READ, Bundle
 from jaxvars.tf.train.graph import Graph, key_of
@@ -54,7 +54,7 @@ class CheckpointReader:
             return int64
         if dtype.startswith("key<"):  # random keys
             return DTYPES["uint32"]
-        return string if dtype == "string" else as_dtype(dtype)
+        return string if dtype == "string" else any_dtype(dtype)
 
     def has_tensor(self, tensor_str: str) -> bool:
         """Return whether there is a value of a key."""

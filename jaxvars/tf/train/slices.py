@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxvars.tf.io.tensors import read_values
 from jaxvars.tf.messages import parse
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import any_dtype
 
 Table = Callable[[bytes], Iterable[tuple[bytes, bytes]]]
 
@@ -48,7 +48,7 @@ def read_slices(path: Path, read_table: Table) -> dict[str, np.ndarray]:
     for saved in (x.data for x in messages if x.HasField("data")):
         whole = values[saved.name]
         place = tuple(map(_slice_of, saved.slice.extent)) if whole.shape else ()
-        part = read_values(saved.data, as_dtype(kinds[saved.name].type))
+        part = read_values(saved.data, any_dtype(kinds[saved.name].type))
         whole[place] = part.reshape(whole[place].shape)
         left[saved.name] -= part.size
     if lost := [name for name, count in left.items() if count]:
@@ -60,7 +60,7 @@ def _empty(tensor: Any) -> np.ndarray:
     shape = tuple(dim.size for dim in tensor.shape.dim)
     if any(n < 0 for n in shape) or math.prod(shape) > 2**40:
         raise ValueError(f"{tensor.name} has the shape {shape}")
-    return np.empty(shape, as_dtype(tensor.type).as_numpy_dtype)
+    return np.empty(shape, any_dtype(tensor.type).as_numpy_dtype)
 
 
 def _slice_of(extent: Any) -> slice:
