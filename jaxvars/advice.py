@@ -172,6 +172,7 @@ def instead_of(name: str, *owners: str) -> str:
 
 
 _ARRAY = r"(ArrayImpl|Tracer)'?"
+_NUMBER = r"'(list|int|float|complex|ArrayImpl|\w*Tracer|Variable)'"
 _MEANINGS = {
     rf"{_ARRAY} object is not callable": (
         "An array is not a function: a variable is read by v.value, without (), and jv.cond and "
@@ -207,14 +208,15 @@ _MEANINGS = {
         "One of them is None. If it is a gradient: jv.GradientTape.explain(loss, variable) says "
         "why there is none."
     ),
-    r"(unsupported operand type.*'list'|got <class 'list'>"
-    r"|'list' object has no attribute '(shape|dtype|ndim|size|T|mean|sum|astype|reshape)')": (
-        "A list that is an argument of a compiled function stays a list there, of a number each. "
-        "Pass one array: jnp.asarray(data)."
+    rf"^(unsupported operand type\(s\) for \S+: ('list' and {_NUMBER}|{_NUMBER} and 'list')$"
+    r"|\w+ requires ndarray or scalar arguments, got <class 'list'>"
+    r"|'list' object has no attribute '(shape|dtype|ndim|size|T|mean|sum|astype|reshape)'$)": (
+        "A list is not an array, and one that is an argument of a compiled function stays a list "
+        "there. Make an array of it: jnp.asarray(data)."
     ),
     r"string indexing; got idx=": (
-        "A table (a DataFrame) that is an argument of a compiled function is one array there, "
-        "without names. Pass a column, d['a'].to_numpy(), or a dict of them: dict(d)."
+        "An array has no names, and a table (a DataFrame) that is an argument of a compiled "
+        "function is one array there. Pass a column, d['a'].to_numpy(), or a dict of them: dict(d)."
     ),
     r"Triggering __jax_array__\(\) during abstractification": (
         "Functions of jax.lax take arrays, not Variables: pass v.value, or use jnp's."

@@ -316,16 +316,16 @@ MISTAKES = {
         "import flax.linen as nn\njv.interop.from_flax(nn.Dropout(0.5), rngs=0)"),
     "a list of numbers": Mistake(
         "@jv.compile\ndef f(data):\n    return data * v\nf([1.0, 2.0, 3.0])", "TypeError",
-        ("stays a list there", "Pass one array: jnp.asarray(data)."),
+        ("stays a list there", "Make an array of it: jnp.asarray(data)."),
         "@jv.compile\ndef f(data):\n    return data * v\nf(jnp.asarray([1.0, 2.0, 3.0]))"),
     "a mean of a list": Mistake(
         "@jv.compile\ndef f(data):\n    return jnp.mean(data)\nf([1.0, 2.0])", "TypeError",
-        ("Pass one array: jnp.asarray(data).",),
+        ("Make an array of it: jnp.asarray(data).",),
         "@jv.compile\ndef f(data):\n    return jnp.mean(data)\nf(jnp.asarray([1.0, 2.0]))"),
     "a column of a table": Mistake("class Table:\n    def __array__(self, *_, **__):\n"
         "        return np.ones((2, 1), np.float32)\n@jv.compile\ndef f(d):\n"
         "    return d['a'] * 2\nf(Table())", "TypeError",
-        ("is one array there, without names", "or a dict of them: dict(d)"),
+        ("is one array there", "or a dict of them: dict(d)"),
         "@jv.compile\ndef f(d):\n    return d['a'] * 2\nf({'a': np.ones(2)})"),
     "a first update in a branch": Mistake("adam = jv.optimizers.Adam(0.1)\n@jv.compile\n"
         "def f(c):\n    return jv.cond(c > 0, lambda: adam.minimize(loss, [model.w]), "

@@ -27,6 +27,26 @@ def test_a_note_is_added_once_and_to_errors_of_python_and_jax_alone() -> None:
     assert not hasattr(other, "__notes__")
 
 
+@pytest.mark.parametrize(
+    ("error", "is_of_array"),
+    [
+        (TypeError("unsupported operand type(s) for -: 'list' and 'float'"), True),
+        (TypeError("unsupported operand type(s) for *: 'DynamicJaxprTracer' and 'list'"), True),
+        (TypeError("unsupported operand type(s) for -: 'str' and 'list'"), False),
+        (TypeError("unsupported operand type(s) for -: 'list' and 'set'"), False),
+        (TypeError("expected a path, got <class 'list'>"), False),
+        (ValueError("unsupported operand type: the rule 'list'"), False),
+        (AttributeError("'list' object has no attribute 'T'"), True),
+        (AttributeError("'list' object has no attribute 'TTL'"), False),
+    ],
+)
+def test_lists_are_advised_against_where_numbers_were_meant(error, is_of_array) -> None:
+    explain(error)
+    notes = getattr(error, "__notes__", [])
+    assert any("list" in note for note in notes) == is_of_array
+    assert not any("None" in note for note in notes)
+
+
 def test_variables_are_named_by_the_shapes_in_a_message() -> None:
     error = TypeError("incompatible shapes: (2,), (3, 4)")
     name_shapes(error, [("a", (2,)), ("b", (4,)), ("c", (3, 4)), ("d", ()), ("e", (2, 3))])

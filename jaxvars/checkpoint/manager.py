@@ -267,8 +267,7 @@ class CheckpointManager:
             step_saved = number if step is None else step
             save = Save(number, step_saved, numbers, values, _clock(), about)
             (self._run_together if apart else self._run)(save, count)
-            self._last_step = step
-            preemption.LEFT_OUT.pop(self, None)
+            self._begin_interval(step)
         return str(self._directory.path_of(number))
 
     def wait(self) -> None:
@@ -281,6 +280,9 @@ class CheckpointManager:
         if job is not None:
             try:
                 job.wait()
+            except CheckpointError:
+                self._last_step = None  # as that step is not saved
+                raise
             finally:
                 if not job.is_running:  # else Ctrl-C came
                     self._job = None
@@ -312,6 +314,10 @@ class CheckpointManager:
         if counter is None:
             return None
         return _integer("step", counter() if callable(counter) else counter)
+
+    def _begin_interval(self, step: int | None) -> None:
+        self._last_step = step
+        preemption.LEFT_OUT.pop(self, None)  # what was left out before is another state
 
     def _is_due(self, step: int | None, check_interval: bool) -> bool:
         if self._interval is None or step is None or self._last_step is None:
@@ -346,7 +352,7 @@ class CheckpointManager:
             if path is None and self._init_fn is not None:
                 self._init_fn()
             if path is not None:
-                self._last_step = self._step()
+                self._begin_interval(self._step())
         return path
 
     def restore_best(self) -> str:
@@ -367,7 +373,7 @@ class CheckpointManager:
                     f"{self._policy.best_metric!r}: save(metrics={{...}})."
                 )
             self.checkpoint.restore(path)
-            self._last_step = self._step()
+            self._begin_interval(self._step())
         return path
 
     def _candidates(self, skip_damaged: bool) -> list[str]:
@@ -428,8 +434,11 @@ def _make_up(
     step: int | None, number: int | None, metrics: Mapping[str, float], manager: CheckpointManager
 ) -> None:
     """Save what the interval has left out at a step, unless others were made since."""
-    if manager._step() == step:
-        manager.save(number, metrics=metrics)
+    try:
+        manager.wait()
+    finally:  # also where the save before it has failed
+        if manager._step() == step:
+            manager.save(number, metrics=metrics)
 
 
 def _integer(what: str, value: Any) -> int:

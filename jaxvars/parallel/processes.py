@@ -450,6 +450,7 @@ def is_preempted(step: int, also: Iterable[int] = ()) -> bool:
             signals are set there; of several processes only for signals other than SIGTERM. Or
             when JAX's handler was replaced before.
         ValueError: when a signal cannot be noted, like SIGKILL.
+        OSError, CheckpointError: when a manager cannot save what was left out. All others have.
 
     Example:
         for i in range(int(steps), 1000):

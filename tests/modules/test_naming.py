@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shelve
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -78,3 +80,22 @@ def test_what_an_optimizer_refuses_has_a_path(net):
     net.count = jv.Variable(0)
     with pytest.raises(TypeError, match="Variable 'count' is int32, which cannot be trained"):
         jv.optimizers.SGD(0.1).minimize(lambda: 0.0, [net.count])
+
+
+def test_a_path_is_where_a_variable_is_now(net):
+    w = net.layers[1].w
+    assert naming.called(w._cell) == "layers/1/w"
+    del net.layers[0]
+    assert naming.called(w._cell) == "layers/0/w"
+    net.layers = None
+    assert naming.called(w._cell) == "Variable"
+
+
+def test_a_module_that_cannot_be_looked_into_is_passed_over(net, tmp_path):
+    other = Net()
+    other.cache = shelve.open(tmp_path / "cache")  # noqa: SIM115
+    other.cache.close()
+    with pytest.raises(ValueError, match="closed shelf"):
+        other.variables  # noqa: B018
+    assert naming.called(net.layers[0].w._cell) == "layers/0/w"
+    assert naming.called(other.layers[0].w._cell) == "w"

@@ -21,7 +21,7 @@ from processes import jax_variables, run_processes
 import jaxvars as jv
 from jaxvars import preemption
 from jaxvars.checkpoint import Checkpoint, CheckpointManager, files
-from jaxvars.errors import DistributedError
+from jaxvars.errors import CheckpointError, DistributedError
 
 is_preempted = jv.parallel.is_preempted
 
@@ -167,6 +167,71 @@ def test_a_step_that_is_not_offered_yet_is_left_to_the_program(user_handler, ste
     manager.wait()
     assert len(manager.checkpoints) == 1
     assert manager.save() == manager.latest_checkpoint
+
+
+def test_all_that_was_left_out_is_saved_where_one_disk_is_full(
+    user_handler, steps, tmp_path, monkeypatch
+):
+    options = {"step_counter": steps, "checkpoint_interval": 100, "format": "npz"}
+    others = [
+        CheckpointManager(Checkpoint(steps=steps), tmp_path / name, **options) for name in "abc"
+    ]
+    assert not is_preempted(0)
+    for each in others:
+        each.save()
+    steps.assign_add(1)
+    assert [each.save() for each in others] == [None] * 3
+    write = files.write
+
+    def write_if_free(path: Path, *rest: Any) -> Path:
+        if path.parent.name == "b":
+            raise OSError("No space left on device")
+        return write(path, *rest)
+
+    tell()
+    with monkeypatch.context() as disk:
+        disk.setattr(files, "write", write_if_free)
+        with pytest.raises(OSError, match="No space left"):
+            is_preempted(1)
+    assert [len(each.checkpoints) for each in others] == [2, 1, 2]
+    assert is_preempted(1)
+    assert others[1].save() == others[1].latest_checkpoint
+
+
+def test_a_background_save_that_failed_is_told_and_made_up_for(
+    user_handler, steps, manager, monkeypatch
+):
+    assert not is_preempted(0)
+    first = manager.save()
+    manager.wait()
+    steps.assign_add(100)
+    with monkeypatch.context() as disk:
+        disk.setattr(files, "write", lambda *_: Path("/dev/full/no").read_bytes())
+        failed = manager.save()
+        manager._job._done.wait()
+    steps.assign_add(1)
+    assert manager.save() is None
+    tell()
+    with pytest.raises(CheckpointError, match="was not saved in the background"):
+        is_preempted(101)
+    assert manager.checkpoints == [first, manager.latest_checkpoint]
+    assert manager.latest_checkpoint not in (first, failed)
+
+
+def test_what_was_left_out_before_a_restore_is_another_state(user_handler, steps, tmp_path):
+    manager = CheckpointManager(
+        Checkpoint(steps=steps), tmp_path, step_counter=steps, checkpoint_interval=100,
+        format="npz", best_metric="loss", best_mode="min",
+    )  # fmt: skip
+    assert not is_preempted(0)
+    manager.save(metrics={"loss": 5.0})
+    steps.assign_add(1)
+    assert manager.save(metrics={"loss": 1.0}) is None
+    manager.restore_best()
+    steps.assign_add(1)  # trained again, and not evaluated
+    tell()
+    assert is_preempted(1)
+    assert [manager.metrics(path) for path in manager.checkpoints] == [{"loss": 5.0}]
 
 
 def test_a_save_in_the_background_is_waited_for(user_handler, steps, manager, monkeypatch):
