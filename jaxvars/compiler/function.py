@@ -90,7 +90,11 @@ class Function(Sent, Viewed):
         "__call__": "Call the function.",  # not a method: Python calls what is here at once
         "__dict__": "Its attributes.",
         "__weakref__": "References that do not keep it.",
-    }
+        **dict.fromkeys((  # which `functools.wraps` does not copy
+            "_convert", "_counts", "_donate", "_entries", "_flags", "_guard", "_in_progress",
+            "_in_shardings", "_initialized", "_last_key", "_log", "_paths", "_signature", "body",
+        )),
+    }  # fmt: skip
     __call__: Callable[..., Any]
     source: ProgramSource = ProgramSource()
     placement: type[Placement] = Placement
@@ -102,11 +106,10 @@ class Function(Sent, Viewed):
         convert: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, fn, updated=())
-        self.python_function = fn
-        self._options = {
+        self._stand_for(fn, {
             "static_argnames": tuple(static_argnames), "input_signature": input_signature,
             "in_shardings": in_shardings, "donate": donate, "guard": guard, "convert": convert,
-        }  # fmt: skip
+        })  # fmt: skip
         self._begin(static_argnames, input_signature)
         self.placement.check(in_shardings, self._signature.parameters, self._signature.name)
         self._donate = donate
@@ -392,6 +395,8 @@ class BoundFunction(Viewed):
 
     def __getattr__(self, name: str) -> Any:
         """Return what tools read from a function: its name, and through it its signature."""
+        if name in ("_anchor", "_sender"):  # a method of a class is sent by its name
+            return getattr(self.function, name)
         if name not in ("__name__", "__qualname__", "__wrapped__"):
             raise _no_attribute(self, name)
         method = MethodType(self.function.python_function, self.__self__)

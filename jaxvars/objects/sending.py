@@ -10,11 +10,14 @@ parts; the anchor returns nothing, for the parts may refer to the object itself:
     pickle; cloudpickle, of a module       their names               the object that has them there
     cloudpickle, of `__main__` or by value their code and the parts  a new object of these parts
 
-An object that is not to be found under its name writes its parts themselves.
+An object that is not to be found under its name writes its parts themselves: its function, its
+options and the attributes that it was given.
 
 Rules this file keeps:
 - what is loaded by a name is the object of that name; no values of its variables travel then;
-- an object is begun before its parts are written, which may refer to it.
+- an object is begun before its parts are written, which may refer to it;
+- what is an object's own is in slots: its `__dict__` holds what a function's does, which
+  `functools.wraps` copies to other functions and which is sent.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 T = TypeVar("T")
-_Parts: TypeAlias = tuple[Callable[..., Any], dict[str, Any]]
+_Parts: TypeAlias = tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]
+
+_NAMES_WITH_DOTS = 4  # the first protocol of pickle that writes them
 
 _OWNERS: WeakKeyDictionary[Callable[[], Any], ref[Any]] = WeakKeyDictionary()
 
@@ -36,25 +41,36 @@ _OWNERS: WeakKeyDictionary[Callable[[], Any], ref[Any]] = WeakKeyDictionary()
 class Sent(ABC):
     """An object that stands for a Python function, and is made of it and options by `__init__`."""
 
-    __slots__ = ()
+    __slots__ = ("_anchor", "_options", "_sender", "python_function")
     python_function: Callable[..., Any]
     _options: dict[str, Any]
+    _anchor: Callable[[], None]
+    _sender: Callable[[], _Parts]
 
     @abstractmethod
     def __init__(self, python_function: Callable[..., Any], **options: Any) -> None: ...
 
-    @functools.cached_property
-    def _anchor(self) -> Callable[[], None]:
-        return _refer(self, "_anchor", None)
+    def _stand_for(  # pyright: ignore[reportUnusedFunction] - the classes' `__init__` calls it
+        self, python_function: Callable[..., Any], options: dict[str, Any]
+    ) -> None:
+        """Note what it is made of; it is called by its name already."""
+        self.python_function, self._options = python_function, options
+        self._anchor = _refer(self, "_anchor", None)
+        self._sender = _refer(self, "_sender", self._parts())
 
-    @functools.cached_property
-    def _sender(self) -> Callable[[], _Parts]:
-        return _refer(self, "_sender", (self.python_function, self._options))
+    def _parts(self) -> _Parts:
+        return self.python_function, self._options, vars(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        if _find(self.__module__, _name(self)) is self:
-            return _begin, (type(self), self._anchor), self._sender
-        return _begin, (type(self),), (self.python_function, self._options)
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        """Return the names, or the parts; before protocol 4 the one name.
+
+        `step._anchor` would be written there as an attribute of `step`, without end.
+        """
+        if _find(self._anchor.__module__, self._anchor.__qualname__) is not self._anchor:
+            return _begin, (type(self),), self._parts()
+        if protocol < _NAMES_WITH_DOTS:
+            return _name(self)
+        return _begin, (type(self), self._anchor), self._sender
 
     def __setstate__(self, sent: Callable[[], _Parts] | _Parts) -> None:
         if callable(sent):
@@ -62,13 +78,18 @@ class Sent(ABC):
                 return
             sent = sent()
         self.__init__(sent[0], **sent[1])
+        vars(self).update(sent[2])
 
     def __copy__(self) -> Any:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """Return another one, of the copied function: a method of the copied object."""
-        return type(self)(copy.deepcopy(self.python_function, memo), **self._options)
+        memo[id(self)] = made = _begin(type(self))
+        python_function, options, attributes = self._parts()
+        made.__init__(copy.deepcopy(python_function, memo), **options)
+        vars(made).update(copy.deepcopy(attributes, memo))
+        return made
 
 
 def _refer(owner: Sent, name: str, sent: T) -> Callable[[], T]:

@@ -7,6 +7,7 @@ functions. One sent by value brings those values; one sent by name is what the w
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import pickle
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import joblib
 import nbclient
 import nbformat
 import pytest
@@ -312,3 +314,96 @@ def test_a_function_that_was_decorated_in_place_is_sent_as_it_is_now():
     assert float(cloudpickle.loads(cloudpickle.dumps(function))(3.0)) == 6.0
     function._decorate(lambda f: lambda x: f(x) + 1.0)
     assert float(cloudpickle.loads(cloudpickle.dumps(function))(3.0)) == 7.0
+
+
+def add_one(f: Any) -> Any:
+    @functools.wraps(f)
+    def added(x: Any) -> Any:
+        return f(x) + 1.0
+
+    return added
+
+
+@jv.compile
+def doubled(x: Any) -> Any:
+    return x * 2.0
+
+
+class Named(jv.Module):
+    factor = 3.0
+
+    @classmethod
+    @jv.compile
+    def scaled(cls, x: Any) -> Any:
+        return x * cls.factor
+
+    @classmethod
+    @tf.function
+    def graph_scaled(cls, x: Any) -> Any:
+        return x * cls.factor
+
+    @jv.compile
+    def method(self, x: Any) -> Any:
+        return x * 5.0
+
+
+@pytest.mark.parametrize("compiled", [jv.compile, tf.function])
+def test_what_a_decorator_wraps_is_sent_after_a_call(compiled: Any):
+    v = jv.Variable(3.0)
+    function = compiled(lambda x: v * x)
+    wrapped, pure = add_one(function), jv.functionalize(function)
+    assert float(wrapped(2.0)) == 7.0
+    made, made_pure, variable = cloudpickle.loads(cloudpickle.dumps((wrapped, pure, v)))
+    variable.assign(4.0)
+    assert float(made(2.0)) == 9.0
+    assert float(made_pure(jv.State.of(variable), 2.0)[0]) == 8.0
+    assert float(wrapped(2.0)) == 7.0
+    assert not {"python_function", "_anchor", "_options"} & vars(wrapped).keys()
+
+
+@pytest.mark.parametrize("inner", [jv.compile, tf.function])
+def test_a_function_of_a_compiled_one_has_its_own_options_and_is_sent_as_itself(inner: Any):
+    signature = [tf.TensorSpec([None], tf.float32)]
+    within = inner(lambda x: tf.reduce_sum(x) * 2.0)
+    cloudpickle.dumps(within)
+    for given in (within, add_one(within)):
+        function = tf.function(given, input_signature=signature)
+        made = cloudpickle.loads(cloudpickle.dumps(function))
+        assert made.python_function is not within
+        assert made.input_signature == function.input_signature == tuple(signature)
+        assert float(made([1.0, 2.0])) == float(function([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("compiled", [jv.compile, tf.function])
+def test_attributes_of_a_function_are_sent_and_copied(compiled: Any):
+    function = compiled(lambda x: x * function.scale)
+    function.scale, function.itself = jv.Variable(4.0), function
+    for made in (cloudpickle.loads(cloudpickle.dumps(function)), copy.deepcopy(function)):
+        assert made.itself is made is not function
+        assert float(made.scale) == 4.0
+        assert made.scale is not function.scale
+    made = cloudpickle.loads(cloudpickle.dumps(function))
+    made.scale.assign(5.0)
+    assert [float(made(2.0)), float(function(2.0))] == [10.0, 8.0]
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_what_has_a_name_is_pickled_by_every_protocol(protocol: int):
+    for function in (doubled, Named.method):
+        assert pickle.loads(pickle.dumps(function, protocol)) is function
+    assert float(pickle.loads(pickle.dumps(Named().method, protocol))(2.0)) == 10.0
+
+
+@pytest.mark.parametrize("method", [Named.scaled, Named.graph_scaled])
+def test_a_method_of_a_class_is_pickled_by_its_name(method: Any):
+    made = pickle.loads(pickle.dumps(method))
+    assert made.__self__ is Named
+    assert float(made(2.0)) == 6.0
+    assert pickle.dumps(made) == pickle.dumps(method)  # the names alone
+
+
+def test_joblib_knows_a_function_again():
+    before = joblib.hash(doubled)
+    doubled(1.0)
+    assert joblib.hash(doubled) == before
+    assert joblib.hash(Named.method) != before

@@ -50,22 +50,25 @@ class Function(Sent):
         python_function: the function as it was written.
     """
 
+    __slots__ = (
+        "__dict__", "__weakref__", "_body", "_called", "_core", "_is_careful", "_known", "_met",
+        "_open", "_runs", "_seen", "_signature", "_specs", "_strings",
+    )  # fmt: skip
+
     def __init__(
         self, python_function: Callable[..., Any], *, autograph: bool, input_signature: Any,
         reduce_retracing: bool = False,
     ) -> None:  # fmt: skip
-        self._options = {
+        self._begin(python_function, {
             "autograph": autograph, "input_signature": input_signature,
             "reduce_retracing": reduce_retracing,
-        }  # fmt: skip
-        self._begin(python_function)
+        })  # fmt: skip
 
-    def _begin(self, python_function: Callable[..., Any]) -> None:
+    def _begin(self, python_function: Callable[..., Any], options: dict[str, Any]) -> None:
         """Make all that belongs to a body, which nothing is traced of."""
-        input_signature = self._options["input_signature"]
+        input_signature = options["input_signature"]
         functools.update_wrapper(self, python_function)
-        self.python_function = python_function
-        vars(self).pop("_sender", None)  # which returns the one before
+        self._stand_for(python_function, options)
         self.__name__ = getattr(python_function, "__name__", type(python_function).__name__)
         self._signature = signature_of(python_function)
         self._specs = (
@@ -160,7 +163,7 @@ class Function(Sent):
         """Put a decorator around the body, in place: what libraries of modules do to methods."""
         if self._core.trace_count:
             raise ValueError("Functions cannot be decorated after they have been traced.")
-        self._begin(decorator(self.python_function))
+        self._begin(decorator(self.python_function), self._options)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundFunction(self, instance)
@@ -303,6 +306,9 @@ class BoundFunction:
     def python_function(self) -> Callable[..., Any]:
         """The method as it was written."""
         return functools.partial(self._function.python_function, self.__self__)
+
+    _anchor = getter("_function._anchor", "Under its name a method of a class is sent.")
+    _sender = getter("_function._sender", "The same.")
 
     input_signature = getter("_function.input_signature", "The specs that it was given.")
 
