@@ -271,12 +271,14 @@ ENDS = """
 import multiprocessing, os, signal, threading, time
 import jaxvars as jv
 fork = multiprocessing.get_context("fork")
-def wait(): time.sleep(60)
+ready = fork.Semaphore(0)  # before it, Python would lose the signal
+def wait(): ready.release(); time.sleep(60)
 assert not jv.parallel.is_preempted(0)
 children = [fork.Process(target=wait) for _ in range(2)]
 children[0].start()
 thread = threading.Thread(target=children[1].start)
 thread.start(); thread.join()
+for child in children: ready.acquire()
 for child in children:
     child.terminate()
     child.join()

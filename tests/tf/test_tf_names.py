@@ -32,8 +32,8 @@ SLICES = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]))
             "TensorArraySpec(TensorShape(None), tf.float32, False, True)",
         ),
         (
-            tf.data.Dataset.range(3),
-            "DatasetSpec(TensorSpec(shape=(), dtype=tf.int64, name=None), TensorShape([]))",
+            tf.data.Dataset.from_tensors(1.0),
+            "DatasetSpec(TensorSpec(shape=(), dtype=tf.float32, name=None), TensorShape([]))",
         ),
     ],
 )  # fmt: skip
