@@ -108,7 +108,7 @@ def test_the_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert err == ""
     for words in (
         "1437 handwritten digits to learn from, 360 held out", "epoch   2/2  loss ",
-        "layers/1/kernel", "17,226 elements in 6 variables", "in plain JAX",
+        "layers/1/kernel", "17,226 elements in 6", "in plain JAX",
         "notebooks/01_variables.ipynb", f"Picture:       {path}",
     ):  # fmt: skip
         assert words in out
