@@ -91,8 +91,8 @@ class Function(Sent, Viewed):
         "__dict__": "Its attributes.",
         "__weakref__": "References that do not keep it.",
         **dict.fromkeys((  # which `functools.wraps` does not copy
-            "_convert", "_counts", "_donate", "_entries", "_flags", "_guard", "_in_progress",
-            "_in_shardings", "_initialized", "_last_key", "_log", "_paths", "_signature", "body",
+            "_counts", "_entries", "_flags", "_in_progress", "_initialized", "_last_key", "_log",
+            "_paths", "_signature", "body",
         )),
     }  # fmt: skip
     __call__: Callable[..., Any]
@@ -112,10 +112,6 @@ class Function(Sent, Viewed):
         })  # fmt: skip
         self._begin(static_argnames, input_signature)
         self.placement.check(in_shardings, self._signature.parameters, self._signature.name)
-        self._donate = donate
-        self._guard = guard
-        self._in_shardings = in_shardings
-        self._convert = convert
         self.body = fn if convert is None else convert(fn)
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
@@ -321,8 +317,8 @@ class Function(Sent, Viewed):
             ask(TAKE, [*staged.reads, *staged.writes])
         entry = Executable(
             self._flags.note(call.key, asked, staged.shapes), staged, self._signature.name,
-            donate=self._donate is not False,
-            place=lambda leaves: self.placement(self._in_shardings, names, leaves),
+            donate=self._options["donate"] is not False,
+            place=lambda leaves: self.placement(self._options["in_shardings"], names, leaves),
         )  # fmt: skip
         self._check_donation(entry)
         entry.watch(call.objects, self._evict, self._paths.cool)
@@ -344,8 +340,8 @@ class Function(Sent, Viewed):
                     explain(error)
                 raise
             check_result(result, self._signature.name)
-            if self._guard is not None:
-                self._guard(self._signature.name, line_of_function(self.python_function))
+            if (guard := self._options["guard"]) is not None:
+                guard(self._signature.name, line_of_function(self.python_function))
             return result
 
         called = f"{self._signature.name} at {line_of_function(self.python_function)}"
@@ -354,7 +350,7 @@ class Function(Sent, Viewed):
         return run
 
     def _check_donation(self, entry: Executable) -> None:
-        if self._donate is True and entry.has_callbacks:
+        if self._options["donate"] is True and entry.has_callbacks:
             raise CompileError(
                 f"{self._signature.name} calls back into Python (a debug print, io_callback or "
                 "pure_callback), so its variables cannot be donated: an error in the callback "
