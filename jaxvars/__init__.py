@@ -34,7 +34,6 @@ from __future__ import annotations
 
 import sys as _sys
 from contextlib import nullcontext as _nullcontext
-from functools import cache as _cache
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -91,12 +90,7 @@ def _keras_scope() -> _Any:
     """Return what has tapes and functions see the variables of Keras, if that is imported."""
     if "keras" not in _sys.modules:
         return _nullcontext()
-    return _load_keras().scope()
-
-
-@_cache
-def _load_keras() -> _Any:
-    return _load("jaxvars.interop.keras")
+    return _load("jaxvars.interop.keras").scope()
 
 
 _around.AROUND.append(_keras_scope)

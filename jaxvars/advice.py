@@ -28,8 +28,9 @@ _LAYERS = [
 ]  # fmt: skip
 _RATE = "a schedule of optax as the learning rate"
 _SCHEDULES = {
-    **dict.fromkeys(["schedules", "lr_scheduler"], "exponential_decay(0.1, 1000, 0.9)"),
-    "ExponentialDecay": "exponential_decay(0.1, 1000, 0.9)",
+    **dict.fromkeys(
+        ["schedules", "lr_scheduler", "ExponentialDecay"], "exponential_decay(0.1, 1000, 0.9)"
+    ),
     **dict.fromkeys(["CosineDecay", "CosineAnnealingLR"], "cosine_decay_schedule(0.1, 1000)"),
     "PolynomialDecay": "polynomial_schedule(0.1, 0.01, 1, 1000)",
     "PiecewiseConstantDecay": "piecewise_constant_schedule(0.1, {1000: 0.1})",

@@ -277,11 +277,11 @@ def _why_source(tape: TapeBase, source: Any) -> str | None:
             "The source is an array that the tape does not know: call tape.watch(x) before the "
             "computation, and compute with that very object."
         )
+    if is_inexact(source) and tape._values_of(source):
+        return None
     name = called(source._cell)
     if not is_inexact(source):
         return f"Variable {name!r} has dtype {source.dtype}; only floats have gradients."
-    if tape._values_of(source):
-        return None
     if not source.trainable and source._cell.key not in tape._chosen:
         return (
             f"Variable {name!r} is not trainable, so it is not watched by itself: call "

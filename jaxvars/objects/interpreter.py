@@ -19,7 +19,6 @@ import importlib
 import os
 import sys
 import threading
-from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -29,12 +28,17 @@ if hasattr(os, "register_at_fork"):
         before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
     )
 _PARSING = threading.RLock()
+_LOADED: dict[str, ModuleType] = {}  # modules whose bodies have run
 
 
 def load(name: str) -> ModuleType:
     """Import a module of this package by its name, when it is first used."""
-    with nullcontext() if _is_in_body() else _LOCK:
+    if (known := _LOADED.get(name)) is not None:
+        return known
+    if _is_in_body():
         return importlib.import_module(name)
+    with _LOCK:
+        return _LOADED.setdefault(name, importlib.import_module(name))
 
 
 def _is_in_body() -> bool:
