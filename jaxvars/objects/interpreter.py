@@ -44,7 +44,8 @@ def load(name: str) -> ModuleType:
 def _is_in_body() -> bool:
     frame = sys._getframe(2)
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_globals["__name__"].startswith("jaxvars"):
+        name = str(frame.f_globals.get("__name__"))  # `exec` may give a namespace without one
+        if frame.f_code.co_name == "<module>" and name.startswith("jaxvars"):
             return True
         frame = frame.f_back
     return False

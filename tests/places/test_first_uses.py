@@ -63,3 +63,12 @@ def use_first(door: str, seed: int) -> str:
 @pytest.mark.parametrize("door", ["native", "tf"])
 def test_threads_that_use_names_first(door: str, seed: int):
     assert use_first(door, seed) == ""
+
+
+def test_a_name_is_used_first_in_a_namespace_that_has_no_name(run_python):
+    done = run_python("-c", 'exec("import jaxvars as jv; jv.optimizers.SGD", {})')
+    assert not done.returncode, done.stderr
+    done = run_python(
+        "-c", 'exec("import jaxvars.tf as tf; tf.SparseTensor([[0]], [1.0], [2])", {})'
+    )
+    assert not done.returncode, done.stderr
