@@ -222,9 +222,8 @@ def as_dtype(type_value: Any) -> DType:
 
     Differs from TensorFlow: While JAX's 64-bit numbers are off, int64 is int32, and uint64 uint32.
     """
-    if isinstance(type_value, np.dtype) and (known := _BY_NUMPY.get(type_value)):
-        return known  # what is asked most: the type of an array
-    found = any_dtype(type_value)
+    is_known = isinstance(type_value, np.dtype)  # what is asked most: the type of an array
+    found = (_BY_NUMPY.get(type_value) if is_known else None) or any_dtype(type_value)
     if found.size < 8 or narrowed(found.dtype) == found.dtype:
         return found
     return any_dtype(_NARROW.get(found.name) or _core_dtype(found.dtype))  # which refuses it
