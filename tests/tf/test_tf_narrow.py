@@ -154,6 +154,16 @@ def test_float32_is_drawn_as_with_64_bits():
         np.testing.assert_array_equal(x, y)
 
 
+def test_a_seed_is_set_for_functions_that_were_traced_with_64_bits():
+    draw = tf.function(lambda: tf.random.uniform([]))
+    with jax.enable_x64(True):
+        tf.random.set_seed(5)
+        first = draw()
+    tf.random.set_seed(5)
+    with jax.enable_x64(True):
+        assert draw() == first != draw()
+
+
 def test_a_stream_never_goes_back():
     old = jax.numpy.zeros(3, np.int32)
     seen = [old]
