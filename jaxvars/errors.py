@@ -15,6 +15,7 @@ from jaxvars.tracebacks import find_shell, find_user_frame, jax_calls, shorten, 
 from jaxvars.tracebacks import is_library as is_library  # for the packages that raise
 from jaxvars.tracebacks import line_of as line_of
 from jaxvars.tracebacks import line_of_function as line_of_function
+from jaxvars.tracebacks import package_of as package_of
 
 __all__ = [
     "CheckError", "CheckpointError", "CheckpointWarning", "CompileError", "ContextError",
