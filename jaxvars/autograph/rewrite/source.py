@@ -17,7 +17,8 @@ import functools
 import inspect
 import linecache
 from collections.abc import Sequence
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, final
 
@@ -89,11 +90,13 @@ def _read_node(fn: FunctionType) -> tuple[Any, int]:
 
 
 def _is_edited(fn: FunctionType, source: str) -> bool:
-    """Return whether a function that was imported from a file is none that the file has now."""
-    code, loader = fn.__code__, fn.__globals__.get("__loader__")
-    if type(loader) is not SourceFileLoader or loader.path != code.co_filename:
+    """Return whether a function that was imported is none that the file of its code has now."""
+    file, loader = fn.__code__.co_filename, fn.__globals__.get("__loader__")
+    is_read = type(loader) is SourceFileLoader and loader.path == file
+    is_shipped = type(loader) is SourcelessFileLoader or not Path(file).is_absolute()  # frozen
+    if not (is_read or (is_shipped and file[:1] != "<")):
         return False  # others may compile something else than the source, as pytest does
-    return code not in _all_codes(source, code.co_filename)
+    return fn.__code__ not in _all_codes(source, file)
 
 
 @functools.lru_cache(maxsize=64)
