@@ -33,7 +33,9 @@ def mark_sweeps(items: Iterable[pytest.Item]) -> None:
 
 
 _NAMES = """
-    test_64_bit_everywhere test_64_bits_change_no_stream test_a_body_is_traced_once_for_all_sizes
+    test_64_bit_everywhere test_64_bits_change_no_stream
+    test_a_block_that_a_generator_has_open_at_the_end_says_nothing
+    test_a_body_is_traced_once_for_all_sizes
     test_a_body_that_searches test_a_branch_that_depends_on_an_open_size_is_refused
     test_a_callback_knows_which_way_a_metric_is_better test_a_cell_carries
     test_a_check_anywhere_fails_the_step test_a_check_anywhere_raises_eagerly/5
