@@ -48,7 +48,9 @@ _NAMES = """
     test_a_custom_gradient_that_closes_over_something_differentiable
     test_a_derivative_of_a_derivative_by_what_the_first_is_not_of test_a_disk_that_is_full
     test_a_draw_is_lowered_for_accelerators
-    test_a_failed_check_draws_nothing test_a_first_call_that_creates_variables_after_its_body
+    test_a_failed_check_draws_nothing
+    test_a_file_that_was_edited_before_its_function_is_sent_is_not_the_source
+    test_a_first_call_that_creates_variables_after_its_body
     test_a_folder_is_used_from_the_call_on test_a_fresh_process_needs_no_source
     test_a_full_disk_changes_nothing test_a_function_may_be_an_extra_argument
     test_a_function_with_a_rule_for_batches_of_many_sizes

@@ -13,6 +13,7 @@ import __future__
 
 import ast
 import builtins
+import contextlib
 import functools
 import inspect
 import linecache
@@ -24,6 +25,7 @@ from typing import Any, final
 
 from jaxvars.autograph.rewrite.liveness import walk_own
 from jaxvars.objects.interpreter import parse_source
+from jaxvars.objects.sending import SOURCES
 
 _UNSUPPORTED = (
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.TryStar,
@@ -76,7 +78,7 @@ def _node_of(fn: FunctionType) -> tuple[Any, int]:
 
 def _read_node(fn: FunctionType) -> tuple[Any, int]:
     code = fn.__code__
-    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    lines = _sent_lines(code) or linecache.getlines(code.co_filename, fn.__globals__)
     if len(lines) < code.co_firstlineno:
         raise Unsupported("its source is not available")
     try:
@@ -87,6 +89,15 @@ def _read_node(fn: FunctionType) -> tuple[Any, int]:
         return _parse_def(code, lines)
     except (SyntaxError, StopIteration):
         raise Unsupported("its source has changed since it was read") from None
+
+
+def _sent_lines(code: CodeType) -> list[str]:
+    """Return the lines of the file of a function that another process has sent, if it has."""
+    for lines in tuple(SOURCES):
+        with contextlib.suppress(SyntaxError):  # a cell of a notebook may `await`
+            if code in _all_codes("".join(lines), code.co_filename):
+                return list(lines)
+    return []
 
 
 def _is_edited(fn: FunctionType, source: str) -> bool:
