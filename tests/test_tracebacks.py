@@ -91,3 +91,15 @@ def test_who_raised_an_error_is_known():
     assert not raised_by(lambda: None + 1)
     assert not raised_by(lambda: jnp.ones(2) + jnp.ones(3))
     assert not raised_by(lambda: jv.Variable(1.0).assign([1.0]))
+
+
+@pytest.mark.parametrize(("name", "file", "expected"), [
+    ("jaxvars.core", "jaxvars/core.py", True), ("jax._src.core", "/anywhere/core.py", True),
+    ("jaxon", "jaxon.py", False), (None, "<string>", False), ("__main__", "program.py", False),
+    ("code", "/home/me/code.py", False), ("code", "code.py", True),
+    ("importlib._bootstrap", "<frozen importlib._bootstrap>", True),
+])  # fmt: skip
+def test_whose_code_is_of_a_module_is_asked_of_its_name(name, file, expected):
+    space = {} if name is None else {"__name__": name}
+    assert tracebacks.is_library(space, file) == expected
+    assert tracebacks.package_of({"__name__": None}) == ""
