@@ -299,15 +299,19 @@ def add_note(error: BaseException, note: str) -> None:
 _SHAPE = re.compile(r"\((?:\d+,|\d+(?:, ?\d+)+,?)\)")
 
 
-def name_shapes(error: BaseException, variables: Iterable[tuple[str, tuple[int, ...]]]) -> None:
+def name_shapes(
+    error: BaseException,
+    variables: Iterable[tuple[Any, tuple[int, ...]]],
+    called: Callable[[Any], str],
+) -> None:
     """Say in a note which variables, of which shapes, an error about shapes may be about."""
     message = str(error)
     if "shape" not in message or any("Variable" in n for n in getattr(error, "__notes__", ())):
         return
     shown = {shape.replace(",)", ")").replace(" ", "") for shape in _SHAPE.findall(message)}
     named = [
-        f"{name!r} {shape}"
-        for name, shape in variables
+        f"{called(cell)!r} {shape}"
+        for cell, shape in variables
         if str(shape).replace(",)", ")").replace(" ", "") in shown
     ]
     if named:

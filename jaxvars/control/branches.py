@@ -44,7 +44,7 @@ from jaxvars.control.state_threading import CREATES, Threads, result_types, retu
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import PyTreeTemplate, stage
-from jaxvars.errors import ControlFlowError, line_of, user_line
+from jaxvars.errors import ControlFlowError, called, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
@@ -220,7 +220,8 @@ def _explain(error: Exception) -> None:
     if isinstance(error, TypeError | ValueError):
         if str(error).startswith("Shapes must be 1D sequences of concrete values"):
             raise _error_for(_NEEDS_A_NUMBER, error) from None
-        name_shapes(error, [(c.name, c.aval.shape) for c in getattr(LOCAL.frame, "cells", ())])
+        cells = [(c, c.aval.shape) for c in getattr(LOCAL.frame, "cells", ())]
+        name_shapes(error, cells, called)
 
 
 EXPLANATIONS.append(_explain)

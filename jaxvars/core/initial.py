@@ -48,7 +48,7 @@ class HostCell(FixedCell):
 
     def check_staged(self) -> None:
         """Refuse."""
-        raise string_in_program_error(self.name)
+        raise string_in_program_error(self)
 
 
 def make_cell(

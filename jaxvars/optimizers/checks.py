@@ -16,9 +16,16 @@ import jax
 from jaxvars.core.cells import Cell
 from jaxvars.core.variable import Variable
 from jaxvars.display.strings import did_you_mean
-from jaxvars.errors import DtypeError, GradientWarning, ShapeError, user_line, warn_user
+from jaxvars.errors import (
+    DtypeError,
+    GradientWarning,
+    Phrase,
+    ShapeError,
+    called,
+    user_line,
+    warn_user,
+)
 from jaxvars.modules.module import named_variables
-from jaxvars.modules.naming import called
 from jaxvars.objects.traversal import Holder, first_of, resolve_proxy
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import to_tensor
@@ -243,12 +250,12 @@ def warn_missing(variables: Sequence[Variable], why: str) -> None:
 
 
 def _to_array(gradient: Any, variable: Variable) -> Array:
-    what = f"the gradient of variable {variable.name!r}"
+    what = Phrase("the gradient of variable {!r}", variable._cell)
     value = gradient if context.is_tracer(gradient) else to_tensor(gradient, what=what)
     if value.shape != variable.shape:
         raise ShapeError(
-            f"{what[0].upper()}{what[1:]} has shape {value.shape}, but the variable has shape "
-            f"{variable.shape}. Are gradients and variables in the same order?"
+            f"The gradient of variable {called(variable._cell)!r} has shape {value.shape}, but the "
+            f"variable has shape {variable.shape}. Are gradients and variables in the same order?"
         )
     return value
 
