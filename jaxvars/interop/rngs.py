@@ -100,7 +100,7 @@ def streams_of(rngs: Any, module: Any) -> tuple[dict[str, Source], Streams]:
 def can_draw(module: Any) -> bool:
     """Return whether the code of a module asks for keys, or of one that it names or holds.
 
-    It is a guess: for parts that are made of what another file computes, it is told by the calls.
+    It is a guess, as a part may be made of what is computed: then the first call that draws tells.
 
     >>> import flax.linen as nn
     >>> can_draw(nn.Sequential([nn.Dense(2), nn.relu])), can_draw(nn.Sequential([nn.Dropout(0.1)]))
