@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any, final
 from weakref import WeakSet
 
-from jaxvars.tracebacks import find_shell, find_user_frame, jax_calls, shorten, user_line
+from jaxvars.tracebacks import find_user_frame, jax_calls, render, user_line
 from jaxvars.tracebacks import is_library as is_library  # for the packages that raise
 from jaxvars.tracebacks import line_of as line_of
 from jaxvars.tracebacks import line_of_function as line_of_function
+from jaxvars.tracebacks import shown as shown
 
 __all__ = [
     "CheckError", "CheckpointError", "CheckpointWarning", "CompileError", "ContextError",
@@ -50,9 +51,7 @@ class JaxvarsError(Exception):
             self.add_note(f'More: help("jaxvars.errors.{type(self).__name__}")')
 
     def _render_traceback_(self) -> list[str]:  # IPython asks for it
-        shorten(self)
-        show = find_shell().InteractiveTB.structured_traceback
-        return show(type(self), self, self.__traceback__)
+        return render(self)
 
 
 @final

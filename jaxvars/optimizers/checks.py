@@ -22,6 +22,7 @@ from jaxvars.errors import (
     Phrase,
     ShapeError,
     called,
+    shown,
     user_line,
     warn_user,
 )
@@ -89,6 +90,20 @@ def refuse_late_option(kind: str, name: str, value: Any, old: Any) -> NoReturn:
     )
 
 
+def refuse_unknown(optimizer: object, name: str) -> None:
+    """Raise AttributeError where an attribute is set that there is not."""
+    kind = type(optimizer)
+    known = {"learning_rate", *list_options(kind)}
+    if name[:1] == "_" or name in known:
+        return
+    here = _OTHER_NAMES.get(name, "").partition("=")[0]
+    hint = f" Set optimizer.{here}." if here in known else did_you_mean(name, known)
+    said = (
+        f"{kind.__name__}.{name} is set at {user_line()}: there is no such attribute, and nothing"
+    )
+    raise shown(AttributeError(f"{said} would change.{hint}"))
+
+
 def checked_variables(variables: Iterable[Any]) -> list[Variable]:
     """Return variables as a list; raise where one cannot be trained."""
     is_one = isinstance(resolve_proxy(variables), Variable)
@@ -122,7 +137,7 @@ def refuse_options(optimizer: type, given: Iterable[str]) -> None:
         hint = (
             f" Write {found}=." if found.partition("=")[0] in known else did_you_mean(name, known)
         )
-        raise TypeError(f"{optimizer.__name__} takes no argument {name!r}.{hint}")
+        raise shown(TypeError(f"{optimizer.__name__} takes no argument {name!r}.{hint}"))
 
 
 _OTHER_NAMES = {

@@ -36,6 +36,7 @@ from jaxvars.optimizers.checks import (
     list_options,
     refuse_late_option,
     refuse_options,
+    refuse_unknown,
     same_shapes,
     trainable_in,
     warn_missing,
@@ -107,10 +108,13 @@ class Optimizer(Keeper, ABC):
         self._start(learning_rate)
 
     def __setattr__(self, name: str, value: Any, /) -> None:
+        is_made = "_ties" in vars(self)
+        if is_made and type(self).__module__.startswith("jaxvars.") and not hasattr(self, name):
+            refuse_unknown(self, name)
         if name in list_options(type(self)):
             if self._has_begun():
                 refuse_late_option(type(self).__name__, name, value, getattr(self, name, None))
-            if "_ties" in vars(self):  # it is made
+            if is_made:
                 check_options({**vars(self), name: value})
         super().__setattr__(name, value)
 
