@@ -213,8 +213,8 @@ def _explain(error: Exception) -> None:
     if isinstance(
         error, jax.errors.ConcretizationTypeError | jax.errors.TracerIntegerConversionError
     ):
-        is_size = "size argument" in str(error)
-        raise _error_for(_NEEDS_A_SIZE if is_size else _NEEDS_A_NUMBER, error) from None
+        needs = (words for said, words in _NEEDS.items() if said in str(error))
+        raise _error_for(next(needs, _NEEDS_A_NUMBER), error) from None
     if isinstance(error, jax.errors.TracerArrayConversionError):
         raise _error_for(_NEEDS_NUMBERS, error) from None
     if isinstance(error, TypeError | ValueError):
@@ -253,6 +253,20 @@ _NEEDS_A_SIZE = (
     "    jnp.nonzero(x > 0, size=2, fill_value=0)    # jnp.unique, jnp.where(c): size=, too\n"
     "    jnp.where(x > 0, x, 0)"
 )
+_NEEDS_TO_LOOK = (
+    "Python at {line} asks for a value that is only known when the compiled function runs: by "
+    "`float(x)`, `x.item()` or `x.tolist()`. Compute with the array, return it, and look at it "
+    "outside:\n"
+    "    return loss    # not: float(loss)\n"
+    "    print(float(step(x)))\n"
+    'Or jv.print("{{}}", loss) prints it when the function runs. An argument that is always a '
+    "number of Python is named in static_argnames."
+)
+_NEEDS = {
+    "size argument": _NEEDS_A_SIZE,
+    **dict.fromkeys(["the `float` function", "item() method", "tolist() method"], _NEEDS_TO_LOOK),
+}
+"""What is said of errors whose messages have these words."""
 _NEEDS_A_NUMBER = (
     "Python at {line} needs to know a number that is only known when the compiled function runs: "
     "for `range(n)`, `float(x)`, `x.item()`, `items[i]` or a shape. Either name the argument in "

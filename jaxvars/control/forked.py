@@ -19,7 +19,7 @@ from jaxvars.tracing.guards import GUARDS, READ, SHOW, TAKE, WRITE
 
 _RANK = 0  # nothing may compute first
 _TAKEN = "Variable {!r}, which was still being computed, is read"
-_DOINGS = {
+_DOINGS: dict[object, str] = {
     READ: "Variable {!r} is read to compute with it",
     TAKE: _TAKEN,
     SHOW: _TAKEN,

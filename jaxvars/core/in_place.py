@@ -15,7 +15,7 @@ import numpy as np
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL
-from jaxvars.errors import ShapeError, called
+from jaxvars.errors import ShapeError, called, shown
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_operand, is_elsewhere, number_of
 from jaxvars.tracing import context
@@ -153,4 +153,4 @@ def check_index(cell: Cell, shape: tuple[int, ...], index: Any) -> None:
     try:
         np.broadcast_to(np.empty((), bool), shape)[known]
     except IndexError as error:
-        raise IndexError(f"Variable {called(cell)!r} of shape {shape}: {error}") from None
+        raise shown(IndexError(f"Variable {called(cell)!r} of shape {shape}: {error}")) from None

@@ -45,7 +45,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from jaxvars.errors import InteropError
+from jaxvars.errors import InteropError, shown
 from jaxvars.interop.equinox import EquinoxModule, from_equinox, to_equinox
 from jaxvars.interop.files import from_file, to_file
 from jaxvars.interop.keras import adopt
@@ -166,9 +166,11 @@ def from_keras(thing: T, *more: Any) -> T:
     ['dense/kernel', 'dense/bias']
     """
     if more:
-        raise TypeError(
-            "from_keras takes one argument, and no example input: Keras makes the variables of "
-            "a layer when it is called first, or now by layer.build(x.shape)."
+        raise shown(
+            TypeError(
+                "from_keras takes one argument, and no example input: Keras makes the variables "
+                "of a layer when it is called first, or now by layer.build(x.shape)."
+            )
         )
     return adopt(thing)
 

@@ -101,9 +101,11 @@ Raises:
 """
 
 
-def _integers(indices: Array, name: str) -> Array:
+def _integers(indices: Array, cell: Any) -> Array:
     if indices.dtype.kind not in "iu":
-        raise NotATensorError(f"Indices into variable {name!r} are integers, not {indices.dtype}.")
+        raise NotATensorError(
+            f"Indices into variable {called(cell)!r} are integers, not {indices.dtype}."
+        )
     return widened(indices)
 
 
