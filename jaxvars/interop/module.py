@@ -116,7 +116,8 @@ class FlaxModule(Module, ABC):
 
     def __rich_repr__(self) -> Iterator[Any]:
         yield self._kind().__name__
-        yield from sorted(self._tops().items())
+        for name, held in sorted(self._tops().items()):
+            yield name, dict(held) if isinstance(held, dict) else held
 
     def _tops(self) -> dict[str, Any]:
         """Return what there is with variables in it, by name."""

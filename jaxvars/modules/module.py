@@ -418,10 +418,10 @@ def _match(
     )
 
 
-def _holds_variables(value: object) -> bool:
+def _holds_variables(value: Any) -> bool:
     """Return whether what a class has is a variable, or holds one: a module, or a list or dict."""
     inner = value.values() if isinstance(value, dict) else value
-    parts = inner if isinstance(value, dict | list | tuple) else [value]
+    parts: Iterable[Any] = inner if isinstance(value, dict | list | tuple) else [value]
     return any(x.variables if isinstance(x, Module) else isinstance(x, Variable) for x in parts)
 
 
