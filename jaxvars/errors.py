@@ -383,6 +383,11 @@ def called(cell: Any) -> str:
     return cell if isinstance(cell, str) else CALLED[0](cell)
 
 
+def word_for(cell: Any) -> str:
+    """Return what programs in messages call a variable: its name, if that is one of Python's."""
+    return name if (name := called(cell)).isidentifier() else "v"
+
+
 @final
 class Phrase:
     """Words with what a variable is called, which is looked for when they are shown."""
@@ -498,7 +503,7 @@ def string_in_program_error(cell: Any) -> StringVariableError:
     return StringVariableError(
         f"Variable {called(cell)!r} holds strings and is used at {user_line()} inside a compiled "
         "function, where there are only numbers. Read it outside and pass the string, which "
-        "is then a static argument: step(x, v.item())."
+        f"is then a static argument: step(x, {word_for(cell)}.item())."
     )
 
 

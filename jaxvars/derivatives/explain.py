@@ -11,7 +11,7 @@ from jaxvars.autodiff.tape_base import TapeBase, flatten, warn
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
-from jaxvars.errors import called, user_line
+from jaxvars.errors import called, user_line, word_for
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.typing import Array, Value
 
@@ -293,6 +293,6 @@ def _why_source(tape: TapeBase, source: Any) -> str | None:
     if not source.trainable and source._cell.key not in tape._chosen:
         return (
             f"Variable {name!r} is not trainable, so it is not watched by itself: call "
-            f"tape.watch({name if name.isidentifier() else 'v'}) first."
+            f"tape.watch({word_for(source._cell)}) first."
         )
     return f"Variable {name!r} was not read while the tape recorded."

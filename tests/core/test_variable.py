@@ -253,7 +253,7 @@ def test_strings_change_as_a_whole(change):
 @pytest.mark.parametrize("use", [lambda v: v.value, lambda v: v == "a", lambda v: v.assign(["b"])])
 def test_strings_are_refused_in_compiled_code(use):
     v = V(["a"], name="s")
-    with pytest.raises(StringVariableError, match=r"'s' holds strings.*test_variable\.py.*v\.item"):
+    with pytest.raises(StringVariableError, match=r"'s' holds strings.*test_variable\.py.*s\.item"):
         jv.compile(lambda x: (use(v), x)[1])(1.0)
     assert v.numpy().tolist() == ["a"]
 
