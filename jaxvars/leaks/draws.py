@@ -35,8 +35,10 @@ def explain(function: str, fn: object, objects: Iterable[object]) -> str | None:
     found = next((each for each in search.functions if _names_generator(each)), None)
     if found is None:
         return None
+    name = found.__qualname__
+    traced = "it" if name.rpartition(".")[2] == function else function
     return (
-        f"{found.__qualname__} drew random numbers of Python or NumPy while {function} was traced: "
+        f"{name} drew random numbers of Python or NumPy while {traced} was traced: "
         f"they are constants of its program, the same in each call. {_CURE}"
     )
 
