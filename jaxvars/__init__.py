@@ -148,7 +148,7 @@ def __getattr__(name: str) -> _Any:
         from importlib.metadata import version
 
         return version("jaxvars")
-    raise AttributeError(f"jaxvars has no attribute {name!r}.{_advise(name)}")
+    raise errors.shown(AttributeError(f"jaxvars has no attribute {name!r}.{_advise(name)}"))
 
 
 def _advise(name: str) -> str:

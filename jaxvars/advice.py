@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
+from traceback import walk_tb
 from typing import Any
 
 _A_STEP = "a loop over optimizer.minimize(loss, model), in a @jv.compile'd function"
@@ -110,7 +111,8 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["step", "update"], "optimizer.apply_gradients(zip(gradients, variables))"),
         "zero_grad": "a new jv.GradientTape: it starts without gradients",
         "init": "optimizer.build(model); the first update does it, too",
-        "lr": "optimizer.learning_rate",
+        **dict.fromkeys(["lr", "param_groups"], "optimizer.learning_rate, and .assign(0.01) of it"),
+        "state_dict": "jv.checkpoint.Checkpoint(model=model, optimizer=optimizer).save(path)",
     },
     "jaxvars.optimizers": {
         name: f"{_RATE}: jv.optimizers.SGD(optax.{schedule})"
@@ -149,14 +151,24 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(["Kaiming", "kaiming_uniform", "He"], "jv.initializers.HeUniform"),
     },
     "jaxvars.random": {
-        f"stateless_{name}": f"jax.random.{name}(key, ...)"
-        for name in ("bernoulli", "categorical", "gamma", "normal", "truncated_normal", "uniform")
+        **{
+            f"stateless_{name}": f"jax.random.{name}(key, ...)"
+            for name in (
+                "bernoulli",
+                "categorical",
+                "gamma",
+                "normal",
+                "truncated_normal",
+                "uniform",
+            )
+        },
+        **dict.fromkeys(["manual_seed", "seed", "PRNGKey", "key"], "jv.random.set_seed(0)"),
     },
     "jaxvars.checkpoint": {"save": f"{_A_CHECKPOINT}.save(path)"},
     "Metric": {
         "update": "metric.update_state(...)",
         "compute": "metric.result()",
-        "reset": "metric.reset_state()",
+        **dict.fromkeys(["reset", "reset_states"], "metric.reset_state()"),
     },
 }
 """For each class, and the package: names that other libraries have there."""
@@ -185,6 +197,11 @@ _MEANINGS = {
     ),
     rf"{_ARRAY} (object )?has no attribute '?assign": (
         "It is an array: `v = v + 1` gives the name v to one. Write v.assign(v + 1), or v += 1."
+    ),
+    rf"{_ARRAY} (object )?has no attribute '?backward": (
+        "Gradients are asked for, of a tape: `with jv.GradientTape() as tape: loss = ...`, then "
+        "tape.gradient(loss, model.trainable_variables); or optimizer.minimize(loss_function, "
+        "model) does both and updates."
     ),
     r"unhashable type: '\w*Tracer'": (
         "A dict or set cannot be asked for a value that is only known when the compiled function "
@@ -238,6 +255,8 @@ EXPLANATIONS: list[Callable[[Exception], None]] = []
 
 def explain(error: BaseException | None) -> None:
     """Add a note to an error of JAX or Python that has a known meaning, unless it has the note."""
+    if isinstance(error, UnboundLocalError):
+        _explain_rebound(error)
     if not isinstance(error, TypeError | ValueError | AttributeError | IndexError):
         return
     if not type(error).__module__.startswith(("builtins", "jax.", "jaxlib")):
@@ -246,6 +265,18 @@ def explain(error: BaseException | None) -> None:
     for pattern, meaning in _MEANINGS.items():
         if re.search(pattern, message):
             add_note(error, meaning)
+
+
+def _explain_rebound(error: UnboundLocalError) -> None:
+    """Say what to write where a function gives the name of a global variable to something else."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    for name in re.findall(r"variable '(\w+)'", str(error)):
+        if frames and hasattr(frames[-1].f_globals.get(name), "assign_sub"):
+            add_note(
+                error,
+                f"`{name} = ...` and `{name} += ...` make {name!r} a local name of the function. "
+                f"Assign to the variable: {name}.assign({name} + 1), or {name}.assign_add(1).",
+            )
 
 
 OPTIONS = {
@@ -299,15 +330,19 @@ def add_note(error: BaseException, note: str) -> None:
 _SHAPE = re.compile(r"\((?:\d+,|\d+(?:, ?\d+)+,?)\)")
 
 
-def name_shapes(error: BaseException, variables: Iterable[tuple[str, tuple[int, ...]]]) -> None:
+def name_shapes(
+    error: BaseException,
+    variables: Iterable[tuple[Any, tuple[int, ...]]],
+    called: Callable[[Any], str] = str,
+) -> None:
     """Say in a note which variables, of which shapes, an error about shapes may be about."""
     message = str(error)
     if "shape" not in message or any("Variable" in n for n in getattr(error, "__notes__", ())):
         return
     shown = {shape.replace(",)", ")").replace(" ", "") for shape in _SHAPE.findall(message)}
     named = [
-        f"{name!r} {shape}"
-        for name, shape in variables
+        f"{called(cell)!r} {shape}"
+        for cell, shape in variables
         if str(shape).replace(",)", ")").replace(" ", "") in shown
     ]
     if named:

@@ -13,11 +13,12 @@ from traceback import walk_stack
 from typing import Any, final
 from weakref import WeakSet
 
-from jaxvars.tracebacks import find_shell, find_user_frame, jax_calls, shorten, user_line
+from jaxvars.tracebacks import find_user_frame, jax_calls, render, user_line
 from jaxvars.tracebacks import is_library as is_library  # for the packages that raise
 from jaxvars.tracebacks import line_of as line_of
 from jaxvars.tracebacks import line_of_function as line_of_function
 from jaxvars.tracebacks import package_of as package_of
+from jaxvars.tracebacks import shown as shown
 
 __all__ = [
     "CheckError", "CheckpointError", "CheckpointWarning", "CompileError", "ContextError",
@@ -53,9 +54,7 @@ class JaxvarsError(Exception):
             self.add_note(f'More: help("jaxvars.errors.{type(self).__name__}")')
 
     def _render_traceback_(self) -> list[str]:  # IPython asks for it
-        shorten(self)
-        show = find_shell().InteractiveTB.structured_traceback
-        return show(type(self), self, self.__traceback__)
+        return render(self)
 
 
 @final
@@ -378,6 +377,31 @@ class DistributedError(JaxvarsError, RuntimeError):
 
 
 # ---------------------------------------------------------------- reads and writes of variables
+CALLED: list[Callable[[Any], str]] = [lambda cell: cell.name]
+"""What returns what a variable, whose cell is given, is called in messages."""
+
+
+def called(cell: Any) -> str:
+    """Return what a variable is called in messages, by its cell; a name as it is."""
+    return cell if isinstance(cell, str) else CALLED[0](cell)
+
+
+def word_for(cell: Any) -> str:
+    """Return what programs in messages call a variable: its name, if that is one of Python's."""
+    return name if (name := called(cell)).isidentifier() else "v"
+
+
+@final
+class Phrase:
+    """Words with what a variable is called, which is looked for when they are shown."""
+
+    def __init__(self, words: str, cell: Any) -> None:
+        self._words, self._cell = words, cell
+
+    def __str__(self) -> str:
+        return self._words.format(called(self._cell))
+
+
 _FORMS = {  # functions of JAX that run a body, by their names on the stack
     **{
         name: (f"jax.lax.{name}", f"jv.{name}")
@@ -426,10 +450,10 @@ def _imported_twice_error(name: str) -> ForeignTransformError:
     )
 
 
-def foreign_write_error(name: str) -> ForeignTransformError:
+def foreign_write_error(cell: Any) -> ForeignTransformError:
     if _is_imported_twice():
-        return _imported_twice_error(name)
-    where, form = f"Variable {name!r} is written at {user_line()}", _find_form()
+        return _imported_twice_error(called(cell))
+    where, form = f"Variable {called(cell)!r} is written at {user_line()}", _find_form()
     if form is not None:
         return ForeignTransformError(
             f"{where}, in the body of {form[0]}, which does not track variables: the new value "
@@ -444,6 +468,14 @@ def foreign_write_error(name: str) -> ForeignTransformError:
     )
 
 
+def not_in_state_error(cell: Any) -> StateError:
+    return StateError(
+        f"Variable {called(cell)!r} is written at {user_line()}, but the State that was passed "
+        "does not hold it. Make the State of everything that the function writes, for example "
+        "jv.State.of(model=model, optimizer=optimizer)."
+    )
+
+
 def creation_in_transform_error(name: str) -> CreationError:
     return CreationError(
         f"Variable {name!r} is created at {user_line()} while a plain JAX transform "
@@ -452,18 +484,16 @@ def creation_in_transform_error(name: str) -> CreationError:
     )
 
 
-def flag_set_in_trace_error(name: str) -> ForeignTransformError:
+def flag_set_in_trace_error(cell: Any) -> ForeignTransformError:
     return ForeignTransformError(
-        f"`trainable` of variable {name!r} is set at {user_line()} in a compiled function or JAX "
-        "transform, which would do so once, when it is traced. Set it outside, or freeze the "
-        "variable for a part of the function:\n"
+        f"`trainable` of variable {called(cell)!r} is set at {user_line()} in a compiled function "
+        "or JAX transform, which would do so once, when it is traced. Set it outside, or freeze "
+        "the variable for a part of the function:\n"
         "    with jv.freeze(v):\n"
         "        loss = step(x)"
     )
 
 
-CALLED: list[Callable[[Any], str]] = [lambda cell: cell.name]
-"""What returns what a variable, whose cell is given, is called in messages."""
 _TOLD: WeakSet[Any] = WeakSet()
 
 
@@ -472,10 +502,10 @@ def warn_stale(cell: Any, trace: Any) -> None:
     if trace in _TOLD:
         return
     if _is_imported_twice():
-        raise _imported_twice_error(CALLED[0](cell))
+        raise _imported_twice_error(called(cell))
     _TOLD.add(trace)
     warn_user(
-        f"Variable {CALLED[0](cell)!r} was read while a plain JAX transform (jax.jit, scan, cond, "
+        f"Variable {called(cell)!r} was read while a plain JAX transform (jax.jit, scan, cond, "
         "...) traced the function. Its value becomes a constant of that program: later assignments "
         "will not reach it. Use @jv.compile instead of jax.jit, or read it outside and pass the "
         "value as an argument. The same holds for every other variable that is read there.",
@@ -483,9 +513,9 @@ def warn_stale(cell: Any, trace: Any) -> None:
     )
 
 
-def read_by_kept_rule_error(name: str) -> TapeError:
+def read_by_kept_rule_error(cell: Any) -> TapeError:
     return TapeError(
-        f"Variable {name!r} is read at {user_line()} by the rule of a derivative, for a "
+        f"Variable {called(cell)!r} is read at {user_line()} by the rule of a derivative, for a "
         "function that is called inside jax.jit, or a loop or branch of JAX's own. JAX runs the "
         "rule once and keeps the result: later assignments would not reach it. Use @jv.compile, "
         "jv.scan, jv.cond or jv.while_loop instead, or pass the value to the function as an "
@@ -493,11 +523,11 @@ def read_by_kept_rule_error(name: str) -> TapeError:
     )
 
 
-def string_in_program_error(name: str) -> StringVariableError:
+def string_in_program_error(cell: Any) -> StringVariableError:
     return StringVariableError(
-        f"Variable {name!r} holds strings and is used at {user_line()} inside a compiled "
+        f"Variable {called(cell)!r} holds strings and is used at {user_line()} inside a compiled "
         "function, where there are only numbers. Read it outside and pass the string, which "
-        f"is then a static argument: step(x, {name}.item())."
+        f"is then a static argument: step(x, {word_for(cell)}.item())."
     )
 
 

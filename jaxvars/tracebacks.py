@@ -10,11 +10,14 @@ import inspect
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from traceback import walk_stack
 from types import CodeType, FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
+
+E = TypeVar("E", bound=BaseException)
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
@@ -73,6 +76,18 @@ def _shortened(traceback: TracebackType | None) -> TracebackType | None:
     for each in reversed(kept):
         traceback = TracebackType(traceback, each.tb_frame, each.tb_lasti, each.tb_lineno)
     return traceback
+
+
+def render(error: BaseException) -> list[str]:
+    """Return what IPython shows of an error: the traceback of the user's lines."""
+    shorten(error)
+    return find_shell().InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+
+
+def shown(error: E) -> E:
+    """Return an error of Python's own class that IPython shows so, too."""
+    vars(error)["_render_traceback_"] = partial(render, error)  # IPython asks for it
+    return error
 
 
 # ---------------------------------------------------------------- the user's line, for messages

@@ -339,4 +339,153 @@ MISTAKES = {
         "@jv.compile\ndef f(x):\n    with jv.GradientTape() as tape:\n        y = x * 2\n"
         "    v.assign_sub(0.1 * tape.gradient(y, v, unconnected_gradients='none'))\nf(x)",
         "TypeError", ("If it is a gradient", "says why there is none")),
+    "a name that is given to the sum": Mistake(
+        "@jv.compile\ndef f(x):\n    v = v + x\n    return v\nf(x)",
+        "UnboundLocalError", ("make 'v' a local name of the function", "v.assign(v + 1)"),
+        "@jv.compile\ndef f(x):\n    v.assign(v + x)\n    return v + 0\nassert f(x)[0] == 2"),
+    "float of a loss": Mistake(_IN_F.format("float(x.sum())"), "ControlFlowError",
+        ("asks for a value", "line 3", "return loss    # not: float(loss)", 'jv.print("{}", loss)'),
+        _IN_F.format("x.sum()") + "\nprint(float(f(x)))"),
+    "item of a loss": Mistake(_IN_F.format("x.sum().item()"), "ControlFlowError",
+        ("asks for a value", "`x.item()`", "print(float(step(x)))"),
+        _IN_F.format("jv.print('{}', x.sum())")),
+    "a list of an array": Mistake(_IN_F.format("x.tolist()"), "ControlFlowError",
+        ("asks for a value", "`x.tolist()`"), _IN_F.format("x") + ".tolist()"),
+    "backward": Mistake(_IN_F.format("x.sum().backward()"), "AttributeError",
+        ("tape.gradient(loss, model.trainable_variables)",
+        "optimizer.minimize(loss_function, model)"),
+        "with jv.GradientTape() as tape:\n    y = loss()\n"
+        "tape.gradient(y, model.trainable_variables)\n"
+        "jv.optimizers.SGD(0.1).minimize(loss, model)"),
+    "backward in a tape": Mistake(
+        "with jv.GradientTape():\n    loss().backward()", "AttributeError",
+        ("with jv.GradientTape() as tape: loss = ...",)),
+    "requires_grad": Mistake("for p in model.variables:\n    p.requires_grad = False",
+        "AttributeError", ("Use v.trainable.",),
+        "for p in model.variables:\n    p.trainable = False\nassert not model.trainable_variables"),
+    "zero_grad": Mistake("jv.optimizers.SGD(0.1).zero_grad()", "AttributeError",
+        ("Use a new jv.GradientTape: it starts without gradients.",)),
+    "the rate of a group": Mistake("jv.optimizers.SGD(0.1).param_groups[0]['lr'] = 0.01",
+        "AttributeError", ("Use optimizer.learning_rate, and .assign(0.01) of it.",),
+        "optimizer = jv.optimizers.SGD(0.1)\noptimizer.learning_rate.assign(0.01)"),
+    "the state of an optimizer": Mistake("jv.optimizers.SGD(0.1).state_dict()", "AttributeError",
+        ("Use jv.checkpoint.Checkpoint(model=model, optimizer=optimizer).save(path).",)),
+    "lr that is set": Mistake("optimizer = jv.optimizers.SGD(0.1)\noptimizer.lr = 0.01",
+        "AttributeError", ("SGD.lr is set at Cell In[1], line 2", "nothing would change",
+        "Set optimizer.learning_rate."),
+        "optimizer = jv.optimizers.SGD(0.1)\noptimizer.learning_rate = 0.01"),
+    "a typo in what is set": Mistake("optimizer = jv.optimizers.Adam(0.1)\noptimizer.beta1 = 0.5",
+        "AttributeError", ("Set optimizer.beta_1.",),
+        "optimizer = jv.optimizers.Adam(0.1)\noptimizer.beta_1 = 0.5"),
+    "a rate of another optimizer": Mistake("optimizer = jv.optimizers.SGD(0.1)\n"
+        "optimizer.weight_decays = 0.1", "AttributeError", ("Did you mean 'weight_decay'?",)),
+    "a variable of the class": Mistake("class Net(jv.Module):\n    w = jv.Variable(1.0)",
+        "TypeError", ("Net.w is made at Cell In[1], line 1", "would share the variables",
+        "self.w = ...    # not: w = ... in the class"),
+        "class Net(jv.Module):\n    def __init__(self):\n        self.w = jv.Variable(1.0)\n"
+        "assert len(Net().variables) == 1"),
+    "a default of a dataclass": Mistake("import dataclasses\n@dataclasses.dataclass\n"
+        "class Net(jv.Module):\n    w: jv.Variable = jv.Variable(1.0)", "TypeError",
+        ("dataclasses.field(default_factory=lambda: ...)",),
+        "import dataclasses\n@dataclasses.dataclass(eq=False)\nclass Net(jv.Module):\n"
+        "    w: jv.Variable = dataclasses.field(default_factory=lambda: jv.Variable(1.0))\n"
+        "assert Net().w is not Net().w"),
+    "layers of the class": Mistake("class Net(jv.Module):\n    layers = [Model(), Model()]",
+        "TypeError", ("Net.layers is made at", "none would find them to"),),
+    "a list that is kept twice": Mistake("class Net(jv.Module):\n    def __init__(self):\n"
+        "        self.variables = [jv.Variable(1.0)]\nNet()", "AttributeError",
+        ("Net.variables is set at Cell In[1], line 3", "finds its variables itself",
+        "self.parts = ...    # not: self.variables = ..."),
+        "class Net(jv.Module):\n    def __init__(self):\n        self.parts = [jv.Variable(1.0)]\n"
+        "assert len(Net().variables) == 1"),
+    "a name that is set": Mistake("model.name = 'me'", "AttributeError",
+        ('super().__init__(name="me")    # not: self.name = "me"',),
+        "class Net(jv.Module):\n    def __init__(self):\n        super().__init__(name='me')\n"
+        "assert Net().name == 'me'"),
+    "logits for probabilities": Mistake("jv.losses.sparse_categorical_crossentropy("
+        "[0], [[-2.0, 3.0]])", "ValueError", ("takes probabilities, but y_pred has -2",
+        "from_logits=True", "jax.nn.softmax(y_pred)"),
+        "jv.losses.sparse_categorical_crossentropy([0], [[-2.0, 3.0]], from_logits=True)"),
+    "logits of two classes": Mistake("jv.losses.BinaryCrossentropy()([1.0], [3.0])", "ValueError",
+        ("binary_crossentropy takes probabilities, but y_pred has 3", "jax.nn.sigmoid(y_pred)"),
+        "jv.losses.BinaryCrossentropy(from_logits=True)([1.0], [3.0])"),
+    "one-hot labels": Mistake(
+        "jv.losses.sparse_categorical_crossentropy(jnp.eye(3), jnp.ones((3, 3)),"
+        " from_logits=True)", "ShapeError", ("without 'sparse' in its name",),
+        "jv.losses.categorical_crossentropy(jnp.eye(3), jnp.ones((3, 3)), from_logits=True)"),
+    "labels that are integers": Mistake(
+        "jv.losses.categorical_crossentropy([0, 2], jnp.ones((2, 3)),"
+        " from_logits=True)", "ShapeError", ("whose name begins with 'sparse'",),
+        "jv.losses.sparse_categorical_crossentropy([0, 2], jnp.ones((2, 3)), from_logits=True)"),
+    "a label too high": Mistake(
+        "jv.losses.sparse_categorical_crossentropy([1, 3], jnp.ones((2, 3)),"
+        " from_logits=True)", "IndexError", ("3 classes, 0 to 2", "has a label 3")),
+    "labels that are swapped": Mistake(
+        "jv.losses.sparse_categorical_crossentropy(jnp.ones((2, 3)), "
+        "jnp.array([0, 2]))", "ShapeError", ("Are they swapped? y_true comes first.",)),
+    "a model for a tape": Mistake("with jv.GradientTape() as tape:\n    y = loss()\n"
+        "tape.gradient(y, model)", "TapeError", ("tape.gradient(loss, model.trainable_variables)",),
+        "with jv.GradientTape() as tape:\n    y = loss()\n"
+        "tape.gradient(y, model.trainable_variables)"),
+    "a float for a target": Mistake("with jv.GradientTape() as tape:\n    y = float(loss())\n"
+        "tape.gradient(y, model.w)", "TapeError", ("take the gradient of the array",),
+        "with jv.GradientTape() as tape:\n    y = loss()\n"
+        "print(float(y), tape.gradient(y, model.w))"),
+    "a loss that is computed": Mistake(
+        "jv.optimizers.SGD(0.1).minimize(loss(), model)", "TypeError",
+        ("minimize takes a function that computes the loss",),
+        "jv.optimizers.SGD(0.1).minimize(loss, model)"),
+    "integers that are trained": Mistake("n = jv.Variable([1, 2], name='n')\n"
+        "jv.optimizers.SGD(0.1).minimize(lambda: (n * 1.5).sum(), [n])", "DtypeError",
+        ("Variable 'n' is int32, which cannot be trained: make it a float",),
+        "n = jv.Variable([1.0, 2.0])\n"
+        "jv.optimizers.SGD(0.1).minimize(lambda: (n * 1.5).sum(), [n])"),
+    "half for single": Mistake("half = jv.Variable(x.astype('bfloat16'), name='half')\nhalf += x",
+        "DtypeError", ("float32 to variable 'half' of dtype bfloat16",
+        "jnp.asarray(value, 'bfloat16')"),
+        "half = jv.Variable(x.astype('bfloat16'))\nhalf += jnp.asarray(x, 'bfloat16')"),
+    "division of integers": Mistake("n = jv.Variable(4, name='n')\nn /= 2", "DtypeError",
+        ("float32 to variable 'n' of dtype int32",
+        "jnp.round(value)"), "n = jv.Variable(4)\nn //= 2"),
+    "a model in jax.grad": Mistake("jax.grad(lambda m: m(2.0))(model)", "ForeignTransformError",
+        ("A Model is passed at Cell In[1], line 1", "pure = jv.functionalize("),
+        "pure = jv.functionalize(lambda x: model(x))\n"
+        "result, state = jax.jit(pure)(jv.State.of(model), 2.0)"),
+    "jit of a method": Mistake("class Net(Model):\n    @jax.jit\n    def step(self, x):\n"
+        "        return x * self.w\nNet().step(2.0)", "ForeignTransformError",
+        ("Use @jv.compile instead of jax.jit",),
+        "class Net(Model):\n    @jv.compile\n    def step(self, x):\n        return x * self.w\n"
+        "Net().step(2.0)"),
+    "vmap of an assign": Mistake("jax.vmap(lambda a: v.assign_add(a))(jnp.ones((2, 3)))",
+        "ForeignTransformError", ("Variable 'w' is written at", "jv.functionalize(f)"),
+        "pure = jv.functionalize(lambda a: v.assign_add(a))\n"
+        "result, state = jax.vmap(pure, in_axes=(None, 0))(jv.State.of(v), jnp.ones((2, 3)))"),
+    "a generator": Mistake("@jv.compile\ndef f(x):\n    yield x\nf(x)", "CompileError",
+        ("f is a generator or coroutine function", "yield or await around it"),
+        "f = jv.compile(lambda x: x + 1)\n"
+        "def steps(x):\n    while True:\n        yield f(x)\nnext(steps(x))"),
+    "recursion": Mistake("@jv.compile\ndef f(x):\n    return f(x) + 1\nf(x)", "CompileError",
+        ("f calls itself with arguments of the same types", "or use a loop")),
+    "a property that makes variables": Mistake(
+        "class Net(jv.Module):\n    @property\n    def w(self):\n"
+        "        return jv.Variable(1.0)\nnet = Net()\njv.compile(lambda: net.w + 0)()",
+        "CreationError", ("nothing keeps it", "keep it, for example as self.w"),
+        "class Net(jv.Module):\n    def __init__(self):\n        self.w = jv.Variable(1.0)\n"
+        "net = Net()\njv.compile(lambda: net.w + 0)()"),
+    "another architecture": Mistake("import tempfile\npath = jv.checkpoint.Checkpoint(model=model)"
+        ".save(tempfile.mkdtemp() + '/c')\nmodel.w = jv.Variable(x)\n"
+        "jv.checkpoint.Checkpoint(model=model).restore(path)", "CheckpointError",
+        ("was not restored, and changed nothing", "model/w: shape () in the checkpoint, (3,) in")),
+    "a seed": Mistake("jv.random.manual_seed(0)", "AttributeError", ("Use jv.random.set_seed(0).",),
+        "jv.random.set_seed(0)"),
+    "metrics of Keras 2": Mistake("jv.metrics.Mean().reset_states()", "AttributeError",
+        ("Use metric.reset_state().",), "jv.metrics.Mean().reset_state()"),
+    "a donated value": Mistake("jax.jit(lambda a: a + 1, donate_argnums=0)(v)\nv + 1",
+        "UninitializedError", ("Variable 'w' is used at Cell In[1], line 2", "jnp.copy(v.value)"),
+        "jax.jit(lambda a: a + 1, donate_argnums=0)(jnp.copy(v.value))\nv + 1"),
+    "a layer of flax as it is": Mistake("import flax.linen as nn\nclass Net(jv.Module):\n"
+        "    def __init__(self):\n        self.d = nn.Dense(3)\nNet()", "InteropError",
+        ("keeps its state outside of Variables", "jv.interop.from_flax(d, example_input)"),
+        "import flax.linen as nn\nclass Net(jv.Module):\n    def __init__(self):\n"
+        "        self.d = jv.interop.from_flax(nn.Dense(3), x)\nassert len(Net().variables) == 2"),
 }  # fmt: skip

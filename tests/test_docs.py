@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
+from datetime import date
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
@@ -19,6 +21,18 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("tensorflow", "flax_and_equinox", "control_flow", "training", "how_it_works", "limits")
 
 _LINK = re.compile(r'<(?:a|img|link|script)[^>]* (?:href|src)="?([^"\s>]+)')
+
+
+def test_the_changelog_begins_with_the_version_and_each_has_a_date() -> None:
+    text = (ROOT / "jaxvars/CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.*)", text, flags=re.MULTILINE)
+    found = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - (\d{4}-\d\d-\d\d)", x) for x in headings]
+    assert None not in found, headings
+    versions = [tuple(map(int, x.groups()[:3])) for x in found]
+    dates = [date.fromisoformat(x[4]) for x in found]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert ".".join(map(str, versions[0])) == project["version"]
+    assert (versions, dates) == (sorted({*versions}, reverse=True), sorted(dates, reverse=True))
 
 
 def test_the_reference(tmp_path: Path) -> None:

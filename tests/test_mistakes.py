@@ -53,7 +53,7 @@ OTHER_WAYS = {  # to run a program in a cell
     "await": "async def f():\n    v.assign(x[:2])\nawait f()",
     "time": "%%time\nv.assign(x[:2])",
 }
-INTERNAL = ("staging.py", "leaves[0]", "function.py", "contextlib")
+INTERNAL = ("staging.py", "leaves[0]", "function.py", "contextlib", "/jaxvars/")
 
 
 def explanation_lacks(mistake: Mistake, error: str, message: str, text: str) -> Iterator[str]:

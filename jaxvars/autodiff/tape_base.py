@@ -16,7 +16,7 @@ from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
-from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
+from jaxvars.errors import GradientWarning, TapeError, called, user_line, warn_user
 from jaxvars.objects.traversal import resolve_proxy
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_inexact
@@ -185,9 +185,9 @@ class TapeBase(Viewed, ABC):
             reads = [x for x in self._reads.get(source._cell.key, []) if self._record.knows(x)]
             if len(shapes := {x.shape for x in reads}) > 1:
                 raise TapeError(
-                    f"Variable {source.name!r} was read with several shapes under the tape "
-                    f"({', '.join(map(str, shapes))}), so its gradient at {user_line()} has no "
-                    "shape. Open a tape for each shape, or take the gradient by the values that "
+                    f"Variable {called(source._cell)!r} was read with several shapes under the "
+                    f"tape ({', '.join(map(str, shapes))}), so its gradient at {user_line()} has "
+                    "no shape. Open a tape for each shape, or take the gradient by the values that "
                     "were read."
                 )
             return reads

@@ -503,7 +503,7 @@ def _announce(cell: Cell) -> None:
         announce((cell.key,))
 
 
-def _seek(doing: str, cells: Sequence[Cell]) -> None:
+def _seek(doing: object, cells: Sequence[Cell]) -> None:
     """Look for the variables that are used, if some of them are new; a guard.
 
     What is only shown is not looked for. Not to be called while `CURRENT` is `BUSY` for this

@@ -18,7 +18,7 @@ from jaxvars.core.cells import STORE, STREAMS, Cell
 from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import BrokenOff, PyTreeTemplate, Staged, stage
-from jaxvars.errors import CompileError, CreationError, UninitializedError
+from jaxvars.errors import CompileError, CreationError, UninitializedError, called
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.guards import GUARDS, TAKE, ask
 from jaxvars.typing import Array
@@ -148,8 +148,8 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
             if is_transformed and context.is_tracer(value):
                 raise CreationError(
                     f"{name} is called for the first time in a JAX transform (grad, vmap, ...), "
-                    f"and creates variable {made.name!r} at {made.line}: its first value would be "
-                    f"made of what the transform traces. Call {name} once with real arguments "
+                    f"and creates variable {called(cell)!r} at {made.line}: its first value would "
+                    f"be made of what the transform traces. Call {name} once with real arguments "
                     "before, on an object that has no variables yet; then transform it."
                 )
             LOCAL.frame.create(cell, value)

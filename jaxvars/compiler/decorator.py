@@ -11,7 +11,7 @@ from jaxvars.autograph import convert
 from jaxvars.compiler.function import Function
 from jaxvars.compiler.signature import check_function, name_of
 from jaxvars.core.checks import require_finite_writes
-from jaxvars.errors import CompileError
+from jaxvars.errors import CompileError, shown
 from jaxvars.tensors.spec import TensorSpec
 
 
@@ -106,7 +106,7 @@ def compile(
     Python `if` and `while` on tensors are converted with `autograph=True` only.
     """
     for name in others:
-        raise unknown_option(name, inspect.signature(compile).parameters)
+        raise shown(unknown_option(name, inspect.signature(compile).parameters))
     if donate not in (True, False, "auto"):
         raise CompileError(f'donate is True, False or "auto", not {donate!r}.')
     if guard not in (None, "finite"):

@@ -28,7 +28,7 @@ from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import stored
-from jaxvars.errors import CompileError, JaxvarsError
+from jaxvars.errors import CompileError, JaxvarsError, called
 from jaxvars.tensors.array_like import is_deleted
 from jaxvars.tensors.dtypes import bytes_per_device
 from jaxvars.tracing import context
@@ -263,9 +263,9 @@ class Layout:
         self.is_checked = FAILURE in staged.writes
         if self.is_checked and staged.reshaped:
             raise CompileError(
-                f"{name} assigns a value of another shape to variable {staged.reshaped[0]!r}, and "
-                "checks values: if a check fails the old value must stay, but a program has fixed "
-                "shapes. Assign, or check, outside of it."
+                f"{name} assigns a value of another shape to variable "
+                f"{called(staged.reshaped[0])!r}, and checks values: if a check fails the old "
+                "value must stay, but a program has fixed shapes. Assign, or check, outside of it."
             )
         if self.is_checked:
             self.donated = list(self.write_back.cells)

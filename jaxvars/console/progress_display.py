@@ -46,6 +46,21 @@ def close_bar(bar: Bar) -> None:
 
 
 @final
+class _Plain(_rich.ProgressColumn):
+    """A column in the terminal's own colour: rich's yellow and cyan cannot be read on white."""
+
+    def __init__(self, column: Any) -> None:
+        super().__init__()
+        self._column, self.max_refresh = column, column.max_refresh
+
+    def render(self, task: _rich.Task) -> RenderableType:
+        """Return what the column shows."""
+        shown = self._column.render(task)
+        shown.style = ""
+        return shown
+
+
+@final
 class Display(_rich.Progress):
     """The bars that are open on one console.
 
@@ -59,9 +74,9 @@ class Display(_rich.Progress):
         super().__init__(
             _rich.TextColumn("{task.description}", markup=False),
             _rich.BarColumn(bar_width=20),
-            _rich.MofNCompleteColumn(),
-            _rich.TimeElapsedColumn(),
-            _rich.TimeRemainingColumn(),
+            _Plain(_rich.MofNCompleteColumn()),
+            _Plain(_rich.TimeElapsedColumn()),
+            _Plain(_rich.TimeRemainingColumn()),
             _rich.TextColumn("{task.fields[shown]}", markup=False),
             console=console,
             refresh_per_second=_PER_SECOND,

@@ -44,7 +44,7 @@ from jaxvars.control.state_threading import CREATES, Threads, result_types, retu
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import PyTreeTemplate, stage
-from jaxvars.errors import ControlFlowError, line_of, user_line
+from jaxvars.errors import ControlFlowError, called, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
@@ -213,14 +213,15 @@ def _explain(error: Exception) -> None:
     if isinstance(
         error, jax.errors.ConcretizationTypeError | jax.errors.TracerIntegerConversionError
     ):
-        is_size = "size argument" in str(error)
-        raise _error_for(_NEEDS_A_SIZE if is_size else _NEEDS_A_NUMBER, error) from None
+        needs = (words for said, words in _NEEDS.items() if said in str(error))
+        raise _error_for(next(needs, _NEEDS_A_NUMBER), error) from None
     if isinstance(error, jax.errors.TracerArrayConversionError):
         raise _error_for(_NEEDS_NUMBERS, error) from None
     if isinstance(error, TypeError | ValueError):
         if str(error).startswith("Shapes must be 1D sequences of concrete values"):
             raise _error_for(_NEEDS_A_NUMBER, error) from None
-        name_shapes(error, [(c.name, c.aval.shape) for c in getattr(LOCAL.frame, "cells", ())])
+        cells = [(c, c.aval.shape) for c in getattr(LOCAL.frame, "cells", ())]
+        name_shapes(error, cells, called)
 
 
 EXPLANATIONS.append(_explain)
@@ -252,6 +253,20 @@ _NEEDS_A_SIZE = (
     "    jnp.nonzero(x > 0, size=2, fill_value=0)    # jnp.unique, jnp.where(c): size=, too\n"
     "    jnp.where(x > 0, x, 0)"
 )
+_NEEDS_TO_LOOK = (
+    "Python at {line} asks for a value that is only known when the compiled function runs: by "
+    "`float(x)`, `x.item()` or `x.tolist()`. Compute with the array, return it, and look at it "
+    "outside:\n"
+    "    return loss    # not: float(loss)\n"
+    "    print(float(step(x)))\n"
+    'Or jv.print("{{}}", loss) prints it when the function runs. An argument that is always a '
+    "number of Python is named in static_argnames."
+)
+_NEEDS = {
+    "size argument": _NEEDS_A_SIZE,
+    **dict.fromkeys(["the `float` function", "item() method", "tolist() method"], _NEEDS_TO_LOOK),
+}
+"""What is said of errors whose messages have these words."""
 _NEEDS_A_NUMBER = (
     "Python at {line} needs to know a number that is only known when the compiled function runs: "
     "for `range(n)`, `float(x)`, `x.item()`, `items[i]` or a shape. Either name the argument in "

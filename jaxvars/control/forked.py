@@ -14,12 +14,12 @@ from jaxvars.core import store
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.failures import is_ready
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
-from jaxvars.errors import ExecutionError, user_line
+from jaxvars.errors import ExecutionError, called, user_line
 from jaxvars.tracing.guards import GUARDS, READ, SHOW, TAKE, WRITE
 
 _RANK = 0  # nothing may compute first
 _TAKEN = "Variable {!r}, which was still being computed, is read"
-_DOINGS = {
+_DOINGS: dict[object, str] = {
     READ: "Variable {!r} is read to compute with it",
     TAKE: _TAKEN,
     SHOW: _TAKEN,
@@ -27,12 +27,12 @@ _DOINGS = {
 }
 
 
-def _refuse(doing: str, cells: Sequence[Cell]) -> bool:
+def _refuse(doing: object, cells: Sequence[Cell]) -> bool:
     """Raise ExecutionError, but where a value is taken that is there; return True then."""
     left = [cell for cell in cells if not _is_there(cell)] if doing in (TAKE, SHOW) else cells
     if doing in _DOINGS and not left:
         return True
-    what = _DOINGS[doing].format(left[0].name) if doing in _DOINGS else doing
+    what = _DOINGS[doing].format(called(left[0])) if doing in _DOINGS else doing
     raise ExecutionError(
         f"{what} at {user_line()} in a process that was forked after JAX had been used. JAX's "
         "threads are not there, so it would wait forever. Use processes that are spawned:\n"

@@ -16,7 +16,7 @@ from jaxvars.control.vmap_index import EXAMPLE, number_example
 from jaxvars.core.cells import STREAMS, Cell, without_signals
 from jaxvars.core.checks import first_failure
 from jaxvars.core.staging import PyTreeTemplate, is_own_array, stage
-from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.errors import ControlFlowError, called, user_line, word_for
 from jaxvars.objects.key_order import in_order, map_leaves, ordered_like
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import context
@@ -161,9 +161,9 @@ def _check_axes(arrays: Sequence[Array], axes: Sequence[int | None]) -> None:
 
 def _assign_error(cell: Cell) -> ControlFlowError:
     return ControlFlowError(
-        f"Variable {cell.name!r} is assigned inside the vectorized_map at {user_line()}: each "
+        f"Variable {called(cell)!r} is assigned inside the vectorized_map at {user_line()}: each "
         "example has a value for it, but it can hold one only. Return the values and assign what "
         "you make of them, or go through the examples one by one:\n"
-        f"    {cell.name}.assign(jv.vectorized_map(f, xs).mean(0))    # or\n"
+        f"    {word_for(cell)}.assign(jv.vectorized_map(f, xs).mean(0))    # or\n"
         "    jv.map_fn(f, xs)"
     )

@@ -14,7 +14,7 @@ from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.core.staging import Staged
 from jaxvars.derivatives.custom_gradient import with_explicit_rules
-from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.errors import ControlFlowError, called, user_line
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import reread
@@ -91,7 +91,7 @@ def _check_shapes(cell: Cell, staged: Sequence[Staged]) -> None:
         shapes.add(str(new.get(cell, cell.aval).shape))
     if len(shapes) > 1:
         raise ControlFlowError(
-            f"Variable {cell.name!r} would have one of the shapes {', '.join(sorted(shapes))} "
+            f"Variable {called(cell)!r} would have one of the shapes {', '.join(sorted(shapes))} "
             f"after the branches, or after each iteration of the loop, at {user_line()}. A program "
             "has fixed shapes: assign one shape in all branches, or choose outside of the compiled "
             "function which one is assigned."

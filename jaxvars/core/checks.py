@@ -24,7 +24,7 @@ import numpy as np
 from jaxvars.core.cells import without_signals
 from jaxvars.core.frame import Signal
 from jaxvars.core.frames import LOCAL, CaptureFrame
-from jaxvars.errors import CheckError, user_line
+from jaxvars.errors import CheckError, called, user_line
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.typing import Array, Value
@@ -221,7 +221,7 @@ def require_finite_writes(name: str, line: str) -> None:
     for cell in without_signals(list(frame.written.values())):
         if is_inexact(cell.aval):
             value = frame.values[cell.key]
-            message = f"{name} would make Variable {cell.name!r} not finite"
+            message = f"{name} would make Variable {called(cell)!r} not finite"
             require(jnp.isfinite(value), message, {"value": value}, line)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, WriteBack
-from jaxvars.errors import ExecutionError
+from jaxvars.errors import ExecutionError, called
 from jaxvars.typing import Array
 
 
@@ -99,7 +99,7 @@ def _take_back(step: Step, problem: BaseException) -> list[str]:
         else:
             SHARED.add(cell.key)
             STORE[cell.key] = old
-    names = [cell.name for cell in lost]
+    names = list(map(called, lost))
     for cell in lost:
         LOST[cell.key] = (STORE[cell.key], str(execution_error(step.name, problem, names)))
         STORE[cell.key].delete()  # so that no program runs with it

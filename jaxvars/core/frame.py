@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.cells import STORE, Cell, FixedCell
-from jaxvars.errors import ShapeError, foreign_write_error, user_line
+from jaxvars.errors import ShapeError, called, foreign_write_error, user_line
 from jaxvars.objects.traversal import Path, walk
 from jaxvars.tensors.dtypes import dtype_error, is_inexact
 from jaxvars.tracing import context
@@ -138,7 +138,7 @@ def cells_in(root: object) -> Iterator[tuple[Path, Cell]]:
 def check_dtype(cell: Cell, value: Array) -> None:
     """Raise DtypeError unless a value has the cell's dtype: where 64 bits are off, JAX cuts."""
     if value.dtype != cell.dtype:
-        raise dtype_error(cell.name, cell.dtype, str(value.dtype))
+        raise dtype_error(cell, cell.dtype, str(value.dtype))
 
 
 def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
@@ -162,8 +162,8 @@ def form_of(value: Array | np.ndarray) -> Aval:
 
 def reshaped_error(cell: Cell) -> ShapeError:
     return ShapeError(
-        f"Another thread gave variable {cell.name!r} a value of another shape while it was used at "
-        f"{user_line()}; nothing has changed. Use it again."
+        f"Another thread gave variable {called(cell)!r} a value of another shape while it was used "
+        f"at {user_line()}; nothing has changed. Use it again."
     )
 
 
@@ -328,7 +328,7 @@ class Frame(ABC):
         """Raise ForeignTransformError unless we are in this frame's own trace."""
         elsewhere = cell.deliver is None and context.strip(context.current()) is not self.trace
         if elsewhere and not context.put_back():
-            raise foreign_write_error(cell.name)
+            raise foreign_write_error(cell)
 
     def observe(self, tape: Any) -> None:
         """Let `tape` see the reads from now on."""

@@ -47,9 +47,9 @@ from jaxvars.core.frame import (
 from jaxvars.core.store import exchange, look, take
 from jaxvars.errors import (
     CreationError,
-    StateError,
     creation_in_transform_error,
     foreign_write_error,
+    not_in_state_error,
     read_by_kept_rule_error,
     user_line,
     warn_stale,
@@ -104,7 +104,7 @@ class EagerFrame(Frame):
         elsewhere = context.place(None) is not _EVAL and not store.is_interrupting()
         if elsewhere and context.is_staging():
             if is_for_tape():
-                raise read_by_kept_rule_error(cell.name)
+                raise read_by_kept_rule_error(cell)
             warn_stale(cell, context.strip(context.current()))
         if GUARDS:
             ask(TAKE, (cell,))
@@ -135,7 +135,7 @@ class EagerFrame(Frame):
                 continue
             self.check_writable(cell)
             if context.is_tracer(value):
-                raise foreign_write_error(cell.name)
+                raise foreign_write_error(cell)
             if theirs is None or id(value) in theirs:
                 value = context.copied(value)
             elif held is not FRESH:
@@ -232,11 +232,7 @@ class BoundFrame(Frame):
         """Raise StateError, too, if the State does not hold the cell."""
         super().check_writable(cell)
         if cell.key not in self.values and cell.deliver is None:
-            raise StateError(
-                f"Variable {cell.name!r} is written at {user_line()}, but the State that was "
-                "passed does not hold it. Make the State of everything that the function "
-                "writes, for example jv.State.of(model=model, optimizer=optimizer)."
-            )
+            raise not_in_state_error(cell)
 
     def create(self, cell: Cell, value: Array) -> None:
         """Refuse."""
@@ -275,7 +271,7 @@ class CaptureFrame(Frame):
         inner = context.strip(context.current())
         if is_for_tape() and inner is not self.trace and type(inner) is type(self.trace):
             # JAX would keep a tracer of ours in its program.
-            raise read_by_kept_rule_error(cell.name)
+            raise read_by_kept_rule_error(cell)
         self.note_inner_read()
         if cell.key not in self.values:
             self.values[cell.key] = self._input(cell)

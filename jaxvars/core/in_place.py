@@ -15,7 +15,7 @@ import numpy as np
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL
-from jaxvars.errors import ShapeError
+from jaxvars.errors import ShapeError, called, shown
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_operand, is_elsewhere, number_of
 from jaxvars.tracing import context
@@ -36,11 +36,11 @@ def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[InPlace, Any], 
     """Return the method of an operator like `+=`: it assigns, and returns the variable."""
 
     def change(self: InPlace, other: Any) -> InPlace:
-        cell, given = self._cell, self._near(as_operand(unwrap(other), self.dtype, self.name))
+        cell, given = self._cell, self._near(as_operand(unwrap(other), self.dtype, self._cell))
 
         def changed(old: Array) -> Array:
             new = operation(old, given)
-            return fit(new, cell.aval.shape, cell.aval.dtype, name=cell.name)
+            return fit(new, cell.aval.shape, cell.aval.dtype, cell)
 
         LOCAL.frame.modify(cell, changed)
         return self
@@ -105,11 +105,11 @@ class InPlace(ArrayProxy, Owner):
         return self
 
     def _operand(self, value: Any, shape: tuple[int, ...]) -> Array:
-        new = fit_operand(unwrap(value), self.dtype, self.name)
+        new = fit_operand(unwrap(value), self.dtype, self._cell)
         if not broadcasts(new.shape, shape):
             raise ShapeError(
-                f"Cannot update variable {self.name!r} of shape {self.shape}: the update has "
-                f"shape {new.shape}, and {shape} (or what broadcasts to it) is needed."
+                f"Cannot update variable {called(self._cell)!r} of shape {self.shape}: the update "
+                f"has shape {new.shape}, and {shape} (or what broadcasts to it) is needed."
             )
         return self._near(new)
 
@@ -145,7 +145,7 @@ def plain_index(index: Any) -> Any:
     return jax.tree.map(of, index, is_leaf=lambda x: isinstance(x, ArrayProxy))
 
 
-def check_index(name: str, shape: tuple[int, ...], index: Any) -> None:
+def check_index(cell: Cell, shape: tuple[int, ...], index: Any) -> None:
     """Refuse an index of a variable that is known and out of bounds; let NumPy be the judge."""
     if any(map(context.is_tracer, jax.tree.leaves(index))):
         return
@@ -153,4 +153,4 @@ def check_index(name: str, shape: tuple[int, ...], index: Any) -> None:
     try:
         np.broadcast_to(np.empty((), bool), shape)[known]
     except IndexError as error:
-        raise IndexError(f"Variable {name!r} of shape {shape}: {error}") from None
+        raise shown(IndexError(f"Variable {called(cell)!r} of shape {shape}: {error}")) from None

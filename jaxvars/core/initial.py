@@ -12,7 +12,7 @@ from jaxvars.advice import takes
 from jaxvars.core.cells import Cell, FixedCell, Shapes
 from jaxvars.core.frame import form_of
 from jaxvars.core.frames import lifted
-from jaxvars.errors import ShapeError, string_in_program_error, user_line
+from jaxvars.errors import ShapeError, shown, string_in_program_error, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.tensor import broadcasts, is_host, to_tensor
 from jaxvars.tracing import context
@@ -48,7 +48,7 @@ class HostCell(FixedCell):
 
     def check_staged(self) -> None:
         """Refuse."""
-        raise string_in_program_error(self.name)
+        raise string_in_program_error(self)
 
 
 def make_cell(
@@ -67,10 +67,8 @@ def check_arguments(name: Any, initial_value: Any, more: tuple[Any, ...]) -> Non
     if not isinstance(name, str | None):
         raise TypeError(f"The name of a variable is a string, not {name!r}.")
     if more:
-        raise TypeError(
-            f"A variable has one value; {1 + len(more)} are given at {user_line()}. "
-            f"{_as_one(initial_value, more)}"
-        )
+        n, cure = 1 + len(more), _as_one(initial_value, more)
+        raise shown(TypeError(f"A variable has one value; {n} are given at {user_line()}. {cure}"))
 
 
 def _as_one(first: Any, more: tuple[Any, ...]) -> str:

@@ -216,11 +216,11 @@ class Staged:
         return {cell: aval.shape for cell, aval in pairs if cell.is_open}
 
     @property
-    def reshaped(self) -> list[str]:
-        """The names of variables that have another shape afterwards, of those that it reads."""
+    def reshaped(self) -> list[Cell]:
+        """The cells of variables that have another shape afterwards, of those that it reads."""
         pairs = zip(self.writes, self.split(self.program.out_avals)[1], strict=True)
         read = [(c, aval.shape) for c, aval in pairs if c in self.shapes]
-        return [c.name for c, new in read if str(self.shapes[c]) != str(new)]  # sizes may be open
+        return [c for c, new in read if str(self.shapes[c]) != str(new)]  # sizes may be open
 
     @property
     def fits_jit(self) -> bool:

@@ -73,6 +73,7 @@ from jaxvars.errors import (
     ForeignTransformError,
     JaxvarsError,
     UninitializedError,
+    called,
     user_line,
 )
 from jaxvars.tracing import context
@@ -343,7 +344,7 @@ def stored(cell: Cell) -> Array:
     except KeyError:
         SHARED.discard(cell.key)
         raise UninitializedError(
-            f"Variable {cell.name!r} has no value: the call that created it failed before its "
+            f"Variable {called(cell)!r} has no value: the call that created it failed before its "
             "initial value was computed, or jv.abstract made it. Create it again, outside the "
             "function, or assign a value."
         ) from None
@@ -354,7 +355,7 @@ def _deleted_error(cell: Cell) -> JaxvarsError:
     if lost is not None and lost[0] is STORE.get(cell.key):
         return ExecutionError(lost[1])
     return UninitializedError(
-        f"Variable {cell.name!r} is used at {user_line()} and has no value any more: the array "
+        f"Variable {called(cell)!r} is used at {user_line()} and has no value any more: the array "
         "that it holds was read, as with v.value, and then donated to a jitted function "
         "(donate_argnums) or deleted. Assign a new value. An array that is read is the variable's "
         "own, so donate a copy:\n"
@@ -372,7 +373,7 @@ def _value_in_flight(flight: WriteBack, cell: Cell) -> Array:
 def _copy_in_flight(value: Array, cell: Cell) -> Array:
     if getattr(value, "is_deleted", bool)():  # Python 3.11 collects garbage inside of XLA's call
         raise ForeignTransformError(
-            f"Variable {cell.name!r} is read at {user_line()} by a finalizer, while a compiled "
+            f"Variable {called(cell)!r} is read at {user_line()} by a finalizer, while a compiled "
             "step runs that its memory was donated to: the old value is gone, and the new one is "
             "not there yet. Read it before, and keep what the finalizer needs."
         )

@@ -36,7 +36,7 @@ from jaxvars.core.in_place import (
     subtract_from_part,
 )
 from jaxvars.core.initial import PLACES, check_arguments, initial, make_cell
-from jaxvars.errors import UninitializedError, flag_set_in_trace_error, user_line
+from jaxvars.errors import UninitializedError, called, flag_set_in_trace_error, shown, user_line
 from jaxvars.objects.traversal import ATOMS
 from jaxvars.tensors.array_like import ArrayProxy, unwrap, whole
 from jaxvars.tensors.dtypes import is_key, keeping
@@ -121,7 +121,7 @@ class Variable(Structured, InPlace):
 
     @name.setter
     def name(self, new: NoReturn) -> NoReturn:
-        raise self._fixed("name", "make a new one, jv.Variable(v, name=name)")
+        raise shown(self._fixed("name", "make a new one, jv.Variable(v, name=name)"))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -130,7 +130,7 @@ class Variable(Structured, InPlace):
 
     @shape.setter
     def shape(self, new: NoReturn) -> NoReturn:
-        raise self._fixed("shape", "make a new one, jv.Variable(jnp.reshape(v, shape))")
+        raise shown(self._fixed("shape", "make a new one, jv.Variable(jnp.reshape(v, shape))"))
 
     @property
     def dtype(self) -> Any:
@@ -139,7 +139,7 @@ class Variable(Structured, InPlace):
 
     @dtype.setter
     def dtype(self, new: NoReturn) -> NoReturn:
-        raise self._fixed("dtype", "make a new one, jv.Variable(v.astype(dtype))")
+        raise shown(self._fixed("dtype", "make a new one, jv.Variable(v.astype(dtype))"))
 
     @property
     def trainable(self) -> bool:
@@ -150,7 +150,7 @@ class Variable(Structured, InPlace):
     @trainable.setter
     def trainable(self, new: bool) -> None:
         if is_traced():
-            raise flag_set_in_trace_error(self.name)
+            raise flag_set_in_trace_error(self._cell)
         with TRACING:  # not while a function is traced in another thread
             set_trainable(self._cell, bool(new))
 
@@ -165,10 +165,10 @@ class Variable(Structured, InPlace):
 
     @value.setter
     def value(self, new: Any) -> NoReturn:
-        raise self._fixed("value", "write v.assign(new)")
+        raise shown(self._fixed("value", "write v.assign(new)"))
 
     def _fixed(self, what: str, cure: str) -> AttributeError:
-        name, line = self.name, user_line()
+        name, line = called(self._cell), user_line()
         return AttributeError(
             f"The {what} of variable {name!r} cannot be set at {line} like this: {cure}."
         )
@@ -223,7 +223,7 @@ class Variable(Structured, InPlace):
         array([3., 4.], dtype=float32)
         """
         cell, given = self._cell, unwrap(value)
-        new = fit(given, cell.admit(given), cell.dtype, name=cell.name)
+        new = fit(given, cell.admit(given), cell.dtype, cell)
         LOCAL.frame.write_all([cell], [new], FRESH if is_host(given) else None)
         return self if read_value else None
 
@@ -307,7 +307,7 @@ class Slice(ArrayProxy):
     def __init__(self, variable: Variable, index: Any) -> None:
         self.variable = variable
         self.index = plain_index(index)
-        check_index(variable.name, variable.shape, self.index)
+        check_index(variable._cell, variable.shape, self.index)
         self._whole = variable.value
         self._taken: Array | None = None
 

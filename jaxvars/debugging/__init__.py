@@ -32,7 +32,7 @@ from jaxvars.debugging.watchers import (
     set_log_device_placement,
 )
 from jaxvars.display.docstrings import complete, describe_arguments
-from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
+from jaxvars.errors import CheckError, DtypeError, ShapeError, called, user_line
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import as_dtype, is_inexact, is_string
 from jaxvars.tensors.shapes import Sizes, misfit
@@ -223,7 +223,7 @@ def _compare_strings(x: Array, y: Array, sign: str, message: str) -> None:
 
 def _describe(value: Any, default: str) -> str:
     if isinstance(value, Variable):
-        return f"Variable {value.name!r}"
+        return f"Variable {called(value._cell)!r}"
     return str(value) if _is_number(value) else default
 
 

@@ -24,7 +24,7 @@ from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import PyTreeTemplate, Staged, is_own_array, stage
 from jaxvars.core.variable import Variable
 from jaxvars.derivatives.dependencies import aside_p
-from jaxvars.errors import JaxvarsError, TapeError
+from jaxvars.errors import JaxvarsError, TapeError, called
 from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
@@ -111,7 +111,7 @@ def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
 
     describe_like(whole, run)
     touched = stage(whole, values, _CREATES)
-    if names := [cell.name for cell in without_signals(touched.writes)]:
+    if names := [called(cell) for cell in without_signals(touched.writes)]:
         raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
                         "new values and assign them outside.")  # fmt: skip
     reads = without_signals(touched.reads)
@@ -273,7 +273,7 @@ def _with_variables(
 ) -> tuple[Any, Any]:
     parameters = inspect.signature(grad).parameters.values()
     if not any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters):
-        names = [v.name for v in variables]
+        names = [called(v._cell) for v in variables]
         raise TapeError(
             f"{fn.__name__} reads the trainable variables {names}, so its gradient function must "
             "say what their gradients are:\n"
@@ -344,7 +344,7 @@ def _with_explicit_rule(
     given = [inputs[i] for i in active]
     made = bind(*map(jax.lax.stop_gradient, inputs))
     outer, taken = _open_staged(staged, staged.reads)
-    if both := [cell.name for cell in staged.reads if cell in writes]:
+    if both := [called(cell) for cell in staged.reads if cell in writes]:
         taken = functools.partial(_refuse, both)
     again = _pass_on(taken, len(outer))
     values = list(map(LOCAL.frame.read, staged.reads))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, final
 
@@ -10,8 +11,7 @@ from jaxvars.autodiff.tape_base import TapeBase, flatten, warn
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable
-from jaxvars.errors import user_line
-from jaxvars.modules.naming import called
+from jaxvars.errors import called, user_line, word_for
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.typing import Array, Value
 
@@ -26,16 +26,23 @@ class AssignNote(NamedTuple):
 
     Attributes:
         parts: what is known of that which the value is made of.
-        name: the variable's.
+        ref: to the variable's cell.
+        own: the variable's name.
         line: the user's.
         keeps: whether it may be there to be read again: nothing has read the variable before, as
             what goes on from a statistic or a state does; or some of it is written, of a buffer.
     """
 
     parts: Sequence[Any]
-    name: str
+    ref: weakref.ref[Cell]
+    own: str
     line: str
     keeps: bool
+
+    @property
+    def name(self) -> str:
+        """What the variable is called."""
+        return called(self.ref() or self.own)
 
 
 @final
@@ -84,7 +91,8 @@ class AssignNotes:
             parts += filter(record.knows, _closed_over(value))
         elif not record.paused:
             parts = [value]
-        return AssignNote(parts, cell.name, line, is_partial or cell.key not in self._seen)
+        keeps = is_partial or cell.key not in self._seen
+        return AssignNote(parts, weakref.ref(cell), cell.name, line, keeps)
 
     def forget_reads(self, cells: Iterable[Cell]) -> None:
         """Forget that variables were read."""
@@ -180,7 +188,7 @@ def _warn_of_integers(sources: Sequence[Any], targets: Sequence[Value | None]) -
     for what, values in (("source", sources), ("target", targets)):
         for value in values:
             if value is not None and not is_inexact(value):
-                name = getattr(value, "name", None)
+                name = called(value._cell) if isinstance(value, Variable) else None
                 which = f"Variable {name!r}, a {what}," if name else f"A {what} of the gradient"
                 warn(f"{which} has dtype {value.dtype}: only floating point values have "
                       "gradients, so this one is None. Convert it before the computation, "
@@ -285,6 +293,6 @@ def _why_source(tape: TapeBase, source: Any) -> str | None:
     if not source.trainable and source._cell.key not in tape._chosen:
         return (
             f"Variable {name!r} is not trainable, so it is not watched by itself: call "
-            f"tape.watch({source.name}) first."
+            f"tape.watch({word_for(source._cell)}) first."
         )
     return f"Variable {name!r} was not read while the tape recorded."

@@ -128,7 +128,7 @@ def _target(gpu: _GPU) -> str:
     )
 
 
-def check_present(devices: Iterable[Any], what: str) -> None:
+def check_present(devices: Iterable[Any], what: object) -> None:
     """Raise DeviceError for devices that values cannot be on; `what` would be."""
     device = next(iter(devices), None)
     if device is not None and not is_present(device):

@@ -7,6 +7,7 @@ from typing import Any, NoReturn, TypeVar
 
 from jaxvars.advice import instead_of
 from jaxvars.display.strings import did_you_mean
+from jaxvars.tracebacks import shown
 
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ def namespace(
     def refuse(name: str) -> NoReturn:
         __tracebackhide__ = True  # IPython and pytest leave the frame out
         hint = "" if name[:1] == "_" else instead_of(name, module) or did_you_mean(name, known)
-        raise AttributeError(f"{module} has no attribute {name!r}.{hint}")
+        raise shown(AttributeError(f"{module} has no attribute {name!r}.{hint}"))
 
     return refuse, lambda: known
 

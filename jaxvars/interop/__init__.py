@@ -34,7 +34,7 @@ Flax is imported when it is first needed. From then on `flax.serialization` know
 >>> model(jnp.zeros((1, 3)))
 Array([[0., 0.]], dtype=float32)
 >>> list(model.named_variables)
-['params/bias', 'params/kernel', 'rngs/dropout/state']
+['params/bias', 'params/kernel']
 >>> sorted(to_flax(model)["params"])
 ['bias', 'kernel']
 """
@@ -45,7 +45,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from jaxvars.errors import InteropError
+from jaxvars.errors import InteropError, shown
 from jaxvars.interop.equinox import EquinoxModule, from_equinox, to_equinox
 from jaxvars.interop.files import from_file, to_file
 from jaxvars.interop.keras import adopt
@@ -91,9 +91,10 @@ def from_flax(
         rngs: where random values come from: a `jv.random.Generator`; a seed or key; or a dict
             of these by stream. For linen, a seed is used as `module.init` uses it, a Generator
             gives a key by a draw, and then each call is one draw from each stream that it used;
-            when it is not a dict, the streams are "params", for `init`, and "dropout". When None,
-            they begin with a draw of the global generator. For nnx, the module's streams begin
-            again by draws; when None they go on.
+            when it is not a dict, the streams are "params", for `init`, and "dropout", a variable
+            of the model if its code can ask for it, or from when it does. When None, they begin
+            with a draw of the global generator. For nnx, the module's streams begin again by
+            draws; when None they go on.
         method: for linen, what to initialize with and call instead of `__call__`: a name, or a
             function that takes the module first.
         variables: for linen, collections that are there already, `{"params": ...}`.
@@ -165,9 +166,11 @@ def from_keras(thing: T, *more: Any) -> T:
     ['dense/kernel', 'dense/bias']
     """
     if more:
-        raise TypeError(
-            "from_keras takes one argument, and no example input: Keras makes the variables of "
-            "a layer when it is called first, or now by layer.build(x.shape)."
+        raise shown(
+            TypeError(
+                "from_keras takes one argument, and no example input: Keras makes the variables "
+                "of a layer when it is called first, or now by layer.build(x.shape)."
+            )
         )
     return adopt(thing)
 

@@ -9,6 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast, final
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from jaxvars.core.frame import TRACING
 from jaxvars.core.frames import lifted
+from jaxvars.core.store import BUSY, CURRENT
 from jaxvars.errors import InteropError
 from jaxvars.interop.module import (
     FlaxModule,
@@ -86,7 +88,7 @@ class LinenModule(FlaxModule):
         self._method = Kept(method)
         self._forms: Kept | None = None
         self._parts = _Parts()
-        self._sources, self.rngs = streams_of(rngs)
+        self._sources, self.rngs = streams_of(rngs, module)
 
     # ------------------------------------------------------------ state
     def initialize(self, args: tuple[Any, ...], kwargs: dict[str, Any], method: Method) -> None:
@@ -137,7 +139,7 @@ class LinenModule(FlaxModule):
 
         def again(variables: Any, name: str) -> Any:
             def call(*args: Any, **kwargs: Any) -> Any:
-                options = {"rngs": dict.fromkeys([*self.rngs, PARAMS], keys[PARAMS])}
+                options = {"rngs": dict.fromkeys([*self.rngs.all(), PARAMS], keys[PARAMS])}
                 options |= {"method": method, "mutable": [n for n in variables if n != PARAMS]}
                 return self._flax().apply(variables, *args, **options, **kwargs)[1][name]
 
@@ -206,7 +208,7 @@ class LinenModule(FlaxModule):
         forms, used = self._get_forms(), set[str]()
         values = {name: form.read(vars(self)) for name, form in forms.items()}
         variables = {name: form.build(values[name]) for name, form in forms.items()}
-        draws = Draws({name: g for name, g in self.rngs.items() if name not in rngs})
+        draws = Draws({name: g for name, g in self.rngs.all().items() if name not in rngs})
         try:
             apply: Any = linen.apply(run.call, cast("Any", run), **options)
             result = apply(variables, *args, rngs={**draws.keys, **rngs}, **kwargs)
@@ -219,6 +221,7 @@ class LinenModule(FlaxModule):
                 raise InteropError(f"{error}\n{cure}") from error
             raise
         finally:
+            self.rngs.note_used(used)
             draws.keep_used(used)
         return result, new
 
@@ -280,9 +283,16 @@ class LinenPart(LinenModule, Proxy):
     def aliased(self) -> dict[str, Any]:
         """The share of each collection, by name."""
         found = self._whole._tops()
-        for step in self.to_flax(bound=True).scope.path:
+        for step in self._path:
             found = {n: x[step] for n, x in found.items() if isinstance(x, dict) and step in x}
         return found
+
+    @functools.cached_property
+    def _path(self) -> tuple[str, ...]:
+        """Where its share is, which takes the values of the variables to find out once."""
+        if CURRENT[0] is BUSY:  # a message looks for the path of a variable
+            raise InteropError("The values are in use.")
+        return self.to_flax(bound=True).scope.path
 
     def to_flax(self, *, bound: bool = False) -> Any:
         part = _reach(self._whole.to_flax(bound=True), self._at)

@@ -116,13 +116,15 @@ class FlaxModule(Module, ABC):
 
     def __rich_repr__(self) -> Iterator[Any]:
         yield self._kind().__name__
-        yield from sorted(self._tops().items())
+        for name, held in sorted(self._tops().items()):
+            yield name, dict(held) if isinstance(held, dict) else held
 
     def _tops(self) -> dict[str, Any]:
         """Return what there is with variables in it, by name."""
         if isinstance(self, Proxy):
             return dict(cast("Any", self.aliased))
-        return {name: value for name, value in vars(self).items() if name not in _OWN}
+        held = vars(self).items()
+        return {name: x for name, x in held if name not in _OWN and (x or name != "rngs")}
 
 
 @contextmanager
@@ -391,7 +393,7 @@ def _read(root: Tree, leaf: Leaf) -> Array:
 
 def _change(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Array]) -> Array:
     if leaf.part == VARIABLE:
-        return fit(leaf.value, cell.aval.shape, cell.aval.dtype, name=cell.name)
+        return fit(leaf.value, cell.aval.shape, cell.aval.dtype, cell)
     STREAMS[cell] = find_furthest
     state = writes[cell] if cell in writes else LOCAL.frame.get(cell)
     if leaf.part == COUNT:

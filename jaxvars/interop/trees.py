@@ -143,7 +143,7 @@ def adapt(path: str, leaf: Any, trainable: bool = True) -> Any:
 def _fit(old: Any, value: Any) -> list[tuple[Variable, Any]]:
     if isinstance(old, Variable):
         cell = old._cell
-        return [(old, fit(unwrap(value), cell.aval.shape, cell.aval.dtype, name=cell.name))]
+        return [(old, fit(unwrap(value), cell.aval.shape, cell.aval.dtype, cell))]
     same = type(old) is type(value) and type(old) in _CONSTANTS and repr(old) == repr(value)
     if not same and old is not value:
         raise StateError(f"it is {old!r}, not an array, and so cannot become {value!r}")

@@ -26,6 +26,7 @@ from jaxvars.compiler.creation import WATCH
 from jaxvars.compiler.signature import Call
 from jaxvars.core.frames import LOCAL
 from jaxvars.errors import CompileError, LeakWarning, find_user_frame, warn_user
+from jaxvars.leaks import draws
 from jaxvars.leaks.holders import Place, Search, attribute, attributes
 from jaxvars.leaks.messages import Leak
 from jaxvars.leaks.statements import Line
@@ -88,6 +89,7 @@ class _Watch:
         self._sets: dict[tuple[int, str], _Set] = {}
         self._told: list[weakref.ref[Any]] = []
         self._outer: _Watch | None = None
+        self._states, self._has_drawn = draws.states(), False
 
     def __enter__(self) -> Callable[[], None]:
         self._outer = None if LOCAL.frame is LOCAL.eager else _LOCAL.watch
@@ -98,6 +100,8 @@ class _Watch:
         _LOCAL.watch = outer = self._outer
         if error is not None:
             self._set_back(self._tester())
+        elif self._has_drawn and (said := draws.explain(self._name, self._function, self._objects)):
+            warn_user(said, LeakWarning)
         if outer is not None:
             outer._sets = {**self._sets, **outer._sets}  # the first old value of each
             outer._told += self._told
@@ -129,6 +133,9 @@ class _Watch:
         if is_wanted is not None:
             self._tell(is_wanted)
         self._traces.clear()
+        # Those of the first trace may be first values of variables, which a second one follows.
+        before, self._states = self._states, draws.states()
+        self._has_drawn = before != self._states
 
     def _tell(self, is_wanted: _Test) -> None:
         modules = [each.module() for each in self._sets.values()]

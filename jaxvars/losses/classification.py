@@ -5,11 +5,14 @@ that has become 0 or 1 knows its logits no more.
 
 Rules this file keeps:
 - probabilities are cut to 1e-7 and 1 - 1e-7 before their logarithm is taken, as Keras does;
-- from logits, by optax, in the form that overflows nowhere.
+- from logits, by optax, in the form that overflows nowhere;
+- what is no probability is refused, or gives NaN in compiled code; those of `categorical_...` need
+  not add up to 1, as they are divided by their sum.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from typing import Any, final
 
@@ -19,6 +22,7 @@ import jax.numpy as jnp
 from jaxvars.losses.inputs import (
     EPSILON,
     as_classes,
+    as_probabilities,
     check_labels,
     class_axis,
     elementwise,
@@ -35,7 +39,8 @@ _ONE_HOT = {
     "y_pred": "probabilities, or logits, of the same shape.",
     "alpha": "the weight, or one for each class, along the last axis.",
     "gamma": "the exponent; 0 is the plain cross-entropy.",
-    "from_logits": "whether `y_pred` are logits.",
+    "from_logits": "whether `y_pred` are logits: without it, negative ones are refused, and give "
+    "NaN in compiled code.",
     "label_smoothing": "how far labels are moved to being all the same, from 0 to 1.",
     "axis": "the axis of the classes.",
     "return": "An array without that axis.",
@@ -55,7 +60,7 @@ def _smooth(y_true: Array, smoothing: float, classes: int) -> Array:
     return y_true * (1.0 - smoothing) + smoothing / classes
 
 
-@elementwise(_ONE_HOT)
+@elementwise(_ONE_HOT, math.inf)
 def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
     axis: int = -1,
@@ -84,7 +89,7 @@ def _normalize(y_pred: Array, axis: int) -> Array:
     return jnp.clip(y_pred / y_pred.sum(axis, keepdims=True), EPSILON, 1.0 - EPSILON)
 
 
-@elementwise(_ONE_HOT)
+@elementwise(_ONE_HOT, math.inf)
 def categorical_focal_crossentropy(
     y_true: Any, y_pred: Any, alpha: float = 0.25, gamma: float = 2.0, from_logits: bool = False,
     label_smoothing: float = 0.0, axis: int = -1,
@@ -124,8 +129,9 @@ def sparse_categorical_crossentropy(
     Raises:
         ShapeError: when the labels are one-hot, or have another shape.
         DtypeError: when labels are not whole numbers.
-        IndexError: when a label is outside of the classes. In compiled code, where it
-            is not known beforehand, its loss is NaN.
+        IndexError: when a label is outside of the classes.
+        ValueError: when probabilities are not from 0 to 1. In compiled code, where both are not
+            known beforehand, the loss is NaN.
 
     >>> print(sparse_categorical_crossentropy([1, 0], [[0.5, 0.5], [0.25, 0.75]]).round(4))
     [0.6931 1.3863]
@@ -135,6 +141,7 @@ def sparse_categorical_crossentropy(
     axis = class_axis(axis, pred, what)
     labels = sparse_labels(true, pred, axis, what)
     check_labels(labels, pred.shape[axis], what, ignore_class)
+    pred = pred if from_logits else as_probabilities(pred, what)
     options = {"axis": axis, "ignore_class": ignore_class, "from_logits": bool(from_logits)}
     return _sparse_categorical_crossentropy(labels, pred, **options)
 
@@ -157,7 +164,7 @@ def _sparse_categorical_crossentropy(
     return jnp.where(ignored, 0.0, losses)
 
 
-@elementwise(_TWO_CLASSES)
+@elementwise(_TWO_CLASSES, 1.0)
 def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
     axis: int = -1,
@@ -182,7 +189,7 @@ def _binary_entropy(y_true: Array, y_pred: Array) -> Array:
     return -(y_true * jnp.log(p) + (1.0 - y_true) * jnp.log(1.0 - p))
 
 
-@elementwise(_TWO_CLASSES)
+@elementwise(_TWO_CLASSES, 1.0)
 def binary_focal_crossentropy(
     y_true: Any, y_pred: Any, apply_class_balancing: bool = False, alpha: float = 0.25,
     gamma: float = 2.0, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1,

@@ -31,6 +31,7 @@ from jaxvars.typing import Array
 Sizes: TypeAlias = tuple[int, ...]
 
 EPSILON = 1e-7  # Keras's
+_SLACK = 0.01  # how far probabilities may be outside, as 16 bits round
 
 
 def tensor(value: Any, what: str) -> Array:
@@ -200,6 +201,24 @@ def check_labels(labels: Array, classes: int, what: str, ignored: int | None = N
         )
 
 
+def as_probabilities(y_pred: Array, what: str, most: float = 1.0) -> Array:
+    """Return predictions that are from 0 to `most`; raise where they are known and are not.
+
+    In compiled code, where they are not known beforehand, the others are NaN: they are logits, and
+    cut to probabilities they would give a loss that means nothing.
+    """
+    is_wrong = (y_pred < -_SLACK) | (y_pred > most + _SLACK)
+    if context.is_tracer(is_wrong):
+        return jnp.where(is_wrong, jnp.nan, y_pred)
+    if is_wrong.any():
+        raise ValueError(
+            f"{what} takes probabilities, but y_pred has {y_pred[is_wrong][0]:g}. If they are "
+            f"logits, say so: {what}(y_true, y_pred, from_logits=True). Else make probabilities of "
+            "them: jax.nn.softmax(y_pred), or jax.nn.sigmoid(y_pred) of two classes."
+        )
+    return y_pred
+
+
 # ---------------------------------------------------------------- programs
 P = ParamSpec("P")
 
@@ -221,13 +240,14 @@ def _freeze(options: dict[str, Any]) -> tuple[tuple[str, type, Any], ...]:
 
 
 def elementwise(
-    docs: Mapping[str, str] = MappingProxyType({}),
+    docs: Mapping[str, str] = MappingProxyType({}), most: float | None = None
 ) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
     """Return a decorator that makes a function of labels and predictions from its formula.
 
     A formula takes both as floats of one dtype and shape, and options. Those that are floats by
     default are numbers of the program; it is compiled for each value of the others. `docs`
-    says what its docstring leaves out.
+    says what its docstring leaves out. With `most` its predictions are probabilities, from 0 to
+    that, unless they are logits.
     """
 
     def decorate(formula: Callable[P, Array]) -> Callable[P, Array]:
@@ -247,7 +267,7 @@ def elementwise(
             static = {name: given.get(name, x) for name, x in others.items()}
             static |= {n: bool(static[n]) for n, x in others.items() if isinstance(x, bool)}
             numbers = {name: given.get(name, x) for name, x in floats.items()}
-            return _compare(formula, given["y_true"], given["y_pred"], static, numbers)
+            return _compare(formula, given["y_true"], given["y_pred"], static, numbers, most)
 
         return call
 
@@ -257,7 +277,7 @@ def elementwise(
 @context.restoring()
 def _compare(
     formula: Callable[..., Array], y_true: Any, y_pred: Any, static: dict[str, Any],
-    numbers: dict[str, Any],
+    numbers: dict[str, Any], most: float | None,
 ) -> Array:  # fmt: skip
     """Return what a formula makes of labels and predictions of the same shape."""
     what = formula.__name__
@@ -265,6 +285,8 @@ def _compare(
     check_same_shape(true, pred, what)
     if not max(true.ndim, pred.ndim):
         raise ShapeError(f"{what} takes arrays with at least one axis, not numbers.")
+    if most is not None and not static["from_logits"]:
+        pred = as_probabilities(pred, what, most)
     for name, x in numbers.items():
         numbers[name] = x if isinstance(x, float | int) else tensor(x, f"{name} of {what}")
     return _run(formula, true, pred, _freeze(static), numbers)

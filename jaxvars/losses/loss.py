@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from jaxvars.display.docstrings import add_example, complete, describe_arguments, describe_formula
 from jaxvars.display.strings import did_you_mean
+from jaxvars.errors import shown
 from jaxvars.losses.inputs import divide, expand_weight, float_dtype, tensor, wide
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
@@ -77,7 +78,7 @@ class Loss(ABC):
             hint = did_you_mean(str(self.reduction), REDUCTIONS) or f" There are: {REDUCTIONS}."
             if hasattr(self.reduction, "shape"):
                 hint = f" A loss is made, and then called: {type(self).__name__}()(y_true, y_pred)."
-            raise ValueError(f"{self.reduction!r} is not a reduction.{hint}")
+            raise shown(ValueError(f"{self.reduction!r} is not a reduction.{hint}"))
         if self.dtype is not None:
             float_dtype(self.dtype, type(self).__name__)
 

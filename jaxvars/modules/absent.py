@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from jaxvars.advice import INSTEAD, instead_of
-from jaxvars.errors import ForeignTransformError, InteropError, user_line
+from jaxvars.errors import ForeignTransformError, InteropError, shown, user_line
 from jaxvars.tracebacks import package_of
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Absent:
                 f"At {user_line()} equinox is given a Module, and would do nothing:{self._cure}"
             )
         message = f"{kind.__name__!r} object has no attribute {self._name!r}.{self._cure}"
-        raise AttributeError(message, name=self._name, obj=instance)
+        raise shown(AttributeError(message, name=self._name, obj=instance))
 
 
 def _is_jax(frame: FrameType) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from jaxvars.core.cells import ASKED
 from jaxvars.core.frames import LOCAL, BoundFrame, within
-from jaxvars.errors import StateError, user_line
+from jaxvars.errors import StateError, called, user_line
 from jaxvars.modules.state import State, unique, values_by_key, with_values
 from jaxvars.objects.key_order import map_leaves
 
@@ -91,11 +91,11 @@ def _run(fn: Callable[..., Any], state: State, args: Any, kwargs: Any) -> tuple[
 
 def _check_used(frame: BoundFrame, state: State) -> None:
     """Raise StateError if all variables that a function used are others than the State's."""
-    used = [cell.name for cell in frame.used.values() if cell.deliver is None]
+    used = [cell for cell in frame.used.values() if cell.deliver is None]
     if state and used and frame.used.keys().isdisjoint(frame.values):
         raise StateError(
             f"The State passed to a functionalized function at {user_line()} holds none of the "
-            f"variables that it reads, such as {used[0]!r}, but others: "
+            f"variables that it reads, such as {called(used[0])!r}, but others: "
             f"{', '.join(map(repr, [*state][:3]))}. To give it the values of another model "
             "that is alike: jv.State.of(model).replace(jv.State.of(other))."
         )

@@ -32,7 +32,7 @@ import jax.numpy as jnp
 from jaxvars.advice import did_you_mean
 from jaxvars.core.cells import name_scope, trainable_flag
 from jaxvars.core.variable import Variable, make_variable
-from jaxvars.errors import DtypeError, StateError, user_line
+from jaxvars.errors import DtypeError, StateError, shown, user_line
 from jaxvars.modules.absent import Absent, advised
 from jaxvars.modules.state import cells_by_path
 from jaxvars.objects.traversal import (
@@ -75,12 +75,39 @@ SET: list[Callable[[str, object], None]] = []
 SETTING: list[Callable[[Module, str], None]] = []
 """What is told of an attribute before it is set."""
 _LISTED = 6  # paths in an error
+_REPLACED = """\
+{kind}.{name} is a Variable, and at {line} it is set to {value}: the module would lose the variable.
+Assign to it:
+    self.{name}.assign(value)    # not: self.{name} = value
+or, to take it out of the module, delete it first: del self.{name}."""
 _FLAG = """\
 {kind}.trainable is set at {line}: a module has no such flag, and its variables would be trained as
 before. Set theirs, for the whole run:
     for v in model.variables:
         v.trainable = False
 or freeze them for a while, `with jv.freeze(model): ...`. A flag of your own has another name."""
+_LISTS = """\
+{kind}.{name} is set at {line}: a module finds its variables itself, in all its attributes, and
+model.{name} lists them. Give the attribute another name:
+    self.parts = ...    # not: self.{name} = ..."""
+_OWN = {
+    "name": """\
+{kind}.name is set at {line}: a module gets its name when it is made.
+    super().__init__(name="me")    # not: self.name = "me\"""",
+    "submodules": _LISTS,
+    "variables": _LISTS,
+    "named_variables": _LISTS,
+    "trainable_variables": _LISTS,
+    "non_trainable_variables": _LISTS,
+}
+"""What is said of a property that is set, by name."""
+_OF_THE_CLASS = """\
+in the body of the class: all its objects would share the variables, and none would find them to
+train or save. Make them for each object:
+    def __init__(self):
+        self.{name} = ...    # not: {name} = ... in the class
+or, in a dataclass, {name}: ... = dataclasses.field(default_factory=lambda: ...). What is to be
+shared is made outside of the class, and set in __init__."""
 BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 
 
@@ -113,17 +140,21 @@ class Module(Structured, Holder):
             raise ValueError(f"{name!r} is not a module name: use letters, digits and underscores.")
         self._name = name
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, value in vars(cls).items():
+            if _holds_variables(value):
+                line = f"{cls.__name__}.{name} is made at {user_line()}"
+                raise shown(TypeError(f"{line} {_OF_THE_CLASS.format(name=name)}"))
+
     def __setattr__(self, name: str, value: Any, /) -> None:
         held, new = resolve_proxy(_find_replaced(self, name)), resolve_proxy(value)
         if isinstance(held, Variable) and not isinstance(new, Variable):
-            raise AttributeError(
-                f"{type(self).__name__}.{name} is a Variable, and at {user_line()} it is set to "
-                f"{type(value).__name__}: the module would lose the variable. Assign to it:\n"
-                f"    self.{name}.assign(value)    # not: self.{name} = value\n"
-                f"or, to take it out of the module, delete it first: del self.{name}."
-            )
+            raise _set_error(_REPLACED, self, name, value)
         if name == "trainable" and not hasattr(type(self), name) and self.variables:
-            raise AttributeError(_FLAG.format(kind=type(self).__name__, line=user_line()))
+            raise _set_error(_FLAG, self, name, value)
+        if name in _OWN and getattr(getattr(type(self), name), "fset", name) is None:
+            raise _set_error(_OWN[name], self, name, value)
         for check in SET:
             check(name, value)
         for tell in SETTING:
@@ -218,7 +249,7 @@ class Module(Structured, Holder):
                 f"astype takes a floating-point dtype, like jnp.bfloat16, not {jnp.dtype(dtype)}: "
                 "it converts weights. Other variables are made again, jv.Variable(v.astype(dtype))."
             )
-        found = self.select(*patterns, but=but, dtype=jnp.floating)
+        found = select(self, *patterns, but=but, dtype=jnp.floating)
         memo: dict[int, Any] = {
             id(v): make_variable(
                 v.value.astype(dtype), v.name, trainable_flag(v._cell), v._cell.sharding
@@ -249,7 +280,7 @@ class Module(Structured, Holder):
         Where some are on a mesh: how each is sharded, and the bytes on each device, too. In a
         notebook it is shown as HTML. `table()` returns it.
         """
-        self.table().show()
+        view(self, "table").show()
 
     def table(self) -> Table:
         """Return what `summary` prints, as a sequence of rows."""
@@ -385,6 +416,18 @@ def _match(
         f"No variable matches {what} at {user_line()}."
         f"{near or f' The paths begin with {known[:_LISTED]}.'}"
     )
+
+
+def _holds_variables(value: Any) -> bool:
+    """Return whether what a class has is a variable, or holds one: a module, or a list or dict."""
+    inner = value.values() if isinstance(value, dict) else value
+    parts: Iterable[Any] = inner if isinstance(value, dict | list | tuple) else [value]
+    return any(x.variables if isinstance(x, Module) else isinstance(x, Variable) for x in parts)
+
+
+def _set_error(words: str, module: Module, name: str, value: object) -> AttributeError:
+    kind, given = type(module).__name__, type(value).__name__
+    return shown(AttributeError(words.format(kind=kind, name=name, value=given, line=user_line())))
 
 
 def _find_replaced(module: Module, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What messages call a variable that was given no name: by its path in the user's modules."""
+"""What messages call a variable of a Module: by its path, which is longer than most names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KNOWN: WeakKeyDictionary[Cell, _Place] = WeakKeyDictionary()
 
 def install() -> None:
     """Have errors call variables by their paths."""
-    CALLED[:] = [called]
+    CALLED[:] = [_find_path]
 
 
 def is_unnamed(cell: Cell) -> bool:
@@ -26,8 +26,8 @@ def is_unnamed(cell: Cell) -> bool:
     return cell.name.rpartition("/")[2] == DEFAULT_NAME
 
 
-def called(cell: Cell) -> str:
-    """Return the name of a variable; of one without, the path in the outermost Module alive.
+def _find_path(cell: Cell) -> str:
+    """Return the path of a variable in the outermost Module alive; or its name, if that says more.
 
     It is for messages: the modules are looked for among all objects, and again when it has moved.
 
@@ -36,25 +36,33 @@ def called(cell: Cell) -> str:
     ...     def __init__(self):
     ...         self.layers = [jv.Variable(0.0), jv.Variable(1.0, name="scale")]
     >>> net = Net()
-    >>> [called(v._cell) for v in net.variables]
-    ['layers/0', 'scale']
+    >>> [_find_path(v._cell) for v in net.variables]
+    ['layers/0', 'layers/1']
+    >>> adam = jv.optimizers.Adam(0.1)
+    >>> _find_path(adam.learning_rate._cell)
+    'adam/learning_rate'
     """
-    if not is_unnamed(cell):
-        return cell.name
     if cell not in _KNOWN or not _is_there(cell, *_KNOWN[cell]):
         _KNOWN.update({cell: (None, cell.name)} | _find_paths())
-    return _KNOWN[cell][1]
+    path = _KNOWN[cell][1]
+    says_more = cell.name.endswith(f"/{path}") or not (is_unnamed(cell) or "/" in path)
+    return cell.name if says_more else path
 
 
 def _find_paths() -> dict[Cell, _Place]:
     """Return the longest path of each variable in a Module, and the Module."""
     found: dict[Cell, _Place] = {}
-    for module in [x for x in gc.get_objects() if Module in type(x).__mro__]:
+    kinds = _kinds(Module)
+    for module in [x for x in gc.get_referrers(*kinds) if type(x) in kinds]:
         for path, variable in _variables_in(module).items():
             cell = variable._cell
             if cell not in found or path.count("/") > found[cell][1].count("/"):
                 found[cell] = ref(module), path
     return found
+
+
+def _kinds(kind: type[Module]) -> set[type[Module]]:
+    return {kind}.union(*map(_kinds, kind.__subclasses__()))
 
 
 def _is_there(cell: Cell, root: ref[Module] | None, path: str) -> bool:

@@ -27,7 +27,7 @@ import numpy as np
 from jaxvars.core.cells import STORE, Cell, untrainable
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL
-from jaxvars.errors import StateError, UninitializedError, user_line
+from jaxvars.errors import StateError, UninitializedError, shown, user_line
 from jaxvars.objects.traversal import Path, Tied, walk_known
 from jaxvars.tensors.dtypes import WIDE, are_floats, keeping
 from jaxvars.tensors.tensor import own_copy, to_tensor
@@ -149,10 +149,8 @@ class State(Viewed, Mapping[str, Any]):
             )
 
     def __setitem__(self, path: str, value: Any) -> NoReturn:
-        raise TypeError(
-            f"A State never changes. Write state = state.replace({{{path!r}: value}}), and "
-            "state.commit() to give the variables its values."
-        )
+        cure = f"Write state = state.replace({{{path!r}: value}}), and state.commit() to give the"
+        raise shown(TypeError(f"A State never changes. {cure} variables its values."))
 
     def __getitem__(self, path: str) -> Array:
         if path not in self._layout.index:

@@ -16,7 +16,7 @@ from jaxvars.control.overlay import Block, Overlay
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Change
 from jaxvars.core.frames import LOCAL
-from jaxvars.errors import StateError, user_line
+from jaxvars.errors import StateError, called, user_line
 from jaxvars.optimizers.step import exchange, has_begun
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -95,7 +95,7 @@ def _bind(frame: Any, cells: Sequence[Cell], values: Sequence[Array]) -> None:
 
 
 def _written_error(cells: Sequence[Cell]) -> StateError:
-    names = ", ".join(repr(cell.name) for cell in cells)
+    names = ", ".join(repr(called(cell)) for cell in cells)
     return StateError(
         f"Variable {names} is assigned at {user_line()} inside of `with {WHAT}:`, where its value "
         "is its average; nothing has changed. Train, assign and restore before the block or after "

@@ -16,9 +16,17 @@ import jax
 from jaxvars.core.cells import Cell
 from jaxvars.core.variable import Variable
 from jaxvars.display.strings import did_you_mean
-from jaxvars.errors import DtypeError, GradientWarning, ShapeError, user_line, warn_user
+from jaxvars.errors import (
+    DtypeError,
+    GradientWarning,
+    Phrase,
+    ShapeError,
+    called,
+    shown,
+    user_line,
+    warn_user,
+)
 from jaxvars.modules.module import named_variables
-from jaxvars.modules.naming import called
 from jaxvars.objects.traversal import Holder, first_of, resolve_proxy
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import to_tensor
@@ -82,6 +90,20 @@ def refuse_late_option(kind: str, name: str, value: Any, old: Any) -> NoReturn:
     )
 
 
+def refuse_unknown(optimizer: object, name: str) -> None:
+    """Raise AttributeError where an attribute is set that there is not."""
+    kind = type(optimizer)
+    known = {"learning_rate", *list_options(kind)}
+    if name[:1] == "_" or name in known:
+        return
+    here = _OTHER_NAMES.get(name, "").partition("=")[0]
+    hint = f" Set optimizer.{here}." if here in known else did_you_mean(name, known)
+    said = (
+        f"{kind.__name__}.{name} is set at {user_line()}: there is no such attribute, and nothing"
+    )
+    raise shown(AttributeError(f"{said} would change.{hint}"))
+
+
 def checked_variables(variables: Iterable[Any]) -> list[Variable]:
     """Return variables as a list; raise where one cannot be trained."""
     is_one = isinstance(resolve_proxy(variables), Variable)
@@ -115,7 +137,7 @@ def refuse_options(optimizer: type, given: Iterable[str]) -> None:
         hint = (
             f" Write {found}=." if found.partition("=")[0] in known else did_you_mean(name, known)
         )
-        raise TypeError(f"{optimizer.__name__} takes no argument {name!r}.{hint}")
+        raise shown(TypeError(f"{optimizer.__name__} takes no argument {name!r}.{hint}"))
 
 
 _OTHER_NAMES = {
@@ -243,12 +265,12 @@ def warn_missing(variables: Sequence[Variable], why: str) -> None:
 
 
 def _to_array(gradient: Any, variable: Variable) -> Array:
-    what = f"the gradient of variable {variable.name!r}"
+    what = Phrase("the gradient of variable {!r}", variable._cell)
     value = gradient if context.is_tracer(gradient) else to_tensor(gradient, what=what)
     if value.shape != variable.shape:
         raise ShapeError(
-            f"{what[0].upper()}{what[1:]} has shape {value.shape}, but the variable has shape "
-            f"{variable.shape}. Are gradients and variables in the same order?"
+            f"The gradient of variable {called(variable._cell)!r} has shape {value.shape}, but the "
+            f"variable has shape {variable.shape}. Are gradients and variables in the same order?"
         )
     return value
 

@@ -24,10 +24,10 @@ import numpy as np
 
 from jaxvars.core.variable import Variable, make_variable
 from jaxvars.display.repr import Folded
-from jaxvars.errors import CreationError, StateError
+from jaxvars.errors import CreationError, StateError, called
 from jaxvars.modules.absent import advised
 from jaxvars.modules.module import Module, all_paths, named_variables
-from jaxvars.modules.naming import called, is_unnamed
+from jaxvars.modules.naming import is_unnamed
 from jaxvars.modules.state import unique
 from jaxvars.objects.traversal import Tie, Tied, first_of
 from jaxvars.optimizers.checks import checked_variables, find_rules, is_list, trainable_in

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, final
 from jaxvars.core.cells import Cell, without_signals
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged, stage
-from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.errors import ControlFlowError, called, user_line
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -53,7 +53,7 @@ class Objective:
             if written := without_signals(staged.writes):
                 raise ControlFlowError(
                     f"The transformation of the update at {user_line()} evaluates the loss again, "
-                    f"and the loss assigns variable {written[0].name!r}, as random draws and "
+                    f"and the loss assigns variable {called(written[0])!r}, as random draws and "
                     "moving statistics do. Draw outside of the loss, and compute it as in "
                     "evaluation, with training=False; or use a transformation without a line "
                     "search."

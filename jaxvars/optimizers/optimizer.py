@@ -21,7 +21,7 @@ from jaxvars.control.overlay import statement
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
-from jaxvars.errors import DtypeError, StateError
+from jaxvars.errors import DtypeError, StateError, called
 from jaxvars.modules.module import WAITING
 from jaxvars.objects.traversal import Holder
 from jaxvars.optimizers.averaged import WHAT, show_averages
@@ -36,6 +36,7 @@ from jaxvars.optimizers.checks import (
     list_options,
     refuse_late_option,
     refuse_options,
+    refuse_unknown,
     same_shapes,
     trainable_in,
     warn_missing,
@@ -107,10 +108,13 @@ class Optimizer(Keeper, ABC):
         self._start(learning_rate)
 
     def __setattr__(self, name: str, value: Any, /) -> None:
+        is_made = "_ties" in vars(self)
+        if is_made and type(self).__module__.startswith("jaxvars.") and not hasattr(self, name):
+            refuse_unknown(self, name)
         if name in list_options(type(self)):
             if self._has_begun():
                 refuse_late_option(type(self).__name__, name, value, getattr(self, name, None))
-            if "_ties" in vars(self):  # it is made
+            if is_made:
                 check_options({**vars(self), name: value})
         super().__setattr__(name, value)
 
@@ -253,7 +257,7 @@ class Optimizer(Keeper, ABC):
         for cell, average in pairs:
             if average.dtype != cell.dtype:
                 raise DtypeError(
-                    f"Variable {cell.name!r} is {cell.dtype}, and its average {average.dtype}: "
+                    f"Variable {called(cell)!r} is {cell.dtype}, and its average {average.dtype}: "
                     "exchanged, it would be rounded for good. Evaluate in "
                     "`with optimizer.averaged():`; at the end of training call "
                     "optimizer.finalize_variable_values(variables)."
@@ -275,7 +279,9 @@ class Optimizer(Keeper, ABC):
         met = {cell.key for cell, _ in pairs}
         held = vars(self).get(WAITING, ())
         owners = [each for waiting in held for each in waiting.list_owners(AVERAGE)]
-        if left := [vs[0].name for vs in owners if vs and met.isdisjoint(v._cell.key for v in vs)]:
+        if left := [
+            called(vs[0]._cell) for vs in owners if vs and met.isdisjoint(v._cell.key for v in vs)
+        ]:
             raise StateError(
                 f"Averages of {left} have been restored, and wait until optimizer {self.name!r} "
                 "updates these variables: their values would stand for them. Call "

@@ -20,7 +20,7 @@ from jaxvars.core.cells import Cell
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import exclusively
 from jaxvars.devices.mesh import as_sharding
-from jaxvars.errors import ShardingError
+from jaxvars.errors import ShardingError, called
 from jaxvars.programs.flat import flat_function
 from jaxvars.programs.placement import MeshPlacement, sharding_now
 from jaxvars.typing import Array
@@ -76,7 +76,7 @@ def place_on(mesh: Mesh, cell: Cell) -> NamedSharding:
         ShardingError: when it cannot be sharded so there.
     """
     here = exclusively(lambda: sharding_now(cell))
-    found = _move(here, cell.aval.shape, f"Variable {cell.name!r}", mesh)
+    found = _move(here, cell.aval.shape, f"Variable {called(cell)!r}", mesh)
     return found or NamedSharding(mesh, PartitionSpec())
 
 

@@ -41,7 +41,7 @@ from jaxvars.devices.mesh import (
     sharding_for,
 )
 from jaxvars.devices.topology import check_present
-from jaxvars.errors import CompileError, ShardingError
+from jaxvars.errors import CompileError, Phrase, ShardingError, called
 from jaxvars.programs.flat import flat_function
 from jaxvars.tracing import context
 from jaxvars.typing import Array, Value
@@ -189,7 +189,8 @@ class MeshPlacement(Placement):
     def explain(self, error: Exception, cells: Sequence[Cell], leaves: Sequence[Any]) -> None:
         """Raise an error that names the variables and arguments that are not placed together."""
         if self.is_about(error):
-            used = exclusively(lambda: [(f"Variable {c.name!r}", sharding_now(c)) for c in cells])
+            places = exclusively(lambda: list(map(sharding_now, cells)))
+            used = [(f"Variable {called(c)!r}", x) for c, x in zip(cells, places, strict=True)]
             given = [(name, _place_of(value)) for name, value in self._named(leaves)]
             raise apart(used, given) from error
 
@@ -256,7 +257,7 @@ def gather(cells: Sequence[Cell], arguments: Named) -> list[Cell]:
     if anchor is None:
         return []
     if not lie_together(places):
-        raise apart([(f"Variable {cell.name!r}", shardings[cell.key]) for cell in cells], given)
+        raise apart([(f"Variable {called(cell)!r}", shardings[cell.key]) for cell in cells], given)
     loose = [cell for cell in cells if cell.sharding is None]
     place_at([(cell, shardings[cell.key] or replicated_like(anchor)) for cell in loose])
     return loose
@@ -267,7 +268,7 @@ def place_at(shardings: Iterable[tuple[Cell, Any]]) -> None:
     shardings = list(shardings)
     for cell, sharding in shardings:
         if cell.key in STORE:
-            check_present(sharding.device_set, f"Variable {cell.name!r}")
+            check_present(sharding.device_set, Phrase("Variable {!r}", cell))
     moved = {
         cell.key: jax.device_put(STORE[cell.key], sharding)  # may fail, as when memory runs out
         for cell, sharding in shardings

@@ -11,14 +11,14 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.advice import add_note, did_you_mean, instead_of
-from jaxvars.errors import DistributedError
+from jaxvars.errors import DistributedError, shown
 from jaxvars.tensors.direct import Direct
 from jaxvars.tensors.tensor import check_uncut, own_copy
 from jaxvars.tracebacks import shorten
@@ -91,6 +91,7 @@ def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
                 more = _SAME if compute in (operator.eq, operator.ne) else ""
                 add_note(error, f"The {type(self).__name__}{name} is {type_text(self)}.{more}")
                 shorten(error)
+                shown(error)
                 raise
         return compute(self.value, _operand(unwrap(other)))
 
@@ -177,7 +178,11 @@ class ArrayProxy(ABC):
         except Exception:  # noqa: BLE001 - it was donated since it was looked at, or is not computed
             pass
         __tracebackhide__ = True  # IPython and pytest leave the frame out
-        return convert(self._peek(keep=True))
+        try:
+            return convert(self._peek(keep=True))
+        except (TypeError, ValueError) as error:
+            shown(error)
+            raise
 
     # ------------------------------------------------------------ shape and type
     @property
@@ -241,9 +246,11 @@ class ArrayProxy(ABC):
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError(
-                f"The truth value of a variable of shape {self.shape} is ambiguous. Say what is "
-                "meant: jnp.any(v), jnp.all(v), v.size > 0, or `v is not None`."
+            raise shown(
+                ValueError(
+                    f"The truth value of a variable of shape {self.shape} is ambiguous. Say what "
+                    "is meant: jnp.any(v), jnp.all(v), v.size > 0, or `v is not None`."
+                )
             )
         return self._to_host(bool)
 
@@ -261,12 +268,12 @@ class ArrayProxy(ABC):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("A scalar variable has no len().")
+            raise shown(TypeError("A scalar variable has no len()."))
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Array]:
         if not self.shape:
-            raise TypeError("A scalar variable cannot be iterated over.")
+            raise shown(TypeError("A scalar variable cannot be iterated over."))
         return iter(whole(self.value))
 
     def __contains__(self, item: Any) -> bool:
@@ -283,7 +290,15 @@ class ArrayProxy(ABC):
         if hasattr(jax.Array, name) or name in _OF_ARRAYS_ALONE:
             return getattr(self.value, name)
         hint = instead_of(name, "Variable") or did_you_mean(name, dir(type(self)))
-        raise AttributeError(f"{kind} has no attribute {name!r}.{hint}")
+        raise shown(AttributeError(f"{kind} has no attribute {name!r}.{hint}"))
+
+    def _refuse_flag(self, flag: object) -> NoReturn:
+        hint = instead_of("requires_grad", "Variable")
+        raise shown(
+            AttributeError(f"{type(self).__name__} has no attribute 'requires_grad'.{hint}")
+        )
+
+    requires_grad = property(None, _refuse_flag)
 
     # ------------------------------------------------------------ operators
     __hash__ = object.__hash__

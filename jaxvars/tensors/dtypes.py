@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.errors import DtypeError, NotATensorError, user_line, warn_user
+from jaxvars.errors import DtypeError, NotATensorError, called, user_line, warn_user
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -170,7 +170,7 @@ def fits_kind(have: Any, want: Any) -> bool:
     return _rank(have) <= _rank(want)
 
 
-def check_kind(have: Any, want: Any, what: str, shown: str = "") -> None:
+def check_kind(have: Any, want: Any, what: object, shown: str = "") -> None:
     if have != want and _kind(have) != "b" and not fits_kind(have, want):
         raise DtypeError(
             f"{what} is {shown or have}, and dtype {want} cannot hold it without loss. "
@@ -179,7 +179,7 @@ def check_kind(have: Any, want: Any, what: str, shown: str = "") -> None:
 
 
 def check_fits(
-    value: Array | np.ndarray | np.generic, dtype: Any, what: str, *, refuse_zeros: bool = False
+    value: Array | np.ndarray | np.generic, dtype: Any, what: object, *, refuse_zeros: bool = False
 ) -> None:
     """Refuse numbers that are outside of a dtype; say which are so small that they become 0."""
     if value.dtype == dtype or value.size == 0 or context.is_tracer(value):
@@ -204,7 +204,7 @@ def check_fits(
         )
 
 
-def _check_zeros(array: np.ndarray, narrow: np.ndarray, what: str, *, refuse: bool) -> None:
+def _check_zeros(array: np.ndarray, narrow: np.ndarray, what: object, *, refuse: bool) -> None:
     """Say it if conversion to a narrower dtype makes 0 of what is not: by an error, or a warning.
 
     `assign` drops nothing, so there it is an error for arrays; elsewhere the caller has requested
@@ -236,11 +236,11 @@ def _no_dtype(dtype: object) -> NotATensorError:
     return NotATensorError(f"{dtype!r} is not a dtype of tensors; examples: jnp.float32, 'int32'.")
 
 
-def dtype_error(name: str, dtype: Any, got: str) -> DtypeError:
+def dtype_error(cell: Any, dtype: Any, got: str) -> DtypeError:
     want = "string" if is_string(dtype) else str(dtype)
     kind = f"a Python {got}" if got in _PYTHONS else f"a value of dtype {got}"
     return DtypeError(
-        f"Cannot assign {kind} to variable {name!r} of dtype {want}: a variable keeps its "
+        f"Cannot assign {kind} to variable {called(cell)!r} of dtype {want}: a variable keeps its "
         f"dtype, and nothing is converted silently. {_cure(want, got)}."
     )
 

@@ -97,7 +97,7 @@ def in_numpy(value: Any) -> np.ndarray:
         return np.array(jax.dlpack.from_dlpack(value))
 
 
-def read(value: Any, what: str, name: str = "x") -> np.ndarray:
+def read(value: Any, what: object, name: str = "x") -> np.ndarray:
     """Return what a foreign array holds.
 
     Args:
@@ -142,7 +142,7 @@ def _key_of(value: Any, itself: Hashable) -> Hashable:
     return (array.shape, *array.flat) if is_text else object()
 
 
-def refuse_grad(value: Any, what: str, name: str) -> None:
+def refuse_grad(value: Any, what: object, name: str) -> None:
     """Raise NotATensorError for a tensor of PyTorch whose gradient would end in silence."""
     if _is_of_torch(value) and value.requires_grad:
         raise NotATensorError(

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.errors import DtypeError, NotATensorError, ShapeError, user_line
+from jaxvars.errors import DtypeError, NotATensorError, Phrase, ShapeError, called, user_line
 from jaxvars.tensors.dtypes import (
     LITERALS,
     Array,
@@ -52,7 +52,7 @@ def is_host(value: object) -> bool:
     return not isinstance(value, jax.Array) and not hasattr(value, "__jax_array__")
 
 
-def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Value:
+def to_tensor(value: object, dtype: object = None, *, what: object = "value") -> Value:
     """Convert to a tensor that shares no memory with NumPy.
 
     Args:
@@ -95,22 +95,22 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Va
     return _convert(array, wanted)
 
 
-def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Value:
-    """Convert to a tensor that the variable `name` of `shape` and `dtype` can hold.
+def fit(value: Any, shape: tuple[int, ...], dtype: Any, cell: Any) -> Value:
+    """Convert to a tensor that the variable of a cell can hold, of `shape` and `dtype`.
 
     Raises:
         NotATensorError: when the value is not a tensor.
         DtypeError: when its dtype is another one.
         ShapeError: when its shape is another one.
     """
-    array = fit_dtype(value, dtype, name)
+    array = fit_dtype(value, dtype, cell)
     if array.shape != shape:
-        raise _shape_error(name, shape, array.shape)
+        raise _shape_error(cell, shape, array.shape)
     return array
 
 
-def fit_dtype(value: object, dtype: Any, name: str) -> Value:
-    """Convert to a tensor of `dtype` if that loses nothing, for the variable `name`.
+def fit_dtype(value: object, dtype: Any, cell: Any) -> Value:
+    """Convert to a tensor of `dtype` if that loses nothing, for the variable of a cell.
 
     Raises:
         NotATensorError: when the value is not a tensor.
@@ -119,33 +119,33 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Value:
     if isinstance(value, jax.Array) and value.dtype == dtype and not is_weak(value):
         return value
     if GUARDS:
-        ask(f"Variable {name!r} is written")
+        ask(Phrase("Variable {!r} is written", cell))
     number = number_of(value, dtype)
     if number is not None:
-        return _convert(np.asarray(number), dtype, name)
-    what = f"the value for variable {name!r}"
+        return _convert(np.asarray(number), dtype, cell)
+    what = Phrase("the value for variable {!r}", cell)
     array = array_of(value, what)
     loose = is_literal(value) or is_weak(array)
     if isinstance(array, np.ndarray) and array.dtype.kind in "SUTO":
         if is_string(dtype):
             return _text(array, dtype, what)
-        raise dtype_error(name, dtype, "string")
+        raise dtype_error(cell, dtype, "string")
     if is_string(dtype):
-        raise dtype_error(name, dtype, str(array.dtype))
+        raise dtype_error(cell, dtype, str(array.dtype))
     if loose and (fits_kind(array.dtype, dtype) or _is_empty_literal(value, array)):
         check_fits(array, dtype, what)
-        return _convert(array, dtype, name)
+        return _convert(array, dtype, cell)
     is_numpy = isinstance(array, np.ndarray)
     if array.dtype != dtype and not (is_numpy and narrowed(array.dtype) == dtype):
         is_number = isinstance(value, int | float | complex)
-        raise dtype_error(name, dtype, type(value).__name__ if is_number else str(array.dtype))
+        raise dtype_error(cell, dtype, type(value).__name__ if is_number else str(array.dtype))
     if is_numpy:
         check_fits(array, dtype, what, refuse_zeros=True)
-        return _convert(array, dtype, name)
+        return _convert(array, dtype, cell)
     return array
 
 
-def fit_operand(value: object, dtype: Any, name: str) -> Array:
+def fit_operand(value: object, dtype: Any, cell: Any) -> Array:
     """Do as `fit_dtype` does, for what the variable is changed by.
 
     Raises:
@@ -153,8 +153,8 @@ def fit_operand(value: object, dtype: Any, name: str) -> Array:
         DtypeError: when its dtype is another one.
     """
     if is_string(dtype):
-        raise NotATensorError(f"Variable {name!r} holds strings: only assign changes it.")
-    return fit_dtype(value, dtype, name)
+        raise NotATensorError(f"Variable {called(cell)!r} holds strings: only assign changes it.")
+    return fit_dtype(value, dtype, cell)
 
 
 def number_of(value: object, dtype: Any) -> Any:
@@ -262,18 +262,18 @@ def is_uncut(value: np.ndarray | np.generic) -> bool:
     return bool(least <= value.min() and value.max() < most)
 
 
-def as_operand(value: Any, dtype: Any, name: str) -> Any:
-    """Return what an operator is given beside variable `name`: a number as it is, or a tensor.
+def as_operand(value: Any, dtype: Any, cell: Any) -> Any:
+    """Return what an operator is given beside a variable: a number as it is, or a tensor.
 
     Raises:
         NotATensorError: when the value is not a tensor.
         DtypeError: when a number is outside of what `dtype` can hold.
     """
-    what = f"the value for variable {name!r}"
+    what = Phrase("the value for variable {!r}", cell)
     if isinstance(value, list | tuple | str | bytes) or not is_literal(value):
         tensor = to_tensor(value, what=what)
         if isinstance(tensor, np.ndarray) and not is_string(dtype):
-            raise dtype_error(name, dtype, "string")
+            raise dtype_error(cell, dtype, "string")
         is_number = isinstance(value, np.generic) and not isinstance(tensor, np.ndarray)
         return value if is_number else tensor  # x ** n is exact where n is known
     known = np.asarray(value)
@@ -282,7 +282,7 @@ def as_operand(value: Any, dtype: Any, name: str) -> Any:
     return value
 
 
-def array_of(value: object, what: str) -> Array | np.ndarray:
+def array_of(value: object, what: object) -> Array | np.ndarray:
     if isinstance(value, jax.Array):
         return value
     if hasattr(value, "__jax_array__"):
@@ -320,7 +320,7 @@ def is_endless(value: object, depth: int = 0) -> bool:
     return depth == _DEEPEST or any(is_endless(child, depth + 1) for child in children)
 
 
-def refuse_masked(values: Sequence[object], what: str) -> None:
+def refuse_masked(values: Sequence[object], what: object) -> None:
     """Refuse NumPy's masked arrays, whose masks a tensor cannot have.
 
     Raises:
@@ -337,7 +337,7 @@ def refuse_masked(values: Sequence[object], what: str) -> None:
 _UNKNOWN: tuple[type, ...] = (np.void, np.longdouble, np.clongdouble)
 
 
-def _from_numpy(value: object, what: str, name: str = "x") -> np.ndarray:
+def _from_numpy(value: object, what: object, name: str = "x") -> np.ndarray:
     try:
         array = read(value, what, name) if is_foreign_array(value) else in_numpy(value)
         refuse_masked([array], what)
@@ -386,7 +386,7 @@ def _unequal_rows(value: object) -> str:
     return next(filter(None, map(_unequal_rows, rows)), "")
 
 
-def _check_objects(array: np.ndarray, value: object, what: str, name: str) -> None:
+def _check_objects(array: np.ndarray, value: object, what: object, name: str) -> None:
     others = [x for x in array.flat if not isinstance(x, str | bytes)]
     if others and is_foreign_array(value):
         raise NotATensorError(
@@ -407,14 +407,14 @@ def _is_text(value: object) -> bool:
     return not isinstance(value, numbers.Number)
 
 
-def _convert(array: Array | np.ndarray, dtype: Any, name: str = "") -> Array:
+def _convert(array: Array | np.ndarray, dtype: Any, cell: Any = "") -> Array:
     with context.restoring(), context.evaluating():
         if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
             new = jax.lax.convert_element_type(array, dtype)
         else:  # JAX copies in the background, while the caller may already change the array: wait.
             new = jax.block_until_ready(jnp.array(array.astype(dtype, copy=False)))
     if new.dtype != dtype:  # it is a variable's, and 64-bit numbers have been switched off
-        raise dtype_error(name, dtype, str(new.dtype))
+        raise dtype_error(cell, dtype, str(new.dtype))
     return new
 
 
@@ -429,7 +429,7 @@ def is_weak(array: object) -> bool:
     return getattr(array, "weak_type", False)
 
 
-def _stack(value: Any, what: str) -> Array:
+def _stack(value: Any, what: object) -> Array:
     if GUARDS:
         ask(f"A tensor is made of {what}")
     try:
@@ -438,7 +438,7 @@ def _stack(value: Any, what: str) -> Array:
         raise NotATensorError(f"{what} cannot become a tensor: {error}") from None
 
 
-def _text(array: np.ndarray, wanted: Any, what: str) -> np.ndarray:
+def _text(array: np.ndarray, wanted: Any, what: object) -> np.ndarray:
     if wanted is not None and not is_string(wanted):
         raise DtypeError(f"{what} is a string, but dtype {wanted} was requested: convert it first.")
     try:
@@ -465,7 +465,7 @@ def _is_empty_literal(value: object, array: Array | np.ndarray) -> bool:
     return array.size == 0 and isinstance(value, list | tuple) and is_literal(value)
 
 
-def _not_a_tensor(value: object, what: str) -> NotATensorError:
+def _not_a_tensor(value: object, what: object) -> NotATensorError:
     cure = (
         " Give each leaf a separate variable: jax.tree.map(jv.Variable, tree)."
         if isinstance(value, dict)
@@ -474,7 +474,7 @@ def _not_a_tensor(value: object, what: str) -> NotATensorError:
     return NotATensorError(f"{what} is {type(value).__name__}, which is not a tensor.{cure}")
 
 
-def _shape_error(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> Exception:
+def _shape_error(cell: Any, shape: tuple[int, ...], got: tuple[int, ...]) -> Exception:
     cure = "Take the part of the value that fits, or make a new Variable"
     if broadcasts(got, shape):
         cure = f"Broadcast the value: jnp.broadcast_to(value, {shape})"
@@ -483,7 +483,7 @@ def _shape_error(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> Exc
     elif len(got) == len(shape) and all(map(operator.le, got, shape)):
         cure = f"Assign a part: v[{', '.join(f':{n}' for n in got)}].assign(value)"
     return ShapeError(
-        f"Cannot assign a value of shape {got} to variable {name!r} of shape {shape}: "
+        f"Cannot assign a value of shape {got} to variable {called(cell)!r} of shape {shape}: "
         f"a variable keeps its shape. {cure}."
     )
 

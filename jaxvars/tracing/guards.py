@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-Guard: TypeAlias = Callable[[str, Sequence[Any]], bool | None]
+Guard: TypeAlias = Callable[[object, Sequence[Any]], bool | None]
 
 GUARDS: dict[int, Guard] = {}
 """What is asked, by rank: the lowest first."""
@@ -32,7 +32,7 @@ READ, TAKE, SHOW, WRITE = "read", "take", "show", "write"
 program, by whatever uses them, only shown, or written. Who reads also takes."""
 
 
-def ask(doing: str, cells: Sequence[Any] = ()) -> bool:
+def ask(doing: object, cells: Sequence[Any] = ()) -> bool:
     """Let all guards raise, in turn; return whether values are to be taken as they are.
 
     Args:

@@ -873,7 +873,7 @@ def test_averages_that_wait_are_not_passed_over(tmp_path: Path, make, wrap):
     first, run = Run(made).step(3), Run(made)
     run.model.encoder.trainable = False
     run.checkpoint.restore(first.checkpoint.write(tmp_path / "c.npz")).expect_partial()
-    for names in ("'Variable', 'Variable'", "'Variable'"):
+    for names in ("'model/encoder', 'model/head'", "'model/encoder'"):
         for use in (run.optimizer.swap_averages, lambda: show(run)):
             with pytest.raises(StateError, match=rf"Averages of \[{names}\] have been restored, a"):
                 use()

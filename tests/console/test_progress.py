@@ -36,6 +36,10 @@ def terminal(**options) -> Console:
     return Console(file=Terminal(), force_terminal=True, width=120, **options)
 
 
+FAINT = {"30", "33", "36", "37", "90", "93", "96", "97"}
+"""Black, yellow, cyan and white, and their bright ones: unreadable on some terminals."""
+
+
 def seen(console: Console) -> str:
     """What was drawn, without colours and cursor moves."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
@@ -57,6 +61,14 @@ def test_it_yields_what_it_is_given_and_counts_what_is_done():
     counted = [(item, bar.completed) for item in bar]
     assert counted == [("a", 0), ("b", 1), ("c", 2)]
     assert (bar.completed, bar.total) == (3, 3)
+
+
+def test_no_colour_is_unreadable_on_a_white_or_black_terminal():
+    console = terminal(color_system="256")
+    list(jv.progress("abc", console=console))
+    colours = ";".join(re.findall(r"\x1b\[([\d;]+)m", console.file.getvalue())).split(";")
+    assert "38" in colours  # the bar has one
+    assert FAINT.isdisjoint(colours)
 
 
 def test_a_number_is_a_range():

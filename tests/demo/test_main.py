@@ -117,6 +117,10 @@ def test_the_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert png_size(path) == (1650, 840)
 
 
+FAINT = {"30", "33", "36", "37", "90", "93", "96", "97"}
+"""Black, yellow, cyan and white, and their bright ones: unreadable on some terminals."""
+
+
 @pytest.mark.usefixtures("small")
 def test_in_a_terminal_there_is_a_bar_with_the_loss(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -128,6 +132,9 @@ def test_in_a_terminal_there_is_a_bar_with_the_loss(
     out = capsys.readouterr().out
     assert re.search(r"2/2.*loss=\d\.\d+ accuracy=\d+\.\d%", out)
     assert "epoch   2/2" not in out  # the line for programs
+    colours = set(";".join(re.findall(r"\x1b\[([\d;]+)m", out)).split(";"))
+    assert "1" in colours  # the title is bold
+    assert colours.isdisjoint(FAINT)
 
 
 def test_as_a_program_without_a_terminal(run_python: RunPython) -> None:

@@ -267,10 +267,87 @@ def test_a_model_is_part_of_a_module():
 
     two = Two()
     assert list(two.named_variables) == [
-        "first/params/bias", "first/params/kernel", "first/rngs/dropout/state",
-        "second/bias", "second/kernel",
+        "first/params/bias", "first/params/kernel", "second/bias", "second/kernel",
     ]  # fmt: skip
     assert jv.compile(two)(FLAT).shape == (4, 1)
+
+
+class Conditional(nn.Module):
+    @nn.compact
+    def __call__(self, x, train=False):
+        return nn.Dropout(0.5, deterministic=False)(x) if train else nn.Dense(2)(x)
+
+
+class Computed(nn.Module):
+    """Its layer is named by a string, which no look at the code can follow."""
+
+    layer: str = "Dropout"
+
+    @nn.compact
+    def __call__(self, x, train=False):
+        return getattr(nn, self.layer)(0.5)(nn.Dense(8)(x), deterministic=not train)
+
+
+STREAM = "rngs/dropout/state"
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        (nn.Dense(2), False), (nn.Sequential([nn.Dense(2), nn.relu]), False),
+        (nn.BatchNorm(use_running_average=True), False), (nn.Dropout(0.5), True),
+        (nn.Sequential([nn.Dropout(0.5, deterministic=True)]), True),
+        (nn.MultiHeadDotProductAttention(1), True), (Conditional(), True), (Computed(), False),
+        (nn.remat(Conditional)(), True),
+    ],
+)  # fmt: skip
+def test_a_stream_that_the_code_cannot_ask_for_is_no_variable(module, expected):
+    options = {"deterministic": True} if isinstance(module, nn.Dropout) else {}
+    model = interop.from_flax(module, FLAT, rngs=0, **options)
+    assert (STREAM in model.named_variables) is expected
+    assert STREAM in interop.from_flax(module, FLAT, rngs={"dropout": 0}, **options).named_variables
+    assert isinstance(model.rngs["dropout"], jv.random.Generator)
+    assert STREAM in model.named_variables
+
+
+def test_a_stream_is_found_from_when_it_is_asked_for():
+    model, named = (
+        interop.from_flax(Computed(), FLAT, rngs=r) for r in (0, {"params": 0, "dropout": 0})
+    )
+    copied = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    run = jv.compile(lambda x, train: model(x, train=train), static_argnames="train")
+    run(FLAT, train=False)
+    assert STREAM not in model.named_variables
+    first = run(FLAT, train=True)
+    assert STREAM in model.named_variables
+    same(first, named(FLAT, train=True))
+    same(copied(FLAT, train=True), first)
+    assert not np.array_equal(run(FLAT, train=True), first)
+    assert run.trace_count == 2
+
+
+def test_a_state_without_the_stream_is_refused_once():
+    model = interop.from_flax(Computed(), FLAT, rngs=0)
+    pure = jv.functionalize(lambda x: model(x, train=True))
+    with pytest.raises(StateError, match=f"'{STREAM}' is written"):
+        pure(jv.State.of(model), FLAT)
+    result, state = pure(jv.State.of(model), FLAT)
+    same(result, model(FLAT, train=True))
+    assert int(state[STREAM][3]) == 1
+
+
+@pytest.mark.parametrize("module", [Computed(), nn.Dense(2)])
+def test_a_checkpoint_that_has_the_stream_gives_it(module, tmp_path):
+    def make():
+        return interop.from_flax(module, FLAT, rngs=0)
+
+    options = {"train": True} if isinstance(module, Computed) else {}
+    before, after = make(), make()
+    before.rngs["dropout"].skip(3)
+    path = jv.checkpoint.Checkpoint(model=before).save(tmp_path / "c")
+    jv.checkpoint.Checkpoint(model=after).restore(path).assert_consumed()
+    assert STREAM in after.named_variables
+    same(after(FLAT, **options), before(FLAT, **options))
 
 
 def test_another_variable_can_take_the_place_of_one():
@@ -566,7 +643,7 @@ def test_a_plain_gradient_works_where_nothing_is_written():
     with pytest.raises(ForeignTransformError, match="batch_stats/BatchNorm_0/mean"):
         jax.grad(lambda x: model(x, train=True).sum())(FLAT)
     dropping = interop.from_flax(nn.Dropout(0.5), rngs=0, variables={})
-    with pytest.raises(ForeignTransformError, match="'generator' is written at test_interop"):
+    with pytest.raises(ForeignTransformError, match="'rngs/dropout/state' is written at"):
         jax.grad(lambda x: dropping(x, deterministic=False).sum())(FLAT)
     net = small_nnx()
     net.eval()
@@ -666,7 +743,7 @@ class Sowing(nn.Module):
 def test_what_is_sown_is_not_kept_and_tuples_are():
     model = interop.from_flax(Sowing(), FLAT, rngs=0)
     assert [p for p in model.named_variables if "params" not in p] == [
-        "pair/both/0", "pair/both/1", "rngs/dropout/state",
+        "pair/both/0", "pair/both/1",
     ]  # fmt: skip
     y, made = jv.compile(lambda x: model(x, mutable=["losses", "pair"]))(FLAT)
     np.testing.assert_allclose(made["losses"]["penalty"][0], jnp.abs(y).sum(), rtol=1e-6)

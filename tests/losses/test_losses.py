@@ -253,6 +253,35 @@ def test_a_label_that_is_not_a_class_is_an_error_or_nan():
         assert np.isnan(compiled(np.array([0, label]))).tolist() == [False, True]
 
 
+LOGITS = [[2.0, -3.0, 1.0]]
+OF_PROBABILITIES = {
+    losses.sparse_categorical_crossentropy: [2],
+    losses.categorical_crossentropy: [[0.0, 0.0, 1.0]],
+    losses.categorical_focal_crossentropy: [[0.0, 0.0, 1.0]],
+    losses.binary_crossentropy: [[0.0, 0.0, 1.0]],
+    losses.binary_focal_crossentropy: [[0.0, 0.0, 1.0]],
+}
+
+
+@pytest.mark.parametrize("loss", OF_PROBABILITIES)
+def test_logits_for_probabilities_are_an_error_or_nan(loss):
+    labels = OF_PROBABILITIES[loss]
+    with pytest.raises(ValueError, match=r"probabilities, but y_pred has .*from_logits=True"):
+        loss(labels, LOGITS)
+    compiled = jv.compile(lambda y: loss(labels, y))
+    assert np.isnan(compiled(jnp.asarray(LOGITS))).all()
+    assert np.isfinite(loss(labels, LOGITS, from_logits=True)).all()
+    probabilities = jax.nn.softmax(jnp.asarray(LOGITS, "bfloat16"))
+    close(compiled(probabilities), loss(labels, probabilities))
+
+
+def test_scores_that_are_divided_by_their_sum_may_be_larger_than_1():
+    scores = jnp.array([[2.0, 3.0, 5.0]])
+    close(losses.categorical_crossentropy([[0.0, 0.0, 1.0]], scores), [np.log(2.0)])
+    with pytest.raises(ValueError, match="y_pred has 2"):
+        losses.sparse_categorical_crossentropy([2], scores)
+
+
 def test_alpha_may_be_one_for_each_class():
     y_true, y_pred = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
     one = losses.categorical_focal_crossentropy(y_true, y_pred, alpha=1.0)

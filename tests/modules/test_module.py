@@ -360,7 +360,9 @@ class Slotted(jv.Module):
 
 
 def on_class():
-    return type("OnClass", (jv.Module,), {"n": V(0)})()
+    kind = type("OnClass", (jv.Module,), {})
+    kind.n = V(0)
+    return kind()
 
 
 @pytest.mark.parametrize("make", [lambda: holding(n=V(0)), lambda: Slotted(V(0)), on_class])
@@ -523,3 +525,40 @@ def test_a_flag_that_freezes_nothing_is_refused():
     flagged = Flagged()
     flagged.trainable = False  # what it means is the class's
     assert not flagged.trainable
+
+
+def test_variables_of_the_class_are_refused():
+    for held in (jv.Variable(0.0), [jv.Variable(0.0)], {"w": jv.Variable(0.0)}, Holder()):
+        with pytest.raises(TypeError, match=r"(?s)Net\.w is made at test_module.*self\.w = \.\.\."):
+            type("Net", (jv.Module,), {"w": held})
+    made = type("Net", (jv.Module,), {"w": [1], "n": "n", "kind": Holder, "step": jv.compile(len)})
+    assert made().variables == ()
+
+
+class Holder(jv.Module):
+    def __init__(self):
+        self.w = jv.Variable(0.0)
+
+
+@pytest.mark.parametrize("name", ["variables", "trainable_variables", "submodules", "name"])
+def test_a_property_that_is_set_says_what_to_write(name):
+    with pytest.raises(AttributeError, match=rf"Holder\.{name} is set at test_module.*: a module"):
+        setattr(Holder(), name, [])
+
+
+def test_a_subclass_may_have_a_name_that_is_set():
+    class Named(jv.Module):
+        name = "first"
+
+    named = Named()
+    named.name = "second"
+    assert named.name == "second"
+
+
+def test_methods_that_are_attributes_are_not_used_by_others():
+    class Table(jv.Module):
+        def __init__(self):
+            self.table, self.select = jv.Variable(1.0), jv.Variable(2.0)
+
+    Table().summary()
+    assert str(Table().astype("bfloat16").table.dtype) == "bfloat16"

@@ -1023,3 +1023,32 @@ def test_a_loss_scale_stays_of_use():
         for _ in range(180):
             optimizer.apply_gradients([(gradient, w)])
         assert float(optimizer.dynamic_scale) == limit
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("lr", "Set optimizer.learning_rate."), ("wd", "Set optimizer.weight_decay."),
+        ("beta1", "Set optimizer.beta_1."), ("epsilons", "Did you mean 'epsilon'"), ("decoy", ""),
+    ],
+)  # fmt: skip
+def test_an_attribute_that_would_do_nothing_is_refused(name, cure):
+    optimizer = jv.optimizers.Adam(0.1)
+    with pytest.raises(AttributeError, match=f"Adam.{name} is set at .*nothing would change") as e:
+        setattr(optimizer, name, 0.5)
+    assert cure in str(e.value)
+    assert name not in vars(optimizer)
+
+
+def test_an_optimizer_of_the_users_may_have_attributes_of_its_own():
+    class Mine(jv.optimizers.Optimizer):
+        def __init__(self):
+            super().__init__(0.1)
+            self.history = []
+
+        def _transformation(self):
+            return optax.identity()
+
+    mine = Mine()
+    mine.note = "kept"
+    assert (mine.history, mine.note) == ([], "kept")

@@ -382,7 +382,7 @@ def test_meshes_are_compared_in_a_table():
     assert "data 8, model 1" in text
     table, picture = plans._repr_html_().split("memory of a device:")
     assert "<table" in table
-    assert 'width:320px' not in table
+    assert "width:320px" not in table
     assert picture.count('title="trainable variables: ') == 2
     assert 'title="trainable variables: 16.0 KiB"' in picture
 

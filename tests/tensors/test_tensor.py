@@ -118,7 +118,7 @@ def test_to_tensor(value, dtype, shape):
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16"])
 def test_integers_of_more_than_32_bits_become_floats(dtype: str):
-    for found in (fit([2**31, -(2**33)], (2,), jnp.dtype(dtype), name="w"),
+    for found in (fit([2**31, -(2**33)], (2,), jnp.dtype(dtype), "w"),
                   to_tensor([2**31, -(2**33)], dtype)):  # fmt: skip
         assert found.dtype == dtype
         assert found.tolist() == [2.0**31, -(2.0**33)]
@@ -227,7 +227,7 @@ class Masking:
     ids=lambda x: type(x).__name__,
 )  # fmt: skip
 @pytest.mark.parametrize(
-    "convert", [lambda x: to_tensor(x, what="x"), lambda x: fit(x, (2,), np.dtype("f4"), name="w")]
+    "convert", [lambda x: to_tensor(x, what="x"), lambda x: fit(x, (2,), np.dtype("f4"), "w")]
 )
 def test_masked_arrays_are_refused(convert, value):
     message = r"masked array of NumPy was given as (x|the value .*'w'): .*x\.filled\(0\)"
@@ -270,18 +270,18 @@ def test_a_number_that_becomes_0_is_said(value, dtype, message):
 
 def test_assign_drops_no_number_that_becomes_0():
     with pytest.raises(DtypeError, match="the value for variable 'w' has numbers too small for"):
-        fit(np.array([1.0, 1e-60]), (2,), np.dtype("float32"), name="w")
+        fit(np.array([1.0, 1e-60]), (2,), np.dtype("float32"), "w")
     with pytest.warns(RuntimeWarning, match="the value for variable 'w' has numbers too small"):
-        fit([1.0, 1e-60], (2,), np.dtype("float32"), name="w")
-    assert fit(np.array([0.0, 1e-40]), (2,), np.dtype("float32"), name="w").shape == (2,)
-    assert fit(np.float32([0.0, np.nan]), (2,), np.dtype("float32"), name="w").shape == (2,)
+        fit([1.0, 1e-60], (2,), np.dtype("float32"), "w")
+    assert fit(np.array([0.0, 1e-40]), (2,), np.dtype("float32"), "w").shape == (2,)
+    assert fit(np.float32([0.0, np.nan]), (2,), np.dtype("float32"), "w").shape == (2,)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("size", [3, 1_000_000])
 def test_numpy_memory_is_copied_at_once(size, dtype):
     source = np.zeros(size, dtype)
-    one, two = to_tensor(source), fit(source, (size,), to_tensor(source).dtype, name="v")
+    one, two = to_tensor(source), fit(source, (size,), to_tensor(source).dtype, "v")
     source[:] = 9
     assert not one.any()
     assert not two.any()
@@ -315,14 +315,14 @@ F32, I32, U8 = np.dtype("float32"), np.dtype("int32"), np.dtype("uint8")
     ],
 )
 def test_what_fits(value, dtype):
-    found = fit(value, (), dtype, name="v")
+    found = fit(value, (), dtype, "v")
     assert (found.dtype, found.weak_type) == (dtype, False)
     assert found == value
 
 
 def test_an_array_that_fits_is_not_copied():
     array = jnp.ones(3)
-    assert fit(array, (3,), F32, name="v") is array
+    assert fit(array, (3,), F32, "v") is array
 
 
 _AS_FLOAT, _AS_INT = "asarray(value, 'float32')", "jnp.round(value).astype('int32')"
@@ -347,7 +347,7 @@ def test_another_dtype_is_refused(value, dtype, have, cure):
     want = "string" if is_string(dtype) else str(dtype)
     words = f"Cannot assign a {have} to variable 'v' of dtype {want}: .*{re.escape(cure)}"
     with pytest.raises(DtypeError, match=words):
-        fit(value, (), dtype, name="v")
+        fit(value, (), dtype, "v")
 
 
 @pytest.mark.parametrize(("value", "dtype"), [
@@ -355,7 +355,7 @@ def test_another_dtype_is_refused(value, dtype, have, cure):
 ])  # fmt: skip
 def test_a_number_out_of_range_is_refused(value, dtype):
     with pytest.raises(DtypeError, match=f"the value for variable 'v' is .*outside of {dtype}"):
-        fit(value, (), dtype, name="v")
+        fit(value, (), dtype, "v")
 
 
 @pytest.mark.parametrize(("value", "cure"), [
@@ -366,7 +366,7 @@ def test_a_number_out_of_range_is_refused(value, dtype):
 def test_another_shape_is_refused(value, cure):
     shape = np.shape(value)
     with pytest.raises(ShapeError) as error:
-        fit(value, (2,), F32, name="v")
+        fit(value, (2,), F32, "v")
     assert str(error.value).startswith(
         f"Cannot assign a value of shape {shape} to variable 'v' of shape (2,)"
     )

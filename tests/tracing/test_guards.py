@@ -47,7 +47,7 @@ def test_it_is_asked_before_values_are_used(asked: Asked, use: Any, doings: list
     v = jv.Variable(1.0, name="v")
     asked.clear()
     use(v)
-    assert [doing for doing, _ in asked] == doings
+    assert [str(doing) for doing, _ in asked] == doings
     assert all(cells == ["v"] for doing, cells in asked if doing in (READ, TAKE, SHOW, WRITE))
 
 

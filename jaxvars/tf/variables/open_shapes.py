@@ -98,4 +98,4 @@ class OpenCell(Cell):
     def check_staged(self) -> None:
         """Refuse strings."""
         if is_string(self.dtype):
-            raise string_in_program_error(self.name)
+            raise string_in_program_error(self)

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxvars.core.in_place import Write, widened
 from jaxvars.core.variable import Variable
-from jaxvars.errors import NotATensorError, ShapeError
+from jaxvars.errors import NotATensorError, ShapeError, called
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -45,8 +45,10 @@ _WRITES: dict[str, Write] = {
 def _rows(variable: Variable, indices: Array) -> Array:
     """Return the index of rows."""
     if not variable.shape:
-        raise ShapeError(f"Variable {variable.name!r} is a scalar: it has no rows to scatter to.")
-    _check_bounds(indices, variable.shape[0], variable.name)
+        raise ShapeError(
+            f"Variable {called(variable._cell)!r} is a scalar: it has no rows to scatter to."
+        )
+    _check_bounds(indices, variable.shape[0], variable._cell)
     return indices
 
 
@@ -54,12 +56,12 @@ def _parts(variable: Variable, indices: Array) -> tuple[Array, ...]:
     """Return the index of parts, from the last axis."""
     if not indices.ndim or indices.shape[-1] > variable.ndim:
         raise ShapeError(
-            f"Cannot update variable {variable.name!r} of shape {variable.shape}: the last axis of "
-            f"the indices, whose shape is {indices.shape}, must have at most {variable.ndim} "
-            "numbers."
+            f"Cannot update variable {called(variable._cell)!r} of shape {variable.shape}: the "
+            f"last axis of the indices, whose shape is {indices.shape}, must have at most "
+            f"{variable.ndim} numbers."
         )
     for axis in range(indices.shape[-1]):
-        _check_bounds(indices[..., axis], variable.shape[axis], variable.name)
+        _check_bounds(indices[..., axis], variable.shape[axis], variable._cell)
     return tuple(jnp.moveaxis(indices, -1, 0))
 
 
@@ -68,18 +70,18 @@ def _rows_of_batches(variable: Variable, rows: Array) -> tuple[Array, ...]:
     dims = variable.shape[: max(rows.ndim - 1, 0)]
     if not 1 <= rows.ndim <= variable.ndim or rows.shape[:-1] != dims:
         raise ShapeError(
-            f"Cannot update variable {variable.name!r} of shape {variable.shape} batch by batch: "
-            f"the indices have shape {rows.shape}, and all sizes but the last must be the first "
-            "ones of the variable."
+            f"Cannot update variable {called(variable._cell)!r} of shape {variable.shape} batch "
+            f"by batch: the indices have shape {rows.shape}, and all sizes but the last must be "
+            "the first ones of the variable."
         )
-    _check_bounds(rows, variable.shape[rows.ndim - 1], variable.name)
+    _check_bounds(rows, variable.shape[rows.ndim - 1], variable._cell)
     return (*jnp.indices(rows.shape, sparse=True)[:-1], rows)
 
 
 def _make_scatter(find: Callable[[Variable, Array], Any], how: str) -> Callable[..., None]:
     @context.restoring()
     def scatter(variable: Variable, indices: Array, updates: Array) -> None:
-        index = find(variable, _integers(indices, variable.name))
+        index = find(variable, _integers(indices, variable._cell))
         variable._update(_WRITES[how], index, updates)
 
     return scatter
@@ -99,13 +101,15 @@ Raises:
 """
 
 
-def _integers(indices: Array, name: str) -> Array:
+def _integers(indices: Array, cell: Any) -> Array:
     if indices.dtype.kind not in "iu":
-        raise NotATensorError(f"Indices into variable {name!r} are integers, not {indices.dtype}.")
+        raise NotATensorError(
+            f"Indices into variable {called(cell)!r} are integers, not {indices.dtype}."
+        )
     return widened(indices)
 
 
-def _check_bounds(indices: Array, size: int, name: str) -> None:
+def _check_bounds(indices: Array, size: int, cell: Any) -> None:
     """Refuse indices that JAX would clamp or drop silently."""
     if context.is_tracer(indices) or indices.size == 0:
         return
@@ -113,6 +117,6 @@ def _check_bounds(indices: Array, size: int, name: str) -> None:
     low, high = int(known.min()), int(known.max())
     if low < -size or high >= size:
         raise IndexError(
-            f"Index {low if low < -size else high} is outside of variable {name!r}, which has "
-            f"{size} rows."
+            f"Index {low if low < -size else high} is outside of variable {called(cell)!r}, which "
+            f"has {size} rows."
         )
