@@ -23,6 +23,7 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.console.host_calls import CALLS
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.dtypes import is_inexact
@@ -247,7 +248,10 @@ def _run_call(call: _Call, inp: Sequence[Any]) -> Any:
         found = _run_eagerly(call, arrays)
     elif not call.dtypes:
         take, data = taker(arrays), map(to_data, arrays)
-        jax.experimental.io_callback(lambda *xs: call.on_host(*take(xs)), [], *data, ordered=True)
+        with jax.named_scope(f"{CALLS}{'tf.py_function' if call.eager else 'tf.numpy_function'}"):
+            jax.experimental.io_callback(
+                lambda *xs: call.on_host(*take(xs)), [], *data, ordered=True
+            )  # fmt: skip
         return [] if call.is_list else None
     elif not all(isinstance(wanted, DType) for wanted in call.dtypes):
         raise refused(
