@@ -51,6 +51,7 @@ from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.typing import Array
 
 _HIDING = threading.RLock()
+_NO_MESH = jax.sharding.Mesh(np.empty((), object), ())
 _REFUSALS = (ValueError, TypeError, NotImplementedError, jax.errors.InconclusiveDimensionOperation)
 
 
@@ -147,7 +148,7 @@ class _Exportable(NamedTuple):
         }
         self.run.__name__ = self.run.__qualname__ = re.sub(r"\W+", "_", self.name)
         try:
-            with _hide_lines():
+            with _hide_lines(), jax.set_mesh(_NO_MESH):  # the loading program has another one
                 made = export.export(jax.jit(self.run), **options)(*self.specs)
         except _REFUSALS as error:
             raise SavedError(f"{self.name} cannot be exported: {_first_line(error)}") from error

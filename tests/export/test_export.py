@@ -734,7 +734,7 @@ def test_calls_for_their_effect_are_left_out_with_one_warning(tmp_path, capfd):
         tape.watch(x)
         y = loaded(x)
     assert (float(y), tape.gradient(y, x).tolist(), float(loaded.Variable)) == (10, [6, 1], 2)
-    with pytest.raises(CheckError, match="x > 0|positive"):
+    with pytest.raises(CheckError, match=r"x > 0"):
         loaded(-x)
     assert capfd.readouterr().out == ""
 
