@@ -278,7 +278,7 @@ class Variable(Updates, Proxy):
     def __repr__(self) -> str:
         summary = f"tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}"
         try:
-            value = LOCAL.frame.peek(self._variable._cell)
+            value = _peek(self)
         except JaxvarsError:
             return f"<{summary}>"
         if value is None or context.is_tracer(value):
@@ -319,6 +319,11 @@ def _open_sizes(shape: TensorShape) -> Open:
 def _read(variable: Variable) -> Value:
     core = variable._variable
     return stage_read(core) if is_on_host(core) else _from_core(core.value)
+
+
+def _peek(variable: Variable) -> Value | None:
+    """Return what is shown of a value, None where there is none yet."""
+    return LOCAL.frame.peek(variable._variable._cell)
 
 
 def _from_core(value: Value) -> Value:
