@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from inspect import getattr_static
 from types import MemberDescriptorType
-from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar
 
 import jax.numpy as jnp
 
@@ -113,22 +113,25 @@ class Module(Structured, Holder):
             raise ValueError(f"{name!r} is not a module name: use letters, digits and underscores.")
         self._name = name
 
-    def __setattr__(self, name: str, value: Any, /) -> None:
-        held, new = resolve_proxy(_find_replaced(self, name)), resolve_proxy(value)
-        if isinstance(held, Variable) and not isinstance(new, Variable):
-            raise AttributeError(
-                f"{type(self).__name__}.{name} is a Variable, and at {user_line()} it is set to "
-                f"{type(value).__name__}: the module would lose the variable. Assign to it:\n"
-                f"    self.{name}.assign(value)    # not: self.{name} = value\n"
-                f"or, to take it out of the module, delete it first: del self.{name}."
-            )
-        if name == "trainable" and not hasattr(type(self), name) and self.variables:
-            raise AttributeError(_FLAG.format(kind=type(self).__name__, line=user_line()))
-        for check in SET:
-            check(name, value)
-        for tell in SETTING:
-            tell(self, name)
-        super().__setattr__(name, value)
+    if not TYPE_CHECKING:  # a checker would take any name to set
+
+        def __setattr__(self, name: str, value: Any, /) -> None:
+            held, new = resolve_proxy(_find_replaced(self, name)), resolve_proxy(value)
+            if isinstance(held, Variable) and not isinstance(new, Variable):
+                raise AttributeError(
+                    f"{type(self).__name__}.{name} is a Variable, and at {user_line()} it is set "
+                    f"to {type(value).__name__}: the module would lose the variable. Assign to "
+                    "it:\n"
+                    f"    self.{name}.assign(value)    # not: self.{name} = value\n"
+                    f"or, to take it out of the module, delete it first: del self.{name}."
+                )
+            if name == "trainable" and not hasattr(type(self), name) and self.variables:
+                raise AttributeError(_FLAG.format(kind=type(self).__name__, line=user_line()))
+            for check in SET:
+                check(name, value)
+            for tell in SETTING:
+                tell(self, name)
+            super().__setattr__(name, value)
 
     @property
     def name(self) -> str:
