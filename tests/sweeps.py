@@ -102,7 +102,9 @@ _NAMES = """
     test_a_training_run_goes_on_in_a_new_process_bit_for_bit
     test_a_training_step_goes_on_as_the_one_that_was_saved
     test_a_transform_of_the_pure_function_is_mathematics/5
-    test_a_transformer_block_trains_as_on_one_device test_a_warm_step_between_execution_and_return/5
+    test_a_transformer_block_trains_as_on_one_device
+    test_a_type_checker_finds_all_mistakes_and_nothing_else test_a_right_program_runs
+    test_a_warm_step_between_execution_and_return/5
     test_accumulated_gradients_and_averages_are_keras_s/slow test_all_lines_are_shown_when_asked_for
     test_an_array_of_the_tape_closed_over_by_any_transform
     test_an_error_in_one_process_ends_it_at_once test_an_index_out_of_range_fails_the_step/5

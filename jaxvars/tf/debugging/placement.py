@@ -154,7 +154,7 @@ def run(op: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> 
 
 def _is_part(frame: FrameType | None, modules: tuple[str, ...] = ("?",)) -> bool:
     """Return whether an operation, or a file of some modules, runs it, with no user in between."""
-    while frame is not None and is_library(frame.f_code.co_filename):
+    while frame is not None and is_library(frame.f_globals, frame.f_code.co_filename):
         module = str(frame.f_globals.get("__name__"))
         if frame.f_code is run.__code__ or module.startswith(modules):
             return True

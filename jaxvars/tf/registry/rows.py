@@ -97,7 +97,7 @@ class Operation(Protocol[P]):
 
     __wrapped__: Callable[P, Any]
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...  # tensors where that takes arrays
 
 
 @final
