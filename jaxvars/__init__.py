@@ -49,6 +49,7 @@ from jaxvars.compiler.decorator import compile
 from jaxvars.compiler.function import Function
 from jaxvars.console import host_calls as _host_calls
 from jaxvars.console.print import print
+from jaxvars.control import collecting as _collecting
 from jaxvars.control import forked as _forked
 from jaxvars.control.branches import cond, switch
 from jaxvars.control.loops import fori_loop, scan, while_loop
@@ -76,6 +77,7 @@ from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import around as _around
 
 _forked.install()
+_collecting.install()
 _derivatives.install()
 _host_calls.install()
 _foreign.install()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import re
 import sys
 import textwrap
 import threading
@@ -23,8 +24,10 @@ from jax.experimental import io_callback
 from threads import run_in_threads
 
 import jaxvars as jv
+from jaxvars.control import collecting
 from jaxvars.errors import ForeignTransformError
 from jaxvars.tracing import context
+from jaxvars.tracing.guards import GUARDS
 
 
 def in_process(run_python: Callable[..., Any], program: str, **options: Any) -> str:
@@ -405,7 +408,7 @@ def test_a_signal_handler_may_read_and_keep_values(run_python: Callable[..., Any
     assert out == "fine\n"
 
 
-def test_a_finalizer_may_use_variables_and_compiled_functions(pair: Any):
+def test_a_finalizer_may_read_variables(pair: Any):
     a, b, step = pair
     count = jv.Variable(0)
 
@@ -469,6 +472,42 @@ def test_a_finalizer_reads_the_value_before_a_step_or_is_refused():
         refused = isinstance(x, str) and "'v' is read at test_safety.py" in x
         assert refused or len(set(x)) == 1
     assert variables[0].numpy().tolist() == [203.0] * 3
+
+
+@pytest.mark.parametrize("act", [
+    lambda v, f: f(1.0), lambda v, f: v.assign(2.0), lambda v, f: v.assign_add(2.0),
+    lambda v, f: jv.Variable(2.0), lambda v, f: jv.compile(lambda: v * 1.0)(),
+])  # fmt: skip
+def test_a_finalizer_that_the_collector_runs_reads_and_computes_nothing(act: Any):
+    v, f, found = jv.Variable(1.0), jv.compile(lambda x: x * 2.0), list[Any]()
+
+    class Node:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            found.append(float(v.numpy()))
+            try:
+                act(v, f)
+            except ForeignTransformError as error:
+                found.append(str(error))
+
+    for _ in range(3):
+        f(1.0)
+        Node()
+        gc.collect()
+        value, error = found
+        assert value == 1.0
+        assert re.search("at test_safety.py:.* in a finalizer that the garbage collector", error)
+        found.clear()
+    act(v, f)  # outside of it
+
+
+def test_a_collector_whose_end_was_interrupted_refuses_nothing():
+    v = jv.Variable(1.0)
+    collecting._follow("start", {})
+    assert float(v.assign(2.0)) == 2.0
+    assert not GUARDS
 
 
 def test_a_finalizer_is_part_of_the_function_that_is_traced_meanwhile():

@@ -60,8 +60,9 @@ FAULTS: dict[str, tuple[str, ...]] = {
     ),
     "a call inside of a callback, a finalizer, a signal handler, a trace: right, or refused": (
         "test_safety::test_callbacks_while_other_threads_run_steps",
-        "test_safety::test_a_finalizer_may_use_variables_and_compiled_functions",
+        "test_safety::test_a_finalizer_may_read_variables",
         "test_safety::test_a_finalizer_reads_the_value_before_a_step_or_is_refused",
+        "test_safety::test_a_finalizer_that_the_collector_runs_reads_and_computes_nothing",
         "tracing/test_signals::test_what_it_does_happens_once_and_outside",
     ),
     "fork after use: an error, no hang": (
