@@ -33,8 +33,8 @@ Everything else in this package is internal: users import `jaxvars` and `jaxvars
 from __future__ import annotations
 
 import sys as _sys
+import typing as _typing
 from contextlib import nullcontext as _nullcontext
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from jaxvars import requirements as _requirements  # noqa: F401  # pyright: ignore[reportUnusedImport] - refuses wrong versions, before the others fail
@@ -96,7 +96,7 @@ def _keras_scope() -> _Any:
 _around.AROUND.append(_keras_scope)
 _around.RECORDING.append(_keras_scope)
 
-if _TYPE_CHECKING:  # imported when they are first used, so that `import jaxvars` is quick
+if _typing.TYPE_CHECKING:  # imported when they are first used, so that `import jaxvars` is quick
     from jaxvars import (
         checkpoint,
         config,
@@ -119,6 +119,8 @@ if _TYPE_CHECKING:  # imported when they are first used, so that `import jaxvars
     from jaxvars.parallel.placement import place
     from jaxvars.planning.plan import plan
 
+    __version__: str
+
 __all__ = [
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "Variable", "abstract", "autograph", "checkpoint", "compile",
@@ -139,7 +141,7 @@ _LATER = {
 """Functions that are imported when they are first used, as namespaces are, with their files."""
 
 
-def __getattr__(name: str) -> _Any:
+def _find(name: str) -> _Any:
     if name == "tf" or name in __all__:
         found = _load(_LATER.get(name, f"jaxvars.{name}"))
         globals()[name] = found = getattr(found, name) if name in _LATER else found
@@ -149,6 +151,10 @@ def __getattr__(name: str) -> _Any:
 
         return version("jaxvars")
     raise errors.shown(AttributeError(f"jaxvars has no attribute {name!r}.{_advise(name)}"))
+
+
+if not _typing.TYPE_CHECKING:  # a checker would take any name for an attribute
+    __getattr__ = _find
 
 
 def _advise(name: str) -> str:
@@ -166,7 +172,7 @@ def _found_elsewhere(name: str) -> str:
     spaces = ("random", "optimizers", "losses", "metrics", "initializers", "parallel")
     spaces += ("checkpoint", "interop", "debugging", "config", "export", "autograph")
     places = {"jnp": jax.numpy, "jax.nn": jax.nn, "jax": jax}
-    places |= {f"jv.{space}": __getattr__(space) for space in spaces}
+    places |= {f"jv.{space}": _find(space) for space in spaces}
     short = name.removeprefix("reduce_")
     found = [place for place, module in places.items() if short in dir(module)]
     return f" Use {found[0]}.{short}." if found else ""

@@ -3,7 +3,7 @@
     jv.config.set_logical_devices(4)             # four CPU devices, to try a mesh on any machine
     jv.config.set_visible_devices([], "GPU")     # compute on the CPU
     jv.config.list_logical_devices()
-    jv.config.compilation_cache("~/.cache/xla")  # compile once, for all processes
+    jv.config.compilation_cache()                # compile once, for all processes
 
 JAX looks at its settings once, when its backend starts, and that is with the first operation.
 
@@ -14,8 +14,11 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib.metadata
 import os
+import platform
 import re
 import tempfile
 from collections.abc import Iterable
@@ -284,7 +287,9 @@ def has_started() -> bool:
     return False
 
 
-def compilation_cache(folder: str | os.PathLike[str] | None) -> None:
+def compilation_cache(
+    folder: str | os.PathLike[str] | None = "~/.cache/jaxvars", *, most_bytes: int = 1 << 30
+) -> None:
     """Keep compiled programs in a folder, so that other processes need not compile them again.
 
     A process traces its functions, and reads what XLA has compiled before: the same program, with
@@ -292,8 +297,11 @@ def compilation_cache(folder: str | os.PathLike[str] | None) -> None:
     A file that is damaged is warned of, and its program compiled.
 
     Args:
-        folder: where; it is made if it is not there, and grows. None to keep programs in memory
-            only, as JAX does by default.
+        folder: where; it is made if it is not there. XLA compiles to the instructions of this CPU,
+            so the programs are in a folder of it for each kind of CPU and version of jaxlib: it may
+            be on a disk that machines share. None to keep programs in memory only, as JAX does by
+            default.
+        most_bytes: the size beyond which this call deletes what has not been used for longest.
 
     Raises:
         OSError: when the folder can't be made or written to.
@@ -301,11 +309,15 @@ def compilation_cache(folder: str | os.PathLike[str] | None) -> None:
     >>> compilation_cache(None)
 
     With JAX 0.10, programs that print or call Python are compiled by each process, and a folder
-    that has been moved is a new one. For the CPU, XLA compiles to the instructions of its kind: use
-    a folder for each kind of CPU. A program for another one is run all the same, with an error in
-    the log, and may end the process.
+    that has been moved is a new one. On some CPUs XLA logs an error for each program that it reads,
+    about `prefer-no-gather` (https://github.com/jax-ml/jax/issues/38445): they run all the same,
+    but this is why no folder is used before you ask for one.
     """
-    path = None if folder is None else str(_make_writable(Path(folder).expanduser().absolute()))
+    path = None
+    if folder is not None:
+        whole = Path(folder).expanduser().absolute()
+        path = str(_make_writable(whole / f"xla-{_kind_of_machine()}"))
+        _delete_oldest(whole.glob("xla-*/*-cache"), most_bytes)
     jax.config.update("jax_enable_compilation_cache", True)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -322,6 +334,31 @@ def _make_writable(folder: Path) -> Path:
             return folder
     except OSError as error:
         raise OSError(f"Programs can't be kept in {str(folder)!r}: {error.strerror}.") from error
+
+
+def _kind_of_machine() -> str:
+    """Return a hash of what a program for this CPU depends on: instructions and compiler."""
+    found = [platform.machine(), platform.processor(), importlib.metadata.version("jaxlib")]
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        found += sorted({x for x in lines if x.startswith(("model name", "flags", "Features"))})
+    except OSError:
+        found.append(platform.node())
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:12]
+
+
+def _delete_oldest(files: Iterable[Path], most_bytes: int) -> None:
+    """Delete the files that were used longest ago, beyond so many bytes of newer ones."""
+    known: list[tuple[float, int, Path]] = []
+    for file in files:
+        with contextlib.suppress(OSError):  # another process has deleted it
+            stat = file.stat()
+            known.append((max(stat.st_atime, stat.st_mtime), stat.st_size, file))
+    for _, size, file in sorted(known, reverse=True):
+        most_bytes -= size
+        if most_bytes < 0:
+            with contextlib.suppress(OSError):
+                file.unlink()
 
 
 def _count(kind: str) -> int:

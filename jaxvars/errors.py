@@ -6,8 +6,10 @@ is found, by the functions that know the variable and the line.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
+from traceback import walk_stack
 from typing import Any, final
 from weakref import WeakSet
 
@@ -15,6 +17,7 @@ from jaxvars.tracebacks import find_user_frame, jax_calls, render, user_line
 from jaxvars.tracebacks import is_library as is_library  # for the packages that raise
 from jaxvars.tracebacks import line_of as line_of
 from jaxvars.tracebacks import line_of_function as line_of_function
+from jaxvars.tracebacks import package_of as package_of
 from jaxvars.tracebacks import shown as shown
 
 __all__ = [
@@ -430,7 +433,26 @@ def out_of_order_error(what: str) -> ContextError:
     )
 
 
+def _is_imported_twice() -> bool:
+    """Return whether code of a jaxvars that was imported before this one, or since, runs here."""
+    below = (frame.f_globals for frame, _ in walk_stack(sys._getframe()))
+    parts = [x for x in below if x.get("__name__") in (__name__, "jaxvars.core.staging")]
+    return any(x is not vars(sys.modules.get(x["__name__"], sys)) for x in parts)
+
+
+def _imported_twice_error(name: str) -> ForeignTransformError:
+    return ForeignTransformError(
+        f"Variable {name!r} is used at {user_line()} by a function of another copy of jaxvars: it "
+        "has been imported twice in this process, and taken out of sys.modules in between, from "
+        f"{sys.modules['jaxvars'].__file__} the last time. A Variable of the one is an array for "
+        "the other. Start the process again, or make variables, models and functions again after "
+        "the last import."
+    )
+
+
 def foreign_write_error(cell: Any) -> ForeignTransformError:
+    if _is_imported_twice():
+        return _imported_twice_error(called(cell))
     where, form = f"Variable {called(cell)!r} is written at {user_line()}", _find_form()
     if form is not None:
         return ForeignTransformError(
@@ -479,6 +501,8 @@ def warn_stale(cell: Any, trace: Any) -> None:
     """Warn at the first variable that a trace reads: what is said holds for the others."""
     if trace in _TOLD:
         return
+    if _is_imported_twice():
+        raise _imported_twice_error(called(cell))
     _TOLD.add(trace)
     warn_user(
         f"Variable {called(cell)!r} was read while a plain JAX transform (jax.jit, scan, cond, "

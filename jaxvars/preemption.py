@@ -22,10 +22,12 @@ from typing import Any
 import jax
 
 from jaxvars.errors import DistributedError
+from jaxvars.tracebacks import find_shell
 
 _before: dict[int, Any] = {}  # what handled the signals that are noted
 _noted = False  # one came to this process
 _answered = False  # the program has been told
+_cell: int | None = None  # the cell of a notebook that was told
 _jax_handler = 0  # the address of JAX's handler for SIGTERM
 
 LEFT_OUT: weakref.WeakKeyDictionary[Any, Callable[[Any], object]] = weakref.WeakKeyDictionary()
@@ -40,6 +42,8 @@ def is_answered() -> bool:
 def ask(step: int, also: Iterable[int]) -> bool:
     """Return whether to stop at a step; from the first call on, signals are noted."""
     global _answered
+    if threading.current_thread() is threading.main_thread():
+        _follow_cell()
     for number in (signal.SIGTERM, *also):
         if number not in _before:
             _begin_to_note(number)
@@ -49,6 +53,16 @@ def ask(step: int, also: Iterable[int]) -> bool:
             for owner, make_up in LEFT_OUT.items():
                 all_of_them.callback(make_up, owner)
     return _answered
+
+
+def _follow_cell() -> None:
+    """Begin again where a cell of a notebook runs after the one that has been told."""
+    global _cell
+    shell = find_shell()
+    cell = shell and shell.execution_count
+    if _answered and cell != _cell:
+        _begin()
+    _cell = cell
 
 
 def _agree(step: int) -> bool:
@@ -116,15 +130,19 @@ def _end(number: int) -> None:
     signal.signal(number, _before.get(number) or signal.SIG_DFL)
 
 
-def _begin_in_child() -> None:
-    """Note nothing in a process that was just forked: what ends it is not meant for its parent."""
+def _begin() -> None:
     global _noted, _answered
     for number in _before:
         if signal.getsignal(number) is _note:
             _end(number)
     _before.clear()
-    LEFT_OUT.clear()
     _noted = _answered = False
+
+
+def _begin_in_child() -> None:
+    """Note nothing in a process that was just forked: what ends it is not meant for its parent."""
+    _begin()
+    LEFT_OUT.clear()
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none

@@ -206,27 +206,27 @@ def _sketch_state(state: State) -> Sketch:
 
 
 # ---------------------------------------------------------------- functions
-def _name_function(fn: Function | BoundFunction) -> tuple[str, str]:
+def _name_function(fn: Function[..., Any] | BoundFunction[..., Any]) -> tuple[str, str]:
     """Return what a compiled function is called, and how often it was traced."""
     known = fn.function if isinstance(fn, BoundFunction) else fn
     return f"compiled {known._signature.name}", count_text(fn.trace_count, "trace")
 
 
-def _describe_function(fn: Function) -> str:
+def _describe_function(fn: Function[..., Any]) -> str:
     return f"<{', '.join(_name_function(fn))}>"
 
 
-def _describe_bound(fn: BoundFunction) -> str:
+def _describe_bound(fn: BoundFunction[..., Any]) -> str:
     return f"<{fn.function!r} of {type(fn.__self__).__name__}>"
 
 
-def _sketch_function(fn: Function | BoundFunction) -> Sketch:
+def _sketch_function(fn: Function[..., Any] | BoundFunction[..., Any]) -> Sketch:
     title, count = _name_function(fn)
     table = (fn.traces._repr_html_(),) if fn.trace_count else ()
     return Sketch(title, title, f"· {count}", fields=(), rows=table)
 
 
-def _table_of_traces(fn: Function) -> Table:
+def _table_of_traces(fn: Function[..., Any]) -> Table:
     return Table(
         title=f"traces of {fn._signature.name}",
         columns=("signature", "why", "seconds"),

@@ -5,29 +5,49 @@ JAXVARS_TRACEBACK=full in the environment shows all of them.
 
 from __future__ import annotations
 
-import contextlib
 import dis
 import inspect
 import os
 import sys
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from traceback import walk_stack
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
-import jax
-
 E = TypeVar("E", bound=BaseException)
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
-JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
-_HIDDEN = (
-    str(Path(__file__).parent) + os.sep,
-    JAX_FOLDER,
-    contextlib.__file__,
-    "<a compiled",  # code that is written for compiled functions
-)
+
+
+# ---------------------------------------------------------------- whose code it is
+def package_of(namespace: Mapping[str, Any]) -> str:
+    """Return the top package of code with these globals; "" where they have no module's name.
+
+    It is asked for the module's name: in a frozen program the names of files are relative.
+    """
+    return str(namespace.get("__name__") or "").partition(".")[0]
+
+
+def is_library(namespace: Mapping[str, Any], filename: str) -> bool:
+    """Return whether code with these globals, in a file, is a library's, not the user's."""
+    package = package_of(namespace)
+    if package in _OURS or filename.startswith(_LIBRARIES) or "site-packages" in filename:
+        return True
+    may_be_users = Path(filename).is_absolute() and not _IS_FROZEN
+    return package in sys.stdlib_module_names and not may_be_users  # as a `code.py` is
+
+
+_OURS = ("jaxvars", "jax")
+_COMPILED = "<a compiled"  # code that is written for compiled functions
+_IS_FROZEN = hasattr(sys, "frozen")  # then the user's modules are in Python's folder
+_LIBRARIES = (_COMPILED,) if _IS_FROZEN else (_COMPILED, str(Path(os.__file__).parent))
+
+
+def _is_hidden(frame: FrameType) -> bool:
+    is_compiled = frame.f_code.co_filename.startswith(_COMPILED)
+    return is_compiled or package_of(frame.f_globals) in (*_OURS, "contextlib")
 
 
 def shorten(error: BaseException | None) -> None:
@@ -49,7 +69,7 @@ def shorten(error: BaseException | None) -> None:
 def _shortened(traceback: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while traceback is not None:
-        if not traceback.tb_frame.f_code.co_filename.startswith(_HIDDEN):
+        if not _is_hidden(traceback.tb_frame):
             kept.append(traceback)
         traceback = traceback.tb_next
     for each in reversed(kept):
@@ -74,23 +94,10 @@ def _render_last() -> list[str]:
 
 
 # ---------------------------------------------------------------- the user's line, for messages
-_LIBRARIES = (
-    str(Path(__file__).parent),
-    str(Path(os.__file__).parent),  # copy.deepcopy, functools, contextlib, ...
-    "<frozen",
-    "<a compiled",
-)
-
-
-def is_library(filename: str) -> bool:
-    """Return whether code in a file is a library's, not the user's."""
-    return filename.startswith(_LIBRARIES) or "site-packages" in filename
-
-
 def find_user_frame() -> FrameType | None:
     """Return the innermost frame of the stack that is the user's, not a library's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_library(frame.f_code.co_filename):
+    while frame is not None and is_library(frame.f_globals, frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
@@ -103,9 +110,9 @@ def user_line() -> str:
 
 def jax_calls() -> list[list[str]]:
     """Return the names of JAX's functions on the stack, innermost first, in unbroken runs."""
-    codes = (frame.f_code for frame, _ in walk_stack(None))
-    runs = groupby(codes, lambda code: code.co_filename.startswith(JAX_FOLDER))
-    return [[code.co_name for code in run] for is_jax, run in runs if is_jax]
+    frames = (frame for frame, _ in walk_stack(None))
+    runs = groupby(frames, lambda frame: package_of(frame.f_globals) == "jax")
+    return [[frame.f_code.co_name for frame in run] for is_jax, run in runs if is_jax]
 
 
 def line_in(code: CodeType, line: int) -> str:
@@ -129,28 +136,28 @@ def line_of(error: BaseException) -> str:
     """Return "file.py:12, in f" of the user's line where an error was raised."""
     line, traceback = "an unknown line", error.__traceback__
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not is_library(code.co_filename):
-            line = line_in(code, traceback.tb_lineno)
+        frame = traceback.tb_frame
+        if not is_library(frame.f_globals, frame.f_code.co_filename):
+            line = line_in(frame.f_code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return line
 
 
-def file_of_raise(error: BaseException) -> str | None:
-    """Return the file of the `raise` or `assert` that an error comes from; None of other code."""
+def frame_of_raise(error: BaseException) -> FrameType | None:
+    """Return the frame of the `raise` or `assert` that an error comes from; None of other code."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     if traceback is None:
         return None
-    code = traceback.tb_frame.f_code
-    return code.co_filename if code.co_code[traceback.tb_lasti] == _RAISE else None
+    frame = traceback.tb_frame
+    return frame if frame.f_code.co_code[traceback.tb_lasti] == _RAISE else None
 
 
 def is_raised_by_user(error: BaseException) -> bool:
     """Return whether it comes from a `raise` or `assert` outside of jaxvars and JAX."""
-    file = file_of_raise(error)
-    return file is not None and not file.startswith(_HIDDEN)
+    frame = frame_of_raise(error)
+    return frame is not None and not _is_hidden(frame)
 
 
 def line_of_function(fn: object) -> str:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar, TypeVarTuple, runtime_checkable
 
 import jax
 import jax.typing
 import numpy as np
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+"""The parameters and the result of a function."""
+
+A = TypeVar("A", bound=jax.Array)
+K = TypeVar("K")
+Ts = TypeVarTuple("Ts")
+"""An array, a key, and operands."""
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import signal
@@ -114,8 +115,32 @@ def empty_jit_cache() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _garbage_of_this_file_alone() -> None:
     """Leave what other files made out of garbage collections, which would look at it each time."""
+    if _resident_memory() > _MOST_MEMORY:
+        _free_memory()
     gc.collect()
     gc.freeze()
+
+
+_MOST_MEMORY = 1000 << 20  # bytes, after which a worker drops its programs before the next file
+
+
+def _resident_memory() -> int:
+    """Return how many bytes of memory this process has, or 0 where that is not known."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _free_memory() -> None:
+    """Drop the programs that files before this one have compiled, and give their memory back."""
+    import jax
+
+    jax.clear_caches()
+    gc.unfreeze()
+    gc.collect()
+    if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):  # glibc keeps it otherwise
+        libc.malloc_trim(0)
 
 
 @pytest.fixture

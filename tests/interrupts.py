@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 
 import jaxvars as jv
-from jaxvars.core.cells import BUSY, CURRENT
+from jaxvars.core.cells import BUSY, CALLBACKS, CURRENT
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.tracing import context
@@ -179,6 +179,7 @@ def check_nothing_is_left() -> None:
     assert LOCAL.frame is LOCAL.eager
     assert not LOCAL.frame.observers
     assert CURRENT[0] is not BUSY
+    assert not CALLBACKS
     if FAST_PATH_BLOCKERS:  # until it is gone: a cycle of an exception's may hold it
         gc.collect()
     assert not FAST_PATH_BLOCKERS

@@ -216,6 +216,37 @@ def guarded() -> None:
     assert float(w) == 2.0
 
 
+@program
+def tf_loops() -> None:
+    from jaxvars import tf
+
+    v, w = tf.Variable(1.0), tf.Variable(tf.ones([3]))
+
+    @tf.function
+    def count(n: Any) -> Any:
+        for _ in tf.range(n):
+            v.assign_add(1.0)
+            if v > 3.0:
+                break
+        while tf.reduce_sum(w) < 10.0:
+            w.assign(w * 2.0)
+        return tf.map_fn(lambda x: x * v, w)
+
+    @tf.function
+    def differentiate(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            for _ in tf.range(3):
+                x = x * w
+                if tf.reduce_sum(x) > 0.0:
+                    x = x / 2.0
+        return tape.gradient(x, w)
+
+    for n in (5, 6):
+        assert count(tf.constant(n)).numpy().tolist() == [16.0] * 3
+        assert differentiate(tf.ones([3])).numpy().tolist() == [6.0] * 3
+        v.assign(1.0)
+
+
 def main(arguments: list[str]) -> None:
     split = arguments.index(":") if ":" in arguments else len(arguments)
     wanted = arguments[split + 1 :] or list(PROGRAMS)

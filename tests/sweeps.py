@@ -33,7 +33,9 @@ def mark_sweeps(items: Iterable[pytest.Item]) -> None:
 
 
 _NAMES = """
-    test_64_bit_everywhere test_64_bits_change_no_stream test_a_body_is_traced_once_for_all_sizes
+    test_64_bit_everywhere test_64_bits_change_no_stream
+    test_a_block_that_a_generator_has_open_at_the_end_says_nothing
+    test_a_body_is_traced_once_for_all_sizes
     test_a_body_that_searches test_a_branch_that_depends_on_an_open_size_is_refused
     test_a_callback_knows_which_way_a_metric_is_better test_a_cell_carries
     test_a_check_anywhere_fails_the_step test_a_check_anywhere_raises_eagerly/5
@@ -46,7 +48,9 @@ _NAMES = """
     test_a_custom_gradient_that_closes_over_something_differentiable
     test_a_derivative_of_a_derivative_by_what_the_first_is_not_of test_a_disk_that_is_full
     test_a_draw_is_lowered_for_accelerators
-    test_a_failed_check_draws_nothing test_a_first_call_that_creates_variables_after_its_body
+    test_a_failed_check_draws_nothing
+    test_a_file_that_was_edited_before_its_function_is_sent_is_not_the_source
+    test_a_first_call_that_creates_variables_after_its_body
     test_a_folder_is_used_from_the_call_on test_a_fresh_process_needs_no_source
     test_a_full_disk_changes_nothing test_a_function_may_be_an_extra_argument
     test_a_function_with_a_rule_for_batches_of_many_sizes
@@ -68,8 +72,11 @@ _NAMES = """
     test_a_platform_that_is_not_there_is_a_row test_a_pool_differentiates_in_both_modes_and_twice
     test_a_process_can_be_killed_at_any_moment test_a_process_forked_before_jax_is_used_computes
     test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
-    test_a_program_may_end_with_threads_at_work test_a_range_may_be_wider_than_the_largest_number
+    test_a_program_may_end_with_threads_at_work
+    test_a_program_runs_however_it_is_shipped
+    test_a_program_that_is_told_to_stop_goes_on_where_it_was
     test_a_program_that_is_told_to_stop_twelve_times
+    test_a_range_may_be_wider_than_the_largest_number
     test_a_raw_layer_is_refused_before_one_was_adopted_which_leaves_tf_and_64_bits_off
     test_a_read_in_a_transform_in_our_frames_is_not_a_constant/5
     test_a_reader_that_has_gone_causes_no_traceback
@@ -95,7 +102,9 @@ _NAMES = """
     test_a_training_run_goes_on_in_a_new_process_bit_for_bit
     test_a_training_step_goes_on_as_the_one_that_was_saved
     test_a_transform_of_the_pure_function_is_mathematics/5
-    test_a_transformer_block_trains_as_on_one_device test_a_warm_step_between_execution_and_return/5
+    test_a_transformer_block_trains_as_on_one_device
+    test_a_type_checker_finds_all_mistakes_and_nothing_else test_a_right_program_runs
+    test_a_warm_step_between_execution_and_return/5
     test_accumulated_gradients_and_averages_are_keras_s/slow test_all_lines_are_shown_when_asked_for
     test_an_array_of_the_tape_closed_over_by_any_transform
     test_an_error_in_one_process_ends_it_at_once test_an_index_out_of_range_fails_the_step/5

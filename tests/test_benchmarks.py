@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.mark.parametrize(
     "names",
     [
-        ["looks", "eager"],
+        ["looks", "eager", "tf_programs"],
         pytest.param(
             [x.stem for x in (ROOT / "tests/benchmarks").glob("[!_]*.py") if x.stem != "measuring"],
             marks=pytest.mark.slow,

@@ -203,9 +203,9 @@ step(1.0)
 for name in "one", "one/two":
     jv.config.compilation_cache(Path(name))
     step(1.0)
-    assert not list(Path(name).glob("*-cache")), name
+    assert not list(Path(name).glob("xla-*/*-cache")), name
     jv.compile(lambda: v * 2.0)()
-    assert list(Path(name).glob("*_lambda*-cache")), name
+    assert list(Path(name).glob("xla-*/*_lambda*-cache")), name
 assert len(traces) == 1
 files = set(Path().rglob("*-cache"))
 jv.config.compilation_cache(None)
@@ -216,14 +216,38 @@ print("fine")
     )
 
 
+def test_the_folder_is_the_users_and_one_of_it_is_this_machines(run_python, tmp_path):
+    code = 'jv.config.compilation_cache()\njv.compile(lambda x: x * 2.0)(1.0)\nprint("fine")'
+    in_a_new_process(run_python, code, HOME=str(tmp_path))
+    (folder,) = (tmp_path / ".cache" / "jaxvars").iterdir()
+    assert list(folder.glob("*-cache"))
+    assert folder.name == f"xla-{config._kind_of_machine()}"
+
+
+def test_what_was_used_longest_ago_is_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(config.jax.config, "update", lambda *_: None)
+    monkeypatch.setattr(config, "reset_cache", lambda: None)
+    (tmp_path / "xla-of-another-cpu").mkdir()
+    (tmp_path / "mine-cache").write_bytes(b"not a program")
+    for age, name in enumerate("abcd"):
+        file = tmp_path / "xla-of-another-cpu" / f"{name}-cache"
+        file.write_bytes(b"12345")
+        os.utime(file, (1000 - age, 1000 - age))
+    config.compilation_cache(tmp_path, most_bytes=12)
+    left = sorted(file.name for file in tmp_path.rglob("*-cache"))
+    assert left == ["a-cache", "b-cache", "mine-cache"]
+
+
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     before = jax.config.values["jax_compilation_cache_dir"]
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OSError, match=r"can't be kept in '.*file(/below)?': (File|Not)"):
+        with pytest.raises(
+            OSError, match=r"can't be kept in '.*file(/below)?/xla-\w+': (File|Not)"
+        ):
             config.compilation_cache(path)
     (tmp_path / "locked").mkdir(mode=0o500)
     if not os.access(tmp_path / "locked", os.W_OK):  # root may write anywhere
-        with pytest.raises(OSError, match=r"can't be kept in '.*locked': Permission denied"):
+        with pytest.raises(OSError, match=r"can't be kept in '.*locked/xla-\w+': Permission"):
             config.compilation_cache(tmp_path / "locked")
     assert jax.config.values["jax_compilation_cache_dir"] == before

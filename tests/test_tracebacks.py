@@ -111,3 +111,15 @@ def test_an_error_that_shows_itself_keeps_nothing_alive() -> None:
         assert fail()() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(("name", "file", "expected"), [
+    ("jaxvars.core", "jaxvars/core.py", True), ("jax._src.core", "/anywhere/core.py", True),
+    ("jaxon", "jaxon.py", False), (None, "<string>", False), ("__main__", "program.py", False),
+    ("code", "/home/me/code.py", False), ("code", "code.py", True),
+    ("importlib._bootstrap", "<frozen importlib._bootstrap>", True),
+])  # fmt: skip
+def test_whose_code_is_of_a_module_is_asked_of_its_name(name, file, expected):
+    space = {} if name is None else {"__name__": name}
+    assert tracebacks.is_library(space, file) == expected
+    assert tracebacks.package_of({"__name__": None}) == ""

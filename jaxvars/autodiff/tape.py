@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, final, overload
 
 import jax
 
@@ -35,7 +35,7 @@ from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
-from jaxvars.typing import Array, PyTree, Value
+from jaxvars.typing import A, Array, K, PyTree, Value
 
 
 class UnconnectedGradients(enum.Enum):
@@ -151,6 +151,31 @@ class GradientTape(TapeBase):
         self._clear()
         self._used = False
 
+    @overload
+    def gradient(
+        self, target: PyTree, sources: Array, output_gradients: PyTree = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> Array: ...  # fmt: skip
+    @overload
+    def gradient(
+        self, target: PyTree, sources: list[A], output_gradients: PyTree = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> list[Array]: ...  # fmt: skip
+    @overload
+    def gradient(
+        self, target: PyTree, sources: tuple[A, ...], output_gradients: PyTree = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> tuple[Array, ...]: ...  # fmt: skip
+    @overload
+    def gradient(
+        self, target: PyTree, sources: dict[K, A], output_gradients: PyTree = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> dict[K, Array]: ...  # fmt: skip
+    @overload
+    def gradient(
+        self, target: PyTree, sources: PyTree, output_gradients: PyTree = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> Any: ...  # fmt: skip
     @context.restoring()
     def gradient(
         self,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias, final
 
 import jax
@@ -94,7 +95,11 @@ class TapeBase(Viewed, ABC):
         if opened in self._open:  # pragma: no branch - it is closed again after Ctrl-C
             self._open.remove(opened)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(
+        self, *error: Any, is_exiting: Callable[[], bool] = sys.is_finalizing
+    ) -> None:  # bound here: globals are gone at interpreter exit, which ends generators
+        if is_exiting():
+            return
         if not self._open or self._open[-1][3] is not LOCAL.bottom:
             raise _closing_error(bool(self._open))
         opened = self._open[-1]

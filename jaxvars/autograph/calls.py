@@ -29,11 +29,11 @@ import jax
 
 from jaxvars.autograph.operators import branches, logic, loops, origins, places, state, values
 from jaxvars.autograph.operators.builtins import OVERLOADS
-from jaxvars.autograph.operators.world import is_users, package_of
+from jaxvars.autograph.operators.world import is_users
 from jaxvars.autograph.rewrite import rewrite
 from jaxvars.autograph.rewrite import source as _source
 from jaxvars.autograph.rewrite.source import Unsupported
-from jaxvars.errors import ControlFlowError, line_of
+from jaxvars.errors import ControlFlowError, line_of, package_of
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -141,7 +141,7 @@ def function_in(f: Any, args: tuple[Any, ...] = ()) -> tuple[FunctionType | None
 def _is_left_alone(fn: FunctionType, caller: str) -> bool:
     if fn in _LEFT_ALONE or fn.__code__.co_flags & _NEVER:
         return True
-    return not is_users(package_of(fn.__globals__), fn.__code__.co_filename, (caller,))
+    return not is_users(fn.__globals__, fn.__code__.co_filename, (caller,))
 
 
 def _calls_back(f: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from jaxvars.advice import unknown_option
 from jaxvars.autograph import convert
@@ -13,22 +13,31 @@ from jaxvars.compiler.signature import check_function, name_of
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.errors import CompileError, shown
 from jaxvars.tensors.spec import TensorSpec
+from jaxvars.typing import P, R
 
 
 @overload
-def compile(fn: Callable[..., Any], /) -> Function: ...
+def compile(
+    fn: Callable[P, R],
+    /,
+    *,
+    static_argnames: str | Sequence[str] = (),
+    donate: bool | Literal["auto"] = "auto",
+    input_signature: Sequence[TensorSpec] | None = None,
+    guard: Literal["finite"] | None = None,
+    autograph: bool = False,
+    in_shardings: Any = None,
+) -> Function[P, R]: ...
 @overload
 def compile(
     *,
     static_argnames: str | Sequence[str] = (),
-    donate: bool | str = "auto",
+    donate: bool | Literal["auto"] = "auto",
     input_signature: Sequence[TensorSpec] | None = None,
-    guard: str | None = None,
+    guard: Literal["finite"] | None = None,
     autograph: bool = False,
     in_shardings: Any = None,
-) -> Callable[[Callable[..., Any]], Function]: ...
-
-
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 def compile(
     fn: Callable[..., Any] | None = None,
     /,
@@ -113,7 +122,7 @@ def compile(
         raise CompileError(f'guard is None or "finite", not {guard!r}.')
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
-    def decorate(fn: Callable[..., Any]) -> Function:
+    def decorate(fn: Callable[..., Any]) -> Function[..., Any]:
         if isinstance(fn, classmethod | staticmethod):
             kind = type(fn).__name__
             raise CompileError(

@@ -26,7 +26,7 @@ import functools
 import time
 from collections.abc import Callable, Generator, Sequence
 from types import MethodType
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Self, TypeAlias, final, overload
 
 import jax
 
@@ -69,14 +69,14 @@ from jaxvars.tracing import context
 from jaxvars.tracing.capture import describe
 from jaxvars.tracing.context import Scoped
 from jaxvars.tracing.guards import GUARDS, TAKE, ask
-from jaxvars.typing import Array
+from jaxvars.typing import Array, P, Q, R
 from jaxvars.views import Table, Viewed, view
 
 _Names: TypeAlias = list[tuple[str, str]]  # of traced leaves: the argument's, and its own
 
 
 @final
-class Function(Sent, Viewed):
+class Function(Sent, Viewed, Generic[P, R]):
     """A compiled function: made by `jv.compile`.
 
     Attributes:
@@ -95,7 +95,9 @@ class Function(Sent, Viewed):
             "_paths", "_signature", "body",
         )),
     }  # fmt: skip
-    __call__: Callable[..., Any]
+    __call__: Callable[P, R]
+    __wrapped__: Callable[P, R]
+    __name__: str
     source: ProgramSource = ProgramSource()
     placement: type[Placement] = Placement
 
@@ -136,9 +138,11 @@ class Function(Sent, Viewed):
                 if self._signature is known:  # else another thread was first
                     self._begin(tuple(known.static), known.specs)
 
-    def __getattr__(self, name: str) -> Any:
-        """Raise AttributeError; what there is has been found before."""
-        raise _no_attribute(self, name)
+    if not TYPE_CHECKING:  # a checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError; what there is has been found before."""
+            raise _no_attribute(self, name)
 
     def _install(self, path: Callable[..., Any]) -> None:
         self.__call__ = path
@@ -171,7 +175,13 @@ class Function(Sent, Viewed):
                     raise error
         return self._slow_call
 
-    def __get__(self, instance: object, owner: type | None = None) -> Function | BoundFunction:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> BoundFunction[Q, R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else BoundFunction(self, instance)
 
     # ------------------------------------------------------------ looking inside
@@ -380,28 +390,32 @@ class Function(Sent, Viewed):
 
 
 @final
-class BoundFunction(Viewed):
+class BoundFunction(Viewed, Generic[P, R]):
     """A compiled method of one object."""
 
     __slots__ = ("__self__", "__weakref__", "function")
+    __wrapped__: Callable[P, R]
+    __name__: str
 
-    def __init__(self, function: Function, instance: object) -> None:
+    def __init__(self, function: Function[..., Any], instance: object) -> None:
         self.function = function
         self.__self__ = instance
 
-    def __getattr__(self, name: str) -> Any:
-        """Return what tools read from a function: its name, and through it its signature."""
-        if name in ("_anchor", "_sender"):  # a method of a class is sent by its name
-            return getattr(self.function, name)
-        if name not in ("__name__", "__qualname__", "__wrapped__"):
-            raise _no_attribute(self, name)
-        method = MethodType(self.function.python_function, self.__self__)
-        return method if name == "__wrapped__" else getattr(method, name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return what tools read from a function: its name, and through it its signature."""
+            if name in ("_anchor", "_sender"):  # a method of a class is sent by its name
+                return getattr(self.function, name)
+            if name not in ("__name__", "__qualname__", "__wrapped__"):
+                raise _no_attribute(self, name)
+            method = MethodType(self.function.python_function, self.__self__)
+            return method if name == "__wrapped__" else getattr(method, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BoundFunction, (self.function, self.__self__)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the method."""
         __tracebackhide__ = True
         return self.function(self.__self__, *args, **kwargs)

@@ -314,8 +314,8 @@ def call_back(run: Callable[..., Any], *inputs: Any) -> Any:
         jax.effects_barrier()
         return outputs
 
-    CALLBACKS.append(None)
     try:
+        CALLBACKS.append(None)  # in here: Ctrl-C may come as it returns
         return calling_back(run_and_wait)
     finally:
         CALLBACKS.pop()

@@ -23,6 +23,9 @@ from jaxvars.core import staging
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
+CALLS = "calls "
+"""The beginning of the name of the scope in which a program calls; what calls follows."""
+
 
 def drop_gradient(x: Array) -> Array:
     """Return a value without its derivative; under `jax.grad` alone it is then known."""
@@ -40,6 +43,7 @@ def call_on_host(
     over_examples: Callable[[int, Sequence[bool], Sequence[Array]], None],
     *,
     ordered: bool = True,
+    what: str = "",
 ) -> None:
     """Make a call of a Python function a part of the program that is being staged.
 
@@ -49,6 +53,7 @@ def call_on_host(
         over_examples: called instead where `vmap` adds an axis to values: with how many examples
             there are, which values have the axis, as their first one, and the values.
         ordered: whether to keep the order of the program.
+        what: what calls, for those who look into the program.
     """
     known = [None if context.is_tracer(x) else x for x in values]
     dtypes = {i: x.dtype for i, x in enumerate(values) if context.is_tracer(x)}
@@ -61,7 +66,9 @@ def call_on_host(
         run(*filled(map(np.asarray, operands, dtypes.values())))
 
     def stage(*operands: Array) -> tuple[()]:
-        jax.debug.callback(on_host, *operands, ordered=ordered and not _is_on_several_devices())
+        in_order = ordered and not _is_on_several_devices()
+        with jax.named_scope(CALLS + what):
+            jax.debug.callback(on_host, *operands, ordered=in_order)
         return ()
 
     if not dtypes:
@@ -109,7 +116,8 @@ class HostCall(NamedTuple):
 
     def stage(self) -> None:
         """Have the program call."""
-        call_on_host(partial(self.run, in_program=True), self.values, self.over_examples)
+        run = partial(self.run, in_program=True)
+        call_on_host(run, self.values, self.over_examples, what=self.what)
 
 
 @final

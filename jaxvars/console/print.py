@@ -129,6 +129,7 @@ class Options(NamedTuple):
     flush: bool
     summarize: int
     ordered: bool
+    what: str = "jv.print"
 
 
 def _separate(planner: Planner, values: Sequence[Any], sep: Any) -> Pieces:
@@ -294,7 +295,9 @@ def emit(render: Render, values: Sequence[Value], options: Options) -> None:
     if runs_now(values):
         write(*values)
     else:
-        call_on_host(write, values, over_examples, ordered=options.ordered)
+        call_on_host(
+            write, values, over_examples, ordered=options.ordered, what=options.what
+        )  # fmt: skip
 
 
 # ---------------------------------------------------------------- messages

@@ -24,10 +24,11 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from jaxvars.advice import EXPLANATIONS, name_shapes
 from jaxvars.control.arguments import check_function, index_of, truth
@@ -48,12 +49,23 @@ from jaxvars.errors import ControlFlowError, called, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
-from jaxvars.typing import Array
+from jaxvars.typing import Array, R, Ts
 
 _RESULT = ("the result",)
 
 
 # ---------------------------------------------------------------- branches
+@overload
+def cond(
+    pred: Any,
+    true_fun: Callable[[*Ts], ArrayLike],
+    false_fun: Callable[[*Ts], ArrayLike],
+    *operands: *Ts,
+) -> Array: ...
+@overload
+def cond(
+    pred: Any, true_fun: Callable[[*Ts], R], false_fun: Callable[[*Ts], R], *operands: *Ts
+) -> R: ...
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
 ) -> Any:
@@ -93,6 +105,10 @@ def cond(
         raise
 
 
+@overload
+def switch(index: Any, branches: Sequence[Callable[[*Ts], ArrayLike]], *operands: *Ts) -> Array: ...
+@overload
+def switch(index: Any, branches: Sequence[Callable[[*Ts], R]], *operands: *Ts) -> R: ...
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Run one of several functions, which may read and assign variables.
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, final, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxvars.autodiff.rules import find_paths
 from jaxvars.control.arguments import (
@@ -35,9 +36,19 @@ from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.signals import attempt
-from jaxvars.typing import Array, PyTree, Value
+from jaxvars.typing import Array, K, PyTree, R, Value
 
 
+@overload
+def while_loop(
+    cond_fun: Callable[[Array], Any], body_fun: Callable[[Array], ArrayLike], init_val: ArrayLike,
+    *, max_iterations: int | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], R], init_val: PyTree,
+    *, max_iterations: int | None = None,
+) -> R: ...  # fmt: skip
 def while_loop(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
@@ -166,6 +177,16 @@ class _While:
         return jax.lax.scan(one, first, None, length=count)[0][1]
 
 
+@overload
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Array, Array], ArrayLike], init_val: ArrayLike,
+    *, unroll: int | bool | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Array, Any], R], init_val: PyTree,
+    *, unroll: int | bool | None = None,
+) -> R: ...  # fmt: skip
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -248,14 +269,14 @@ def _run_range(
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Any, Any], tuple[R, K]],
     init: PyTree,
     xs: PyTree = None,
     length: int | None = None,
     *,
     reverse: bool = False,
     unroll: int | bool = 1,
-) -> tuple[Any, Any]:
+) -> tuple[R, K]:
     """Run a function over the first axis of arrays, carrying a value along.
 
     It may read and assign variables. Can be differentiated in reverse.

@@ -20,13 +20,13 @@ from jaxvars.errors import ControlFlowError, called, user_line, word_for
 from jaxvars.objects.key_order import in_order, map_leaves, ordered_like
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import context
-from jaxvars.typing import Array, PyTree
+from jaxvars.typing import Array, PyTree, R
 
 _EXAMPLES = object()  # the name of the axis of examples, used for nothing else
 
 
 @context.restoring()
-def map_fn(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -> Any:
+def map_fn(f: Callable[[Any], R], xs: PyTree, *, batch_size: int | None = None) -> R:
     """Run a function for each element along the first axis of arrays, one after the other.
 
     It may read and assign variables.
@@ -64,9 +64,7 @@ def map_fn(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None
 
 
 @context.restoring()
-def vectorized_map(
-    f: Callable[[Any], Any], xs: PyTree, *, in_axes: Any = 0, out_axes: Any = 0
-) -> Any:
+def vectorized_map(f: Callable[[Any], R], xs: PyTree, *, in_axes: Any = 0, out_axes: Any = 0) -> R:
     """Run a function for all examples at once: `jax.vmap`, with variables.
 
     It may read variables, but assign none. It may draw random values: each example draws others,

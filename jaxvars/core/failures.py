@@ -18,6 +18,7 @@ def doubt(write_back: WriteBack) -> None:
     """Take note that the values of a write-back, now in `STORE`, may fail to be computed."""
     value = one_of(write_back.computed())
     sample = None if value is None else weakref.ref(value)
+    UNPROVEN.pop(write_back.keys, None)  # they are in the order in which they ran
     UNPROVEN[write_back.keys] = Step(
         write_back.name, write_back.held, write_back.refs, write_back.before, sample
     )
@@ -30,8 +31,12 @@ def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -
         keys: of the cells whose steps to wait for; None for all.
         error: what a step has just raised: what was donated to it is lost.
     """
-    for own, step in tuple(UNPROVEN.items()):
-        values = [STORE[key] for key in own if key in STORE]
+    newer: set[int] = set()  # what later steps have assigned says nothing of those before
+    for own, step in reversed(tuple(UNPROVEN.items())):
+        if newer.issuperset(own):
+            continue  # until those are proven
+        values = [STORE[key] for key in own if key in STORE and key not in newer]
+        newer.update(own)
         value = one_of(values)
         is_gone = value is None or value.is_deleted()
         concerned = keys is None or not step.held.isdisjoint(keys)

@@ -6,7 +6,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from jaxvars.tensors.tensor import as_operand, broadcasts, fit, fit_operand, is_
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
+V = TypeVar("V", bound="InPlace")
 Write: TypeAlias = Callable[[Array, Any, Array], Array]
 """What makes a new value of the one before, an index, and an array for that part."""
 
@@ -32,10 +33,10 @@ def _around_write(value: Array) -> AbstractContextManager[object]:
     return next((make(value) for make in AROUND_WRITES), nullcontext())
 
 
-def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[InPlace, Any], InPlace]:
+def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[V, jax.typing.ArrayLike], V]:
     """Return the method of an operator like `+=`: it assigns, and returns the variable."""
 
-    def change(self: InPlace, other: Any) -> InPlace:
+    def change(self: V, other: Any) -> V:
         cell, given = self._cell, self._near(as_operand(unwrap(other), self.dtype, self._cell))
 
         def changed(old: Array) -> Array:

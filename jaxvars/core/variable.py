@@ -52,6 +52,8 @@ _add, _subtract = jax.jit(jnp.add, inline=True), jax.jit(jnp.subtract, inline=Tr
 DEFAULT_NAME = "Variable"
 """What a variable is called that was given no name."""
 
+NOTHING: Any = None  # returned with read_value=False, whatever the annotation
+
 
 @final
 class Variable(Structured, InPlace):
@@ -164,7 +166,7 @@ class Variable(Structured, InPlace):
         return LOCAL.frame.read(self._cell)
 
     @value.setter
-    def value(self, new: Any) -> NoReturn:
+    def value(self, new: NoReturn) -> NoReturn:
         raise shown(self._fixed("value", "write v.assign(new)"))
 
     def _fixed(self, what: str, cure: str) -> AttributeError:
@@ -205,7 +207,7 @@ class Variable(Structured, InPlace):
         return devices[0] if len(devices) == 1 else None
 
     # ------------------------------------------------------------ writing
-    def assign(self, value: ArrayLike, *, read_value: bool = True) -> Variable | None:
+    def assign(self, value: ArrayLike, *, read_value: bool = True) -> Variable:
         """Make `value` the value.
 
         Args:
@@ -225,9 +227,9 @@ class Variable(Structured, InPlace):
         cell, given = self._cell, unwrap(value)
         new = fit(given, cell.admit(given), cell.dtype, cell)
         LOCAL.frame.write_all([cell], [new], FRESH if is_host(given) else None)
-        return self if read_value else None
+        return self if read_value else NOTHING
 
-    def assign_add(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
+    def assign_add(self, delta: ArrayLike, *, read_value: bool = True) -> Variable:
         """Add `delta` to the value; no other thread's change is lost.
 
         Args:
@@ -245,9 +247,9 @@ class Variable(Structured, InPlace):
         """
         change = self._summand(delta)
         LOCAL.frame.modify(self._cell, lambda old: _add(old, change))
-        return self if read_value else None
+        return self if read_value else NOTHING
 
-    def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
+    def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable:
         """Subtract `delta` from the value; like `assign_add`.
 
         >>> Variable([1.0, 2.0]).assign_sub([0.5, 0.5]).numpy()
@@ -255,7 +257,7 @@ class Variable(Structured, InPlace):
         """
         change = self._summand(delta)
         LOCAL.frame.modify(self._cell, lambda old: _subtract(old, change))
-        return self if read_value else None
+        return self if read_value else NOTHING
 
     def __getitem__(self, index: Any) -> Slice:
         return Slice(self, index)
@@ -319,20 +321,20 @@ class Slice(ArrayProxy):
             self._taken = self._whole[self.index]
         return self._taken
 
-    def assign(self, value: ArrayLike, *, read_value: bool = True) -> Variable | None:
+    def assign(self, value: ArrayLike, *, read_value: bool = True) -> Variable:
         """Make `value`, or what it broadcasts to, the value of this part of the variable."""
         whole = self.variable._update(set_part, self.index, value)
-        return whole if read_value else None
+        return whole if read_value else NOTHING
 
-    def assign_add(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
+    def assign_add(self, delta: ArrayLike, *, read_value: bool = True) -> Variable:
         """Add to this part of the variable."""
         whole = self.variable._update(add_to_part, self.index, delta)
-        return whole if read_value else None
+        return whole if read_value else NOTHING
 
-    def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
+    def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable:
         """Subtract from this part of the variable."""
         whole = self.variable._update(subtract_from_part, self.index, delta)
-        return whole if read_value else None
+        return whole if read_value else NOTHING
 
     def __getitem__(self, index: Any) -> Array:
         return self.value[plain_index(index)]

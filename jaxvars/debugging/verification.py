@@ -108,7 +108,7 @@ class _Check:
             raise ValueError(f"verify calls the function calls={calls} times, and needs one call.")
         if isinstance(fn, BoundFunction):
             fn, args = fn.function, (fn.__self__, *args)
-        self._compiled: Function = fn if isinstance(fn, Function) else compile(fn)
+        self._compiled: Function[..., Any] = fn if isinstance(fn, Function) else compile(fn)
         self._python: Callable[..., Any] = self._compiled.python_function
         self._calls = calls
         self._rtol = rtol

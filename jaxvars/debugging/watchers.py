@@ -38,15 +38,19 @@ class _Local(threading.local):
     """What stands in each thread, lowest first."""
 
     def __init__(self) -> None:
-        self.placed: list[tuple[_Watcher, recorder.recording]] = []
+        self.placed: list[tuple[StandingWatcher, recorder.recording]] = []
         self.detour = FastPathBlocker()
 
 
 _LOCAL = _Local()
 
 
-class _Watcher(recorder.Watcher):
-    """A watcher that can stand; the one of each class."""
+class StandingWatcher(recorder.Watcher):
+    """A watcher that can stand; the one of each class.
+
+    Args:
+        what: what it is, at the beginning of a sentence.
+    """
 
     __slots__ = ("_what",)
 
@@ -68,7 +72,7 @@ class _Watcher(recorder.Watcher):
         if not self.stands():
             return
         _refuse_elsewhere(f"{self._what} is disabled")
-        others: list[_Watcher] = []
+        others: list[StandingWatcher] = []
         while _LOCAL.placed:
             placed, recording = _LOCAL.placed.pop()
             recording.__exit__(None, None, None)
@@ -149,7 +153,7 @@ def disable_check_numerics() -> None:
 
 
 @final
-class _Numerics(_Watcher):
+class _Numerics(StandingWatcher):
     __slots__ = ()
 
     def look(self, name: str, equation: recorder.Equation, outputs: list[Array]) -> None:
@@ -233,12 +237,12 @@ def get_log_device_placement() -> bool:
 
 
 @final
-class _Log(_Watcher):
+class _Log(StandingWatcher):
     __slots__ = ()
 
     def look(self, name: str, equation: recorder.Equation, outputs: list[Array]) -> None:
         """Write where an operation ran."""
-        _log(f"Executing op {name}", [*outputs, *equation.inputs])
+        log(f"Executing op {name}", [*outputs, *equation.inputs])
 
 
 _LOG = _Log("The log of placement")
@@ -247,10 +251,10 @@ _LOG = _Log("The log of placement")
 def _log_variable(cell: Cell, value: Array, verb: str) -> None:
     """Write that a variable was created or assigned."""
     if _LOG.stands():
-        _log(f"Variable {cell.name!r} {verb}", [value])
+        log(f"Variable {cell.name!r} {verb}", [value])
 
 
-def _log(what: str, values: Sequence[Array]) -> None:
+def log(what: str, values: Sequence[Array]) -> None:
     """Write the device of the first value that has one; nothing where all are traced."""
     known = (x for x in values if isinstance(x, jax.Array) and not context.is_tracer(x))
     if (value := next(known, None)) is not None:

@@ -95,7 +95,7 @@ def _speed() -> Iterator[Row]:
     yield "each further call", f"{seconds * 1e6:.1f} us", cure
 
 
-def _time_of_call(step: jv.Function) -> float:
+def _time_of_call(step: jv.Function[..., Any]) -> float:
     start = time.perf_counter()
     for _ in range(_CALLS):
         step()

@@ -14,7 +14,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -30,10 +30,14 @@ from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.capture import describe_call, describe_like
 from jaxvars.tracing.signals import attempt
-from jaxvars.typing import Array
+from jaxvars.typing import Array, P, R
 
 
 @context.restoring()
+@overload
+def stop_gradient(value: Array) -> Array: ...
+@overload
+def stop_gradient(value: Any) -> Any: ...
 def stop_gradient(value: Any) -> Any:
     """Return the value, or pytree of values, as a constant of differentiation.
 
@@ -50,7 +54,7 @@ def stop_gradient(value: Any) -> Any:
     return ordered_like(value, jax.lax.stop_gradient(value))
 
 
-def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fn: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     """Give a function a custom gradient.
 
     Args:
@@ -419,7 +423,7 @@ def _close_over(function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
     return jax.tree_util.Partial(call, consts)
 
 
-def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
+def recompute(fn: Callable[P, R]) -> Callable[P, R]:
     """Make a function compute its intermediate values again in the backward pass.
 
     Saves memory for time.
@@ -447,6 +451,7 @@ def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
     Source: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016
     (https://arxiv.org/abs/1604.06174).
     """
+    body: Callable[..., Any] = fn
 
     @functools.wraps(fn)
     @context.restoring()
@@ -456,7 +461,7 @@ def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
 
         def run(*xs: Array) -> Any:
             inner_args, inner_kwargs = leaves(xs)
-            return fn(*inner_args, **inner_kwargs)
+            return body(*inner_args, **inner_kwargs)
 
         active = [i for i, constant in enumerate(leaves.constants()) if constant is None]
         describe_call(run, fn, leaves.treedef, active, "jv.recompute")

@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from itertools import groupby
 from typing import Any
@@ -25,6 +25,7 @@ _ROWS, _COLUMNS, _CELL, _LEVELS = 16, 32, 5, 5  # of a heat map
 _BINS, _SAMPLE = 32, 4096  # of a histogram
 _LOW, _HIGH, _ODD = "hsl(215,80%,55%)", "hsl(12,80%,55%)", "hsl(300,70%,50%)"
 _MOST_SHARDS = 64
+_BAR = 320  # pixels of the longest
 
 
 def page(body: str) -> str:
@@ -134,6 +135,38 @@ def _svg(columns: int, rows: int, width: int, height: int, drawn: str, told: str
         'style="max-width:100%;display:block;margin:3px 0;outline:1px solid rgba(127,127,127,.4)">'
         f"<title>{escape(told)}</title>{drawn}</svg>"
     )
+
+
+def bars(title: str, rows: Mapping[str, Mapping[str, float]], show: Callable[[float], str]) -> str:
+    """Return a bar for each row, to one scale, of coloured parts one after the other.
+
+    Args:
+        title: what is shown, before the names of the parts.
+        rows: the sizes of the parts by name, by the name of the row.
+        show: how a size is written, which is seen where the pointer is.
+
+    >>> bars("memory", {"data 8": {"variables": 3.0, "arguments": 1.0}}, str).count("<span")
+    4
+    """
+    names = list(dict.fromkeys(name for parts in rows.values() for name in parts))
+    colours = {x: f"hsla({i * 360 // len(names)},65%,50%,.6)" for i, x in enumerate(names)}
+    most = max((sum(parts.values()) for parts in rows.values()), default=0.0) or 1.0
+
+    def part(name: str, size: float) -> str:
+        style = f"width:{size / most * _BAR:.0f}px;height:1em;background:{colours[name]}"
+        return f'<span style="{style}" title="{escape(f"{name}: {show(size)}")}"></span>'
+
+    def row(name: str, parts: Mapping[str, float]) -> str:
+        drawn = "".join(part(*each) for each in parts.items())
+        return f'<tr><td>{escape(name)}</td><td style="display:flex">{drawn}</td></tr>'
+
+    legend = "".join(
+        f' <span style="background:{c};padding:0 5px">{escape(x)}</span>'
+        for x, c in colours.items()
+    )
+    caption = f'<caption style="text-align:left">{escape(title)}{legend}</caption>'
+    body = "".join(row(*each) for each in rows.items())
+    return f'<table style="margin:5px;font-size:12px">{caption}{body}</table>'
 
 
 # ---------------------------------------------------------------- pictures of placements

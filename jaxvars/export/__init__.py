@@ -41,7 +41,8 @@ from jaxvars.compiler.signature import name_of
 from jaxvars.core.cells import Cell, trainable_flag
 from jaxvars.core.frames import LOCAL, is_traced
 from jaxvars.core.variable import Variable
-from jaxvars.errors import SavedError
+from jaxvars.errors import SavedError, warn_user
+from jaxvars.export.effects import calls_in
 from jaxvars.export.files import array_of, check_sound, read, to_npy, write
 from jaxvars.export.forms import Json
 from jaxvars.export.functions import Found, programs_of
@@ -98,10 +99,13 @@ def save(
         The checksum of the file, to be passed to `load` as `digest`.
 
     Raises:
-        SavedError: when there is nothing to save, or something that a file cannot hold: a call
-            back into Python, a program for several devices, an argument of a custom class.
-            Nothing is written then.
+        SavedError: when there is nothing to save, or something that a file cannot hold: the result
+            of a call back into Python, a program for several devices, an argument of a custom
+            class. Nothing is written then.
         OSError: when the file cannot be written.
+
+    What a program calls in Python for its effect alone, as `jv.print`, is left out; one warning
+    names it. Checks of `jv.debugging` are saved, but for those in a JAX transform.
 
     An argument that is an object, like a Module, is part of the program, and the loaded function
     does not take it. So `signatures={"step": step.trace(model, optimizer, x, y)}` is loaded as
@@ -149,6 +153,7 @@ def save(
     }
     name = owner.name if isinstance(owner, Module) else name_of(obj)
     manifest = {"name": name, "functions": functions, "unsaved": found.unsaved}
+    _warn_of_calls(found)
     return _write(path, manifest, blobs, variables)
 
 
@@ -234,6 +239,21 @@ def _describe_function(
         blobs.update(zip(files, levels, strict=True))
         described.append(data | {"files": files})
     return describe_function(programs[0].binder, described) | {"programs": described}
+
+
+def _warn_of_calls(found: Found) -> None:
+    """Warn, once, of what the programs do without."""
+    calls = {
+        known.binder.name: calls_in(known.entry._whole)
+        for programs in found.programs.values() for known in programs
+    }  # fmt: skip
+    without = [f"{name} is saved without {', '.join(left)}" for name, left in calls.items() if left]
+    if without:
+        warn_user(
+            f"{'; '.join(without)}: no file holds Python. What is loaded computes the same; do the "
+            "rest around its call, where it is needed.",
+            UserWarning,
+        )
 
 
 def _refuse_ambiguity(

@@ -96,13 +96,15 @@ def _list_traces(what: Any) -> list[Known]:
     return traces_of(fn, given)
 
 
-def _take_apart(what: Function | BoundFunction) -> tuple[Function, tuple[Any, ...]]:
+def _take_apart(
+    what: Function[..., Any] | BoundFunction[..., Any],
+) -> tuple[Function[..., Any], tuple[Any, ...]]:
     if isinstance(what, BoundFunction):
         return what.function, (what.__self__,)
     return what, ()
 
 
-def traces_of(fn: Function, given: tuple[Any, ...]) -> list[Known]:
+def traces_of(fn: Function[..., Any], given: tuple[Any, ...]) -> list[Known]:
     """Return what a function was traced for, with some objects as its first arguments."""
     wanted = [id(x) for x in given]
 

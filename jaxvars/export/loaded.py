@@ -106,7 +106,7 @@ class SavedFunction:
         return bound.args, bound.kwargs
 
     @property
-    def function(self) -> Function:
+    def function(self) -> Function[..., Any]:
         """The compiled function: `trace`, `traces`."""
         return self.__function
 

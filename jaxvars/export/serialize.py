@@ -15,6 +15,7 @@ import re
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -28,6 +29,7 @@ from jaxvars.core.cells import STORE
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
 from jaxvars.errors import SavedError
+from jaxvars.export.effects import calls_in, run_quietly, without_calls
 from jaxvars.export.forms import (
     STATICS,
     Baked,
@@ -49,6 +51,7 @@ from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.typing import Array
 
 _HIDING = threading.RLock()
+_NO_MESH = jax.sharding.Mesh(np.empty((), object), ())
 _REFUSALS = (ValueError, TypeError, NotImplementedError, jax.errors.InconclusiveDimensionOperation)
 
 
@@ -64,8 +67,8 @@ def export_program(
     entry: Executable, binder: Signature, paths: Mapping[int, str], options: Options
 ) -> tuple[Json, list[bytes]]:
     """Return the description of a program, and the bytes of it, its gradient, and so on."""
-    staged = entry._whole
-    _refuse_callbacks(entry)
+    staged = replace(entry._whole, program=without_calls(entry._whole.program))
+    _refuse_callbacks(entry.name, staged)
     arguments = describe_arguments(entry, binder)
     outputs = _describe_outputs(staged)
     data = {
@@ -80,8 +83,9 @@ def export_program(
     }
     specs = [with_compared_sizes(jax.ShapeDtypeStruct(x.shape, x.dtype)) for x in entry._specs]
     program = _Exportable(
-        entry.name, _make_program(staged, paths), (_list_states(staged, paths), specs)
-    )
+        entry.name, _make_program(staged, paths), (_list_states(staged, paths), specs),
+        bool(calls_in(entry._whole)),
+    )  # fmt: skip
     made = program.export(options)
     gradients, reason = _export_gradients(program, made, options)
     data |= {
@@ -111,6 +115,7 @@ def _make_program(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any
         found = zip(run(*inputs, *arguments), staged.program.out_avals, strict=True)
         outputs = [x if hasattr(x, "dtype") else jnp.asarray(x, aval.dtype) for x, aval in found]
         results, written = staged.split(outputs)
+        results = results[: len(results) - len(staged.taken)]  # nothing follows
         new = {
             "" if cell is FAILURE else paths[cell.key]: value
             for cell, value in zip(staged.writes, written, strict=True)
@@ -126,11 +131,12 @@ def _list_states(staged: Staged, paths: Mapping[int, str]) -> dict[str, Any]:
 
 
 class _Exportable(NamedTuple):
-    """A function of arrays, and the arguments to export it for."""
+    """A function of arrays, the arguments to export it for, and whether calls were left out."""
 
     name: str
     run: Callable[..., Any]
     specs: tuple[Any, ...]
+    calls: bool
 
     def export(self, how: Options) -> Any:
         """Export it, or raise SavedError."""
@@ -142,7 +148,7 @@ class _Exportable(NamedTuple):
         }
         self.run.__name__ = self.run.__qualname__ = re.sub(r"\W+", "_", self.name)
         try:
-            with _hide_lines():
+            with _hide_lines(), jax.set_mesh(_NO_MESH):  # the loading program has another one
                 made = export.export(jax.jit(self.run), **options)(*self.specs)
         except _REFUSALS as error:
             raise SavedError(f"{self.name} cannot be exported: {_first_line(error)}") from error
@@ -174,7 +180,8 @@ class _Exportable(NamedTuple):
                 return list(jax.vjp(run_active, *filter(is_inexact, values))[1](cotangents))
 
         specs = (*inputs, *filter(is_inexact, outputs))
-        return _Exportable(f"The gradient of {self.name}", pull, specs)
+        run = run_quietly(pull) if self.calls else pull  # custom gradients call, too
+        return _Exportable(f"The gradient of {self.name}", run, specs, self.calls)
 
 
 def _export_gradients(
@@ -214,15 +221,13 @@ def _first_line(error: Exception) -> str:
     return f"{(str(error).splitlines() or [''])[0].rstrip('.:')[:300]}."
 
 
-def _refuse_callbacks(entry: Executable) -> None:
-    found = sorted(CALLBACK_PRIMITIVES & jaxprs.primitives_in(entry.staged.program))
-    if entry.staged.after is not None:
-        found += [call.what for call in entry.staged.after.calls]
+def _refuse_callbacks(name: str, staged: Staged) -> None:
+    found = sorted(CALLBACK_PRIMITIVES & jaxprs.primitives_in(staged.program))
     if found:
         raise SavedError(
-            f"{entry.name} calls back into Python ({', '.join(found)}: a print, a callback, or a "
-            "check inside a JAX transform), and no file holds Python. Take it out of the function "
-            "that is saved."
+            f"{name} computes with what it calls back into Python for ({', '.join(found)}), and no "
+            "file holds Python. Compute it with jnp or tf, or save a function that takes the "
+            "result as an argument, and call Python before."
         )
 
 

@@ -19,17 +19,14 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import importlib
 import operator
-import os
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from types import FrameType
 from typing import Any, final
 
@@ -42,7 +39,7 @@ from jaxvars.errors import InteropError
 from jaxvars.interop.keras_paths import parts_of
 from jaxvars.objects.traversal import PARTS, PROXIES
 from jaxvars.tensors.array_like import BOXES
-from jaxvars.tracebacks import JAX_FOLDER
+from jaxvars.tracebacks import package_of
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -133,7 +130,7 @@ class _Classes:
         keras = importlib.import_module("keras")
         self.known = keras.Variable
         self.scope, self.probe = _scope_class(keras.StatelessScope), keras.StatelessScope
-        self.own = str(Path(keras.__path__[0])) + os.sep, keras.Layer
+        self.layer = keras.Layer
 
 
 @functools.cache
@@ -207,14 +204,14 @@ def _is_of_keras() -> bool:
     A function of the user's that JAX calls may have been traced before, and its value be stale;
     the steps of `fit` are kept by Keras.
     """
-    frame, (folder, layer) = sys._getframe(2), _classes().own
+    frame, layer = sys._getframe(2), _classes().layer
     was_jax, was_own, is_operand = False, True, False
     while frame is not None:
-        file = frame.f_code.co_filename
-        is_jax, is_own = file.startswith(JAX_FOLDER), file.startswith(folder)
+        package = package_of(frame.f_globals)
+        is_jax, is_own = package == "jax", package == "keras"
         is_operand = frame.f_code.co_name == "__jax_array__" or (is_operand and is_jax)
-        if file != contextlib.__file__ and not (is_operand and is_jax):
-            is_own = is_own and "trainer" not in file
+        if package != "contextlib" and not (is_operand and is_jax):
+            is_own = is_own and "trainer" not in frame.f_code.co_filename
             if is_jax != was_jax and not (was_own if is_jax else is_own):
                 return False
             was_jax, was_own = is_jax, is_own or _is_call(frame, layer)

@@ -126,7 +126,7 @@ class Search:
 
     def _children_of_function(self, place: Place, fn: FunctionType) -> Iterable[_Child]:
         """Return what a function reaches; of a library's, the function that it wraps."""
-        if is_library(fn.__code__.co_filename):
+        if is_library(fn.__globals__, fn.__code__.co_filename):
             return [(place, vars(fn).get("__wrapped__"))]
         self.functions.append(fn)
         return self._children_of_code(fn)
@@ -207,7 +207,7 @@ def _slot_of(value: object, name: str, slot: Any) -> dict[str, Any]:
 def _parts_of_cache(place: Place, value: Any) -> Iterable[_Child]:
     """Return what `functools.lru_cache` keeps of a function of the user's."""
     fn = getattr(value, "__wrapped__", None)
-    if not isinstance(fn, FunctionType) or is_library(fn.__code__.co_filename):
+    if not isinstance(fn, FunctionType) or is_library(fn.__globals__, fn.__code__.co_filename):
         return ()
     kept = Place("cache", fn, fn.__name__)
     return [(place, fn), *((kept, part) for part in gc.get_referents(value) if part is not fn)]
@@ -282,6 +282,5 @@ def is_of_library(kind: type) -> bool:
 def _is_library(module: str | None) -> bool:
     if module is None or module == "__main__":
         return False
-    file = getattr(sys.modules.get(module), "__file__", None)
-    in_python = module.partition(".")[0] in sys.stdlib_module_names
-    return in_python or (file is not None and is_library(file))
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    return is_library({"__name__": module}, file)

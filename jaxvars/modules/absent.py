@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from jaxvars.advice import INSTEAD, instead_of
 from jaxvars.errors import ForeignTransformError, InteropError, shown, user_line
-from jaxvars.tracebacks import JAX_FOLDER
+from jaxvars.tracebacks import package_of
 
 T = TypeVar("T")
 
@@ -47,8 +47,8 @@ class Absent:
 
 def _is_jax(frame: FrameType) -> bool:
     """Return whether JAX asks, and not for an operator, which the other operand may have."""
-    file = frame.f_code.co_filename
-    return file.startswith(JAX_FOLDER) and not file.endswith("array_methods.py")
+    is_operator = frame.f_code.co_filename.endswith("array_methods.py")
+    return package_of(frame.f_globals) == "jax" and not is_operator
 
 
 def _in_transform_error(kind: str) -> ForeignTransformError:

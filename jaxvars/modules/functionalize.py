@@ -11,13 +11,14 @@ import inspect
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any
+from typing import Any, Concatenate
 
 from jaxvars.core.cells import ASKED
 from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.errors import StateError, called, user_line
 from jaxvars.modules.state import State, unique, values_by_key, with_values
 from jaxvars.objects.key_order import map_leaves
+from jaxvars.typing import P, R
 
 PURE: list[Callable[[Any], AbstractContextManager[object]]] = [lambda _: nullcontext()]
 """What stands around a function that runs as a pure one."""
@@ -27,7 +28,7 @@ PURE_FUNCTIONS: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 """What `functionalize` has returned."""
 
 
-def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
+def functionalize(fn: Callable[P, R]) -> Callable[Concatenate[State, P], tuple[R, State]]:
     """Make a function of variables a pure function of their State.
 
     `pure(state, *args)` runs `fn(*args)` with the variables bound to the values in `state`,
@@ -56,7 +57,7 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
     """
 
     @functools.wraps(fn)
-    def pure(state: State, /, *args: Any, **kwargs: Any) -> tuple[Any, State]:
+    def pure(state: State, /, *args: P.args, **kwargs: P.kwargs) -> tuple[R, State]:
         return _run(fn, state, args, kwargs)
 
     PURE_FUNCTIONS.add(pure)

@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from inspect import getattr_static
 from types import MemberDescriptorType
-from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar
 
 import jax.numpy as jnp
 
@@ -147,19 +147,21 @@ class Module(Structured, Holder):
                 line = f"{cls.__name__}.{name} is made at {user_line()}"
                 raise shown(TypeError(f"{line} {_OF_THE_CLASS.format(name=name)}"))
 
-    def __setattr__(self, name: str, value: Any, /) -> None:
-        held, new = resolve_proxy(_find_replaced(self, name)), resolve_proxy(value)
-        if isinstance(held, Variable) and not isinstance(new, Variable):
-            raise _set_error(_REPLACED, self, name, value)
-        if name == "trainable" and not hasattr(type(self), name) and self.variables:
-            raise _set_error(_FLAG, self, name, value)
-        if name in _OWN and getattr(getattr(type(self), name), "fset", name) is None:
-            raise _set_error(_OWN[name], self, name, value)
-        for check in SET:
-            check(name, value)
-        for tell in SETTING:
-            tell(self, name)
-        super().__setattr__(name, value)
+    if not TYPE_CHECKING:  # a checker would take any name to set
+
+        def __setattr__(self, name: str, value: Any, /) -> None:
+            held, new = resolve_proxy(_find_replaced(self, name)), resolve_proxy(value)
+            if isinstance(held, Variable) and not isinstance(new, Variable):
+                raise _set_error(_REPLACED, self, name, value)
+            if name == "trainable" and not hasattr(type(self), name) and self.variables:
+                raise _set_error(_FLAG, self, name, value)
+            if name in _OWN and getattr(getattr(type(self), name), "fset", name) is None:
+                raise _set_error(_OWN[name], self, name, value)
+            for check in SET:
+                check(name, value)
+            for tell in SETTING:
+                tell(self, name)
+            super().__setattr__(name, value)
 
     @property
     def name(self) -> str:

@@ -11,7 +11,8 @@ parts; the anchor returns nothing, for the parts may refer to the object itself:
     cloudpickle, of `__main__` or by value their code and the parts  a new object of these parts
 
 An object that is not to be found under its name writes its parts themselves: its function, its
-options and the attributes that it was given.
+options, the attributes that it was given, and the sources, if it is converted by autograph:
+cloudpickle writes code without the name of its file.
 
 Rules this file keeps:
 - what is loaded by a name is the object of that name; no values of its variables travel then;
@@ -26,16 +27,23 @@ import copy
 import functools
 import sys
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from linecache import getlines
+from types import FunctionType
+from typing import Any, TypeAlias, TypeVar, final
 from weakref import WeakKeyDictionary, ref
 
 T = TypeVar("T")
-_Parts: TypeAlias = tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]
+_Parts: TypeAlias = tuple[Callable[..., Any], dict[str, Any], dict[str, Any], Any]
 
 _NAMES_WITH_DOTS = 4  # the first protocol of pickle that writes them
 
 _OWNERS: WeakKeyDictionary[Callable[[], Any], ref[Any]] = WeakKeyDictionary()
+
+
+SOURCES: deque[tuple[str, ...]] = deque(maxlen=64)
+"""The lines of files that functions were compiled from which others have sent here."""
 
 
 class Sent(ABC):
@@ -59,7 +67,9 @@ class Sent(ABC):
         self._sender = _refer(self, "_sender", self._parts())
 
     def _parts(self) -> _Parts:
-        return self.python_function, self._options, vars(self)
+        is_converted = self._options.get("convert") or self._options.get("autograph")
+        sources = _Sources(self.python_function) if is_converted else None
+        return self.python_function, self._options, vars(self), sources
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
         """Return the names, or the parts; before protocol 4 the one name.
@@ -86,10 +96,31 @@ class Sent(ABC):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """Return another one, of the copied function: a method of the copied object."""
         memo[id(self)] = made = _begin(type(self))
-        python_function, options, attributes = self._parts()
+        python_function, options, attributes, _ = self._parts()
         made.__init__(copy.deepcopy(python_function, memo), **options)
         vars(made).update(copy.deepcopy(attributes, memo))
         return made
+
+
+@final
+class _Sources:
+    """The sources of a function and of those of its module, which are read when it is sent."""
+
+    def __init__(self, fn: Any) -> None:
+        self._fn = getattr(fn, "__func__", getattr(fn, "func", fn))  # of a method, of a partial
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        space = getattr(self._fn, "__globals__", {})
+        own = [x for x in space.values() if isinstance(x, type | FunctionType)]
+        own = [x for x in own if x.__module__ == space.get("__name__")]
+        parts = [part for x in own if isinstance(x, type) for part in vars(x).values()]
+        found = [x for x in (self._fn, *own, *parts) if isinstance(x, FunctionType)]
+        files = dict.fromkeys(fn.__code__.co_filename for fn in found)
+        return _keep_sources, ([tuple(getlines(file, space)) for file in files],)
+
+
+def _keep_sources(sources: list[tuple[str, ...]]) -> None:
+    SOURCES.extend(lines for lines in sources if lines not in SOURCES)
 
 
 def _refer(owner: Sent, name: str, sent: T) -> Callable[[], T]:

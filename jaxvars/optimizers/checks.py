@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, TypedDict, TypeGuard
 
 import jax
+from jax.typing import ArrayLike
 
 from jaxvars.core.cells import Cell
 from jaxvars.core.variable import Variable
@@ -34,7 +35,7 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 Pairs: TypeAlias = Iterable[tuple[Any, Variable]]
-Rate: TypeAlias = Any  # a number, Variable, or function of the step; or a dict of them by pattern
+Rate: TypeAlias = ArrayLike | Callable[[Array], Any] | Mapping[str, Any]
 Decay: TypeAlias = float | Mapping[str, float] | None
 
 

@@ -430,7 +430,7 @@ class Optax(Optimizer):
     _takes_loss = True
 
     def __init__(
-        self, transformation: Any, learning_rate: Rate = None, **options: Unpack[Options]
+        self, transformation: Any, learning_rate: Rate | None = None, **options: Unpack[Options]
     ) -> None:
         if not (hasattr(transformation, "init") and hasattr(transformation, "update")):
             raise TypeError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -107,16 +107,18 @@ class Optimizer(Keeper, ABC):
         check_options(vars(self))
         self._start(learning_rate)
 
-    def __setattr__(self, name: str, value: Any, /) -> None:
-        is_made = "_ties" in vars(self)
-        if is_made and type(self).__module__.startswith("jaxvars.") and not hasattr(self, name):
-            refuse_unknown(self, name)
-        if name in list_options(type(self)):
-            if self._has_begun():
-                refuse_late_option(type(self).__name__, name, value, getattr(self, name, None))
-            if is_made:
-                check_options({**vars(self), name: value})
-        super().__setattr__(name, value)
+    if not TYPE_CHECKING:  # a checker would take any name to set
+
+        def __setattr__(self, name: str, value: Any, /) -> None:
+            is_made = "_ties" in vars(self)
+            if is_made and type(self).__module__.startswith("jaxvars.") and not hasattr(self, name):
+                refuse_unknown(self, name)
+            if name in list_options(type(self)):
+                if self._has_begun():
+                    refuse_late_option(type(self).__name__, name, value, getattr(self, name, None))
+                if is_made:
+                    check_options({**vars(self), name: value})
+            super().__setattr__(name, value)
 
     def _list_options(self) -> frozenset[str]:
         """Return the names of what is set before the first update, also by an inner one."""

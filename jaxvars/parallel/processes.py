@@ -441,6 +441,8 @@ def is_preempted(step: int, also: Iterable[int] = ()) -> bool:
 
     Of several processes, JAX tells the others and agrees on a step: all get True at that one.
 
+    In a notebook the answer is that of the cell: one that is run later, or again, goes on.
+
     Args:
         step: the number of the training step. Call it in each step, in all processes.
         also: more signals that say so, as `[signal.SIGUSR1]` for Slurm's `--signal=USR1@60`.

@@ -18,6 +18,7 @@ from jax.sharding import Mesh
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.executable import CALLBACK_PRIMITIVES
 from jaxvars.core.variable import Variable
+from jaxvars.display.html import bars
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import DeviceError, JaxvarsError
 from jaxvars.planning.chips import Chip, chip_of, least_seconds
@@ -176,8 +177,8 @@ class Plan:
         if not math.isnan(self.flops):
             yield f"{self.flops:.3g} floating point operations"
         if self.seconds:
-            slowest = max(self.seconds, key=lambda name: self.seconds[name])
-            yield f"at least {self.seconds[slowest]:.3g} s, for {slowest}"
+            ((slowest, seconds),) = _slowest(self).items()
+            yield f"at least {seconds:.3g} s, for {slowest}"
         if self.peak is not None and self.kind:
             yield f"in use at once: {human_bytes(self.peak)}, on the chip, too"
             yield f"the program: {human_bytes(self.code)}"
@@ -192,7 +193,10 @@ class Plan:
 
 @final
 class Plans(Sequence[Plan]):
-    """Plans of one call on several meshes. Printed, or shown in a notebook, a table of them."""
+    """Plans of one call on several meshes. Printed, a table of them; in a notebook with a picture.
+
+    The picture has what each device holds, and for how long the slowest part runs at least.
+    """
 
     def __init__(self, plans: Sequence[Plan]) -> None:
         self._plans = tuple(plans)
@@ -225,7 +229,15 @@ class Plans(Sequence[Plan]):
         return str(self.table())
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
-        return self.table()._repr_html_()
+        return f"{self.table()._repr_html_()}{self._picture()}"
+
+    def _picture(self) -> str:
+        parts = {_describe_mesh(plan): _parts_of_memory(plan) for plan in self}
+        slowest = {_describe_mesh(plan): _slowest(plan) for plan in self if plan.seconds}
+        drawn = bars("memory of a device:", parts, human_bytes)
+        if slowest:
+            drawn += bars("seconds at least, for", slowest, _round)
+        return drawn
 
 
 _YES = {True: "yes", False: "no", None: None}
@@ -234,6 +246,15 @@ _round = "{:.3g}".format
 
 def _describe_mesh(plan: Plan) -> str:
     return "" if plan.mesh is None else ", ".join(f"{k} {n}" for k, n in plan.mesh.shape.items())
+
+
+def _parts_of_memory(plan: Plan) -> dict[str, float]:
+    return {name: n for name, n in plan.memory.items() if name not in ("total", _ON_HOST) and n}
+
+
+def _slowest(plan: Plan) -> dict[str, float]:
+    name = max(plan.seconds, key=lambda name: plan.seconds[name])
+    return {name: plan.seconds[name]}
 
 
 def _name(one: Collective) -> str:

@@ -53,8 +53,9 @@ def tracer_of(function: Any) -> Callable[..., ConcreteFunction]:
     raise CompileError(f"jv.plan takes a compiled function, not {kind}: plan(jv.compile(f), x)")
 
 
-@tracer_of.register
-def _(function: Function | BoundFunction) -> Callable[..., ConcreteFunction]:
+@tracer_of.register(Function)
+@tracer_of.register(BoundFunction)
+def _(function: Function[..., Any] | BoundFunction[..., Any]) -> Callable[..., ConcreteFunction]:
     return function.trace
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,11 @@ from jaxvars.tracing.context import EVAL, place
 from jaxvars.typing import Array, DTypeLike, Value
 
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    _Base = jax.Array  # what it reads as
+else:
+    _Base = object
 
 BOXES: dict[type, Callable[[Any], Value]] = {}
 """Classes that are not a Face and stand for an array, and what returns that: `tf.Tensor` is one."""
@@ -87,7 +92,7 @@ def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             if not (is_deleted(value) or is_deleted(operand)):
                 from jaxvars.display.strings import type_text
 
-                name = f" {self.name!r}" if hasattr(self, "name") else ""
+                name = f" {name!r}" if (name := getattr(self, "name", None)) else ""
                 more = _SAME if compute in (operator.eq, operator.ne) else ""
                 add_note(error, f"The {type(self).__name__}{name} is {type_text(self)}.{more}")
                 shorten(error)
@@ -151,7 +156,7 @@ def whole(value: Array) -> Array:
     return value
 
 
-class ArrayProxy(ABC):
+class ArrayProxy(ABC, _Base):
     """An object that reads as an array."""
 
     __slots__ = ()
@@ -191,7 +196,7 @@ class ArrayProxy(ABC):
         return self.value.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype:
         """The type of the elements."""
         return self.value.dtype
 
@@ -211,23 +216,23 @@ class ArrayProxy(ABC):
         return self.value.T
 
     # ------------------------------------------------------------ conversion
-    def numpy(self) -> Any:
+    def numpy(self) -> np.ndarray:
         """Return the value as a separate NumPy array (it may be changed)."""
         return self._to_host(lambda value: np.array(whole(value)))
 
-    def item(self) -> Any:
-        """Return the value of a scalar as a Python number or string."""
-        return self._to_host(lambda value: value.item())
+    def item(self, *args: int) -> Any:
+        """Return the value of a scalar, or of one element, as a Python number or string."""
+        return self._to_host(lambda value: value.item(*args))
 
-    def astype(self, dtype: Any) -> Array:
+    def astype(self, *args: Any, **options: Any) -> Array:
         """Return the value converted to another dtype."""
-        return self.value.astype(dtype)
+        return self.value.astype(*args, **options)
 
     def reshape(self, *shape: Any, **options: Any) -> Array:
         """Return the value in another shape."""
         return self.value.reshape(*shape, **options)  # jnp.reshape calls this, with `order`
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - NumPy knows no `context`
         if copy:
             return self._to_host(lambda value: np.array(whole(value), dtype=dtype))
         return np.array(whole(self._peek(keep=True)), dtype=dtype, copy=copy)
@@ -282,16 +287,6 @@ class ArrayProxy(ABC):
     def __format__(self, spec: str) -> str:
         return self._to_host(lambda value: format(value, spec)) if spec else str(self)
 
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for a missing attribute: the array's, or say what to write instead.
-        kind = type(self).__name__
-        if name.startswith("_"):  # looked up by code, and often: no hint, which takes time
-            raise AttributeError(f"{kind} has no attribute {name!r}.")
-        if hasattr(jax.Array, name) or name in _OF_ARRAYS_ALONE:
-            return getattr(self.value, name)
-        hint = instead_of(name, "Variable") or did_you_mean(name, dir(type(self)))
-        raise shown(AttributeError(f"{kind} has no attribute {name!r}.{hint}"))
-
     def _refuse_flag(self, flag: object) -> NoReturn:
         hint = instead_of("requires_grad", "Variable")
         raise shown(
@@ -300,39 +295,59 @@ class ArrayProxy(ABC):
 
     requires_grad = property(None, _refuse_flag)
 
+    def __dir__(self) -> list[str]:
+        public = (name for name in dir(jax.Array) if name[0] != "_")
+        return sorted({*super().__dir__(), *public, *_OF_ARRAYS_ALONE} - {"flat"})  # refused by JAX
+
     # ------------------------------------------------------------ operators
-    __hash__ = object.__hash__
+    if TYPE_CHECKING:  # which knows them of arrays, and that these have no hash
 
-    def __eq__(self, other: object) -> Any:
-        if other is None:
-            return False
-        return _equal(self, other)
+        def __hash__(self) -> int: ...
 
-    def __ne__(self, other: object) -> Any:
-        if other is None:
-            return True
-        return _unequal(self, other)
+    else:
 
-    __lt__ = _operator(operator.lt)
-    __le__ = _operator(operator.le)
-    __gt__ = _operator(operator.gt)
-    __ge__ = _operator(operator.ge)
-    __add__, __radd__ = _operator(operator.add), _reflect(operator.add)
-    __sub__, __rsub__ = _operator(operator.sub), _reflect(operator.sub)
-    __mul__, __rmul__ = _operator(operator.mul), _reflect(operator.mul)
-    __truediv__, __rtruediv__ = _operator(operator.truediv), _reflect(operator.truediv)
-    __floordiv__, __rfloordiv__ = _operator(operator.floordiv), _reflect(operator.floordiv)
-    __mod__, __rmod__ = _operator(operator.mod), _reflect(operator.mod)
-    __divmod__, __rdivmod__ = _operator(divmod), _reflect(divmod)
-    __pow__, __rpow__ = _operator(operator.pow), _reflect(operator.pow)
-    __matmul__, __rmatmul__ = _operator(operator.matmul), _reflect(operator.matmul)
-    __and__, __rand__ = _operator(operator.and_), _reflect(operator.and_)
-    __or__, __ror__ = _operator(operator.or_), _reflect(operator.or_)
-    __xor__, __rxor__ = _operator(operator.xor), _reflect(operator.xor)
-    __lshift__, __rlshift__ = _operator(operator.lshift), _reflect(operator.lshift)
-    __rshift__, __rrshift__ = _operator(operator.rshift), _reflect(operator.rshift)
+        def __getattr__(self, name: str) -> Any:
+            # Only reached for a missing attribute: the array's, or say what to write instead.
+            kind = type(self).__name__
+            if name.startswith("_"):  # looked up by code, and often: no hint, which takes time
+                raise AttributeError(f"{kind} has no attribute {name!r}.")
+            if hasattr(jax.Array, name) or name in _OF_ARRAYS_ALONE:
+                return getattr(self.value, name)
+            hint = instead_of(name, "Variable") or did_you_mean(name, dir(type(self)))
+            raise shown(AttributeError(f"{kind} has no attribute {name!r}.{hint}"))
 
-    __neg__, __invert__ = _unary(operator.neg), _unary(operator.invert)
+        __hash__ = object.__hash__
+
+        def __eq__(self, other: object) -> Any:
+            if other is None:
+                return False
+            return _equal(self, other)
+
+        def __ne__(self, other: object) -> Any:
+            if other is None:
+                return True
+            return _unequal(self, other)
+
+        __lt__ = _operator(operator.lt)
+        __le__ = _operator(operator.le)
+        __gt__ = _operator(operator.gt)
+        __ge__ = _operator(operator.ge)
+        __add__, __radd__ = _operator(operator.add), _reflect(operator.add)
+        __sub__, __rsub__ = _operator(operator.sub), _reflect(operator.sub)
+        __mul__, __rmul__ = _operator(operator.mul), _reflect(operator.mul)
+        __truediv__, __rtruediv__ = _operator(operator.truediv), _reflect(operator.truediv)
+        __floordiv__, __rfloordiv__ = _operator(operator.floordiv), _reflect(operator.floordiv)
+        __mod__, __rmod__ = _operator(operator.mod), _reflect(operator.mod)
+        __divmod__, __rdivmod__ = _operator(divmod), _reflect(divmod)
+        __pow__, __rpow__ = _operator(operator.pow), _reflect(operator.pow)
+        __matmul__, __rmatmul__ = _operator(operator.matmul), _reflect(operator.matmul)
+        __and__, __rand__ = _operator(operator.and_), _reflect(operator.and_)
+        __or__, __ror__ = _operator(operator.or_), _reflect(operator.or_)
+        __xor__, __rxor__ = _operator(operator.xor), _reflect(operator.xor)
+        __lshift__, __rlshift__ = _operator(operator.lshift), _reflect(operator.lshift)
+        __rshift__, __rrshift__ = _operator(operator.rshift), _reflect(operator.rshift)
+
+        __neg__, __invert__ = _unary(operator.neg), _unary(operator.invert)
 
     def __pos__(self) -> Array:
         return +self.value

@@ -31,7 +31,7 @@ Keras runs, it is JAX from here on: `KERAS_BACKEND`.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxvars.display.strings import did_you_mean
 from jaxvars.objects.interpreter import load
@@ -154,19 +154,23 @@ __dir__ = lister(
 )
 
 
-def __getattr__(name: str) -> Any:
-    if name in _KERAS:
-        return getattr(keras, name)
-    if name in LAZY:
-        return load(f"{__name__}.{name}")
-    if name in ELSEWHERE:
-        module, _, other = ELSEWHERE[name].partition(":")
-        return getattr(load(module), other or name)
-    found = find(name)
-    if found is not None:
-        globals()[name] = found
-        return found
-    if why := reason(name):
-        raise AttributeError(f"jaxvars.tf has no tf.{name}: {why}")
-    hint = did_you_mean(name, [*HOMES, *LAZY, *globals()])
-    raise AttributeError(f"jaxvars.tf has no attribute {name!r}.{hint}")
+if TYPE_CHECKING:
+    from jaxvars.tf.operations import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _KERAS:
+            return getattr(keras, name)
+        if name in LAZY:
+            return load(f"{__name__}.{name}")
+        if name in ELSEWHERE:
+            module, _, other = ELSEWHERE[name].partition(":")
+            return getattr(load(module), other or name)
+        found = find(name)
+        if found is not None:
+            globals()[name] = found
+            return found
+        if why := reason(name):
+            raise AttributeError(f"jaxvars.tf has no tf.{name}: {why}")
+        hint = did_you_mean(name, [*HOMES, *LAZY, *globals()])
+        raise AttributeError(f"jaxvars.tf has no attribute {name!r}.{hint}")

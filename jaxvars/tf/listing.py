@@ -88,8 +88,11 @@ def list_defined(module: str) -> frozenset[str]:
     >>> sorted(list_defined("jaxvars.tf.version"))[-1]
     'VERSION'
     """
-    tree = parse_source(inspect.getsource(sys.modules[module]))
-    found = {name for node in tree.body for name in _list_names(node)}
+    try:
+        tree = parse_source(inspect.getsource(sys.modules[module]))
+        found = {name for node in tree.body for name in _list_names(node)}
+    except OSError:  # it is shipped without
+        found = set(vars(sys.modules[module]))
     return frozenset(name for name in found if not name.startswith("_"))
 
 

@@ -32,7 +32,7 @@ from jax.extend import linear_util
 from jax.extend.core.primitives import copy_p
 
 from jaxvars.advice import explain
-from jaxvars.tracebacks import JAX_FOLDER, shorten
+from jaxvars.tracebacks import package_of, shorten
 from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, Aval
 
@@ -190,7 +190,7 @@ def put_back() -> bool:
     if strip(trace) is EVAL:
         return False
     while frame is not None:
-        if frame.f_code.co_filename.startswith(JAX_FOLDER):
+        if package_of(frame.f_globals) == "jax":
             return False
         frame = frame.f_back
     at(ROOTS.innermost()).__enter__()

@@ -17,7 +17,7 @@ from jax.extend import core as jex
 from jax.extend.core.primitives import copy_p
 
 from jaxvars.objects.identity import Same
-from jaxvars.tracebacks import JAX_FOLDER
+from jaxvars.tracebacks import package_of
 from jaxvars.typing import Array
 
 
@@ -319,4 +319,4 @@ def _is_jaxs_own(part: Any) -> bool:
         inner = getattr(part, "__wrapped__", None)
         return inner is not None and _is_jaxs_own(inner)
     held = [cell.cell_contents for cell in part.__closure__ or ()]
-    return part.__code__.co_filename.startswith(JAX_FOLDER) and _is_jaxs_own(held)
+    return package_of(part.__globals__) == "jax" and _is_jaxs_own(held)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.benchmarks.measuring import HERE, Effort, environment, parser_of
 
-NAMES = ("dispatch", "looks", "eager", "memory", "scaling", "peers")
+NAMES = ("dispatch", "looks", "eager", "memory", "scaling", "peers", "tf_programs")
 
 
 def figures_of(name: str, effort: Effort) -> dict[str, Any]:

@@ -360,3 +360,23 @@ def test_without_places_a_variable_is_nowhere_in_particular():
     assert v._cell.sharding is None
     assert copied._cell.sharding is None
     assert (float(v), float(copied)) == (2.0, 1.0)
+
+
+def test_completion_lists_what_an_array_has_and_each_is_there():
+    v = jv.Variable([[1.0, 2.0]])
+    assert {"assign", "at", "mean", "sum", "tolist", "value"} <= {*dir(v)}
+    missing = [name for name in dir(v) if name[0] != "_" and not hasattr(v, name)]
+    assert missing == []
+    assert {"sum", "assign"} <= {*dir(v[:1])}
+
+
+def test_one_element_is_an_item_and_a_cast_takes_what_that_of_an_array_does():
+    v = jv.Variable([[1.0, 2.0]])
+    assert (v.item(1), v.item(0, 1), v[0, 1].item()) == (2.0, 2.0, 2.0)
+    assert v.astype(jnp.int32, copy=True).tolist() == [[1, 2]]
+
+
+def test_a_generic_compiled_function_is_an_annotation_when_it_is_evaluated():
+    annotation = jv.Function[[jax.Array], jax.Array]
+    assert annotation.__origin__ is jv.Function
+    assert annotation.__args__ == ((jax.Array,), jax.Array)

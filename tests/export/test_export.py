@@ -668,8 +668,8 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path, mo
 
     jax.tree_util.register_pytree_node(Own, lambda _: ((1.0,), None), lambda *_: Own())
 
-    def shows(x):
-        jv.print(x)
+    def computes(x):
+        return jax.pure_callback(np.sin, x, x)
 
     def decides(x):
         return x if x.shape[0] > 3 else -x
@@ -679,7 +679,7 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path, mo
 
     path = tmp_path / "f"
     for obj, signatures, message in [
-        (shows, (SCALAR,), r"shows calls back into Python \(debug_callback"),
+        (computes, (SCALAR,), r"computes computes with what it calls back into Python for \(pure"),
         (
             decides,
             (BATCH,),
@@ -701,6 +701,52 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path, mo
     with pytest.raises(SavedError, match="outside of compiled functions"):
         jv.compile(lambda x: jv.export.save(lambda y: w * y, path, (SCALAR,)))(1.0)
     assert not list(tmp_path.iterdir())
+
+
+def test_calls_for_their_effect_are_left_out_with_one_warning(tmp_path, capfd):
+    v = jv.Variable(1.0)
+
+    @jax.custom_vjp
+    def noisy(x):
+        jv.print("noisy", x)
+        return x * x
+
+    noisy.defvjp(lambda x: (noisy(x), x), lambda x, up: (jv.print("back") or 2 * x * up,))
+
+    def step(x):
+        jv.print("start", x)
+        v.assign_add(1.0)
+        jv.debugging.assert_positive(x)
+
+        def body(total, one):
+            jax.debug.callback(lambda value: None, one)
+            return jax.lax.cond(one > 2, lambda: jv.print("big") or total, lambda: total + one), one
+
+        return jax.lax.scan(body, noisy(x[0]), x)[0]
+
+    with pytest.warns(UserWarning, match="^step is saved without .*callback, jv.print: no") as told:
+        loaded = round_trip(
+            step, tmp_path / "f", [(jv.TensorSpec((None,)),), (jv.TensorSpec((3,)),)]
+        )
+    assert len(told) == 1
+    x = jnp.array([3.0, 1.0])
+    with jv.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded(x)
+    assert (float(y), tape.gradient(y, x).tolist(), float(loaded.Variable)) == (10, [6, 1], 2)
+    with pytest.raises(CheckError, match=r"x > 0"):
+        loaded(-x)
+    assert capfd.readouterr().out == ""
+
+
+def test_a_call_for_its_result_is_refused_also_if_another_is_not(tmp_path):
+    def draws(x):
+        jv.print(x)
+        return x + jax.experimental.io_callback(np.sin, x, x)
+
+    with pytest.raises(SavedError, match=r"draws computes with what it calls .*\(io_callback\)"):
+        jv.export.save(draws, tmp_path / "f", (SCALAR,))
+    jv.export.save(lambda x: [jax.pure_callback(np.sin, x, x), x][1], tmp_path / "g", (SCALAR,))
 
 
 def test_strings_that_a_function_returns(tmp_path):

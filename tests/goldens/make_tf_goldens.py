@@ -3,7 +3,8 @@
     python tests/goldens/make_tf_goldens.py        # needs TensorFlow 2.21, and jaxvars
     python tests/goldens/make_tf_goldens.py math nn keras        # only these
 
-"keras" are the expressions of `tests/tf/keras_cases.py`; all others are namespaces.
+"keras" are the expressions of `tests/tf/keras_cases.py`, "operations" what TensorFlow calls each
+operation in its log of placements; all others are namespaces.
 
 Rules of this file:
 - it is run manually when examples are added; TensorFlow is not a dependency, and no test needs it;
@@ -12,6 +13,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -60,8 +62,31 @@ def words(array: np.ndarray) -> dict[str, Any]:
     return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
 
 
+def operations(tf: Any) -> dict[str, str]:
+    """Return what TensorFlow runs for each first example, where that is a single operation."""
+    from tensorflow.python.framework import op_callbacks
+
+    ran: list[str] = []
+
+    def note(op: Any, inputs: Any, attrs: Any, outputs: Any, *_: Any, **__: Any) -> Any:
+        ran.append(op if isinstance(op, str) else op.decode())
+        return outputs
+
+    found = {name: examples[0] for name, examples in cases.EXAMPLES.items()}
+    for name, example in found.items():
+        ran.clear()
+        op_callbacks.add_op_callback(note)
+        with contextlib.suppress(Exception):
+            cases.run(tf, example, tf.constant)
+        op_callbacks.remove_op_callback(note)
+        found[name] = ran[0] if len(ran) == 1 else ""
+    return {name: op for name, op in sorted(found.items()) if op}
+
+
 def goldens(tf: Any, name: str) -> dict[str, Any]:
     """Return what TensorFlow gives for all examples of a name, by example."""
+    if name == "operations":
+        return operations(tf)
     if name == "keras":
         return {text: keras_cases.evaluate(tf, text) for text in keras_cases.EXPRESSIONS}
     examples = sorted(example for found in cases.FILES[name].values() for example in found)
@@ -71,10 +96,10 @@ def goldens(tf: Any, name: str) -> dict[str, Any]:
 def main() -> None:
     import tensorflow as tf
 
-    for name in sys.argv[1:] or [*cases.FILES, "keras"]:
+    for name in sys.argv[1:] or [*cases.FILES, "keras", "operations"]:
         made = goldens(tf, name)
         lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items()]
-        path = HERE / ("tf_keras.json" if name == "keras" else f"tf/{name}.json")
+        path = HERE / (f"tf/{name}.json" if name in cases.FILES else f"tf_{name}.json")
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         print(f"{name}: {len(made)} examples, TensorFlow {tf.__version__}")
 

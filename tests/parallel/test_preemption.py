@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def user_handler(monkeypatch):
     """A list of the signals that come to handlers that were set before."""
     came, numbers = [], (signal.SIGTERM, signal.SIGUSR1)
     before = [signal.signal(number, lambda n, _: came.append(n)) for number in numbers]
-    for name, value in {"_before": {}, "_noted": False, "_answered": False}.items():
+    for name, value in {"_before": {}, "_noted": False, "_answered": False, "_cell": None}.items():
         monkeypatch.setattr(preemption, name, value)
     yield came
     for number, handler in zip(numbers, before, strict=True):
@@ -76,6 +77,23 @@ def test_more_signals_may_say_so(user_handler):
     assert is_preempted(1, also=[signal.SIGUSR1])
     tell()  # the end of the time limit, of which the other one has warned
     assert signal.getsignal(signal.SIGTERM) is not preemption._note
+
+
+def test_a_cell_that_is_run_again_is_not_told_at_once(user_handler, monkeypatch):
+    shell = SimpleNamespace(execution_count=1)
+    monkeypatch.setattr(preemption, "find_shell", lambda: shell)
+    for _ in range(2):
+        assert not is_preempted(0)
+        tell()
+        assert is_preempted(1)
+        assert is_preempted(1)
+        shell.execution_count += 1
+    assert user_handler == [signal.SIGTERM] * 2
+    shell.execution_count += 1
+    assert not is_preempted(0)
+    tell()  # while another cell runs, before it asks
+    shell.execution_count += 1
+    assert is_preempted(0)
 
 
 def test_ctrl_c_interrupts_the_second_time(user_handler):

@@ -130,6 +130,35 @@ def with_rule(x):
 def tf_recomputed(x):
     return x * 2.0
 
+class Absolute(jv.Module):
+    def size(self, x):
+        return -x if x < 0 else x
+
+def positive(x):
+    if x > 5:
+        return Absolute().size(-x)
+    return x
+
+@jv.compile(autograph=True)
+def converted(x):
+    if x > 0:
+        x = positive(x) * w
+    while x < 100:
+        x = x * 2
+    return x
+
+@tf.function
+def tf_converted(x):
+    for _ in tf.range(3):
+        if x < 10.0:
+            x = x * 2.0
+    return x
+
+class Clipped(jv.Module):
+    @jv.compile(autograph=True)
+    def call(self, x):
+        return x if x < 1 else x * 0 + 1
+
 named, anonymous = jv.compile(raw), jv.compile(lambda x: w * x)
 pure = jv.functionalize(step)
 both = [step, named, w]  # one variable, in one message
@@ -167,6 +196,8 @@ if __name__ == "__main__":
         "method": (model.call, 2.0), "attribute": (model.fast, 1.0), "alias": (model.twice, 1.0),
         "plain method": (model.slow, 1.0), "pure": (in_pure, 1.0), "at once": (at_once, 1.0),
         "graph": (graph, 1.0), "signed": (signed, 2.0), "graph method": (model.graph, 2.0),
+        "converted": (converted, 6.0), "tf converted": (tf_converted, jnp.float32(3.0)),
+        "converted method": (Clipped().call, 4.0),
         "recomputed": (recomputed, 1.0), "rule": (with_rule, 2.0), "tf rule": (tf_recomputed, 2.0),
     }
     of_a_module = {
@@ -275,15 +306,42 @@ def test_ray_sends_functions(tmp_path: Path):
 def test_functions_of_a_notebook(tmp_path: Path):
     """What a cell defines is sent by value: a notebook is `__main__`."""
     cells = [
-        "import jaxvars as jv\nw = jv.Variable(1.0)\n@jv.compile\ndef step(x):\n    return w * x",
-        "w.assign(10.0)\nimport joblib",
+        "import jaxvars as jv\nw = jv.Variable(1.)\ndef half(x):\n    return x / 2 if x > 5 else x",
+        "@jv.compile(autograph=True)\ndef step(x):\n    x = w * x\n    return half(x)",
+        "await __import__('asyncio').sleep(0)\nw.assign(10.0)\nimport joblib",
         "print(joblib.Parallel(n_jobs=2)(joblib.delayed(step)(float(x)) for x in (1, 2)))",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(x) for x in cells])
     nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3").execute()
     assert (
-        "Array(10., dtype=float32), Array(20., dtype=float32)" in notebook.cells[-1].outputs[0].text
+        "Array(5., dtype=float32), Array(10., dtype=float32)" in notebook.cells[-1].outputs[0].text
     )
+
+
+EDITED = """
+import subprocess, sys, cloudpickle
+import jaxvars as jv
+
+@jv.compile(autograph=True)
+def step(x):
+    return x * 10 if x > 0 else x
+
+if __name__ == "__main__":
+    if "traced" in sys.argv:
+        step(1.0)
+    with open(__file__, "r+") as file:
+        text = file.read().replace("* 10", "* 99")
+        file.seek(0), file.write(text)
+    worker = "import pickle, sys; print([float(pickle.load(sys.stdin.buffer)(2.0))])"
+    given = cloudpickle.dumps(step)
+    done = subprocess.run([sys.executable, "-c", worker], input=given, capture_output=True)
+    print(done.stdout.decode().strip() or [int(b"its source is not available" in done.stderr)])
+"""
+
+
+def test_a_file_that_was_edited_before_its_function_is_sent_is_not_the_source(tmp_path: Path):
+    assert run(tmp_path, EDITED, "traced") == [[20.0]]  # by the source that was read here
+    assert run(tmp_path, EDITED) == [[1]]
 
 
 def test_what_has_no_name_is_refused_as_a_function_is():

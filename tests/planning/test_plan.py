@@ -380,7 +380,11 @@ def test_meshes_are_compared_in_a_table():
     text = repr(plans)
     assert text.startswith("step on 8 devices (figures per device)\n")
     assert "data 8, model 1" in text
-    assert "<table" in plans._repr_html_()
+    table, picture = plans._repr_html_().split("memory of a device:")
+    assert "<table" in table
+    assert "width:320px" not in table
+    assert picture.count('title="trainable variables: ') == 2
+    assert 'title="trainable variables: 16.0 KiB"' in picture
 
 
 def test_plans_for_other_meshes_are_no_retraces():

@@ -167,6 +167,22 @@ def test_assignments_and_reads():
     assert sweep(_nothing, act, functools.partial(whole, a, b), count=60, again=True) > 30
 
 
+def test_a_step_that_calls_back():
+    v, seen = jv.Variable(0.0), list[Any]()
+
+    @jv.compile
+    def step(x: Any) -> None:
+        jax.debug.callback(seen.append, v.value)
+        v.assign_add(x)
+
+    for _ in range(2):
+        step(1.0)
+    assert sweep(_nothing, lambda: step(1.0), _nothing, count=60, among="jaxvars/compiler") > 10
+    before = float(v)
+    step(1.0)
+    assert float(v) == before + 1.0
+
+
 # ---------------------------------------------------------------- first calls
 class Lazy(jv.Module):
     """Creates a variable from its argument, one from a variable, and one from nothing."""

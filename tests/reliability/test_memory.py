@@ -34,11 +34,17 @@ def _never(m: Any) -> Any:
     return jnp.zeros(TOO_MUCH, jnp.int8) + (m @ m)[0, 0].astype(jnp.int8), m[0] @ m[0]
 
 
-def failing(step: Callable[..., Any]) -> Any:
-    """Call a step with a number whose computation has failed."""
+def failed_number() -> Any:
+    """Return a number whose computation has failed."""
     _, number = _never(jnp.ones((300, 300)))
     with pytest.raises(jax.errors.JaxRuntimeError, match="Out of memory"):
         number.block_until_ready()
+    return number
+
+
+def failing(step: Callable[..., Any], number: Any = None) -> Any:
+    """Call a step with a number whose computation has failed."""
+    number = failed_number() if number is None else number
     try:
         return step(number)
     except (ValueError, RuntimeError) as error:  # pytest would show the number, and wait for it
@@ -185,6 +191,37 @@ def test_a_failure_that_went_through_two_functions_names_both():
     a.assign(jnp.zeros(3))
     b.assign(jnp.ones(2))
     is_right(a, b, step, 0.0)
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_failure_is_not_that_of_a_step_before_it(order: str):
+    variables = {name: jv.Variable(jnp.zeros(3), name=name) for name in "ab"}
+
+    @jv.compile
+    def slow(m: Any) -> None:
+        for v in variables.values():
+            v.assign_add((m @ m @ m @ m)[0, :3])
+
+    @jv.compile
+    def after(x: Any) -> None:
+        variables["a"].assign(x * jnp.ones(3))
+
+    m = jnp.eye(1500)
+    for _ in range(3):
+        slow(m)
+        after(jnp.float32(1.0))
+    number = failed_number()
+    slow(m)
+    failing(after, number)
+    lost = r"after.* failed when it ran: .* no value any more: 'a'\. Assign"
+    for name in order:
+        if name == "a":
+            with pytest.raises(ExecutionError, match=lost):
+                variables["a"].numpy()
+        else:
+            np.testing.assert_array_equal(variables["b"], np.array([4.0, 0, 0], np.float32))
+    variables["a"].assign(jnp.zeros(3))
+    assert not cells.UNPROVEN
 
 
 def test_a_variable_that_is_gone_is_not_named():

@@ -32,7 +32,7 @@ def run(run_python: Callable[..., Any], *arguments: str) -> str:
     ("setting", "programs"),
     [
         ("jax_enable_checks=True", ("created_on_first_call", "updates")),
-        ("jax_check_tracer_leaks=True", ("autograph",)),
+        ("jax_check_tracer_leaks=True", ("autograph", "tf_loops")),
         ("jax_numpy_dtype_promotion=strict", ("random", "metrics")),
         ("jax_numpy_rank_promotion=raise", ("metrics",)),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,36 @@ def test_arguments_and_results_that_consist_of_tensors() -> None:
         tf.py_function(lambda x: tf.cast(x, tf.float32), [ragged], spec)
     with pytest.raises(tf.errors.InvalidArgumentError, match="must know the shapes"):
         tf.function(lambda: tf.py_function(lambda: ragged, [], spec))()
+
+
+def test_decorators_and_keywords() -> None:
+    @tf.py_function(Tout=tf.float32)
+    def huber(x: Any, m: Any) -> Any:
+        return x**2 if tf.abs(x) <= m else m**2 * (1 - 2 * tf.math.log(m) + tf.math.log(x**2))
+
+    x, m = tf.constant(1.0), tf.constant(2.0)
+    assert (huber.__name__, huber(x, m).numpy()) == ("huber", 1.0)
+    program = tf.function(lambda x: huber(x, tf.constant(2.0)))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = program(x)
+    assert (y.numpy(), tape.gradient(y, x).numpy()) == (1.0, 2.0)
+    assert tf.py_function(Tout=tf.float32, inp=[x, m], func=huber).numpy() == 1.0
+    add = functools.partial(tf.py_function, lambda x: x + 1.0, Tout=tf.float32)
+    assert (add([x]).numpy(), add(inp=x).numpy()) == (2.0, 2.0)
+
+    @tf.numpy_function(Tout=[tf.float32, tf.float32], stateful=False)
+    def both(x: Any) -> Any:
+        return x, x + np.float32(1)
+
+    assert [part.numpy() for part in tf.function(both)(x)] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("function", [tf.py_function, tf.numpy_function])
+def test_arguments_that_are_missing(function: Any) -> None:
+    with pytest.raises(TypeError, match=r"'Tout', the type of what tf\..*_function returns"):
+        function(lambda x: x, [1.0])  # its result was None
+    with pytest.raises(TypeError, match=r"Missing argument `inp`: tf\..*\(func, \[x\]"):
+        functools.partial(function, Tout=tf.float32)(lambda x: x)
+    with pytest.raises(TypeError, match="Missing argument `func`"):
+        function(inp=[1.0], Tout=tf.float32)

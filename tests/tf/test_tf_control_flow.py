@@ -83,6 +83,24 @@ def test_while_loop(mode):
     assert numbers(g(3)) == numbers(g(tf.constant(3))) == (3,)
 
 
+@pytest.mark.parametrize("start", [[], ()])
+def test_while_loop_of_variables_alone(start):
+    def body():
+        v.assign_add(1)
+        return start
+
+    v = tf.Variable(0)
+    f = tf.function(lambda most: tf.while_loop(lambda: v < 3, body, start, maximum_iterations=most))
+    assert (f(2), v.numpy()) == (start, 2)
+    assert (f(None), v.numpy()) == (start, 3)
+    v.assign(0)
+    assert (f(tf.constant(2)), v.numpy()) == (start, 2)
+    with pytest.raises(ValueError, match="'loop_vars' must be provided"):
+        tf.while_loop(lambda: v < 3, body, start)
+    with pytest.raises(TypeError, match="The body returned None for 0 loop variables"):
+        tf.function(lambda: tf.while_loop(lambda: v < 3, lambda: None, []))()
+
+
 def test_while_loop_has_gradients_with_a_bound():
     @tf.function
     def f(x):

@@ -328,3 +328,58 @@ def test_two_processes_give_the_same_result_as_one(tmp_path: Path, variables: An
     for (result,) in results:
         for got, wanted in zip(result, expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+# ---------------------------------------------------------------- generators
+@eight
+def test_a_generator_made_in_a_step_is_new_in_each() -> None:
+    strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+
+    def step() -> Any:
+        generator = tf.random.Generator.from_seed(1)
+        return tf.stack([generator.normal([]), generator.normal([])])
+
+    with strategy.scope():
+        for _ in range(2):
+            np.testing.assert_allclose(strategy.run(step), [0.43842274, 1.6272374], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"only supports singleton tf\.Variables"):
+        strategy.run(tf.function(step))
+
+
+@eight
+def test_a_generator_is_saved_in_a_scope(tmp_path: Path) -> None:
+    class Draws(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.generator = tf.random.Generator.from_seed(0)
+
+        @tf.function
+        def __call__(self) -> Any:
+            return self.generator.normal([])
+
+    strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+    with strategy.scope():
+        draws = Draws()
+        strategy.run(draws)
+        tf.saved_model.save(draws, str(tmp_path))  # it was refused, as a program for two devices
+        found = [float(strategy.run(draws)) for _ in range(2)]
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert [float(loaded()), float(loaded())] == found
+
+
+@eight
+def test_a_generator_is_restored_to_another_number_of_devices(tmp_path: Path) -> None:
+    three, two = (tf.distribute.MirroredStrategy([f"cpu:{i}" for i in range(n)]) for n in (3, 2))
+    with three.scope():
+        generator = tf.random.Generator.from_seed(1)
+        checkpoint = tf.train.Checkpoint(generator=generator)
+        three.run(lambda: generator.normal([]))
+        checkpoint.write(str(tmp_path / "state"))
+        after = float(three.run(lambda: generator.normal([])))
+    with two.scope():
+        other = tf.random.Generator.from_seed(7)
+        tf.train.Checkpoint(generator=other).restore(str(tmp_path / "state"))
+        assert float(two.run(lambda: other.normal([]))) == after
+    alone = tf.random.Generator.from_seed(7)
+    tf.train.Checkpoint(generator=alone).restore(str(tmp_path / "state"))
+    assert float(alone.normal([])) == after

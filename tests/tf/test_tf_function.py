@@ -462,6 +462,23 @@ def test_concrete_functions_of_strings():
 
 
 # ---------------------------------------------------------------- Python at run time
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # JAX's, of iterators as leaves
+def test_an_iterator_of_python_is_refused_and_one_of_a_dataset_is_advanced():
+    traces = []
+
+    @tf.function
+    def consume_next(iterator):
+        traces.append(1)
+        return next(iterator)
+
+    for iterator in (iter([1, 2, 3]), (x for x in [1, 2, 3])):
+        with pytest.raises(CompileError, match=r"an iterator.*step\(next\(iterator\)\)"):
+            consume_next(iterator)
+    iterator = iter(tf.data.Dataset.from_tensor_slices([1, 2, 3]))
+    assert [consume_next(iterator).numpy() for _ in range(3)] == [1, 2, 3]
+    assert len(traces) == 1
+
+
 def test_py_function():
     got = []
     tf.function(lambda x: tf.py_function(got.append, [x], []))(tf.constant(1.0))

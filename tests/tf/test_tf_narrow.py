@@ -44,6 +44,9 @@ def table(value):
     lambda: tf.cast(tf.constant(1.0), tf.float64),
     lambda: tf.cast([1.0], tf.complex128),
     lambda: tf.zeros([2], np.float64),
+    lambda: tf.zeros([2], np.ones(2).dtype),
+    lambda: tf.constant([1, 2], np.dtype("float64")),
+    lambda: tf.Variable(1.0, dtype=np.dtype("complex128")),
     lambda: tf.one_hot([1], 3, dtype=tf.float64),
     lambda: tf.random.normal([2], dtype=tf.float64),
     lambda: tf.random.stateless_uniform([2], [1, 2], dtype=tf.float64),
@@ -94,6 +97,8 @@ def test_a_number_that_has_more_bits_is_refused(make):
 @pytest.mark.parametrize("make", [
     lambda: tf.constant(np.array([1, 2])),
     lambda: tf.constant(1, tf.int64),
+    lambda: tf.constant(1, np.dtype("int64")),
+    lambda: tf.random.uniform([2], 0, 10, np.dtype("int64")),
     lambda: tf.Variable(1, dtype=tf.int64),
     lambda: tf.argmax([1.0, 2.0]),
     lambda: tf.where([True]),
@@ -132,7 +137,7 @@ def test_types_stay_themselves():
     assert tf.int64 == "int64"
     assert tf.int64 != "int32"
     assert pickle.loads(pickle.dumps(tf.float64)) is tf.float64
-    assert tf.as_dtype(np.arange(2).dtype) is tf.int64  # of what is on the host
+    assert tf.as_dtype(np.arange(2).dtype) is tf.int32  # as of np.int64
 
 
 def test_float32_is_drawn_as_with_64_bits():
@@ -147,6 +152,16 @@ def test_float32_is_drawn_as_with_64_bits():
         wide = draws()
     for x, y in zip(draws(), wide, strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+def test_a_seed_is_set_for_functions_that_were_traced_with_64_bits():
+    draw = tf.function(lambda: tf.random.uniform([]))
+    with jax.enable_x64(True):
+        tf.random.set_seed(5)
+        first = draw()
+    tf.random.set_seed(5)
+    with jax.enable_x64(True):
+        assert draw() == first != draw()
 
 
 def test_a_stream_never_goes_back():

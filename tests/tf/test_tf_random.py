@@ -339,3 +339,30 @@ def test_bounds_may_be_tensors_in_a_function():
     plain, moved = f(tf.constant(0.5))
     assert all(0.5 <= x < 1.0 for x in plain.numpy())
     assert all(0.5 <= x < 1.5 for x in moved.numpy())
+
+
+def test_a_generator_made_in_the_first_call(tmp_path):
+    class Draws(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.generator = None
+
+        @tf.function(input_signature=[])
+        def __call__(self):
+            if self.generator is None:
+                self.generator = tf.random.Generator.from_seed(1)
+            return self.generator.normal([])
+
+    draws = Draws()
+    found = [draws().numpy() for _ in range(3)]
+    np.testing.assert_allclose(found, [0.43842274, 1.6272374, 1.6307176], rtol=1e-6)
+    draws.generator.reset_from_seed(1)
+    draws()
+    saved = tf.train.Checkpoint(draws=draws)
+    saved.write(str(tmp_path / "state"))
+    assert draws().numpy() == found[1]
+    saved.restore(str(tmp_path / "state"))
+    tf.saved_model.save(draws, str(tmp_path / "model"))
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    for one in (loaded, draws):
+        assert [one().numpy(), one().numpy()] == found[1:]

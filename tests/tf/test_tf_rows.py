@@ -17,6 +17,7 @@ import pytest
 
 from jaxvars import tf
 from jaxvars.tf.math import reduce
+from jaxvars.tf.registry.rows import name_of
 
 FILES = sorted((Path(__file__).parent.parent / "goldens" / "tf").glob("*.json"))
 GOLDENS = {k: v for file in FILES for k, v in json.loads(file.read_text()).items()}
@@ -46,6 +47,18 @@ def assert_same(got, words, tolerance):
         )
     else:
         assert got.tolist() == wanted.astype(got.dtype).tolist()
+
+
+OTHERWISE = {
+    "pad": "Pad",  # PadV2, where the padding is not 0
+    "split": "SplitV",  # Split, where a number of parts is given
+}
+
+
+def test_names_of_operations():
+    names = json.loads((FILES[0].parent.parent / "tf_operations.json").read_text())
+    assert len(names) > 200
+    assert {name: name_of(ROWS[name]) for name in names} == {**names, **OTHERWISE}
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

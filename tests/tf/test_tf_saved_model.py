@@ -396,3 +396,53 @@ def test_variables_of_strings_are_saved_and_functions_that_read_them_are_refused
         SavedError, match=r"works on strings, .* without @tf\.function is left out: make"
     ):
         tf.saved_model.save(model, tmp_path / "n")
+
+
+def test_what_has_only_an_effect_is_left_out_with_one_warning(tmp_path: Path, capfd: Any) -> None:
+    model = tf.Module()
+    model.v = tf.Variable(2.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def shows(x: Any) -> Any:
+        tf.print("x is", x, model.v)
+        tf.debugging.assert_positive(x, message="must be positive")
+        for i in tf.range(3):
+            tf.print(i)
+            tf.py_function(lambda y: print("called", y), [x], [])
+            x += 1.0
+        tf.numpy_function(lambda y: print("called", y), [x], [])
+        return x * model.v
+
+    @tf.function(input_signature=[tf.TensorSpec([])])
+    def computes(x: Any) -> Any:
+        tf.print(x)
+        return tf.py_function(lambda y: y.numpy() + 1.0, [x], tf.float32)
+
+    model.shows = shows
+    with pytest.warns(UserWarning, match="no file holds Python") as told:
+        tf.saved_model.save(model, str(tmp_path))
+    assert [str(one.message).split(":")[0] for one in told] == [
+        "shows is saved without tf.numpy_function, tf.print, tf.py_function"
+    ]
+    loaded = tf.saved_model.load(str(tmp_path))
+    capfd.readouterr()
+    assert loaded.shows(tf.constant([1.0, 3.0])).numpy().tolist() == [8.0, 12.0]
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be positive"):
+        loaded.shows(tf.constant([-1.0]))
+    model.shows = computes
+    with pytest.raises(SavedError, match="computes computes with what it calls back into Python"):
+        tf.saved_model.save(model, str(tmp_path))
+
+
+def test_a_method_of_another_object_is_saved(tmp_path: Path) -> None:
+    class Doubles(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None])])
+        def double(self, x: Any) -> Any:
+            return x * 2.0
+
+    model = tf.Module()
+    model.f = Doubles().double  # a TypeError: its argument was missing
+    tf.saved_model.save(model, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert loaded.f(tf.constant([1.0, 3.0])).numpy().tolist() == [2.0, 6.0]

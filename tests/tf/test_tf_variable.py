@@ -293,3 +293,11 @@ def test_a_creator_may_return_a_variable_of_another_class():
         tf.register_tensor_conversion_function(Held, print)
     with pytest.raises(TypeError, match="nor for tensors"):
         tf.register_tensor_conversion_function(tf.Variable, print)
+
+
+def test_completion_leaves_the_scatter_methods_out_which_can_be_called():
+    v = tf.Variable([1.0, 2.0])
+    assert [name for name in dir(v) if "scatter_" in name] == []
+    assert {"assign", "assign_add", "numpy", "value"} <= {*dir(v)}
+    v.scatter_add(tf.IndexedSlices([5.0], [1]))
+    assert v.numpy().tolist() == [1.0, 7.0]

@@ -21,7 +21,7 @@ from jaxvars.core.checks import require
 from jaxvars.errors import ControlFlowError, is_library, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, words
-from jaxvars.tracebacks import file_of_raise
+from jaxvars.tracebacks import frame_of_raise
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -105,8 +105,8 @@ def _raises(run: Run, *, may: bool) -> bool:
     try:
         run()
     except Exception as error:
-        file = file_of_raise(error)
-        if not may or file is None or is_library(file):
+        frame = frame_of_raise(error)
+        if not may or frame is None or is_library(frame.f_globals, frame.f_code.co_filename):
             raise
         require(jnp.zeros((), bool), f"{type(error).__name__}: {error}")
         return True

@@ -59,7 +59,7 @@ from jaxvars.autograph.operators.watch import (
     printer_of,
     slots_of,
 )
-from jaxvars.errors import is_library
+from jaxvars.errors import is_library, package_of
 from jaxvars.modules.module import Module
 from jaxvars.objects.traversal import Proxy
 from jaxvars.tensors.array_like import ArrayProxy
@@ -88,14 +88,10 @@ _INSIDE = (  # what gives all that they hold to the collector of garbage
 )  # fmt: skip
 
 
-def is_users(package: str, filename: str, callers: Collection[str]) -> bool:
+def is_users(space: dict[str, Any], filename: str, callers: Collection[str]) -> bool:
     """Return whether code is the user's, not a library's; packages of callers are."""
-    return package not in _LIBRARIES and (package in callers or not is_library(filename))
-
-
-def package_of(space: dict[str, Any]) -> str:
-    """Return the top package of a function with these globals."""
-    return str(space.get("__name__", "")).partition(".")[0]
+    package = package_of(space)
+    return package not in _LIBRARIES and (package in callers or not is_library(space, filename))
 
 
 def cells_of(fn: Callable[..., Any], names: Collection[str]) -> list[CellType]:
@@ -155,7 +151,7 @@ class World:
         name = kind.__module__ if isinstance(kind.__module__, str) else ""  # it may be None
         file = getattr(sys.modules.get(name), "__file__", None) or ""
         is_builtin = name in sys.builtin_module_names and name != "builtins"
-        return not is_builtin and is_users(name.partition(".")[0], file, self._callers)
+        return not is_builtin and is_users({"__name__": name}, file, self._callers)
 
     def _dict(self, path: Path, value: dict[Any, Any]) -> Parts:
         self._watch(Entries(value, path))
@@ -203,7 +199,7 @@ class World:
             label, hidden = _HIDDEN[value]
             yield _name(label), hidden
         file = getattr(value, "__file__", None) or ""
-        if file and is_users(package_of(vars(value)), file, self._callers):
+        if file and is_users(vars(value), file, self._callers):
             members = Slots(value, path)
             self._watch(members)
             yield from ((path.attribute(name), x) for name, x in members.before.items())
@@ -218,7 +214,7 @@ class World:
         space, code = value.__globals__, value.__code__
         yield from self._wrapped(path, value)
         is_ours = package_of(space) == "jaxvars" and value in self._roots
-        if not is_ours and not is_users(package_of(space), code.co_filename, self._callers):
+        if not is_ours and not is_users(space, code.co_filename, self._callers):
             return
         for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
             if name != "ag__":

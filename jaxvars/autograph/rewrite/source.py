@@ -13,16 +13,19 @@ import __future__
 
 import ast
 import builtins
+import contextlib
 import functools
 import inspect
 import linecache
 from collections.abc import Sequence
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, final
 
 from jaxvars.autograph.rewrite.liveness import walk_own
 from jaxvars.objects.interpreter import parse_source
+from jaxvars.objects.sending import SOURCES
 
 _UNSUPPORTED = (
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.TryStar,
@@ -75,7 +78,7 @@ def _node_of(fn: FunctionType) -> tuple[Any, int]:
 
 def _read_node(fn: FunctionType) -> tuple[Any, int]:
     code = fn.__code__
-    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    lines = _sent_lines(code) or linecache.getlines(code.co_filename, fn.__globals__)
     if len(lines) < code.co_firstlineno:
         raise Unsupported("its source is not available")
     try:
@@ -88,12 +91,23 @@ def _read_node(fn: FunctionType) -> tuple[Any, int]:
         raise Unsupported("its source has changed since it was read") from None
 
 
+def _sent_lines(code: CodeType) -> list[str]:
+    """Return the lines of the file of a function that another process has sent, if it has."""
+    for lines in tuple(SOURCES):
+        with contextlib.suppress(SyntaxError):  # a cell of a notebook may `await`
+            if code in _all_codes("".join(lines), code.co_filename):
+                return list(lines)
+    return []
+
+
 def _is_edited(fn: FunctionType, source: str) -> bool:
-    """Return whether a function that was imported from a file is none that the file has now."""
-    code, loader = fn.__code__, fn.__globals__.get("__loader__")
-    if type(loader) is not SourceFileLoader or loader.path != code.co_filename:
+    """Return whether a function that was imported is none that the file of its code has now."""
+    file, loader = fn.__code__.co_filename, fn.__globals__.get("__loader__")
+    is_read = type(loader) is SourceFileLoader and loader.path == file
+    is_shipped = type(loader) is SourcelessFileLoader or not Path(file).is_absolute()  # frozen
+    if not (is_read or (is_shipped and file[:1] != "<")):
         return False  # others may compile something else than the source, as pytest does
-    return code not in _all_codes(source, code.co_filename)
+    return fn.__code__ not in _all_codes(source, file)
 
 
 @functools.lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self, TypeVar, final, overload
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,9 @@ from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
+from jaxvars.typing import K
+
+T = TypeVar("T", Tensor, Variable)
 
 _LOOP_CURE = (
     "They are kept unless the loop prints, calls Python, or is over a dataset. Where the number of "
@@ -125,6 +128,31 @@ class GradientTape(_Recording):
                 if not is_text(core) and (is_whole or is_inexact(core)):
                     self._core.watch(core)
 
+    @overload
+    def gradient(
+        self, target: Any, sources: Tensor | Variable, output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> Tensor: ...  # fmt: skip
+    @overload
+    def gradient(
+        self, target: Any, sources: list[T], output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> list[Tensor]: ...  # fmt: skip
+    @overload
+    def gradient(
+        self, target: Any, sources: tuple[T, ...], output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> tuple[Tensor, ...]: ...  # fmt: skip
+    @overload
+    def gradient(
+        self, target: Any, sources: dict[K, T], output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> dict[K, Tensor]: ...  # fmt: skip
+    @overload
+    def gradient(
+        self, target: Any, sources: Any, output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> Any: ...  # fmt: skip
     def gradient(
         self, target: Any, sources: Any, output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,

@@ -211,7 +211,8 @@ def while_loop(
     Args:
         cond: takes the loop's variables, returns a scalar.
         body: takes them, returns the next ones.
-        loop_vars: a list or tuple of tensors, or structures of them.
+        loop_vars: a list or tuple of tensors, or structures of them; in a `tf.function` an empty
+            one, too, where `body` assigns what `cond` reads.
         shape_invariants: accepted; in a compiled function shapes cannot change.
         parallel_iterations: accepted, and of no effect.
         back_prop: False stops gradients.
@@ -234,7 +235,8 @@ def while_loop(
     """
     _check_callable(cond, "'cond'")
     _check_callable(body, "'body'")
-    if not isinstance(loop_vars, list | tuple) or not loop_vars:
+    has_some = isinstance(loop_vars, list | tuple) and (loop_vars or not executing_eagerly())
+    if not has_some:  # in a function variables may be all that changes
         raise ValueError("'loop_vars' must be provided.")
     start = arrays_of(loop_vars)
     loop = _run_in_python if context.is_eager() else _stage_loop

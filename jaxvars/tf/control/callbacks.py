@@ -23,6 +23,7 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.console.host_calls import CALLS
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.dtypes import is_inexact
@@ -37,7 +38,7 @@ from jaxvars.tf.errors import (
     UnimplementedError,
     UnknownError,
 )
-from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.convert import is_tensor_like, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.handles import is_handles, stage, taker, to_data
 from jaxvars.tf.tensors.python_values import fitting
@@ -57,22 +58,25 @@ _KINDS: list[tuple[tuple[type[Exception], ...], type[OpError]]] = [
 
 
 def py_function(
-    func: Callable[..., Any], inp: Any = None, Tout: Any = None, name: str | None = None
-) -> Any:
+    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
+    name: str | None = None,
+) -> Any:  # fmt: skip
     """Call a Python function with Tensors, when the program runs. It has gradients.
 
     Args:
-        func: takes Tensors with values, returns one, or a list, or nothing.
-        inp: its arguments, a list.
-        Tout: the type of what it returns, a list of types, or [] or None for nothing.
+        func: takes Tensors with values, returns one, or a list, or nothing; without it, a decorator
+            of one is returned: `@tf.py_function(Tout=tf.float32)`.
+        inp: its arguments, a list, or one tensor.
+        Tout: the type of what it returns, a list of types, or [] for nothing.
         name: of no effect.
 
     Returns:
-        A Tensor, or a list of them; None if there are none.
+        A Tensor, or a list of them.
 
     Raises:
         InvalidArgumentError: when the function returns something else than it declares, or raises a
             ValueError or TypeError; other exceptions of `tf.errors` for others that it raises.
+        TypeError: without `Tout`, or with only one of `func` and `inp`.
 
     >>> from jaxvars import tf
     >>> f = tf.function(lambda x: py_function(lambda y: y.numpy() + 1, [x], tf.float32))
@@ -82,7 +86,7 @@ def py_function(
     Differs from TensorFlow: in a compiled function the result has the shape that `func` gives for
     zeros, or for ones if it raises for zeros: with these it is called while the function is traced.
     """
-    return _run_call(_Call(func, Tout, eager=True), list(inp or ()))
+    return _call_or_decorate(func, inp, Tout, eager=True)
 
 
 def numpy_function(
@@ -95,32 +99,51 @@ def numpy_function(
         func: takes NumPy arrays, returns one, or a list, or nothing; without it, a decorator of
             one is returned. In a `tf.function`, and in a function of a dataset, it takes NumPy's
             scalars, and bytes, for arrays without axes.
-        inp: its arguments, a list.
-        Tout: the type of what it returns, a list of types, or [] or None for nothing.
+        inp: its arguments, a list, or one tensor.
+        Tout: the type of what it returns, a list of types, or [] for nothing.
         stateful: accepted: it is called as often as the program requests.
         name: of no effect.
 
     Returns:
-        A Tensor, or a list of them; None if there are none.
+        A Tensor, or a list of them.
 
     Raises:
         InvalidArgumentError: when the function returns something else than it declares.
+        TypeError: without `Tout`, or with only one of `func` and `inp`.
 
     Differs from TensorFlow: as for `tf.py_function`.
     """
-    if func is None:
-        return lambda func: _decorate(func, Tout)
-    return _run_call(_Call(func, Tout, eager=False), list(inp or ()))
+    return _call_or_decorate(func, inp, Tout, eager=False)
 
 
-def _decorate(func: Callable[..., Any], tout: Any) -> Callable[..., Any]:
-    """Return a function of tensors that calls one of arrays."""
+def _call_or_decorate(func: Any, inp: Any, tout: Any, *, eager: bool) -> Any:
+    """Call a function with some arguments; without both of them return a decorator."""
+    name = "tf.py_function" if eager else "tf.numpy_function"
+    if tout is None:
+        raise TypeError(
+            f"Missing required argument: 'Tout', the type of what {name} returns, [] for nothing: "
+            f"{name}(func, [x], tf.float32), or by name as a decorator, @{name}(Tout=tf.float32)."
+        )
+    if (func is None) != (inp is None):
+        raise TypeError(
+            f"Missing argument `{'func' if func is None else 'inp'}`: {name}(func, [x], Tout) "
+            f"calls a function, and @{name}(Tout=Tout), without both, makes one of tensors."
+        )
+    if func is not None:
+        return _run_call(_Call(func, tout, eager=eager), _list_inputs(inp))
 
-    @functools.wraps(func)
-    def call(*args: Any) -> Any:
-        return _run_call(_Call(func, tout, eager=False), list(args))
+    def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(func)
+        def call(*args: Any) -> Any:
+            return _run_call(_Call(func, tout, eager=eager), args)
 
-    return call
+        return call
+
+    return decorate
+
+
+def _list_inputs(inp: Any) -> list[Any]:
+    return [inp] if _is_composite(inp) or is_tensor_like(inp) else list(inp)
 
 
 @final
@@ -129,7 +152,7 @@ class _Call:
 
     def __init__(self, func: Callable[..., Any], tout: Any, *, eager: bool) -> None:
         self.is_list = isinstance(tout, list | tuple)
-        given = [] if tout is None else list(tout) if self.is_list else [tout]
+        given = list(tout) if self.is_list else [tout]
         self.dtypes: list[Any] = list(map(_wanted_of, given))
         self.func = func
         self.eager = eager
@@ -247,8 +270,11 @@ def _run_call(call: _Call, inp: Sequence[Any]) -> Any:
         found = _run_eagerly(call, arrays)
     elif not call.dtypes:
         take, data = taker(arrays), map(to_data, arrays)
-        jax.experimental.io_callback(lambda *xs: call.on_host(*take(xs)), [], *data, ordered=True)
-        return [] if call.is_list else None
+        with jax.named_scope(f"{CALLS}{'tf.py_function' if call.eager else 'tf.numpy_function'}"):
+            jax.experimental.io_callback(
+                lambda *xs: call.on_host(*take(xs)), [], *data, ordered=True
+            )  # fmt: skip
+        return []
     elif not all(isinstance(wanted, DType) for wanted in call.dtypes):
         raise refused(
             f"{call.dtypes} cannot be what is called back returns in a tf.function, where XLA must "
@@ -259,7 +285,7 @@ def _run_call(call: _Call, inp: Sequence[Any]) -> Any:
     else:
         found = _stage_call(call, arrays)
     if not call.dtypes:
-        return [] if call.is_list else None
+        return []
     tensors = [x if _is_composite(x) else Tensor(x) for x in found]
     return tensors if call.is_list else tensors[0]
 

@@ -102,4 +102,4 @@ def _send(
     """Print now if all is known and nothing is being staged; else when the program runs."""
     take, data = taker(arrays), map(to_data, arrays)
     values = [x if context.is_tracer(x) else np.asarray(x) for x in data]
-    emit(lambda *known: format_all(take(known)), values, Options(write, True, 3, True))
+    emit(lambda *known: format_all(take(known)), values, Options(write, True, 3, True, "tf.print"))

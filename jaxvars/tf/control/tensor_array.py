@@ -15,7 +15,7 @@ from jaxvars.errors import ControlFlowError, DtypeError, ShapeError
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
-from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.dtypes import DType, any_dtype, as_dtype
 from jaxvars.tf.tensors.handles import is_handles, lift
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import is_size, one_int, refused
@@ -80,7 +80,7 @@ class TensorArray:
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
-        return as_dtype(self._array.dtype)
+        return any_dtype(self._array.dtype)
 
     @property
     def element_shape(self) -> TensorShape:

@@ -19,8 +19,6 @@ from jaxvars import debugging as _debugging
 from jaxvars.core.checks import require
 from jaxvars.debugging.watchers import disable_check_numerics as disable_check_numerics
 from jaxvars.debugging.watchers import enable_check_numerics as _enable_check_numerics
-from jaxvars.debugging.watchers import get_log_device_placement as get_log_device_placement
-from jaxvars.debugging.watchers import set_log_device_placement as set_log_device_placement
 from jaxvars.errors import ShapeError
 from jaxvars.tf.control.branches import Assert as Assert
 from jaxvars.tf.debugging.comparisons import assert_equal as assert_equal
@@ -34,6 +32,8 @@ from jaxvars.tf.debugging.comparisons import assert_non_negative as assert_non_n
 from jaxvars.tf.debugging.comparisons import assert_non_positive as assert_non_positive
 from jaxvars.tf.debugging.comparisons import assert_none_equal as assert_none_equal
 from jaxvars.tf.debugging.comparisons import assert_positive as assert_positive
+from jaxvars.tf.debugging.placement import get_log_device_placement as get_log_device_placement
+from jaxvars.tf.debugging.placement import set_log_device_placement as set_log_device_placement
 from jaxvars.tf.listing import namespace
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype

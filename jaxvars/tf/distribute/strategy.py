@@ -22,6 +22,7 @@ from jaxvars.autograph.operators.sequences import SEQUENTIALS
 from jaxvars.core.frames import is_staged
 from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
+from jaxvars.errors import CreationError
 from jaxvars.objects.identity import by_identity
 from jaxvars.objects.key_order import map_leaves
 from jaxvars.parallel.batches import Batches
@@ -90,7 +91,8 @@ class Strategy:
         """Run a step on the whole batch, as one program that XLA shards over the devices.
 
         Args:
-            fn: the step; compiled, if it is not, and no part of a compiled function.
+            fn: the step; compiled, if it is not, and no part of a compiled function. One that
+                makes variables in each call, as those of a `tf.random.Generator`, runs eagerly.
             args: its arguments. Those of a distributed dataset are sharded, others are whole.
             kwargs: the same.
             options: of no effect.
@@ -106,7 +108,15 @@ class Strategy:
         whole batch, and gradients need no all-reduce.
         """
         with self.scope(), OPEN.set((self, ReplicaContext(self))):
-            return (fn if is_staged() else self._program(fn))(*args, **(kwargs or {}))
+            given = partial(fn, *args, **(kwargs or {}))
+            if is_staged():
+                return given()
+            try:
+                return self._program(fn)(*args, **(kwargs or {}))
+            except CreationError:  # of a variable for each call, as of a tf.random.Generator
+                if isinstance(fn, Function | BoundFunction):
+                    raise
+            return given()
 
     def _program(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(fn, Function | BoundFunction):

@@ -177,7 +177,9 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         f: takes and returns tensors; may read and assign variables. Numbers and bools of Python
             and NumPy among its arguments stay what they are.
     """
-    core = _custom.recompute(lambda *args, **kwargs: _recompute(f, args, kwargs))
+    core: Callable[..., Any] = _custom.recompute(
+        lambda *args, **kwargs: _recompute(f, args, kwargs)
+    )
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from jaxvars.tf.functions.function import BoundFunction, Function
+from jaxvars.typing import P, R
 
 
+@overload
+def function(
+    func: Callable[P, R],
+    input_signature: Any = None, autograph: bool = True,
+    jit_compile: bool | None = None, reduce_retracing: bool = False,
+    experimental_implements: str | None = None, experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None, experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None, experimental_follow_type_hints: bool | None = None,
+) -> Function[P, R]: ...  # fmt: skip
+@overload
+def function(
+    func: None = None,
+    input_signature: Any = None, autograph: bool = True,
+    jit_compile: bool | None = None, reduce_retracing: bool = False,
+    experimental_implements: str | None = None, experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None, experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None, experimental_follow_type_hints: bool | None = None,
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...  # fmt: skip
 def function(
     func: Callable[..., Any] | None = None, input_signature: Any = None, autograph: bool = True,
     jit_compile: bool | None = None, reduce_retracing: bool = False,
@@ -60,7 +79,7 @@ def function(
     are read by what uses them, and nothing is exported.
     """
 
-    def decorate(func: Callable[..., Any]) -> Function:
+    def decorate(func: Callable[..., Any]) -> Function[..., Any]:
         if not callable(func):
             raise TypeError(f"{func!r} is not a callable object")
         func = func.python_function if isinstance(func, Function | BoundFunction) else func

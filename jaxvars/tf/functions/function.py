@@ -12,7 +12,7 @@ import inspect
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NoReturn, final
+from typing import Any, Concatenate, Generic, NoReturn, Self, final, overload
 
 import jax
 
@@ -37,13 +37,14 @@ from jaxvars.tf.random.streams import NeedsStreams, note_streams
 from jaxvars.tf.tensors.handles import NeedsStrings
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
+from jaxvars.typing import P, Q, R
 
 NEEDS = (NeedsTape, NeedsStrings, NeedsSizes, NeedsStreams)
 """What a trace raises that needs more: it is traced again, by a function that has met this."""
 
 
 @final
-class Function(Sent):
+class Function(Sent, Generic[P, R]):
     """A compiled function; made by `tf.function`.
 
     Attributes:
@@ -82,7 +83,7 @@ class Function(Sent):
         self._make_core(has_strings=False)
 
     # ------------------------------------------------------------ calling
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call it; the first call of a signature traces and compiles it.
 
         Raises:
@@ -98,7 +99,7 @@ class Function(Sent):
             self._explain(error, args, kwargs)
         except NEEDS as need:
             return self._trace_again(need, self, args, kwargs)
-        return Tensor(result) if type(result) in ARRAYS else wrap(result)
+        return Tensor(result) if type(result) in ARRAYS else wrap(result)  # pyright: ignore[reportReturnType] - as annotated
 
     def _careful_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if EAGER.on:
@@ -165,6 +166,12 @@ class Function(Sent):
             raise ValueError("Functions cannot be decorated after they have been traced.")
         self._begin(decorator(self.python_function), self._options)
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> BoundFunction[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundFunction(self, instance)
 
@@ -286,10 +293,10 @@ class Function(Sent):
 
 
 @final
-class BoundFunction:
+class BoundFunction(Generic[P, R]):
     """A compiled method of one object."""
 
-    def __init__(self, function: Function, instance: Any) -> None:
+    def __init__(self, function: Function[..., Any], instance: Any) -> None:
         self._function = function
         self.__self__ = instance
         self.__wrapped__ = function.python_function
@@ -298,7 +305,7 @@ class BoundFunction:
     def __reduce__(self) -> tuple[Any, ...]:
         return BoundFunction, (self._function, self.__self__)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the method."""
         return self._function(self.__self__, *args, **kwargs)
 
@@ -350,12 +357,12 @@ def _format_signatures(traces: list[ConcreteFunction], verbose: bool) -> str:
     return "\n\n".join(made.pretty_printed_signature(verbose) for made in traces)
 
 
-@tracer_of.register
-def _(function: Function) -> Callable[..., Any]:
+@tracer_of.register(Function)
+def _(function: Function[..., Any]) -> Callable[..., Any]:
     return lambda *args, **kwargs: function._trace_planned((), args, kwargs)
 
 
-@tracer_of.register
-def _(method: BoundFunction) -> Callable[..., Any]:
+@tracer_of.register(BoundFunction)
+def _(method: BoundFunction[..., Any]) -> Callable[..., Any]:
     own = (method.__self__,)
     return lambda *args, **kwargs: method._function._trace_planned(own, args, kwargs)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, final
 
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.context.scope import notes_of_trace
-from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.dtypes import any_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import OPERATIONS
 from jaxvars.tracing.capture import staged_place
@@ -88,7 +88,7 @@ class GraphTensor:
         self.op, self.value_index = op, value_index
         self.shape = TensorShape(getattr(aval, "shape", None))
         try:
-            self.dtype = as_dtype(aval.dtype)
+            self.dtype = any_dtype(aval.dtype)
         except (AttributeError, TypeError):  # of a random key
             self.dtype = getattr(aval, "dtype", None)
 

@@ -12,6 +12,8 @@ files        files: PNG, JPEG, ...
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jaxvars.tf.image import colors, files, pieces, places, quality, random, resizing, suppression
 from jaxvars.tf.image.resizing import ResizeMethod as ResizeMethod
 from jaxvars.tf.registry.rows import operations
@@ -19,4 +21,7 @@ from jaxvars.tf.registry.rows import operations
 _PARTS = (colors, files, pieces, places, quality, random, resizing, suppression)
 """Imported: their operations are in the table."""
 
-__getattr__ = operations(__name__, ("ResizeMethod",))
+if TYPE_CHECKING:
+    from jaxvars.tf.image.operations import *  # noqa: F403
+else:
+    __getattr__ = operations(__name__, ("ResizeMethod",))

@@ -81,7 +81,7 @@ def in_floats(image: Array, func: Callable[[Array], Array], saturate: bool = Tru
 
 
 # ---------------------------------------------------------------- brightness
-@op("image.adjust_brightness", "image", kinds="float int", example="p(2, 2, 1), 0.1")
+@op("image.adjust_brightness", "image", op="AddV2", kinds="float int", example="p(2, 2, 1), 0.1")
 def adjust_brightness(image: Array, delta: Any) -> Array:
     """Add a number, on the scale of 0 to 1."""
     return in_floats(image, lambda x: x + jnp.asarray(_plain(delta), x.dtype))
@@ -163,7 +163,7 @@ def grayscale_to_rgb(images: Array) -> Array:
     return jnp.repeat(images, 3, axis=-1)
 
 
-@op("image.rgb_to_hsv", "images", kinds="float", example="p(1, 1, 3)")
+@op("image.rgb_to_hsv", "images", op="RGBToHSV", kinds="float", example="p(1, 1, 3)")
 @jax.jit
 def rgb_to_hsv(images: Array) -> Array:
     """Convert to hue, saturation and value.
@@ -186,7 +186,10 @@ def rgb_to_hsv(images: Array) -> Array:
     return jnp.stack([hue, saturation, high], -1)
 
 
-@op("image.hsv_to_rgb", "images", kinds="float", example="tf.constant([[[0.1, 0.5, 0.3]]])")
+@op(
+    "image.hsv_to_rgb", "images", op="HSVToRGB", kinds="float",
+    example="tf.constant([[[0.1, 0.5, 0.3]]])",
+)  # fmt: skip
 @jax.jit
 def hsv_to_rgb(images: Array) -> Array:
     """Convert from hue, saturation and value."""

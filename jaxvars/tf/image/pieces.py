@@ -18,7 +18,7 @@ from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- patches
-@op("image.extract_patches", "images", kinds="float int bool")
+@op("image.extract_patches", "images", op="ExtractImagePatches", kinds="float int bool")
 def extract_patches(images: Array, sizes: Any, strides: Any, rates: Any, padding: str) -> Array:
     """Take all patches of a size, side by side as channels.
 

@@ -22,14 +22,14 @@ def check_rank(image: Array) -> None:
 
 
 # ---------------------------------------------------------------- turning
-@op("image.flip_left_right", "image", example="r(2, 3, 1)")
+@op("image.flip_left_right", "image", op="ReverseV2", example="r(2, 3, 1)")
 def flip_left_right(image: Array) -> Array:
     """Exchange left and right."""
     check_rank(image)
     return jnp.flip(image, -2)
 
 
-@op("image.flip_up_down", "image", example="r(2, 3, 1)")
+@op("image.flip_up_down", "image", op="ReverseV2", example="r(2, 3, 1)")
 def flip_up_down(image: Array) -> Array:
     """Exchange top and bottom."""
     check_rank(image)
@@ -51,7 +51,7 @@ def transpose(image: Array) -> Array:
 
 
 # ---------------------------------------------------------------- cutting
-@op("image.central_crop", "image", example="r(4, 5, 1), 0.5")
+@op("image.central_crop", "image", op="Slice", example="r(4, 5, 1), 0.5")
 def central_crop(image: Array, central_fraction: Any) -> Array:
     """Cut out the middle."""
     check_rank(image)

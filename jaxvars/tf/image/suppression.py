@@ -70,7 +70,10 @@ def _choose(
     return kept, found
 
 
-@op("image.non_max_suppression", "boxes scores", kinds="float", eager_only=_SIZE)
+@op(
+    "image.non_max_suppression", "boxes scores", op="NonMaxSuppressionV3", kinds="float",
+    eager_only=_SIZE,
+)  # fmt: skip
 def non_max_suppression(
     boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
@@ -86,7 +89,10 @@ def non_max_suppression(
     )[0]
 
 
-@op("image.non_max_suppression_with_scores", "boxes scores", kinds="float", eager_only=_SIZE)
+@op(
+    "image.non_max_suppression_with_scores", "boxes scores", op="NonMaxSuppressionV5",
+    kinds="float", eager_only=_SIZE,
+)  # fmt: skip
 def non_max_suppression_with_scores(
     boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"), soft_nms_sigma: Any = 0.0,
@@ -322,6 +328,7 @@ def _covers(box: tuple[int, int, int, int], boxes: np.ndarray, least: float) -> 
 
 @op(
     "image.sample_distorted_bounding_box", "bounding_boxes", kinds="float",
+    op="SampleDistortedBoundingBoxV2",
     eager_only="a box is drawn on the host, by trial",
 )  # fmt: skip
 def sample_distorted_bounding_box(

@@ -9,10 +9,15 @@ norms       norms, products
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jaxvars.tf.linalg.matrices.norms import einsum as einsum
 from jaxvars.tf.listing import HOMES
 from jaxvars.tf.registry.rows import operations
 
-__getattr__ = operations(__name__, others=("einsum",))
+if TYPE_CHECKING:
+    from jaxvars.tf.linalg.operations import *  # noqa: F403
+else:
+    __getattr__ = operations(__name__, others=("einsum",))
 
 HOMES["einsum"] = HOMES["linalg.einsum"] = f"{__name__}:einsum"

@@ -9,6 +9,8 @@ segments   sums of groups of rows          counts  bincount, confusion_matrix
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jaxvars.tf.math import basic, clip, counts, elements, gamma, pairs, reduce, scan, segments
 from jaxvars.tf.math import special as special
 from jaxvars.tf.registry.rows import operations
@@ -16,4 +18,7 @@ from jaxvars.tf.registry.rows import operations
 _PARTS = (basic, clip, counts, elements, gamma, pairs, reduce, scan, segments)
 """Imported: their operations are in the table."""
 
-__getattr__ = operations(__name__, others=("special",))
+if TYPE_CHECKING:
+    from jaxvars.tf.math.operations import *  # noqa: F403
+else:
+    __getattr__ = operations(__name__, others=("special",))

@@ -315,6 +315,7 @@ def _pair_matrices(a: Any, b: Any, op: str) -> tuple[Array, Array]:
         x, y = to_array(a), to_array(b)
         if {x.dtype.name, y.dtype.name} in _MIXED:
             return x, y
+        a, b = Tensor(x), Tensor(y)  # a variable is read once
     return pair_hinted(a, b, op)
 
 

@@ -6,6 +6,7 @@ Differs from TensorFlow: channels may come first (NCHW) on any device.
 from __future__ import annotations
 
 import types
+from typing import TYPE_CHECKING
 
 from jaxvars.tf.listing import HOMES, namespace
 from jaxvars.tf.nn import activations, convolutions, losses, norm, pooling
@@ -24,4 +25,7 @@ _PARTS = (activations, convolutions, losses, norm, pooling)
 _rows = operations(__name__, others=["dropout"])
 HOMES["nn.space_to_batch"] = "jaxvars.tf.arrays.shape:space_to_batch"
 
-__getattr__, __dir__ = namespace(__name__, ["dropout"], _rows)
+if TYPE_CHECKING:
+    from jaxvars.tf.nn.operations import *  # noqa: F403
+else:
+    __getattr__, __dir__ = namespace(__name__, ["dropout"], _rows)

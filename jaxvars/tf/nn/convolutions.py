@@ -53,7 +53,7 @@ def _count_groups(x: Array, filters: Array, where: Layout) -> int:
     return channels // taken
 
 
-@op("nn.conv1d", "input filters", op="Conv1D", same=True, kinds="float int")
+@op("nn.conv1d", "input filters", op="Conv2D", same=True, kinds="float int")
 def conv1d(
     input: Array, filters: Array, stride: Any, padding: Any, data_format: Any = "NWC",
     dilations: Any = None,
@@ -171,7 +171,10 @@ def _make_transposed(
         return _convolve_transposed(axes, input, filters, *rest)
 
     call.__name__, call.__doc__ = name, f"Undo the shape of {doc}."
-    return op(f"nn.{name}", "input filters", same=True, kinds=kinds, example=example)(call)
+    title = "Conv3DBackpropInputV2" if spatial == 3 else "Conv2DBackpropInput"
+    return op(f"nn.{name}", "input filters", op=title, same=True, kinds=kinds, example=example)(
+        call
+    )
 
 
 # fmt: off

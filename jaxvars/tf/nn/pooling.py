@@ -127,10 +127,11 @@ def _make_pool(
         return _pool(mean, axes, input, ksize, strides, padding, data_format)
 
     call.__name__, call.__doc__ = name, f"Return the {doc}."
-    options: Any = (
-        {"op": "AvgPool", "kinds": "float"} if mean else {"op": "MaxPool", "kinds": "float int"}
-    )
-    return op(f"nn.{name}", "input", **options, example=example, differs=differs)(call)
+    title = ("AvgPool" if mean else "MaxPool") + "3D" * (spatial == 3)
+    return op(
+        f"nn.{name}", "input", op=title, kinds="float" if mean else "float int", example=example,
+        differs=differs,
+    )(call)  # fmt: skip
 
 
 # fmt: off

@@ -86,7 +86,7 @@ def _stack(xs: Sequence[Any], axis: int) -> Any:
     if axis == 0:
         sizes = [x._parts[0].nrows if isinstance(x, RaggedTensor) else len(x) for x in xs]
         return nested(whole, Partition.of_lengths(sizes))
-    ends = np.arange(xs[0]._parts[0].nrows + 1) * len(xs)
+    ends = np.arange(xs[0]._parts[0].nrows + 1) * len(xs)  # pyright: ignore[reportAttributeAccessIssue] - ragged
     return nested(_in_turn(xs, whole), Partition(ends))
 
 

@@ -100,7 +100,8 @@ def set_seed(seed: Any) -> None:
         _Streams.numbers = python.Random(number)
         core.set_seed([number >> 32 & _MASK, number & _MASK])
         for state, own in _Streams.traced:
-            state.assign(state_of(*own))
+            with jax.enable_x64(state.dtype.itemsize == 8):  # as when its function was traced
+                state.assign(state_of(*own))
 
 
 def require_seeds() -> None:

@@ -52,6 +52,12 @@ P = ParamSpec("P")
 TABLE: dict[str, Row] = {}
 """All rows, by full name: "math.add", or "concat" for `tf.concat`."""
 
+WRITTEN: dict[Row, CodeType] = {}
+"""The code of the operations that have been called."""
+
+INSTEAD: list[CodeType] = []
+"""What operations run instead of it for a while, with their globals."""
+
 _KINDS: dict[str, Callable[[DType], bool]] = {
     "float": lambda d: d.is_floating,
     "complex": lambda d: d.is_complex,
@@ -91,7 +97,7 @@ class Operation(Protocol[P]):
 
     __wrapped__: Callable[P, Any]
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...  # tensors where that takes arrays
 
 
 @final
@@ -110,7 +116,7 @@ class Refused(Exception):  # noqa: N818 - it says what was done, and users never
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """An operation in the table; for what is not said here see `op`."""
 
@@ -282,13 +288,14 @@ def _write_operation(row: Row) -> Any:
         conversions="\n".join(f"        {line}" for line in _write_conversions(row)),
         arguments=given,
         given=f"{{{', '.join(f'{p.name!r}: {p.name}' for p in plain)}}}",
-        op=_op_of(row),
+        op=name_of(row),
         fold=_fold(row, given),
         operands=f"({', '.join(row.tensors.split())})" if _is_pair(row) else "()",
     )
     function.__globals__.update(names)
     name = f"{function.__module__}.{function.__name__}".removeprefix("jaxvars.")
-    function.__code__ = _compile_code(source, below.__code__).replace(co_name=name)
+    WRITTEN[row] = code = _compile_code(source, below.__code__).replace(co_name=name)
+    function.__code__ = INSTEAD[-1] if INSTEAD else code
     return function
 
 
@@ -343,8 +350,9 @@ def compute_static(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return jax.tree.map(np.asarray, call(*args, **kwargs))
 
 
-def _op_of(row: Row) -> str:
-    return row.op or row.function.__name__.title().replace("_", "")
+def name_of(row: Row) -> str:
+    """Return what TensorFlow calls an operation."""
+    return row.op or "".join(map(str.capitalize, row.function.__name__.split("_")))
 
 
 def _is_pair(row: Row) -> bool:
@@ -354,7 +362,7 @@ def _is_pair(row: Row) -> bool:
 
 def _write_conversions(row: Row) -> list[str]:
     """Return the lines that make arrays of the tensors."""
-    names, op = row.tensors.split(), _op_of(row)
+    names, op = row.tensors.split(), name_of(row)
     plain = [word for word in names if word[-1] not in "*?"]
     lines = _write_rows_code(row)
     if row.kinds in _ONLY:

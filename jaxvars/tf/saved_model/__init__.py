@@ -77,8 +77,8 @@ def save(
         ValueError: when the object can hold nothing, or a signature is not a function.
         AssertionError: in a `tf.function`.
         FileNotFoundError: when the file of an `Asset` is not there.
-        jaxvars.errors.SavedError: when a function is what no file holds: it calls back into
-            Python, or works with strings.
+        jaxvars.errors.SavedError: when a function is what no file holds: it computes with what a
+            `tf.py_function` returns, or with strings.
 
     Example:
         >>> import tempfile
@@ -97,10 +97,12 @@ def save(
         >>> folder.cleanup()
 
     Differs from TensorFlow: the folder holds one file, of programs for XLA, which TensorFlow and
-    its servers cannot read. Variables that a function uses are saved with it, whatever object has
-    them. A size that is None must be one that the function can be traced for whatever it is; of
-    those after the first, which often cannot be, a program is saved for each size that is found in
-    the variables' shapes instead, or where none of them will do, for those that differ by up to 8.
+    its servers cannot read. A function is saved without its `tf.print`, and without a
+    `tf.py_function` that returns nothing, which a warning names; its checks are saved. Variables
+    that a function uses are saved with it, whatever object has them. A size that is None must be
+    one that the function can be traced for whatever it is; of those after the first, which often
+    cannot be, a program is saved for each size that is found in the variables' shapes instead, or
+    where none of them will do, for those that differ by up to 8.
     """
     if isinstance(obj, (*CLOSED, list, tuple, dict)):
         raise ValueError(

@@ -35,15 +35,20 @@ _NEAR = 8
 """By how many numbers the size of an example may differ from that of what is made of it."""
 
 
+_FUNCTIONS = Function, BoundFunction, ConcreteFunction, RestoredFunction
+
+
 def functions_of(value: object) -> Iterator[tuple[str, Any]]:
     """Yield the `tf.function`s of an object: its methods, and its attributes."""
     kind = type(value)
+    if issubclass(kind, _FUNCTIONS):
+        return  # a method has the function that takes its object, too
     for name in dir(kind):
         public = name == "__call__" or not name.startswith("__")
         if public and isinstance(inspect.getattr_static(kind, name, None), Function):
             yield name, getattr(value, name)
     for name, one in getattr(value, "__dict__", {}).items():
-        if isinstance(one, Function | BoundFunction | ConcreteFunction | RestoredFunction):
+        if isinstance(one, _FUNCTIONS):
             yield name, one
 
 
@@ -260,6 +265,7 @@ def programs_to_serve(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]
     kind = inspect.Parameter.KEYWORD_ONLY
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in specs])
     setattr(serve, "__signature__", signature)  # noqa: B010 - pyright knows no such name
+    serve.__name__ = concrete.name
     program = _compile(serve)
     return make_open(
         lambda given: concrete_of(trace(program, (), given)), (specs,), sizes, concrete.name

@@ -206,7 +206,10 @@ def _compile_pattern(pattern: Any) -> re.Pattern[str]:
         raise refused(f"Invalid pattern: {string}, error: {error}") from None
 
 
-@op("strings.regex_replace", "input", kinds="string", strings=True, eager_only=HOST)
+@op(
+    "strings.regex_replace", "input", op="StaticRegexReplace", kinds="string", strings=True,
+    eager_only=HOST,
+)  # fmt: skip
 def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool = True) -> Text:
     r"""Replace what matches a regular expression.
 
@@ -229,7 +232,10 @@ def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool 
     return each(lambda string: _encode(found.sub(put, _decode(string), count=count)), input)
 
 
-@op("strings.regex_full_match", "input", kinds="string", strings=True, eager_only=HOST)
+@op(
+    "strings.regex_full_match", "input", op="StaticRegexFullMatch", kinds="string", strings=True,
+    eager_only=HOST,
+)  # fmt: skip
 def regex_full_match(input: Text, pattern: Any) -> Any:
     """Return whether a regular expression matches the whole of each string.
 

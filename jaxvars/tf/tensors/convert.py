@@ -21,7 +21,7 @@ from jaxvars.tensors.foreign_arrays import read
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
+from jaxvars.tf.tensors.dtypes import DType, any_dtype, as_dtype, string
 from jaxvars.tf.tensors.handles import is_text as is_text
 from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.python_values import (
@@ -107,7 +107,7 @@ def convert_registered(value: Any, dtype: DType | None) -> Array | None:
 
 def dtype_of(array: Array) -> DType:
     """Return the type of an array."""
-    return string if is_text(array) else as_dtype(array.dtype)
+    return string if is_text(array) else any_dtype(array.dtype)
 
 
 def is_tensor_like(value: Any) -> bool:

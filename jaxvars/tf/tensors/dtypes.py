@@ -222,8 +222,6 @@ def as_dtype(type_value: Any) -> DType:
 
     Differs from TensorFlow: While JAX's 64-bit numbers are off, int64 is int32, and uint64 uint32.
     """
-    if isinstance(type_value, np.dtype) and (known := _BY_NUMPY.get(type_value)):
-        return known  # what is asked most: the type of an array
     found = any_dtype(type_value)
     if found.size < 8 or narrowed(found.dtype) == found.dtype:
         return found
@@ -237,9 +235,11 @@ def host_dtype(type_value: Any) -> DType:
 
 
 def any_dtype(type_value: Any) -> DType:
-    """Return what `as_dtype` does, whatever JAX's settings are: of what is on the host."""
+    """Return what `as_dtype` does, whatever JAX's settings are: of an array that is there."""
     if isinstance(type_value, DType):
         return type_value
+    if isinstance(type_value, np.dtype) and (known := _BY_NUMPY.get(type_value)):
+        return known  # what is asked most: the type of an array
     if type(type_value) is int:
         found = next((d for d in DTYPES.values() if TYPES[d.name] == type_value), None)
     elif isinstance(type_value, str):

@@ -15,7 +15,7 @@ import functools
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import jax
 import jax.numpy as jnp
@@ -110,6 +110,19 @@ class TensorLike(Operators):
 
     __slots__ = ()
 
+    if TYPE_CHECKING:  # what operators return, which are ragged tensors of others
+
+        def __add__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __ne__(self, other: Any) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __pow__ = __rpow__ = __add__
+        __mod__ = __rmod__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __add__
+        __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __add__
+        __rxor__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
+        __abs__ = __invert__ = __neg__
+
     # ------------------------------------------------------------ conversion
     @property
     @abstractmethod
@@ -156,7 +169,7 @@ class TensorLike(Operators):
     def __index__(self) -> int:
         return self._scalar().__index__()
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Tensor:
         return OPERATIONS["getitem"](self, key)
 
 
@@ -284,24 +297,33 @@ class Tensor(TensorLike):
     def __reduce__(self) -> Any:
         return _unpickled, (self.numpy(), self.dtype.name)
 
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for attributes that are not found: say what to write instead.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name == "assign":
-            return self._assign()
-        if name in NUMPY_METHODS:
-            return NUMPY_METHODS[name](self)
-        if name in {"graph", "op", "name", "value_index"}:
-            if name == "name" and (found := _name_of(self)):
-                return found
-            if (found := _find_in_trace(self)) is not None:
-                return getattr(found, name)
-            raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
-        hint = f" Did you mean jnp.asarray(x).{name}?" if hasattr(jnp.ndarray, name) else ""
-        raise AttributeError(f"'Tensor' object has no attribute {name!r}.{hint}")
+    if TYPE_CHECKING:
+        name: str
+        graph: Any
+        op: Any
+        assign: Callable[..., Any]  # of a part of a variable
+    else:
 
-    def _assign(self) -> Callable[[Any], Any]:
+        def __getattr__(self, name: str) -> Any:
+            # Only reached for attributes that are not found: say what to write instead.
+            if name.startswith("__"):
+                raise AttributeError(name)
+            if name == "assign":
+                return self._assign()
+            if name in NUMPY_METHODS:
+                return NUMPY_METHODS[name](self)
+            if name in {"graph", "op", "name", "value_index"}:
+                if name == "name" and (found := _name_of(self)):
+                    return found
+                if (found := _find_in_trace(self)) is not None:
+                    return getattr(found, name)
+                raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
+            hint = f" Did you mean jnp.asarray(x).{name}?" if hasattr(jnp.ndarray, name) else ""
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}.{hint}")
+
+    def _assign(  # pyright: ignore[reportUnusedFunction] - `assign` is this
+        self,
+    ) -> Callable[[Any], Any]:
         """Return what assigns the part of a variable that it was taken from."""
         try:
             variable, key = object.__getattribute__(self, "_part")

@@ -206,7 +206,7 @@ def _read_annotations(cls: type) -> dict[str, Any]:
     own = inspect.get_annotations(cls)
     if any(map(_has_names, own.values())):
         frame = inspect.currentframe()
-        while frame is not None and frame.f_code.co_filename == __file__:
+        while frame is not None and frame.f_globals is globals():
             frame = frame.f_back
         local = {} if frame is None else {**frame.f_globals, **frame.f_locals}
         with contextlib.suppress(NameError):  # they are evaluated when an object is made

@@ -10,10 +10,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from jaxvars.core.variable import NOTHING
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf.errors import OutOfRangeError
@@ -48,23 +49,6 @@ def _make_refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
 def _name_method(method: Any, name: str, doc: str) -> Any:
     method.__name__, method.__qualname__, method.__doc__ = name, f"Updates.{name}", doc
     return method
-
-
-def _make_assign(how: str, doc: str) -> Callable[..., Any]:
-    """Return the method that adds to the value, or subtracts from it."""
-    op, change = f"Assign{how.title()}VariableOp", f"assign_{how}"
-
-    def assign(
-        self: Updates,
-        delta: Any,
-        use_locking: bool = False,
-        name: str | None = None,
-        read_value: bool = True,
-    ) -> Any:
-        getattr(self.aliased, change)(self._delta(delta, op))
-        return self._unread() if read_value else None
-
-    return _name_method(assign, change, doc)
 
 
 def _make_scatter(how: str, doc: str) -> Callable[..., Any]:
@@ -128,7 +112,10 @@ class Updates(TensorLike):
     def value(self) -> Tensor: ...
 
     @abstractmethod
-    def _unread(self) -> Any: ...
+    def _unread(self) -> Self: ...
+
+    def __dir__(self) -> list[str]:  # for completion, in which 13 of them hide the others
+        return [name for name in super().__dir__() if "scatter_" not in name]
 
     # ------------------------------------------------------------ writing
     def assign(
@@ -137,7 +124,7 @@ class Updates(TensorLike):
         use_locking: bool = False,
         name: str | None = None,
         read_value: bool = True,
-    ) -> Any:
+    ) -> Self:
         """Make `value` the value.
 
         Raises:
@@ -156,10 +143,23 @@ class Updates(TensorLike):
             stage_assign(self.aliased, array)
         else:
             self.aliased.assign(to_core_strings(array))
-        return self._unread() if read_value else None
+        return self._unread() if read_value else NOTHING
 
-    assign_add = _make_assign("add", "Add `delta` to the value.")
-    assign_sub = _make_assign("sub", "Subtract `delta` from the value.")
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None,
+        read_value: bool = True,
+    ) -> Self:  # fmt: skip
+        """Add `delta` to the value."""
+        self.aliased.assign_add(self._delta(delta, "AssignAddVariableOp"))
+        return self._unread() if read_value else NOTHING
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None,
+        read_value: bool = True,
+    ) -> Self:  # fmt: skip
+        """Subtract `delta` from the value."""
+        self.aliased.assign_sub(self._delta(delta, "AssignSubVariableOp"))
+        return self._unread() if read_value else NOTHING
 
     def load(self, value: Any, session: Any = None) -> None:
         """Make `value` the value."""

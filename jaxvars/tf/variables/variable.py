@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import jax
 import numpy as np
@@ -244,16 +244,18 @@ class Variable(Updates, Proxy):
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.value())
 
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for a missing attribute.
-        if name in {"graph", "op"}:
-            raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
-        if name in {"eval", "to_proto", "initialized_value"}:
-            raise AttributeError(
-                f"'Variable' object has no attribute {name!r}: that is TensorFlow 1. A variable "
-                "has its value from the start: read it with v.numpy() or v.value()."
-            )
-        raise AttributeError(f"'Variable' object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # a checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            # Only reached for a missing attribute.
+            if name in {"graph", "op"}:
+                raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
+            if name in {"eval", "to_proto", "initialized_value"}:
+                raise AttributeError(
+                    f"'Variable' object has no attribute {name!r}: that is TensorFlow 1. A "
+                    "variable has its value from the start: read it with v.numpy() or v.value()."
+                )
+            raise AttributeError(f"'Variable' object has no attribute {name!r}")
 
     def __hash__(self) -> int:
         raise TypeError(
@@ -278,7 +280,7 @@ class Variable(Updates, Proxy):
     def __repr__(self) -> str:
         summary = f"tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}"
         try:
-            value = LOCAL.frame.peek(self._variable._cell)
+            value = _peek(self)
         except JaxvarsError:
             return f"<{summary}>"
         if value is None or context.is_tracer(value):
@@ -319,6 +321,11 @@ def _open_sizes(shape: TensorShape) -> Open:
 def _read(variable: Variable) -> Value:
     core = variable._variable
     return stage_read(core) if is_on_host(core) else _from_core(core.value)
+
+
+def _peek(variable: Variable) -> Value | None:
+    """Return what is shown of a value, None where there is none yet."""
+    return LOCAL.frame.peek(variable._variable._cell)
 
 
 def _from_core(value: Value) -> Value:
