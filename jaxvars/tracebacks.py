@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from traceback import walk_stack
 from types import CodeType, FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 E = TypeVar("E", bound=BaseException)
 
@@ -90,7 +90,7 @@ def shown(error: E) -> E:
 
 
 def _render_last() -> list[str]:
-    return render(sys.last_value)  # IPython has set it when it asks
+    return render(cast("BaseException", sys.last_value))  # IPython has set it when it asks
 
 
 # ---------------------------------------------------------------- the user's line, for messages
