@@ -10,12 +10,11 @@ import inspect
 import os
 import sys
 from collections.abc import Mapping
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from traceback import walk_stack
 from types import CodeType, FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 E = TypeVar("E", bound=BaseException)
 
@@ -86,8 +85,12 @@ def render(error: BaseException) -> list[str]:
 
 def shown(error: E) -> E:
     """Return an error of Python's own class that IPython shows so, too."""
-    vars(error)["_render_traceback_"] = partial(render, error)  # IPython asks for it
+    vars(error)["_render_traceback_"] = _render_last  # which keeps nothing alive
     return error
+
+
+def _render_last() -> list[str]:
+    return render(cast("BaseException", sys.last_value))  # IPython has set it when it asks
 
 
 # ---------------------------------------------------------------- the user's line, for messages

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import traceback
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -91,6 +94,23 @@ def test_who_raised_an_error_is_known():
     assert not raised_by(lambda: None + 1)
     assert not raised_by(lambda: jnp.ones(2) + jnp.ones(3))
     assert not raised_by(lambda: jv.Variable(1.0).assign([1.0]))
+
+
+def test_an_error_that_shows_itself_keeps_nothing_alive() -> None:
+    class Held:
+        """What a frame on the way of the error has."""
+
+    def fail() -> weakref.ref[Held]:
+        held = Held()
+        with contextlib.suppress(AttributeError):
+            jv.Varible  # noqa: B018
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert fail()() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(("name", "file", "expected"), [

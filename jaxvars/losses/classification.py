@@ -6,8 +6,8 @@ that has become 0 or 1 knows its logits no more.
 Rules this file keeps:
 - probabilities are cut to 1e-7 and 1 - 1e-7 before their logarithm is taken, as Keras does;
 - from logits, by optax, in the form that overflows nowhere;
-- what is no probability is refused, or gives NaN in compiled code; those of `categorical_...` need
-  not add up to 1, as they are divided by their sum.
+- what is not a probability is refused, or gives NaN in compiled code; those of `categorical_...`
+  need not add up to 1, as they are divided by their sum.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
 from jaxvars.core.cells import Cell
@@ -53,7 +53,7 @@ def _find_paths() -> dict[Cell, _Place]:
     """Return the longest path of each variable in a Module, and the Module."""
     found: dict[Cell, _Place] = {}
     kinds = _kinds(Module)
-    for module in [x for x in gc.get_referrers(*kinds) if type(x) in kinds]:
+    for module in [x for x in gc.get_objects() if type(x) in kinds]:
         for path, variable in _variables_in(module).items():
             cell = variable._cell
             if cell not in found or path.count("/") > found[cell][1].count("/"):
@@ -67,7 +67,21 @@ def _kinds(kind: type[Module]) -> set[type[Module]]:
 
 def _is_there(cell: Cell, root: ref[Module] | None, path: str) -> bool:
     """Return whether a variable is where it was found; one that was in no Module still is not."""
-    return root is None or getattr(_variables_in(root()).get(path), "_cell", None) is cell
+    if root is None or getattr(_follow(root(), path), "_cell", None) is cell:
+        return True
+    return getattr(_variables_in(root()).get(path), "_cell", None) is cell  # a slot, or a proxy
+
+
+def _follow(value: Any, path: str) -> Any:
+    """Return what is at a path of attributes, keys and positions; None if there is nothing."""
+    with suppress(Exception):
+        for part in path.split("/"):
+            if isinstance(value, list | tuple):
+                value = value[int(part)]
+            else:
+                value = (value if isinstance(value, dict) else vars(value))[part]
+        return value
+    return None
 
 
 def _variables_in(module: Module | None) -> dict[str, Variable]:
