@@ -36,7 +36,7 @@ def is_library(namespace: Mapping[str, Any], filename: str) -> bool:
     if package in _OURS or filename.startswith(_LIBRARIES) or "site-packages" in filename:
         return True
     may_be_users = Path(filename).is_absolute() and not _IS_FROZEN
-    return package in sys.stdlib_module_names and not may_be_users  # as a `code.py` is
+    return package in sys.stdlib_module_names and not may_be_users  # of the same name
 
 
 _OURS = ("jaxvars", "jax")

@@ -53,6 +53,9 @@ settings.register_profile("thorough", parent=settings.get_profile("default"), ma
 settings.load_profile("ci" if "CI" in os.environ else "default")
 
 
+collect_ignore = ["typing_programs"]  # for type checkers: half of them are wrong
+
+
 class _Outside:
     """Settings of what is not in this folder: examples of the package, and notebooks.
 

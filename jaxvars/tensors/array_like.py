@@ -297,7 +297,8 @@ class ArrayProxy(ABC, _Base):
 
     def __dir__(self) -> list[str]:
         public = (name for name in dir(jax.Array) if name[0] != "_")
-        return sorted({*super().__dir__(), *public, *_OF_ARRAYS_ALONE} - {"flat"})  # refused by JAX
+        refused = {"flat", "requires_grad"}
+        return sorted({*super().__dir__(), *public, *_OF_ARRAYS_ALONE} - refused)
 
     # ------------------------------------------------------------ operators
     if TYPE_CHECKING:  # which knows them of arrays, and that these have no hash
