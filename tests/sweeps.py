@@ -74,8 +74,7 @@ _NAMES = """
     test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
     test_a_program_may_end_with_threads_at_work
     test_a_program_runs_however_it_is_shipped
-    test_a_program_that_is_told_to_stop_goes_on_where_it_was
-    test_a_program_that_is_told_to_stop_twelve_times
+    test_a_program_that_is_told_to_stop_three_times
     test_a_range_may_be_wider_than_the_largest_number
     test_a_raw_layer_is_refused_before_one_was_adopted_which_leaves_tf_and_64_bits_off
     test_a_read_in_a_transform_in_our_frames_is_not_a_constant/5

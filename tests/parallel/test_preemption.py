@@ -413,10 +413,12 @@ def check_stopped(folder: Path, form: str, steps: int, stops: int, count: int = 
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_program_that_is_told_to_stop_goes_on_where_it_was(tmp_path):
-    check_stopped(tmp_path, "orbax", 40, stops=2)
+@pytest.mark.parametrize("form", ["npz", "orbax"])
+def test_a_program_that_is_told_to_stop_three_times(tmp_path, form):
+    check_stopped(tmp_path, form, 60, stops=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["npz", "orbax"])
 def test_a_program_that_is_told_to_stop_twelve_times(tmp_path, form):
     check_stopped(tmp_path, form, 240, stops=12)
