@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxvars.core.frame import FAST_PATH_BLOCKERS
-from jaxvars.errors import ForeignTransformError, user_line
+from jaxvars.errors import ForeignTransformError, called, user_line
 from jaxvars.tracing.guards import GUARDS, READ, SHOW, TAKE, WRITE
 
 _RANK = -1  # first: what waits for variables is restored by a guard
@@ -35,14 +35,14 @@ def _follow(phase: str, _: dict[str, int]) -> None:
         FAST_PATH_BLOCKERS.pop(_RANK, None)
 
 
-def _refuse(doing: str, cells: Sequence[Any]) -> bool:
+def _refuse(doing: object, cells: Sequence[Any]) -> bool:
     """Raise ForeignTransformError, but where a value is read; return True then."""
     if threading.get_ident() != _thread or doing in (READ, TAKE, SHOW):
         return threading.get_ident() == _thread
     gc.collect(0)  # nothing while the collector runs; else Ctrl-C has kept `_follow` from its end
     if _RANK not in GUARDS:
         return False
-    what = f"Variable {cells[0].name!r} is written" if doing == WRITE else doing
+    what = f"Variable {called(cells[0])!r} is written" if doing == WRITE else doing
     raise ForeignTransformError(
         f"{what} at {user_line()} in a finalizer that the garbage collector runs, perhaps in the "
         "middle of JAX's own code, which is not made for it: the process could end. Have the "

@@ -31,6 +31,9 @@ from jaxvars.typing import Array
 Sizes: TypeAlias = tuple[int, ...]
 
 EPSILON = 1e-7  # Keras's
+ARE_CUT = context.Scoped(False)
+"""Whether what is no probability is cut to one, and not refused."""
+
 _SLACK = 0.01  # how far probabilities may be outside, as 16 bits round
 
 
@@ -207,6 +210,8 @@ def as_probabilities(y_pred: Array, what: str, most: float = 1.0) -> Array:
     In compiled code, where they are not known beforehand, the others are NaN: they are logits, and
     cut to probabilities they would give a loss that means nothing.
     """
+    if ARE_CUT.value:
+        return y_pred
     is_wrong = (y_pred < -_SLACK) | (y_pred > most + _SLACK)
     if context.is_tracer(is_wrong):
         return jnp.where(is_wrong, jnp.nan, y_pred)

@@ -128,3 +128,21 @@ def test_a_loss_of_the_users_with_the_name_of_one_is_theirs() -> None:
     model = tf.keras.Sequential([tf.keras.Input((1,)), softmax_layer()])
     model.compile("sgd", categorical_crossentropy)
     close(model.evaluate(X, ONE_HOT, verbose=0), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("BinaryCrossentropy", ONE_HOT),
+        ("BinaryFocalCrossentropy", ONE_HOT),
+        ("CategoricalCrossentropy", ONE_HOT),
+        ("SparseCategoricalCrossentropy", LABELS),
+    ],
+)
+def test_what_is_no_probability_is_cut_as_by_keras(name: str, labels: Any) -> None:
+    import keras
+
+    given = np.array([[-1.0, 3.0], [0.2, 0.8], [0.4, 0.5]], np.float32)
+    wanted = getattr(keras.losses, name)()(labels, given)
+    close(getattr(tf.keras.losses, name)()(labels, given), wanted)
+    close(tf.function(getattr(tf.keras.losses, name)())(labels, tf.constant(given)), wanted)

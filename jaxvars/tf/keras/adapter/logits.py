@@ -20,6 +20,7 @@ from typing import Any
 import jax
 
 from jaxvars import losses
+from jaxvars.losses.inputs import ARE_CUT
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.typing import Array
 
@@ -90,7 +91,8 @@ def _by_logits(fn: Callable[..., Any]) -> Callable[..., Any]:
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         logits = logits_of(y_pred) if given.get("ignore_class") is None else None
         if logits is None:
-            return fn(y_true, y_pred, *args, **kwargs)
+            with ARE_CUT.set(True):  # as TensorFlow's
+                return fn(y_true, y_pred, *args, **kwargs)
         return of_logits(y_true, logits, **{**given, "from_logits": True})
 
     return call
