@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self, TypeAlias, final
 
 import jax
@@ -95,11 +94,7 @@ class TapeBase(Viewed, ABC):
         if opened in self._open:  # pragma: no branch - it is closed again after Ctrl-C
             self._open.remove(opened)
 
-    def __exit__(
-        self, *error: Any, is_exiting: Callable[[], bool] = sys.is_finalizing
-    ) -> None:  # bound here: globals are gone at interpreter exit, which ends generators
-        if is_exiting():
-            return
+    def __exit__(self, *error: Any) -> None:
         if not self._open or self._open[-1][3] is not LOCAL.bottom:
             raise _closing_error(bool(self._open))
         opened = self._open[-1]
