@@ -124,7 +124,7 @@ def _garbage_of_this_file_alone() -> None:
     gc.freeze()
 
 
-_MOST_MEMORY = 1000 << 20  # bytes, after which a worker drops its programs before the next file
+_MOST_MEMORY = 1200 << 20  # bytes, after which a worker drops its programs before the next file
 
 
 def _resident_memory() -> int:
@@ -140,8 +140,6 @@ def _free_memory() -> None:
     import jax
 
     jax.clear_caches()
-    gc.unfreeze()
-    gc.collect()
     if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):  # glibc keeps it otherwise
         libc.malloc_trim(0)
 

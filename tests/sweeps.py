@@ -66,6 +66,7 @@ _NAMES = """
     test_a_model_is_built_in_the_first_call_of_a_function
     test_a_model_made_in_a_map_is_refused_with_programs_that_work
     test_a_model_of_hashes_is_trained_saved_and_loaded test_a_model_of_keras_is_served
+    test_a_name_is_used_first_in_a_namespace_that_has_no_name
     test_a_narrow_variable_takes_the_step_of_a_wide_one/5
     test_a_part_of_the_check_finds_nothing_wrong test_a_part_that_goes_wrong_is_a_row
     test_a_penalty_on_the_gradient test_a_picture_is_drawn_whatever_came_out
@@ -104,6 +105,7 @@ _NAMES = """
     test_a_transformer_block_trains_as_on_one_device
     test_a_type_checker_finds_all_mistakes_and_nothing_else test_a_right_program_runs
     test_a_warm_step_between_execution_and_return/5
+    test_a_wrapped_optimizer_does_what_it_does_alone
     test_accumulated_gradients_and_averages_are_keras_s/slow test_all_lines_are_shown_when_asked_for
     test_an_array_of_the_tape_closed_over_by_any_transform
     test_an_error_in_one_process_ends_it_at_once test_an_index_out_of_range_fails_the_step/5
@@ -137,12 +139,14 @@ _NAMES = """
     test_eagerly_the_operation_raises_with_its_line test_edges_are_those_of_tensorflow/5
     test_every_draw_is_the_same_compiled/5 test_every_epoch_has_each_image_at_most_once
     test_every_operation_is_right_or_refused_in_a_process_of_its_own
+    test_everything_is_there_without_docstrings
     test_examples_draw_different_values_and_the_generator_advances_once
     test_examples_have_other_sizes_before_they_are_prepared
     test_examples_of_a_map_draw_different_values test_expressions/5 test_factors_give_the_matrix
     test_fit_and_compiled_steps_take_turns test_fit_and_loops_take_turns_with_one_optimizer
     test_fit_ends_with_the_averages_and_leaves_what_was_not_updated
     test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function
+    test_float32_is_drawn_as_with_64_bits
     test_functions_of_a_notebook
     test_gamma_is_differentiated_by_its_shape_parameter/slow
     test_global_generator_and_functions_of_a_key_agree/5 test_grad test_gradients_equal_jax_grad/5
@@ -152,16 +156,19 @@ _NAMES = """
     test_hessian_vector_product_forward_over_reverse test_however_often_it_runs
     test_images_and_labels test_in_a_terminal_there_is_a_bar_with_the_loss test_initializers_draw
     test_integers test_interrupts_leave_all_or_nothing
+    test_interrupts_at_random_instants
     test_it_advances_by_what_the_example_drew_that_drew_most
     test_it_computes_what_equinox_does_wherever_it_is_called test_it_does_the_same_as_eagerly/5
     test_it_goes_back_leaf_for_leaf test_it_is_found_where_variables_are_looked_for
     test_it_is_saved_again_alone_and_as_a_part test_it_is_what_runs
     test_it_recognises_the_held_out_digits test_it_runs_wherever_a_compiled_function_does
+    test_it_says_what_holds_and_what_does_not
     test_its_attributes_are_the_modules_and_paths_are_equinoxs
     test_jacobian_of_a_variable_and_a_structure test_jacobians_and_tangents_through_what_runs_once
     test_jax_takes_it_for_an_array
     test_jax_works_on_after_an_interrupt_as_it_enters_or_leaves_a_trace test_joins
     test_junk_is_taken_exactly_or_refused test_keras_is_imported_when_layers_are_used
+    test_keras_that_is_imported_after_the_door_runs_on_jax
     test_keys_seeds_and_initializers test_killed_at_any_moment_it_leaves_what_it_had_saved
     test_kolmogorov_smirnov/5 test_labels_of_a_narrow_dtype_are_below_any_number_of_classes
     test_large_numbers_of_one_batch_do_not_swallow_small_ones
@@ -224,6 +231,7 @@ _NAMES = """
     test_the_next_touch_of_a_lost_variable_says_what_failed test_the_numbers_are_jaxs/5
     test_the_numbers_are_tensorflows test_the_one_function_with_a_signature_is_served
     test_the_picture_does_not_depend_on_hash_seeds test_the_program_prints_the_lines_of_a_word
+    test_the_program_prints_them_without_keras
     test_the_reference test_the_report
     test_the_same_eagerly_and_compiled_and_through_an_inner_compiled_function
     test_the_same_seed_gives_the_same_losses_and_another_one_others test_the_same_stream_everywhere
@@ -253,6 +261,7 @@ _NAMES = """
     test_what_agrees_is_listed_and_nothing_changes
     test_what_an_assign_cuts_off_has_no_gradient_around_a_compiled_function_either
     test_what_changes_is_carried test_what_fails_says_what/5
+    test_what_cloudpickle_sends_is_what_is_here
     test_what_has_no_gradient_eagerly_has_none_compiled test_what_holds/5
     test_what_is_changed_in_place_is_seen_by_each_kind_of_call/5
     test_what_is_entered_is_left_wherever_it_is_interrupted test_what_is_infinitely_far_is_not_near
@@ -262,6 +271,7 @@ _NAMES = """
     test_what_reads_variables_reads_those_of_one_moment test_what_runs_eagerly_is_all_or_nothing
     test_what_the_user_writes_and_keras_calls_has_tensors
     test_what_was_changed_for_a_while_is_as_before test_what_was_traced_can_be_called
+    test_with_one_device_what_needs_eight_is_skipped
     test_without_a_seed_each_call_draws_anew/5 test_without_keras
     test_without_matplotlib_it_says_so_and_trains
 """

@@ -32,7 +32,7 @@ Sizes: TypeAlias = tuple[int, ...]
 
 EPSILON = 1e-7  # Keras's
 ARE_CUT = context.Scoped(False)
-"""Whether what is no probability is cut to one, and not refused."""
+"""Whether predictions outside of 0 to 1 are cut, and not refused."""
 
 _SLACK = 0.01  # how far probabilities may be outside, as 16 bits round
 
