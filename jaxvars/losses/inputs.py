@@ -212,12 +212,15 @@ def as_probabilities(y_pred: Array, what: str, most: float = 1.0) -> Array:
     """
     if ARE_CUT.value:
         return y_pred
-    is_wrong = (y_pred < -_SLACK) | (y_pred > most + _SLACK)
-    if context.is_tracer(is_wrong):
+    is_known = not context.is_tracer(y_pred)
+    given: Any = np.asarray(y_pred) if is_known else y_pred  # NumPy compiles nothing
+    is_wrong = (given < -_SLACK) | (given > most + _SLACK)
+    if not is_known:
         return jnp.where(is_wrong, jnp.nan, y_pred)
     if is_wrong.any():
+        wrong = float(given[is_wrong][0])
         raise ValueError(
-            f"{what} takes probabilities, but y_pred has {y_pred[is_wrong][0]:g}. If they are "
+            f"{what} takes probabilities, but y_pred has {wrong:g}. If they are "
             f"logits, say so: {what}(y_true, y_pred, from_logits=True). Else make probabilities of "
             "them: jax.nn.softmax(y_pred), or jax.nn.sigmoid(y_pred) of two classes."
         )

@@ -36,8 +36,7 @@ class Absent:
             return getattr(super(self._owner, kind if instance is None else instance), self._name)
         if self._name == "__jax_array__" and instance is not None and _is_jax(sys._getframe(1)):
             raise _in_transform_error(kind.__name__)
-        caller = str(sys._getframe(1).f_globals.get("__name__"))
-        if self._name == "inference" and caller.startswith("equinox."):
+        if self._name == "inference" and package_of(sys._getframe(1).f_globals) == "equinox":
             raise InteropError(
                 f"At {user_line()} equinox is given a Module, and would do nothing:{self._cure}"
             )
