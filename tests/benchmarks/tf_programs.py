@@ -20,9 +20,6 @@ from measuring import Effort, Row, Step, fresh, pairs, ratios, run_jobs, turn
 
 OURS, THEIRS = "jaxvars.tf", "tensorflow"
 MODES = {"eager": False, "tf.function": True}
-os.environ["KERAS_BACKEND"] = (
-    THEIRS  # which TensorFlow's `tf.keras` runs on, and ours uses for none
-)
 NONE = [{"program": "none: TensorFlow is not installed"}]
 
 
@@ -147,6 +144,7 @@ PROGRAMS = {
 
 def made(library: str, name: str, mode: str) -> Step:
     """Return the step of a program, compiled or not."""
+    os.environ["KERAS_BACKEND"] = THEIRS  # which its `tf.keras` runs on, and ours uses for none
     tf = importlib.import_module(library)
     step = PROGRAMS[name](tf)
     return tf.function(step) if MODES[mode] else step
