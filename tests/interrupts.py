@@ -34,6 +34,7 @@ INSTEAD = (  # what JAX raises where it swallows an interrupt
     "'int' object has no attribute",  # where it calls hasattr
     "Cache keys should be comparable",  # where a cache compares keys; JAX 0.12 quotes it
 )
+SWALLOWING = "_get_layouts_from_executable"  # JAX catches all there, and fails a bare assertion then
 OURS = (str(Path(jv.__file__).parent), "a compiled step", "keras/src/backend/common/")
 
 
@@ -126,6 +127,7 @@ def interrupt(
     if causes:
         assert raised
         known = any(isinstance(cause, error) for cause in causes)
+        known = known or place[-1] == SWALLOWING
         assert known or any(x in str(causes[0]) for x in INSTEAD), causes
 
 

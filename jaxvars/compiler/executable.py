@@ -309,7 +309,8 @@ class Executable:
         old = gather_values(self._donated)
         inputs = [(x,) for x in (old, *self._readonly_args(), *leaves)]
         write_back.before = () if self._donates else tuple(map(STORE.get, write_back.keys))
-        write_back.name = " or ".join({self.name: 0, **{s.name: 0 for s in UNPROVEN.values()}})
+        before = [name for step in UNPROVEN.values() for name in step.names]
+        write_back.names = tuple(dict.fromkeys((self.name, *before)))
         try:
             ((write_back.values, result),) = map(self._jitted, *inputs)
             CURRENT[0] = write_back  # no call since the values were donated: see `core/store.py`

@@ -146,7 +146,7 @@ class TransactionFrame(Overlay):
         new = {cell.key: _placed(cell, value) for cell, value in self.values.values()}
         problem = None if self.is_inner else next(filter(None, map(failure_of, new.values())), None)
         if problem:
-            raise execution_error("The transaction", problem, ()) from problem
+            raise execution_error(["The transaction"], problem, ()) from problem
         if new:  # code in the block may hold any of them
             self.below._commit([cell for cell, _ in self.values.values()], new, set(new))
         self.is_whole = True

@@ -209,14 +209,14 @@ class WriteBack:
     """The values of some cells on their way from one run of a step to the next.
 
     Attributes:
-        name: of the step.
+        names: of the step, and of those before it that may still have failed as it last ran.
         index: where the value of each cell is, by key.
         before: the values before its last run, if these were not donated.
         assigned: what was assigned since some run of the step, by where it is.
     """
 
     __slots__ = (
-        "__weakref__", "assigned", "before", "cells", "held", "index", "keys", "name", "refs",
+        "__weakref__", "assigned", "before", "cells", "held", "index", "keys", "names", "refs",
         "values",
     )  # fmt: skip
 
@@ -227,7 +227,7 @@ class WriteBack:
         self.held = self.index.keys()
         self.assigned: dict[int, weakref.ref[Array]] = {}
         self.refs = tuple(map(weakref.ref, cells))
-        self.name = name
+        self.names: Sequence[str] = (name,)
         self.before: Sequence[Value | None] = ()
         self.values: Sequence[Array] = ()
 
@@ -253,7 +253,7 @@ class WriteBack:
 class Step(NamedTuple):
     """What is kept of a write-back until its values are known to have been computed."""
 
-    name: str
+    names: Sequence[str]  # of the steps whose failure it may be
     held: Set[int]  # keys
     refs: Sequence[weakref.ref[Cell]]  # so that nothing lives on
     before: Sequence[Value | None]

@@ -20,7 +20,7 @@ def doubt(write_back: WriteBack) -> None:
     sample = None if value is None else weakref.ref(value)
     UNPROVEN.pop(write_back.keys, None)  # they are in the order in which they ran
     UNPROVEN[write_back.keys] = Step(
-        write_back.name, write_back.held, write_back.refs, write_back.before, sample
+        write_back.names, write_back.held, write_back.refs, write_back.before, sample
     )
 
 
@@ -35,19 +35,26 @@ def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -
     for own, step in reversed(tuple(UNPROVEN.items())):
         if newer.issuperset(own):
             continue  # until those are proven
-        values = [STORE[key] for key in own if key in STORE and key not in newer]
+        left = [key for key in own if key in STORE and key not in newer]
+        values = [STORE[key] for key in left if not _is_told(key)]
         newer.update(own)
-        value = one_of(values)
-        is_gone = value is None or value.is_deleted()
+        there = [x for x in values if not x.is_deleted()]
+        value = one_of(there)
         concerned = keys is None or not step.held.isdisjoint(keys)
         may_wait = concerned or (not keys and step.before)
-        if not (may_wait or (not keys and (is_gone or is_ready(value)))):
+        if not (may_wait or (not keys and (value is None or is_ready(value)))):
             continue
-        problem = error if is_gone else _failure_of(step, value, values)
+        is_gone = len(there) < len(values)
+        problem = (error if is_gone else None) or _failure_of(step, there)
         names = [] if problem is None else _take_back(step, problem)
         UNPROVEN.pop(own, None)
         if problem is not None and (names or step.before):
-            raise execution_error(step.name, problem, names) from problem
+            raise execution_error(step.names, problem, names) from problem
+
+
+def _is_told(key: int) -> bool:
+    """Return whether a failed step has been named for which a cell has no value any more."""
+    return key in LOST and LOST[key][0] is STORE[key]
 
 
 def is_ready(value: Any) -> bool:
@@ -69,10 +76,11 @@ def failure_of(value: Array) -> Exception | None:
     return None
 
 
-def _failure_of(step: Step, value: Any, values: Sequence[Array]) -> Exception | None:
-    """Return why a step failed, by one of the values; by all if that was assigned since."""
-    judged = [value] if step.sample is not None and step.sample() is value else values
-    return next(filter(None, [failure_of(x) for x in judged if not x.is_deleted()]), None)
+def _failure_of(step: Step, values: Sequence[Array]) -> Exception | None:
+    """Return why a step failed, by its sample; by all values if that was assigned since."""
+    sample = None if step.sample is None else step.sample()
+    judged = [x for x in values if x is sample] or values
+    return next(filter(None, map(failure_of, judged)), None)
 
 
 def one_of(values: Sequence[Array]) -> Array | None:
@@ -101,12 +109,16 @@ def _take_back(step: Step, problem: BaseException) -> list[str]:
             STORE[cell.key] = old
     names = list(map(called, lost))
     for cell in lost:
-        LOST[cell.key] = (STORE[cell.key], str(execution_error(step.name, problem, names)))
+        LOST[cell.key] = (STORE[cell.key], str(execution_error(step.names, problem, names)))
         STORE[cell.key].delete()  # so that no program runs with it
     return names
 
 
-def execution_error(name: str, problem: BaseException, lost: Sequence[str]) -> ExecutionError:
+def execution_error(
+    names: Iterable[str], problem: BaseException, lost: Sequence[str]
+) -> ExecutionError:
+    """Return what to raise: a failure may be that of any of the steps of these names."""
+    name = " or ".join(names)
     why = str(problem).replace("INTERNAL: ", "").replace("Error dispatching computation: ", "")
     if not lost:
         return ExecutionError(f"{name} failed when it ran: {why} No variable was changed by it.")

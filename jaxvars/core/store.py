@@ -205,7 +205,7 @@ def fail(name: str, error: BaseException) -> None:
         return
     exclusively(lambda: prove(None, error))
     if "RESOURCE_EXHAUSTED" in str(error):
-        raise execution_error(name, error, []) from error
+        raise execution_error([name], error, []) from error
 
 
 def has_failed(write_back: WriteBack, *, wait: bool) -> bool:

@@ -193,6 +193,47 @@ def test_a_failure_that_went_through_two_functions_names_both():
     is_right(a, b, step, 0.0)
 
 
+@pytest.mark.parametrize("donates", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_failure_is_told_of_every_variable_whichever_is_read_first(order: str, donates: Any):
+    a, b = jv.Variable(jnp.zeros(3), name="a"), jv.Variable(jnp.zeros(3), name="b")
+    m = jnp.eye(1200)
+
+    @jv.compile(donate=donates[0])
+    def step(x: Any) -> None:
+        row = ((m * x) @ m)[0, :3]
+        b.assign_add(row)
+        a.assign_add(row)
+
+    @jv.compile(donate=donates[1])
+    def double() -> None:
+        a.assign(a * 2 + (m @ m @ m)[5, :3])
+
+    for _ in range(3):
+        step(jnp.float32(0.0))
+        double()
+    number = _never(jnp.ones((1500, 1500)))[1]  # not computed yet, so that calls go through
+    with contextlib.suppress(ExecutionError):  # where nothing is donated, the next call waits
+        for _ in range(3):
+            step(number)
+            double()
+    variables = {"a": a, "b": b}
+    for name in order * 2:
+        if donates[0]:
+            lost = (
+                rf"^(step|double)( or step| or double)? failed when it ran: .* no value .*'{name}'"
+            )
+            with pytest.raises(ExecutionError, match=lost):
+                variables[name].numpy()
+        else:
+            np.testing.assert_array_equal(variables[name], np.zeros(3))
+    a.assign(jnp.zeros(3))
+    b.assign(jnp.zeros(3))
+    step(jnp.float32(1.0))
+    np.testing.assert_array_equal((a, b), [[1.0, 0, 0]] * 2)
+    assert not cells.UNPROVEN
+
+
 @pytest.mark.parametrize("order", ["ab", "ba"])
 def test_a_failure_is_not_that_of_a_step_before_it(order: str):
     variables = {name: jv.Variable(jnp.zeros(3), name=name) for name in "ab"}
