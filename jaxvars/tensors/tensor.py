@@ -429,9 +429,15 @@ def is_weak(array: object) -> bool:
     return getattr(array, "weak_type", False)
 
 
+def _is_dict(value: object) -> bool:
+    return isinstance(value, dict)
+
+
 def _stack(value: Any, what: object) -> Array:
     if GUARDS:
         ask(f"A tensor is made of {what}")
+    if any(map(_is_dict, jax.tree.leaves(value, is_leaf=_is_dict))):  # a dtype to NumPy
+        raise NotATensorError(f"{what} cannot become a tensor: it contains a dict.")
     try:
         return jnp.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:

@@ -59,6 +59,7 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
     "claims": (Claims, "a Claims, whose __jax_array__ returned a str"),
     "big-endian": (lambda: np.arange(3, dtype=">f4"), "dtype >f4, which JAX does not have"),
     "structured": (lambda: np.zeros(3, [("a", "f4")]), r"JAX does not have .*x\['a'\], one of its"),
+    "dict inside": (lambda: [{"a": (jnp.ones(()), 1)}], "it contains a dict"),
     "void": (lambda: np.zeros(3, "V4"), "which JAX does not have"),
 }
 
