@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -23,6 +24,9 @@ from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.tracing import context
 from jaxvars.tracing.signals import DEFERRING
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Place: TypeAlias = tuple[str, int, str, str]
 

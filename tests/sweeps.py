@@ -75,7 +75,7 @@ _NAMES = """
     test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
     test_a_program_may_end_with_threads_at_work
     test_a_program_runs_however_it_is_shipped
-    test_a_program_that_is_told_to_stop_three_times
+    test_a_program_that_is_told_to_stop_three_times/2
     test_a_range_may_be_wider_than_the_largest_number
     test_a_raw_layer_is_refused_before_one_was_adopted_which_leaves_tf_and_64_bits_off
     test_a_read_in_a_transform_in_our_frames_is_not_a_constant/5
@@ -214,7 +214,8 @@ _NAMES = """
     test_slopes_where_there_is_no_value/5 test_slots_go_to_their_variables_in_any_order
     test_slots_of_a_frozen_variable_wait_until_it_is_thawed test_slurm_starts_two_processes
     test_state_is_kept_by_a_call_and_refused_in_a_plain_vmap test_statistics/5
-    test_steps_go_into_a_scan test_steps_that_run_out_of_memory
+    test_steps_go_into_a_scan
+    test_steps_that_fail_change_nothing_or_lose_what_they_say/5 test_steps_that_run_out_of_memory
     test_streams_of_nnx_go_on_and_can_begin_anew test_strings_and_numbers_side_by_side test_sums
     test_sums_and_means_are_those_of_tensorflow test_sums_over_each_axis
     test_tapes_around_a_shard_map test_tensor_arrays_that_were_never_written
@@ -276,8 +277,8 @@ _NAMES = """
     test_without_matplotlib_it_says_so_and_trains
 """
 SWEEPS = {
-    name: {"": 1, "5": 5, "slow": 0}[part]
+    name: {"": 1, "2": 2, "5": 5, "slow": 0}[part]
     for name, _, part in (word.partition("/") for word in _NAMES.split())
 }
-"""Names of tests, and which of its cases CI runs: 1 for all, 5 for every fifth, the first included,
+"""Names of tests, and which of its cases CI runs: 1 for all, 5 for every fifth (2: second), with the first,
 0 for none; `pytest -m slow` runs the others."""

@@ -302,6 +302,8 @@ class Executable:
     def _run_donating(self, leaves: Leaves) -> Any:
         write_back = self._write_back
         prove()
+        if not self._donates:
+            prove(write_back.keys)  # a value that is kept must be one
         if not write_back.keys:
             return self._call((), *self._readonly_args(), *leaves)
         if self._donates and not SHARED.isdisjoint(write_back.keys):

@@ -45,10 +45,11 @@ def is_silent(quick):
 def finds(quick):
     yield judge("sum", "3, not 4", False)
 """
+LIMIT = 15
 SAID = {
     "raises": "line 7: ValueError: two lines | and a bar",
     "crashes": "crashed (SIGABRT), in line 11 of bad.py (crashes)",
-    "hangs": "did not end within 30 s, and was stopped, in line 15 of bad.py (hangs)",
+    "hangs": f"did not end within {LIMIT} s, and was stopped, in line 15 of bad.py (hangs)",
     "leaves": "ended with status 3: the last words",
     "is_silent": "ended with status 0",
     "finds": "3, not 4",
@@ -62,7 +63,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     monkeypatch.chdir(tmp_path)
 
     def use(*wanted: str | Part) -> None:
-        made = [Part(x, f"bad:{x}", 30) if isinstance(x, str) else x for x in wanted]
+        made = [Part(x, f"bad:{x}", LIMIT) if isinstance(x, str) else x for x in wanted]
         monkeypatch.setattr(accelerator, "PARTS", made)
 
     return use
