@@ -280,5 +280,5 @@ SWEEPS = {
     name: {"": 1, "2": 2, "5": 5, "slow": 0}[part]
     for name, _, part in (word.partition("/") for word in _NAMES.split())
 }
-"""Names of tests, and which of its cases CI runs: 1 for all, 5 for every fifth (2: second), with the first,
-0 for none; `pytest -m slow` runs the others."""
+"""Names of tests, and which of its cases CI runs: 1 for all, 5 for every fifth, 2 for every second,
+the first included, 0 for none; `pytest -m slow` runs the others."""
