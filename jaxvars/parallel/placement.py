@@ -94,7 +94,18 @@ def place(
 def _list_pairs(rules: Any) -> Iterable[tuple[Pattern, Spec]]:
     if is_spec(rules) or callable(rules):
         return [("**", rules)]
-    return rules.items() if isinstance(rules, Mapping) else rules
+    pairs = list(rules.items() if isinstance(rules, Mapping) else _items(rules))
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise ShardingError(
+            f"jv.place is given {rules!r} as rules. Give one spec for all variables, like "
+            'jax.P("data"), or a dict from patterns for paths to specs, like '
+            '{"**/kernel": jax.P(None, "model"), "**": jax.P()}.'
+        )
+    return pairs
+
+
+def _items(rules: object) -> Iterable[Any]:
+    return rules if isinstance(rules, Iterable) and not isinstance(rules, str) else [rules]
 
 
 def _find_shardings(
@@ -106,7 +117,8 @@ def _find_shardings(
     for path, variable in named.items():
         try:
             spec = find(paths[path], variable)
-            spec = spec(variable.shape, mesh) if callable(spec) else spec
+            is_rule = callable(spec) and not isinstance(spec, Mesh)  # which JAX makes a decorator
+            spec = spec(variable.shape, mesh) if is_rule else spec
             shardings[path] = as_sharding(spec, variable.shape, f"Variable {path!r}", mesh)
         except ShardingError as error:
             problems.append(str(error))

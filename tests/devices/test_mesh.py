@@ -465,6 +465,16 @@ def test_rules_place_a_shared_variable_by_each_of_its_paths(grid):
     assert kernel.sharding.spec == P("data")
 
 
+@pytest.mark.parametrize(("rules", "message"), [
+    ("data", "is given 'data' as rules"), (3, "is given 3 as rules"),
+    ([("**", P(), 1)], "as rules. Give one spec"), ("mesh", r"Mesh.* is not a placement"),
+    ({"**": "mesh"}, r"'mesh' is not a placement"),
+])  # fmt: skip
+def test_rules_that_are_none_are_refused(grid, rules, message):
+    with pytest.raises(ShardingError, match=message):
+        jv.place(model_of_two(), grid if rules == "mesh" else rules, mesh=grid)
+
+
 def test_rules_that_do_not_fit_move_nothing(grid):
     model = model_of_two()
     rules = {"**/kernel": P("data", "modle"), "**/0/bias": P(("data", "model"), None)}
