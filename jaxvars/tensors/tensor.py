@@ -122,7 +122,7 @@ def fit_dtype(value: object, dtype: Any, cell: Any) -> Value:
         ask(Phrase("Variable {!r} is written", cell))
     number = number_of(value, dtype)
     if number is not None:
-        return _convert(np.asarray(number), dtype, cell)
+        return _convert_number(number, dtype, cell)
     what = Phrase("the value for variable {!r}", cell)
     array = array_of(value, what)
     loose = is_literal(value) or is_weak(array)
@@ -405,6 +405,16 @@ def _is_text(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_text, value))
     return not isinstance(value, numbers.Number)
+
+
+def _convert_number(number: np.generic, dtype: Any, cell: Any) -> Array:
+    if context.place(None) is not context.EVAL:
+        return _convert(np.asarray(number), dtype, cell)
+    with context.restoring():
+        new = context.fresh(number)  # in a third of the time of jnp.array
+    if new.dtype != dtype:  # as in `_convert`
+        raise dtype_error(cell, dtype, str(new.dtype))
+    return new
 
 
 def _convert(array: Array | np.ndarray, dtype: Any, cell: Any = "") -> Array:
