@@ -95,6 +95,8 @@ class TapeBase(Viewed, ABC):
             self._open.remove(opened)
 
     def __exit__(self, *error: Any) -> None:
+        if context.restoring is None:  # pyright: ignore[reportUnnecessaryComparison] - at
+            return  # interpreter exit, where a module that is gone has None for all of its names
         if not self._open or self._open[-1][3] is not LOCAL.bottom:
             raise _closing_error(bool(self._open))
         opened = self._open[-1]

@@ -30,6 +30,7 @@ import jaxvars as jv
 
 v = jv.Variable(1.0)
 kinds = {
+    "tape": jv.GradientTape, "persistent tape": lambda: jv.GradientTape(persistent=True),
     "transaction": jv.transaction, "freeze": lambda: jv.freeze(v),
     "scope": lambda: jv.name_scope("s"), "device": lambda: jv.device("cpu"),
 }
@@ -53,7 +54,9 @@ def test_a_variable_of_another_copy_is_named_as_such(run_python):
     assert said[2] == last == "2.0 3.0"
 
 
-@pytest.mark.parametrize("kind", ["transaction", "freeze", "scope", "device"])
+@pytest.mark.parametrize(
+    "kind", ["tape", "persistent tape", "transaction", "freeze", "scope", "device"]
+)
 def test_a_block_that_a_generator_has_open_at_the_end_says_nothing(run_python, kind):
     done = run_python("-W", "ignore", "-c", OPEN, kind)
     assert (done.returncode, done.stderr) == (0, "")
