@@ -106,11 +106,29 @@ class Program:
         for name in NAMES:
             np.testing.assert_array_equal(found[name], self.values[name])
 
+    def commit(self, name: str) -> None:
+        jv.State.of({name: self.variables[name]}).replace({name: jnp.full(3, 6.0)}).commit()
+        self.values[name] = np.full(3, 6.0)
+
+    def transact(self, name: str) -> None:
+        other = self.rng.choice(NAMES)
+        with jv.transaction():
+            self.variables[name].assign(jnp.full(3, 7.0))
+            self.variables[other].assign(self.variables[name] + 1)
+        self.values.update({name: np.full(3, 7.0), other: np.full(3, 8.0)})
+
+    def part(self, name: str) -> None:
+        self.variables[name][1].assign(9.0)
+        self.values[name] = np.array([self.values[name][0], 9.0, self.values[name][2]])
+
+    def show(self, name: str) -> None:
+        text = repr(self.variables[name])
+        assert self.values[name] is None or f" {self.values[name].astype(int)[0]}." in text, text
+
     def do_anything(self) -> None:
         """Call a step, or touch a variable; what has failed may be said by it."""
-        action = self.rng.choice(
-            [*[self.call] * 6, self.assign, self.add, self.read, self.read_all]
-        )
+        touches = [self.assign, self.add, self.read, self.read_all, self.commit, self.transact]
+        action = self.rng.choice([*[self.call] * 10, *touches, self.part, self.show])
         argument = self.rng.choice([None, 0.0, 1.0] if action == self.call else NAMES)
         try:
             action(argument)
