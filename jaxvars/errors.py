@@ -162,9 +162,9 @@ class UninitializedError(JaxvarsError, RuntimeError):
 class ExecutionError(JaxvarsError, RuntimeError):
     """A compiled function that failed while XLA ran it, as when memory runs out.
 
-    XLA runs a program after the call has returned, so a call may succeed and the next one, or the
-    next read of a variable, raise this. The message says whether values of variables were lost:
-    a program that reuses their memory has nothing to restore.
+    XLA runs a program after the call has returned, so a call may succeed, and the next call or read
+    that uses one of its variables raise this, in whatever thread. The message says whether values
+    of variables were lost: a program that reuses their memory has nothing to restore.
 
     Raised by: a step whose result does not fit into memory.
     Fix: smaller batches or results; `jv.compile(donate=False)`, which keeps the old values of

@@ -271,6 +271,10 @@ class Executable:
     def _is_large(self) -> bool:
         return jaxprs.largest_value(self.staged.program) >= _LARGE
 
+    @functools.cached_property
+    def _used(self) -> frozenset[int]:
+        return frozenset(cell.key for cell in cells_of(self))
+
     def _doubt(self) -> Callable[[WriteBack], bool] | None:
         """Return what says whether the last run failed, if it is to be checked at each call."""
         if self._donates and not self._is_large:
@@ -301,9 +305,10 @@ class Executable:
 
     def _run_donating(self, leaves: Leaves) -> Any:
         write_back = self._write_back
-        prove()
-        if not self._donates:
-            prove(write_back.keys)  # a value that is kept must be one
+        if UNPROVEN:
+            prove(used=self._used)
+            if not self._donates:
+                prove(write_back.keys)  # a value that is kept must be one
         if not write_back.keys:
             return self._call((), *self._readonly_args(), *leaves)
         if self._donates and not SHARED.isdisjoint(write_back.keys):

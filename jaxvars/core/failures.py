@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, WriteBack
 from jaxvars.errors import ExecutionError, called
 from jaxvars.typing import Array
+
+_NONE: frozenset[int] = frozenset()
 
 
 # ---------------------------------------------------------------- steps that fail
@@ -24,12 +26,17 @@ def doubt(write_back: WriteBack) -> None:
     )
 
 
-def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -> None:
+def prove(
+    keys: Iterable[int] | None = (), error: BaseException | None = None, used: Set[int] = _NONE
+) -> None:
     """Raise ExecutionError if a step that has run has failed; to be called by `exclusively`.
+
+    One that has failed waits for the code that uses its variables, in whatever thread that is.
 
     Args:
         keys: of the cells whose steps to wait for; None for all.
         error: what a step has just raised: what was donated to it is lost.
+        used: the keys of the cells that are about to be used, without waiting for their steps.
     """
     newer: set[int] = set()  # what later steps have assigned says nothing of those before
     for own, step in reversed(tuple(UNPROVEN.items())):
@@ -41,11 +48,14 @@ def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -
         there = [x for x in values if not x.is_deleted()]
         value = one_of(there)
         concerned = keys is None or not step.held.isdisjoint(keys)
-        may_wait = concerned or (not keys and step.before)
+        touched = concerned or not step.held.isdisjoint(used)
+        may_wait = concerned or (touched and step.before)
         if not (may_wait or (not keys and (value is None or is_ready(value)))):
             continue
         is_gone = len(there) < len(values)
         problem = (error if is_gone else None) or _failure_of(step, there)
+        if problem is not None and not touched:
+            continue
         names = [] if problem is None else _take_back(step, problem)
         UNPROVEN.pop(own, None)
         if problem is not None and (names or step.before):

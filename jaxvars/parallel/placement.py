@@ -117,8 +117,8 @@ def _find_shardings(
     for path, variable in named.items():
         try:
             spec = find(paths[path], variable)
-            is_rule = callable(spec) and not isinstance(spec, Mesh)  # which JAX makes a decorator
-            spec = spec(variable.shape, mesh) if is_rule else spec
+            if callable(spec) and not isinstance(spec, Mesh):  # which JAX makes a decorator
+                spec = spec(variable.shape, mesh)
             shardings[path] = as_sharding(spec, variable.shape, f"Variable {path!r}", mesh)
         except ShardingError as error:
             problems.append(str(error))

@@ -303,7 +303,7 @@ _PROBE = 0.0
 
 
 @restoring()
-def fresh(value: Array) -> Array:
+def fresh(value: Array | np.generic) -> Array:
     """Return the same value as a new object: a copy when run, free in a compiled program."""
     return _copy(value) if place(None) is EVAL else copy_p.bind(value)
 

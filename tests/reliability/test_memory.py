@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import textwrap
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -232,6 +233,33 @@ def test_a_failure_is_told_of_every_variable_whichever_is_read_first(order: str,
     step(jnp.float32(1.0))
     np.testing.assert_array_equal((a, b), [[1.0, 0, 0]] * 2)
     assert not cells.UNPROVEN
+
+
+@pytest.mark.parametrize("donate", [True, False])
+def test_a_failure_is_left_to_its_thread_until_its_variables_are_touched(donate: bool):
+    _, _, step = counters(donate=donate)
+    own = jv.Variable(jnp.zeros(3), name="own")
+    count = jv.compile(lambda: own.assign_add(jnp.ones(3)))
+    told: list[str] = []
+
+    def fail_and_go_on(go_on: bool) -> None:
+        number = _never(jnp.ones((1500, 1500)))[1]
+        try:
+            for _ in range(1 + go_on):
+                step(number)
+        except ExecutionError as error:
+            told.append(str(error))
+
+    for go_on in (True, False):
+        thread = threading.Thread(target=fail_and_go_on, args=[go_on])
+        thread.start()
+        thread.join()
+        for _ in range(5):
+            count()
+    assert own.numpy().tolist() == [10.0] * 3
+    assert [text.startswith("step failed when it ran") for text in told] == [True]
+    with pytest.raises(ExecutionError, match=LOST if donate else KEPT):
+        step(1.0)
 
 
 @pytest.mark.parametrize("order", ["ab", "ba"])
