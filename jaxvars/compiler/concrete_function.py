@@ -168,7 +168,7 @@ def paths_from(fn: Any, arguments: Mapping[str, object], entry: Executable) -> d
     """
     while isinstance(fn, functools.partial):
         fn = fn.func
-    found, left = dict[int, str](), {cell.key for cell in cells_of(entry)}
+    found, left = dict[int, str](), set(entry.cell_keys)
     own: dict[str, object] = {"": getattr(fn, "__self__", fn), **arguments}
     names: dict[str, object] = {}
     with suppress(TypeError, ValueError):  # not written in Python, or a cell is still empty

@@ -272,7 +272,8 @@ class Executable:
         return jaxprs.largest_value(self.staged.program) >= _LARGE
 
     @functools.cached_property
-    def _used(self) -> frozenset[int]:
+    def cell_keys(self) -> frozenset[int]:
+        """The keys of the cells that the program reads or assigns."""
         return frozenset(cell.key for cell in cells_of(self))
 
     def _doubt(self) -> Callable[[WriteBack], bool] | None:
@@ -306,7 +307,7 @@ class Executable:
     def _run_donating(self, leaves: Leaves) -> Any:
         write_back = self._write_back
         if UNPROVEN:
-            prove(used=self._used)
+            prove(used=self.cell_keys)
             if not self._donates:
                 prove(write_back.keys)  # a value that is kept must be one
         if not write_back.keys:
@@ -423,7 +424,7 @@ def renew_users(cells: Sequence[Cell], *, but: Executable | None = None) -> None
     """Compile all programs again that use some cells: these are placed elsewhere."""
     keys = {cell.key for cell in cells}
     for entry in _all_entries():
-        if entry is not but and not keys.isdisjoint(cell.key for cell in cells_of(entry)):
+        if entry is not but and not keys.isdisjoint(entry.cell_keys):
             entry.renew()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,6 @@ import numpy as np
 from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, WriteBack
 from jaxvars.errors import ExecutionError, called
 from jaxvars.typing import Array
-
-_NONE: frozenset[int] = frozenset()
 
 
 # ---------------------------------------------------------------- steps that fail
@@ -27,7 +25,7 @@ def doubt(write_back: WriteBack) -> None:
 
 
 def prove(
-    keys: Iterable[int] | None = (), error: BaseException | None = None, used: Set[int] = _NONE
+    keys: Iterable[int] | None = (), error: BaseException | None = None, used: Iterable[int] = ()
 ) -> None:
     """Raise ExecutionError if a step that has run has failed; to be called by `exclusively`.
 
@@ -43,7 +41,7 @@ def prove(
         if newer.issuperset(own):
             continue  # until those are proven
         left = [key for key in own if key in STORE and key not in newer]
-        values = [STORE[key] for key in left if not _is_told(key)]
+        values = [STORE[key] for key in left if said_of_loss(key) is None]
         newer.update(own)
         there = [x for x in values if not x.is_deleted()]
         value = one_of(there)
@@ -62,9 +60,10 @@ def prove(
             raise execution_error(step.names, problem, names) from problem
 
 
-def _is_told(key: int) -> bool:
-    """Return whether a failed step has been named for which a cell has no value any more."""
-    return key in LOST and LOST[key][0] is STORE[key]
+def said_of_loss(key: int) -> str | None:
+    """Return what is to be said of a cell whose value a failed step has lost; None of others."""
+    lost = LOST.get(key)
+    return lost[1] if lost is not None and lost[0] is STORE.get(key) else None
 
 
 def is_ready(value: Any) -> bool:

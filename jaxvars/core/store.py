@@ -56,7 +56,6 @@ from jaxvars.core.cells import (
     CALLBACKS,
     CURRENT,
     HOT_PATH_FILE,
-    LOST,
     SHARED,
     STORE,
     TRANSACTIONS,
@@ -66,7 +65,15 @@ from jaxvars.core.cells import (
     T,
     WriteBack,
 )
-from jaxvars.core.failures import doubt, execution_error, failure_of, is_ready, one_of, prove
+from jaxvars.core.failures import (
+    doubt,
+    execution_error,
+    failure_of,
+    is_ready,
+    one_of,
+    prove,
+    said_of_loss,
+)
 from jaxvars.core.frame import to_sharding
 from jaxvars.errors import (
     ExecutionError,
@@ -351,9 +358,8 @@ def stored(cell: Cell) -> Array:
 
 
 def _deleted_error(cell: Cell) -> JaxvarsError:
-    lost = LOST.get(cell.key)
-    if lost is not None and lost[0] is STORE.get(cell.key):
-        return ExecutionError(lost[1])
+    if (said := said_of_loss(cell.key)) is not None:
+        return ExecutionError(said)
     return UninitializedError(
         f"Variable {called(cell)!r} is used at {user_line()} and has no value any more: the array "
         "that it holds was read, as with v.value, and then donated to a jitted function "

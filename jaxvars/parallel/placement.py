@@ -94,7 +94,8 @@ def place(
 def _list_pairs(rules: Any) -> Iterable[tuple[Pattern, Spec]]:
     if is_spec(rules) or callable(rules):
         return [("**", rules)]
-    pairs = list(rules.items() if isinstance(rules, Mapping) else _items(rules))
+    items = rules.items() if isinstance(rules, Mapping) else rules
+    pairs = list(items) if isinstance(items, Iterable) else [items]
     if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
         raise ShardingError(
             f"jv.place is given {rules!r} as rules. Give one spec for all variables, like "
@@ -102,10 +103,6 @@ def _list_pairs(rules: Any) -> Iterable[tuple[Pattern, Spec]]:
             '{"**/kernel": jax.P(None, "model"), "**": jax.P()}.'
         )
     return pairs
-
-
-def _items(rules: object) -> Iterable[Any]:
-    return rules if isinstance(rules, Iterable) and not isinstance(rules, str) else [rules]
 
 
 def _find_shardings(

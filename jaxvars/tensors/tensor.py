@@ -122,7 +122,7 @@ def fit_dtype(value: object, dtype: Any, cell: Any) -> Value:
         ask(Phrase("Variable {!r} is written", cell))
     number = number_of(value, dtype)
     if number is not None:
-        return _convert_number(number, dtype, cell)
+        return _convert(number, dtype, cell)
     what = Phrase("the value for variable {!r}", cell)
     array = array_of(value, what)
     loose = is_literal(value) or is_weak(array)
@@ -407,19 +407,13 @@ def _is_text(value: object) -> bool:
     return not isinstance(value, numbers.Number)
 
 
-def _convert_number(number: np.generic, dtype: Any, cell: Any) -> Array:
-    if context.place(None) is not context.EVAL:
-        return _convert(np.asarray(number), dtype, cell)
-    with context.restoring():
-        new = context.fresh(number)  # in a third of the time of jnp.array
-    if new.dtype != dtype:  # as in `_convert`
-        raise dtype_error(cell, dtype, str(new.dtype))
-    return new
-
-
-def _convert(array: Array | np.ndarray, dtype: Any, cell: Any = "") -> Array:
+def _convert(array: Array | np.ndarray | np.generic, dtype: Any, cell: Any = "") -> Array:
+    if isinstance(array, np.generic) and context.place(None) is not context.EVAL:
+        array = np.asarray(array)
     with context.restoring(), context.evaluating():
-        if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
+        if isinstance(array, np.generic):  # a number of this dtype
+            new = context.fresh(array)  # in a third of the time of jnp.array
+        elif not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
             new = jax.lax.convert_element_type(array, dtype)
         else:  # JAX copies in the background, while the caller may already change the array: wait.
             new = jax.block_until_ready(jnp.array(array.astype(dtype, copy=False)))
