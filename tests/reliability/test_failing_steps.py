@@ -13,10 +13,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from failing import failing_number
 
 import jaxvars as jv
 from jaxvars.errors import ExecutionError
@@ -24,16 +24,6 @@ from jaxvars.errors import ExecutionError
 NAMES = "abcd"
 SAID = re.compile(r"step\d( or step\d)* failed when it ran: Out of memory .* bytes\. ")
 ROOT = jnp.eye(600)
-
-
-@jax.jit
-def _never(m: Any) -> Any:
-    return jnp.zeros(2**45, jnp.int8) + (m @ m)[0, 0].astype(jnp.int8), m[0] @ m[0]
-
-
-def failing() -> Any:
-    """Return a number that cannot be computed, which is known only later."""
-    return _never(jnp.ones((1000, 1000)))[1]
 
 
 class Step(NamedTuple):
@@ -87,7 +77,7 @@ class Program:
     def call(self, x: Any) -> None:
         i = self.rng.randrange(len(self.steps))
         step, known = self.steps[i], None if x is None else np.float32(x)
-        self.compiled[i](failing() if x is None else jnp.float32(x))
+        self.compiled[i](failing_number(1000) if x is None else jnp.float32(x))
         self.values.update(step.run(self.values, known))
 
     def assign(self, name: str) -> None:

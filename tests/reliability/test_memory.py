@@ -19,25 +19,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from failing import failing_number
 
 import jaxvars as jv
 from jaxvars.compiler import program
 from jaxvars.core import cells
 from jaxvars.errors import ExecutionError
 
-TOO_MUCH = 2**45
 SLOW = pytest.mark.slow
-
-
-@jax.jit
-def _never(m: Any) -> Any:
-    """Return a number that cannot be computed: large work, so that XLA runs it later."""
-    return jnp.zeros(TOO_MUCH, jnp.int8) + (m @ m)[0, 0].astype(jnp.int8), m[0] @ m[0]
 
 
 def failed_number() -> Any:
     """Return a number whose computation has failed."""
-    _, number = _never(jnp.ones((300, 300)))
+    number = failing_number(300)
     with pytest.raises(jax.errors.JaxRuntimeError, match="Out of memory"):
         number.block_until_ready()
     return number
@@ -213,7 +207,7 @@ def test_a_failure_is_told_of_every_variable_whichever_is_read_first(order: str,
     for _ in range(3):
         step(jnp.float32(0.0))
         double()
-    number = _never(jnp.ones((1500, 1500)))[1]  # not computed yet, so that calls go through
+    number = failing_number(1500)  # not computed yet, so that calls go through
     with contextlib.suppress(ExecutionError):  # where nothing is donated, the next call waits
         for _ in range(3):
             step(number)
@@ -243,7 +237,7 @@ def test_a_failure_is_left_to_its_thread_until_its_variables_are_touched(donate:
     told: list[str] = []
 
     def fail_and_go_on(go_on: bool) -> None:
-        number = _never(jnp.ones((1500, 1500)))[1]
+        number = failing_number(1500)
         try:
             for _ in range(1 + go_on):
                 step(number)
