@@ -251,10 +251,17 @@ class Scaled(Random):
         variance = self.scale / max(1.0, _count(self.mode, *fans(shape)))
         kind: Any = self.distribution
         kind = "normal" if kind == "untruncated_normal" else kind  # JAX's name
-        # JAX's fans are those of at least two axes: give it one input, and the variance.
-        one = jax.nn.initializers.variance_scaling(variance, "fan_in", kind)
-        flat = (1, math.prod(shape))
-        return self._draw(lambda key, wide: one(key, flat, wide), shape, dtype)
+        return self._draw(
+            lambda key, wide: _of_variance(key, shape, wide, variance, kind), shape, dtype
+        )
+
+
+@draws.quick_draw
+def _of_variance(key: Array, shape: Sizes, dtype: Any, variance: float, kind: Any) -> Array:
+    """Return random values of a variance."""
+    # JAX's fans are those of at least two axes: give it one input, and the variance.
+    make = jax.nn.initializers.variance_scaling(variance, "fan_in", kind)
+    return make(key, (1, math.prod(shape)), dtype).reshape(shape)
 
 
 def fans(shape: Sizes) -> tuple[int, int]:

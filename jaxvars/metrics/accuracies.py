@@ -8,6 +8,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from typing import Any, final
 
 import jax
@@ -27,6 +28,7 @@ from jaxvars.losses.inputs import (
     wide,
 )
 from jaxvars.metrics.mean import MeanOfKnown
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.typing import Array, DTypeLike
 
 _SCORES = {
@@ -63,7 +65,7 @@ def accuracy(y_true: Any, y_pred: Any) -> Array:
     return _accuracy(true, pred)
 
 
-@jax.jit
+@quick_jit
 def _accuracy(y_true: Array, y_pred: Array) -> Array:
     return jnp.equal(*reshape_alike(as_classes(y_true), as_classes(y_pred))).astype(jnp.float32)
 
@@ -114,7 +116,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     return _sparse_categorical_accuracy(*_as_sparse(y_true, y_pred, "sparse_categorical_accuracy"))
 
 
-@jax.jit
+@quick_jit
 def _sparse_categorical_accuracy(labels: Array, y_pred: Array) -> Array:
     return (labels.astype(jnp.int32) == y_pred.argmax(-1)).astype(jnp.float32)
 
@@ -161,7 +163,7 @@ def sparse_top_k_categorical_accuracy(
     )
 
 
-@jax.jit(static_argnames=("k", "ids"))
+@functools.partial(quick_jit, static_argnames=("k", "ids"))
 def _sparse_top_k(labels: Array, y_pred: Array, k: int, ids: bool) -> Array:
     if ids:
         return (as_classes(labels)[..., None] == wide(y_pred)[..., :k]).any(-1).astype(jnp.float32)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, final
 
-import jax
 import jax.numpy as jnp
 
 from jaxvars.errors import ShapeError
@@ -13,6 +13,7 @@ from jaxvars.losses.inputs import EPSILON, checked_count, divide, tensor
 from jaxvars.metrics.confusion import KINDS, check_thresholds, count_confusions, inputs
 from jaxvars.metrics.metric import LateCounts, describe_update, unseen
 from jaxvars.metrics.sums import total
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.typing import Array, DTypeLike
 
 CURVES = ("ROC", "PR", "PRGAIN")
@@ -129,7 +130,7 @@ def _add_ends(thresholds: Any, count: int) -> tuple[float, ...]:
     return (-EPSILON, *inner, 1.0 + EPSILON)
 
 
-@jax.jit(static_argnames=("curve", "method"))
+@functools.partial(quick_jit, static_argnames=("curve", "method"))
 def _area(parts: list[Array], weights: Array, curve: str, method: str) -> Array:
     counts = tuple(map(total, parts))
     if (curve, method) == ("PR", "interpolation"):

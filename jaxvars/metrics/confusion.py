@@ -31,6 +31,7 @@ from jaxvars.losses.inputs import (
 )
 from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
 from jaxvars.metrics.sums import Tally, group_sums, join_parts, take_all, total
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
 
@@ -109,7 +110,9 @@ def _sort_thresholds(thresholds: Thresholds) -> tuple[np.ndarray, np.ndarray, bo
     return known, np.argsort(order).astype(np.int32), is_even(thresholds)
 
 
-@functools.partial(jax.jit, static_argnames=("cut", "top_k", "class_id", "by_label", "from_logits"))
+@functools.partial(
+    quick_jit, static_argnames=("cut", "top_k", "class_id", "by_label", "from_logits")
+)
 def _confusions(
     y_true: Array, y_pred: Array, weight: Array | None, label_weights: Array | None,
     known: Array, back: Array, *, cut: bool, top_k: int | None, class_id: int | None,
@@ -260,7 +263,7 @@ class FalseNegatives(_Count, kinds=("false_negatives",)):
 
 
 # ---------------------------------------------------------------- precision and recall
-@jax.jit
+@quick_jit
 def _divide_tallies(some: Array, others: Array) -> Array:
     """Return a part of a whole, given the tallies of both parts."""
     return divide(total(some), total(some) + total(others))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, final
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,6 +13,7 @@ from jaxvars.losses.inputs import as_classes, check_whole, checked_count, divide
 from jaxvars.metrics.confusion import inputs
 from jaxvars.metrics.metric import KnownMetric, describe_update, unseen
 from jaxvars.metrics.sums import group_sums, total
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
@@ -90,7 +91,7 @@ def _check_in(array: Array, classes: int, what: str) -> None:
         raise IndexError(f"A {what} is {wrong[0]}, but the classes are 0 to {classes - 1}.")
 
 
-@jax.jit(static_argnames="classes")
+@functools.partial(quick_jit, static_argnames="classes")
 def _count_pairs(true: Array, pred: Array, weight: Array, classes: int) -> Array:
     ones = jnp.ones(true.shape, jnp.int32) if weight is None else weight
     kept = (true >= 0) & (true < classes) & (pred >= 0) & (pred < classes)
@@ -146,7 +147,7 @@ class ConfusionMatrix(KnownMetric):
         return self._to_dtype(_normalize(self.total_cm.parts.value, how=self.normalize))
 
 
-@jax.jit(static_argnames="how")
+@functools.partial(quick_jit, static_argnames="how")
 def _normalize(parts: Array, how: str | None) -> Array:
     matrix = total(parts)
     if how is None:

@@ -7,12 +7,12 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias, final
 
-import jax
 import jax.numpy as jnp
 
 from jaxvars import losses
@@ -31,6 +31,7 @@ from jaxvars.losses.inputs import (
 from jaxvars.losses.loss import PlainLoss
 from jaxvars.metrics.metric import KnownMetric, arguments_of, describe_update, unseen
 from jaxvars.metrics.sums import parts_of, sum_to_parts, take_all, total
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
 
@@ -55,7 +56,7 @@ def align_samples(values: Any, sample_weight: Any, what: str) -> tuple[Array, We
     return values.reshape(sizes), weight.reshape(weights), len(weights)
 
 
-@jax.jit(static_argnames=("axes", "mean"))
+@functools.partial(quick_jit, static_argnames=("axes", "mean"))
 def sums(values: Array, weight: Weight, axes: int, mean: bool) -> tuple[Array, Array]:
     """Return the parts of the sum of weighted values, and of that of the weights, or samples."""
     values = wide(values)
@@ -128,7 +129,7 @@ class MeanOf(KnownMetric, ABC):
         return _divide_totals(self.total.parts.value, self.count.parts.value)
 
 
-@jax.jit
+@quick_jit
 def _divide_totals(a: Array, b: Array) -> Array:
     return divide(total(a), total(b))
 
@@ -315,7 +316,7 @@ class RootMeanSquaredError(MeanOfFunction):
         return self._to_dtype(jnp.sqrt(self._mean()))
 
 
-@jax.jit
+@quick_jit
 def _squares(true: Array, pred: Array) -> Array:
     pred = wide(pred)
     return jnp.square(jnp.subtract(*reshape_alike(true.astype(pred.dtype), pred)))

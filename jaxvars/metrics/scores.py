@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, final
 
-import jax
 import jax.numpy as jnp
 
 from jaxvars.errors import ShapeError
@@ -13,6 +13,7 @@ from jaxvars.losses.inputs import EPSILON, wide
 from jaxvars.metrics.confusion import inputs
 from jaxvars.metrics.metric import LateCounts, describe_update, unseen
 from jaxvars.metrics.sums import sum_to_parts, total
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.typing import Array, DTypeLike
 
 AVERAGES = ("micro", "macro", "weighted")
@@ -76,7 +77,7 @@ class F1Score(LateCounts, kinds=_KINDS):
         return self._to_dtype(_f1_score(self._parts(), average=self.average))
 
 
-@jax.jit(static_argnames="micro")
+@functools.partial(quick_jit, static_argnames="micro")
 def _count_hits(true: Array, pred: Array, weight: Array, threshold: Array, micro: bool) -> Any:
     pred = wide(pred)
     if threshold is None:
@@ -90,7 +91,7 @@ def _count_hits(true: Array, pred: Array, weight: Array, threshold: Array, micro
     return tuple(sum_to_parts(kind * weight, axes) for kind in kinds)
 
 
-@jax.jit(static_argnames="average")
+@functools.partial(quick_jit, static_argnames="average")
 def _f1_score(parts: list[Array], average: str | None) -> Array:
     hits, false, missed, weights = map(total, parts)
     precision, recall = hits / (hits + false + EPSILON), hits / (hits + missed + EPSILON)

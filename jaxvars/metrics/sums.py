@@ -25,6 +25,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.modules.module import Module
 from jaxvars.tensors.dtypes import as_dtype, is_inexact
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, DTypeLike
 
@@ -50,14 +51,14 @@ def parts_of(x: Array, dtype: DTypeLike = jnp.float32) -> Parts:
     return jnp.stack([high, rest.astype(kind)])
 
 
-@jax.jit
+@quick_jit
 def total(parts: Parts) -> Array:
     """Return the sum that parts stand for."""
     high, low = parts
     return jnp.where(jnp.isfinite(high), high + low, high)
 
 
-@jax.jit
+@quick_jit
 def join_parts(one: Parts, other: Parts) -> Parts:
     """Return the parts of two sums together."""
     return jnp.stack(_join(tuple(one), tuple(other)))
@@ -195,12 +196,12 @@ def take_all(sums: Iterable[tuple[Tally, Any]]) -> None:
     LOCAL.frame.modify_all(*(tally.taking(parts) for tally, parts in sums))
 
 
-@jax.jit
+@quick_jit
 def _add_array(old: Array, delta: Array) -> Array:
     return join_parts(old, parts_of(delta, old.dtype))
 
 
-@jax.jit
+@quick_jit
 def _take_parts(old: Array, parts: Array) -> Array:
     for part in parts:  # each may be of a wider dtype
         old = join_parts(old, parts_of(part, old.dtype))

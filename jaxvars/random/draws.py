@@ -12,6 +12,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, ParamSpec
@@ -37,6 +38,7 @@ from jaxvars.random.seeds import (
     unseen,
 )
 from jaxvars.tensors.array_like import unwrap
+from jaxvars.tensors.quick_jit import QuickJit
 from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
@@ -76,6 +78,22 @@ def _complete_draw(**docs: str) -> Callable[[Callable[P, Array]], Callable[P, Ar
     return decorate
 
 
+def quick_draw(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return a function of a key and, by position, a shape and a dtype, and others like these.
+
+    Where it runs eagerly, it is compiled for each shape.
+    """
+    static = tuple(range(1, len(inspect.signature(function).parameters)))
+    return QuickJit(function, function, lambda _, shape, *rest: [shape], static_argnums=static)
+
+
+_normal = quick_draw(lambda key, shape, dtype: jax.random.normal(key, shape, dtype))
+_uniform = quick_draw(lambda key, shape, dtype: jax.random.uniform(key, shape, dtype))
+_truncated_normal = quick_draw(
+    lambda key, shape, dtype: jax.random.truncated_normal(key, -2, 2, shape, dtype)
+)
+
+
 @_complete_draw(dtype="floating or complex.")
 def normal(
     key: Any, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
@@ -87,7 +105,7 @@ def normal(
         DtypeError: when the dtype is another one.
     """
     size, kind = as_shape(shape), check_dtype(dtype, jnp.inexact, "Normal values", "jnp.float32")
-    return _scale(lambda: jax.random.normal(key_of(key), size, kind), mean, stddev, size)
+    return _scale(lambda: _normal(key_of(key), size, kind), mean, stddev, size)
 
 
 @_complete_draw(stddev="the standard deviation before those further away are drawn again.")
@@ -98,7 +116,7 @@ def truncated_normal(
     size, kind = as_shape(shape), floating(dtype, "Normal values")
 
     def draw() -> Array:
-        return jax.random.truncated_normal(key_of(key), -2, 2, size, kind)
+        return _truncated_normal(key_of(key), size, kind)
 
     return _scale(draw, mean, stddev, size)
 
@@ -126,7 +144,7 @@ def uniform(
     size, kind = as_shape(shape), floating(dtype, "Uniform values")
     maxval = 1 if maxval is None else maxval
     bounds = check_fit(size, minval=minval, maxval=maxval)
-    noise = unseen(lambda: jax.random.uniform(key_of(key), size, kind))
+    noise = unseen(lambda: _uniform(key_of(key), size, kind))
     if is_number(minval, 0) and is_number(maxval, 1):
         return noise
     low, high = numbers(kind, bounds)

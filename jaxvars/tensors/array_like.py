@@ -20,6 +20,7 @@ import numpy as np
 from jaxvars.advice import add_note, did_you_mean, instead_of
 from jaxvars.errors import DistributedError, shown
 from jaxvars.tensors.direct import Direct
+from jaxvars.tensors.quick_jit import QuickJit
 from jaxvars.tensors.tensor import check_uncut, own_copy
 from jaxvars.tracebacks import shorten
 from jaxvars.tracing import context
@@ -79,14 +80,14 @@ _SAME = " == compares elements; whether two are one variable is `a is b`."
 def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the method of an operator."""
     is_compiled = compute.__name__ in _COMPILED
-    run: Any = jax.jit(compute, inline=True) if is_compiled else compute
-    record = Direct(run, (0, 1), numbers=True) if is_compiled else run
+    run: Any = QuickJit(compute, jax.jit(compute, inline=True), inline=True)
+    record = Direct(run, (0, 1), numbers=True)
 
     def method(self: ArrayProxy, other: Any) -> Any:
         value, operand = self._look(), _operand(other)
         try:
-            if type(value) in _PLAIN and type(operand) in _PLAIN:
-                return (run if place(None) is EVAL else record)(value, operand)
+            if is_compiled and type(value) in _PLAIN and type(operand) in _PLAIN:
+                return (run.quick if place(None) is EVAL else record)(value, operand)
             return compute(value, operand)
         except (RuntimeError, TypeError, ValueError) as error:
             if not (is_deleted(value) or is_deleted(operand)):

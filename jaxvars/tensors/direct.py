@@ -96,12 +96,12 @@ class Direct:
         call = call if len(args) > len(inputs) else self._call
         try:
             program, form = jax.make_jaxpr(call, return_shape=True)(*inputs)
+            if not isinstance(form, jax.ShapeDtypeStruct) or not _is_simple(program):
+                return None
             result = call(*inputs)
         except Exception:  # noqa: BLE001 - the call itself will say what is wrong, if anything is
             return None
-        if not isinstance(form, jax.ShapeDtypeStruct) or not isinstance(result, jax.Array):
-            return None
-        if jax.typeof(result) != program.out_avals[0] or not _is_simple(program):
+        if not isinstance(result, jax.Array) or jax.typeof(result) != program.out_avals[0]:
             return None
 
         def run(*values: Array) -> list[Array]:

@@ -19,6 +19,7 @@ import numpy as np
 from jaxvars.core.checks import require
 from jaxvars.core.frames import LOCAL
 from jaxvars.derivatives.scaling import reads_nothing
+from jaxvars.tensors.quick_jit import QuickJit
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import flat, floor, magnitude
 from jaxvars.tf.registry.rows import Refused, elementwise, format_shape, op
@@ -85,7 +86,10 @@ def add(x: Array, y: Array) -> Array:
     """Add, element by element; join strings."""
     if is_text(x) or is_handles(x):
         return on_strings(_join)(x, y)
-    return jnp.add(x, y)
+    return _add(x, y)
+
+
+_add, _divide = QuickJit(jnp.add, jnp.add), QuickJit(jnp.divide, jnp.divide)
 
 
 def _join(x: Value, y: Value) -> Value:
@@ -96,7 +100,7 @@ def _truediv(x: Array, y: Array) -> Array:
     kind = x.dtype.kind
     if kind == "b" or is_text(x):
         raise Refused(TypeError(f"Invalid dtype {dtype_of(x)!r} in __truediv__. Expected a number"))
-    return jnp.divide(divisible(x), divisible(y))
+    return _divide(divisible(x), divisible(y))
 
 
 @op(

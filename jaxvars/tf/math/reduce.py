@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tf.math.slopes import extreme, root
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import is_text
@@ -75,7 +76,7 @@ def reduce_min(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
     return _extreme(jnp.min, input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 2, 3))
+@functools.partial(quick_jit, static_argnums=(0, 2, 3))
 def _extreme(find: Callable[..., Array], x: Array, axis: Any, keepdims: bool) -> Array:
     if x.size and not jnp.issubdtype(x.dtype, jnp.integer):
         found = extreme(find, axis, x)
@@ -103,7 +104,7 @@ def reduce_mean(input_tensor: Array, axis: Any = None, keepdims: bool = False) -
     return _mean_of_integers(input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
+@functools.partial(quick_jit, static_argnums=(1, 2))
 def _mean_of_integers(x: Array, axis: Any, keepdims: bool) -> Array:
     with jax.enable_x64(True):  # as TensorFlow adds them, whatever they are
         wide = jnp.int64 if x.dtype.kind == "i" else jnp.uint64
@@ -139,7 +140,7 @@ def reduce_logsumexp(input_tensor: Array, axis: Any = None, keepdims: bool = Fal
     return _logsumexp(input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
+@functools.partial(quick_jit, static_argnums=(1, 2))
 def _logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
     if not x.size:
         return jnp.log(jnp.sum(x, axis=axis, keepdims=keepdims))
@@ -170,7 +171,7 @@ def reduce_std(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
     return _deviation(input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
+@functools.partial(quick_jit, static_argnums=(1, 2))
 def _deviation(x: Array, axis: Any, keepdims: bool) -> Array:
     return root(jnp.var(x, axis=axis, keepdims=keepdims))
 
@@ -184,7 +185,7 @@ def reduce_euclidean_norm(input_tensor: Array, axis: Any = None, keepdims: bool 
     return _euclidean(input_tensor, axes_in(input_tensor, axis), bool(keepdims))
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
+@functools.partial(quick_jit, static_argnums=(1, 2))
 def _euclidean(x: Array, axis: Any, keepdims: bool) -> Array:
     wide = widen(x)
     total = jnp.sum(wide * jnp.conj(wide), axis=axis, keepdims=keepdims, dtype=wide.dtype)
@@ -224,14 +225,14 @@ def l2_normalize(x: Array, axis: Any = None, epsilon: float = 1e-12, dim: Any = 
     return _normalize(x, axes_in(x, axis if dim is None else dim), epsilon)
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@functools.partial(quick_jit, static_argnums=1)
 def _normalize(x: Array, axis: Any, epsilon: Any) -> Array:
     total = jnp.sum(jnp.real(x * jnp.conj(x)), axis=axis, keepdims=True)
     return x * lax.rsqrt(jnp.maximum(total, jnp.asarray(epsilon, total.dtype))).astype(x.dtype)
 
 
 @op("math.is_non_decreasing", "x", kinds=_ORDERED, example="r(4)")
-@jax.jit
+@quick_jit
 def is_non_decreasing(x: Array) -> Array:
     """Return whether no element is less than the one before it."""
     flat = x.reshape(-1)
@@ -239,7 +240,7 @@ def is_non_decreasing(x: Array) -> Array:
 
 
 @op("math.is_strictly_increasing", "x", kinds=_ORDERED, example="r(4)")
-@jax.jit
+@quick_jit
 def is_strictly_increasing(x: Array) -> Array:
     """Return whether each element is greater than the one before it."""
     flat = x.reshape(-1)

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random import draws as draws
 from jaxvars.tf.random.stateless import start_of
@@ -34,13 +35,13 @@ def leaky_relu(features: Array, alpha: Any = 0.2) -> Array:
     return _leak(features, to_operand(alpha, features.dtype))
 
 
-@jax.jit
+@quick_jit
 def _leak(x: Array, alpha: Array) -> Array:
     return jnp.where(x > 0, x, alpha * x)
 
 
 @op("nn.relu6", "features", kinds="float int", example="4.0 * r(2, 3)")
-@jax.jit
+@quick_jit
 def relu6(features: Array) -> Array:
     """Return x, but not below 0 nor above 6."""
     cut = jnp.clip(features, jnp.asarray(0, features.dtype), jnp.asarray(6, features.dtype))
@@ -49,7 +50,7 @@ def relu6(features: Array) -> Array:
 
 
 @op("nn.selu", "features", kinds="float", example="r(2, 3)")
-@jax.jit
+@quick_jit
 def selu(features: Array) -> Array:
     """Return the scaled exponential linear unit, which keeps mean 0 and variance 1."""
     negative = features < 0
@@ -67,7 +68,7 @@ def gelu(features: Array, approximate: Any = False) -> Array:
     return _gelu_of(features, bool(approximate))
 
 
-_gelu_of = jax.jit(jax.nn.gelu, static_argnums=1)
+_gelu_of = quick_jit(jax.nn.gelu, static_argnums=1)
 
 
 @op("nn.silu", "features", kinds="float", aliases=("nn.swish",), example="r(2, 3)")
@@ -76,7 +77,7 @@ def silu(features: Array, beta: Any = 1.0) -> Array:
     return _silu_of(features, to_operand(beta, features.dtype))
 
 
-@jax.jit
+@quick_jit
 def _silu_of(x: Array, beta: Array) -> Array:
     return x * jax.nn.sigmoid(beta * x)
 
@@ -96,7 +97,7 @@ def softmax(logits: Array, axis: Any = None) -> Array:
     return _softmax_of(logits, -1 if axis is None else one_int(axis, "axis"))
 
 
-_softmax_of = jax.jit(jax.nn.softmax, static_argnums=1)
+_softmax_of = quick_jit(jax.nn.softmax, static_argnums=1)
 
 
 @op("nn.log_softmax", "logits", kinds="float", aliases=("math.log_softmax",), example="r(2, 3)")
@@ -106,14 +107,14 @@ def log_softmax(logits: Array, axis: Any = None) -> Array:
 
 
 @op("nn.relu", "features", kinds="float int", example="r(2, 3)")
-@jax.jit
+@quick_jit
 def relu(features: Array) -> Array:
     """Return max(x, 0)."""
     return jax.nn.relu(features)
 
 
 @op("nn.elu", "features", kinds="float", example="r(2, 3)")
-@jax.jit
+@quick_jit
 def elu(features: Array) -> Array:
     """Return x where it is positive, else exp(x) - 1."""
     negative = features < 0

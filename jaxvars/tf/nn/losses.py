@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tensors.dtypes import narrowed
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.nn.norm import table_of
 from jaxvars.tf.nn.shapes import refused_value
@@ -41,7 +42,7 @@ def _check_same_shape(logits: Array, labels: Array) -> None:
     "nn.sigmoid_cross_entropy_with_logits", "labels logits", op="LogisticLoss", same=True,
     kinds="float", pairing=pair_typed, example="labels=p(2, 3), logits=r(2, 3)",
 )  # fmt: skip
-@jax.jit
+@quick_jit
 def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None) -> Array:
     """Return the cross entropy of labels from 0 to 1 and the sigmoid of logits."""
     _check_same_shape(logits, labels)
@@ -55,7 +56,7 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None) ->
     "nn.weighted_cross_entropy_with_logits", "labels logits pos_weight", op="LogisticLoss",
     same=True, kinds="float", example="p(2, 3), r(2, 3), 2.5",
 )  # fmt: skip
-@jax.jit
+@quick_jit
 def weighted_cross_entropy_with_logits(labels: Array, logits: Array, pos_weight: Array) -> Array:
     """Return the cross entropy of a sigmoid, with a weight for positive labels.
 
@@ -84,7 +85,7 @@ def softmax_cross_entropy_with_logits(labels: Array, logits: Array, axis: int = 
     return _cross_entropy_of(labels, wide, int(axis)).astype(logits.dtype)
 
 
-@functools.partial(jax.jit, static_argnums=2)
+@functools.partial(quick_jit, static_argnums=2)
 def _cross_entropy_of(labels: Array, logits: Array, axis: int) -> Array:
     return _cross_entropy(labels.astype(logits.dtype), logits, axis)
 
@@ -117,7 +118,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Array, logits: Array) -> Ar
     return _sparse_cross_entropy(labels, logits)
 
 
-@jax.jit
+@quick_jit
 def _sparse_cross_entropy(labels: Array, logits: Array) -> Array:
     wide = widen(logits)
     classes = logits.shape[-1]
@@ -167,7 +168,7 @@ def _check_labels(labels: Array, classes: int) -> None:
 
 
 @op("nn.l2_loss", "t", kinds="float", example="r(2, 3)")
-@jax.jit
+@quick_jit
 def l2_loss(t: Array) -> Array:
     """Return half of the sum of squares."""
     return (jnp.sum(jnp.square(widen(t))) / 2).astype(t.dtype)
@@ -189,7 +190,7 @@ def compute_average_loss(
     return _average(per_example_loss, sample_weight, to_operand(size, per_example_loss.dtype))
 
 
-@jax.jit
+@quick_jit
 def _average(losses: Array, sample_weight: Array | None, size: Array) -> Array:
     if sample_weight is not None:
         weight = sample_weight.astype(losses.dtype)
@@ -217,7 +218,7 @@ def ctc_loss(
     return _ctc(labels, batch, label_length, logit_length, index)
 
 
-@functools.partial(jax.jit, static_argnums=4)
+@functools.partial(quick_jit, static_argnums=4)
 def _ctc(
     labels: Array, batch: Array, label_length: Array, logit_length: Array, index: int
 ) -> Array:

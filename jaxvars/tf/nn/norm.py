@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.arrays.join import concat
 from jaxvars.tf.arrays.shape import squeeze
@@ -34,7 +35,7 @@ def moments(x: Array, axes: Any, shift: Any = None, keepdims: Any = False) -> tu
     return _mean_and_variance(x, axes_in(x, axes), bool(keepdims))
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
+@functools.partial(quick_jit, static_argnums=(1, 2))
 def _mean_and_variance(x: Array, where: Any, keepdims: bool) -> tuple[Array, Array]:
     wide = x.astype(jnp.float32) if x.dtype.name == "float16" else x
     mean = jnp.mean(wide, where, keepdims=True)
@@ -61,7 +62,7 @@ def batch_normalization(
     )
 
 
-@jax.jit
+@quick_jit
 def _normalize(
     x: Array, mean: Array, variance: Array, offset: Array | None, scale: Array | None, least: Array
 ) -> Array:
@@ -85,7 +86,7 @@ def local_response_normalization(
     )
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@functools.partial(quick_jit, static_argnums=1)
 def _responses(x: Array, radius: int, bias: Array, alpha: Array, beta: Array) -> Array:
     window = (1, 1, 1, 2 * radius + 1)
     pads = [(0, 0), (0, 0), (0, 0), (radius, radius)]

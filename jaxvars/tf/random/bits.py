@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import jax
@@ -25,6 +25,7 @@ import numpy as np
 
 from jaxvars.random.seeds import IMPL
 from jaxvars.tensors.dtypes import narrowed
+from jaxvars.tensors.quick_jit import QuickJit, quick_jit
 from jaxvars.typing import Array, Value
 
 Shape: TypeAlias = tuple[int, ...]
@@ -108,7 +109,7 @@ def of_seeds(key: int, high: int, low: int = 0) -> np.ndarray:
     return np.array([part & 0xFFFFFFFF for part in parts], np.uint32)
 
 
-@jax.jit
+@quick_jit
 def scramble(seed: Array) -> Array:
     """Return the start of two integers, as a stateless operation takes them."""
     mix = philox(_SCRAMBLER, words_of(seed))
@@ -132,13 +133,19 @@ def key_of(start: Array) -> Array:
     return jax.random.wrap_key_data(_pair_of(start), impl=IMPL)
 
 
-@jax.jit
+@quick_jit
 def _pair_of(start: Array) -> Array:
     return philox(start[:2], start[2:])[:2]
 
 
 # ---------------------------------------------------------------- values
-@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+def _draw(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return a function compiled for each shape and dtype, its last two arguments."""
+    static: Any = {"static_argnames": ("shape", "dtype")}
+    return QuickJit(function, jax.jit(function, **static), lambda *args: [args[-2]], **static)
+
+
+@_draw
 def full_int(start: Array, shape: Shape, dtype: Any) -> Array:
     """Return integers, each that the type can hold as likely as the others."""
     return _bits(start, shape, np.dtype(dtype).itemsize).astype(dtype)
@@ -153,7 +160,7 @@ def _bits(start: Array, shape: Shape, size: int) -> Array:
     return pairs[..., 0] | pairs[..., 1] << 32
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+@_draw
 def between(start: Array, low: Array, high: Array, shape: Shape, dtype: Any) -> Array:
     """Return integers: `low <= x < high`; as in TensorFlow, slightly more of the lower ones."""
     bits = _bits(start, shape, np.dtype(dtype).itemsize)
@@ -161,7 +168,7 @@ def between(start: Array, low: Array, high: Array, shape: Shape, dtype: Any) -> 
     return low + (bits % span).astype(dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+@_draw
 def uniform(start: Array, shape: Shape, dtype: Any) -> Array:
     """Return floats: `0 <= x < 1`."""
     kind = np.dtype(dtype)
@@ -190,7 +197,7 @@ def _unit64(pairs: Array) -> Array:
     return jax.lax.bitcast_convert_type(mantissa | one, jnp.float64) - 1.0
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+@_draw
 def normal(start: Array, shape: Shape, dtype: Any) -> Array:
     """Return normally distributed values."""
     count = math.prod(shape)
@@ -215,7 +222,7 @@ def _normals(bits: Array) -> Array:
     return jnp.stack([jnp.sin(angle) * radius, jnp.cos(angle) * radius], axis=-1)
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+@_draw
 def truncated_normal(start: Array, shape: Shape, dtype: Any) -> Array:
     """Return normally distributed values within two deviations: others are drawn again.
 
@@ -250,7 +257,7 @@ def truncated_normal(start: Array, shape: Shape, dtype: Any) -> Array:
     return rows.ravel()[:count].reshape(shape).astype(dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("count", "dtype"))
+@functools.partial(quick_jit, static_argnames=("count", "dtype"))
 def categorical(start: Array, logits: Array, count: int, dtype: Any) -> Array:
     """Return classes for each row of logits, [rows, count]: where a sum of weights is passed."""
     wide = logits.astype(narrowed(np.float64))

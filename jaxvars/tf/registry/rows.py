@@ -35,6 +35,7 @@ from jaxvars.errors import JaxvarsError
 from jaxvars.objects.interpreter import load, parse_source
 from jaxvars.tensors.direct import Direct
 from jaxvars.tensors.dtypes import note_platform
+from jaxvars.tensors.quick_jit import QuickJit
 from jaxvars.tensors.wrapping import is_boxing
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.listing import HOMES, lister, not_there
@@ -45,6 +46,7 @@ from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tracing import context
+from jaxvars.tracing.context import EVAL, place
 from jaxvars.typing import Array
 
 P = ParamSpec("P")
@@ -215,7 +217,14 @@ def elementwise(
         space: the namespace.
         module: where the variable is.
     """
+    run = QuickJit(function, function)
     call: Any = (lambda x: function(x)) if tensors == "x" else (lambda x, y: function(x, y))
+    if function.__module__.startswith("jax."):  # no code of ours, which may run on the host
+        call = (
+            (lambda x: (run.quick if place(None) is EVAL else function)(x))
+            if tensors == "x"
+            else (lambda x, y: (run.quick if place(None) is EVAL else function)(x, y))
+        )
     call.__module__, call.__name__, call.__doc__ = module, name, doc
     return op(
         f"{space}.{name}", tensors, op=title, same=tensors != "x", kinds=kinds,
