@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, final
 import jax
 
 from jaxvars.compiler.executable import Executable, cells_of
-from jaxvars.compiler.program import NotTopLevel, Placement
+from jaxvars.compiler.program import NotTopLevel, Placement, SignatureMismatch
 from jaxvars.compiler.signature import Call
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Owner, cells_in
+from jaxvars.errors import CompileError, called
 from jaxvars.objects.traversal import Holder
 from jaxvars.tracing.guards import ask
 from jaxvars.views import Viewed
@@ -59,7 +60,8 @@ class ConcreteFunction(Viewed):
 
         Raises:
             TypeError: when the arguments have another signature.
-            CompileError: under other settings of JAX than it was traced under.
+            CompileError: under other settings of JAX than it was traced under, or where a variable
+                has another shape.
         """
         ask(f"{self.name} is called")
         call = self._bind(args, kwargs)
@@ -74,9 +76,21 @@ class ConcreteFunction(Viewed):
             return self._executable.run(call.given())
         except NotTopLevel:
             return self._executable.inline(call.given())
+        except SignatureMismatch:
+            raise self._explain_mismatch() from None
         except (ValueError, RuntimeError) as error:
             self._executable.explain(error, call.values)
             raise
+
+    def _explain_mismatch(self) -> CompileError:
+        """Return the error for a variable that has another shape than it was traced with."""
+        self._executable.check_settings()
+        shapes = self._executable.staged.shapes.items()
+        named = ", ".join(f"{called(cell)!r} of shape {shape}" for cell, shape in shapes)
+        return CompileError(
+            f"This concrete function of {self.name} was traced with {named}: the shape is another "
+            "one now. Call the compiled function itself, which is traced for each shape."
+        )
 
     @property
     def jaxpr(self) -> Any:

@@ -15,7 +15,7 @@ from threads import run_in_threads
 import jaxvars as jv
 from jaxvars import tf
 from jaxvars.core.cells import FixedCell
-from jaxvars.errors import RetraceWarning, ShapeError
+from jaxvars.errors import CompileError, RetraceWarning, ShapeError
 from jaxvars.tf.variables.open_shapes import Open, OpenCell
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{RetraceWarning.__module__}.RetraceWarning")
@@ -395,3 +395,17 @@ def test_other_threads_may_change_the_shape():
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_concrete_function_of_jaxvars_is_refused_for_another_shape():
+    v = tf.Variable([1.0, 2.0], shape=[None], name="v")
+    total = jv.compile(lambda x: jnp.sum(v.value()) * x)
+    concrete = total.trace(2.0)
+    assert float(concrete(2.0)) == 6.0
+    v.assign([1.0, 2.0, 3.0])
+    for _ in range(2):
+        with pytest.raises(CompileError, match=r"with 'v' of shape \(2,\).*Call the compiled"):
+            concrete(2.0)
+    assert float(total(2.0)) == 12.0
+    v.assign([4.0, 5.0])
+    assert float(concrete(2.0)) == 18.0
