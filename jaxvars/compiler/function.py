@@ -60,6 +60,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import fail
 from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
+from jaxvars.objects.identity import told_by_equality
 from jaxvars.objects.key_order import ordered_like
 from jaxvars.objects.sending import Sent
 from jaxvars.objects.trace_counts import TraceCounts
@@ -235,15 +236,15 @@ class Function(Sent, Viewed, Generic[P, R]):
             return self.python_function(*args, **kwargs)
         self._follow_source()
         with context.restoring():
-            call = self._signature.bind(args, kwargs)
             while True:
+                call = self._signature.bind(args, kwargs)
                 entry = self._executable(call)
                 try:
                     result = entry.run(call.given())
                     break
                 except NotTopLevel:
                     return entry.inline(call.given())
-                except SignatureMismatch:  # another thread changed the shape of a variable
+                except SignatureMismatch:  # another thread changed a shape, or the body a setting
                     continue
                 except (ValueError, RuntimeError) as error:
                     if not (isinstance(error, UninitializedError) and give_late()):
@@ -389,6 +390,7 @@ class Function(Sent, Viewed, Generic[P, R]):
             warn_of_retraces(self._signature.name, count, why, has_new_objects=has_new)
 
 
+@told_by_equality
 @final
 class BoundFunction(Viewed, Generic[P, R]):
     """A compiled method of one object."""
@@ -414,6 +416,15 @@ class BoundFunction(Viewed, Generic[P, R]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BoundFunction, (self.function, self.__self__)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoundFunction) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[int, int]:
+        return id(self.function), id(self.__self__)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the method."""

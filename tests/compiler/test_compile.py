@@ -12,6 +12,7 @@ import contextlib
 import functools
 import gc
 import inspect
+import threading
 import weakref
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -899,6 +900,33 @@ def test_a_setting_gives_the_numbers_of_a_function_that_never_saw_another():
             with with_(value):
                 found, want = [step(x) for _ in range(3)], jv.compile(program)(x)
             assert all(y.dtype == want.dtype and np.array_equal(y, want) for y in found), name
+
+
+@pytest.mark.parametrize("makes", [False, True], ids=["", "makes a variable"])
+@pytest.mark.parametrize("values", [["highest"], ["highest", None]], ids=["set", "set and unset"])
+def test_a_setting_that_the_body_changes_as_it_is_traced(values: list[str | None], makes: bool):
+    kept, runs = [] if makes else [jv.Variable(0.0)], []
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        if not kept:
+            kept.append(jv.Variable(0.0))
+        if len(runs) < len(values):  # as a library does that is imported here
+            jax.config.update("jax_default_matmul_precision", values[len(runs)])
+        runs.append(None)
+        return kept[0].assign_add(x)
+
+    found: list[float] = []
+
+    def run() -> None:
+        with updated("jax_default_matmul_precision", None):
+            found.extend(float(step(1.0)) for _ in range(4))
+
+    thread = threading.Thread(target=run, daemon=True)  # it was an endless loop
+    thread.start()
+    thread.join(60)
+    assert found == [1.0, 2.0, 3.0, 4.0]
+    assert step.trace_count <= 2
 
 
 def test_a_setting_of_one_thread_is_its_own():

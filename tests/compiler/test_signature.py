@@ -1263,3 +1263,26 @@ def test_code_that_takes_other_arguments_is_called_with_them():
     assert [float(step(1.0, by=1.0)) for _ in range(2)] == [18.0, 19.0]
     old.__defaults__ = (0.0,)
     assert step.trace(1.0)(1.0) == 19.0
+
+
+def test_a_compiled_method_is_an_argument_by_its_object():
+    class Model(jv.Module):
+        def __init__(self, w: float) -> None:
+            super().__init__()
+            self.w = jv.Variable(w)
+
+        @jv.compile
+        def loss(self, x: Any) -> Any:
+            return self.w * x
+
+        @jv.compile
+        def other(self, x: Any) -> Any:
+            return self.w + x
+
+    train = jv.compile(lambda loss, x: loss(x) * 2.0)
+    one, two = Model(2.0), Model(3.0)
+    found = [float(train(m.loss, 1.0)) for m in (one, two, one, two)]
+    assert (found, train.trace_count) == ([4.0, 6.0, 4.0, 6.0], 2)
+    assert float(train(one.other, 1.0)) == 6.0
+    assert one.loss == one.loss
+    assert len({one.loss, one.loss, two.loss, one.other}) == 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import copy
 import io
+from typing import Any
 
 import numpy as np
 import pytest
@@ -653,3 +654,24 @@ def test_a_plan_for_unknown_sizes_is_refused(options):
     with pytest.raises(CompileError, match="takes tensors of known sizes"):
         jv.plan(signed, **options)
     assert jv.plan(signed, tf.ones((8, 4)), **options).memory["arguments"] == 128
+
+
+def test_a_method_that_is_a_function_is_an_argument_by_its_object():
+    class Model(tf.Module):
+        def __init__(self, w: float) -> None:
+            self.w = tf.Variable(w)
+
+        @tf.function
+        def loss(self, x: Any) -> Any:
+            return self.w * x
+
+    runs: list[None] = []
+
+    @tf.function
+    def train(loss: Any, x: Any) -> Any:
+        runs.append(None)
+        return loss(x) * 2.0
+
+    one, two = Model(2.0), Model(3.0)
+    assert [float(train(m.loss, 1.0)) for m in (one, two, one, two)] == [4.0, 6.0, 4.0, 6.0]
+    assert len(runs) == 2

@@ -20,6 +20,7 @@ from jaxvars.compiler.decorator import compile as _compile
 from jaxvars.compiler.function import EAGER
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CompileError, CreationError, JaxvarsError
+from jaxvars.objects.identity import told_by_equality
 from jaxvars.objects.sending import Sent
 from jaxvars.planning.plan import tracer_of
 from jaxvars.programs.open_sizes import OpenCalls
@@ -292,6 +293,7 @@ class Function(Sent, Generic[P, R]):
         return f"<tf.function {getattr(self, '__qualname__', self.python_function)}>"
 
 
+@told_by_equality
 @final
 class BoundFunction(Generic[P, R]):
     """A compiled method of one object."""
