@@ -211,9 +211,9 @@ class Executable:
         """Compile and run."""
         check_top_level()
         result = exclusively(functools.partial(self._warm_up, leaves))
-        flush()  # the next call looks where it is made
+        flush()  # the next call, which may take a fast path, checks in what trace it is made
         touches = self._write_back.keys or self._readonly or self._placement.shardings
-        self._enter(Mode.CALLING if self.has_callbacks else Mode.WARM if touches else Mode.PURE)
+        self._enter(Mode.WARM if touches or self.has_callbacks else Mode.PURE)
         return self._make_result(result)
 
     def _warm_up(self, leaves: Leaves) -> Any:
@@ -298,8 +298,9 @@ class Executable:
     def _run_exclusively(self, leaves: Leaves) -> Any:
         """Run where a fast path may not: in turn, and copying what may be referenced elsewhere."""
         check_top_level()
+        run = self._run_copied if self.has_callbacks else self._run_donating
         leaves = self._placement.put(leaves)
-        return self._make_result(exclusively(functools.partial(self._run_donating, leaves)))
+        return self._make_result(exclusively(functools.partial(run, leaves)))
 
     def _make_result(self, result: Any) -> Any:
         return result if self._finish is None else self._finish(result)
@@ -331,16 +332,10 @@ class Executable:
             raise
         return result
 
-    def _run_on_copies(self, leaves: Leaves) -> Any:
-        """Run without donating anything, and commit when all is done."""
-        check_top_level()
-        leaves = self._placement.put(leaves)
-        return self._make_result(exclusively(functools.partial(self._run_copied, leaves)))
-
     def _run_copied(self, leaves: Leaves) -> Any:
+        """Run what calls back into Python: donate nothing, and commit when all is done."""
         donated = tuple(copy_all(gather_values(self._donated)))
-        run = functools.partial(call_back, self._call) if self.has_callbacks else self._call
-        outputs = jax.block_until_ready(run(donated, *self._readonly_args(), *leaves))
+        outputs = call_back(self._call, donated, *self._readonly_args(), *leaves)
         if not self._write_back.keys:
             return outputs
         new, result = outputs
@@ -416,7 +411,6 @@ _RUNNERS: dict[Mode, Callable[[Executable, Leaves], Any]] = {
     Mode.COLD: Executable._run_first,
     Mode.WARM: Executable._run_exclusively,
     Mode.PURE: Executable._run_pure,
-    Mode.CALLING: Executable._run_on_copies,
 }
 
 

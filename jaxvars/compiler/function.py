@@ -83,8 +83,9 @@ class Function(Sent, Viewed, Generic[P, R]):
     Attributes:
         python_function: the function as it was written.
         body: the function as it is traced: converted before, where there is a converter.
-        source: where programs come from that are not traced for a call; what it may be traced in.
-        placement: where the values of a program are, of all functions.
+        source: makes the program of a call from that of another one, where it can, and gives the
+            context to trace a call in.
+        placement: the class that says where the values of programs are, for all functions.
     """
 
     __slots__ = {

@@ -43,13 +43,13 @@ _ROOM = 2**24  # bytes that a program may need and that are not asked for before
 class Mode(enum.Enum):
     """How a program runs the next time.
 
-    mode    | XLA is given          | waits for its end | commits                   | then
-    --------|-----------------------|-------------------|---------------------------|-------------
-    COLD    | as one of these, once it is compiled                          | one of these
-    WARM    | the variables' memory | no                | to a write-back, at once  | WARM
-    PURE    | arguments alone       | no                | nothing                   | PURE
-    CALLING | copies                | yes: it calls     | to the store, at the end  | CALLING
-            |                       | back into Python  |                           |
+    mode | XLA is given          | waits for its end | commits                  | then
+    -----|-----------------------|-------------------|--------------------------|-------------
+    COLD | as one of these, once it is compiled                         | one of these
+    WARM | the variables' memory | no                | to a write-back, at once | WARM
+         | copies, where it      | yes               | to the store, at the end | WARM
+         | calls back to Python  |                   |                          |
+    PURE | arguments alone       | no                | nothing                  | PURE
 
     `Executable.renew` makes any of them COLD: a variable has been placed elsewhere. In another
     function, under a tape or a transform a program is not run but inlined, in any mode.
@@ -58,7 +58,6 @@ class Mode(enum.Enum):
     COLD = enum.auto()
     WARM = enum.auto()
     PURE = enum.auto()
-    CALLING = enum.auto()
 
 
 @final

@@ -262,6 +262,7 @@ class Step(NamedTuple):
 
 BUSY = WriteBack((), "")
 CURRENT: list[WriteBack | None] = [None]
+"""The write-back that has the values now; `BUSY`: in use; None: they are in `STORE`."""
 
 
 # ---------------------------------------------------------------- names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,13 @@ def doubt(write_back: WriteBack) -> None:
 
 
 def prove(
-    keys: Iterable[int] | None = (), error: BaseException | None = None, used: Iterable[int] = ()
+    keys: Collection[int] | None = (),
+    error: BaseException | None = None,
+    used: Collection[int] = (),
 ) -> None:
-    """Raise ExecutionError if a step that has run has failed; to be called by `exclusively`.
+    """Raise ExecutionError if a step that has run has failed; for an action of `exclusively`.
 
-    One that has failed waits for the code that uses its variables, in whatever thread that is.
+    The failure of other steps is left to the code that uses their variables, in whatever thread.
 
     Args:
         keys: of the cells whose steps to wait for; None for all.

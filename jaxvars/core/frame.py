@@ -222,8 +222,8 @@ class Frame(ABC):
 
         Args:
             cell: whose value.
-            wait: until it is computed; else what uses it finds out whether it could be, and
-                computes nothing with it.
+            wait: whether to wait until it is computed. If not, the caller computes nothing with
+                it, and finds out itself whether it could be computed.
         """
         return self.read(cell, READ if wait else SHOW)
 
@@ -416,7 +416,6 @@ class Created:
     """
 
     ref: weakref.ref[Cell]
-    key: int
     name: str
     line: str
     first: Array | None = None

@@ -323,7 +323,7 @@ class CaptureFrame(Frame):
                 f"Variable {cell.name!r} is created at {user_line()} with a size that is open "
                 "while the function is traced. A variable has fixed sizes."
             )
-        made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
+        made = Created(weakref.ref(cell), cell.name, user_line())
         if not context.is_tracer(value):
             made.first, value = value, self._rename(value)
         self.created.append((made, value))
@@ -402,7 +402,7 @@ def is_traced() -> bool:
 
 
 def is_staged() -> bool:
-    """Return whether what is called now is run later, as part of a program."""
+    """Return whether code runs in a compiled or pure function, or JAX makes a program of it."""
     return LOCAL.frame is not LOCAL.eager or context.is_staging()
 
 

@@ -85,7 +85,7 @@ class PyTreeTemplate:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the result consists of arrays only."""
+        """Whether the result consists of arrays only."""
         return all(rest is None for rest in self._rest)
 
     @property
@@ -224,7 +224,7 @@ class Staged:
 
     @property
     def fits_jit(self) -> bool:
-        """Return whether jit can return the function's result, and nothing follows."""
+        """Whether jit can return the function's result, and nothing follows."""
         return self.rebuild.fits_jit and self.after is None
 
     def apply(self, run: Callable[..., Sequence[Array]], values: Sequence[Array]) -> Any:

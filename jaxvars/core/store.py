@@ -30,10 +30,11 @@ Rules this file keeps:
   only at calls and backward jumps; so a change happens or does not, for Ctrl-C and for other
   threads. `compiler/fast_path.py` keeps the same rule;
 - code that takes `CURRENT` puts it back, whatever happens;
-- a value that a caller got, or passed, is marked in `SHARED`, and copied before it is
-  donated. It is returned only while it is in `STORE`. What is used at once is not marked, and
-  taken from where it is (`look`); a value that nothing else holds is put where the old one is
-  (`replace`): neither empties a write-back;
+- a value that a caller got, or that a program returned to more than the variable, is marked in
+  `SHARED`, and copied before it is donated; one that a caller assigns is copied at once. It is
+  returned only while it is in `STORE`. What is used at once is not marked, and taken from where it
+  is (`look`); a value that nothing else holds is put where the old one is (`replace`): neither
+  empties a write-back;
 - no user code runs while `CURRENT` is `BUSY`, except a step's own callbacks;
 - XLA runs a step after its call has returned, and may fail then. So a value that a step left
   behind is returned when that step is known to have succeeded, and not before: see `prove`.
@@ -131,12 +132,19 @@ def replace(
     held = CURRENT[0]
     if held is None or not held.values or not held.held >= set(keys):
         return False
+
+    def put() -> bool:
+        new = change([held.values[held.index[key]] for key in keys])
+        if new is not None:
+            held.replace(new)
+        return new is not None
+
     with context.restoring(), _waiting:
         if CURRENT[0] is not held:  # pragma: no cover - another thread has taken it meanwhile
             return False
         CURRENT[0] = BUSY
         try:
-            return _run_exclusive(lambda: _replace_in(held, keys, change), held, ())
+            return _run_exclusive(put, held, ())
         finally:
             CURRENT[0] = held
 
@@ -152,7 +160,7 @@ def exchange(cell: Cell, change: Callable[[Array], Array]) -> bool:
     def put() -> bool:
         if UNPROVEN:  # pragma: no cover - another thread's step meanwhile
             return False
-        STORE[cell.key] = to_sharding(cell, change(stored(cell)))
+        STORE[cell.key] = to_sharding(cell, change(stored(cell)))  # may be the same: stays SHARED
         return True
 
     return exclusively(put, (cell.key,))
@@ -168,17 +176,6 @@ def commit(new: Mapping[int, Array], kept: Set[int]) -> None:
 
     if kept or not replace(new.keys(), lambda _: new):
         exclusively(put, new)
-
-
-def _replace_in(
-    held: WriteBack,
-    keys: Collection[int],
-    change: Callable[[Sequence[Array]], Mapping[int, Array] | None],
-) -> bool:
-    new = change([held.values[held.index[key]] for key in keys])
-    if new is not None:
-        held.replace(new)
-    return new is not None
 
 
 def alone() -> AbstractContextManager[object]:

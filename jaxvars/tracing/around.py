@@ -1,7 +1,8 @@
 """What stands around code while it is traced in a separate frame, or recorded by a tape.
 
 Tracing begins again inside: what listens to the operations outside (the check of numerics) does
-not see those inside unless it is placed there too. It says so here, and `core/frames.py` reads it.
+not see those inside unless it is placed there too. It says so here; `core/staging.py` reads
+`AROUND`, and a tape `RECORDING`.
 
 Rule this file keeps: what has been entered is left, wherever Ctrl-C comes. So `__exit__` of a
 context that is placed here does nothing where it was not entered, and may be called twice.

@@ -108,9 +108,8 @@ class Scoped(Generic[T]):
     def value(self) -> T:
         """The value here and now."""
         link = self._last.get()
-        return self._first if link is None else self._value_in(link)
-
-    def _value_in(self, link: _Link[T] | None) -> T:
+        if link is None:
+            return self._first
         changes: list[Callable[[T], T]] = []
         while link is not None:
             if link.is_open:
@@ -177,7 +176,7 @@ def is_staging() -> bool:
     """Return whether operations are being staged into a program instead of run."""
     if is_eager() or put_back():
         return False
-    return isinstance(copy_p.bind(_PROBE), Tracer)
+    return isinstance(copy_p.bind(0.0), Tracer)
 
 
 def put_back() -> bool:
@@ -297,9 +296,6 @@ def is_of(value: object, traces: Sequence[Trace]) -> bool:
 def is_known(value: object) -> bool:
     """Return whether Python can decide by `value`: it is not a tracer, or one with a value."""
     return not isinstance(value, Tracer) or value.to_concrete_value() is not None
-
-
-_PROBE = 0.0
 
 
 @restoring()

@@ -138,8 +138,8 @@ def is_small(closed: Any) -> bool:
 
 def _is_small_call(params: dict[str, Any]) -> bool:
     """Return whether a jitted function is a small program and nothing else."""
-    asks = not jaxprs.asks_nothing(params) or any(params["donated_invars"])
-    return is_small(params["jaxpr"]) and not asks
+    donates = any(params["donated_invars"])
+    return is_small(params["jaxpr"]) and jaxprs.asks_nothing(params) and not donates
 
 
 def bound(primitive: Any, params: dict[str, Any]) -> Callable[..., list[Array]]:
