@@ -20,7 +20,7 @@ from jaxvars.autodiff.rules import explain_error, in_reverse
 from jaxvars.errors import TapeError
 from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tensors.dtypes import is_inexact
-from jaxvars.tensors.quick_jit import QuickJit
+from jaxvars.tensors.quick_jit import QuickJit, are_small
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.typing import Array, Value
@@ -149,15 +149,13 @@ def _make_backward(
     if known is None:
         is_new = _is_mostly_new(program)  # in any case: its operations have been met now
         is_worth_it = is_new or key in _SEEN or program.holds_programs()
-        known = QuickJit(backward, jax.jit(backward), _shapes_of) if is_worth_it else None
+        known = QuickJit(backward, jax.jit(backward), _are_small) if is_worth_it else None
     _remember(_SEEN, key, known)
     return known or backward, known is not None
 
 
-def _shapes_of(
-    sources: Sequence[Array], constants: Sequence[Array], _: object
-) -> Iterable[tuple[int, ...]]:
-    return map(np.shape, (*sources, *constants))  # constants may be numbers
+def _are_small(sources: Sequence[Array], constants: Sequence[Array], _: object) -> bool:
+    return are_small(map(np.shape, (*sources, *constants)))  # constants may be numbers
 
 
 def _is_mostly_new(program: Program) -> bool:

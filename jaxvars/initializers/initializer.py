@@ -24,6 +24,7 @@ from jaxvars.objects.identity import told_by_pickle
 from jaxvars.random import Generator, draws, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
 from jaxvars.tensors.dtypes import as_dtype, is_key
+from jaxvars.tensors.quick_jit import QuickJit
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, DTypeLike
@@ -251,17 +252,36 @@ class Scaled(Random):
         variance = self.scale / max(1.0, _count(self.mode, *fans(shape)))
         kind: Any = self.distribution
         kind = "normal" if kind == "untruncated_normal" else kind  # JAX's name
-        return self._draw(
-            lambda key, wide: _of_variance(key, shape, wide, variance, kind), shape, dtype
-        )
+        flat = (1, math.prod(shape))
+
+        def draw(key: Array, wide: Any) -> Array:
+            if jnp.issubdtype(wide, jnp.floating):
+                return _times(_NOISE[kind](key, flat, wide), _deviation(kind, variance, wide))
+            # JAX's fans are those of at least two axes: give it one input, and the variance.
+            return jax.nn.initializers.variance_scaling(variance, "fan_in", kind)(key, flat, wide)
+
+        return self._draw(draw, shape, dtype)
 
 
-@draws.quick_draw
-def _of_variance(key: Array, shape: Sizes, dtype: Any, variance: float, kind: Any) -> Array:
-    """Return random values of a variance."""
-    # JAX's fans are those of at least two axes: give it one input, and the variance.
-    make = jax.nn.initializers.variance_scaling(variance, "fan_in", kind)
-    return make(key, (1, math.prod(shape)), dtype).reshape(shape)
+_NOISE = {
+    "uniform": draws.quick_draw(
+        lambda key, shape, dtype: jax.random.uniform(key, shape, dtype, -1)
+    ),
+    "normal": draws.quick_normal,
+    "truncated_normal": draws.quick_truncated_normal,
+}
+_times = QuickJit(jnp.multiply, jnp.multiply)
+
+
+def _deviation(kind: str, variance: Any, dtype: Any) -> Array:
+    """Return what noise of a kind is multiplied by, as `jax.nn.initializers` does it."""
+    known = jnp.array(variance, dtype)
+    if kind == "uniform":
+        return jnp.sqrt(3 * known)  # it is of -1 to 1
+    cut = 0.87962566103423978  # the deviation of normal values that are within 2
+    return (
+        jnp.sqrt(known) / jnp.array(cut, dtype) if kind == "truncated_normal" else jnp.sqrt(known)
+    )
 
 
 def fans(shape: Sizes) -> tuple[int, int]:

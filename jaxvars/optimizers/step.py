@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jaxvars.optimizers.checks import Options
 from jaxvars.optimizers.objective import NoObjectiveError, Objective, ask_for_objective
 from jaxvars.optimizers.rules import rate_of, wide
-from jaxvars.tensors.quick_jit import QuickJit
+from jaxvars.tensors.quick_jit import QuickJit, are_small
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -62,16 +62,16 @@ class Recipe:
             name is None and shape != shared.get(path, ())
             for (path, shape), (name, _) in zip(found, self.leaves, strict=True)
         )
-        shapes = [x.shape for x in params.values()]
-        self.jitted = QuickJit(self.step, jax.jit(self.step), lambda *_: shapes)
-        self._quick_init = QuickJit(self._init, self._init, lambda *_: shapes)
+        is_small = are_small(x.shape for x in params.values())
+        self.jitted = QuickJit(self.step, jax.jit(self.step), lambda *_: is_small)
+        self._quick_init = QuickJit(self._init, self._init, lambda *_: is_small)
         self.is_searching = False
 
     def initial(self, params: Values) -> list[Array]:
         """Return the arrays of the first state."""
         values = params.values()
-        is_whole = not any(context.is_tracer(x) or len(x.devices()) > 1 for x in values)
-        init = self._quick_init if is_whole else self._init  # one program would move parts
+        is_placed = any(context.is_tracer(x) or x.committed for x in values)
+        init = self._init if is_placed else self._quick_init  # one program is in one place
         return [jnp.asarray(x) for x in jax.tree.leaves(init(params))]
 
     @jax.named_scope("optimizer")  # which profiles and pictures of programs show

@@ -12,7 +12,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any, ParamSpec
@@ -38,7 +37,7 @@ from jaxvars.random.seeds import (
     unseen,
 )
 from jaxvars.tensors.array_like import unwrap
-from jaxvars.tensors.quick_jit import QuickJit
+from jaxvars.tensors.quick_jit import DRAWN, QuickJit
 from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
@@ -79,17 +78,17 @@ def _complete_draw(**docs: str) -> Callable[[Callable[P, Array]], Callable[P, Ar
 
 
 def quick_draw(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a function of a key and, by position, a shape and a dtype, and others like these.
-
-    Where it runs eagerly, it is compiled for each shape.
-    """
-    static = tuple(range(1, len(inspect.signature(function).parameters)))
-    return QuickJit(function, function, lambda _, shape, *rest: [shape], static_argnums=static)
+    """Return a function of a key, a shape and a dtype, that is compiled where it runs eagerly."""
+    return QuickJit(function, function, _fits, static_argnums=(1, 2))
 
 
-_normal = quick_draw(lambda key, shape, dtype: jax.random.normal(key, shape, dtype))
+def _fits(_: Array, shape: tuple[int, ...], dtype: Any) -> bool:
+    return math.prod(shape) <= DRAWN
+
+
+quick_normal = quick_draw(lambda key, shape, dtype: jax.random.normal(key, shape, dtype))
 _uniform = quick_draw(lambda key, shape, dtype: jax.random.uniform(key, shape, dtype))
-_truncated_normal = quick_draw(
+quick_truncated_normal = quick_draw(
     lambda key, shape, dtype: jax.random.truncated_normal(key, -2, 2, shape, dtype)
 )
 
@@ -105,7 +104,7 @@ def normal(
         DtypeError: when the dtype is another one.
     """
     size, kind = as_shape(shape), check_dtype(dtype, jnp.inexact, "Normal values", "jnp.float32")
-    return _scale(lambda: _normal(key_of(key), size, kind), mean, stddev, size)
+    return _scale(lambda: quick_normal(key_of(key), size, kind), mean, stddev, size)
 
 
 @_complete_draw(stddev="the standard deviation before those further away are drawn again.")
@@ -116,7 +115,7 @@ def truncated_normal(
     size, kind = as_shape(shape), floating(dtype, "Normal values")
 
     def draw() -> Array:
-        return _truncated_normal(key_of(key), size, kind)
+        return quick_truncated_normal(key_of(key), size, kind)
 
     return _scale(draw, mean, stddev, size)
 

@@ -10,13 +10,15 @@ On a CPU they are compiled without (`OPTIONS`). Measured with JAX 0.10.2 on two 
     `jax.random.normal`, (64, 10)    1,129    107       125    110
     the same, (784, 128)               258    107       809  1,121
 
-Larger arrays would lose by it: a transpose of a million numbers takes six times as long.
+Larger arrays would lose by it: a transpose of a million numbers takes six times as long. Random
+values, which are drawn once more often than not, gain up to a million (`DRAWN`).
 
 Rules this file keeps:
 - which of the two ways a program is compiled depends on shapes alone: a process that was started
   again from a checkpoint computes the same bits as the first one;
 - JAX takes compiler options at top level only, so under any trace it is the usual way;
-- options of the user's in `XLA_FLAGS` or JAX's settings come before these.
+- options of the user's in `XLA_FLAGS` or JAX's settings come before these, if they are set before
+  the function is first called.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -36,15 +38,14 @@ OPTIONS: dict[str, Any] = {
     "xla_backend_optimization_level": 2,
     "xla_cpu_use_fusion_emitters": False,
 }
-SMALL = 2**17  # numbers in an array
+SMALL = 2**16  # numbers in an array
+DRAWN = 2**20
 
-Shapes: TypeAlias = Iterable[tuple[int, ...]]
 
-
-def are_small(shapes: Shapes) -> bool:
+def are_small(shapes: Iterable[tuple[int, ...]]) -> bool:
     """Return whether each array of some shapes is small.
 
-    >>> are_small([(64, 784), (784, 128)]), are_small([(1024, 1024)])
+    >>> are_small([(64, 784), (784, 64)]), are_small([(1024, 1024)])
     (True, False)
     """
     return all(math.prod(shape) <= SMALL for shape in shapes)
@@ -74,8 +75,8 @@ class QuickJit:
     Args:
         function: what is compiled.
         usual: what runs elsewhere: the function, or a jitted one that is made of it.
-        shapes: takes the function's arguments, returns the shapes that it is small or not by. None
-            for what runs as fast on large arrays, as all do that work element by element.
+        fits: takes the function's arguments, returns whether they are small. None for what runs as
+            fast on large arrays, as all do that work element by element.
         **settings: for `jax.jit`.
     """
 
@@ -83,12 +84,12 @@ class QuickJit:
         self,
         function: Callable[..., Any],
         usual: Callable[..., Any],
-        shapes: Callable[..., Shapes] | None = None,
+        fits: Callable[..., bool] | None = None,
         **settings: Any,
     ) -> None:
         functools.update_wrapper(self, function)
         self._usual = usual
-        self._shapes = shapes
+        self._fits = fits
         self._make = functools.partial(jax.jit, function, compiler_options=OPTIONS, **settings)
 
     @functools.cached_property
@@ -98,10 +99,8 @@ class QuickJit:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        if place(None) is EVAL:
-            shapes = self._shapes
-            if shapes is None or are_small(shapes(*args, **kwargs)):
-                return self.quick(*args, **kwargs)
+        if place(None) is EVAL and (self._fits is None or self._fits(*args, **kwargs)):
+            return self.quick(*args, **kwargs)
         return self._usual(*args, **kwargs)
 
 
@@ -116,8 +115,15 @@ def quick_jit(function: Callable[..., Any], **settings: Any) -> Callable[..., An
     >>> double(jax.numpy.ones(2)).tolist()
     [2.0, 2.0]
     """
-    return QuickJit(function, jax.jit(function, **settings), _shapes_of, **settings)
+    return QuickJit(function, jax.jit(function, **settings), _all_small, **settings)
 
 
-def _shapes_of(*args: Any, **_: Any) -> Shapes:
-    return [x.shape for x in args if hasattr(x, "aval") or x.__class__ is np.ndarray]
+def _all_small(*args: Any, **_: Any) -> bool:
+    for x in args:
+        aval = getattr(x, "aval", None)
+        if aval is not None:
+            if math.prod(aval.shape) > SMALL:
+                return False
+        elif x.__class__ is np.ndarray and x.size > SMALL:
+            return False
+    return True

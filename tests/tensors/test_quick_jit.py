@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
+from jaxvars.initializers import initializer as module_of_initializers
 from jaxvars.tensors import quick_jit as module
 from jaxvars.tensors.quick_jit import SMALL, QuickJit, quick_jit
 
@@ -31,7 +32,7 @@ def optimized(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _counted(**settings: Any) -> tuple[Callable[..., Any], Callable[[], tuple[int, int]]]:
     """Return a function, and how many programs of it there are: usual ones, quick ones."""
     usual = jax.jit(lambda x: x * 2.0 + 1.0, **settings)
-    made = QuickJit(lambda x: x * 2.0 + 1.0, usual, module._shapes_of, **settings)
+    made = QuickJit(lambda x: x * 2.0 + 1.0, usual, module._all_small, **settings)
     quick: Any = made
     return made, lambda: (usual._cache_size(), quick.quick._cache_size())
 
@@ -152,3 +153,26 @@ def test_initial_values_are_those_of_jax(initializer: Any, shape: tuple[int, ...
     kind: Any = "uniform" if "Uniform" in initializer.__name__ else "truncated_normal"
     one = jax.nn.initializers.variance_scaling(scale / fans, "fan_in", kind)
     np.testing.assert_array_equal(drawn, one(key, size, jnp.float32).reshape(shape))
+
+
+def test_a_program_of_initial_values_is_for_any_variance() -> None:
+    make: Any = jv.initializers.VarianceScaling
+    make(1.0, seed=1)((7, 9))
+    noise: Any = module_of_initializers._NOISE["truncated_normal"]
+    before = noise.quick._cache_size()
+    for scale in (2.0, 3.5, jnp.float32(2.0), jv.Variable(2.0)):
+        make(scale, seed=1)((7, 9))
+    assert noise.quick._cache_size() == before
+    found, want = make(jnp.float32(2.0), seed=1)((7, 9)), make(2.0, seed=1)((7, 9))
+    np.testing.assert_array_equal(found, want)
+
+
+def test_slots_are_where_their_variable_is() -> None:
+    place = jax.devices()[-1]
+    for make in (jv.optimizers.Adam, lambda rate: jv.optimizers.SGD(rate, momentum=0.9)):
+        v = jv.Variable(jax.device_put(jnp.ones(3), place))
+        optimizer = make(0.1)
+        optimizer.build([v])
+        slots = [s.value for s in optimizer.variables if s.shape == (3,)]
+        assert slots
+        assert all(x.committed and x.devices() == {place} for x in slots)
