@@ -37,7 +37,7 @@ from jaxvars.random.seeds import (
     unseen,
 )
 from jaxvars.tensors.array_like import unwrap
-from jaxvars.tensors.quick_jit import DRAWN, QuickJit
+from jaxvars.tensors.quick_jit import QuickJit, draws_few
 from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
@@ -79,11 +79,7 @@ def _complete_draw(**docs: str) -> Callable[[Callable[P, Array]], Callable[P, Ar
 
 def quick_draw(function: Callable[..., Array]) -> Callable[..., Array]:
     """Return a function of a key, a shape and a dtype, that is compiled where it runs eagerly."""
-    return QuickJit(function, function, _fits, static_argnums=(1, 2))
-
-
-def _fits(_: Array, shape: tuple[int, ...], dtype: Any) -> bool:
-    return math.prod(shape) <= DRAWN
+    return QuickJit(function, function, draws_few, static_argnums=(1, 2))
 
 
 quick_normal = quick_draw(lambda key, shape, dtype: jax.random.normal(key, shape, dtype))

@@ -51,6 +51,11 @@ def are_small(shapes: Iterable[tuple[int, ...]]) -> bool:
     return all(math.prod(shape) <= SMALL for shape in shapes)
 
 
+def draws_few(*args: Any) -> bool:
+    """Return whether random values are few by the last arguments, their shape and dtype."""
+    return math.prod(args[-2]) <= DRAWN
+
+
 @functools.cache
 def _is_known_to_xla() -> bool:
     """Return whether the XLA that is installed takes the options, which no release promises."""

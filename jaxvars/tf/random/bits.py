@@ -25,7 +25,7 @@ import numpy as np
 
 from jaxvars.random.seeds import IMPL
 from jaxvars.tensors.dtypes import narrowed
-from jaxvars.tensors.quick_jit import DRAWN, QuickJit, quick_jit
+from jaxvars.tensors.quick_jit import QuickJit, draws_few, quick_jit
 from jaxvars.typing import Array, Value
 
 Shape: TypeAlias = tuple[int, ...]
@@ -142,11 +142,7 @@ def _pair_of(start: Array) -> Array:
 def _draw(function: Callable[..., Array]) -> Callable[..., Array]:
     """Return a function compiled for each shape and dtype, its last two arguments."""
     static: Any = {"static_argnames": ("shape", "dtype")}
-    return QuickJit(function, jax.jit(function, **static), _fits, **static)
-
-
-def _fits(*args: Any) -> bool:
-    return math.prod(args[-2]) <= DRAWN
+    return QuickJit(function, jax.jit(function, **static), draws_few, **static)
 
 
 @_draw

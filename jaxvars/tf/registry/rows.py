@@ -217,9 +217,9 @@ def elementwise(
         space: the namespace.
         module: where the variable is.
     """
-    run = QuickJit(function, function)
     call: Any = (lambda x: function(x)) if tensors == "x" else (lambda x, y: function(x, y))
     if function.__module__.startswith("jax."):  # no code of ours, which may run on the host
+        run = QuickJit(function, function)
         call = (
             (lambda x: (run.quick if place(None) is EVAL else function)(x))
             if tensors == "x"
