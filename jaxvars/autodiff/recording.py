@@ -160,9 +160,10 @@ class Record:
             if inputs := node.needed_inputs(needed):
                 between.append(node)
                 needed.update(id(x) for x in inputs if id(x) in reached)
-        program = Program(between[::-1], sources, targets, needed, replay_loops=replay_loops)
-        program.through_assigns = self.through_assigns
-        return program
+        return Program(
+            between[::-1], sources, targets, needed,
+            replay_loops=replay_loops, through_assigns=self.through_assigns,
+        )  # fmt: skip
 
     def find_reached(
         self, known: Iterable[int], stops: Collection[int] = frozenset()

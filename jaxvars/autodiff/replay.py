@@ -107,8 +107,6 @@ class Program:
         through_assigns: whether its loops and branches are differentiated through assigns.
     """
 
-    through_assigns = False
-
     def __init__(
         self,
         nodes: Sequence[Node],
@@ -117,7 +115,9 @@ class Program:
         needed: set[int],
         *,
         replay_loops: bool,
+        through_assigns: bool,
     ) -> None:
+        self.through_assigns = through_assigns
         again = [None if replay_loops else node.again for node in nodes]
         self.is_pure = not any(again) and can_be_compiled(nodes)
         self.connected = [id(x) in needed for x in sources]

@@ -196,7 +196,7 @@ class TapeBase(Viewed, ABC):
         return [value] if self._record.knows(value) else []
 
     def _target_value(self, target: Any) -> Value | None:
-        value = self._value_of_target(target)
+        value = self._find_target(target)
         if isinstance(value, jax.Array) and is_inexact(value) and _is_cut(value):
             raise TapeError(
                 f"The target has dtype {value.dtype}, and 64-bit values are off at {user_line()}: "
@@ -206,7 +206,7 @@ class TapeBase(Viewed, ABC):
             )
         return value
 
-    def _value_of_target(self, target: Any) -> Value | None:
+    def _find_target(self, target: Any) -> Value | None:
         target = resolve_proxy(target)
         if isinstance(target, Variable):
             if self.through_assigns and target._cell.key in self._assigns:

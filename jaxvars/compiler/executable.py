@@ -31,7 +31,6 @@ from jaxvars.compiler.program import (
     Layout,
     Leaves,
     Mode,
-    NotTopLevel,
     Placement,
     Program,
     ShapeMismatch,
@@ -257,11 +256,10 @@ class Executable:
             jitted=self._jitted,
             write_back=self._write_back if self._write_back.keys else None,
             array=self._array,
-            elsewhere=NotTopLevel,
             donated=len(self._donated),
             readonly=tuple(cell.key for cell in self._readonly),
             finish=self._finish,
-            doubt=self._doubt(),
+            failed=self._failure_check(),
             keeps=not self._donates,
             keys=context.key_maker() if self._makes_keys else None,
             careful=self._run_exclusively,
@@ -276,7 +274,7 @@ class Executable:
         """The keys of the cells that the program reads or assigns."""
         return frozenset(cell.key for cell in cells_of(self))
 
-    def _doubt(self) -> Callable[[WriteBack], bool] | None:
+    def _failure_check(self) -> Callable[[WriteBack], bool] | None:
         """Return what says whether the last run failed, if it is to be checked at each call."""
         if self._donates and not self._is_large:
             return None

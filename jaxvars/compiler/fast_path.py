@@ -8,7 +8,8 @@ variables to XLA and back. For a program that assigns variables they stay in its
         if FAST_PATH_BLOCKERS or kwargs: return miss(*args, **kwargs)
         try: (a0, a1, ) = args
         except ValueError: return miss(*args)
-        if not (id(a0) == 140213 and type(a1) is T1): return miss(*args)
+        if not (id(a0) == 140213 and type(a1) is T1 and user.__code__ is code and
+                not (is_on(nan_check) or is_on(inf_check))): return miss(*args)
         try:
             if CURRENT[0] is not write_back: return careful((a1, ))
             CURRENT[0] = BUSY
@@ -17,7 +18,7 @@ variables to XLA and back. For a program that assigns variables they stay in its
                 ((write_back.values, result),) = starmap(jitted, ((old, a1, ),))
                 if write_back.values[0].__class__ is not array:
                     write_back.values = old
-                    raise elsewhere
+                    raise NotTopLevel
             finally:
                 CURRENT[0] = write_back
             return result
@@ -52,6 +53,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
+from jaxvars.compiler.program import NotTopLevel
 from jaxvars.compiler.signature import Conditions, content_of, find_itself
 from jaxvars.core.cells import BUSY, CURRENT, HOT_PATH_FILE, STORE, WriteBack
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, Owner
@@ -101,14 +103,14 @@ _READING = """
 """
 
 _WRITING = """
-        if {doubt}CURRENT[0] is not write_back: return careful(({leaves}))
+        if {failed}CURRENT[0] is not write_back: return careful(({leaves}))
         CURRENT[0] = BUSY
         try:
             old = write_back.values
             ((write_back.values, result),) = starmap(jitted, ((old{part}, {given}),))
             if write_back.values[0].__class__ is not array:
                 write_back.values = old
-                raise elsewhere{keep}
+                raise NotTopLevel{keep}
         finally:
             CURRENT[0] = write_back
         {result}
@@ -123,11 +125,10 @@ class Parts(NamedTuple):
             (new values, result) if it writes, else the result.
         write_back: holds the cells that it writes, those with donated values first.
         array: what their values are when they are not tracers.
-        elsewhere: what to raise when they are tracers.
         donated: how many of them are donated to it.
         readonly: keys of the cells whose values are passed read-only.
         finish: makes the function's result, or None.
-        doubt: takes the write-back; returns whether its values could not be computed. None for a
+        failed: takes the write-back; returns whether its values could not be computed. None for a
             program that needs so little memory that this is not checked at each call.
         keeps: whether the write-back keeps the values before, which were not donated.
         keys: what random keys are made of by default, if it makes any: jit does not check.
@@ -137,11 +138,10 @@ class Parts(NamedTuple):
     jitted: Callable[..., Any]
     write_back: WriteBack | None
     array: type | None
-    elsewhere: type[Exception]
     donated: int
     readonly: tuple[int, ...]
     finish: Callable[[Any], Any] | None
-    doubt: Callable[[WriteBack], bool] | None
+    failed: Callable[[WriteBack], bool] | None
     keeps: bool
     keys: str | None
     careful: Callable[[Sequence[Array]], Any]
@@ -209,7 +209,7 @@ def write(
     names.update(FAST_PATH_BLOCKERS=FAST_PATH_BLOCKERS, STORE=STORE, CURRENT=CURRENT, BUSY=BUSY)
     names.update(uncut=is_uncut, place=context.place, EVAL=context.EVAL, starmap=starmap)
     names.update(nan_check=context.NAN_CHECK, inf_check=context.INF_CHECK, is_on=context.is_on)
-    names.update(config=jax.config)
+    names.update(config=jax.config, NotTopLevel=NotTopLevel)
     exec(compile(source, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
@@ -239,7 +239,7 @@ def _body(parts: Parts, leaves: Sequence[str]) -> str:
         leaves=_tuple(leaves),
         given=_tuple([*readonly, *leaves]),
         part="" if is_whole else f"[:{parts.donated}]",
-        doubt="" if parts.doubt is None else "doubt(write_back) or ",
+        failed="" if parts.failed is None else "failed(write_back) or ",
         keep="\n            write_back.before = old" if parts.keeps else "",
         result="return result" if parts.finish is None else "old = None; return finish(result)",
     )

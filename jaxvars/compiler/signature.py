@@ -42,6 +42,7 @@ from jaxvars.objects.identity import (
     attributes,
     exact,
     form_of,
+    leaf_paths,
 )
 from jaxvars.objects.key_order import in_order, order_of
 from jaxvars.objects.traversal import Holder, reaches
@@ -544,17 +545,13 @@ class Signature:
         return ", ".join(f"{name}: {leaf}" for name, leaf in pairs) or "()"
 
     def _names(self, treedef: Any) -> list[str]:
-        tree = jax.tree.unflatten(treedef, range(treedef.num_leaves))
-        paths, _ = jax.tree_util.tree_flatten_with_path(tree)
-        return [self._path_name(path) for path, _ in paths]
+        return list(map(self._path_name, leaf_paths(treedef)))
 
     def traced_names(self, key: Key) -> list[tuple[str, str]]:
         """Return for each traced leaf the argument that it is in, and what it is called itself."""
-        tree = jax.tree.unflatten(tree_of(key), range(len(key.leaves)))
-        paths, _ = jax.tree_util.tree_flatten_with_path(tree)
         return [
             (self._argument(path), self._path_name(path))
-            for (path, _), leaf in zip(paths, key.leaves, strict=True)
+            for path, leaf in zip(leaf_paths(tree_of(key)), key.leaves, strict=True)
             if isinstance(leaf, Traced)
         ]
 

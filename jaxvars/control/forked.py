@@ -48,7 +48,7 @@ def _is_there(cell: Cell) -> bool:
 
 def _begin() -> None:
     """Keep the values in a process that was just forked, and refuse to compute."""
-    if store.begin_alone():
+    if store.adopt_values():
         GUARDS.clear()  # what others do takes computing
         GUARDS[_RANK] = _refuse
         FAST_PATH_BLOCKERS[0] = _refuse  # compiled functions take the slow way, which asks

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.objects.identity import Same, exact
+from jaxvars.objects.identity import Same, exact, leaf_paths
 from jaxvars.objects.key_order import map_leaves
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tracing import context
@@ -170,8 +170,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _label(treedef: Any, i: int, names: Names) -> str:
-    numbered = jax.tree.unflatten(treedef, range(treedef.num_leaves))
-    path = jax.tree_util.tree_flatten_with_path(numbered)[0][i][0]
+    path = leaf_paths(treedef)[i]
     place = int(path[0].idx) if path else len(names)
     name = names[place] if place < len(names) else _RESULT
     return _quote_name(name + jax.tree_util.keystr(path[1:]))

@@ -8,12 +8,10 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar, final
+from typing import Any, NamedTuple, final
 
 from jaxvars.tracing.context import Scoped
 from jaxvars.typing import Array, Aval, Value
-
-T = TypeVar("T")
 
 STORE: dict[int, Value] = {}
 """The values, by cell key."""

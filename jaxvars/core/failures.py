@@ -53,7 +53,7 @@ def prove(
         if not (may_wait or (not keys and (value is None or is_ready(value)))):
             continue
         is_gone = len(there) < len(values)
-        problem = (error if is_gone else None) or _failure_of(step, there)
+        problem = (error if is_gone else None) or _why_failed(step, there)
         if problem is not None and not touched:
             continue
         names = [] if problem is None else _take_back(step, problem)
@@ -87,7 +87,7 @@ def failure_of(value: Array) -> Exception | None:
     return None
 
 
-def _failure_of(step: Step, values: Sequence[Array]) -> Exception | None:
+def _why_failed(step: Step, values: Sequence[Array]) -> Exception | None:
     """Return why a step failed, by its sample; by all values if that was assigned since."""
     sample = None if step.sample is None else step.sample()
     judged = [x for x in values if x is sample] or values

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, Final, TypeAlias, final
 
 import jax
 import numpy as np
@@ -29,7 +29,6 @@ from jaxvars.tracing import context
 from jaxvars.tracing.guards import READ, SHOW
 from jaxvars.typing import Array, Aval
 
-T = TypeVar("T")
 Change: TypeAlias = tuple[Cell, Callable[[Array], Array]]
 
 FAST_PATH_BLOCKERS: dict[int, object] = {}
@@ -355,22 +354,22 @@ class Frame(ABC):
     # An epoch is a time in which inner functions traced by JAX may be used again. One is over,
     # for all frames of the thread, when a variable has been read in an inner function; the
     # frame it was read in goes on with it until the value changes.
-    def begin(self, epoch: int | None) -> None:
+    def begin_epoch(self, epoch: int | None) -> None:
         """Have JAX use inner functions traced in this epoch again, and no others."""
         memory = context.trace_cache_key(epoch)
         memory.__enter__()
         self._epochs.append((epoch, memory))
 
-    def end(self) -> None:
+    def end_epoch(self) -> None:
         """Go back to the epoch before."""
-        if self._epochs:  # pragma: no branch - none if Ctrl-C came in `begin`
+        if self._epochs:  # pragma: no branch - none if Ctrl-C came in `begin_epoch`
             self._epochs.pop()[1].__exit__(None, None, None)
 
     def renew(self) -> None:
         """Begin a new epoch, because values change, if an inner function knows the old ones."""
         if self._epochs and self._epochs[-1][0] not in (None, EPOCH.current):
-            self.end()
-            self.begin(EPOCH.current)
+            self.end_epoch()
+            self.begin_epoch(EPOCH.current)
 
     def note_inner_read(self) -> None:
         """End the epoch if a variable is being read in an inner function."""

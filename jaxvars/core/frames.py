@@ -25,7 +25,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import jax
 
@@ -41,7 +41,6 @@ from jaxvars.core.frame import (
     FastPathBlocker,
     Frame,
     Fresh,
-    T,
     to_sharding,
 )
 from jaxvars.core.store import exchange, look, take
@@ -59,6 +58,8 @@ from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.guards import GUARDS, READ, READ_AS, SHOW, TAKE, WRITE, ask, read_as
 from jaxvars.typing import Array
+
+T = TypeVar("T")
 
 _EVAL = context.EVAL
 
@@ -370,7 +371,7 @@ class entered(FastPathBlocker):  # noqa: N801 - used as a statement: `with enter
         self.previous = LOCAL.frame
         self._inside = True
         self.begin()
-        self.frame.begin(None if self.frame is LOCAL.eager else EPOCH.current)
+        self.frame.begin_epoch(None if self.frame is LOCAL.eager else EPOCH.current)
         LOCAL.frame = self.frame
 
     def __exit__(self, *_: object) -> None:
@@ -382,7 +383,7 @@ class entered(FastPathBlocker):  # noqa: N801 - used as a statement: `with enter
             self._inside = False
             LOCAL.frame = self.previous
             self.end()
-            self.frame.end()
+            self.frame.end_epoch()
             self.previous.renew()
 
 

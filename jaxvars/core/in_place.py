@@ -49,19 +49,9 @@ def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[V, jax.typing.A
     return change
 
 
-def set_part(old: Array, index: Any, new: Array) -> Array:
-    """Write a part."""
-    return old.at[index].set(new)
-
-
-def add_to_part(old: Array, index: Any, new: Array) -> Array:
-    """Add to a part."""
-    return old.at[index].add(new)
-
-
-def subtract_from_part(old: Array, index: Any, new: Array) -> Array:
-    """Subtract from a part."""
-    return old.at[index].subtract(new)
+def write_part(how: str, old: Array, index: Any, new: Array) -> Array:
+    """Return a value with a part changed by one of the methods of `jax.Array.at`, like "add"."""
+    return getattr(old.at[index], how)(new)
 
 
 class InPlace(ArrayProxy, Owner):

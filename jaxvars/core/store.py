@@ -48,6 +48,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 import jax
 import numpy as np
@@ -63,7 +64,6 @@ from jaxvars.core.cells import (
     UNPROVEN,
     XLA_STATUS,
     Cell,
-    T,
     WriteBack,
 )
 from jaxvars.core.failures import (
@@ -87,6 +87,8 @@ from jaxvars.errors import (
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import GUARDS, TAKE, ask
 from jaxvars.typing import Array
+
+T = TypeVar("T")
 
 _waiting = threading.RLock()
 _BOX = {0: object()}
@@ -231,7 +233,7 @@ def _refuse_to_wait() -> None:
         )
 
 
-def begin_alone() -> bool:
+def adopt_values() -> bool:
     """Keep the values where all other threads are gone; return whether there are any of JAX's.
 
     Values that were in use by another thread are not there.

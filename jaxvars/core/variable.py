@@ -18,6 +18,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, final
 
 import jax
@@ -27,14 +28,7 @@ import numpy as np
 from jaxvars.core.cells import NAMES, Shapes, is_trainable, set_trainable, trainable_flag
 from jaxvars.core.frame import FRESH, TRACING
 from jaxvars.core.frames import LOCAL, is_traced
-from jaxvars.core.in_place import (
-    InPlace,
-    add_to_part,
-    check_index,
-    plain_index,
-    set_part,
-    subtract_from_part,
-)
+from jaxvars.core.in_place import InPlace, check_index, plain_index, write_part
 from jaxvars.core.initial import PLACES, check_arguments, initial, make_cell
 from jaxvars.errors import UninitializedError, called, flag_set_in_trace_error, shown, user_line
 from jaxvars.objects.traversal import ATOMS
@@ -48,6 +42,8 @@ from jaxvars.views import Structured, view
 
 # Without NumPy's way of calling them, which takes longer than a small sum.
 _add, _subtract = jax.jit(jnp.add, inline=True), jax.jit(jnp.subtract, inline=True)
+
+_set, _add_to, _subtract_from = (partial(write_part, how) for how in ("set", "add", "subtract"))
 
 DEFAULT_NAME = "Variable"
 """What a variable is called that was given no name."""
@@ -323,17 +319,17 @@ class Slice(ArrayProxy):
 
     def assign(self, value: ArrayLike, *, read_value: bool = True) -> Variable:
         """Make `value`, or what it broadcasts to, the value of this part of the variable."""
-        whole = self.variable._update(set_part, self.index, value)
+        whole = self.variable._update(_set, self.index, value)
         return whole if read_value else NOTHING
 
     def assign_add(self, delta: ArrayLike, *, read_value: bool = True) -> Variable:
         """Add to this part of the variable."""
-        whole = self.variable._update(add_to_part, self.index, delta)
+        whole = self.variable._update(_add_to, self.index, delta)
         return whole if read_value else NOTHING
 
     def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable:
         """Subtract from this part of the variable."""
-        whole = self.variable._update(subtract_from_part, self.index, delta)
+        whole = self.variable._update(_subtract_from, self.index, delta)
         return whole if read_value else NOTHING
 
     def __getitem__(self, index: Any) -> Array:

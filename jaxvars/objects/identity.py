@@ -233,6 +233,16 @@ def form_of(treedef: Any) -> Any:
     return treedef
 
 
+def leaf_paths(treedef: Any) -> list[tuple[Any, ...]]:
+    """Return the path of each leaf of a pytree's structure, as JAX's keys.
+
+    >>> [jax.tree_util.keystr(path) for path in leaf_paths(jax.tree.structure({"a": (1, 2)}))]
+    ["['a'][0]", "['a'][1]"]
+    """
+    numbered = jax.tree.unflatten(treedef, range(treedef.num_leaves))
+    return [path for path, _ in jax.tree_util.tree_flatten_with_path(numbered)[0]]
+
+
 def _has_only(kinds: tuple[type, ...], treedef: Any) -> bool:
     """Return whether the keys and static parts of a pytree are of these types or are classes."""
     todo = [treedef]

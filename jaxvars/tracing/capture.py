@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, final
 import jax
 from jax.extend import core as jex
 
+from jaxvars.objects.identity import leaf_paths
 from jaxvars.tracebacks import line_of_function
 from jaxvars.tracing.context import Trace, at
 from jaxvars.tracing.jaxprs import close_jaxpr, needed_equations, open_jaxpr
@@ -53,8 +54,7 @@ def describe_call(run: Any, fn: Any, treedef: Any, arrays: Sequence[int], form: 
         arrays: which leaves of them `run` takes.
         form: what traces it.
     """
-    paths, _ = jax.tree_util.tree_flatten_with_path(treedef.unflatten(range(treedef.num_leaves)))
-    path_of = [path for path, _ in paths]
+    path_of = leaf_paths(treedef)
     names = [f"{_CALL[path_of[i][0].idx]}{jax.tree_util.keystr(path_of[i][1:])}" for i in arrays]
     name = getattr(fn, "__name__", type(fn).__name__)
     describe(run, f"{name} at {line_of_function(fn)}", names, form)

@@ -6,8 +6,8 @@ it, differentiate it, batch it). `current`, `strip`, `is_staging` and `at` read 
 
 Rules this package keeps:
 - nothing from `jax._src`; `jax.core` and `jax.extend.core` are imported here and nowhere else;
-- five conventions of JAX that its documentation does not promise are here alone: `subfuns=` in
-  the bind of custom-derivative calls, `requires_low = False` on a pass-through trace, that a
+- five conventions of JAX that its documentation does not promise are used: `subfuns=` in the bind
+  of custom-derivative calls, `requires_low = False` on a pass-through trace, that a
   staging trace has a frame that makes a jaxpr of equations and constants, that a trace has the one
   around it as `parent_trace`, and that `jax.clear_caches()` clears a `linear_util.cache` by its
   `cache_clear`.

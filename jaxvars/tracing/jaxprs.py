@@ -235,16 +235,13 @@ def integers_in(jaxpr: Any) -> set[int]:
     todo = [jaxpr]
     while todo:
         closed = todo.pop()
-        known = [var.val for eqn in open_jaxpr(closed).eqns for var in _literals(eqn)]
+        inputs = (var for eqn in open_jaxpr(closed).eqns for var in eqn.invars)
+        known = [var.val for var in inputs if isinstance(var, jex.Literal)]
         known += getattr(closed, "consts", ())
         found.update(int(x) for x in known if _is_integer(x))
         for eqn in open_jaxpr(closed).eqns:
             todo += inner_jaxprs(eqn.params)
     return found
-
-
-def _literals(eqn: Any) -> list[Any]:
-    return [var for var in eqn.invars if isinstance(var, jex.Literal)]
 
 
 def _is_integer(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,21 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.in_place import Write, widened
+from jaxvars.core.in_place import Write, widened, write_part
 from jaxvars.core.variable import Variable
 from jaxvars.errors import NotATensorError, ShapeError, called
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 
-def _write(how: str, old: Array, index: Any, new: Array) -> Array:
-    return operator.methodcaller(how, new)(old.at[index])
-
-
 def _divide(old: Array, rows: Array, by: Array) -> Array:
     """Divide rows, integers towards zero, one after the other: divisors' products may wrap."""
     if not jnp.issubdtype(old.dtype, jnp.integer):
-        return _write("divide", old, rows, by)
+        return write_part("divide", old, rows, by)
     by = jnp.broadcast_to(by, (*rows.shape, *old.shape[1:])).reshape(-1, *old.shape[1:])
     rows = rows.reshape(-1)
 
@@ -36,9 +31,9 @@ def _divide(old: Array, rows: Array, by: Array) -> Array:
 
 
 _WRITES: dict[str, Write] = {
-    "update": partial(_write, "set"), "add": partial(_write, "add"),
-    "sub": partial(_write, "subtract"), "mul": partial(_write, "multiply"), "div": _divide,
-    "max": partial(_write, "max"), "min": partial(_write, "min"),
+    "update": partial(write_part, "set"), "add": partial(write_part, "add"),
+    "sub": partial(write_part, "subtract"), "mul": partial(write_part, "multiply"), "div": _divide,
+    "max": partial(write_part, "max"), "min": partial(write_part, "min"),
 }  # fmt: skip
 
 
