@@ -117,7 +117,7 @@ class Function(Sent, Viewed, Generic[P, R]):
         self._begin(static_argnames, input_signature)
         self.placement.check(in_shardings, self._signature.parameters, self._signature.name)
         self.body = fn if convert is None else convert(fn)
-        self._in_progress: list[Any] = []
+        self._in_progress: set[Key] = set()
         self._log: list[tuple[str, str, float]] = []
         self._counts = TraceCounts()
 
@@ -287,7 +287,7 @@ class Function(Sent, Viewed, Generic[P, R]):
         start, objects = time.perf_counter(), object_ids(call.key)
         names = self._signature.traced_names(call.key)
         try:
-            self._in_progress.append(call.key)
+            self._in_progress.add(call.key)
             with ASKED.set(set()) as asked:
                 staged = known = self.source.find(call, self._stage_other)
                 if staged is None:
@@ -296,7 +296,7 @@ class Function(Sent, Viewed, Generic[P, R]):
                     staged = stage_body(run, call, name, self.source, may_create=may_create)
                     self._initialized.add(objects)
         finally:
-            self._in_progress.pop()
+            self._in_progress.discard(call.key)
         call = call.settled()
         entry = self._build(call, staged, asked, names)
         changed = any(isinstance(x, Static) and x.has_changed for x in call.key.leaves)
