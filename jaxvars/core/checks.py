@@ -13,6 +13,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, final
@@ -66,9 +67,15 @@ class _Site:
 
 
 _SITES: dict[_Site, int] = {}
+_NUMBERING = threading.RLock()  # two threads may trace a function under plain `jax.jit`
 _SHOWN = 2  # values shown by a message
 _SIZE = 3 + 2 * _SHOWN  # the site's number, how many elements, the first, two words each of it
 NO_FAILURE = np.zeros(_SIZE, np.int32)
+
+
+def _number(site: _Site) -> int:
+    with _NUMBERING:
+        return _SITES.setdefault(site, len(_SITES) + 1)
 
 
 @final
@@ -159,7 +166,7 @@ def known_here(sites: Mapping[str, Any]) -> dict[int, int]:
         fields: dict[str, Any] = {
             key: tuple(x) if isinstance(x, list) else x for key, x in words.items()
         }
-        numbers[int(number)] = _SITES.setdefault(_Site(**fields), len(_SITES) + 1)
+        numbers[int(number)] = _number(_Site(**fields))
     return numbers
 
 
@@ -175,7 +182,7 @@ def _failure(good: Array, message: str, values: Mapping[str, Array], line: str) 
     kinds = tuple(map(_kind, values.values()))
     sizes = good.shape if all(isinstance(size, int) for size in good.shape) else ()
     site = _Site(message, line, sizes, tuple(values), kinds)
-    number = _SITES.setdefault(site, len(_SITES) + 1)
+    number = _number(site)
     if not good.size:
         return jnp.asarray(NO_FAILURE)
     wrong = ~good.ravel()
@@ -230,9 +237,10 @@ def calling_back(run: Callable[[], Any]) -> Any:
     Raised.error = None
     try:
         return run()
-    except Exception:
-        if (raised := Raised.error) is not None:
+    except Exception as error:
+        raised = Raised.error
+        if raised is not None and f"{type(raised).__name__}: {raised}" in str(error):
             raise raised from None
-        raise
+        raise  # another thread's plain `jax.jit` may have called back, too
     finally:
         Raised.error = None

@@ -286,6 +286,27 @@ def test_a_check_anywhere_fails_the_step(place):
     assert step.trace_count == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*callback:UserWarning")
+def test_a_failure_of_another_threads_program_is_not_that_of_the_step():
+    checked = jax.jit(lambda x: (assert_positive(x, "theirs"), x)[1])
+    threads = ThreadPoolExecutor(1)
+
+    def fail_there() -> None:
+        with pytest.raises(jax.errors.JaxRuntimeError, match="theirs"):
+            jax.block_until_ready(checked(jnp.float32(-1.0)))
+
+    def call_back(x: Any) -> Any:
+        threads.submit(fail_there).result(timeout=60)
+        raise ValueError("mine")
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        return jax.pure_callback(call_back, jax.ShapeDtypeStruct((), jnp.float32), x)
+
+    with threads, pytest.raises(jax.errors.JaxRuntimeError, match="ValueError: mine"):
+        step(1.0)
+
+
 @every_place
 def test_a_check_anywhere_raises_eagerly(place):
     v = jv.Variable(0.0)
