@@ -164,7 +164,7 @@ def _is_mostly_new(program: Program) -> bool:
     Each is new only once, so programs that never return do not go on being compiled.
     """
     operations = program.named_operations()
-    new = set(operations).difference(_MET)
+    new = {each for each in operations if each not in _MET}
     for each in operations:
         _remember(_MET, each, None, _MET_LIMIT)
     return 2 * len(new) > len(operations) and not program.holds_arrays()
