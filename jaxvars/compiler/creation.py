@@ -154,7 +154,7 @@ def _initialize(staged: Staged, call: Call, name: str) -> None:
                 )
             LOCAL.frame.create(cell, value)
             new[cell] = STORE.get(cell.key, value)  # where it was placed
-    if drawn and _stay(new):  # or the function would draw the same numbers again
+    if _stay(new) and drawn:  # or the function would draw the same numbers again
         LOCAL.frame.write_all(drawn, states)
 
 
