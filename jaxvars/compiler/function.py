@@ -58,7 +58,7 @@ from jaxvars.core.cells import ASKED, FROZEN
 from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING, FastPathBlocker, Switch
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged
-from jaxvars.core.store import fail
+from jaxvars.core.store import fail, refuse_to_wait
 from jaxvars.errors import CompileError, UninitializedError, line_of_function, warn_of_retraces
 from jaxvars.objects.identity import told_by_equality
 from jaxvars.objects.key_order import ordered_like
@@ -273,6 +273,7 @@ class Function(Sent, Viewed, Generic[P, R]):
     def _executable(self, call: Call) -> Executable:
         entry = self._find(call)
         if entry is None:
+            refuse_to_wait()  # before the lock: another thread that traces may wait for this step
             with TRACING:  # another thread may have been first
                 entry = self._find(call) or self._make(call)
         self._flags.ask_again(entry.key)

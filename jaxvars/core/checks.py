@@ -148,7 +148,7 @@ def report(failure: Array) -> None:
 def sites_in(program: Any) -> dict[str, Any]:
     """Return what the checks in a program say when they fail, as data, by number as a string."""
     used = jaxprs.integers_in(program)
-    sites = {number: asdict(site) for site, number in _SITES.items() if number in used}
+    sites = {number: asdict(site) for site, number in list(_SITES.items()) if number in used}
     return {str(number): words for number, words in sites.items()}
 
 

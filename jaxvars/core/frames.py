@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar, final
 
 import jax
@@ -36,6 +36,7 @@ from jaxvars.core.frame import (
     CREATED,
     EPOCH,
     FRESH,
+    TRACING,
     Change,
     Created,
     FastPathBlocker,
@@ -150,8 +151,8 @@ class EagerFrame(Frame):
         store.commit(new, kept)
 
     def alone(self) -> AbstractContextManager[object]:
-        """Return a context in which no other thread changes what has been read."""
-        return store.alone()
+        """Return a context in which no other thread changes what has been read, or traces."""
+        return nullcontext() if store.is_interrupting() else _alone()
 
     def modify(
         self, cell: Cell, change: Callable[[Array], Array], *, is_partial: bool = False
@@ -202,6 +203,13 @@ class EagerFrame(Frame):
     def is_shared(self, cell: Cell) -> bool:
         """Return whether anything besides `STORE` holds the array."""
         return store.is_held_elsewhere(cell)
+
+
+@contextmanager
+def _alone() -> Generator[None]:
+    # In this order: a function that is traced may draw a first value, which is a write.
+    with TRACING, store.alone():
+        yield
 
 
 @final

@@ -84,6 +84,7 @@ from jaxvars.errors import (
     called,
     user_line,
 )
+from jaxvars.tracebacks import package_of
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import GUARDS, TAKE, ask
 from jaxvars.typing import Array
@@ -107,10 +108,10 @@ def exclusively(action: Callable[[], T], keys: Collection[int] | None = None) ->
     Raises:
         ForeignTransformError: where waiting would never end.
     """
-    _refuse_to_wait()  # before the lock, which the step has that called back from a thread of XLA's
+    refuse_to_wait()  # before the lock, which the step has that called back from a thread of XLA's
     with context.restoring(), _waiting:
         while CURRENT[0] is BUSY:
-            _refuse_to_wait()
+            refuse_to_wait()
             time.sleep(1e-5)
         held = CURRENT[0]
         CURRENT[0] = BUSY
@@ -223,7 +224,7 @@ def has_failed(write_back: WriteBack, *, wait: bool) -> bool:
         return True
 
 
-def _refuse_to_wait() -> None:
+def refuse_to_wait() -> None:
     """Raise ForeignTransformError if a step is in flight that waits for this very code."""
     if is_interrupting():
         raise ForeignTransformError(
@@ -408,5 +409,10 @@ def _enclosing_step() -> WriteBack | None:
 
 
 def _is_alien() -> bool:
-    """Return whether the thread is not Python's: XLA's, which calls back."""
-    return type(threading.current_thread()).__name__ == "_DummyThread"
+    """Return whether the thread is one of XLA's: not begun by Python, and in a callback of JAX."""
+    if type(threading.current_thread()).__name__ != "_DummyThread":
+        return False
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return package_of(frame.f_globals) == "jax"

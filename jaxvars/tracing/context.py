@@ -140,6 +140,9 @@ class Scoped(Generic[T]):
         link = self._last.get()
         while link is not None and not link.is_open:
             link = link.outer
+        # Those of generators that overlap, each with the next, would add up.
+        while link is not None and link.outer is not None and not link.outer.is_open:
+            link.outer = link.outer.outer
         return link
 
 

@@ -287,12 +287,13 @@ def hidden_arrays(closed: Any) -> list[Array]:
     """Return the arrays that jitted functions inside of a program closed over."""
     jaxpr = open_jaxpr(closed)
     if jaxpr not in _HIDDEN:
-        _HIDDEN[jaxpr] = found = []
+        found: list[Array] = []
         for eqn in jaxpr.eqns:
             if eqn.primitive.name == "jit":
                 found += [x for x in eqn.params["jaxpr"].consts if isinstance(x, jax.Array)]
             for inner in inner_jaxprs(eqn.params):
                 found += hidden_arrays(inner)
+        _HIDDEN[jaxpr] = found  # whole: Ctrl-C may come before, and other threads look here
     return _HIDDEN[jaxpr]
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import _thread
 import operator
 import signal
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.core.cells import CURRENT, SHARED
 from jaxvars.core.failures import is_ready
+from jaxvars.errors import ForeignTransformError
 from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tracing import signals
 
@@ -251,3 +256,76 @@ def test_a_deleted_array_is_ready():
     array = jnp.ones(3)
     array.delete()
     assert is_ready(array)  # JAX's own answer ends the process
+
+
+# ---------------------------------------------------------------- threads
+class Lazy(jv.Module):
+    """A layer whose first value is drawn as its first call is traced."""
+
+    def __init__(self, before: Callable[[], Any]) -> None:
+        self.w: Any = None
+        self._before, self._generator = before, jv.random.Generator(7)
+
+    @jv.compile
+    def __call__(self, x: Any) -> Any:
+        self._before()
+        if self.w is None:
+            self.w = jv.Variable(lambda: self._generator.normal((2,)))
+        return x * self.w
+
+
+def test_an_eager_update_that_traces_does_not_wait_for_one_who_traces_and_draws():
+    updating, tracing = threading.Event(), threading.Event()
+    clip = jv.compile(lambda g: jnp.clip(g, -1.0, 1.0))
+
+    def update(gradients: Any, state: Any, params: Any = None) -> Any:
+        updating.set()
+        tracing.wait(0.5)
+        return jax.tree.map(clip, gradients), state
+
+    w = jv.Variable([1.0, 2.0])
+    optimizer = jv.optimizers.Optax(optax.GradientTransformation(lambda _: (), update))
+    optimizer.build([w])
+    layer = Lazy(lambda: (tracing.set(), updating.wait(0.5)))
+    run_in_threads(
+        lambda: optimizer.apply_gradients([(jnp.full(2, 5.0), w)]), lambda: layer(jnp.ones(2))
+    )
+    assert w.numpy().tolist() == [2.0, 3.0]
+
+
+@pytest.mark.filterwarnings("ignore:.*callback:UserWarning")
+def test_a_first_call_in_a_callback_is_refused_while_another_thread_traces():
+    called, tracing = threading.Event(), threading.Event()
+    first = jv.compile(lambda g: g * 2.0)
+    w, said = jv.Variable(1.0), list[str]()
+
+    def call_back(x: Any) -> None:
+        called.set()
+        tracing.wait(0.5)
+        with pytest.raises(ForeignTransformError, match="by a callback or signal handler"):
+            first(np.float32(1.0))
+        said.append("refused")
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        w.assign_add(x)
+        jax.debug.callback(call_back, x)
+        return x + w
+
+    layer = Lazy(lambda: (tracing.set(), called.wait(0.5)))
+    run_in_threads(lambda: step(1.0), lambda: (called.wait(60), layer(jnp.ones(2))))
+    assert said == ["refused"]
+
+
+def test_a_thread_that_python_did_not_begin_waits_as_others_do():
+    v, done = jv.Variable(0.0), threading.Event()
+
+    def assign() -> None:
+        v.assign(5.0)
+        done.set()
+
+    with jv.transaction():
+        _thread.start_new_thread(assign, ())
+        assert not done.wait(0.2)
+    assert done.wait(60)
+    assert float(v) == 5.0

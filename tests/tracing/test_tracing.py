@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import jax
@@ -17,7 +17,7 @@ import jaxvars as jv
 from jaxvars.programs.flat import flat_function
 from jaxvars.random import draws
 from jaxvars.tracing import capture, context, jaxprs
-from jaxvars.tracing.context import EVAL
+from jaxvars.tracing.context import EVAL, Scoped
 from jaxvars.tracing.operations import Operation
 from jaxvars.tracing.recorder import Equation, Recorder, recording
 
@@ -557,6 +557,49 @@ def test_an_array_hidden_deeper_is_found() -> None:
         y = jax.jit(lambda x: inner(x) + 1.0)(x)
     assert y.tolist() == [1.0, 2.0, 3.0]
     assert log.equations[0].inputs[0] is table
+
+
+def test_an_interrupted_search_for_hidden_arrays_is_made_again(monkeypatch: Any) -> None:
+    table, x = jnp.arange(3.0), jnp.ones(3)
+    inner = jax.jit(lambda x: x * table)
+    f = jax.jit(lambda x: inner(x) + 1.0)
+    search = jaxprs.inner_jaxprs
+
+    def interrupt(params: Any) -> Any:
+        monkeypatch.setattr(jaxprs, "inner_jaxprs", search)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jaxprs, "inner_jaxprs", interrupt)
+    closed = jax.make_jaxpr(f)(x)
+    with pytest.raises(KeyboardInterrupt):
+        jaxprs.hidden_arrays(closed)
+    assert [y is table for y in jaxprs.hidden_arrays(closed)] == [True]
+
+
+# ---------------------------------------------------------------- scoped values
+def test_generators_that_overlap_each_with_the_next_leave_nothing_behind() -> None:
+    depth = Scoped(0)
+
+    def stage() -> Generator[None]:
+        with depth.change(lambda n: n + 1):
+            yield
+
+    def links() -> int:
+        link, count = depth._last.get(), 0
+        while link is not None:
+            link, count = link.outer, count + 1
+        return count
+
+    last = stage()
+    next(last)
+    for _ in range(50):
+        new = stage()
+        next(new)
+        assert depth.value == 2
+        last.close()
+        last = new
+    assert (depth.value, links()) == (1, 1)
+    last.close()
 
 
 # ---------------------------------------------------------------- keys
