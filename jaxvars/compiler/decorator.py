@@ -64,7 +64,8 @@ def compile(
 
     Args:
         fn: a function, method or `functools.partial`. What Python does in it besides tensors
-            happens once for each trace.
+            happens once for each trace. A compiled function keeps its options but those that are
+            given.
         static_argnames: arguments whose value is part of the signature though it is a number.
         donate: "auto" lets XLA reuse the memory of variables that are read and assigned,
             except in programs that call back into Python; True refuses such programs; False
@@ -135,15 +136,21 @@ def compile(
                 "returns: jv.compile(f)(x), not jv.compile(f(x))."
             )
         check_function(fn)
-        fn = fn.python_function if isinstance(fn, Function) else fn
-        return Function(
-            fn,
-            static_argnames=names,
-            donate=donate,
-            input_signature=input_signature,
-            guard=require_finite_writes if guard == "finite" else None,
-            in_shardings=in_shardings,
-            convert=convert if autograph else None,
-        )
+        options: dict[str, Any] = {
+            "static_argnames": names,
+            "donate": donate,
+            "input_signature": input_signature,
+            "guard": require_finite_writes if guard == "finite" else None,
+            "in_shardings": in_shardings,
+            "convert": convert if autograph else None,
+        }
+        return Function(fn, **options) if not isinstance(fn, Function) else _again(fn, options)
 
     return decorate if fn is None else decorate(fn)
+
+
+def _again(fn: Function[..., Any], options: dict[str, Any]) -> Function[..., Any]:
+    """Return a compiled function compiled again: with its options, where none are given now."""
+    usual = {"static_argnames": (), "donate": "auto"}
+    given = {k: x for k, x in options.items() if x is not None and x != usual.get(k)}
+    return Function(fn.python_function, **{**fn._options, **given})

@@ -48,7 +48,7 @@ from jaxvars.compiler.program import (
 )
 from jaxvars.compiler.signature import Key, Traced, leaf_of
 from jaxvars.core.cells import CURRENT, SHARED, STORE, UNPROVEN, Cell, WriteBack, without_signals
-from jaxvars.core.checks import FAILURE
+from jaxvars.core.checks import FAILURE, calling_back
 from jaxvars.core.failures import doubt, prove
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import INLINED, Staged
@@ -350,7 +350,9 @@ class Executable:
         if self._inlined is None:
             self._inlined = self._to_inline()
         staged, run = self._inlined
-        if self.has_callbacks or not self._write_back.keys:  # callbacks may wait for other threads
+        if self.has_callbacks:  # which may wait for other threads
+            return calling_back(lambda: staged.apply(run, list(leaves)))
+        if not self._write_back.keys:
             return staged.apply(run, list(leaves))
         with LOCAL.frame.alone():
             return staged.apply(run, list(leaves))

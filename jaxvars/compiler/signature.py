@@ -287,7 +287,8 @@ def may_change(default: Any) -> bool:
 
 
 def _has_no_value(kind: type) -> bool:
-    return kind.__eq__ is object.__eq__ or kind.__hash__ is None
+    is_mutable = kind.__hash__ is None and kind is not slice  # which has none before Python 3.12
+    return kind.__eq__ is object.__eq__ or is_mutable
 
 
 def counts_as_itself(value: Any) -> bool:

@@ -53,6 +53,7 @@ VALUES: set[type[Any]] = {
     pathlib.PurePosixPath,
     pathlib.PureWindowsPath,
     range,
+    slice,
     uuid.UUID,
 }
 """Classes whose objects are known by what pickle writes of them; their subclasses are others."""

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.errors import CompileError, CreationError, StringVariableError
+from jaxvars.errors import CheckError, CompileError, CreationError, StringVariableError
 
 
 class Dense(jv.Module):
@@ -1117,3 +1117,36 @@ def test_a_method_of_the_class_is_compiled_below_its_decorator(kind: Any):
         double = kind(jv.compile(lambda *args: args[-1] * 2))
 
     assert float(Doubling.double(3.0)) == float(Doubling().double(3.0)) == 6.0
+
+
+def test_a_compiled_function_keeps_its_options_when_it_is_compiled_again():
+    v = jv.Variable(1.0, name="v")
+
+    @jv.compile(guard="finite", static_argnames="power")
+    def step(x: Any, power: int) -> None:
+        v.assign(v / x**power)
+
+    for again in (jv.compile(step), jv.compile(donate=False)(step)):
+        with pytest.raises(CheckError, match="'v' not finite"):
+            again(jnp.float32(0.0), 1)
+        for power in (1, 2):
+            again(jnp.float32(1.0), power)
+        assert again.trace_count == 2
+    assert float(v) == 1.0
+    other = jv.compile(step, static_argnames=())
+    assert other.traces is not step.traces
+
+
+@pytest.mark.filterwarnings("ignore:.*callback:UserWarning")
+@pytest.mark.parametrize("context", [contextlib.nullcontext, jv.transaction, jv.GradientTape])
+def test_a_check_in_a_transform_of_jax_fails_a_call_in_any_block(context: Any):
+    n = jv.Variable(0)
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        n.assign_add(1)
+        return jax.jit(lambda y: (jv.debugging.assert_positive(y), y)[1])(x)
+
+    with context(), pytest.raises(CheckError, match="x > 0 does not hold"):
+        step(jnp.float32(-1.0))
+    assert int(n) == 0

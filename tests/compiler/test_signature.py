@@ -342,6 +342,13 @@ def test_each_static_value_has_its_own_trace(first: Any, second: Any):
     assert seen == [first, second]
 
 
+def test_slices_of_equal_bounds_share_a_trace():
+    step, runs = counted(lambda x, part: x[part])
+    sizes = [step(jnp.arange(5), slice(1, stop)).size for stop in (3, 3, 2, 3)]
+    assert sizes == [2, 2, 1, 2]
+    assert len(runs) == 2
+
+
 def test_an_equal_frozen_dataclass_shares_the_trace():
     step, runs = counted(lambda x, c: x * c.scale)
     assert [float(step(2.0, Config(3.0))) for _ in range(4)] == [6.0] * 4
