@@ -24,7 +24,7 @@ from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import PyTreeTemplate, Staged, is_own_array, stage
 from jaxvars.core.variable import Variable
 from jaxvars.derivatives.dependencies import aside_p
-from jaxvars.errors import JaxvarsError, TapeError, called
+from jaxvars.errors import JaxvarsError, SavedError, TapeError, called
 from jaxvars.objects.key_order import ordered_like
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
@@ -380,7 +380,8 @@ def _stage_rule(
     try:
         return stage(forward, [inputs[i] for i in active], None), active
     except Exception as error:
-        if not active or isinstance(error, JaxvarsError):
+        is_own = isinstance(error, JaxvarsError) and not isinstance(error, SavedError)
+        if not active or is_own:  # a SavedError: what was loaded has no derivative
             raise
         refusal = None if type(error).__name__ == _CLOSED_OVER else error
     half = len(active) // 2

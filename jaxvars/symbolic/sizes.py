@@ -64,8 +64,9 @@ def to_compared(size: Size) -> Size:
 
 def with_compared_sizes(spec: Any) -> Any:
     """Return the shape and dtype of an argument with sizes that are compared for all sizes."""
-    sizes = tuple(map(to_compared, spec.shape))
-    return jax.ShapeDtypeStruct(sizes, spec.dtype, weak_type=getattr(spec, "weak_type", False))
+    aval = spec if hasattr(spec, "shape") else jax.typeof(spec)  # of a number of Python's
+    sizes = tuple(map(to_compared, aval.shape))
+    return jax.ShapeDtypeStruct(sizes, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 
 
 @functools.cache

@@ -1005,3 +1005,24 @@ def test_the_same_model_makes_the_same_file(net_file, tmp_path):
 def test_a_named_tuple_with_two_fields_of_one_name_is_refused():
     with pytest.raises(ValueError, match="duplicate field name: 'a'"):
         from_json({"named": "P", "items": [["a", None], ["a", None]]})
+
+
+@pytest.mark.parametrize("how", [
+    jv.compile, jax.jit, lambda f: lambda x: jv.vectorized_map(f, x[None])[0],
+    lambda f: lambda x: jv.cond(True, f, f, x),
+])  # fmt: skip
+def test_what_was_saved_without_a_gradient_runs_everywhere_else(how, tmp_path):
+    loaded = round_trip(lambda x: x * 2.0, tmp_path / "f", (SCALAR,), vjp_order=0)
+    assert float(how(lambda x: loaded(x))(jnp.float32(3.0))) == 6.0
+    x = jnp.float32(3.0)
+    with jv.GradientTape() as tape:
+        tape.watch(x)
+        y = jv.compile(lambda x: loaded(x))(x)
+    with pytest.raises(SavedError, match="without a gradient"):
+        tape.gradient(y, x)
+
+
+def test_a_number_of_python_goes_with_an_unknown_size(tmp_path):
+    loaded = round_trip(lambda x, by=2.0: x * by, tmp_path / "f", (jv.TensorSpec((None,)),))
+    for size in (2, 3):
+        assert loaded(jnp.ones(size)).tolist() == [2.0] * size
