@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, final
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars.checkpoint.disk import PathLike, absolute
 from jaxvars.checkpoint.files import write
@@ -34,8 +35,10 @@ from jaxvars.checkpoint.saving import do_in_first, gather, span_processes
 from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.trees import Trees, find_kept
 from jaxvars.checkpoint.waiting import given_by
+from jaxvars.control.overlay import Overlay, stack
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, is_traced
+from jaxvars.core.store import refuse_to_wait
 from jaxvars.core.variable import Variable, make_variable
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 from jaxvars.modules.module import Module
@@ -118,7 +121,7 @@ class Checkpoint(Module):
         self._root = root
         self._underway: dict[int, object] = {}
         vars(self).update(objects)
-        self.save_counter = make_variable(jnp.zeros((), jnp.int32), "save_counter", False, None)
+        self.save_counter = make_variable(np.zeros((), np.int32), "save_counter", False, None)
 
     def __setattr__(self, name: str, value: Any, /) -> None:
         if name not in _OWN:  # it would be neither saved nor restored, or hide a method
@@ -148,7 +151,7 @@ class Checkpoint(Module):
         """
         number, values = self._next()
         with self._reserve(number) as number:
-            values = _add_counter(values, number)
+            values = with_counter(values, number)
             path = _write_together(numbered_path(prefix, number), values, self._about())
             self._note_save(number)
         return str(path)
@@ -200,6 +203,9 @@ class Checkpoint(Module):
             raise CheckpointError(
                 "There is nothing in this Checkpoint to be saved: Checkpoint(model=model)."
             )
+        for frame in stack(LOCAL.eager):
+            if isinstance(frame, Overlay):
+                frame.check_saved(cells.values())
         values = dict(zip(cells, LOCAL.eager.take_all(cells.values()), strict=True))
         return late | values | {p: leaf.snapshot(p, copy) for p, leaf in leaves.items()}
 
@@ -212,7 +218,7 @@ class Checkpoint(Module):
         """Return the number of the next save, and what it is to write."""
         values = self._snapshot(copy=copy)
         number = int(values["save_counter"]) + 1
-        return number, _add_counter(values, number)
+        return number, with_counter(values, number)
 
     @contextlib.contextmanager
     def _reserve(self, number: int) -> Generator[int]:
@@ -391,9 +397,10 @@ def numbered_path(prefix: PathLike, number: int) -> Path:
 
 
 def refuse_traced(what: str) -> None:
-    """Raise in a function that is being traced, and in a forked process."""
+    """Raise in a function that is being traced, in a step's callback, and in a forked process."""
     if GUARDS:
         ask(f"A checkpoint is {what}")
+    refuse_to_wait()  # before there is a lock, which a save that waits for the step may have
     if is_traced():
         raise ForeignTransformError(
             f"Variables are {what} at {user_line()} in a function that is being traced (compiled, "
@@ -401,7 +408,8 @@ def refuse_traced(what: str) -> None:
         )
 
 
-def _add_counter(values: dict[str, Array], number: int) -> dict[str, Array]:
+def with_counter(values: dict[str, Array], number: int) -> dict[str, Array]:
+    """Return what is to be saved, with a number of the save in it."""
     return values | {"save_counter": jnp.asarray(number, jnp.int32)}
 
 

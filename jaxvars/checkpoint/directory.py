@@ -105,9 +105,7 @@ class Directory:
 
     def _scan(self) -> dict[Path, Record | None]:
         before, known = self._known, {}  # another thread may be here, too
-        for path in self._list_matching(
-            rf"{re.escape(self.name)}-(0|[1-9]\d*){re.escape(self._suffix)}"
-        ):
+        for path in self._list_named():
             # It is not a checkpoint, or has just been deleted: no other error may hide the newest.
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 status = status_of(path / RECORD) or path.stat()
@@ -118,12 +116,27 @@ class Directory:
 
     def _record_of(self, path: Path) -> Record | None:
         """Return what is known of a checkpoint; None if it is damaged."""
-        number = int(path.name[len(self.name) + 1 : len(path.name) - len(self._suffix)])
+        number = self._number_of(path)
         with contextlib.suppress(FileNotFoundError):
             record = record_in(path)
             if record is None or (record.number == number and record.serial):
                 return record
         return _foreign(path, number)  # without a record, or a copy that a user made
+
+    def free_number(self, number: int) -> int:
+        """Return a number, or one after all others if that of something that is to stay."""
+        known = self._scan()
+        replaced = {self.path_of(r.number) for r in known.values() if r and not r.forever}
+        place = self.path_of(number)
+        if place in replaced or not os.path.lexists(place):
+            return number
+        return max(map(self._number_of, self._list_named())) + 1
+
+    def _number_of(self, path: Path) -> int:
+        return int(path.name[len(self.name) + 1 : len(path.name) - len(self._suffix)])
+
+    def _list_named(self) -> list[Path]:
+        return self._list_matching(rf"{re.escape(self.name)}-(0|[1-9]\d*){re.escape(self._suffix)}")
 
     def _list_matching(self, pattern: str) -> list[Path]:
         try:
@@ -204,13 +217,13 @@ class Directory:
 
     def delete(self, number: int) -> None:
         """Delete a checkpoint that has a record; to be called `exclusively`."""
-        away = self._hidden_path("old")
+        away = self._hidden_path("old", self._suffix)
         with contextlib.suppress(FileNotFoundError):
             self.path_of(number).rename(away)
         remove(away)
 
     def _publish(self, staged: Path, place: Path) -> None:
-        old = self._hidden_path("old")
+        old = self._hidden_path("old", self._suffix)
         with contextlib.suppress(FileNotFoundError):
             place.rename(old)
         staged.rename(place)
@@ -233,7 +246,10 @@ class Directory:
                 remove(path)
 
     def _list_left(self) -> list[Path]:
-        return self._list_matching(rf"{self._hidden_pattern}(new-\d+|old)-[0-9a-f]{{8}}(\..*)?")
+        suffix = re.escape(self._suffix) or r"(?!\.npz)"  # another manager's may be here, too
+        return self._list_matching(
+            rf"{self._hidden_pattern}(new-\d+|old)-[0-9a-f]{{8}}{suffix}(\..*)?"
+        )
 
     @property
     def _hidden_pattern(self) -> str:

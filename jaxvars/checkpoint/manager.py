@@ -30,11 +30,19 @@ from typing import Any, final
 import jax
 
 from jaxvars import preemption
-from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced
+from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced, with_counter
 from jaxvars.checkpoint.directory import Directory, check_name
 from jaxvars.checkpoint.disk import absolute
 from jaxvars.checkpoint.retention import Policy, Record, check_positive
-from jaxvars.checkpoint.saving import Job, Save, Writer, do_in_first, gather, span_processes
+from jaxvars.checkpoint.saving import (
+    Job,
+    Save,
+    Writer,
+    broadcast_from_first,
+    do_in_first,
+    gather,
+    span_processes,
+)
 from jaxvars.checkpoint.stored import is_damaged
 from jaxvars.display.repr import Table, html_repr, text_repr
 from jaxvars.errors import CheckpointError, warn_user
@@ -231,7 +239,8 @@ class CheckpointManager:
         Args:
             checkpoint_number: the number in its name, an integer or Variable; the checkpoint's
                 `save_counter`, which goes up in any case, when None. A checkpoint that has the
-                number is replaced.
+                number is replaced; without a `checkpoint_number` not one that is damaged, kept for
+                ever or was put there otherwise: then the counter goes on after all numbers there.
             check_interval: False saves within the `checkpoint_interval`, too, but not twice at
                 one step.
             metrics: numbers by name, to be stored with it: `{"val_loss": 0.3}`.
@@ -261,9 +270,11 @@ class CheckpointManager:
                 return None
             self.wait()
             count, values = self.checkpoint._next(copy=self._async)
-            about, number = self.checkpoint._about(), count if asked is None else asked
+            about, number = self.checkpoint._about(), asked
             apart = span_processes(values)
-            values = gather(values) if apart else values
+            if number is None:
+                count = number = self._free_number(count, apart=apart)
+            values = with_counter(gather(values) if apart else values, count)
             step_saved = number if step is None else step
             save = Save(number, step_saved, numbers, values, _clock(), about)
             (self._run_together if apart else self._run)(save, count)
@@ -284,7 +295,7 @@ class CheckpointManager:
                 self._last_step = None  # as that step is not saved
                 raise
             finally:
-                if not job.is_running:  # else Ctrl-C came
+                if self._job is job and not job.is_running:  # else Ctrl-C, or another save, came
                     self._job = None
 
     sync = wait
@@ -300,6 +311,11 @@ class CheckpointManager:
         self._job = job = Job(lambda: self._writer.put_and_prune(save), f"saving {place.name}")
         job.start()
         self.checkpoint._note_save(count)
+
+    def _free_number(self, count: int, *, apart: bool) -> int:
+        """Return the number to save with, if none was given; of several processes the first's."""
+        number = self._directory.free_number(count)
+        return int(broadcast_from_first(number)) if apart else number
 
     def _run_together(self, save: Save, count: int) -> None:
         """Save what spans several processes: all wait for the first, which writes."""

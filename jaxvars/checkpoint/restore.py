@@ -187,6 +187,7 @@ class Restore(Report):
         self._absent = sorted(leaves.keys() - file.entries.keys())
         mine = {path: self._values.pop(path) for path in leaves.keys() & self._values.keys()}
         self.taken |= dict.fromkeys(mine, _NO_CELL)
+        self._trees = sorted(mine)
         self._put = trees.with_values(mine)
 
     def begin(self) -> None:
@@ -199,7 +200,7 @@ class Restore(Report):
             found = {path: (cells[path], x) for path, x in self._values.items() if path in cells}
             left = {path: x for path, x in self._values.items() if path not in found}
             if TRANSACTIONS:
-                self._refuse_to_wait(left)
+                self._refuse_in_transaction(left)
             first = next((cell for cell, _ in found.values()), None)
             before = _value_of(first)
             try:
@@ -237,18 +238,21 @@ class Restore(Report):
         self.give(found)
 
     # ------------------------------------------------------------ waiting
-    def _refuse_to_wait(self, left: Iterable[str]) -> None:
+    def _refuse_in_transaction(self, left: Iterable[str]) -> None:
         """Raise CheckpointError in a transaction, which could not undo what becomes of values."""
         others = {waiting.report.source for waiting in PENDING}
         why = f"Values of {', '.join(sorted(others))} wait for variables, and might be dropped"
         if left:
             paths = ", ".join(shorten(sorted(left)))
             why = f"There are no variables for {paths}, so these would wait"
-        if left or others:
+        cure = "make all variables before: those of an optimizer by optimizer.build(model)"
+        if self._trees and not (left or others):
+            why = f"{', '.join(shorten(self._trees))} are arrays in no variable, and would be put"
+            cure = "hold them in variables: jv.variables(tree)"
+        if left or others or self._trees:
             raise CheckpointError(
                 f"{self.source} is restored in jv.transaction() at {self.line}. {why}, which an "
-                "exception would not undo. Restore it outside of the transaction, or make all "
-                "variables before: those of an optimizer by optimizer.build(model)."
+                f"exception would not undo. Restore it outside of the transaction, or {cure}."
             )
 
     def _supersede(self, cells: Mapping[str, Cell]) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import functools
 import importlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -116,17 +117,22 @@ def gather(values: Mapping[str, Array]) -> dict[str, Array]:
     }
 
 
-def do_in_first(action: Callable[[], object], what: str) -> None:
-    """Have the first process do something; raise CheckpointError in the others if it fails."""
+def broadcast_from_first(value: Any) -> Any:
+    """Return a number of the first process; to be called by all."""
     from jax.experimental.multihost_utils import broadcast_one_to_all
 
+    return broadcast_one_to_all(np.asarray(value))
+
+
+def do_in_first(action: Callable[[], object], what: str) -> None:
+    """Have the first process do something; raise CheckpointError in the others if it fails."""
     is_first, done = jax.process_index() == 0, False
     try:
         if is_first:
             action()
             done = True
     finally:
-        done = bool(broadcast_one_to_all(np.asarray(done)))
+        done = bool(broadcast_from_first(done))
     if not done:
         raise CheckpointError(f"{what} failed in process 0, which says why: nothing was saved.")
 
@@ -134,6 +140,7 @@ def do_in_first(action: Callable[[], object], what: str) -> None:
 # ---------------------------------------------------------------- in the background
 _JOBS: set[Job] = set()
 """Those that run, and those whose error has not been raised."""
+os.register_at_fork(after_in_child=_JOBS.clear)  # their threads are not there
 
 
 @final

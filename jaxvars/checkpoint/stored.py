@@ -50,7 +50,13 @@ _SIMPLE = re.compile(r"\w[\w\-]*(/[\w\-]+)*", re.ASCII)
 
 def set_aside(target: Path) -> Path:
     """Return where a folder is while another takes its place."""
-    return target.with_name(f"{target.name}.replaced")
+    return target.with_name(f".{target.name}.replaced")  # hidden: no name of a user's
+
+
+def _name_after(name: str) -> str:
+    """Return the name that a file is to have, if it was set aside."""
+    found = re.fullmatch(r"\.(.+)\.replaced", name)
+    return name if found is None else found[1]
 
 
 def checksum_of(data: Mapping[str, Any]) -> str:
@@ -405,7 +411,7 @@ def latest_checkpoint(directory: PathLike, prefix: str = "") -> str | None:
     place = absolute(directory)
     if not is_folder(place):
         return None
-    names = {name.removesuffix(".replaced") for name in os.listdir(place)}  # noqa: PTH208
+    names = set(map(_name_after, os.listdir(place)))  # noqa: PTH208
     names = {name for name in names if name[0] != "."}  # those that a manager is writing
     found: list[tuple[int, str]] = []
     for name in names:

@@ -177,8 +177,14 @@ def take_place(cell: Cell, given: Iterable[Given]) -> None:
 
 def _all_given(stamp: object) -> Iterator[tuple[Cell, Given]]:
     """Yield the cells that a checkpoint gave a value, or would have."""
-    pairs = [*list(_NEXT.items()), *((c, [given]) for c, given in list(_GIVEN.items()))]
+    pairs = [(cell, _NEXT[cell]) for cell in _alive(_NEXT)]
+    pairs += [(cell, [_GIVEN[cell]]) for cell in _alive(_GIVEN)]
     yield from ((c, given) for c, each in pairs for given in each if given.stamp == stamp)
+
+
+def _alive(table: weakref.WeakKeyDictionary[Cell, Any]) -> list[Cell]:
+    """Return the cells in a table, to which other threads may add some meanwhile."""
+    return [cell for ref in table.keyrefs() if (cell := ref()) is not None]
 
 
 def _restored(
@@ -214,7 +220,8 @@ class Waiting(ABC):
         self.values = {"/".join(wanted.place): wanted for wanted in values}
         report.waiting |= {wanted.path for wanted in self.values.values()}
         if self.values:
-            PENDING.append(self)
+            with _GUARDING:
+                PENDING.append(self)
 
     @abstractmethod
     def find(self, refuse: Refuse) -> dict[str, Cell]:
@@ -287,11 +294,12 @@ class Waiting(ABC):
     def end(self) -> None:
         """Wait no longer."""
         self.values.clear()
-        with contextlib.suppress(ValueError):
-            PENDING.remove(self)
-        if not PENDING:
-            NEW_CELLS.clear()
-            _stop_looking()
+        with _GUARDING:  # another thread may begin to wait
+            with contextlib.suppress(ValueError):
+                PENDING.remove(self)
+            if not PENDING:
+                NEW_CELLS.clear()
+                _stop_looking()
 
     def _give(self, cells: Mapping[str, Cell], frame: Frame) -> None:
         if cells:
@@ -500,7 +508,8 @@ def settle() -> None:
 
 def _announce(cell: Cell) -> None:
     if PENDING:
-        announce((cell.key,))
+        with _GUARDING:
+            announce((cell.key,) if PENDING else ())
 
 
 def _seek(doing: object, cells: Sequence[Cell]) -> None:

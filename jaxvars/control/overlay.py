@@ -90,6 +90,9 @@ class Overlay(EagerFrame, ABC):
     def finish(self) -> None:
         """Do what is to be done at the end of a block that has not raised."""
 
+    def check_saved(self, cells: Collection[Cell]) -> None:
+        """Raise if a checkpoint of these cells, saved in the block, would lose a value."""
+
     def run(self) -> Block:
         """Open the frame, and close it at the end of the block."""
         home, below, blocker = self._home, self.below, FastPathBlocker()

@@ -9,7 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars.control.overlay import Block, Overlay
@@ -45,6 +45,7 @@ class AverageFrame(Overlay):
 
     def __init__(self, pairs: Pairs) -> None:
         super().__init__()
+        self._pairs = pairs
         averages = self.below.take_all([average for _, average in pairs])
         with context.at(context.EVAL):
             self.values = {
@@ -55,6 +56,18 @@ class AverageFrame(Overlay):
 
     def finish(self) -> None:
         """Do nothing: nothing was assigned."""
+
+    def check_saved(self, cells: Collection[Cell]) -> None:
+        """Raise StateError if an average is saved as such, and in place of its variable, too."""
+        keys = {cell.key for cell in cells}
+        lost = [cell for cell, average in self._pairs if {cell.key, average.key} <= keys]
+        if lost := [cell for cell in lost if cell.key in self.values]:
+            raise StateError(
+                f"A checkpoint is saved at {user_line()} inside of `with {WHAT}:`, with the "
+                f"optimizer in it. There the value of variable {called(lost[0])!r} is its average, "
+                "which the optimizer has, too, so what was trained would be saved nowhere. Save "
+                "before the block or after it; or the model alone, to have the averages in a file."
+            )
 
     def check_writable(self, cell: Cell) -> None:
         """Raise StateError for a variable that is shown as its average."""

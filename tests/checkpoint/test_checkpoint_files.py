@@ -104,7 +104,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_to_its_end(tmp_path: P
 def test_a_folder_that_was_being_replaced_is_found(tmp_path: Path):
     checkpoint = Checkpoint(v=jv.Variable(1.0))
     path = Path(checkpoint.write(tmp_path / "c"))
-    path.rename(tmp_path / "c.replaced")  # as it is for a moment
+    path.rename(tmp_path / ".c.replaced")  # as it is for a moment
     assert latest_checkpoint(tmp_path) == str(path)
     assert load(path)["v"] == 1.0
     checkpoint.v.assign(2.0)
@@ -176,6 +176,13 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
             write(tmp_path / form, {"v": jnp.ones(3)})
         assert load(tmp_path / form)["v"].tolist() == [0.0] * 3
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FORMS)
+
+
+def test_a_checkpoint_whose_name_ends_like_one_set_aside_stays(tmp_path: Path):
+    checkpoint = Checkpoint(v=jv.Variable(1.0))
+    for name in ("best.replaced", "best", "best"):
+        checkpoint.write(tmp_path / name)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["best", "best.replaced"]
 
 
 def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path):

@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -48,9 +49,9 @@ def w():
 def manage(w, tmp_path):
     """Make a manager of `w`; npz unless told otherwise, which is faster."""
 
-    def made(**options):
+    def made(*kept, **options):
         options = {"format": "npz"} | options
-        return CheckpointManager(Checkpoint(w=w), tmp_path / "d", **options)
+        return CheckpointManager(Checkpoint(w=w), tmp_path / "d", *kept, **options)
 
     return made
 
@@ -267,6 +268,100 @@ def test_a_damaged_checkpoint_is_refused_or_skipped_with_a_warning(w, manage, pa
     assert w.numpy().tolist() == [1.0, 1.0]
     assert again.save(7) is not None, "saving goes on"
     assert Path(second).exists(), "and deletes nothing that it cannot read"
+
+
+@pytest.mark.filterwarnings("ignore:A damaged checkpoint is skipped:RuntimeWarning")
+def test_saving_goes_on_after_a_damaged_checkpoint_was_skipped(w, manage):
+    save_each(manage(), w, [1.0, 2.0, 3.0])
+    last = Path(manage().latest_checkpoint)
+    last.write_bytes(last.read_bytes()[:-20])
+    again = manage()
+    assert names(again)[-1] == "ckpt-2"
+    assert Path(again.restore_or_initialize(skip_damaged=True)).stem == "ckpt-2"
+    save_each(again, w, [4.0, 5.0])
+    assert names(again)[-2:] == ["ckpt-4", "ckpt-5"]
+    assert int(again.checkpoint.save_counter) == 5
+    assert last.exists()
+
+
+def test_what_is_kept_for_ever_is_not_replaced_after_an_older_one_was_restored(w, manage):
+    manager = manage(1, keep_every=3, best_metric="loss", best_mode="min")
+    for loss in (0.5, 0.1, 0.3, 0.4):
+        manager.save(metrics={"loss": loss})
+    assert names(manager) == ["ckpt-2", "ckpt-3", "ckpt-4"]
+    manager.restore_best()
+    assert Path(manager.save(metrics={"loss": 0.2})).stem == "ckpt-5", "3 is kept for ever"
+    assert Path(manager.save(metrics={"loss": 0.2})).stem == "ckpt-6"
+    assert "ckpt-3" in names(manager)
+    assert Path(manager.save(3, metrics={"loss": 0.2})).stem == "ckpt-3", "as it was asked for"
+
+
+def test_a_manager_of_another_format_leaves_what_was_half_replaced(w, manage, monkeypatch):
+    manager = manage()
+    save_each(manager, w, [1.0])
+    rename = Path.rename
+
+    def rename_once(self: Path, target: Path) -> Path:
+        done = rename(self, target)
+        if ".old-" in str(target):
+            monkeypatch.setattr(_checkpoint_directory, "remove", lambda _: None)
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(Path, "rename", rename_once)
+    monkeypatch.setattr(Directory, "_finish_staged", lambda *_: None)  # the process is killed
+    with pytest.raises(KeyboardInterrupt):
+        manager.save(1)
+    monkeypatch.undo()
+    manage(format="orbax")
+    assert names(manage()) == ["ckpt-1"]
+
+
+def test_waiting_for_one_save_leaves_a_newer_one_to_be_waited_for(w, manage, monkeypatch):
+    manager = manage(async_save=True)
+    go, first_is_done, write = threading.Event(), threading.Event(), files.write
+    wait = _checkpoint_saving.Job.wait
+    save_each(manager, w, [1.0])
+
+    def wait_and_stop(job: _checkpoint_saving.Job) -> None:
+        wait(job)
+        if threading.current_thread() is other:
+            first_is_done.set()
+            go.wait(60)
+
+    monkeypatch.setattr(_checkpoint_saving.Job, "wait", wait_and_stop)
+    other = threading.Thread(target=manager.wait)
+    other.start()
+    assert first_is_done.wait(60)
+    end = threading.Event()
+    monkeypatch.setattr(files, "write", lambda *given: end.wait(60) and write(*given))
+    save_each(manager, w, [2.0])
+    go.set()
+    other.join()
+    end.set()
+    manager.wait()
+    assert names(manager) == ["ckpt-1", "ckpt-2"]
+
+
+@pytest.mark.filterwarnings("ignore:.*callback:UserWarning")
+def test_a_save_in_a_callback_is_refused_while_another_thread_saves(w, manage):
+    manager = manage()
+    said: list[BaseException] = []
+
+    def call_back(_: object) -> None:
+        with contextlib.suppress(ForeignTransformError):
+            manager.save()
+            said.append(AssertionError("saved"))
+
+    @jv.compile
+    def step(x):
+        w.assign_add(x)
+        jax.debug.callback(call_back, x)
+        return w + 0
+
+    with ThreadPoolExecutor(1) as others, manager._turn:  # as a save in this thread has it
+        others.submit(step, jnp.ones(2)).result(timeout=60)
+    assert not said
 
 
 @pytest.mark.parametrize("format_", ["orbax", "npz"])

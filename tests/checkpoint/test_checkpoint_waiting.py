@@ -912,3 +912,86 @@ def test_in_a_transaction_nothing_is_dropped_that_waits(tmp_path):
     with pytest.raises(CheckpointError, match=match), jv.transaction():
         alone.restore(other)
     assert fresh.step().weights() == Run().step(4).weights()
+
+
+def test_in_a_transaction_no_array_is_restored_that_would_not_be_put_back(tmp_path):
+    v = jv.Variable(1.0)
+    checkpoint = Checkpoint(v=v, params={"x": jnp.zeros(2)})
+    path = checkpoint.write(tmp_path / "c.npz")
+    v.assign(7.0)
+    checkpoint.params = {"x": jnp.full(2, 7.0)}
+    match = r"params/x are arrays in no variable, .* hold them in variables: jv.variables\(tree\)"
+    with pytest.raises(CheckpointError, match=match), jv.transaction():
+        checkpoint.restore(path)
+    assert (float(v), checkpoint.params["x"].tolist()) == (7.0, [7.0, 7.0])
+
+
+# ---------------------------------------------------------------- plans, averages, threads
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_a_plan_made_has_its_restored_value_before_the_first_step(tmp_path, compiled):
+    path, runs = saved(tmp_path), [Run(), Run()]
+    gradient = jnp.array([1.0, 3.0])
+    for run in runs:
+        run.checkpoint.restore(path)
+
+        def step(x: Any, run: Run = run) -> None:
+            run.optimizer.apply_gradients([(x, w) for w in run.model.trainable_variables])
+
+        compiled_step = jv.compile(step)
+        if run is runs[1]:
+            jv.plan(compiled_step, gradient)
+        (compiled_step if compiled else step)(gradient)
+    assert runs[0].weights() == runs[1].weights()
+    slots = [run.optimizer.get_slot(run.model.head, "momentum").numpy().tolist() for run in runs]
+    assert slots[0] == slots[1]
+
+
+def test_a_checkpoint_of_averages_and_their_optimizer_is_refused(tmp_path):
+    run = Run(lambda: sgd(use_ema=True)).step(3)
+    weights = run.weights()
+    match = r"saved at .* inside of `with optimizer.averaged\(\):`, with the optimizer in it"
+    with run.optimizer.averaged():
+        with pytest.raises(StateError, match=match):
+            run.checkpoint.write(tmp_path / "c.npz")
+        averages = Checkpoint(model=run.model).write(tmp_path / "model.npz")
+        shown = run.weights()
+    assert [load(averages)[f"model/{name}"].tolist() for name in ("encoder", "head")] == shown
+    other = Run(lambda: sgd(use_ema=True))
+    other.checkpoint.restore(run.checkpoint.write(tmp_path / "c.npz")).expect_partial()
+    assert other.weights() == weights != shown
+
+
+def test_a_restore_in_another_thread_is_not_forgotten_as_the_last_one_ends(tmp_path, monkeypatch):
+    class Slow(dict[int, int]):
+        def clear(self) -> None:
+            if threading.current_thread() is ending:
+                at_clear.set()
+                built.wait(0.5)
+            super().clear()
+
+    def restored() -> Lazy:
+        layer = Lazy()
+        Checkpoint(layer=layer).restore(path).expect_partial()
+        return layer
+
+    def end() -> None:
+        restored()  # a layer that is never built
+
+    path = Checkpoint(layer=made(Lazy(), 5.0)).write(tmp_path / "c.npz")
+    at_clear, built = threading.Event(), threading.Event()
+    cells = Slow()
+    monkeypatch.setattr(waiting, "NEW_CELLS", cells)
+    ending = threading.Thread(target=end)
+    ending.start()
+    assert at_clear.wait(60)
+    layer = restored()
+    layer.w = jv.Variable([0.0, 0.0])
+    built.set()
+    ending.join()
+    assert layer.w.numpy().tolist() == [5.0, 5.0]
+    assert not cells
+
+
+def made(layer: Lazy, value: float) -> Lazy:
+    layer.w = jv.Variable([value, value])
+    return layer
