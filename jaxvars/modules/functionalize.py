@@ -18,6 +18,7 @@ from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.errors import StateError, called, user_line
 from jaxvars.modules.state import State, unique, values_by_key, with_values
 from jaxvars.objects.key_order import map_leaves
+from jaxvars.tracing.guards import ask
 from jaxvars.typing import P, R
 
 PURE: list[Callable[[Any], AbstractContextManager[object]]] = [lambda _: nullcontext()]
@@ -76,6 +77,7 @@ def _run(fn: Callable[..., Any], state: State, args: Any, kwargs: Any) -> tuple[
             f"The first argument must be a State, not {type(state).__name__}: "
             "pure(jv.State.of(model), *args)."
         )
+    ask("A function is run by jaxvars")
     frame = BoundFrame(values_by_key(state), LOCAL.frame)
 
     def run() -> Any:

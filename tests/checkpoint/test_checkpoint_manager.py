@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -341,6 +342,29 @@ def test_waiting_for_one_save_leaves_a_newer_one_to_be_waited_for(w, manage, mon
     end.set()
     manager.wait()
     assert names(manager) == ["ckpt-1", "ckpt-2"]
+
+
+def test_a_process_forked_meanwhile_waits_for_no_save_of_its_parent(run_python, tmp_path):
+    program = """
+        import multiprocessing, sys, threading, warnings
+        warnings.simplefilter("ignore")
+        import jaxvars as jv
+        from jaxvars.checkpoint import saving
+        checkpoint = jv.checkpoint.Checkpoint(v=jv.Variable([1.0]))
+        manager = jv.checkpoint.CheckpointManager(
+            checkpoint, sys.argv[1], format="npz", async_save=True)
+        hold, write = threading.Event(), saving.files.write
+        saving.files.write = lambda *given: (hold.wait(), write(*given))[1]
+        manager.save()
+        child = multiprocessing.get_context("fork").Process(target=int)
+        child.start()
+        child.join(30)
+        print("exit", child.exitcode)
+        child.kill()
+        hold.set()
+    """
+    done = run_python("-c", textwrap.dedent(program), str(tmp_path / "d"))
+    assert (done.returncode, done.stdout.strip()) == (0, "exit 0"), done.stderr
 
 
 @pytest.mark.filterwarnings("ignore:.*callback:UserWarning")

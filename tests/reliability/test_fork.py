@@ -118,6 +118,7 @@ _FORKED = """
     in_child("classes", lambda: draws.categorical(1, [[1.0, 2.0]], 3))
     in_child("permutation", lambda: draws.permutation(1, 5))
     mesh = jv.mesh({"data": 1})
+    pure, state = jv.functionalize(lambda: w.value * 2), jv.State.of(w=w)
     folder = tempfile.TemporaryDirectory()
     checkpoint = jv.checkpoint.Checkpoint(w=w)
     manager = jv.checkpoint.CheckpointManager(checkpoint, folder.name + "/all", max_to_keep=1)
@@ -125,6 +126,8 @@ _FORKED = """
     in_child("sharded", lambda: jv.shard(np.ones(3), jax.P(), mesh=mesh))
     in_child("placed", lambda: jv.place(w, jax.P(), mesh=mesh))
     in_child("batches", lambda: list(jv.parallel.Batches([np.ones(3)])))
+    in_child("new checkpoint", lambda: jv.checkpoint.Checkpoint(w=w))
+    in_child("pure", lambda: pure(state))
     in_child("folder", lambda: checkpoint.write(paths[0]))
     in_child("file", lambda: checkpoint.save(paths[1]))
     in_child("back from a folder", lambda: checkpoint.restore(paths[0]))
@@ -205,6 +208,8 @@ def test_what_a_forked_process_may_do_and_what_it_is_told(run_python: Callable[.
         "sharded -> refused True Arrays are sharded",
         "placed -> refused True Variables are placed",
         "batches -> refused True Arrays are sharded",
+        "new checkpoint -> refused True A variable is created",
+        "pure -> refused True A function is run by jaxvars",
         "folder -> refused True A checkpoint is saved",
         "file -> refused True A checkpoint is saved",
         "back from a folder -> refused True A checkpoint is restored",
