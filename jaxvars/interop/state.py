@@ -2,8 +2,9 @@
 
 Rules this file keeps:
 - what comes back is checked against the variables, all of it: one error lists every difference;
-- a value keeps its dtype: nothing is cast that was not asked for. A key of `jax.random` travels as
-  its words, and what NumPy's files make raw bytes (bfloat16) is what it was again;
+- a value keeps its dtype, of 64 bits also where JAX's are off: nothing is cast that was not asked
+  for. A key of `jax.random` travels as its words, and what NumPy's files make raw bytes (bfloat16)
+  is what it was again;
 - bytes are data: reading them runs nothing, and whatever is wrong with them is one StateError.
 """
 
@@ -22,7 +23,7 @@ from jaxvars.errors import JaxvarsError, StateError
 from jaxvars.interop.rules import Rules, rename
 from jaxvars.modules.state import State, require_values
 from jaxvars.tensors.array_like import whole
-from jaxvars.tensors.dtypes import are_floats, is_key, is_string, string
+from jaxvars.tensors.dtypes import are_floats, is_key, is_string, keeping, string
 from jaxvars.tensors.foreign_arrays import in_numpy
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.typing import Array, Value
@@ -121,7 +122,8 @@ def from_dict(
             problems.append(f"{shown}: no variable has this path")
             continue
         try:
-            fitted[path] = _fit(value, state[path], cast=cast)
+            with keeping(state[path].dtype):
+                fitted[path] = _fit(value, state[path], cast=cast)
         except (JaxvarsError, TypeError, ValueError) as error:
             problems.append(f"{shown}: {error}")
     if problems:

@@ -326,6 +326,34 @@ def test_a_cast_makes_nothing_infinite():
         interop.from_dict({"w": w}, {"w": np.int64(2)}, cast=True)
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_all_64_bits_come_back_where_those_of_jax_are_off(suffix, tmp_path):
+    known = {"w": np.array([1 / 3]), "n": np.array([2**60 + 1])}
+    with jax.enable_x64(True):
+        saved = {name: jv.Variable(x, name=name) for name, x in known.items()}
+        blank = {name: jv.Variable(0 * x, name=name) for name, x in known.items()}
+    zero = jv.State.of(blank)
+    interop.to_file(saved, tmp_path / f"a{suffix}")
+    for state in (
+        interop.from_file(blank, tmp_path / f"a{suffix}"),
+        interop.from_bytes(blank, interop.to_bytes(saved)),
+        interop.from_dict(blank, known, cast=True),
+        interop.from_dict(blank, {"w": [1 / 3], "n": [2**60 + 1]}),
+    ):
+        assert [state[name].dtype for name in known] == [np.float64, np.int64]
+        state.commit()
+        for name, variable in blank.items():
+            assert variable.numpy().tolist() == known[name].tolist()
+        zero.commit()
+
+
+def test_a_cast_to_64_bits_is_one_where_those_of_jax_are_off():
+    with jax.enable_x64(True):
+        w = jv.Variable(np.zeros(1), name="w")
+    interop.from_dict({"w": w}, {"w": np.float32([0.5])}, cast=True).commit()
+    assert (w.numpy().tolist(), w.dtype) == ([0.5], np.float64)
+
+
 # ---------------------------------------------------------------- DLPack
 def aligned(n=1024):
     """An array that JAX does not copy: its memory begins where XLA's would."""
